@@ -24,7 +24,7 @@ import pyarrow.flight as flight
 
 from bench.support.row import Row, row
 from streamgauge.core.clock import US, Clock
-from streamgauge.core.lineage_columns import EVENT_ID, EVENT_TIME, INGEST_TIME
+from streamgauge.core.schema import EVENT_ID, EVENT_TIME, INGEST_TIME
 from streamgauge.core.units import FAR_FUTURE_US
 from streamgauge.harness.recorder import RecorderSettings
 from streamgauge.metrics.event_latency import LatencyRule, sink_latencies

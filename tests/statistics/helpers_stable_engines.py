@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgauge.config.thresholds import BATCHES_MIN, EXTENSION_SHARE, EXTENSION_SHARE_MAX
+from streamgauge.config.limits import BATCHES_MIN, EXTENSION_SHARE, EXTENSION_SHARE_MAX
 from streamgauge.stats import bootstrap
 from streamgauge.verdict.evidence import INTERIM_ANALYSES, Evidence, Samples, Work
 from streamgauge.verdict.verdict import CHECKS, cannot_recover

@@ -11,7 +11,7 @@ import pytest
 
 from streamgauge.config.options_and_settings import build
 from streamgauge.core.clock import US
-from streamgauge.core.trial_spans import TrialSpans
+from streamgauge.core.trial import TrialSpans
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.dataflow.reach import reach_us
 from streamgauge.loadgen.fields import Integer, Key, StreamSpec

@@ -14,13 +14,12 @@ import pyarrow.compute as pc
 import pytest
 
 from streamgauge.core.clock import US
-from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_TIME, INGEST_TIME, WINDOW_END
-from streamgauge.core.schema import Schema
+from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME, INGEST_TIME, WINDOW_END, Schema
 from streamgauge.dataflow import schema
 from streamgauge.dataflow.builder import source, tumble
 from streamgauge.dataflow.lineage import identity
 from streamgauge.dataflow.nodes import Flow
-from streamgauge.engines.duckdb_oracle.lower import sql
+from streamgauge.engines.duckdb_oracle.lowering import sql
 from streamgauge.metrics.delivery_times import IngestTimes
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment

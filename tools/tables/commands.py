@@ -14,9 +14,9 @@ import typer
 import streamgauge
 from streamgauge.cli.app import DEFECT_EXIT, app
 from streamgauge.cli.commands import EXITS
+from streamgauge.config.limits import BATCHES_MIN, BOUND_S_MIN, WINDOWS_MIN
 from streamgauge.config.options_and_settings import SETTINGS
 from streamgauge.config.setting_info import COMMANDS
-from streamgauge.config.thresholds import BATCHES_MIN, BOUND_S_MIN, WINDOWS_MIN
 from streamgauge.core import errors
 from streamgauge.harness.recorder_heartbeat import STILL_US_MIN
 from streamgauge.results import codes

@@ -14,7 +14,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamgauge.core import batch_progress
+from streamgauge.core import engine_reports as batch_progress
 from streamgauge.core.errors import DriverError
 
 _COUNTS = ("planned", "offered", "handed_out", "committed", "backlog_events", "lag_events")

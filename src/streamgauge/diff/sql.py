@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
-from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_ID, EVENT_TIME, WINDOW_START
-from streamgauge.core.schema import quote, quoted
+from streamgauge.core.schema import EMISSION_TIME, EVENT_ID, EVENT_TIME, WINDOW_START, quote, quoted
 from streamgauge.core.value_types import (
     DECIMAL,
     FLOAT,

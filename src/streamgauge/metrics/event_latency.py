@@ -25,12 +25,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_TIME, INGEST_TIME, WINDOW_END
+from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME, INGEST_TIME, WINDOW_END
 from streamgauge.dataflow import graph, schema
 from streamgauge.dataflow.nodes import Explode, Flow, Lookup, RunningAggregate, Select, UserJobNode, Where, WindowJoin
 from streamgauge.metrics.histogram import Histogram, SecondHistograms
 from streamgauge.results.latency import PERCENTILES, Latencies, Latency
-from streamgauge.stats.percentile import carries
+from streamgauge.stats.samples import carries
 
 Times = NDArray[np.int64]
 """Microseconds since the epoch (n,)."""

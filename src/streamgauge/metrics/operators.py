@@ -17,17 +17,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from streamgauge.artifacts.tables import OPERATORS
-from streamgauge.core.batch_progress import BatchProgress
 from streamgauge.core.clock import US
-from streamgauge.core.operator_rows import OperatorRows
-from streamgauge.core.trial_spans import TrialSpans
+from streamgauge.core.engine_reports import BatchProgress, OperatorRows
+from streamgauge.core.trial import TrialSpans
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Flow, Node, Select, Source
 from streamgauge.metrics.delivery_times import read_skew_us
 from streamgauge.metrics.trial_log import Batch, TrialLog
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.results.run import Operator
-from streamgauge.stats.percentile import carries
+from streamgauge.stats.samples import carries
 
 LOW = 0.05
 """The percentile of the throughput that stands beside its mean (Bordin 2017, section 3.1.1)."""

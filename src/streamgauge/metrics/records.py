@@ -13,8 +13,7 @@ from dataclasses import asdict, astuple, dataclass, field
 from operator import attrgetter
 from typing import Any, Literal, TypeVar, get_args, overload
 
-from streamgauge.transports.busy_time import BusyInterval
-from streamgauge.transports.spi import Chunk, Delivery, OutputProgress, ReadPosition
+from streamgauge.transports.spi import BusyInterval, Chunk, Delivery, OutputProgress, ReadPosition
 
 Role = Literal["sut", "driver", "broker"]
 """A broker between both is neither: its load makes the driver no later, and is no work of the system's."""

@@ -23,7 +23,7 @@ from streamgauge.metrics.records import RUNNER, STILL_US_MIN, Usage
 from streamgauge.metrics.trial_record import TrialRecord, is_measured
 from streamgauge.results.run import DelayPercentiles, DriverResult, ProcessUse
 from streamgauge.system.machine import machine_percent
-from streamgauge.transports.busy_time import BusyInterval
+from streamgauge.transports.spi import BusyInterval
 
 SLOWED_SAMPLES_MIN = 5
 """So many of the reference work in a third of the span, before the thirds are compared."""

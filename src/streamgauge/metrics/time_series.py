@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from streamgauge.artifacts.tables import BATCHES
 from streamgauge.core.arrays import Floats, Int64s
-from streamgauge.core.batch_progress import BatchProgress
 from streamgauge.core.clock import US
-from streamgauge.core.trial_spans import TrialSpans
+from streamgauge.core.engine_reports import BatchProgress
+from streamgauge.core.trial import TrialSpans
 from streamgauge.core.units import FAR_FUTURE_US
 from streamgauge.metrics.event_latency import LatencyBySecond, SinkLatencies, carried_percentile
 from streamgauge.metrics.histogram import Histogram, log_line, log_lines

@@ -21,8 +21,7 @@ from streamgauge.core.clock import US
 from streamgauge.core.units import FAR_FUTURE_US
 from streamgauge.metrics.live_figures import Batch, OnlineMetrics
 from streamgauge.metrics.records import Commit, Log, Tick, Usage, chunk_log, spent_log, usage_log
-from streamgauge.transports.busy_time import BusyInterval
-from streamgauge.transports.spi import Chunk, Delivery
+from streamgauge.transports.spi import BusyInterval, Chunk, Delivery
 
 if TYPE_CHECKING:
     from streamgauge.loadgen.plan import Plan

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from streamgauge.core.arrays import Int64s
-from streamgauge.core.trial_spans import TrialSpans
+from streamgauge.core.trial import TrialSpans
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.results.run import Phase
 

@@ -9,9 +9,15 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from streamgauge.config.limits import (
+    BATCHES_MIN,
+    BOUND_S_MIN,
+    EXTENSION_SHARE_MAX,
+    EXTENSIONS_MAX,
+    WINDOWS_MIN,
+    ServiceLevelObjective,
+)
 from streamgauge.config.options_and_settings import Experiment, Load
-from streamgauge.config.slo import ServiceLevelObjective
-from streamgauge.config.thresholds import BATCHES_MIN, BOUND_S_MIN, EXTENSION_SHARE_MAX, EXTENSIONS_MAX, WINDOWS_MIN
 from streamgauge.core.clock import US
 from streamgauge.core.errors import Problem
 from streamgauge.core.formatting import format_rate
@@ -20,7 +26,7 @@ from streamgauge.engines.spi import BatchInterval
 from streamgauge.metrics.event_latency import latencies_of
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment, longest_slide_us, may_extend
 from streamgauge.results.latency import PERCENTILES
-from streamgauge.stats.percentile import carries, observations_needed
+from streamgauge.stats.samples import carries, observations_needed
 from streamgauge.system.machine import memory_bytes
 
 BOUND_INTERVALS_MIN = 3

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
-from streamgauge.core.delivery_guarantee import Delivery
+from streamgauge.core.engine_reports import Delivery
 from streamgauge.core.plugin_options import TUNED
 from streamgauge.results.codes import SCHEMA_VERSION, ResultPart, WarningCode
 from streamgauge.results.latency import Latencies

@@ -9,17 +9,15 @@ from dataclasses import dataclass, field, replace
 import duckdb
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.core.batch_progress import BatchProgress
+from streamgauge.core.engine_reports import BatchProgress, OperatorCounts
 from streamgauge.core.errors import DriverError, is_full
-from streamgauge.core.operator_rows import OperatorCounts
-from streamgauge.core.progress_step import ProgressText
+from streamgauge.core.trial import ProgressText
 from streamgauge.harness.testbed import TestBed
 from streamgauge.metrics import operators, resources, time_series
 from streamgauge.metrics.operators import late_rows, late_rows_in_words
 from streamgauge.metrics.time_series import hlog_text
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.user_job import UserJob
 from streamgauge.results.codes import WarningCode
 from streamgauge.results.latency import Latencies
 from streamgauge.results.run import Caution, Result, Verification
@@ -34,6 +32,7 @@ from streamgauge.trial.phases import poll
 from streamgauge.trial.progress import every_second
 from streamgauge.trial.result_builder import build_result
 from streamgauge.trial.trial_result import TrialResult
+from streamgauge.user_workloads.user_job import UserJob
 from streamgauge.verdict.collect_evidence import collect_evidence
 from streamgauge.verdict.verdict import judge
 from streamgauge.verification.expected import verify

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamgauge.config.thresholds import EXTENSION_SHARE, EXTENSION_SHARE_MAX, EXTENSIONS_MAX
+from streamgauge.config.limits import EXTENSION_SHARE, EXTENSION_SHARE_MAX, EXTENSIONS_MAX
 from streamgauge.core.clock import US
-from streamgauge.core.trial_spans import TrialSpans
+from streamgauge.core.trial import TrialSpans
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import HOLD_US, LEVEL_MAX_US, ResolvedExperiment, spare_s
 from streamgauge.results import labels

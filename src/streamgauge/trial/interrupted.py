@@ -22,13 +22,13 @@ from streamgauge.metrics.event_latency import LatencyRule, SinkLatencies, sink_l
 from streamgauge.metrics.time_series import hlog_text, series_table
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.user_job import UserJob
 from streamgauge.results.codes import WarningCode
 from streamgauge.results.latency import Latencies
 from streamgauge.results.run import Caution, Result, Verification
-from streamgauge.system.full_disk import full_disk
+from streamgauge.system.disk import full_disk
 from streamgauge.trial.extension_policy import JudgedTrial
 from streamgauge.trial.trial_result import TrialResult
+from streamgauge.user_workloads.user_job import UserJob
 from streamgauge.verdict.collect_evidence import collect_evidence
 from streamgauge.verdict.verdict import judge
 from streamgauge.verification import user_job_truth

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from streamgauge.core.clock import US
 from streamgauge.core.formatting import format_rate
-from streamgauge.core.trial_snapshot import TrialSnapshot
+from streamgauge.core.trial import TrialSnapshot
 from streamgauge.metrics.rates_and_backlog import backlog_events
 from streamgauge.metrics.records import Log
 from streamgauge.metrics.trial_record import TrialRecord

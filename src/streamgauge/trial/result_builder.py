@@ -6,19 +6,16 @@ from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.thresholds import BOUND_S_MIN
+from streamgauge.config.limits import BOUND_S_MIN
 from streamgauge.core.clock import US
-from streamgauge.core.cpu_sets import format_cpus
+from streamgauge.core.units import format_cpus
 from streamgauge.dataflow import graph
-from streamgauge.dataflow.program import ProgramNode
 from streamgauge.engines.registry import entry
 from streamgauge.harness.testbed import TestBed
 from streamgauge.metrics import rates_and_backlog, resources
 from streamgauge.metrics.delivery_times import read_skew_us
 from streamgauge.metrics.trial_record import TrialRecord, phases
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.user_data_summary import input_notes, replayed_data
-from streamgauge.preflight.user_job import UserJob
 from streamgauge.results.codes import Cause, WarningCode
 from streamgauge.results.run import Caution, Result
 from streamgauge.results.verdict import Verdict
@@ -26,6 +23,9 @@ from streamgauge.system.machine import allowed_cpus, cpus, environment
 from streamgauge.transports.registry import transport
 from streamgauge.transports.spi import FOREIGN, NEVER_COMMITTED
 from streamgauge.trial.duplicate_work import duplicate_work, redelivered_share, times
+from streamgauge.user_workloads.data_files import input_notes, replayed_data
+from streamgauge.user_workloads.program_node import ProgramNode
+from streamgauge.user_workloads.user_job import UserJob
 from streamgauge.verdict.driver_check import SCHEDULE_DELAY_US_MAX
 from streamgauge.verdict.evidence import BACKGROUND_BURST_S, MACHINE_SHARE_MAX, background_load, background_load_warning
 

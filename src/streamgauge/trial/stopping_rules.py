@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from streamgauge.config.thresholds import BATCHES_MIN, WINDOWS_MIN
+from streamgauge.config.limits import BATCHES_MIN, WINDOWS_MIN
 from streamgauge.core.clock import US
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.metrics.trial_record import TrialRecord
@@ -20,7 +20,7 @@ from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.results.latency import PERCENTILES
 from streamgauge.results.verdict import Check
 from streamgauge.stats.bootstrap import independent_slope_interval
-from streamgauge.stats.percentile import carries, observations_needed
+from streamgauge.stats.samples import carries, observations_needed
 from streamgauge.verdict import trend_checks
 from streamgauge.verdict.collect_evidence import backlogs_of, batches_between, collect_evidence, samples_of
 from streamgauge.verdict.driver_check import PLAN_SHARE_MIN, SCHEDULE_DELAY_US_MAX

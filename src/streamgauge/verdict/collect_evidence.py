@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from streamgauge.config.thresholds import BOUND_S_MIN
+from streamgauge.config.limits import BOUND_S_MIN
 from streamgauge.core.clock import US
 from streamgauge.core.units import FAR_FUTURE_US
 from streamgauge.metrics import resources
@@ -15,8 +15,8 @@ from streamgauge.metrics.histogram import Histogram
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.metrics.trial_record import TrialRecord, within
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment, longest_slide_us
-from streamgauge.preflight.user_job import UserJob
 from streamgauge.results.latency import Latencies
+from streamgauge.user_workloads.user_job import UserJob
 from streamgauge.verdict.driver_check import SCHEDULE_DELAY_US_MAX
 from streamgauge.verdict.evidence import BACKGROUND_BURST_S, Evidence, Samples, Work
 from streamgauge.verification.sink_comparison import VerificationResult

@@ -8,8 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from streamgauge.config.slo import ServiceLevelObjective
-from streamgauge.config.thresholds import BOUND_S_MIN
+from streamgauge.config.limits import BOUND_S_MIN, ServiceLevelObjective
 from streamgauge.core.arrays import Floats
 from streamgauge.core.formatting import share_beside
 from streamgauge.results.latency import Latencies

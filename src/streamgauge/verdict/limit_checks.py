@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from streamgauge.config.slo import ServiceLevelObjective
-from streamgauge.config.thresholds import BATCHES_MIN, BOUND_S_MIN, WINDOWS_MIN
+from streamgauge.config.limits import BATCHES_MIN, BOUND_S_MIN, WINDOWS_MIN, ServiceLevelObjective
 from streamgauge.core.formatting import format_us
 from streamgauge.results.codes import Cause
 from streamgauge.results.latency import PERCENTILES, Latencies, Latency
 from streamgauge.results.verdict import Check, CheckState
-from streamgauge.stats.percentile import observations_needed
+from streamgauge.stats.samples import observations_needed
 from streamgauge.verdict.check_spec import CheckFunction, CheckSpec, Condition, combine, make_check, worst
 from streamgauge.verdict.evidence import Evidence
 from streamgauge.verdict.trend_checks import TREND_POINTS_MIN

@@ -19,7 +19,7 @@ from streamgauge.core.arrays import Floats
 from streamgauge.results.codes import Cause
 from streamgauge.results.verdict import Check, CheckState, Verdict, VerdictValue
 from streamgauge.stats.bootstrap import independent_slope_interval, slope_interval
-from streamgauge.system.full_disk import WAY_OUT
+from streamgauge.system.disk import WAY_OUT
 from streamgauge.verdict.check_spec import ADVICE_OTHER, CheckFunction, CheckSpec, make_check
 from streamgauge.verdict.driver_check import DRIVER, driver_bottleneck
 from streamgauge.verdict.evidence import Evidence, Samples, background_load

@@ -22,16 +22,24 @@ import pyarrow as pa
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.core.arrays import Int64s
 from streamgauge.core.clock import US
-from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_TIME, LINEAGE, WINDOW_END, WINDOW_START
-from streamgauge.core.schema import arrow_type, quote, quoted
+from streamgauge.core.schema import (
+    EMISSION_TIME,
+    EVENT_TIME,
+    LINEAGE,
+    WINDOW_END,
+    WINDOW_START,
+    arrow_type,
+    quote,
+    quoted,
+)
 from streamgauge.core.units import FAR_FUTURE_US, FAR_PAST_US
 from streamgauge.dataflow import graph, schema
 from streamgauge.dataflow.lineage import identity
 from streamgauge.dataflow.nodes import Flow, Node, Process, RunningAggregate, Select, Source, Where
 from streamgauge.dataflow.reach import reach_us
 from streamgauge.diff.sql import DUE
-from streamgauge.engines.duckdb_oracle.lower import SPAN, at_points, by_spans, lower, retained_name, span_number
-from streamgauge.engines.duckdb_oracle.lower import sql as oracle_sql
+from streamgauge.engines.duckdb_oracle.lowering import SPAN, at_points, by_spans, lower, retained_name, span_number
+from streamgauge.engines.duckdb_oracle.lowering import sql as oracle_sql
 from streamgauge.engines.duckdb_oracle.process_operator import computed, is_independent
 from streamgauge.loadgen.replay.text import quoted_path
 from streamgauge.metrics.delivery_times import IngestTimes, cuts, handed_over
@@ -39,7 +47,7 @@ from streamgauge.metrics.event_latency import LatencyRule, has_matches, kind_of
 from streamgauge.metrics.inclusion_latency import inclusion_times_of
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.system.scratch import Scratch
+from streamgauge.system.disk import Scratch
 from streamgauge.transports.registry import STAMPS
 from streamgauge.verification.regenerated_input import RegeneratedInput, Watch, counting
 from streamgauge.verification.sink_comparison import (

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from streamgauge.core.lineage_columns import EVENT_TIME, INGEST_TIME
+from streamgauge.core.schema import EVENT_TIME, INGEST_TIME
 from streamgauge.dataflow.expressions.check import Checked, checked
 from streamgauge.loadgen.plan import Plan
 from streamgauge.metrics.delivery_times import IngestTimes

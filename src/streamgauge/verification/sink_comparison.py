@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from streamgauge.core.delivery_guarantee import Delivery
-from streamgauge.core.lineage_columns import EVENT_TIME, INGEST_TIME, WINDOW_END
+from streamgauge.core.engine_reports import Delivery
+from streamgauge.core.schema import EVENT_TIME, INGEST_TIME, WINDOW_END
 from streamgauge.diff import compare as answers
 from streamgauge.loadgen.plan import Plan
 from streamgauge.metrics.event_latency import LatencyRule, Missing, SinkLatencies, sink_latencies
@@ -26,8 +26,8 @@ from streamgauge.metrics.inclusion_latency import InclusionTimes
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.results.latency import Latency
 from streamgauge.results.run import FAULTS, SinkResult, Verification
+from streamgauge.system.disk import Scratch
 from streamgauge.system.machine import memory_bytes
-from streamgauge.system.scratch import Scratch
 from streamgauge.verification.spool import ReceivedResults, write_results
 
 MS = 1000

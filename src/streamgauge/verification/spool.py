@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamgauge.core.clock import US
-from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_TIME, INGEST_TIME
+from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME, INGEST_TIME
 from streamgauge.core.units import FAR_FUTURE_US, FAR_PAST_US
 from streamgauge.metrics.event_latency import ENGINE_BATCH
 from streamgauge.metrics.trial_log import TrialLog

@@ -22,14 +22,13 @@ import numpy as np
 import pyarrow as pa
 
 from streamgauge.core.arrays import Int64s
-from streamgauge.core.lineage_columns import EVENT_TIME, INGEST_TIME
-from streamgauge.core.schema import quote, quoted
+from streamgauge.core.schema import EVENT_TIME, INGEST_TIME, quote, quoted
 from streamgauge.dataflow import graph, schema
 from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.dataflow.nodes import Distinct, Flow, RunningAggregate
 from streamgauge.diff import compare as answers
-from streamgauge.engines.duckdb_oracle.lower import SPAN, TIME, by_spans
-from streamgauge.engines.duckdb_oracle.lower import sql as oracle_sql
+from streamgauge.engines.duckdb_oracle.lowering import SPAN, TIME, by_spans
+from streamgauge.engines.duckdb_oracle.lowering import sql as oracle_sql
 from streamgauge.engines.duckdb_oracle.process_operator import computed
 from streamgauge.loadgen.plan import Plan
 from streamgauge.metrics.delivery_times import stamps_of

@@ -26,8 +26,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamgauge.core.errors import EngineError
-from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_ID, EVENT_TIME, INGEST_TIME, LINEAGE, WINDOW_START
-from streamgauge.core.schema import quote, quoted
+from streamgauge.core.schema import (
+    EMISSION_TIME,
+    EVENT_ID,
+    EVENT_TIME,
+    INGEST_TIME,
+    LINEAGE,
+    WINDOW_START,
+    quote,
+    quoted,
+)
 from streamgauge.core.units import FAR_FUTURE_US, FAR_PAST_US
 from streamgauge.core.value_types import DECIMAL, FLOAT, INT, MAP, TIMESTAMP, ValueType
 from streamgauge.diff.compare import types_of

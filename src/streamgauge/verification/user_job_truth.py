@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.core.delivery_guarantee import Delivery
+from streamgauge.core.engine_reports import Delivery
 from streamgauge.core.errors import EngineError, InputError
-from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_TIME, INGEST_TIME, LINEAGE, WINDOW_END, WINDOW_START
-from streamgauge.core.progress_step import ProgressText
+from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME, INGEST_TIME, LINEAGE, WINDOW_END, WINDOW_START
+from streamgauge.core.trial import ProgressText
 from streamgauge.core.value_types import TIMESTAMP, ValueType
 from streamgauge.diff import compare as answers
 from streamgauge.engines.registry import entry
@@ -33,11 +33,11 @@ from streamgauge.metrics.event_latency import LatencyRule
 from streamgauge.metrics.inclusion_latency import inclusion_times_of
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.metrics.trial_record import TrialRecord
-from streamgauge.preflight import user_job_reference
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.user_job import UserJob
-from streamgauge.system.scratch import Scratch
+from streamgauge.system.disk import Scratch
 from streamgauge.system.user_code import first_line
+from streamgauge.user_workloads import reference as user_job_reference
+from streamgauge.user_workloads.user_job import UserJob
 from streamgauge.verification.regenerated_input import RegeneratedInput
 from streamgauge.verification.sink_comparison import (
     Comparison,

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.core.errors import JobError, Problem
-from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_TIME, WINDOW_END
-from streamgauge.core.schema import quoted
+from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME, WINDOW_END, quoted
 from streamgauge.diff import compare as answers
 from streamgauge.diff.sql import normal_rows
 from streamgauge.metrics.trial_record import TrialRecord

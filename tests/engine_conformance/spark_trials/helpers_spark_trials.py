@@ -12,8 +12,8 @@ from typing import Any
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import build
-from streamgauge.core.operator_rows import OperatorCounts, OperatorRows
-from streamgauge.core.trial_spans import TrialSpans
+from streamgauge.core.engine_reports import OperatorCounts, OperatorRows
+from streamgauge.core.trial import TrialSpans
 from streamgauge.core.units import FAR_FUTURE_US
 from streamgauge.harness.testbed import TestBed
 from streamgauge.metrics import operators

@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
 from streamgauge.core.errors import InputError
-from streamgauge.core.lineage_columns import EVENT_ID, EVENT_TIME, INGEST_TIME
-from streamgauge.core.schema import Schema
+from streamgauge.core.schema import EVENT_ID, EVENT_TIME, INGEST_TIME, Schema
 from streamgauge.dataflow.builder import source, tumble
 from streamgauge.dataflow.nodes import Source, UserJobNode
 from streamgauge.diff import compare as answers
@@ -30,10 +29,10 @@ from streamgauge.engines.spark.user_job.pyspark_job import PySparkJob
 from streamgauge.jobs import Integer, job, stream
 from streamgauge.loadgen.fields import StreamSpec
 from streamgauge.loadgen.replay.fit_sample import fit
-from streamgauge.preflight import user_job_reference
-from streamgauge.transports.kafka.client.result_messages import table_of
-from streamgauge.transports.kafka.codecs.avro import Avro
-from streamgauge.transports.kafka.codecs.json import JsonObjects
+from streamgauge.transports.kafka.encodings.avro import Avro
+from streamgauge.transports.kafka.encodings.json import Json
+from streamgauge.transports.kafka.result_messages import table_of
+from streamgauge.user_workloads import reference as user_job_reference
 from streamgauge.verification.user_job_rows import COPY, expect, identity, numbered
 
 NAMES = [
@@ -104,7 +103,7 @@ def test_a_flows_columns_go_through_spark(spark: Any) -> None:
 @pytest.mark.spark
 def test_events_in_messages_are_read_by_spark(spark: Any) -> None:
     """As JSON objects, whatever their columns are called."""
-    layout = JsonObjects(tuple((name, "int") for name in NAMES))
+    layout = Json(tuple((name, "int") for name in NAMES))
     batch = batch_of(NAMES)
     values = spark.createDataFrame([(each,) for each in layout.messages(layout.encode(batch))], "value binary")
     opened = values.select(F.expr(layout.opened("value")).alias("event"))

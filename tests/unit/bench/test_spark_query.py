@@ -10,9 +10,9 @@ from bench.support.drain_rate import Change, rate_of, ready_for, without_lineage
 from streamgauge.core.errors import DriverError, EngineError
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import UserJobNode
+from streamgauge.engines.spark.job_settings import JobSettings
+from streamgauge.engines.spark.launch import SparkJob
 from streamgauge.engines.spark.lowering.queries import queries
-from streamgauge.engines.spark.structured.job import SparkJob
-from streamgauge.engines.spark.structured.job_settings import JobSettings
 from streamgauge.engines.spi import Edge, Edges
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment

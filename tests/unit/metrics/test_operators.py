@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from streamgauge.core.batch_progress import BatchProgress
 from streamgauge.core.clock import US
-from streamgauge.core.operator_rows import OperatorRows
+from streamgauge.core.engine_reports import BatchProgress, OperatorRows
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import flow, source
 from streamgauge.dataflow.nodes import Flow

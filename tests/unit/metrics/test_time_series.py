@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 from streamgauge.artifacts.tables import BATCHES, SCHEMA
-from streamgauge.core.batch_progress import BatchProgress
 from streamgauge.core.clock import US
-from streamgauge.core.trial_spans import TrialSpans
+from streamgauge.core.engine_reports import BatchProgress
+from streamgauge.core.trial import TrialSpans
 from streamgauge.harness.monitors import Monitors
 from streamgauge.metrics import resources
 from streamgauge.metrics.event_latency import LatencyBySecond, LatencyRule, SinkLatencies, sink_latencies

@@ -10,7 +10,7 @@ import pytest
 
 import streamgauge
 from streamgauge.core.clock import US
-from streamgauge.core.trial_spans import TrialSpans
+from streamgauge.core.trial import TrialSpans
 from streamgauge.metrics.trial_record import TrialRecord, phases
 
 SOURCE = Path(streamgauge.__file__).parent

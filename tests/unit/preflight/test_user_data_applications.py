@@ -9,15 +9,15 @@ import pyarrow as pa
 import pytest
 
 from streamgauge.config.options_and_settings import build
-from streamgauge.core.lineage_columns import EVENT_ID, EVENT_TIME, INGEST_TIME
+from streamgauge.core.schema import EVENT_ID, EVENT_TIME, INGEST_TIME
 from streamgauge.dataflow.lineage import needed_columns
 from streamgauge.engines.duckdb_oracle.engine import Oracle
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.user_data_summary import notes_of, replayed_data
 from streamgauge.preflight.validate import check
 from streamgauge.results.run import ReplayedData
+from streamgauge.user_workloads.data_files import notes_of, replayed_data
 from streamgauge.verification.regenerated_input import counting
 from streamgauge.workloads.registry import names
 from tests.unit.helpers_duckdb import duckdb_session

@@ -19,8 +19,8 @@ import pytest
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import build
 from streamgauge.core.clock import US
+from streamgauge.core.engine_reports import OperatorCounts, OperatorRows
 from streamgauge.core.errors import DriverError
-from streamgauge.core.operator_rows import OperatorCounts, OperatorRows
 from streamgauge.metrics.resources import driver_result
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.validate import check

@@ -10,7 +10,7 @@ import pytest
 
 from streamgauge.core.clock import US
 from streamgauge.core.errors import DriverError
-from streamgauge.core.trial_spans import TrialSpans
+from streamgauge.core.trial import TrialSpans
 from streamgauge.engines.spi import EngineStatus
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.trial.events import PhaseBegan, Progress

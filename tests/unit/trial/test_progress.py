@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from streamgauge.core.clock import US
-from streamgauge.core.trial_spans import TrialSpans
+from streamgauge.core.trial import TrialSpans
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.transports.spi import Chunk
 from streamgauge.trial import stopping_rules

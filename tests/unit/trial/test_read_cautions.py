@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from streamgauge.core.clock import US
-from streamgauge.preflight.user_job import UserJob
 from streamgauge.results.codes import WarningCode
 from streamgauge.trial import result_builder
+from streamgauge.user_workloads.user_job import UserJob
 
 
 @pytest.mark.parametrize(("own", "warned"), [(False, True), (True, False)])

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from streamgauge.config.limits import parse_limit
 from streamgauge.config.options_and_settings import build
-from streamgauge.config.slo import parse_limit
 from streamgauge.core.clock import US
-from streamgauge.core.trial_spans import TrialSpans
+from streamgauge.core.trial import TrialSpans
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from streamgauge.core.clock import US
-from streamgauge.core.trial_spans import TrialSpans
+from streamgauge.core.trial import TrialSpans
 from streamgauge.metrics.event_latency import LatencyBySecond, SinkLatencies
 from streamgauge.metrics.histogram import Histogram
 from streamgauge.metrics.trial_log import TrialLog

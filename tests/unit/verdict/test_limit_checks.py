@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from streamgauge.config.slo import parse_limit
+from streamgauge.config.limits import parse_limit
 from streamgauge.metrics.event_latency import ENGINE_BATCH, LatencyRule, sink_latencies
 from streamgauge.results.codes import Cause
 from streamgauge.results.latency import Latencies, Latency

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_TIME
+from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME
 from streamgauge.core.units import FAR_FUTURE_US
 from streamgauge.metrics.delivery_times import IngestTimes
 from streamgauge.metrics.trial_record import TrialRecord

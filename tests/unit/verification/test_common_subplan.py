@@ -15,7 +15,7 @@ from streamgauge.dataflow.builder import flow as flow_of
 from streamgauge.dataflow.builder import tumble
 from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.dataflow.schema import columns
-from streamgauge.engines.duckdb_oracle.lower import retained_name
+from streamgauge.engines.duckdb_oracle.lowering import retained_name
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.preflight.validate import check

@@ -16,7 +16,7 @@ import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.core.clock import US
-from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_TIME, WINDOW_END
+from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME, WINDOW_END
 from streamgauge.dataflow.builder import flow as flow_of
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.metrics.delivery_times import handed_over

@@ -12,7 +12,7 @@ import pytest
 
 from streamgauge.core.arrays import Int64s
 from streamgauge.core.clock import US
-from streamgauge.core.lineage_columns import EVENT_TIME, INGEST_TIME, WINDOW_END
+from streamgauge.core.schema import EVENT_TIME, INGEST_TIME, WINDOW_END
 from streamgauge.dataflow.builder import tumble
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.metrics.event_latency import Missing

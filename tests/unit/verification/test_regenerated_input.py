@@ -11,7 +11,7 @@ import pytest
 
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError
-from streamgauge.core.lineage_columns import EVENT_TIME
+from streamgauge.core.schema import EVENT_TIME
 from streamgauge.dataflow.builder import flow as flow_of
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.loadgen.plan import Plan

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from streamgauge.core.clock import US
-from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_TIME
+from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.verification.expected import verify
 from streamgauge.verification.uneven_reads import NEVER_READ, BatchNumbers

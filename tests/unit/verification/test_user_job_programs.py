@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pytest
 
 from streamgauge.config.options_and_settings import build
-from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_TIME
+from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME
 from streamgauge.core.units import FAR_FUTURE_US, FAR_PAST_US
 from streamgauge.metrics.event_latency import LatencyBySecond, SinkLatencies
 from streamgauge.preflight.validate import check

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from streamgauge.core.lineage_columns import EVENT_TIME
+from streamgauge.core.schema import EVENT_TIME
 from streamgauge.diff.compare import types_of
 from streamgauge.verification import user_job_rows
 from streamgauge.verification.user_job_truth import verify_user_job
@@ -91,9 +91,7 @@ def test_lineage_that_the_function_moves_in_batch_too_is_wrong(
         trial = job_case('reach="0s"')
         rows = trial.answer(query)
         moved = shifted(rows, **{name: more for name, more in shift.items() if name in rows.column_names})
-        monkeypatch.setattr(
-            "streamgauge.engines.spark.user_job.batch_answer.batch_answer", lambda _, rows=moved: in_file(rows)
-        )
+        monkeypatch.setattr("streamgauge.engines.spark.batch_answer.batch_answer", lambda _, rows=moved: in_file(rows))
         trial.receive(moved)
         found = trial.verify()
         assert {*faults(found)} == kinds

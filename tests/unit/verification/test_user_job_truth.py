@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pytest
 
 from streamgauge.core.errors import EngineError
-from streamgauge.core.lineage_columns import EVENT_TIME
+from streamgauge.core.schema import EVENT_TIME
 from streamgauge.core.value_types import INT, TIMESTAMP, ValueType
 from streamgauge.engines.spi import BatchRequest
 from streamgauge.verification import user_job_truth
@@ -141,7 +141,7 @@ def test_without_a_reference_the_batch_run_is_the_truth(
 
         yield answer
 
-    monkeypatch.setattr("streamgauge.engines.spark.user_job.batch_answer.batch_answer", in_batch)
+    monkeypatch.setattr("streamgauge.engines.spark.batch_answer.batch_answer", in_batch)
     found = trial.verify()
     assert faults(found) == {"missing": 1}
     assert (found.independent, found.reference) == (False, user_job_truth.by_batch(trial.resolved).reference)
@@ -187,7 +187,7 @@ def test_the_batch_run_is_left_out_only_where_nothing_can_differ(
         raise EngineError("no engine runs here")
         yield
 
-    monkeypatch.setattr("streamgauge.engines.spark.user_job.batch_answer.batch_answer", batch_answer)
+    monkeypatch.setattr("streamgauge.engines.spark.batch_answer.batch_answer", batch_answer)
     trial = job_case('reach="0s"', engine_failed=ended)
     trial_log = trial.record.trial_log
     trial.record.trial_log = replace(trial_log, commits=[replace(one, rows=0) for one in trial_log.commits[:commits]])

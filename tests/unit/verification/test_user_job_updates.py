@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from streamgauge.core.lineage_columns import EVENT_TIME
-from streamgauge.core.trial_spans import TrialSpans
+from streamgauge.core.schema import EVENT_TIME
+from streamgauge.core.trial import TrialSpans
 from streamgauge.verification import user_job_updates
 from tests.unit.helpers_duckdb import duckdb_session
 from tests.unit.verification.helpers_user_jobs import UPDATES, WINDOWS, Case, faults

@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from streamgauge.core.cpu_sets import format_cpus
 from streamgauge.core.formatting import (
     NONE,
     format_count,
@@ -17,6 +16,7 @@ from streamgauge.core.formatting import (
     format_rate,
     format_us,
 )
+from streamgauge.core.units import format_cpus
 from streamgauge.report.document_blocks import Cell, Column, Document, Fact, Paragraph, Row, Table, cells, numbers
 from streamgauge.report.text import narrative, phrases
 from streamgauge.results import labels

@@ -8,7 +8,7 @@ from streamgauge.report.text import phrases
 from streamgauge.results.codes import Cause
 from streamgauge.results.latency import PERCENTILES, Latencies, Latency
 from streamgauge.results.run import Result
-from streamgauge.stats.percentile import observations_needed
+from streamgauge.stats.samples import observations_needed
 
 UNUSABLE = "This figure must not be used: the driver failed, so the run says nothing about the system under test."
 DISTURBED = (

@@ -36,7 +36,7 @@ from dataclasses import dataclass, replace
 
 from streamgauge.core.clock import US
 from streamgauge.core.errors import DriverError
-from streamgauge.core.trial_spans import TrialSpans
+from streamgauge.core.trial import TrialSpans
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import IntervalJoin, Node, Process, WindowJoin
 from streamgauge.engines.registry import entry

@@ -7,7 +7,7 @@ measure the start. Only for flows of finite reach, whose trials can follow each 
 from __future__ import annotations
 
 from streamgauge.core.clock import US
-from streamgauge.core.trial_spans import TrialSpans
+from streamgauge.core.trial import TrialSpans
 from streamgauge.metrics import resources
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import FRESH_WARMUP_S

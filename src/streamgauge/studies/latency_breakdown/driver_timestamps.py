@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streamgauge.engines.stage_times import Times
+from streamgauge.engines.latency_probe import Times
 from streamgauge.metrics.delivery_times import handed_over
 from streamgauge.studies.latency_breakdown.saved_results import SavedResults
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.core.lineage_columns import EVENT_ID, sequences_of
+from streamgauge.core.schema import EVENT_ID, sequences_of
 from streamgauge.engines.latency_probe import Breakdown, ProbeInput, ResultTimes, TrialTimes
 from streamgauge.studies.latency_breakdown.broker_timestamps import BrokerTimestamps
 from streamgauge.studies.latency_breakdown.driver_timestamps import commits, delivered, first_reads, offered

@@ -21,7 +21,7 @@ from streamgauge.results.verdict import Check, Verdict
 from streamgauge.studies.capacity.outcome import wrong_answers
 from streamgauge.studies.capacity.search import Settings, TrialCall, TrialOutcome, search
 from streamgauge.studies.selftest.testbed import SILENT, SyntheticBench, View, start_bench
-from streamgauge.system.scratch import Scratch
+from streamgauge.system.disk import Scratch
 from streamgauge.trial.generate_input import generate
 from streamgauge.trial.run import ceiling_of
 from streamgauge.trial.trial_result import TrialResult

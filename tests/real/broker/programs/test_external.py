@@ -8,7 +8,7 @@ import pytest
 
 from streamgauge.core.errors import EngineError
 from streamgauge.results.codes import Cause, WarningCode
-from streamgauge.transports.kafka.broker.broker import Broker
+from streamgauge.transports.kafka.broker import Broker
 from tests.helpers_external import CONSUMER, EXAMPLES, changed, check_right, codes, run, verification
 
 pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("external")]

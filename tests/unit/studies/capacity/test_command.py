@@ -31,7 +31,7 @@ from streamgauge.studies.capacity.outcome import NOT_SEEN
 from streamgauge.studies.capacity.saved_search import CEILING, MEMO, recorded, stored_ceiling
 from streamgauge.studies.capacity.search import Search, Settings, TrialOutcome, TrialRequest, replay
 from streamgauge.studies.exclusive_folder import LOCK
-from streamgauge.system.lock import try_lock
+from streamgauge.system.disk import try_lock
 from streamgauge.trial import run as run_module
 from streamgauge.trial.extension_policy import SearchTrial
 from tests.unit.studies.helpers_studies import HELD_PER_S, conductor_at, worker

@@ -12,7 +12,7 @@ import pytest
 
 from streamgauge.config.options_and_settings import build
 from streamgauge.core.clock import US
-from streamgauge.core.trial_spans import TrialSpans
+from streamgauge.core.trial import TrialSpans
 from streamgauge.engines.registry import entry
 from streamgauge.engines.spark.options import trigger
 from streamgauge.metrics.records import Commit

@@ -20,7 +20,7 @@ from streamgauge.dataflow.nodes import Flow, Process
 from streamgauge.dataflow.operators.api import TIME
 from streamgauge.dataflow.operators.grouped_arrays import load
 from streamgauge.dataflow.reach import reach_us
-from streamgauge.engines.duckdb_oracle import Oracle
+from streamgauge.engines.duckdb_oracle.engine import Oracle
 from streamgauge.engines.operator_runtime import OperatorRuntime
 from streamgauge.metrics.event_latency import kind_of
 from streamgauge.workloads import registry
