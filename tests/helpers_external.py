@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psutil
 
-from streamgauge.results.causes import Cause
+from streamgauge.results.codes import Cause
 from streamgauge.results.run import Result
 from streamgauge.system.child_processes import wait_until
 from streamgauge.transports.kafka.admin import Topics

@@ -50,12 +50,12 @@ class Shares:
 
 
 def shares_of(result: dict[str, Any]) -> Shares:
-    """The CPU shares of the trial that a search shows. Parts of the engine are in its own share."""
-    used = dict.fromkeys(("driver", "broker", "sut"), 0.0)
-    for one in result["processes"]:
-        role = one["name"] if one["name"] == "broker" else one["role"]
-        used[role] = used.get(role, 0.0) + float(one["cpu_percent_mean"])
-    return Shares(used["driver"], used["broker"], used["sut"])
+    """The CPU shares of the trial that a search shows."""
+
+    def used(role: str) -> float:
+        return sum(float(one["cpu_percent_mean"]) for one in result["processes"] if one["role"] == role)
+
+    return Shares(used("driver"), used("broker"), used("sut"))
 
 
 def note_of(result: dict[str, Any]) -> str:

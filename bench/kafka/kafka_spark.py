@@ -41,8 +41,8 @@ def sustained(case: RunCase) -> Found | None:
 
 
 def per_processor(found: dict[str, Any]) -> float:
-    """Events per CPU second of driver and system under test."""
-    used = sum(one["cpu_percent_mean"] for one in found["processes"] if one["role"] in ("driver", "sut"))
+    """Events per CPU second of driver, broker and system under test."""
+    used = sum(one["cpu_percent_mean"] for one in found["processes"] if one["role"] in ("driver", "broker", "sut"))
     return float(found["rate"]["ingested_per_s"]) / (used / 100)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from bench.support.row import Row, row
 from streamgauge.artifacts.hlog import DIGITS, HIGHEST_US, LOWEST_US
-from streamgauge.metrics.latency.histogram import counts_of
+from streamgauge.metrics.histogram import counts_of
 
 REPEATS = 5
 VALUES = 20_000_000

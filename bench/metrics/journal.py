@@ -21,8 +21,8 @@ from streamgauge.harness.testbed import tick_of
 from streamgauge.loadgen.fields import Integer, Key, StreamSpec
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
-from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.metrics.records import GeneratorReport, RecorderReport, Role, Usage
+from streamgauge.metrics.trial_log import TrialLog
 
 START_US, TICK_US = 1_700_000_000 * US, US // 2
 GENERATORS = TASKS = 2

@@ -27,7 +27,7 @@ from streamgauge.core.clock import US, Clock
 from streamgauge.core.schema import EVENT_ID, EVENT_TIME, INGEST_TIME
 from streamgauge.core.units import FAR_FUTURE_US
 from streamgauge.harness.recorder import RecorderSettings
-from streamgauge.metrics.latency.event_latency import LatencyRule, sink_latencies
+from streamgauge.metrics.event_latency import LatencyRule, sink_latencies
 from streamgauge.system.child_processes import Child, serve
 from streamgauge.transports.flight import client
 from streamgauge.transports.spi import EndpointConfig

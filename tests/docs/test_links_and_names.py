@@ -208,14 +208,14 @@ def test_named_definitions_exist(page: Path) -> None:
 def test_missing_definitions_are_found() -> None:
     """Functions, classes, constants with a type and without; a module that is not there has none; no files."""
     text = (
-        "`metrics/latency/result_kind.has_matches` `metrics/latency/result_kind.Kind` "
+        "`metrics/event_latency.has_matches` `metrics/event_latency.Nothing` "
         "`studies/operator_profile/profile._TYPES` `dataflow/nodes.Mode` `trial/no.thing`"
     )
-    assert missing_names(text) == ["metrics/latency/result_kind.Kind", "trial/no.thing"]
-    assert missing_names("`verification/expected.py`, `_matches`; `metrics/latency/result_kind.py`, `kind_of`") == [
+    assert missing_names(text) == ["metrics/event_latency.Nothing", "trial/no.thing"]
+    assert missing_names("`verification/expected.py`, `_matches`; `metrics/event_latency.py`, `kind_of`") == [
         "verification/expected._matches"
     ]
-    assert missing_names("`metrics/latency/result_kind.py` `engine/operators.parquet` `result.json`") == []
+    assert missing_names("`metrics/event_latency.py` `engine/operators.parquet` `result.json`") == []
 
 
 def test_every_method_of_an_engine_is_documented() -> None:

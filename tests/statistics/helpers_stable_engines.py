@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 
 from streamgauge.config.limits import BATCHES_MIN, EXTENSION_SHARE, EXTENSION_SHARE_MAX
 from streamgauge.stats import bootstrap
-from streamgauge.verdict.criteria.registry import CHECKS
 from streamgauge.verdict.evidence import INTERIM_ANALYSES, Evidence, Samples, Work
-from streamgauge.verdict.verdict import cannot_recover
+from streamgauge.verdict.verdict import CHECKS, cannot_recover
 from tests.helpers_quick_draws import replicates
 from tests.unit.verdict.helpers_evidence import evidence
 

@@ -1,4 +1,4 @@
-"""How often the trend checks and the early end of a trial err, by simulation (verdict/criteria/,
+"""How often the trend checks and the early end of a trial err, by simulation (verdict/trend_checks.py,
 verdict/verdict.py).
 """
 
@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamgauge.verdict.criteria.registry import CHECKS
 from streamgauge.verdict.evidence import Samples
-from streamgauge.verdict.verdict import cannot_recover, judge
+from streamgauge.verdict.verdict import CHECKS, cannot_recover, judge
 from tests.statistics.helpers_stable_engines import STABLE, ends_early, fails, share, windowed
 from tests.unit.verdict.helpers_evidence import SECONDS, check_of, evidence, staircase
 

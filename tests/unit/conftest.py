@@ -17,9 +17,9 @@ from streamgauge.dataflow.reach import reach_us
 from streamgauge.loadgen.fields import Integer, Key, StreamSpec
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
-from streamgauge.metrics.log.trial_log import TrialLog
-from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.metrics.records import Commit, Tick, Usage
+from streamgauge.metrics.trial_log import TrialLog
+from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
 from streamgauge.transports.spi import Chunk, Delivery

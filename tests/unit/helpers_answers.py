@@ -20,8 +20,8 @@ from streamgauge.dataflow.builder import source, tumble
 from streamgauge.dataflow.lineage import identity
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.duckdb_oracle.lowering import sql
-from streamgauge.metrics.log.ingest_times import IngestTimes
-from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.metrics.delivery_times import IngestTimes
+from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.results.run import Verification
 from streamgauge.verification.regenerated_input import RegeneratedInput

@@ -6,9 +6,9 @@ from typing import Any
 
 from streamgauge.core.clock import US
 from streamgauge.core.trial import TrialSpans
-from streamgauge.metrics.latency.histogram import read_log
-from streamgauge.metrics.log.trial_log import TrialLog
-from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.metrics.histogram import read_log
+from streamgauge.metrics.trial_log import TrialLog
+from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.results.latency import Latencies, Latency
 from streamgauge.results.run import Verification
 from streamgauge.transports.spi import Delivery

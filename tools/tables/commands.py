@@ -19,12 +19,11 @@ from streamgauge.config.options_and_settings import SETTINGS
 from streamgauge.config.setting_info import COMMANDS
 from streamgauge.core import errors
 from streamgauge.harness.recorder_heartbeat import STILL_US_MIN
-from streamgauge.results import causes
+from streamgauge.results import codes
 from streamgauge.trial.prometheus.endpoint import METRICS
-from streamgauge.verdict.criteria import driver as d
-from streamgauge.verdict.criteria.backlog_trend import BACKLOG_SLOPE_SHARE_MAX
-from streamgauge.verdict.criteria.output_trend import OUTPUT_SLOPE_MAX
-from streamgauge.verdict.criteria.registry import CHECKS
+from streamgauge.verdict import driver_check as d
+from streamgauge.verdict.trend_checks import BACKLOG_SLOPE_SHARE_MAX, OUTPUT_SLOPE_MAX
+from streamgauge.verdict.verdict import CHECKS
 from tables.markdown import DOCS, code, table
 
 
@@ -146,7 +145,7 @@ def metrics() -> str:
 
 
 def check_list() -> str:
-    """The checks of `verdict.criteria` with the limits that stand there."""
+    """The checks of a verdict with the limits that stand there."""
     rows = {
         "driver": (
             f"in every second at least {d.PLAN_SHARE_MIN:.0%} of the plan was offered in time; schedule delay p99 is "
@@ -199,5 +198,5 @@ def check_list() -> str:
 
 
 def codes_of(name: str) -> str:
-    """The codes of an enumeration in `causes`, each with what it means; they stand in one column, and are no fields."""
-    return table(("meaning", "code"), [(one.meaning, code(one)) for one in getattr(causes, name)])
+    """The codes of an enumeration of `results.codes`, each with what it means; they stand in one column."""
+    return table(("meaning", "code"), [(one.meaning, code(one)) for one in getattr(codes, name)])

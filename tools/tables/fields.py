@@ -18,12 +18,11 @@ from pydantic import BaseModel
 
 from streamgauge.artifacts import tables
 from streamgauge.results.breakdown import LatencyBreakdown
-from streamgauge.results.comparison import Comparison
+from streamgauge.results.comparison import Comparison, ScaleComparison
 from streamgauge.results.matrix import MatrixResult
 from streamgauge.results.profile import OperatorProfile
 from streamgauge.results.run import Result
 from streamgauge.results.scalability import ScaleResult
-from streamgauge.results.scale_comparison import ScaleComparison
 
 FILES: Mapping[str, tuple[type[BaseModel], tuple[str, ...]]] = {
     "result.json": (Result, (

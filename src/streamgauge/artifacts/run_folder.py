@@ -35,7 +35,7 @@ from pydantic import ValidationError
 from streamgauge.config.options_and_settings import Experiment, to_toml
 from streamgauge.core.errors import InputError, MachineError, Problem, is_full
 from streamgauge.results.breakdown import LatencyBreakdown
-from streamgauge.results.causes import Cause
+from streamgauge.results.codes import Cause
 from streamgauge.results.matrix import MatrixResult
 from streamgauge.results.profile import OperatorProfile, ProfileRequest
 from streamgauge.results.run import Result, Verification
@@ -252,11 +252,15 @@ class RunFolder:
         if not path.exists():
             return schema.empty_table()
         try:
-            return pq.ParquetFile(path).read()
+            table = pq.ParquetFile(path).read()
         except (pa.ArrowInvalid, OSError) as error:
             raise InputError(
                 Problem("RUN", f"{name} must be a Parquet file ({error})", str(path), "run it again")
             ) from None
+        for field in schema:
+            if field.name not in table.column_names:  # of an older version
+                table = table.append_column(field.with_nullable(True), pa.nulls(table.num_rows, field.type))
+        return table
 
 
 def new_folder(root: str | Path, workload: str, kind: str, now: datetime) -> Path:

@@ -38,6 +38,8 @@ SCHEMA: pa.Schema = pa.schema(
         pa.field("lag_events_mean", pa.float64()),
         pa.field("lag_by_partition", pa.list_(pa.int64())),
         pa.field("lag_at_commit_mean", pa.float64()),
+        pa.field("broker_cpu_percent", pa.float64()),
+        pa.field("broker_memory_bytes", pa.int64()),
     ]
 )
 
@@ -87,7 +89,7 @@ MEANINGS: dict[str, dict[str, str]] = {
         "slip_us_max": "The greatest schedule delay.",
         "sut_cpu_percent": "CPU of the SUT; 100 is one core for the whole second.",
         "driver_cpu_percent": "CPU of the driver.",
-        "others_cpu_percent": "CPU of processes of neither side.",
+        "others_cpu_percent": "CPU of all other processes.",
         "reference_work_us": "CPU time of the fixed piece of work, which shows the machine's speed.",
         "sut_memory_bytes": "Resident memory of all processes of the SUT.",
         "driver_memory_bytes": "Resident memory of all processes of the driver.",
@@ -99,6 +101,8 @@ MEANINGS: dict[str, dict[str, str]] = {
             "Consumer lag right after the last commit in the second, mean over all partitions; null without a commit. "
             "With several queries, the commits are those of the query that has the fewest."
         ),
+        "broker_cpu_percent": "CPU of the broker that streamgauge started; null without one.",
+        "broker_memory_bytes": "Resident memory of that broker.",
     },
     "engine/batches.parquet": {
         "batch_id": "The engine's number.",

@@ -1,7 +1,7 @@
 """Samples every process once a second: CPU, memory, time spent waiting for a core, bytes over the loopback.
 
 The monitors read the operating system by process id and never ask the SUT. Background load is the machine's CPU time
-minus that of driver and SUT, so the monitors do not read other processes.
+minus that of driver, broker and SUT, so the monitors do not read other processes.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Monitors:
         self._last[pid] = reading
         since = before or self._at_start(process) or reading
         used_s = reading.cpu_s - since.cpu_s - min(reading.reaped_s - since.reaped_s, self._gone_s.get(pid, 0.0))
-        # All usage of a new process belongs to driver or SUT: it started after the last sample, or this is the first.
+        # All usage of a new process belongs to its role: it started after the last sample, or this is the first.
         self._own_s += used_s if before is not None else reading.cpu_s
         if reading.time_us <= since.time_us:
             return []

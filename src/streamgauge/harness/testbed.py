@@ -266,9 +266,11 @@ class TestBed:
         """(name, role, pid) of every process, including this one, for the monitors."""
         children = [*self._generators, *([self._recorder] if self._recorder else [])]
         driver: list[tuple[str, Role, int]] = [(child.name, "driver", child.pid) for child in children if child.alive]
-        driver += [("broker", "driver", pid) for pid in (self._broker.pids() if self._broker else ())]
+        broker: list[tuple[str, Role, int]] = [
+            ("broker", "broker", pid) for pid in (self._broker.pids() if self._broker else ())
+        ]
         sut: list[tuple[str, Role, int]] = [(f"sut {pid}", "sut", pid) for pid in self.engine.pids()]
-        return [*driver, (RUNNER, "driver", os.getpid()), *sut]
+        return [*driver, *broker, (RUNNER, "driver", os.getpid()), *sut]
 
     def stop(self) -> None:
         """Ends the engine first, then the driver's processes."""

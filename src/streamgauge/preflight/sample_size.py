@@ -23,7 +23,7 @@ from streamgauge.core.errors import Problem
 from streamgauge.core.formatting import format_rate
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.spi import BatchInterval
-from streamgauge.metrics.latency.result_kind import latencies_of
+from streamgauge.metrics.event_latency import latencies_of
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment, longest_slide_us, may_extend
 from streamgauge.results.latency import PERCENTILES
 from streamgauge.stats.samples import carries, observations_needed

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from pydantic import Field, SerializationInfo, field_serializer, field_validator
 
-from streamgauge.results.result_part import ResultPart
+from streamgauge.results.codes import ResultPart
 from streamgauge.results.verdict import VerdictValue
 
 SCHEMA_VERSION = 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamgauge.results.result_part import ResultPart
+from streamgauge.results.codes import ResultPart
 
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99_9": 0.999}
 """Share of the results below a percentile, by its name. The only list of percentiles."""

@@ -9,9 +9,8 @@ from pydantic import Field, model_validator
 
 from streamgauge.core.engine_reports import Delivery
 from streamgauge.core.plugin_options import TUNED
-from streamgauge.results.causes import WarningCode
+from streamgauge.results.codes import SCHEMA_VERSION, ResultPart, WarningCode
 from streamgauge.results.latency import Latencies
-from streamgauge.results.result_part import SCHEMA_VERSION, ResultPart
 from streamgauge.results.search import SearchResult
 from streamgauge.results.verdict import Verdict
 
@@ -113,7 +112,8 @@ class DriverResult(ResultPart):
     events_committed: int
     """Events of committed batches."""
     cpu_percent: float | None = None
-    """All driver processes together, over the measured span; 100 is one core. Null if not measured."""
+    """All driver processes together, over the measured span; 100 is one core. A broker is not among them, except in
+    results of older versions. Null if not measured."""
     memory_bytes_max: int | None = None
     """Resident memory of all driver processes together, at most in the trial; null if not measured."""
     recorder_stood_still_us: int = 0
@@ -231,9 +231,10 @@ class ProcessUse(ResultPart):
 
     name: str
     """Which process."""
-    role: Literal["sut", "driver", "sut_part"]
-    """`sut` is the sum of the SUT's processes. If they are of several kinds, a row `sut_part` follows for each (`sut:
-    jvm`, `sut: python workers`): leave these out of sums."""
+    role: Literal["sut", "driver", "broker", "sut_part"]
+    """`driver`; `broker`, of the one that streamgauge started (older versions counted it as driver); `sut` is the sum
+    of the SUT's processes. If they are of several kinds, a row `sut_part` follows for each (`sut: jvm`, `sut: python
+    workers`): leave these out of sums."""
     cpu_percent_mean: float
     """Mean over the measured span; 100 is one core."""
     cpu_percent_max: float

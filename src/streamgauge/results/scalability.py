@@ -6,8 +6,8 @@ from typing import Any, Self
 
 from pydantic import Field
 
+from streamgauge.results.codes import ResultPart
 from streamgauge.results.matrix import CellFigures
-from streamgauge.results.result_part import ResultPart
 from streamgauge.results.verdict import VerdictValue
 
 SCHEMA_VERSION = 1

@@ -7,8 +7,7 @@ from typing import Any
 
 from pydantic import model_validator
 
-from streamgauge.results.causes import SearchEnd
-from streamgauge.results.result_part import ResultPart
+from streamgauge.results.codes import ResultPart, SearchEnd
 from streamgauge.results.verdict import VerdictValue
 
 _UNPROVEN = ("undecided", "invalid")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from streamgauge.results.causes import Cause
-from streamgauge.results.result_part import ResultPart
+from streamgauge.results.codes import Cause, ResultPart
 
 VerdictValue = Literal["sustained", "not_sustained", "undecided", "invalid", "interrupted"]
 CheckState = Literal["ok", "failed", "undecided", "invalid", "not_judged"]

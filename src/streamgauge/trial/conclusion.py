@@ -13,12 +13,12 @@ from streamgauge.core.engine_reports import BatchProgress, OperatorCounts
 from streamgauge.core.errors import DriverError, is_full
 from streamgauge.core.trial import ProgressText
 from streamgauge.harness.testbed import TestBed
-from streamgauge.metrics.latency.hlog_text import hlog_text
-from streamgauge.metrics.log.trial_record import TrialRecord
-from streamgauge.metrics.summary import driver, engine_batches, operators, time_series
-from streamgauge.metrics.summary.late_rows import late_rows, late_rows_in_words
+from streamgauge.metrics import operators, resources, time_series
+from streamgauge.metrics.operators import late_rows, late_rows_in_words
+from streamgauge.metrics.time_series import hlog_text
+from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.results.causes import WarningCode
+from streamgauge.results.codes import WarningCode
 from streamgauge.results.latency import Latencies
 from streamgauge.results.run import Caution, Result, Verification
 from streamgauge.results.verdict import Verdict
@@ -36,7 +36,7 @@ from streamgauge.verdict.collect_evidence import collect_evidence
 from streamgauge.verdict.verdict import judge
 from streamgauge.verification.expected import verify
 from streamgauge.verification.sink_comparison import VerificationResult
-from streamgauge.verification.user_job.truth import JOB_ERRORS, verify_user_job
+from streamgauge.verification.user_job_truth import JOB_ERRORS, verify_user_job
 
 _QUERY_STOPPED = "interrupted"
 """Text of DuckDB's RuntimeError on Ctrl-C."""
@@ -105,7 +105,7 @@ class Conclusion:
             base = base.warned(Caution(WarningCode.ROWS_DROPPED_AS_LATE, words))
         folder.write_result(base)
         counted = resolved.engine.has_batch_ids
-        batches = engine_batches.batches_table(report.progress, record.spans.start_us, record.trial_log, counted)
+        batches = time_series.batches_table(report.progress, record.spans.start_us, record.trial_log, counted)
         folder.write_batches(batches)
         folder.write_series(time_series.series_table(record, None))
         base = _with_appends(testbed, record, base)
@@ -188,7 +188,7 @@ def _with_appends(testbed: TestBed, record: TrialRecord, base: Result) -> Result
     if record.ended_early or base.driver is None:
         return base
     try:
-        latency = driver.append_latency(
+        latency = resources.append_latency(
             testbed.append_latencies_us(record.spans.measured_from_us, record.measured_until)
         )
     except DriverError as error:

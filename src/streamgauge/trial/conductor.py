@@ -25,10 +25,10 @@ from streamgauge.core.errors import StreamgaugeError
 from streamgauge.core.trial import TrialSpans
 from streamgauge.engines.spi import Engine
 from streamgauge.harness.testbed import TestBed, TestBedSettings
-from streamgauge.metrics.log.trial_log import TrialLog
-from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.metrics.trial_log import TrialLog
+from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.results.causes import Cause
+from streamgauge.results.codes import Cause
 from streamgauge.results.verdict import Verdict
 from streamgauge.stats.bootstrap import prepare
 from streamgauge.system.machine import pin_threads

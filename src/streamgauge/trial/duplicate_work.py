@@ -11,7 +11,7 @@ from collections import defaultdict
 from streamgauge.core.units import FAR_FUTURE_US
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Flow, Source
-from streamgauge.metrics.log.trial_log import TrialLog
+from streamgauge.metrics.trial_log import TrialLog
 
 
 def redelivered_share(trial_log: TrialLog) -> list[str]:

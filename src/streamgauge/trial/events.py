@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from streamgauge.harness.testbed import TestBed
-    from streamgauge.metrics.log.trial_record import TrialRecord
+    from streamgauge.metrics.trial_record import TrialRecord
     from streamgauge.trial.trial_result import TrialResult
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from streamgauge.config.limits import EXTENSION_SHARE, EXTENSION_SHARE_MAX, EXTENSIONS_MAX
 from streamgauge.core.clock import US
 from streamgauge.core.trial import TrialSpans
-from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import HOLD_US, LEVEL_MAX_US, ResolvedExperiment, spare_s
 from streamgauge.results import labels
 from streamgauge.trial.phases import DRAIN_S, Extension, TrialPolicy

@@ -19,9 +19,9 @@ from streamgauge.core.trial import TrialSpans
 from streamgauge.harness.machine_speed import MachineSpeed
 from streamgauge.harness.monitors import Monitors, loopback_bytes
 from streamgauge.harness.testbed import TestBed
-from streamgauge.metrics.log.trial_log import TrialLog
-from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.metrics.records import Tick
+from streamgauge.metrics.trial_log import TrialLog
+from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.system.child_processes import delay_interrupts
 from streamgauge.trial.events import Observer, PhaseBegan, Progress, unobserved
 

@@ -15,9 +15,9 @@ from typing import Protocol
 from streamgauge.core.clock import US
 from streamgauge.core.formatting import format_rate
 from streamgauge.core.trial import TrialSnapshot
-from streamgauge.metrics.log.columnar_log import Log
-from streamgauge.metrics.log.trial_record import TrialRecord
-from streamgauge.metrics.summary.backlog import backlog_events
+from streamgauge.metrics.rates_and_backlog import backlog_events
+from streamgauge.metrics.records import Log
+from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.transports.spi import Chunk
 from streamgauge.trial.events import Draining, EngineStarting, Observer, PhaseBegan, Progress, TrialEvent, Verifying
 

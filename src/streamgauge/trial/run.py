@@ -16,7 +16,7 @@ from streamgauge.engines.registry import require, require_master, starter_of
 from streamgauge.loadgen.plan import measure_capacity
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment, may_extend
 from streamgauge.preflight.validate import check
-from streamgauge.results.causes import Cause
+from streamgauge.results.codes import Cause
 from streamgauge.results.run import Result
 from streamgauge.results.verdict import Verdict
 from streamgauge.system import machine

@@ -14,18 +14,17 @@ import numpy as np
 
 from streamgauge.config.limits import BATCHES_MIN, WINDOWS_MIN
 from streamgauge.core.clock import US
-from streamgauge.metrics.log.trial_log import TrialLog
-from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.metrics.trial_log import TrialLog
+from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.results.latency import PERCENTILES
 from streamgauge.results.verdict import Check
 from streamgauge.stats.bootstrap import independent_slope_interval
 from streamgauge.stats.samples import carries, observations_needed
+from streamgauge.verdict import trend_checks
 from streamgauge.verdict.collect_evidence import backlogs_of, batches_between, collect_evidence, samples_of
-from streamgauge.verdict.criteria import spare_time
-from streamgauge.verdict.criteria.backlog_trend import BACKLOG_SLOPE_SHARE_MAX
-from streamgauge.verdict.criteria.driver import PLAN_SHARE_MIN, SCHEDULE_DELAY_US_MAX
-from streamgauge.verdict.criteria.trend import TREND_POINTS_MIN
+from streamgauge.verdict.driver_check import PLAN_SHARE_MIN, SCHEDULE_DELAY_US_MAX
+from streamgauge.verdict.trend_checks import BACKLOG_SLOPE_SHARE_MAX, TREND_POINTS_MIN
 from streamgauge.verdict.verdict import cannot_recover, judge
 
 LEVEL_US = 10 * US
@@ -137,7 +136,7 @@ def undecided_checks(
     if "evidence" in undecided:
         return tuple(undecided)
     by_slopes = all(_may_be_decided(check, longest) for check in undecided.values())
-    if not by_slopes and not spare_time.may_decide(evidence, longest):
+    if not by_slopes and not trend_checks.may_decide(evidence, longest):
         return ()
     observations = _observations(resolved, record, longest)
     lacking = (name for name, needed in _missing_for_limits(resolved, record).items() if needed <= observations)

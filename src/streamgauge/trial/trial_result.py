@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.results.run import Result
 from streamgauge.verification.sink_comparison import VerificationResult
 

@@ -10,14 +10,13 @@ import numpy as np
 from streamgauge.config.limits import BOUND_S_MIN
 from streamgauge.core.clock import US
 from streamgauge.core.units import FAR_FUTURE_US
-from streamgauge.metrics.latency.histogram import Histogram
-from streamgauge.metrics.log.trial_log import TrialLog
-from streamgauge.metrics.log.trial_record import TrialRecord
-from streamgauge.metrics.summary import driver, resources
-from streamgauge.metrics.summary.spans import within
+from streamgauge.metrics import resources
+from streamgauge.metrics.histogram import Histogram
+from streamgauge.metrics.trial_log import TrialLog
+from streamgauge.metrics.trial_record import TrialRecord, within
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment, longest_slide_us
 from streamgauge.results.latency import Latencies
-from streamgauge.verdict.criteria.driver import SCHEDULE_DELAY_US_MAX
+from streamgauge.verdict.driver_check import SCHEDULE_DELAY_US_MAX
 from streamgauge.verdict.evidence import BACKGROUND_BURST_S, Evidence, Samples, Work
 from streamgauge.verification.sink_comparison import VerificationResult
 
@@ -48,10 +47,10 @@ def collect_evidence(
     return Evidence(
         planned_per_s=planned.astype(float),
         offered_per_s=offered.astype(float),
-        schedule_delay_us_p99=driver.schedule_delay(record).p99,
+        schedule_delay_us_p99=resources.schedule_delay(record).p99,
         driver_reason=record.driver_failed,
         driver_disk_full=record.disk_full,
-        core_wait_us=driver.core_wait_us(record),
+        core_wait_us=resources.core_wait_us(record),
         sut_alive=not record.engine_failed,
         sut_reason=record.engine_failed,
         sut_disk_full=record.engine_disk_full,
@@ -91,10 +90,10 @@ def collect_evidence(
         interrupted=record.interrupted,
         user_job=user_job,
         interim_analysis=record.interim_analyses - 1,
-        delivery_share=driver.share_of_span(record, trial_log.delivering),
-        receive_share=driver.share_of_span(record, trial_log.receiving),
-        disk_share=driver.share_of_span(record, trial_log.writing),
-        recorder_stall_s=driver.stood_still_us(record) / US,
+        delivery_share=resources.share_of_span(record, trial_log.delivering),
+        receive_share=resources.share_of_span(record, trial_log.receiving),
+        disk_share=resources.share_of_span(record, trial_log.writing),
+        recorder_stall_s=resources.stood_still_us(record) / US,
         span_s=max(0, record.measured_until - record.spans.measured_from_us) / US,
         background_share=resources.background_share(record),
         background_burst_share=resources.background_burst_share(record, BACKGROUND_BURST_S),

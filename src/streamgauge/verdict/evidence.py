@@ -161,8 +161,8 @@ class Evidence:
         span_s: length of the measured span.
         sut_disk_full, driver_disk_full, answers_disk_full: whether a full disk is the reason of a failure.
         sut_rejected: whether the SUT failed because no result of it could be read.
-        background_share: share of the machine's CPU used by neither driver nor SUT. Not a check, but a slow SUT is not
-            blamed beside it.
+        background_share: share of the machine's CPU used by neither driver, broker nor SUT. Not a check, but a slow SUT
+            is not blamed beside it.
         background_burst_share: the largest such share over `BACKGROUND_BURST_S`.
         user_job: whether the user wrote the job, and not streamgauge.
     """

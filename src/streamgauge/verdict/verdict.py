@@ -1,4 +1,4 @@
-"""Combines the named checks of `verdict.criteria` into a verdict.
+"""The named checks in the order of the report, and the verdict that they make together.
 
 Pure: evidence in, `Verdict` out, without clock, process, file or chance (the bootstrap has a fixed seed).
 
@@ -16,19 +16,36 @@ import math
 import numpy as np
 
 from streamgauge.core.arrays import Floats
-from streamgauge.results.causes import Cause
+from streamgauge.results.codes import Cause
 from streamgauge.results.verdict import Check, CheckState, Verdict, VerdictValue
 from streamgauge.stats.bootstrap import independent_slope_interval, slope_interval
 from streamgauge.system.disk import WAY_OUT
-from streamgauge.verdict.criteria.answers import ADVICE_BUILT_IN
-from streamgauge.verdict.criteria.backlog_trend import BACKLOG_SLOPE_SHARE_MAX, far_behind_check
-from streamgauge.verdict.criteria.check_spec import ADVICE_OTHER, CheckFunction, CheckSpec, make_check
-from streamgauge.verdict.criteria.driver import driver_bottleneck
-from streamgauge.verdict.criteria.registry import CHECKS
-from streamgauge.verdict.criteria.sufficient_evidence import span_needed_s, span_too_short
+from streamgauge.verdict.check_spec import ADVICE_OTHER, CheckFunction, CheckSpec, make_check
+from streamgauge.verdict.driver_check import DRIVER, driver_bottleneck
 from streamgauge.verdict.evidence import Evidence, Samples, background_load
-from streamgauge.verdict.slo_checks import slo_check
+from streamgauge.verdict.limit_checks import (
+    ADVICE_BUILT_IN,
+    ANSWERS,
+    CONNECTED,
+    EVIDENCE,
+    QUEUE_BOUND,
+    slo_check,
+    span_needed_s,
+    span_too_short,
+)
+from streamgauge.verdict.trend_checks import (
+    BACKLOG_SLOPE_SHARE_MAX,
+    BACKLOG_TREND,
+    LATENCY_TREND,
+    OUTPUT_TREND,
+    far_behind_check,
+)
 
+CHECKS: tuple[CheckSpec, ...] = (
+    DRIVER, CONNECTED, BACKLOG_TREND, OUTPUT_TREND, LATENCY_TREND, QUEUE_BOUND, ANSWERS, EVIDENCE,
+)  # fmt: skip
+"""A new check is a `CheckSpec` in `driver_check`, `trend_checks` or `limit_checks`, and its entry here. Users' limits
+follow, one check each: `limit_checks.slo_check`."""
 UNRECOVERABLE_POINTS_MIN, UNRECOVERABLE_SPAN_S_MIN, UNRECOVERABLE_CONFIDENCE = 15, 10.0, 0.999
 UNRECOVERABLE_POLL_S = 5.0
 """The condition must also hold this much earlier. Neighbouring batches are alike, so a chance event seldom does."""

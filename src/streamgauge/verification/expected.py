@@ -1,13 +1,16 @@
 """Verification of one trial: regenerate the planned input, compute the expected results with the oracle, compare.
 
 The input is not stored. The lineage of each result is checked too. Row-by-row flows are compared in slices of event
-time, other flows in one piece.
+time, other flows in one piece. Sinks are verified separately, and parsing twenty million lines for each of four sinks
+took longer than the trial. So the rows of an operator that several sinks share, and that has only row-by-row operators
+upstream, are stored in a file.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -19,29 +22,34 @@ import pyarrow as pa
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.core.arrays import Int64s
 from streamgauge.core.clock import US
-from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME, WINDOW_END, WINDOW_START, arrow_type, quote, quoted
+from streamgauge.core.schema import (
+    EMISSION_TIME,
+    EVENT_TIME,
+    LINEAGE,
+    WINDOW_END,
+    WINDOW_START,
+    arrow_type,
+    quote,
+    quoted,
+)
 from streamgauge.core.units import FAR_FUTURE_US, FAR_PAST_US
 from streamgauge.dataflow import graph, schema
 from streamgauge.dataflow.lineage import identity
-from streamgauge.dataflow.nodes import Flow, Process, RunningAggregate
+from streamgauge.dataflow.nodes import Flow, Node, Process, RunningAggregate, Select, Source, Where
 from streamgauge.dataflow.reach import reach_us
 from streamgauge.diff.sql import DUE
-from streamgauge.engines.duckdb_oracle.lowering import SPAN, at_points, by_spans, span_number
+from streamgauge.engines.duckdb_oracle.lowering import SPAN, at_points, by_spans, lower, retained_name, span_number
 from streamgauge.engines.duckdb_oracle.lowering import sql as oracle_sql
 from streamgauge.engines.duckdb_oracle.process_operator import computed, is_independent
-from streamgauge.metrics.latency.event_latency import LatencyRule
-from streamgauge.metrics.latency.inclusion_latency import inclusion_times_of
-from streamgauge.metrics.latency.result_kind import has_matches, kind_of
-from streamgauge.metrics.log.batch_frontiers import cuts
-from streamgauge.metrics.log.ingest_times import IngestTimes, handed_over
-from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.loadgen.replay.text import quoted_path
+from streamgauge.metrics.delivery_times import IngestTimes, cuts, handed_over
+from streamgauge.metrics.event_latency import LatencyRule, has_matches, kind_of
+from streamgauge.metrics.inclusion_latency import inclusion_times_of
+from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
+from streamgauge.system.disk import Scratch
 from streamgauge.transports.registry import STAMPS
-from streamgauge.verification.batch_order import BATCH, depends_on_batches, expect_by_batch, with_batches
-from streamgauge.verification.common_subplan import shared_plans
-from streamgauge.verification.malformed import counting
-from streamgauge.verification.regenerated_input import RegeneratedInput, Watch
-from streamgauge.verification.rising_counts import compare_rising
+from streamgauge.verification.regenerated_input import RegeneratedInput, Watch, counting
 from streamgauge.verification.sink_comparison import (
     Comparison,
     DiffSpec,
@@ -49,12 +57,14 @@ from streamgauge.verification.sink_comparison import (
     Truth,
     VerificationResult,
     comparison,
+    database,
     diff_spec_of,
     due_after_early_end,
     of_all,
     outcome,
 )
-from streamgauge.verification.spool import ReceivedResults, results_file
+from streamgauge.verification.spool import ARRIVAL, BATCH, ReceivedResults, results_file
+from streamgauge.verification.uneven_reads import compare_rising, depends_on_batches, expect_by_batch
 
 SLICE_US = 5 * US
 BY_SQL = Truth("DuckDB, by SQL made from the flow", independent=True)
@@ -174,7 +184,7 @@ def _compare_whole(
     spec, connection = _diff_spec(resolved, record), compared.connection
     if resolved.hides_reads and isinstance(resolved.flow.sink.input, RunningAggregate):
         relations = _planned(resolved, record, source, connection)
-        empty = _empty_results(resolved)
+        empty = _empty_results(resolved).schema
         compare_rising(resolved.lineage_flow, relations, received, empty, compared, record.owes_all)
         return
     connection.register("received", received.table() if not received.empty else _empty_results(resolved))
@@ -205,8 +215,8 @@ def _compare_by_batch(
         due = f"event_time < {_measured_until(record)}"
         ids, columns = (tuple(name for name in names if name != EVENT_TIME) for names in (spec.identity, spec.columns))
         spec = DiffSpec((*ids, BATCH), (*columns, EVENT_TIME, BATCH), "true", due, complete=record.owes_all)
-        empty = _empty_results(resolved).append_column(BATCH, pa.array([], pa.int64()))
-        connection.register("received", with_batches(received) if not received.empty else empty)
+        numbered = received.numbered(_empty_results(resolved).schema).read_all()
+        connection.register("received", numbered.drop_columns([ARRIVAL]))
     else:
         connection.register("received", received.table() if not received.empty else _empty_results(resolved))
     compared.add("expected", "received", spec)
@@ -311,3 +321,65 @@ class _LastInWindow:
                 last_us = self._plan.last_before(number, partition, end_us)
                 if last_us is not None:
                     yield last_us, int(self._ingest.times_of(stream.name, partition, np.array([last_us]))[0])
+
+
+@contextmanager
+def shared_plans(resolved: ResolvedExperiment, record: TrialRecord, watch: Watch) -> Iterator[dict[str, str]]:
+    """Name to relation of the shared operator's rows; empty without one. `watch` gets each input batch."""
+    node = shared_operator(_compared_whole(resolved))
+    if node is None:
+        yield {}
+        return
+    source = RegeneratedInput(record.trial_log.plan, IngestTimes(record.trial_log), resolved.columns, watch)
+    with Scratch("verify") as folder:
+        path = Path(folder) / "rows.parquet"
+        with database() as connection:
+            relations = source.registered(connection, record.spans.start_us, record.offered_until())
+            connection.sql(lower(node, relations)).write_parquet(str(path), compression="lz4_raw")
+        yield {retained_name(node): f"read_parquet({quoted_path(path)})"}
+
+
+def _compared_whole(resolved: ResolvedExperiment) -> Flow:
+    """The sinks that are compared in one piece; row-by-row sinks are compared in slices."""
+    pairs = zip(resolved.lineage_flow.sinks, resolved.by_sink(), strict=True)
+    return Flow(tuple(sink for sink, each in pairs if each.reach_us != 0))
+
+
+def shared_operator(flow: Flow) -> Node | None:
+    """The shared row-by-row operator that saves most steps, or None."""
+    paths = [_row_wise_operators(sink.input) for sink in flow.sinks]
+    name = max((name for path in paths for name in path), key=lambda name: _saved_steps(name, paths), default=None)
+    if name is None or not _saved_steps(name, paths):
+        return None
+    return _with_all_columns([node for path in paths for node in path.get(name, ())])
+
+
+def _row_wise_operators(end: Node) -> dict[str, list[Node]]:
+    """The operators up to `end` with only row-by-row operators upstream, by name.
+
+    A sink may have the same operator twice with different lineage.
+    """
+    operators: dict[str, list[Node]] = {}
+    for node in graph.walk(end):
+        if isinstance(node, Select | Where) and all(isinstance(e, Source | Select | Where) for e in graph.walk(node)):
+            operators.setdefault(node.name, []).append(node)
+    return operators
+
+
+def _saved_steps(name: str, paths: list[dict[str, list[Node]]]) -> int:
+    """The number of operator runs that sharing saves."""
+    nodes = [path[name][0] for path in paths if name in path]
+    return (len(nodes) - 1) * len(list(graph.walk(nodes[0])))
+
+
+def _with_all_columns(nodes: list[Node]) -> Node:
+    """One operator with all columns that any sink reads."""
+    first = nodes[0]
+    if isinstance(first, Source):
+        lineage = {name for each in nodes if isinstance(each, Source) for name in each.lineage}
+        return replace(first, lineage=tuple(name for name in LINEAGE if name in lineage))
+    whole = graph.with_inputs(first, (_with_all_columns([graph.inputs(each)[0] for each in nodes]),))
+    if isinstance(whole, Select):
+        columns = dict(pair for each in nodes if isinstance(each, Select) for pair in each.columns)
+        whole = replace(whole, columns=tuple(columns.items()))
+    return whole

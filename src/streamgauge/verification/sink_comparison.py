@@ -1,6 +1,6 @@
 """Compares one sink's results with the expected ones, and computes latencies.
 
-`verification.expected` and `verification.user_job.truth` give the expected rows as a query. Both sides are tables of
+`verification.expected` and `verification.user_job_truth` give the expected rows as a query. Both sides are tables of
 an out-of-core DuckDB database, so a long run does not have to fit into memory.
 """
 
@@ -21,9 +21,9 @@ from streamgauge.core.engine_reports import Delivery
 from streamgauge.core.schema import EVENT_TIME, INGEST_TIME, WINDOW_END
 from streamgauge.diff import compare as answers
 from streamgauge.loadgen.plan import Plan
-from streamgauge.metrics.latency.event_latency import LatencyRule, Missing, SinkLatencies, sink_latencies
-from streamgauge.metrics.latency.inclusion_latency import InclusionTimes
-from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.metrics.event_latency import LatencyRule, Missing, SinkLatencies, sink_latencies
+from streamgauge.metrics.inclusion_latency import InclusionTimes
+from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.results.latency import Latency
 from streamgauge.results.run import FAULTS, SinkResult, Verification
 from streamgauge.system.disk import Scratch

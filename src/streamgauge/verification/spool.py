@@ -7,16 +7,19 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamgauge.core.clock import US
 from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME, INGEST_TIME
 from streamgauge.core.units import FAR_FUTURE_US, FAR_PAST_US
-from streamgauge.metrics.latency.event_latency import ENGINE_BATCH
-from streamgauge.metrics.log.trial_log import TrialLog
-from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.metrics.event_latency import ENGINE_BATCH
+from streamgauge.metrics.trial_log import TrialLog
+from streamgauge.metrics.trial_record import TrialRecord
 
+BATCH, ARRIVAL = "__batch", "__arrival"
+"""Columns of `ReceivedResults.numbered`: the engine's batch that gave a result, and its number in order of arrival."""
 SETTLED_US = US
 NEVER = 2**62
 """Greater than every batch number."""
@@ -77,6 +80,22 @@ class ReceivedResults:
 
     def table(self, from_us: int = FAR_PAST_US, to_us: int = FAR_FUTURE_US) -> pa.Table:
         return pa.Table.from_batches(self.batches(from_us, to_us), self.schema)
+
+    def numbered(self, empty: pa.Schema) -> pa.RecordBatchReader:
+        """All rows with the columns `BATCH` and `ARRIVAL`. `empty`: the schema of the others if there are no rows."""
+        schema = empty if self.empty else self.schema.remove_metadata()
+        for name in (BATCH, ARRIVAL):
+            schema = schema.append(pa.field(name, pa.int64()))
+        return pa.RecordBatchReader.from_batches(schema, self._numbered())
+
+    def _numbered(self) -> Iterator[pa.RecordBatch]:
+        first = 0
+        for batch in self.batches():
+            number = int(batch.schema.metadata[ENGINE_BATCH].rpartition(b"/")[2])
+            plain = batch.replace_schema_metadata(None)
+            plain = plain.append_column(BATCH, pa.array(np.full(batch.num_rows, number, np.int64)))
+            yield plain.append_column(ARRIVAL, pa.array(np.arange(first, first + batch.num_rows)))
+            first += batch.num_rows
 
     def _rows(self, path: str, span_us: tuple[int, int] | None) -> Iterator[pa.RecordBatch]:
         """A file's rows of this trial in a span; all rows if the span is None."""

@@ -16,8 +16,8 @@ from streamgauge.core.engine_reports import OperatorCounts, OperatorRows
 from streamgauge.core.trial import TrialSpans
 from streamgauge.core.units import FAR_FUTURE_US
 from streamgauge.harness.testbed import TestBed
-from streamgauge.metrics.log.trial_log import Batch
-from streamgauge.metrics.summary import operators
+from streamgauge.metrics import operators
+from streamgauge.metrics.trial_log import Batch
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
 from streamgauge.system.child_processes import wait_until

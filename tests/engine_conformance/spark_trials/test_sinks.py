@@ -21,7 +21,7 @@ from streamgauge.dataflow.builder import Stream, flow, hop, source
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.dataflow.reach import reach_us, tail_us
 from streamgauge.harness.testbed import TestBed
-from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
 from streamgauge.results.run import Verification

@@ -9,7 +9,7 @@ import pytest
 
 from streamgauge.dataflow import graph
 from streamgauge.loadgen.plan import Plan
-from streamgauge.metrics.log.trial_log import Batch
+from streamgauge.metrics.trial_log import Batch
 from streamgauge.workloads import registry
 from streamgauge.workloads.helpers.places import place_of
 from tests.engine_conformance.spark_trials.helpers_spark_trials import (

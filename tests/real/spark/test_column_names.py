@@ -33,7 +33,7 @@ from streamgauge.transports.kafka.encodings.avro import Avro
 from streamgauge.transports.kafka.encodings.json import Json
 from streamgauge.transports.kafka.result_messages import table_of
 from streamgauge.user_workloads.reference import job_columns
-from streamgauge.verification.user_job.rows import COPY, expect, identity, numbered
+from streamgauge.verification.user_job_rows import COPY, expect, identity, numbered
 
 NAMES = [
     "fare.amount ($)", "Trip ID", "a b/c", 'said "yes"', "it's", "tick`tick", "`quoted`", "Größe", "数", "select", "*",

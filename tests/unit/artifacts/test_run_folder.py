@@ -9,6 +9,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from streamgauge.artifacts.run_folder import STARTED, RunFolder
@@ -117,6 +118,13 @@ def test_tables_come_back(run_folder: RunFolder, make_series: Callable[[], pa.Ta
     """Series and batches are read as they were written, in the documented types."""
     assert run_folder.read_series().equals(make_series())
     assert run_folder.read_batches().num_rows == 44
+
+
+def test_columns_that_an_older_version_did_not_have_are_unknown(run_folder: RunFolder) -> None:
+    """A folder from before the broker had a role of its own still opens."""
+    older = run_folder.read_series().drop_columns(["broker_cpu_percent", "broker_memory_bytes"])
+    pq.write_table(older, run_folder.path / "series.parquet")
+    assert set(run_folder.read_series()["broker_cpu_percent"].to_pylist()) == {None}
 
 
 def test_missing_files_are_empty(tmp_path: Path, now: datetime) -> None:

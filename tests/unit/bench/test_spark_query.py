@@ -14,7 +14,7 @@ from streamgauge.engines.spark.job_settings import JobSettings
 from streamgauge.engines.spark.launch import SparkJob
 from streamgauge.engines.spark.lowering.queries import queries
 from streamgauge.engines.spi import Edge, Edges
-from streamgauge.metrics.log.trial_log import TrialLog
+from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.studies.capacity.saturation_probe import SaturationResult
 from streamgauge.trial.conductor import testbed_settings

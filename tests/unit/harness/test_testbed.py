@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -23,8 +24,8 @@ from streamgauge.core.errors import DriverError, MachineError
 from streamgauge.core.schema import EVENT_ID, EVENT_TIME
 from streamgauge.engines.spi import Edges, EngineStatus
 from streamgauge.harness.testbed import TestBed
-from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.metrics.records import RUNNER, Tick
+from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
 from streamgauge.system.child_processes import wait_until
@@ -126,6 +127,14 @@ def test_a_started_test_bed_has_an_endpoint_for_each_generator_and_one_for_resul
         (f"sut {os.getpid()}", "sut"),
     ]  # fmt: skip
     assert (testbed.trials, testbed.sinks) == (0, ("purchases",))
+
+
+def test_a_broker_is_of_neither_side(testbed: TestBed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its processes have a role of their own."""
+    monkeypatch.setattr(testbed, "_broker", SimpleNamespace(pids=lambda: (71, 72)))
+    assert [process for process in testbed.processes() if process[0] == "broker"] == [
+        ("broker", "broker", 71), ("broker", "broker", 72),
+    ]  # fmt: skip
 
 
 def test_what_is_offered_read_and_committed_is_seen_at_the_next_look(

@@ -1,12 +1,29 @@
-"""Reports of the driver's processes: what arrives is what was sent."""
+"""metrics/records.py: what arrives is what was sent, and logs as columns, at a fraction of the memory."""
 
 from __future__ import annotations
 
 import json
+import math
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from streamgauge.metrics.records import Commit, GeneratorReport, RecorderReport
+from streamgauge.core.clock import US
+from streamgauge.metrics.records import (
+    ColumnarLog,
+    Commit,
+    GeneratorReport,
+    RecorderReport,
+    Usage,
+    chunk_log,
+    spent_log,
+    usage_log,
+)
+from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.transports.spi import Chunk, Delivery, OutputProgress, ReadPosition
 
 GENERATOR = GeneratorReport(
@@ -56,3 +73,85 @@ def test_a_report_that_lacks_a_field_is_refused() -> None:
     """Both sides are of one version."""
     with pytest.raises(TypeError, match="failed"):
         GeneratorReport.from_json({name: value for name, value in GENERATOR.to_json().items() if name != "failed"})
+
+
+START = 1_700_000_000 * US
+NUMBERS = st.integers(-(2**63), 2**63 - 1)
+CHUNKS = st.builds(Chunk, NUMBERS, NUMBERS, NUMBERS, NUMBERS)
+SHARES = st.floats(allow_nan=False)
+USAGES = st.builds(
+    Usage, NUMBERS, st.sampled_from(["runner", "sut 7", "sut 8"]), st.sampled_from(["sut", "driver"]), SHARES,
+    NUMBERS, SHARES, st.sampled_from(["", "jvm"]),
+)  # fmt: skip
+LOGS = st.one_of(
+    st.tuples(st.just(chunk_log), st.lists(CHUNKS)),
+    st.tuples(st.just(usage_log), st.lists(USAGES)),
+    st.tuples(st.just(spent_log), st.lists(st.tuples(NUMBERS, NUMBERS))),
+)
+
+
+@given(LOGS, st.slices(8))
+def test_a_log_is_a_sequence_of_what_was_added(
+    made: tuple[Callable[[], ColumnarLog[Any]], list[Any]], part: slice
+) -> None:
+    """Every record is as it was, whichever way it is asked for."""
+    make, records = made
+    log = make()
+    log.extend(records[:1])
+    for record in records[1:]:
+        log.append(record)
+    assert list(log) == records
+    assert list(reversed(log)) == records[::-1]
+    assert [log[place] for place in range(len(log))] == records
+    assert log[part] == records[part]
+    assert (len(log), bool(log)) == (len(records), bool(records))
+    assert log[-1:] == records[-1:]
+
+
+def test_what_is_not_known_stays_so() -> None:
+    """A wait that the system does not tell is no number."""
+    log = usage_log()
+    log.append(Usage(START, "recorder", "driver", 3.5, 2**40, math.nan))
+    assert math.isnan(log[0].core_wait_us)
+    assert (log[0].cpu_percent, log[0].memory_bytes) == (3.5, 2**40)
+
+
+def test_there_is_nothing_before_the_first_nor_after_the_last() -> None:
+    """As of any sequence."""
+    log = chunk_log()
+    with pytest.raises(IndexError):
+        log[0]
+    log.append(Chunk(1, 2, 3, 4))
+    assert log[-1] == Chunk(1, 2, 3, 4)
+    with pytest.raises(IndexError):
+        log[1]
+
+
+def test_a_chunk_takes_little_more_than_its_numbers(make: Any) -> None:
+    """Up to two hundred come in a second: nothing besides is kept of them, so that a trial can go on for hours."""
+    trial_log = TrialLog(make.plan())
+    tracemalloc.start()
+    try:
+        for low in range(START, START + 600 * US, US):
+            trial_log.add(make.tick([make.story().chunks(0, low, low + US)], [[]], []))
+            trial_log.events_in_time(START, START + US, 0)
+            trial_log.offered_events()
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(trial_log.chunks[0]) == 6000
+    assert taken / 6000 < 60
+
+
+def test_a_text_that_comes_again_takes_no_more_than_a_number() -> None:
+    """The names of processes are made anew with every look at them: each is kept once."""
+    log, numbers = usage_log(), 4 * 8 + 3 * 4
+    tracemalloc.start()
+    try:
+        for place in range(6000):
+            name, role, kind = (bytes(text).decode() for text in (b"sut 7", b"sut", b"jvm"))
+            log.append(Usage(START + place, name, role, 3.5, 2**40, 0.5, kind))
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert taken / len(log) < 1.5 * numbers

@@ -10,7 +10,7 @@ from streamgauge.core.clock import US
 from streamgauge.core.errors import DriverError
 from streamgauge.core.trial import TrialSpans
 from streamgauge.engines.spi import EngineStatus
-from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.trial.events import Progress, TrialEvent
 from streamgauge.trial.phases import DRAIN_S, Extension, PhaseRunner, TrialPolicy
 

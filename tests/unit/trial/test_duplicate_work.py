@@ -9,9 +9,9 @@ from streamgauge.config.options_and_settings import build
 from streamgauge.core.clock import US
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import flow, source
-from streamgauge.metrics.log.trial_log import TrialLog
+from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.preflight.validate import check
-from streamgauge.results.causes import WarningCode
+from streamgauge.results.codes import WarningCode
 from streamgauge.trial.duplicate_work import duplicate_work
 from streamgauge.trial.result_builder import cautions
 from tests.unit.helpers_trials import START

@@ -19,9 +19,9 @@ from streamgauge.core.errors import InputError
 from streamgauge.core.trial import TrialSpans
 from streamgauge.loadgen.export import write_input
 from streamgauge.loadgen.plan import Plan
-from streamgauge.metrics.log.trial_log import TrialLog
-from streamgauge.metrics.log.trial_record import TrialRecord
-from streamgauge.metrics.summary.rates import offered_input
+from streamgauge.metrics.rates_and_backlog import offered_input
+from streamgauge.metrics.trial_log import TrialLog
+from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.validate import check
 from streamgauge.results.run import Result
 from streamgauge.trial import conductor as trial

@@ -9,7 +9,7 @@ import pytest
 
 from streamgauge.core.clock import US
 from streamgauge.engines.spi import EngineStatus
-from streamgauge.metrics.log.trial_log import TrialLog
+from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.trial import phases
 from streamgauge.trial.phases import drain_backlog
 from tests.unit.trial.helpers_phases import SPANS, START, FakeTestBed, conductor

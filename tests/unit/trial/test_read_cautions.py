@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from streamgauge.core.clock import US
-from streamgauge.results.causes import WarningCode
+from streamgauge.results.codes import WarningCode
 from streamgauge.trial import result_builder
 from streamgauge.user_workloads.user_job import UserJob
 from streamgauge.workloads.registry import Workload

@@ -14,9 +14,9 @@ import pytest
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import build
 from streamgauge.core.clock import US
-from streamgauge.metrics.summary import resources
+from streamgauge.metrics import resources
 from streamgauge.preflight.validate import check
-from streamgauge.results.causes import WarningCode
+from streamgauge.results.codes import WarningCode
 from streamgauge.trial.result_builder import build_result, cautions
 
 

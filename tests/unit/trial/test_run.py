@@ -22,7 +22,7 @@ from streamgauge.core.trial import TrialSnapshot
 from streamgauge.preflight.validate import check as check_experiment
 from streamgauge.report.documents.run import write_page
 from streamgauge.report.terminal.console import show_result
-from streamgauge.results.causes import Cause
+from streamgauge.results.codes import Cause
 from streamgauge.results.verdict import Verdict
 from streamgauge.system import machine
 from streamgauge.trial import conductor, progress

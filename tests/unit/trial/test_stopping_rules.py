@@ -12,16 +12,16 @@ from streamgauge.config.limits import parse_limit
 from streamgauge.config.options_and_settings import build
 from streamgauge.core.clock import US
 from streamgauge.core.trial import TrialSpans
-from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
-from streamgauge.results.causes import Cause
+from streamgauge.results.codes import Cause
 from streamgauge.results.verdict import Verdict
 from streamgauge.stats.bootstrap import Interval
 from streamgauge.transports.spi import Delivery
 from streamgauge.trial import stopping_rules
 from streamgauge.trial.stopping_rules import StopCause
-from streamgauge.verdict.criteria.check_spec import make_check
+from streamgauge.verdict.check_spec import make_check
 from tests.unit.helpers_trials import RATE, SECONDS, START, cut_short, done_of
 
 
@@ -223,7 +223,7 @@ def test_a_slope_at_its_limit_is_given_up(
     """
     record = done_of(make)
     for slope, spare, worth in ((0.0099, False, False), (0.0, False, True), (0.02, False, True), (0.0099, True, True)):
-        monkeypatch.setattr(stopping_rules.spare_time, "may_decide", lambda *_, spare=spare: spare)
+        monkeypatch.setattr(stopping_rules.trend_checks, "may_decide", lambda *_, spare=spare: spare)
         interval = Interval(slope, slope - 0.015, slope + 0.015, 0.98, 40)
         trend = make_check("backlog_trend", "undecided", Cause.TREND_UNDECIDED, slope, 0.01, "s/s", "", interval)
         judged = Verdict(value="undecided", checks=(trend,), sentence="")

@@ -18,7 +18,7 @@ from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
 from streamgauge.results.run import ReplayedData
 from streamgauge.user_workloads.data_files import notes_of, replayed_data
-from streamgauge.verification.malformed import counting
+from streamgauge.verification.regenerated_input import counting
 from streamgauge.workloads.registry import names
 from tests.unit.helpers_duckdb import duckdb_session
 from tests.unit.workloads.helpers_cuts import without_truth

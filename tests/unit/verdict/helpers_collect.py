@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from streamgauge.core.clock import US
-from streamgauge.metrics.latency.event_latency import LatencyBySecond, SinkLatencies
-from streamgauge.metrics.latency.histogram import Histogram
-from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.metrics.event_latency import LatencyBySecond, SinkLatencies
+from streamgauge.metrics.histogram import Histogram
+from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.verdict import collect_evidence as collect_module
 from streamgauge.verdict.verdict import judge

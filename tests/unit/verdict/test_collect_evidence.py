@@ -11,11 +11,11 @@ import pytest
 from streamgauge.config.options_and_settings import build
 from streamgauge.core.clock import US
 from streamgauge.core.trial import TrialSpans
-from streamgauge.metrics.log.trial_record import TrialRecord
-from streamgauge.metrics.summary.backlog import backlog_of
+from streamgauge.metrics.rates_and_backlog import backlog_of
+from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
-from streamgauge.results.causes import Cause
+from streamgauge.results.codes import Cause
 from streamgauge.transports.spi import Delivery
 from streamgauge.trial import stopping_rules
 from streamgauge.user_workloads.user_job import UserJob

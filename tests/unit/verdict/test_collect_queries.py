@@ -10,10 +10,10 @@ import pytest
 
 from streamgauge.core.clock import US
 from streamgauge.core.trial import TrialSpans
-from streamgauge.metrics.latency.event_latency import LatencyBySecond, SinkLatencies
-from streamgauge.metrics.latency.histogram import Histogram
-from streamgauge.metrics.log.trial_log import TrialLog
-from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.metrics.event_latency import LatencyBySecond, SinkLatencies
+from streamgauge.metrics.histogram import Histogram
+from streamgauge.metrics.trial_log import TrialLog
+from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.transports.spi import Delivery
 from streamgauge.verdict import collect_evidence as collect_module

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from streamgauge.results.causes import Cause
+from streamgauge.results.codes import Cause
 from streamgauge.verdict.verdict import judge
 from tests.unit.verdict.helpers_evidence import LEVEL, RIGHT, evidence, lag, ramp
 

@@ -1,4 +1,4 @@
-"""verdict/criteria/: each planted fault is found by its check alone, with its code, advice and limit."""
+"""each planted fault is found by its check alone, with its code, advice and limit."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamgauge.results.causes import Cause
+from streamgauge.results.codes import Cause
 from streamgauge.results.latency import Latencies
 from streamgauge.results.verdict import Check
 from streamgauge.verdict import verdict as verdict_module
-from streamgauge.verdict.criteria.check_spec import CheckSpec, make_check
-from streamgauge.verdict.criteria.registry import CHECKS
+from streamgauge.verdict.check_spec import CheckSpec, make_check
 from streamgauge.verdict.evidence import Evidence, Samples
-from streamgauge.verdict.verdict import judge
+from streamgauge.verdict.verdict import CHECKS, judge
 from tests.unit.verdict.helpers_evidence import LATENCY, LEVEL, RATE, RIGHT, SECONDS, check_of, evidence, lag, ramp
 
 pytestmark = pytest.mark.usefixtures("quick_draws")

@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
-from streamgauge.results.causes import Cause
+from streamgauge.results.codes import Cause
 from streamgauge.stats.bootstrap import Interval
 from streamgauge.verdict import verdict
-from streamgauge.verdict.criteria.check_spec import make_check
-from streamgauge.verdict.criteria.registry import CHECKS
-from streamgauge.verdict.verdict import _advice_undecided, judge
+from streamgauge.verdict.check_spec import make_check
+from streamgauge.verdict.verdict import CHECKS, _advice_undecided, judge
 from tests.unit.verdict.helpers_evidence import RIGHT, check_of, evidence, ramp
 
 pytestmark = pytest.mark.usefixtures("quick_draws")

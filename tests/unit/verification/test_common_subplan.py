@@ -20,8 +20,7 @@ from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.preflight.validate import check
 from streamgauge.verification import expected as module
-from streamgauge.verification.common_subplan import _compared_whole, shared_operator, shared_plans
-from streamgauge.verification.expected import verify
+from streamgauge.verification.expected import _compared_whole, shared_operator, shared_plans, verify
 from tests.unit.helpers_answers import PURCHASES, START, Case, faults, without
 
 DEAR = PURCHASES.where("price > 50", name="dear").select(user_id="user_id", twice="price * 2", name="twice")

@@ -19,7 +19,7 @@ from streamgauge.core.clock import US
 from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME, WINDOW_END
 from streamgauge.dataflow.builder import flow as flow_of
 from streamgauge.dataflow.nodes import Flow
-from streamgauge.metrics.log.ingest_times import handed_over
+from streamgauge.metrics.delivery_times import handed_over
 from streamgauge.verification.expected import verify
 from streamgauge.verification.sink_comparison import comparison
 from streamgauge.verification.spool import ReceivedResults

@@ -15,7 +15,7 @@ from streamgauge.core.clock import US
 from streamgauge.core.schema import EVENT_TIME, INGEST_TIME, WINDOW_END
 from streamgauge.dataflow.builder import tumble
 from streamgauge.dataflow.nodes import Flow
-from streamgauge.metrics.latency.event_latency import Missing
+from streamgauge.metrics.event_latency import Missing
 from streamgauge.verification import expected as module
 from streamgauge.verification.expected import verify
 from streamgauge.verification.sink_comparison import MISSING_ROWS, comparison

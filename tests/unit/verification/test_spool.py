@@ -15,8 +15,8 @@ import pytest
 
 from streamgauge.core.clock import US
 from streamgauge.core.units import FAR_FUTURE_US, FAR_PAST_US
-from streamgauge.metrics.latency.event_latency import ENGINE_BATCH
-from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.metrics.event_latency import ENGINE_BATCH
+from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.verification.spool import ReceivedResults, write_results
 
 ROWS = pa.RecordBatch.from_pydict({"event_time": pa.array([1_000_000, 2_000_000]), "value": pa.array([7, 8])})

@@ -67,15 +67,16 @@ def over_time(timeline: Timeline | None) -> Figure | None:
 
 
 def resources(timeline: Timeline | None) -> Figure | None:
-    """CPU, memory, network of the system under test and of the driver over time."""
+    """CPU and memory of the system under test, the driver and a broker, and the network, over time."""
     if timeline is None or not timeline.known("sut_cpu_percent", "driver_cpu_percent", "sut_memory_bytes"):
         return None
     keys = [Key("system under test", "sut"), Key("driver", "driver", "dash")]
+    keys += [Key("broker", "broker", "dash")] if timeline.known("broker_cpu_percent") else []
     keys += [Key("network: everything over the loopback", "network")] if timeline.known("loopback_bytes_per_s") else []
     return figure(
         "resources",
         "CPU and memory over time",
-        "CPU and memory of the system under test and of the driver over the run's time.",
+        "CPU and memory of the system under test, of the driver and of a broker over the run's time.",
         lambda width: stack(_drawn(_resource_panels(timeline), timeline, width)),
         keys,
         [_bin_note(timeline)],
@@ -115,10 +116,10 @@ def _time_panels(timeline: Timeline) -> list[_Panel]:
 
 
 def _resource_panels(timeline: Timeline) -> list[_Panel]:
-    panels = [_two_sides(timeline, "CPU (% of one core)", "cpu_percent", 1.0)]
+    panels = [_by_role(timeline, "CPU (% of one core)", "cpu_percent", 1.0)]
     if timeline.known("sut_memory_bytes", "driver_memory_bytes"):
-        factor, unit = unit_of_size(timeline.top("sut_memory_bytes", "driver_memory_bytes"))
-        panels.append(_two_sides(timeline, f"resident memory ({unit})", "memory_bytes", factor))
+        factor, unit = unit_of_size(timeline.top(*(f"{role}_memory_bytes" for role in ("sut", "driver", "broker"))))
+        panels.append(_by_role(timeline, f"resident memory ({unit})", "memory_bytes", factor))
     if timeline.known("loopback_bytes_per_s"):
         factor, unit = unit_of_size(timeline.top("loopback_bytes_per_s"))
         line = draw_line(timeline.rows("loopback_bytes_per_s", factor), "network")
@@ -177,14 +178,13 @@ def _frontier_panel(timeline: Timeline) -> _Panel:
     return _Panel(f"output frontier behind the plan ({unit})", (line,), top / factor, 70)
 
 
-def _two_sides(timeline: Timeline, title: str, what: str, factor: float) -> _Panel:
-    """The same quantity of the system under test and of the driver."""
-    names = f"sut_{what}", f"driver_{what}"
-    layers = (
-        draw_line(timeline.rows(names[0], factor), "sut"),
-        draw_line(timeline.rows(names[1], factor), "driver", dash=DASH),
-    )
-    return _Panel(title, layers, timeline.top(*names) / factor)
+def _by_role(timeline: Timeline, title: str, what: str, factor: float) -> _Panel:
+    """The same quantity of the system under test, of the driver, and of a broker if there is one."""
+    shown = [role for role in ("sut", "driver", "broker") if role != "broker" or timeline.known(f"broker_{what}")]
+    layers = [
+        draw_line(timeline.rows(f"{role}_{what}", factor), role, dash=None if role == "sut" else DASH) for role in shown
+    ]
+    return _Panel(title, tuple(layers), timeline.top(*(f"{role}_{what}" for role in shown)) / factor)
 
 
 def _drawn(panels: list[_Panel], timeline: Timeline, width: int) -> list[Any]:

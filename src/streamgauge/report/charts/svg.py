@@ -22,7 +22,7 @@ COLOURS = {
     name: f"var(--{name})"
     for name in (
         *("offered", "ingested", "backlog", "lag", "frontier", "event-time", "processing-time"),
-        *("sut", "driver", "network"),
+        *("sut", "driver", "broker", "network"),
         *("latest-offset", "wal-commit", "query-planning", "add-batch", "commit-offsets", "rest"),
         *("sustained", "not-sustained", "undecided", "ink", "muted", "grid", "shade", "fault"),
     )

@@ -24,6 +24,7 @@ _MEANS = (
     "committed",
     "sut_cpu_percent",
     "driver_cpu_percent",
+    "broker_cpu_percent",
     "loopback_bytes_per_s",
 )
 _SMOOTH_S = 10

@@ -45,7 +45,7 @@ from streamgauge.results.latency import LATENCY_KINDS, STATISTICS
 from streamgauge.results.run import FAULTS, Result, Verification
 
 EXAMPLES_MAX = 20
-_ROLES = {"sut": "system under test", "sut_part": "part of it", "driver": "driver"}
+_ROLES = {"sut": "system under test", "sut_part": "part of it", "driver": "driver", "broker": "broker"}
 _COMPARED = ("expected", "matched", *FAULTS, "uncommitted")
 _OPERATORS_NOTE = (
     "Rows in of a source are the rows that it gave, so it has no selectivity. A 5th percentile is over seconds and "

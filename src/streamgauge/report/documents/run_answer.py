@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import defaultdict
 from collections.abc import Sequence
 
 from streamgauge.core.formatting import (
@@ -267,14 +268,16 @@ def _lag_facts(result: Result) -> list[Fact]:
 
 
 def _cpu_facts(result: Result) -> list[Fact]:
-    """CPU of system and driver; the system's figure includes its parts."""
+    """CPU of system, driver and broker; the system's figure includes its parts."""
     if not result.processes:
         return []
-    sut, driver = (
-        sum(use.cpu_percent_mean for use in result.processes if use.role == role) for role in ("sut", "driver")
-    )
-    known = any(use.role == "sut" for use in result.processes)  # not of a program that ran already
-    parts = [f"system under test {format_percent(sut) if known else '-'}", f"driver {format_percent(driver)}"]
+    used: defaultdict[str, float] = defaultdict(float)
+    for use in result.processes:
+        used[use.role] += use.cpu_percent_mean
+    # Of a program that ran already, and of a broker, nothing may be known.
+    sut = format_percent(used["sut"]) if "sut" in used else "-"
+    parts = [f"system under test {sut}", f"driver {format_percent(used['driver'])}"]
+    parts += [f"broker {format_percent(used['broker'])}"] if "broker" in used else []
     parts += [f"others {format_percent(result.others_cpu_percent)}"] if result.others_cpu_percent is not None else []
     work = "" if result.reference_work_us is None else f"(reference work {format_us(result.reference_work_us)})"
     return [Fact("cpu", (*parts, "of a core", *filter(None, [work])))]

@@ -19,7 +19,7 @@ from streamgauge.report.document_blocks import (
 )
 from streamgauge.report.documents.comparison import SAYS, SAYS_STYLES, settings_section
 from streamgauge.report.documents.scalability import load_text, short
-from streamgauge.results.scale_comparison import LevelInterval, LoadInterval, ScaleComparison
+from streamgauge.results.comparison import LevelInterval, LoadInterval, ScaleComparison
 
 
 def document(comparison: ScaleComparison) -> Document:

@@ -20,7 +20,7 @@ from streamgauge.dataflow.describe import describe
 from streamgauge.engines.registry import entry, starter_of
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
-from streamgauge.results.causes import SearchEnd
+from streamgauge.results.codes import SearchEnd
 from streamgauge.results.run import Result
 from streamgauge.studies.capacity import saved_search
 from streamgauge.studies.capacity.outcome import EndedBy, result_of, resuming

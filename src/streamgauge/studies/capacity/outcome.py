@@ -13,7 +13,7 @@ from streamgauge.core.errors import InputError, StreamgaugeError
 from streamgauge.core.formatting import format_count, format_us, resume_command, share_beside
 from streamgauge.engines.spi import CLUSTER_CORES
 from streamgauge.results import labels
-from streamgauge.results.causes import Cause, SearchEnd, WarningCode
+from streamgauge.results.codes import Cause, SearchEnd, WarningCode
 from streamgauge.results.run import Caution, Result
 from streamgauge.results.search import SearchResult, TrialSummary
 from streamgauge.results.verdict import Verdict, VerdictValue
@@ -246,7 +246,10 @@ def limit_of(shown: Result | None) -> str:
     if shown is None:
         return ""
     sut = next((one for one in shown.processes if one.role == "sut"), None)
-    driver = sum(one.cpu_percent_mean for one in shown.processes if one.role == "driver")
+    driver, broker = (
+        sum(one.cpu_percent_mean for one in shown.processes if one.role == role) for role in ("driver", "broker")
+    )
+    beside = f"driver used {driver:.0f} %" + (f", broker {broker:.0f} %" if broker else "")
     others = shown.others_cpu_percent or 0.0
     if sut is None:
         return ""
@@ -257,24 +260,27 @@ def limit_of(shown: Result | None) -> str:
         allowed = min(allowed, shown.experiment.get("parallelism") or allowed)
     if allowed is None:
         here = f"SUT CPU {sut.cpu_percent_mean:.0f} % on this machine"
-        return f"{here}: not known, because executors run elsewhere; driver used {driver:.0f} %"
-    shared = driver if shown.isolation == "shared" else 0.0
+        return f"{here}: not known, because executors run elsewhere; {beside}"
+    shared = driver + broker if shown.isolation == "shared" else 0.0
     # A master that allows less than the machine stays the limit beside background load.
     at_allowance = allowed < cores and sut.cpu_percent_mean >= _BUSY * 100.0 * allowed
     if others > BACKGROUND_SHARE_MAX * machine_percent() and not at_allowance:
         bound = f"background processes used {others:.0f} %, so the limit is not known. Close them and search again"
     else:
-        bound = _bound(sut.cpu_percent_mean, shared, 100.0 * allowed, 100.0 * cores)
+        bound = _bound(sut.cpu_percent_mean, shared, 100.0 * allowed, 100.0 * cores, broker > 0)
         bound += f"; background processes used {others:.0f} %" if others else ""
-    return f"SUT CPU {sut.cpu_percent_mean:.0f} % of {100 * allowed} %: {bound}; driver used {driver:.0f} %"
+    return f"SUT CPU {sut.cpu_percent_mean:.0f} % of {100 * allowed} %: {bound}; {beside}"
 
 
-def _bound(sut: float, shared: float, allowed: float, whole: float) -> str:
-    """The limit of a SUT by its CPU use within its master's allowance; `shared`: the driver's use of its cores."""
+def _bound(sut: float, shared: float, allowed: float, whole: float, has_broker: bool) -> str:
+    """The limit of a SUT by its CPU use within its master's allowance.
+
+    `shared`: the use of its cores by the driver and the broker, if there is one.
+    """
     if sut >= _BUSY * allowed:
         return "the engine is CPU bound" if allowed >= whole else "the engine has used up what its master allows it"
     if sut + shared >= _BUSY * whole:
-        return "engine and driver together have used up the CPU"
+        return f"{'engine, driver and broker' if has_broker else 'engine and driver'} together have used up the CPU"
     single = "; a single busy task uses only one core" if sut >= _BUSY * 100 else ""
     return f"not all of the CPU: look at the engine's batches{single}"
 

@@ -40,8 +40,8 @@ from streamgauge.core.trial import TrialSpans
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import IntervalJoin, Node, Process, WindowJoin
 from streamgauge.engines.registry import entry
-from streamgauge.metrics.log.trial_log import TrialLog
-from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.metrics.trial_log import TrialLog
+from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import FRESH_WARMUP_S, ResolvedExperiment
 from streamgauge.studies.capacity.strategy import BUSY_FULL, rate_at
 from streamgauge.trial.conductor import TrialConductor, next_start

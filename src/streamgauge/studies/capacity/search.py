@@ -16,7 +16,7 @@ from dataclasses import replace
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.formatting import format_rate
 from streamgauge.results import labels
-from streamgauge.results.causes import SearchEnd
+from streamgauge.results.codes import SearchEnd
 from streamgauge.results.search import SearchResult
 from streamgauge.studies.capacity.search_state import (
     SLACK,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from streamgauge.core.errors import InputError, Problem
-from streamgauge.results.causes import SearchEnd
+from streamgauge.results.codes import SearchEnd
 from streamgauge.results.search import TrialSummary
 from streamgauge.results.verdict import VerdictValue
 

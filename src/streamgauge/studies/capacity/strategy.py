@@ -43,7 +43,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from streamgauge.core.formatting import format_rate
-from streamgauge.results.causes import SearchEnd
+from streamgauge.results.codes import SearchEnd
 from streamgauge.studies.capacity.search_state import (
     SLACK,
     Purpose,

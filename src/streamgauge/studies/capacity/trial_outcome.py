@@ -6,7 +6,7 @@ from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.core.clock import US
 from streamgauge.core.formatting import format_rate
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.results.causes import Cause
+from streamgauge.results.codes import Cause
 from streamgauge.results.run import Result
 from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.capacity.outcome import cores_of, wrong_answers

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from streamgauge.core.clock import US
 from streamgauge.core.trial import TrialSpans
-from streamgauge.metrics.log.trial_record import TrialRecord
-from streamgauge.metrics.summary import resources
+from streamgauge.metrics import resources
+from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import FRESH_WARMUP_S
 from streamgauge.studies.capacity.saturation_probe import PACE_S, pace_us
 from streamgauge.trial.conductor import TrialConductor, next_start
 from streamgauge.trial.phases import PacedLoad
 from streamgauge.verdict.collect_evidence import INTERVALS_MIN
-from streamgauge.verdict.criteria.backlog_trend import far_behind
+from streamgauge.verdict.trend_checks import far_behind
 
 
 def warm_up(conductor: TrialConductor, rate_per_s: float) -> TrialRecord:

@@ -19,7 +19,7 @@ from streamgauge.core.arrays import Floats
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.formatting import flatten, format_fact
 from streamgauge.engines.registry import location_settings
-from streamgauge.metrics.latency.histogram import read_log, slots_of
+from streamgauge.metrics.histogram import read_log, slots_of
 from streamgauge.results import labels
 from streamgauge.results.comparison import ComparedRun, ComparedSide, NotTheSame
 from streamgauge.results.run import Result

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import median
 
-from streamgauge.results.causes import WarningCode
+from streamgauge.results.codes import WarningCode
 from streamgauge.results.run import Result
 from streamgauge.studies.compare.groups import RunGroup
 from streamgauge.verdict.evidence import background_load, background_load_warning, machine_speed_differs

@@ -17,8 +17,7 @@ from streamgauge.artifacts.run_folder import SCALE, read_study
 from streamgauge.config.options_and_settings import read
 from streamgauge.core.errors import InputError, Problem, attempt
 from streamgauge.core.formatting import flatten, resume_command
-from streamgauge.results.scalability import Capacity, ScaleResult
-from streamgauge.results.scale_comparison import (
+from streamgauge.results.comparison import (
     CapacityDifference,
     ComparedStudy,
     DemandDifference,
@@ -27,6 +26,7 @@ from streamgauge.results.scale_comparison import (
     Says,
     ScaleComparison,
 )
+from streamgauge.results.scalability import Capacity, ScaleResult
 from streamgauge.studies.compare.groups import differing
 
 LEFT_OUT = (

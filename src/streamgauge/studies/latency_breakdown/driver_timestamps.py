@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streamgauge.engines.latency_probe import Times
-from streamgauge.metrics.log.ingest_times import handed_over
+from streamgauge.metrics.delivery_times import handed_over
 from streamgauge.studies.latency_breakdown.saved_results import SavedResults
 
 if TYPE_CHECKING:
-    from streamgauge.metrics.log.trial_log import TrialLog
+    from streamgauge.metrics.trial_log import TrialLog
 
 
 def offered(trial_log: TrialLog, results: SavedResults, all_generators: bool) -> Times:

@@ -17,7 +17,7 @@ from streamgauge.studies.latency_breakdown.saved_results import SavedResults
 
 if TYPE_CHECKING:
     from streamgauge.harness.testbed import TestBed
-    from streamgauge.metrics.log.trial_log import TrialLog
+    from streamgauge.metrics.trial_log import TrialLog
     from streamgauge.trial.trial_result import TrialResult
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.core.formatting import format_digits
-from streamgauge.results.causes import WarningCode
+from streamgauge.results.codes import WarningCode
 from streamgauge.results.matrix import CellFigures
 from streamgauge.results.verdict import Verdict, VerdictValue
 from streamgauge.studies.capacity.outcome import wrong_answers

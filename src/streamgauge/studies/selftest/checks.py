@@ -15,7 +15,7 @@ from typing import Any, Literal
 from streamgauge.config.options_and_settings import build
 from streamgauge.core.clock import US
 from streamgauge.core.formatting import format_rate
-from streamgauge.results.causes import Cause, SearchEnd
+from streamgauge.results.codes import Cause, SearchEnd
 from streamgauge.results.latency import Latency
 from streamgauge.results.verdict import Check, Verdict
 from streamgauge.studies.capacity.outcome import wrong_answers

@@ -13,7 +13,7 @@ from streamgauge.core.errors import DriverError, Interrupted
 from streamgauge.core.trial import TrialSnapshot
 from streamgauge.engines.synthetic.engine import SyntheticEngine
 from streamgauge.harness.testbed import TestBed
-from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
 from streamgauge.system.child_processes import wait_until

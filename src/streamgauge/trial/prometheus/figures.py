@@ -9,14 +9,14 @@ import numpy as np
 
 from streamgauge.core.clock import US
 from streamgauge.core.units import FAR_FUTURE_US
-from streamgauge.metrics.log.trial_log import TrialLog
-from streamgauge.metrics.log.trial_record import TrialRecord
-from streamgauge.metrics.summary.backlog import backlog_events, due_events
-from streamgauge.metrics.summary.lag import lags
+from streamgauge.metrics.rates_and_backlog import backlog_events, due_events, lags
+from streamgauge.metrics.trial_log import TrialLog
+from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.results.latency import LATENCY_KINDS, PERCENTILES, Latencies
 
 PLACES = ("stream", "partition")
 ROLES = ("sut", "driver")
+"""The roles that every trial has. A broker is shown where there is one."""
 BATCH_QUANTILES = {"0.5": "latency_us_p50", "0.9": "latency_us_p90", "0.99": "latency_us_p99"}
 """Field of a commit by quantile."""
 
@@ -91,10 +91,12 @@ def _usage(trial_log: TrialLog) -> tuple[Values, Values]:
     """CPU in cores and resident bytes of each role, in the last sampled second; empty before the first."""
     if not trial_log.usages:
         return {}, {}
-    last_us, cpu, memory = trial_log.usages[-1].time_us, dict.fromkeys(ROLES, 0.0), dict.fromkeys(ROLES, 0)
+    last_us = trial_log.usages[-1].time_us
+    cpu: dict[str, float] = dict.fromkeys(ROLES, 0.0)
+    memory: dict[str, int] = dict.fromkeys(ROLES, 0)
     for usage in reversed(trial_log.usages):
         if usage.time_us != last_us:
             break
-        cpu[usage.role] += usage.cpu_percent / 100
-        memory[usage.role] += usage.memory_bytes
+        cpu[usage.role] = cpu.get(usage.role, 0.0) + usage.cpu_percent / 100
+        memory[usage.role] = memory.get(usage.role, 0) + usage.memory_bytes
     return {(role,): cores for role, cores in cpu.items()}, {(role,): float(bytes_) for role, bytes_ in memory.items()}

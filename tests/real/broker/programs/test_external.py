@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from streamgauge.core.errors import EngineError
-from streamgauge.results.causes import Cause, WarningCode
+from streamgauge.results.codes import Cause, WarningCode
 from streamgauge.transports.kafka.broker import Broker
 from tests.helpers_external import CONSUMER, EXAMPLES, changed, check_right, codes, run, verification
 

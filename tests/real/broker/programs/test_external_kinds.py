@@ -13,7 +13,7 @@ import pytest
 
 from streamgauge.core.errors import DriverError
 from streamgauge.engines.spark.session.environment import KAFKA
-from streamgauge.results.causes import WarningCode
+from streamgauge.results.codes import WarningCode
 from streamgauge.results.run import Result
 from streamgauge.system.child_processes import wait_until
 from streamgauge.system.java import resolved

@@ -15,8 +15,8 @@ from streamgauge.engines.spark.latency_probe import Batch, ReadVisibility, batch
 from streamgauge.engines.spark.session.logs import BatchWork
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
-from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.metrics.records import Commit
+from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.studies.latency_breakdown.driver_timestamps import commits, first_reads
 from streamgauge.studies.latency_breakdown.saved_results import SavedResults
 from streamgauge.studies.latency_breakdown.trial_evidence import result_times

@@ -23,7 +23,7 @@ from streamgauge.engines.spark.latency_probe_realtime import (
 from streamgauge.harness.broker_timestamps import AppendTimes
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
-from streamgauge.metrics.log.trial_log import TrialLog
+from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.studies.latency_breakdown.broker_timestamps import BrokerTimestamps
 from streamgauge.studies.latency_breakdown.decompose import decompose
 from streamgauge.studies.latency_breakdown.saved_results import SavedResults

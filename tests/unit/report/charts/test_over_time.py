@@ -55,6 +55,18 @@ def test_time_chart_has_units_and_phases(make_series: Table) -> None:
     assert shown.count("seconds since the run's start") == 1
 
 
+def test_a_broker_is_drawn_beside_both_sides(make_series: Table) -> None:
+    """Only where there is one."""
+    series = make_series()
+    alone = over_time.resources(timeline.from_series(series))
+    figure = over_time.resources(timeline.from_series(replaced(series, "broker_cpu_percent", [40.0] * len(series))))
+    assert alone is not None
+    assert figure is not None
+    assert [key.label for key in figure.keys if key not in alone.keys] == ["broker"]
+    assert "var(--broker)" in figure.wide
+    assert "var(--broker)" not in alone.wide
+
+
 def test_the_lag_of_the_worst_partition_is_drawn_beside_the_sum(make_series: Table) -> None:
     """Only of several partitions; and a series without lag has no such panel."""
     kept = make_series()

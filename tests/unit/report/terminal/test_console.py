@@ -193,6 +193,15 @@ def test_parts_of_the_system_are_in_no_sum(make_result: Make) -> None:
     assert "system under test 146 %   driver 9 %" in written(console)
 
 
+def test_the_cpu_of_a_broker_stands_beside_both(make_result: Make) -> None:
+    """Where there is one."""
+    console, whole = plain(), make_result()
+    broker = whole.processes[0].model_copy(update={"name": "broker", "role": "broker", "cpu_percent_mean": 12.0})
+    result = whole.model_copy(update={"processes": (*whole.processes, broker)})
+    console_module.show_result(result, False, console)
+    assert "system under test 146 %   driver 9 %   broker 12 %" in written(console)
+
+
 def test_the_cpu_of_a_program_that_ran_already_is_not_known(make_result: Make) -> None:
     """It is not nothing."""
     console, whole = plain(), make_result()

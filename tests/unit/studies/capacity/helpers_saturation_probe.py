@@ -10,8 +10,8 @@ import pytest
 
 from streamgauge.core.clock import US
 from streamgauge.core.trial import TrialSpans
-from streamgauge.metrics.log.trial_log import TrialLog
-from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.metrics.trial_log import TrialLog
+from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.studies.capacity import saturation_probe
 from streamgauge.studies.capacity.saturation_probe import SaturationResult, probe_saturation
 from streamgauge.transports.spi import Delivery

@@ -22,7 +22,7 @@ from streamgauge.core.errors import EngineError, InputError, MachineError
 from streamgauge.engines.registry import entry
 from streamgauge.preflight.validate import check
 from streamgauge.report.terminal.console import show_result
-from streamgauge.results.causes import SearchEnd
+from streamgauge.results.codes import SearchEnd
 from streamgauge.results.run import ProcessUse, Result, Verification
 from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.capacity import command, saved_search

@@ -12,7 +12,7 @@ import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.engines.spi import CLUSTER_CORES
-from streamgauge.results.causes import Cause, SearchEnd, WarningCode
+from streamgauge.results.codes import Cause, SearchEnd, WarningCode
 from streamgauge.results.run import ProcessUse, Verification
 from streamgauge.results.search import SearchResult, TrialSummary
 from streamgauge.results.verdict import Verdict, VerdictValue
@@ -91,11 +91,13 @@ def limit_said(
     master: str | None = None,
     others: float | None = None,
     parallelism: int | None = None,
+    broker: float | None = None,
     **settings: str,
 ) -> str:
     processes = [
         SimpleNamespace(role="sut", cpu_percent_mean=sut),
         SimpleNamespace(role="driver", cpu_percent_mean=driver),
+        *([] if broker is None else [SimpleNamespace(role="broker", cpu_percent_mean=broker)]),
     ]
     shown: Any = SimpleNamespace(
         processes=processes,
@@ -141,6 +143,13 @@ def test_invalid_trials_are_not_said_to_have_held(study: RunFolder, above: Verdi
 def test_the_limit_names_who_used_the_processors(sut: float, driver: float, isolation: str, said: str) -> None:
     """A driver that takes the processors from the engine is not called the engine's limit."""
     assert said in limit_said(sut, driver, isolation)
+
+
+def test_a_broker_that_used_up_the_processors_is_named() -> None:
+    """Beside the driver, which is not blamed for it."""
+    said = limit_said(110.0, 15.0, broker=60.0)
+    assert said.endswith("engine, driver and broker together have used up the CPU; driver used 15 %, broker 60 %")
+    assert "broker" not in limit_said(110.0, 75.0)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from streamgauge.core.clock import US
-from streamgauge.metrics.log.trial_log import TrialLog
+from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.results.latency import Latencies, Latency
 from streamgauge.transports.spi import Delivery
 from streamgauge.trial.prometheus.figures import latency_figures, load_figures
@@ -68,6 +68,8 @@ def test_processor_and_memory_are_summed_by_role_over_the_last_sample(make: Any)
     figures = load_figures(record, make.start + 10 * US)
     assert figures.cpu_cores == {("sut",): 1.8, ("driver",): 0.05}
     assert figures.memory_bytes == {("sut",): 1500, ("driver",): 70}
+    record.trial_log.usages = [make.usage(9, "runner", "driver", 5.0, 70), make.usage(9, "broker", "broker", 20.0, 30)]
+    assert load_figures(record, make.start + 10 * US).memory_bytes == {("sut",): 0, ("driver",): 70, ("broker",): 30}
 
 
 def test_latencies_are_those_that_are_known() -> None:

@@ -22,7 +22,7 @@ from streamgauge.dataflow.operators.grouped_arrays import load
 from streamgauge.dataflow.reach import reach_us
 from streamgauge.engines.duckdb_oracle.engine import Oracle
 from streamgauge.engines.operator_runtime import OperatorRuntime
-from streamgauge.metrics.latency.result_kind import kind_of
+from streamgauge.metrics.event_latency import kind_of
 from streamgauge.workloads import registry
 from streamgauge.workloads.dspbench.sensors.machine_outlier import ALERTS, SUMMED, AlertTrigger, alerts_truth
 from tests.unit.helpers_duckdb import duckdb_session

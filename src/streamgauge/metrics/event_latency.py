@@ -1,0 +1,490 @@
+"""Latencies from the columns of results, by the rules of Karimov et al. 2018, section IV.
+
+Pure functions over Arrow batches: no clocks, no files. Event time alone decides which rows count, never arrival. So a
+stall cannot push its victims out of the figures.
+
+Terms:
+
+- The *base* of a latency is the timestamp it counts from: latency = emission - base.
+- A *lower bound* stands for an expected result that had not arrived at the deadline: "at least deadline - base".
+- The *effective count* is the number of independent observations: rows for row-wise results, closed windows for
+  windowed ones, engine batches for updates. If the engine's batches are known, it is at most their number, because one
+  slow batch delays all its results.
+- A window belongs to the span if at least half of its results do: see `_Windows`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME, INGEST_TIME, WINDOW_END
+from streamgauge.dataflow import graph, schema
+from streamgauge.dataflow.nodes import Explode, Flow, Lookup, RunningAggregate, Select, UserJobNode, Where, WindowJoin
+from streamgauge.metrics.histogram import Histogram, SecondHistograms
+from streamgauge.results.latency import PERCENTILES, Latencies, Latency
+from streamgauge.stats.samples import carries
+
+Times = NDArray[np.int64]
+"""Microseconds since the epoch (n,)."""
+Mask = NDArray[np.bool_]
+
+ENGINE_BATCH = b"engine_batch"
+"""Key in the metadata of a batch's schema: the query and batch of these rows, if known."""
+
+CLOSING = "closing_delay"
+_BELOW_0, _EARLY = "a negative latency", "a window closed early"
+
+Kind = Literal["row", "window", "update", "join"]
+
+
+@dataclass(frozen=True)
+class LatencyRule:
+    """How the latencies of one sink are defined.
+
+    For "join" the driver computes both timestamps of a result from its window's end and the plan (Karimov et al. 2018,
+    section IV). `window_event_time` and `window_ingest_time` map window ends (n,) to times (n,), all microseconds.
+    `handed_over` maps event times (n,) to the times at which generators published the events; None if unknown.
+    """
+
+    kind: Kind
+    window_event_time: Callable[[Times], Times] | None = None
+    window_ingest_time: Callable[[Times], Times] | None = None
+    handed_over: Callable[[Times], Times] | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind == "join" and self.window_event_time is None:
+            raise ValueError("a join's event time comes from the plan: window_event_time is needed")
+
+    @property
+    def windowed(self) -> bool:
+        return self.kind in ("window", "join")
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Expected results that had not arrived at `deadline_us`: their event times (n,), by the rule of the sink.
+
+    `ingest_time_us` and `window_end_us` (n,) are None if unknown; the latencies that need them then lack these results.
+    """
+
+    deadline_us: int
+    event_time_us: Times
+    ingest_time_us: Times | None = None
+    window_end_us: Times | None = None
+
+
+@dataclass(frozen=True)
+class LatencyBySecond:
+    """For each kind of latency, the histogram of results by second of event time since the epoch.
+
+    Missing results are included as lower bounds. The last two are empty if the kind does not exist.
+    """
+
+    event_time: dict[int, Histogram] = field(default_factory=dict)
+    processing_time: dict[int, Histogram] = field(default_factory=dict)
+    closing_delay: dict[int, Histogram] = field(default_factory=dict)
+
+
+class SinkLatencies(NamedTuple):
+    """What `sink_latencies` returns. `negatives` above 0 is an error of the driver.
+
+    `windows_closed`: windows with at least half of their results in the span and at least one result; None if results
+    are not windowed. `window_gap_us`: the least distance of two window ends among all results; None if fewer than two
+    are known.
+    """
+
+    latencies: Latencies
+    seconds: LatencyBySecond
+    negatives: int
+    effective_count: int
+    histograms: dict[str, Histogram]
+    windows_closed: int | None
+    window_gap_us: int | None = None
+
+
+def summary(
+    histogram: Histogram, effective_count: int, lower_bounds_us: Times | None = None, note: str = ""
+) -> Latency:
+    """One latency as it is reported; a percentile is null if `effective_count` is too small for it.
+
+    `lower_bounds_us` (n,): the least latency of each missing result. They count like values.
+    """
+    whole, bounds = histogram, 0
+    if lower_bounds_us is not None and lower_bounds_us.size:
+        whole, bounds = histogram.copy(), int(lower_bounds_us.size)
+        whole.add(lower_bounds_us)
+    percentiles = {name: carried_percentile(whole, q, effective_count) for name, q in PERCENTILES.items()}
+    negative = f"{whole.n_negative} negative values are in no figure" if whole.n_negative else ""
+    return Latency(
+        min=_float(whole.min),
+        mean=whole.mean,
+        max=_float(whole.max),
+        count=whole.count,
+        effective_count=effective_count,
+        lower_bounds=bounds,
+        note="; ".join(part for part in (note, negative) if part),
+        **percentiles,
+    )
+
+
+def carried_percentile(histogram: Histogram, q: float, effective_count: int) -> float | None:
+    """A percentile; None if too few independent observations carry it."""
+    return _float(histogram.percentile(q)) if carries(q, effective_count) else None
+
+
+def _float(value: int | None) -> float | None:
+    return None if value is None else float(value)
+
+
+def sink_latencies(
+    batches: Iterable[pa.RecordBatch], rule: LatencyRule, span: tuple[int, int], missing: Iterable[Missing] = ()
+) -> SinkLatencies:
+    """All latencies of one sink's results whose event time lies in `span` = [from, to), microseconds.
+
+    Columns: event_time, ingest_time (may be null or absent) and emission_time as BIGINT microseconds; for windowed
+    kinds also window_end (timestamp, microseconds, UTC). Raises ValueError if a column is absent or an emission_time is
+    null.
+
+    - If batches name their `ENGINE_BATCH`, each engine batch counts as at most one observation. Else updates of one
+      emission time count as one batch, and rows and windows count as they are.
+    - Negative latencies are in no figure, and counted in `negatives`. Those outside the span count too, because a clock
+      that is wrong by more than the span moves its results out of it.
+    - If the SUT closes a window early (before its end, after its events), it has no closing delay, and a note says so.
+    - A join may emit a match before its window is complete. Then latencies from the window's last event do not exist
+      (Karimov et al. 2018, section IV), and only `match_time` is reported.
+    - Rows without an event time, or without their window's end, are wrong answers. A note counts them.
+    """
+    tally = _Tally(rule)
+    for batch in batches:
+        timed = _timed(batch, rule)
+        tally.rows_timeless += batch.num_rows - timed.num_rows
+        whole = _rows(timed, rule)
+        inside = _inside(whole.event_time, span)
+        rows = _chosen(whole, inside)
+        if rule.windowed:
+            tally.windows.add(whole.bases[CLOSING], inside)
+        tally.negative_outside += _count_negative(whole) - _count_negative(rows)
+        if rows.event_time.size:
+            tally.add(rows, (batch.schema.metadata or {}).get(ENGINE_BATCH))
+    for part in missing:
+        tally.add_missing(part, span)
+    return tally.result()
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Timestamps of some results (n,): emission, and the base of each kind of latency that applies."""
+
+    emission: Times
+    bases: dict[str, Times]
+
+    @property
+    def event_time(self) -> Times:
+        return self.bases["event_time"]
+
+    @property
+    def cause(self) -> Times:
+        """The event that made the result possible: for a match its later event, not the end of its window."""
+        return self.bases.get("match_time", self.event_time)
+
+
+def _timed(batch: pa.RecordBatch, rule: LatencyRule) -> pa.RecordBatch:
+    """The rows that have every timestamp that their latencies need."""
+    for name in (EVENT_TIME, WINDOW_END) if rule.windowed else (EVENT_TIME,):
+        if name in batch.schema.names and batch.column(name).null_count:
+            batch = batch.filter(pc.is_valid(batch.column(name)))
+    return batch
+
+
+def _rows(batch: pa.RecordBatch, rule: LatencyRule) -> _Rows:
+    bases = _join_bases(batch, rule) if rule.kind == "join" else _inherited_bases(batch)
+    if rule.windowed:
+        bases[CLOSING] = _times(_column(batch, WINDOW_END))
+    if rule.handed_over is not None:
+        bases["uncorrected"] = rule.handed_over(bases["event_time"])
+    return _Rows(_times(_column(batch, EMISSION_TIME)), bases)
+
+
+def _inherited_bases(batch: pa.RecordBatch) -> dict[str, Times]:
+    """Row-wise and aggregated results carry both timestamps. Over a broker, ingest_time may be null."""
+    bases = {"event_time": _times(_column(batch, EVENT_TIME))}
+    if INGEST_TIME in batch.schema.names and not batch.column(INGEST_TIME).null_count:
+        bases["processing_time"] = _times(batch.column(INGEST_TIME))
+    return bases
+
+
+def _join_bases(batch: pa.RecordBatch, rule: LatencyRule) -> dict[str, Times]:
+    assert rule.window_event_time is not None
+    window_end = _times(_column(batch, WINDOW_END))
+    bases = {"event_time": rule.window_event_time(window_end), "match_time": _times(_column(batch, EVENT_TIME))}
+    if rule.window_ingest_time is not None:
+        bases["processing_time"] = rule.window_ingest_time(window_end)
+    return bases
+
+
+def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
+    if name not in batch.schema.names:
+        raise ValueError(f"results must have a column {name}; they have {', '.join(batch.schema.names)}")
+    return batch.column(name)
+
+
+def _times(column: pa.Array) -> Times:
+    """BIGINT or timestamp (any unit) as int64 microseconds, without a copy if possible."""
+    if pa.types.is_timestamp(column.type):
+        column = pc.cast(column, pa.timestamp("us", column.type.tz)).view(pa.int64())
+    if column.null_count:
+        raise ValueError("a result has no emission time")
+    times: Times = column.to_numpy(zero_copy_only=True).astype(np.int64, copy=False)
+    return times
+
+
+def _count_negative(rows: _Rows) -> int:
+    return int(np.count_nonzero(rows.emission < rows.cause))
+
+
+def _count_early(rows: _Rows) -> int:
+    """Matches that came before the last event of their window was due, or before it was delivered (0: never).
+
+    The second condition matters if a system is behind by more than a window: all its results are late, and yet early.
+    """
+    early = rows.emission < rows.event_time
+    last_ingest = rows.bases.get("processing_time")
+    if last_ingest is not None:
+        early |= (last_ingest == 0) | (rows.emission < last_ingest)
+    return int(np.count_nonzero(early))
+
+
+def _inside(event_time: Times, span: tuple[int, int]) -> Mask:
+    return (event_time >= span[0]) & (event_time < span[1])
+
+
+def _chosen(rows: _Rows, inside: Mask) -> _Rows:
+    if inside.all():
+        return rows
+    return _Rows(rows.emission[inside], {name: base[inside] for name, base in rows.bases.items()})
+
+
+@dataclass
+class _Windows:
+    """The windows that are observations of the span: those with at least half of their results in it.
+
+    Results are chosen by event time, so each end of the span cuts through the results of a window. Of a window that
+    closes after the span, a rare key whose last event came early is in the span, and all others are not. The half is of
+    a window's own results, not of the fullest window's, because windows may differ in size, such as a join's matches or
+    alarms.
+
+    Keys are window ends in microseconds; values are results inside the span minus those outside, for results that
+    `came` and for those `missing`. These are sums, so the parts of a window may come in any batches.
+    """
+
+    came: Counter[int] = field(default_factory=Counter)
+    missing: Counter[int] = field(default_factory=Counter)
+
+    def add(self, all_ends: Times, inside: Mask) -> None:
+        """The window ends of all results of a batch, and which of them are in the span."""
+        _weigh(self.came, all_ends, inside)
+
+    def add_missing(self, all_ends: Times, inside: Mask) -> None:
+        _weigh(self.missing, all_ends, inside)
+
+    @property
+    def closed(self) -> int:
+        """Those that results came of."""
+        return sum(more >= 0 for more in self.came.values())
+
+    @property
+    def gap_us(self) -> int | None:
+        """How far apart windows end, at least: their slide where they have one."""
+        ends = np.unique(np.fromiter(self.came, np.int64, len(self.came)))
+        return int(np.diff(ends).min()) if ends.size > 1 else None
+
+    @property
+    def observed(self) -> int:
+        """Those and the ones that should have closed."""
+        ends = self.came.keys() | self.missing.keys()
+        return sum(self.came[end] + self.missing[end] >= 0 for end in ends)
+
+
+def _weigh(sums: Counter[int], ends: Times, inside: Mask) -> None:
+    found, place = np.unique(ends, return_inverse=True)
+    more = np.bincount(place.ravel(), np.where(inside, 1, -1), found.size).astype(np.int64)
+    sums.update(dict(zip(found.tolist(), more.tolist(), strict=True)))
+
+
+@dataclass
+class _Tally:
+    """Everything counted so far of one sink."""
+
+    rule: LatencyRule
+    event_time: SecondHistograms = field(default_factory=SecondHistograms)
+    processing_time: SecondHistograms = field(default_factory=SecondHistograms)
+    closing_delay: SecondHistograms = field(default_factory=SecondHistograms)
+    others: dict[str, Histogram] = field(default_factory=dict)
+    bounds: dict[str, int] = field(default_factory=dict)
+    first_negative: dict[str, tuple[int, int]] = field(default_factory=dict)
+    windows: _Windows = field(default_factory=_Windows)
+    updates: set[int | bytes] = field(default_factory=set)
+    engine_batches: set[bytes] = field(default_factory=set)
+    rows: int = 0
+    rows_without_ingest: int = 0
+    rows_timeless: int = 0
+    rows_early: int = 0
+    negative_outside: int = 0
+
+    def add(self, rows: _Rows, engine_batch: bytes | None) -> None:
+        self.rows += rows.event_time.size
+        self.rows_without_ingest += 0 if "processing_time" in rows.bases else rows.event_time.size
+        self._observe(rows.emission, engine_batch)
+        self.rows_early += _count_early(rows) if self.rule.kind == "join" else 0
+        for name, base in rows.bases.items():
+            latency_us = rows.emission - base
+            if self.rule.kind == "join" and name != "match_time":
+                latency_us = np.maximum(latency_us, 0)  # of early matches, for which `_summary` gives no such figure
+            self._note_negative(name, latency_us, base)
+            self._count(name, rows.event_time, latency_us)
+
+    def add_missing(self, missing: Missing, span: tuple[int, int]) -> None:
+        """Missing results enter as lower bounds, in the second of their event time; after all that came."""
+        inside = _inside(missing.event_time_us, span)
+        event_time = missing.event_time_us[inside]
+        window_end = missing.window_end_us if self.rule.windowed else None
+        bases = {"event_time": missing.event_time_us, "processing_time": missing.ingest_time_us}
+        for name, base in (bases | {CLOSING: window_end}).items():
+            if base is not None and event_time.size:
+                self._count(name, event_time, missing.deadline_us - base[inside])
+                self.bounds[name] = self.bounds.get(name, 0) + int(event_time.size)
+        self.rows += event_time.size
+        if window_end is not None:
+            self.windows.add_missing(window_end, inside)
+
+    def result(self) -> SinkLatencies:
+        kinds = self._histograms()
+        by_clocks = sum(histogram.n_negative for name, histogram in kinds.items() if name != CLOSING)
+        reported = {f"{name}_us": self._summary(name, histogram) for name, histogram in kinds.items()}
+        latencies = Latencies(**reported, notes=tuple(self._notes(kinds)))
+        closed = self.windows.closed if self.rule.windowed else None
+        negatives = by_clocks + self.negative_outside
+        gap = self.windows.gap_us if self.rule.windowed else None
+        return SinkLatencies(latencies, self._seconds(), negatives, self.effective_count, kinds, closed, gap)
+
+    @property
+    def effective_count(self) -> int:
+        return min(self._counted, len(self.engine_batches) or self._counted)
+
+    @property
+    def _counted(self) -> int:
+        """Rows, windows or updates, however few batches they came in."""
+        if self.rule.windowed:
+            return self.windows.observed
+        return self.rows if self.rule.kind == "row" else len(self.updates)
+
+    def _count(self, name: str, event_time: Times, latency_us: Times) -> None:
+        if name == "event_time":
+            self.event_time.add(event_time, latency_us)
+        elif name == "processing_time":
+            self.processing_time.add(event_time, latency_us)
+        elif name == "closing_delay":
+            self.closing_delay.add(event_time, latency_us)
+        else:
+            self.others.setdefault(name, Histogram()).add(latency_us)
+
+    def _observe(self, emission: Times, engine_batch: bytes | None) -> None:
+        if engine_batch is not None:
+            self.engine_batches.add(engine_batch)
+        if self.rule.kind == "update":
+            # Tasks of one engine batch send apart, and each part has a stamp of its own.
+            same = np.unique(emission).tolist() if engine_batch is None else [engine_batch]
+            self.updates.update(same)
+
+    def _note_negative(self, name: str, latency_us: Times, base: Times) -> None:
+        if name not in self.first_negative and latency_us.min() < 0:
+            first = int(np.argmax(latency_us < 0))
+            self.first_negative[name] = (int(base[first]), int(base[first] + latency_us[first]))
+
+    def _histograms(self) -> dict[str, Histogram]:
+        """Kind to whole histogram, of the kinds that apply; event time always does."""
+        known = {"processing_time": self.processing_time.total, "closing_delay": self.closing_delay.total}
+        nonempty = {name: whole for name, whole in known.items() if whole.count or whole.n_negative}
+        return {"event_time": self.event_time.total} | nonempty | self.others
+
+    def _summary(self, name: str, histogram: Histogram) -> Latency:
+        if self.rows_early and name != "match_time":
+            note = f"{self.rows_early} of {self.rows} matches came before their window was complete: see match_time"
+            return Latency(count=self.rows, effective_count=self.effective_count, note=note)
+        latency = summary(histogram, self.effective_count)
+        return latency.model_copy(update={"lower_bounds": self.bounds.get(name, 0)})
+
+    def _notes(self, kinds: dict[str, Histogram]) -> list[str]:
+        notes = [
+            f"{name}: {_EARLY if name == CLOSING else _BELOW_0}, emission {emission} before {base} (us since the epoch)"
+            for name, (base, emission) in self.first_negative.items()
+        ]
+        if self.rows_early:
+            notes.append(
+                f"event_time: {self.rows_early} of {self.rows} matches came before their window was complete, so they "
+                "have no latency from its last event; match_time is their own"
+            )
+        lost = [
+            name
+            for name, q in PERCENTILES.items()
+            if carries(q, self._counted) and not carries(q, self.effective_count)
+        ]
+        if lost:  # rows or windows would carry these, and the batches that they came in do not
+            came = self.rows - self.bounds.get("event_time", 0)
+            notes.append(
+                f"{', '.join(lost)}: not given, since {came} results came in {self.effective_count} batches of "
+                "the engine; those of a batch share its delays, so one slow batch may be all of that tail"
+            )
+        if self.rows_timeless:
+            notes.append(
+                f"{self.rows_timeless} results of the trial carry no event time, or no end of their window: "
+                "they are in no figure"
+            )
+        if self.rows_without_ingest:
+            notes.append(f"processing_time: {self.rows_without_ingest} results carry no ingest time")
+        unbounded = [name for name in kinds if name not in self.bounds]
+        if self.bounds and unbounded:
+            missing = self.bounds["event_time"]
+            notes.append(f"{', '.join(unbounded)}: {missing} missing results are not in these figures")
+        return notes
+
+    def _seconds(self) -> LatencyBySecond:
+        kinds = (self.event_time, self.processing_time, self.closing_delay)
+        return LatencyBySecond(*(kind.histograms() for kind in kinds)) if not self.rows_early else LatencyBySecond()
+
+
+def kind_of(flow: Flow) -> Kind:
+    """The kind of results of a flow with one sink that is not a user job."""
+    node = flow.sink.input
+    if isinstance(node, RunningAggregate):
+        return "update"
+    if WINDOW_END not in schema.columns(node):
+        return "row"
+    return "join" if has_matches(flow) else "window"
+
+
+def has_matches(flow: Flow) -> bool:
+    """Whether the results are matches of a window join, possibly changed row by row."""
+    node = flow.sink.input
+    while isinstance(node, (Select, Where, Lookup, Explode)):
+        node = node.input
+    return isinstance(node, WindowJoin)
+
+
+def latencies_of(flow: Flow) -> tuple[str, ...] | None:
+    """The latencies that a flow's sinks have; None for user jobs, whose columns are unknown before the run."""
+    if any(isinstance(node, UserJobNode) for node in graph.operators(flow)):
+        return None
+    kinds = {kind_of(one) for one in flow.each()}
+    counted = ("until_counted",) if "update" in kinds else ()
+    closing = ("closing_delay",) if kinds & {"window", "join"} else ()
+    matches = ("match_time",) if "join" in kinds else ()
+    return ("event_time", *counted, "processing_time", *closing, *matches, "uncorrected")

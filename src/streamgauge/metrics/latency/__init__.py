@@ -1,1 +1,0 @@
-"""Latency of results: event time, processing time and time until included."""

@@ -1,1 +1,0 @@
-"""The log of one trial: deliveries, commits and progress."""

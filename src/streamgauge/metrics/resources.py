@@ -1,0 +1,202 @@
+"""What the processes of a trial used, and what delayed the driver.
+
+CPU and memory of every process, the background load and the speed of the machine itself; schedule delay, counts, waits
+for a core and standstills of the driver.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from streamgauge.core.arrays import Floats
+from streamgauge.core.clock import US
+from streamgauge.core.units import FAR_FUTURE_US
+from streamgauge.metrics.delivery_times import read_skew_us
+from streamgauge.metrics.records import RUNNER, STILL_US_MIN, Usage
+from streamgauge.metrics.trial_record import TrialRecord, is_measured
+from streamgauge.results.run import DelayPercentiles, DriverResult, ProcessUse
+from streamgauge.system.machine import machine_percent
+from streamgauge.transports.spi import BusyInterval
+
+SLOWED_SAMPLES_MIN = 5
+"""So many of the reference work in a third of the span, before the thirds are compared."""
+
+
+def processes(record: TrialRecord) -> tuple[ProcessUse, ...]:
+    """Use of every process over the measured span; the SUT's Python workers come and go, so they are summed.
+
+    If the SUT has processes of several kinds, each kind also has a row, which is part of the SUT's sum.
+    """
+    inside = [usage for usage in record.trial_log.usages if is_measured(record, usage.time_us)]
+    groups: dict[tuple[str, Any], list[Usage]] = defaultdict(list)
+    for usage in inside:
+        groups["sut" if usage.role == "sut" else usage.name, usage.role].append(usage)
+    whole = [_process_use(name, role, usages) for (name, role), usages in sorted(groups.items())]
+    return (*whole, *_parts([usage for usage in inside if usage.role == "sut"]))
+
+
+def _parts(usages: list[Usage]) -> Iterator[ProcessUse]:
+    """The use of each kind of the SUT's processes; 0 in a second without a process of that kind."""
+    kinds = sorted({usage.kind for usage in usages})
+    for kind in kinds if len(kinds) > 1 else ():
+        of_kind = [usage if usage.kind == kind else replace(usage, cpu_percent=0.0, memory_bytes=0) for usage in usages]
+        yield _process_use(f"sut: {kind}", "sut", of_kind).model_copy(update={"role": "sut_part"})
+
+
+def _process_use(name: str, role: Any, usages: list[Usage]) -> ProcessUse:
+    totals = usage_by_second(usages, role)
+    cpu = [one for one, _ in totals.values()]
+    return ProcessUse(
+        name=name, role=role, cpu_percent_mean=float(np.mean(cpu)), cpu_percent_max=float(np.max(cpu)),
+        memory_bytes_max=max(memory for _, memory in totals.values()),
+    )  # fmt: skip
+
+
+def usage_by_second(usages: Iterable[Usage], role: str) -> dict[int, tuple[float, int]]:
+    """Second to (CPU percent, resident bytes), summed over the processes of one role."""
+    sums: dict[int, tuple[float, int]] = {}
+    for usage in usages:
+        if usage.role == role:
+            cpu, memory = sums.get(usage.time_us // US, (0.0, 0))
+            sums[usage.time_us // US] = (cpu + usage.cpu_percent, memory + usage.memory_bytes)
+    return sums
+
+
+def background_percent(record: TrialRecord) -> float | None:
+    """Mean CPU over the measured span of all processes except driver, broker and SUT; 100 is one core."""
+    inside = _inside(record, record.trial_log.background)
+    return float(np.mean(inside)) if inside else None
+
+
+def background_share(record: TrialRecord) -> float:
+    """The same as a share of the machine; 0 if unknown.
+
+    Of a trial that ended before its measured span, the mean since its start.
+    """
+    percent = background_percent(record)
+    if percent is None and record.trial_log.background:
+        percent = float(np.mean([cpu for _, cpu in record.trial_log.background]))
+    return (percent or 0.0) / machine_percent()
+
+
+def background_burst_share(record: TrialRecord, burst_s: float) -> float:
+    """The largest share of the machine that background processes used for `burst_s` seconds in a row; 0 if too short.
+
+    A sample covers the time since the one before. Samples come a second apart, so half a second may be missing.
+    """
+    known = [(when, (when - before) / US, cpu) for (before, _), (when, cpu) in pairwise(record.trial_log.background)]
+    inside = [one for one in known if is_measured(record, one[0])] or known
+    bursts = (_first_seconds(inside[place:], burst_s - 0.5) for place in range(len(inside)))
+    return max(bursts, default=0.0) / machine_percent()
+
+
+def _first_seconds(samples: list[tuple[int, float, float]], least_s: float) -> float:
+    """Mean percent of the first samples (when, seconds, percent) that together last `least_s`; 0 if all are shorter."""
+    lasted_s = used = 0.0
+    for _, seconds, percent in samples:
+        lasted_s, used = lasted_s + seconds, used + seconds * percent
+        if lasted_s >= least_s:
+            return used / lasted_s
+    return 0.0
+
+
+def reference_work_us(record: TrialRecord) -> float | None:
+    """Median CPU time of the reference work over the measured span; None without samples."""
+    inside = _inside(record, record.trial_log.reference_work)
+    return float(np.median(inside)) if inside else None
+
+
+def slowed_by(record: TrialRecord) -> float:
+    """How much longer the reference work took in the last third of the measured span than in the first, as a share."""
+    inside = _inside(record, record.trial_log.reference_work)
+    third = len(inside) // 3
+    return float(np.median(inside[-third:]) / np.median(inside[:third])) - 1 if third >= SLOWED_SAMPLES_MIN else 0.0
+
+
+def _inside(record: TrialRecord, samples: list[tuple[int, float]]) -> list[float]:
+    return [value for when, value in samples if is_measured(record, when)]
+
+
+def driver_result(record: TrialRecord) -> DriverResult:
+    trial_log = record.trial_log
+    totals = usage_by_second(trial_log.usages, "driver")
+    inside = usage_by_second((one for one in trial_log.usages if is_measured(record, one.time_us)), "driver")
+    return DriverResult(
+        slip_us=schedule_delay(record),
+        events_planned=trial_log.plan.planned_events(record.spans.start_us, record.spans.end_us),
+        events_offered=trial_log.offered_events(),
+        events_handed_out=int(trial_log.running.delivered_by(FAR_FUTURE_US)),
+        events_reread=trial_log.running.reread_events,
+        events_shared=trial_log.running.shared_events.total(),
+        events_committed=trial_log.committed_events(),
+        cpu_percent=float(np.mean([cpu for cpu, _ in inside.values()])) if inside else None,
+        memory_bytes_max=max((memory for _, memory in totals.values()), default=None),
+        recorder_stood_still_us=stood_still_us(record),
+        read_skew_us_max=read_skew_us(trial_log, record.spans.measured_from_us, record.spans.measured_to_us),
+        hand_out_share=share_of_span(record, trial_log.delivering),
+        receive_share=share_of_span(record, trial_log.receiving),
+        disk_share=share_of_span(record, trial_log.writing),
+    )
+
+
+def schedule_delay(record: TrialRecord) -> DelayPercentiles:
+    delays_us = record.trial_log.schedule_delays(record.spans.measured_from_us, record.spans.measured_to_us)
+    return _percentiles_of(delays_us) if len(delays_us) else DelayPercentiles(p50=0.0, p99=0.0, max=0.0)
+
+
+def append_latency(latencies_us: Sequence[int]) -> DelayPercentiles | None:
+    """Percentiles of the broker's append latencies; None without samples."""
+    return _percentiles_of(latencies_us) if latencies_us else None
+
+
+def _percentiles_of(values_us: Sequence[int] | Floats) -> DelayPercentiles:
+    p50, p99, most = np.percentile(values_us, [50, 99, 100])
+    return DelayPercentiles(p50=float(p50), p99=float(p99), max=float(most))
+
+
+def core_wait_us(record: TrialRecord) -> float:
+    """The mean wait for a core of the driver process that waited longest, over the measured span; NaN if unknown.
+
+    The runner does not count, because it stamps nothing.
+    """
+    waits: dict[str, list[float]] = defaultdict(list)
+    for usage in record.trial_log.usages:
+        stamps = usage.role == "driver" and usage.name != RUNNER
+        if stamps and is_measured(record, usage.time_us) and not math.isnan(usage.core_wait_us):
+            waits[usage.name].append(usage.core_wait_us)
+    return max((float(np.mean(waited)) for waited in waits.values()), default=math.nan)
+
+
+def share_of_span(record: TrialRecord, spent: Iterable[BusyInterval]) -> float:
+    """The share of the measured span that the intervals cover; for a trial that ended earlier, of its warm-up.
+
+    Overlapping intervals count once, because engines may read partitions at the same time or one after the other.
+    """
+    low, high = record.spans.measured_from_us, record.measured_until
+    if high <= low:
+        low, high = record.spans.start_us, record.offered_until()
+    covered, reached = 0, low
+    for since, until in sorted(spent):
+        begin, end = max(since, reached), min(until, high)
+        covered, reached = covered + max(0, end - begin), max(reached, end)
+    return covered / (high - low) if high > low else 0.0
+
+
+def stood_still_us(record: TrialRecord) -> int:
+    """The recorder's standstills beyond the allowed length, while results of the measured span may have arrived.
+
+    From the span's start to the deadline, which follows soon after the last of those results.
+    """
+    low, high = (
+        record.spans.measured_from_us,
+        record.deadline_us or FAR_FUTURE_US,
+    )  # there is no deadline yet while it runs
+    beyond = ((when - late + STILL_US_MIN, when) for when, late in record.trial_log.stood_still)
+    return sum(max(0, min(until, high) - max(since, low)) for since, until in beyond)

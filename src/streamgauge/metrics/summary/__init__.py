@@ -1,1 +1,0 @@
-"""Figures of a trial: online and final, by operator and over time."""

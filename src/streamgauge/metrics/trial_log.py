@@ -1,0 +1,436 @@
+"""The log of one trial: the driver's observations, and figures derived from them. Nothing here asks the SUT.
+
+A job with several sinks may run as several queries, each with its own batches and pace. Figures of the job are then
+those of the slowest query. An event is committed when every query that reads it has committed it, and the output
+frontier is that of the last sink. `of_sink` and `of_query` return partial logs.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise, takewhile
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamgauge.core.arrays import Floats, Int64s
+from streamgauge.core.clock import US
+from streamgauge.core.units import FAR_FUTURE_US
+from streamgauge.metrics.live_figures import Batch, OnlineMetrics
+from streamgauge.metrics.records import Commit, Log, Tick, Usage, chunk_log, spent_log, usage_log
+from streamgauge.transports.spi import BusyInterval, Chunk, Delivery
+
+if TYPE_CHECKING:
+    from streamgauge.loadgen.plan import Plan
+
+SCHEDULE_DELAY_POINTS = 8
+"""Points per chunk that represent its events, which are spread evenly over its span."""
+
+
+@dataclass(frozen=True)
+class BatchWork:
+    """The committed batches of one query: an array (n,) each.
+
+    - `end_us`: the ends of the batches in event time.
+    - `busy_s`, `covered_s`: seconds of work on a batch, and the event time that it covers.
+    - `after_s`: from the commit to the end of the next batch: the engine waited for it, or worked on what the commit
+      does not show.
+    - `slides`: the number of slides whose windows a batch delivered.
+    """
+
+    end_us: Int64s
+    busy_s: Floats
+    covered_s: Floats
+    after_s: Floats
+    slides: Floats
+
+
+@dataclass
+class TrialLog:
+    """Grows while a trial runs. Times are microseconds of the run's clock.
+
+    - `sinks`: the names of the sinks with expected results.
+    - `rows_ignored`: rows that were not accepted, by sink. `ignored_before`: those of earlier trials, because the
+      recorder of a warm test bed does not reset its count.
+    - `delivering`, `receiving`, `writing`: intervals in which the SUT waited for the driver, as in a `Tick`; they may
+      overlap.
+    - `stood_still`: (end, duration) of each standstill of the recorder.
+    - `memory_full_us`: after an overflow by bytes, the event time that waited; None for one by seconds.
+    - `background`: CPU of all processes except driver, broker and SUT, percent of one core.
+    - `reference_work`: CPU time of the reference work, microseconds.
+    - `remarks`: what a reader of the figures must know, as in a `Tick`.
+    """
+
+    plan: Plan
+    sinks: tuple[str, ...] = ("",)
+    chunks: list[Log[Chunk]] = field(default_factory=list)
+    deliveries: list[list[Delivery]] = field(default_factory=list)
+    commits: list[Commit] = field(default_factory=list)
+    usages: Log[Usage] = field(default_factory=usage_log)
+    aborted_us: list[int] = field(default_factory=list)
+    retried_us: list[int] = field(default_factory=list)
+    background: list[tuple[int, float]] = field(default_factory=list)
+    loopback: list[tuple[int, int]] = field(default_factory=list)
+    reference_work: list[tuple[int, float]] = field(default_factory=list)
+    delivering: Log[BusyInterval] = field(default_factory=spent_log)
+    receiving: Log[BusyInterval] = field(default_factory=spent_log)
+    writing: Log[BusyInterval] = field(default_factory=spent_log)
+    stood_still: list[tuple[int, int]] = field(default_factory=list)
+    overflowed: bool = False
+    memory_full_us: int | None = None
+    rows_ignored: dict[str, int] = field(default_factory=dict)
+    ignored_before: dict[str, int] | None = None
+    remarks: dict[str, tuple[int, str]] = field(default_factory=dict)
+    _fed: _Fed | None = field(default=None, init=False, repr=False, compare=False)
+
+    @property
+    def running(self) -> OnlineMetrics:
+        """The live figures, up to date."""
+        return self._up_to_date().running
+
+    def add(self, tick: Tick) -> None:
+        """Adds a tick, without records of an earlier trial of a warm test bed."""
+        start_us = self.plan.start_us
+        if not self.chunks:
+            self.chunks = [chunk_log() for _ in tick.chunks]
+            self.deliveries = [[] for _ in tick.deliveries]
+        for chunks, new in zip(self.chunks, tick.chunks, strict=True):
+            chunks.extend(chunk for chunk in new if chunk.to_us > start_us)
+        for log, fresh in zip(self.deliveries, tick.deliveries, strict=True):
+            log += [part for part in fresh if part.to_us > start_us]
+        self.commits += [commit for commit in tick.commits if commit.committed_us >= start_us]
+        self.aborted_us += [when for when in tick.aborted_us if when >= start_us]
+        self.retried_us += [when for when in tick.retried_us if when >= start_us]
+        self.delivering.extend(spent for spent in tick.delivering if spent[1] > start_us)
+        self.receiving.extend(spent for spent in tick.receiving if spent[1] > start_us)
+        self.writing.extend(spent for spent in tick.writing if spent[1] > start_us)
+        self.stood_still += [one for one in tick.stood_still if one[0] >= start_us]
+        if tick.overflowed and not self.overflowed:
+            # The SUT cannot read beyond a stopped generator, so other queues fill up too. Only the first one counts.
+            self.overflowed, self.memory_full_us = True, tick.memory_full_us
+        self.remarks = tick.remarks
+        if self.ignored_before is None:
+            self.ignored_before = tick.rows_ignored
+        more = {sink: rows - self.ignored_before.get(sink, 0) for sink, rows in tick.rows_ignored.items()}
+        self.rows_ignored = {sink: rows for sink, rows in more.items() if rows}
+
+    def all_deliveries(self) -> list[Delivery]:
+        return [part for log in self.deliveries for part in log]
+
+    def of_sink(self, name: str) -> TrialLog:
+        """The log with the commits of one sink only, and all reads."""
+        commits = [commit for commit in self.commits if commit.sink == name]
+        ignored = {name: self.rows_ignored.get(name, 0)}
+        return replace(self, sinks=(name,), commits=commits, rows_ignored=ignored)
+
+    def of_query(self, query: str) -> TrialLog:
+        """The reads and commits of one query only. The log grows with this one."""
+        return self._up_to_date().of_query.get(query) or _without_reads(self)
+
+    def queries(self) -> tuple[str, ...]:
+        """The names of the queries that have read or committed anything, sorted."""
+        return tuple(sorted(self._up_to_date().of_query))
+
+    def by_query(self) -> tuple[TrialLog, ...]:
+        """The log of each query, sorted by name."""
+        return tuple(self.of_query(query) for query in self.queries())
+
+    def batch_ends(self) -> dict[Batch, int]:
+        """Engine batch to the event time up to which it read."""
+        return {number: batch.end_us for number, batch in self.running.batches.items() if batch.end_us}
+
+    def committed_until(self) -> int:
+        """The event time up to which every sink has committed; 0 before every sink's first commit."""
+        reached = [self.running.furthest(sink) for sink in self.sinks]
+        return min((ends[-1] if ends else 0 for ends in reached), default=0)
+
+    def forgettable_until(self) -> int:
+        """The event time before which no query will read again; 0 if a query may still read everything.
+
+        It excludes the last batch of each query, because a query that dies before its own commit reads it again.
+        """
+        return min((self.running.read_everywhere(sink) for sink in self.sinks), default=0)
+
+    def aborted_between(self, from_us: int, to_us: int) -> int:
+        """The number of aborted reads in a span. An engine may abort reads when it is stopped after the span."""
+        return sum(from_us <= when < to_us for when in self.aborted_us)
+
+    def retried_tasks(self, from_us: int, to_us: int, as_a_rule: bool) -> int:
+        """The least number of repeated tasks in a span, from redeliveries and from results that were sent again.
+
+        Repetitions before the span do not count, because the engine may still be starting.
+        """
+        sent_again = sum(from_us <= when < to_us for when in self.retried_us)
+        return max(self.reads_again(from_us, to_us, as_a_rule), sent_again)
+
+    def reads_again(self, from_us: int, to_us: int, as_a_rule: bool) -> int:
+        """The number of redeliveries in a span, by the time of the read and not by the ingest time.
+
+        `as_a_rule`: for jobs that use an input twice, and so read it again in every batch. Only the reads beyond that
+        count, which are the last of their batch.
+        """
+        again: dict[tuple[str, Batch], list[int]] = defaultdict(list)
+        for part in self.all_deliveries():
+            if part.again:
+                again[_reading(part)].append(part.when_us)
+        usual = self._usually_again(again) if as_a_rule else {}
+        beyond = (when for reading, times in again.items() for when in sorted(times)[usual.get(reading[0], 0) :])
+        return sum(from_us <= when < to_us for when in beyond)
+
+    def _usually_again(self, again: dict[tuple[str, Batch], list[int]]) -> dict[str, int]:
+        """Stream to the least number of its redeliveries in a committed batch."""
+        committed = {(commit.query, commit.batch) for commit in self.commits}
+        usual: dict[str, int] = {}
+        for reading in {_reading(part) for part in self.all_deliveries()}:
+            stream, batch = reading
+            if batch in committed:
+                times = len(again.get(reading, ()))
+                usual[stream] = min(usual.get(stream, times), times)
+        return usual
+
+    def offered_events(self) -> int:
+        return self.running.offered_events
+
+    def committed_events(self) -> int:
+        return int(self.running.committed_by(FAR_FUTURE_US))
+
+    def ingested_since(self, from_us: int) -> int:
+        """Events first delivered since then, in whole deliveries."""
+        return int(self.running.delivered_by(FAR_FUTURE_US) - self.running.delivered_by(from_us))
+
+    def events_in_time(self, from_us: int, to_us: int, delay_us: int) -> tuple[Int64s, Int64s]:
+        """(planned, offered in time) events by second of the plan.
+
+        In time means at most `delay_us` after the second's end.
+        A late chunk within a second only counts as schedule delay. A chunk in two seconds contributes its events to
+        each of them, and is due at its own end, because seconds do not begin or end with chunks.
+        """
+        borders = [*range(from_us, max(to_us, from_us + 1), US), to_us]
+        spans = list(pairwise(borders))
+        in_time = np.zeros(len(spans), np.int64)
+        for partition, log in enumerate(self.chunks):
+            for chunk in _reaching_into(log, from_us, to_us):
+                for second in _seconds_of(chunk, from_us, to_us):
+                    low, high = spans[second]
+                    due_us = max(low + US, chunk.to_us) + delay_us
+                    in_time[second] += self._part(partition, chunk, low, high) if chunk.published_us <= due_us else 0
+        return np.array([self.plan.planned_events(low, high) for low, high in spans], np.int64), in_time
+
+    def _part(self, partition: int, chunk: Chunk, from_us: int, to_us: int) -> int:
+        """The number of a chunk's events that are due in [from_us, to_us)."""
+        low, high = max(chunk.from_us, from_us), min(chunk.to_us, to_us)
+        if (low, high) == (chunk.from_us, chunk.to_us):
+            return chunk.events
+        part, whole = (self._planned_of(partition, *span) for span in ((low, high), (chunk.from_us, chunk.to_us)))
+        return chunk.events * part // max(1, whole)
+
+    def _planned_of(self, partition: int, from_us: int, to_us: int) -> int:
+        count = self.plan.count_before
+        streams = range(len(self.plan.streams))
+        return sum(count(each, partition, to_us) - count(each, partition, from_us) for each in streams)
+
+    def schedule_delays(self, from_us: int, to_us: int) -> Floats:
+        """Schedule delays of the span, microseconds, at evenly spread points of each chunk's span, flattened.
+
+        With the common frontier, the SUT can read a chunk's span only after the last generator has published it.
+        """
+        points = (np.arange(SCHEDULE_DELAY_POINTS) + 0.5) / SCHEDULE_DELAY_POINTS
+        low_us, high_us, events, published_us = self._chunks_between(from_us, to_us)
+        spans, place = np.unique(np.stack([low_us, high_us]), axis=1, return_inverse=True)
+        last_us, due = np.zeros(spans.shape[1], np.int64), np.zeros(spans.shape[1], np.int64)
+        np.maximum.at(last_us, place.ravel(), published_us)
+        np.add.at(due, place.ravel(), events)
+        delays_us = last_us[:, None] - (spans[0][:, None] + points * (spans[1] - spans[0])[:, None])
+        return np.asarray(delays_us[due > 0].ravel(), np.float64)
+
+    def backlog_peaks(self) -> tuple[Int64s, Int64s]:
+        """(time, events) of the backlog just before each batch's first delivery: one sample per batch, at one phase.
+
+        For one query; use `by_query` for several. A micro-batch takes everything available, so the backlog after a
+        delivery is always near 0. Under overload, the backlog before the next delivery grows.
+        """
+        firsts = sorted((batch.read_us, batch.from_us, number) for number, batch in self.running.firsts())
+        events = [self._waiting_before(number, since, when) for when, since, number in firsts]
+        return np.array([when for when, *_ in firsts], np.int64), np.array(events, np.int64)
+
+    def _waiting_before(self, batch: Batch, since_us: int, when_us: int) -> int:
+        """Events due and not read before a batch. Partitions that were read unevenly are counted one by one."""
+        starts = self.running.starts_of(batch)
+        if len(set(starts.values())) == 1:
+            return self.plan.planned_events(max(since_us, self.plan.start_us), when_us)
+        least: dict[tuple[str, int], int] = {}
+        for (partition, stream, _), start_us in starts.items():
+            least[stream, partition] = min(start_us, least.get((stream, partition), start_us))
+        count = self.plan.count_before
+        return sum(
+            max(count(number, partition, when_us) - count(number, partition, start_us), 0)
+            for (stream, partition), start_us in least.items()
+            for number in (self.plan.number_of(stream),)
+        )
+
+    def backlog_waits(self) -> tuple[Int64s, Floats]:
+        """(time, age in seconds) of the oldest waiting event, at the samples of `backlog_peaks`.
+
+        The trend check uses these, because a number of events shows a trend only at a constant rate.
+        """
+        firsts = sorted((batch.read_us, batch.from_us) for _, batch in self.running.firsts())
+        times, since = np.array(firsts, np.int64).reshape(-1, 2).T
+        return times, np.maximum(0, times - np.maximum(since, self.plan.start_us)) / US
+
+    def work_shares(self) -> tuple[Int64s, Floats]:
+        """(first read, share) of each batch: its duration until the commit divided by its event time. For one query."""
+        shares = sorted(
+            (batch.read_us, (batch.committed_us - batch.read_us) / (batch.end_us - batch.from_us))
+            for _, batch in self.running.firsts()
+            if batch.committed_us and batch.end_us > batch.from_us
+        )
+        return np.array([when for when, _ in shares], np.int64), np.array([share for _, share in shares], float)
+
+    def batch_work(self, slide_us: int = 0) -> BatchWork:
+        """How busy the engine was with each committed batch. For one query.
+
+        A batch covers the event time since the end of the one before. It is busy from its end in event time to its
+        commit, which the driver sees without the engine's help. So the time before its first read counts, and so does
+        the age of events that the batch left waiting. A batch without reads is busy since the commit before it, and
+        covers nothing. Slides are counted by the largest event time among the results so far; 0 without `slide_us`.
+        """
+        times = self.running.batches.items()
+        committed = sorted((number, one.committed_us) for number, one in times if one.committed_us)
+        rows, end_us, last_us = [], self.plan.start_us, self.plan.start_us
+        for number, committed_us in committed:
+            reads = self.running.batches[number].read_us > 0
+            before_us, end_us = end_us, max(end_us, self.running.reached_by(number)) if reads else end_us
+            since_us = end_us if reads else last_us
+            rows.append((end_us, committed_us - since_us, end_us - before_us, committed_us))
+            last_us = committed_us
+        ends, busy, covered, commits = np.array(rows, np.int64).reshape(-1, 4).T
+        after = np.maximum(0, np.append(ends[1:], commits[-1:]) - commits)
+        until_us = [self.plan.start_us, *(self.running.batches[number].results_until_us for number, _ in committed)]
+        slides = np.diff(np.maximum.accumulate(until_us) // slide_us) if slide_us else np.zeros(ends.size)
+        return BatchWork(ends, busy / US, covered / US, after / US, slides.astype(np.float64))
+
+    def output_lags(self) -> tuple[Int64s, Floats]:
+        """(time, seconds) of the output frontier's lag behind the plan, one sample per commit. For one query.
+
+        A committed batch has delivered all results of its input, so the output frontier is the end of that input. The
+        ends of windows alone would give few steps. Of partitions that were read unevenly the one furthest behind
+        counts. If a commit names no known batch, the largest event time among its results is used.
+        """
+        times, frontiers = self._output_frontier()
+        moved = np.diff(frontiers) > 0
+        return times[moved], (times - frontiers[1:])[moved] / US
+
+    def output_lags_at_reads(self) -> tuple[Int64s, Floats] | None:
+        """The lag just before each batch's first delivery, the phase at which the backlog is sampled.
+
+        None if a batch was read before all earlier reads were committed. For engines that read only after a commit,
+        this excludes the batch durations, which vary while an engine keeps up.
+        """
+        reads = sorted((batch.read_us, self.running.reached_by(number)) for number, batch in self.running.firsts())
+        times, ends = np.array(reads, np.int64).reshape(-1, 2).T
+        committed_us, frontiers = self._output_frontier()
+        at_reads = frontiers[np.searchsorted(committed_us, times)]
+        taken = np.maximum.accumulate(np.concatenate([[self.plan.start_us], ends]))[:-1]
+        return None if (at_reads < taken).any() else (times, (times - at_reads) / US)
+
+    def waiting_at(self, when_us: int) -> float:
+        """Seconds of event time due by then and not delivered, for one query. It grows until the next delivery."""
+        return max(0, when_us - max(self.running.read_until(when_us), self.plan.start_us)) / US
+
+    def lag_at(self, when_us: int) -> float:
+        """Seconds that the output was behind the plan then, for one query. It grows until the next commit."""
+        committed_us, frontiers = self._output_frontier()
+        return float(when_us - frontiers[np.searchsorted(committed_us, when_us)]) / US
+
+    def _output_frontier(self) -> tuple[Int64s, Int64s]:
+        """(n,) ascending times of the commits, and (n + 1,) the output frontiers before them and after each."""
+        commits, batches = sorted(self.commits, key=lambda one: one.committed_us), self.running.batches
+        numbers = [(one.query, one.batch) for one in commits]
+        reached = [
+            self.running.reached_by(number) if batches[number].end_us else one.frontier_us
+            for number, one in zip(numbers, commits, strict=True)
+        ]
+        times = np.array([one.committed_us for one in commits], np.int64)
+        return times, np.maximum.accumulate(np.array([self.plan.start_us, *reached], np.int64))
+
+    def _chunks_between(self, from_us: int, to_us: int) -> tuple[Int64s, Int64s, Int64s, Int64s]:
+        """(from, to, events, published) of the chunks that begin in the span."""
+        reaching = (chunk for log in self.chunks for chunk in _reaching_into(log, from_us, to_us))
+        inside = [(c.from_us, c.to_us, c.events, c.published_us) for c in reaching if c.from_us >= from_us]
+        low_us, high_us, events, published_us = np.array(inside, np.int64).reshape(-1, 4).T
+        return low_us, high_us, events, published_us
+
+    def _up_to_date(self) -> _Fed:
+        logs: list[Sequence[Any]] = [*self.chunks, *self.deliveries, self.commits]
+        if self._fed is None or not self._fed.goes_on(logs):
+            self._fed = _Fed(self, logs)
+        self._fed.take_in(self)
+        return self._fed
+
+
+def _without_reads(trial_log: TrialLog) -> TrialLog:
+    return replace(trial_log, sinks=(), chunks=[], deliveries=[[] for _ in trial_log.deliveries], commits=[])
+
+
+class _Fed:
+    """The part of a log that its live figures and the logs of its queries already have."""
+
+    def __init__(self, trial_log: TrialLog, logs: list[Sequence[Any]]) -> None:
+        self._logs = logs
+        self._taken = [0] * len(logs)
+        self.running = OnlineMetrics(trial_log.plan)
+        self.of_query: dict[str, TrialLog] = {}
+
+    def goes_on(self, logs: list[Sequence[Any]]) -> bool:
+        """Whether these are the same logs as before, perhaps with more records at their ends."""
+        same = len(logs) == len(self._logs) and all(new is old for new, old in zip(logs, self._logs, strict=True))
+        return same and all(len(log) >= taken for log, taken in zip(logs, self._taken, strict=True))
+
+    def take_in(self, trial_log: TrialLog) -> None:
+        """Adds all new records."""
+        news = [log[taken:] for log, taken in zip(self._logs, self._taken, strict=True)]
+        self._taken = [len(log) for log in self._logs]
+        chunks, reads, commits = news[: len(trial_log.chunks)], news[len(trial_log.chunks) : -1], news[-1]
+        for log in chunks:
+            self.running.add_chunks(log)
+        for partition, parts in enumerate(reads):
+            self.running.add_reads(parts, partition)
+            for part in parts:
+                self._query(trial_log, part.query).deliveries[partition].append(part)
+        self.running.add_commits(commits)
+        for commit in commits:
+            self._commit(trial_log, commit)
+
+    def _commit(self, trial_log: TrialLog, commit: Commit) -> None:
+        log = self._query(trial_log, commit.query)
+        log.commits.append(commit)
+        if commit.sink not in log.sinks:
+            log.sinks = tuple(name for name in trial_log.sinks if name in (*log.sinks, commit.sink))
+
+    def _query(self, trial_log: TrialLog, query: str) -> TrialLog:
+        if query not in self.of_query:
+            self.of_query[query] = _without_reads(trial_log)
+        return self.of_query[query]
+
+
+def _reaching_into(log: Log[Chunk], from_us: int, to_us: int) -> Iterator[Chunk]:
+    """A generator's chunks, which are ordered, that overlap [from_us, to_us).
+
+    It uses bisection, because a running trial often needs the few chunks of its last seconds.
+    """
+    first = bisect_right(log, from_us, key=lambda chunk: chunk.to_us)
+    return takewhile(lambda chunk: chunk.from_us < to_us, map(log.__getitem__, range(first, len(log))))
+
+
+def _seconds_of(chunk: Chunk, from_us: int, to_us: int) -> range:
+    """The seconds of [from_us, to_us), counted from its start, that an overlapping chunk covers."""
+    low, high = max(chunk.from_us, from_us), min(chunk.to_us, to_us)
+    return range((low - from_us) // US, -(-(high - from_us) // US))
+
+
+def _reading(part: Delivery) -> tuple[str, Batch]:
+    """The stream and the batch of a read."""
+    return part.stream, (part.query, part.batch)

@@ -1,0 +1,148 @@
+"""The record of a trial, which the verdict uses, and its phases."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from streamgauge.core.arrays import Int64s
+from streamgauge.core.trial import TrialSpans
+from streamgauge.metrics.trial_log import TrialLog
+from streamgauge.results.run import Phase
+
+
+@dataclass
+class TrialRecord:
+    """What a trial left to judge: its log, its spans as they became, and how it ended.
+
+    It changes by its methods only. Who calls them:
+
+    - `trial.phases.PhaseRunner` while the trial runs: all of them. A policy decides, and does not write.
+    - `trial.conclusion` after the run: `interrupt`, on Ctrl-C before the verdict.
+    - Nothing else: metrics, verification, evidence and observers read it.
+
+    `prolonged_for`, `extended_for`: why the warm-up was prolonged and the span extended, once for each time.
+    `engine_disk_full`, `disk_full`: whether a full disk is why the engine or the driver failed.
+    `engine_rejected`: whether the engine failed because no result of it could be read.
+    `deadline_us`: when the last results were taken that came in time.
+    """
+
+    trial_log: TrialLog
+    spans: TrialSpans
+    interim_analyses: int = 1
+    prolonged_us: int = 0
+    prolonged_for: tuple[str, ...] = ()
+    extended_for: tuple[str, ...] = ()
+    engine_failed: str = ""
+    engine_disk_full: bool = False
+    engine_rejected: bool = False
+    driver_failed: str = ""
+    disk_full: bool = False
+    early_stop: str = ""
+    interrupted: bool = False
+    drained: bool = False
+    deadline_us: int = 0
+    earlier_trials: bool = False
+
+    def prolong_warmup(self, more_us: int, reason: str) -> None:
+        """The warm-up goes on; span and tail move along."""
+        self.spans, self.prolonged_us = self.spans.later(more_us), self.prolonged_us + more_us
+        self.prolonged_for = (*self.prolonged_for, reason)
+
+    def extend_span(self, more_us: int, undecided: str) -> None:
+        """The measured span goes on, because these checks were undecided at an interim analysis."""
+        self.spans, self.interim_analyses = self.spans.longer(more_us), self.interim_analyses + 1
+        self.extended_for = (*self.extended_for, undecided)
+
+    def end_plan(self, end_us: int) -> None:
+        """The plan ends here."""
+        self.spans = self.spans.ending(end_us)
+
+    def stop_early(self, reason: str) -> None:
+        """The policy ended the trial."""
+        self.early_stop = reason
+
+    def fail_engine(self, reason: str, disk_full: bool, rejected: bool = False) -> None:
+        """The engine failed."""
+        self.engine_failed, self.engine_disk_full, self.engine_rejected = reason, disk_full, rejected
+
+    def fail_driver(self, reason: str, disk_full: bool) -> None:
+        """The driver failed. The first reason stays."""
+        self.driver_failed = self.driver_failed or reason
+        self.disk_full = self.disk_full or disk_full
+
+    def interrupt(self) -> None:
+        """A person stopped the trial with Ctrl-C."""
+        self.interrupted = True
+
+    def mark_drained(self) -> None:
+        """Everything offered was committed, and the last windows closed."""
+        self.drained = True
+
+    def close(self, now_us: int) -> None:
+        """The trial has ended: later results are late."""
+        self.deadline_us = now_us
+
+    @property
+    def ended_early(self) -> bool:
+        return bool(self.early_stop or self.engine_failed or self.driver_failed or self.interrupted)
+
+    @property
+    def owes_all(self) -> bool:
+        """Whether every result was due: an engine that has not delivered by the deadline owes it still."""
+        return not self.ended_early
+
+    @property
+    def measured_until(self) -> int:
+        """The end of what was measured: that of the span, or where a trial ended early."""
+        return self.offered_spans.measured_to_us
+
+    @property
+    def offered_spans(self) -> TrialSpans:
+        """The spans as they were: of a trial that ended early, no more of each than was offered."""
+        spans = self.spans
+        if not self.ended_early:
+            return spans
+        until = self.offered_until()
+        borders = (spans.measured_from_us, spans.measured_to_us, spans.end_us)
+        return TrialSpans(spans.start_us, *(min(border, until) for border in borders))
+
+    def offered_until(self) -> int:
+        """The event time up to which every generator offered all there was."""
+        reached = [log[-1].to_us if log else self.spans.start_us for log in self.trial_log.chunks]
+        return min([self.spans.end_us, *(reached or [self.spans.start_us])])
+
+
+def phases(spans: TrialSpans, deadline_us: int) -> tuple[Phase, ...]:
+    """Warm-up, measured span, tail and drain by planned time, until the deadline; empty ones are left out.
+
+    Of a trial that ended early, the spans are those of what was offered.
+    """
+    borders = (
+        ("warm-up", spans.start_us, spans.measured_from_us),
+        ("measured", spans.measured_from_us, spans.measured_to_us),
+        ("tail", spans.measured_to_us, spans.end_us),
+        ("drain", spans.end_us, max(spans.end_us, deadline_us)),
+    )
+    ended = ((name, low, min(high, deadline_us)) for name, low, high in borders)
+    return tuple(Phase(name=name, start_us=low, end_us=high) for name, low, high in ended if high > low)
+
+
+def phase_at(spans: TrialSpans, when_us: int) -> str:
+    """The phase that a moment of planned time lies in."""
+    if when_us < spans.start_us:
+        return "start"
+    found = [phase.name for phase in phases(spans, when_us + 1) if phase.start_us <= when_us < phase.end_us]
+    return found[-1] if found else "drain"
+
+
+def within(samples: tuple[Int64s, Any], spans: TrialSpans) -> tuple[Int64s, Any]:
+    """The samples of the measured span."""
+    times, values = samples
+    inside = (times >= spans.measured_from_us) & (times < spans.measured_to_us)
+    return times[inside], values[..., inside]
+
+
+def is_measured(record: TrialRecord, when_us: int) -> bool:
+    """Whether a moment lies in the measured span."""
+    return record.spans.measured_from_us <= when_us < record.spans.measured_to_us

@@ -1,0 +1,138 @@
+"""The base of all result models, and the codes of verdicts, checks and warnings.
+
+Sentences are for people and may change; programs use the code. `docs/reference/result-files.md` lists all codes.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict
+
+SCHEMA_VERSION = 1
+
+
+class ResultPart(BaseModel):
+    """Base of every part of a result: frozen, unknown keys refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class _Code(StrEnum):
+    """A code with its meaning."""
+
+    meaning: str
+
+    def __new__(cls, value: str, meaning: str) -> Self:
+        code = str.__new__(cls, value)
+        code._value_, code.meaning = value, meaning
+        return code
+
+
+class Cause(_Code):
+    """The cause of a check or a verdict. A verdict has the cause of its first deciding check, or its own."""
+
+    ALL_CHECKS_HOLD = "all_checks_hold", "every check holds"
+    BACKGROUND_LOAD = (
+        "background_load",
+        "background processes used the CPU, so a slow or undecided trial says nothing about the system",
+    )
+    DRIVER_SLOWED_BY_BACKGROUND_LOAD = (
+        "driver_slowed_by_background_load",
+        "background processes used the CPU, and the driver was late",
+    )
+    INTERRUPTED = "interrupted", "a person or the operating system stopped the run"
+    STOPPED_AT_START = "stopped_at_start", "the run was stopped before the measurement"
+    UNFINISHED = "unfinished", "the run still goes on, or it was killed"
+    UNJUDGED = "unjudged", "the run ended after its measured span and before its verdict"
+    START_FAILED = "start_failed", "the engine or the driver did not start"
+    RATE_HELD = "rate_held", "a search found a sustained rate"
+    NO_RATE_HELD = "no_rate_held", "a search found no sustained rate"
+    SEARCH_FAILED = "search_failed", "a search ended by a failure or by invalid trials"
+
+    OK = "ok", "the check holds"
+    CHECK_FAILED_TO_RUN = "check_failed_to_run", "the check crashed, or its number is unknown"
+    DISK_FULL = "disk_full", "a disk is full"
+
+    DRIVER_FAILED = "driver_failed", "a process of the driver failed"
+    PLAN_NOT_KEPT = "plan_not_kept", "generators offered less than the plan in some second"
+    SCHEDULE_DELAY = "schedule_delay", "events became available too late after their planned time"
+    NEGATIVE_LATENCY = "negative_latency", "results have times before their events: a clock is wrong"
+    DELIVERY_BUSY = "hand_out_busy", "generators delivered events for too much of the span"
+    RECORDER_BUSY = "recorder_busy", "the recorder processed results for too much of the span"
+    RECORDER_DISK_BUSY = "recorder_disk_busy", "the recorder waited for its disk for too much of the span"
+    RECORDER_STALLED = "recorder_stalled", "the recorder stood still for too much of the span"
+    DRIVER_STARVED = "driver_starved", "a driver process waited too long for a core"
+
+    SUT_DIED = "sut_died", "a process of the system under test died or does not answer"
+    NO_RESULTS = "no_results", "no result of the system under test could be read; the sentence says what to change"
+    READS_ABORTED = "reads_aborted", "reads of the system under test were aborted"
+    TASKS_RETRIED = "tasks_retried", "tasks of the system under test were retried"
+
+    BACKLOG_GROWS = "backlog_grows", "the backlog grows"
+    RESULTS_FALL_BEHIND = "results_fall_behind", "results fall behind the plan"
+    BATCHES_FILL_INTERVAL = "batches_fill_interval", "batches seem to grow, and would soon fill their interval"
+    LATENCY_GROWS = "latency_grows", "results come later and later"
+    RATE_VARIES = "rate_varies", "the rate varies, so latencies have no trend to judge"
+    TREND_UNDECIDED = "trend_undecided", "the interval of a slope contains its limit"
+    TREND_TURNED = "trend_turned", "a quantity first fell, and surely grows in the later half"
+    TOO_FEW_OBSERVATIONS = "too_few_observations", "too few observations for a trend"
+
+    QUEUE_FULL = "queue_full", "the backlog reached the bound of the queue"
+    QUEUE_FULL_AT_START = "queue_full_at_start", "the queue was full before the engine had begun to read"
+    QUEUE_CUT_BY_MEMORY = "queue_cut_by_memory", "memory made the queue too short to judge the system"
+    DRIVER_MEMORY_FULL = "driver_memory_full", "the driver's memory was full of events in flight"
+
+    WRONG_ANSWERS = "wrong_answers", "results are missing, extra, duplicate, wrong or late"
+    ANSWERS_NOT_COMPARED = "answers_not_compared", "the results could not be compared; the sentence has the reason"
+    NO_REFERENCE = "no_reference", "there is no reference answer, or the trial ended before the comparison"
+    NO_RESULT_DUE = "no_result_due", "no result was due"
+
+    TOO_FEW_BATCHES = "too_few_batches", "too few batches in the span"
+    TOO_FEW_WINDOWS = "too_few_windows", "too few windows closed in the span"
+    SPAN_TOO_SHORT = "span_too_short", "the span is shorter than the windows that a verdict needs"
+    START_BACKLOG = "start_backlog", "the span began while the start-up backlog was still draining"
+
+    LIMIT_EXCEEDED = "limit_exceeded", "a latency is above its limit"
+    RESULTS_OUTSTANDING = "results_outstanding", "a latency is a lower bound, because results had not arrived"
+    NO_LATENCY = "no_latency", "no result has a latency of that kind"
+    TOO_FEW_RESULTS = "too_few_results", "too few independent results for that percentile"
+
+
+class SearchEnd(_Code):
+    """Why a search ended before its bracket was as narrow as requested."""
+
+    WRONG_ANSWERS = "wrong_answers", "a trial that kept up had wrong results"
+    INTERRUPTED = "interrupted", "a person or the operating system stopped the search"
+    FAILED = "failed", "the engine or the driver failed, or did not start"
+    INVALID_TWICE = "invalid_twice", "a trial was invalid, and so was its repetition"
+    DRIVER_FAILED = "driver_failed", "the driver failed in the overload trial, before the engine had drained anything"
+    NOTHING_DRAINED = "nothing_drained", "the engine drained nothing in the overload trial"
+    NO_RATE_HELD = "no_rate_held", "not even the lowest rate held or was confirmed"
+    TRIALS_USED_UP = "trials_used_up", "the search made as many trials as it was allowed"
+
+
+class WarningCode(_Code):
+    """A warning about the figures."""
+
+    QUEUE_CUT_BY_MEMORY = "queue_cut_by_memory", "memory limits the queue below its bound"
+    SHARED_CORES = "shared_cores", "driver and system share the same cores"
+    MORE_GENERATORS_THAN_CORES = "more_generators_than_cores", "generators wait for each other"
+    ENDED_EARLY = "ended_early", "the trial ended early"
+    WARMUP_EXTENDED = "warmup_extended", "the warm-up was longer than planned"
+    SPAN_EXTENDED = "span_extended", "the measured span was extended"
+    BACKGROUND_LOAD = "background_load", "background processes used the CPU"
+    MACHINE_SLOWED = "machine_slowed", "the machine became slower within the span"
+    PARTITIONS_APART = "partitions_apart", "partitions were read further apart than the watermark's delay"
+    PARTITIONS_WITHOUT_KEYS = "partitions_without_keys", "no key of a stream belongs to some partition"
+    ROWS_DROPPED_AS_LATE = "rows_dropped_as_late", "the system dropped rows that came behind its watermark"
+    READ_TWICE = "read_twice", "the system reads the same events more than once"
+    DONE_TWICE = "done_twice", "several queries run the same operators"
+    OPERATOR_ROWS_INCOMPLETE = "operator_rows_incomplete", "rows of operators were not counted to the end"
+    FOREIGN_MESSAGES = "foreign_messages", "messages on the topic of a program's results are no results"
+    LAG_UNKNOWN = "lag_unknown", "the program commits no offsets, so its lag is not known"
+    BROKER_TIMES_UNKNOWN = "broker_times_unknown", "the broker's append times are unknown"
+    RESULTS_NOT_STORED = "results_not_stored", "results were not stored although requested"
+    TRIAL_BACKGROUND_LOAD = "trial_background_load", "background processes used the CPU in a trial of a search"
+    MACHINE_CHANGED = "machine_changed", "the machine's speed differed between trials of a search"

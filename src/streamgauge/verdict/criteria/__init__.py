@@ -1,1 +1,0 @@
-"""The named checks of a verdict: each takes the evidence of a trial and gives a number and its limit."""

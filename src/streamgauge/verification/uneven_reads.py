@@ -1,0 +1,204 @@
+"""Expected updates and first rows where each partition or stream is read at its own pace.
+
+Which rows a value is of does not follow from event times then.
+
+If the deliveries say which prefix of each partition a batch had read, it follows from the batch that read each row. So
+the oracle gets an event time that sorts by batch, and by event time within a batch, and `ingest_time` holds the real
+event time. Such flows have no windows.
+
+If the engine does not say what it had read, no prefix of the input belongs to an update. Whatever was read first, three
+things hold: the counts of a key only rise, no count is above that of the whole input, and the last value of each key is
+that of the whole input. Duplicates are found if a flow counts all rows, because then no two updates of a key are equal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from streamgauge.core.arrays import Int64s
+from streamgauge.core.schema import EVENT_TIME, INGEST_TIME, quote, quoted
+from streamgauge.dataflow import graph, schema
+from streamgauge.dataflow.lineage import with_lineage
+from streamgauge.dataflow.nodes import Distinct, Flow, RunningAggregate
+from streamgauge.diff import compare as answers
+from streamgauge.engines.duckdb_oracle.lowering import SPAN, TIME, by_spans
+from streamgauge.engines.duckdb_oracle.lowering import sql as oracle_sql
+from streamgauge.engines.duckdb_oracle.process_operator import computed
+from streamgauge.loadgen.plan import Plan
+from streamgauge.metrics.delivery_times import stamps_of
+from streamgauge.metrics.trial_log import TrialLog
+from streamgauge.metrics.trial_record import TrialRecord
+from streamgauge.transports.spi import Delivery
+from streamgauge.verification.regenerated_input import RegeneratedInput, Watch
+from streamgauge.verification.sink_comparison import Comparison, DiffSpec
+from streamgauge.verification.spool import ARRIVAL, BATCH, ReceivedResults
+
+TIME_BITS = 42
+"""Bits of the event time since the plan's start: 50 days. The batch number has the 20 bits above."""
+NEVER_READ = 2**20 - 1
+"""The batch of events that no batch has read. Greater than every batch number."""
+
+
+def depends_on_batches(flow: Flow) -> bool:
+    """Whether results depend on what a batch had read: updates, and the first row of each key."""
+    return any(
+        isinstance(node, RunningAggregate) or (isinstance(node, Distinct) and node.window is None)
+        for node in graph.operators(flow)
+    )
+
+
+class BatchNumbers:
+    """The number of the batch in which a query read each event, by the event's sequence in its partition."""
+
+    def __init__(self, trial_log: TrialLog) -> None:
+        self._plan = trial_log.plan
+        self._reads: dict[tuple[str, int], tuple[Int64s, Int64s]] = {}
+        for partition, log in enumerate(trial_log.deliveries):
+            for stream in {part.stream for part in log}:
+                parts = (part for part in log if part.stream == stream and part.reader == 0 and not part.again)
+                self._reads[stream, partition] = self._ends_and_batches(partition, parts)
+
+    def batches_of(self, stream: str, partition: int, first: int, last: int) -> Int64s:
+        """The batch of each event with sequences [first, last); `NEVER_READ` for those that no batch read."""
+        nothing = np.zeros(0, np.int64)
+        sequences = np.arange(first, last, dtype=np.int64)
+        numbers = stamps_of(*self._reads.get((stream, partition), (nothing, nothing)), sequences)
+        return np.where(numbers > 0, numbers - 1, NEVER_READ)
+
+    def _ends_and_batches(self, partition: int, parts: Iterable[Delivery]) -> tuple[Int64s, Int64s]:
+        """The sequence after each read, and its batch + 1, because 0 stands for events that were never read."""
+        ordered = sorted(parts, key=attrgetter("from_us"))
+        ends = [self._end_of(partition, part) for part in ordered]
+        return np.array(ends, np.int64), np.array([part.batch + 1 for part in ordered], np.int64)
+
+    def _end_of(self, partition: int, part: Delivery) -> int:
+        if part.to_us <= self._plan.start_us:
+            return 0  # a read of an earlier plan, whose sequences are others
+        if part.to_sequence is not None:
+            return part.to_sequence
+        return self._plan.count_before(self._plan.number_of(part.stream), partition, part.to_us)
+
+
+class InputInBatchOrder(RegeneratedInput):
+    """The planned input with an event time that sorts by batch, and the real event time as ingest time."""
+
+    def __init__(
+        self, plan: Plan, numbers: BatchNumbers, columns: dict[str, tuple[str, ...]], watch: Watch | None
+    ) -> None:
+        super().__init__(plan, None, columns, watch)
+        self._numbers = numbers
+
+    @classmethod
+    def like(cls, source: RegeneratedInput, record: TrialRecord) -> InputInBatchOrder:
+        """The input of the one query whose commits the record has."""
+        queries = {commit.query for commit in record.trial_log.commits}
+        logs = [record.trial_log.of_query(query) for query in queries] or [record.trial_log]
+        columns = {
+            stream: (*(name for name in names if name != INGEST_TIME), INGEST_TIME)
+            for stream, names in source.columns.items()
+        }
+        return cls(record.trial_log.plan, BatchNumbers(logs[0]), columns, source.watch)
+
+    def _with_ingest(self, stream: int, partition: int, first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+        times = batch.column(EVENT_TIME).to_numpy()
+        numbers = self._numbers.batches_of(self._plan.streams[stream].name, partition, first, first + batch.num_rows)
+        ordered = numbers << TIME_BITS | (times - self._plan.start_us)
+        place = batch.schema.get_field_index(EVENT_TIME)
+        return batch.set_column(place, EVENT_TIME, pa.array(ordered)).append_column(INGEST_TIME, pa.array(times))
+
+
+def expect_by_batch(flow: Flow, record: TrialRecord, source: RegeneratedInput, connection: Any) -> None:
+    """Creates `expected`: for updates, the value of each key after each batch that read it, with `BATCH`; otherwise
+    the results.
+
+    Batches that were not committed are left out of a trial that ended early.
+    """
+    numbered = with_lineage(flow, ingest_time=True)
+    made = InputInBatchOrder.like(source, record)
+    relations = made.registered(connection, record.spans.start_us, record.offered_until())
+    relations = computed(connection, numbered, relations)
+    last = numbered.sink.input
+    if not isinstance(last, RunningAggregate):
+        names = quoted(name for name in schema.columns(last) if name not in (EVENT_TIME, INGEST_TIME))
+        rows = oracle_sql(numbered, relations)
+        connection.execute(f"CREATE TABLE expected AS SELECT {names}, {INGEST_TIME} AS {EVENT_TIME} FROM ({rows})")
+        return
+    committed = max((commit.batch for commit in record.trial_log.commits), default=-1)
+    last_batch = NEVER_READ if record.owes_all else committed
+    connection.execute(
+        f"CREATE TABLE expected AS SELECT * EXCLUDE ({EVENT_TIME}, {INGEST_TIME}, {SPAN}),"
+        f" {INGEST_TIME} AS {EVENT_TIME}, {SPAN} AS {BATCH}"
+        f" FROM ({by_spans(numbered, relations, f'{TIME} >> {TIME_BITS}')})"
+        f" WHERE {SPAN} <= {last_batch}"
+    )
+
+
+_COUNT, _COUNT_ALL = re.compile(r"count\([^()]*\)"), "count(*)"
+
+
+def compare_rising(
+    flow: Flow, relations: Mapping[str, str], received: ReceivedResults, empty: pa.Schema, compared: Comparison,
+    complete: bool,
+) -> None:  # fmt: skip
+    """Compares the updates of a flow with one sink, with lineage.
+
+    `empty`: the columns of results where none came. `complete`: whether the engine owes all of the input. If the trial
+    ended early, only counts are checked.
+    """
+    last, connection = flow.sink.input, compared.connection
+    assert isinstance(last, RunningAggregate)
+    columns, keys = tuple(schema.columns(last)), quoted(last.keys)
+    values = by_spans(flow, relations, "0")
+    connection.execute(f"CREATE TABLE expected AS SELECT * EXCLUDE ({SPAN}) FROM ({values})")
+    connection.register("arrived", received.numbered(empty))
+    connection.execute(f"CREATE TABLE updates AS SELECT * EXCLUDE ({BATCH}) FROM arrived")
+    by_key = f"PARTITION BY {keys} ORDER BY {ARRIVAL}"
+    if complete:
+        connection.execute(
+            f"CREATE VIEW last_values AS SELECT * EXCLUDE ({ARRIVAL}) FROM updates"
+            f" QUALIFY row_number() OVER ({by_key} DESC) = 1"
+        )
+        compared.add("expected", "last_values", DiffSpec(last.keys, columns, "true", due=None))
+    compared.counts += _misplaced(last, connection, by_key, columns, has_last=not complete)
+
+
+def _misplaced(
+    last: RunningAggregate, connection: Any, by_key: str, columns: Sequence[str], has_last: bool
+) -> answers.Counts:
+    """The updates with a count that falls or is too great, and those that came twice.
+
+    `has_last`: whether the last update of each key is judged here, and not by its value.
+    """
+    texts = {name: text.replace(" ", "").lower() for name, text in last.aggregates}
+    counts = [quote(name) for name, text in texts.items() if _COUNT.fullmatch(text)]
+    before = f"{by_key} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
+    falls = [f"coalesce({name} < max({name}) OVER ({before}), false)" for name in (*counts, EVENT_TIME)]
+    again = f"row_number() OVER (PARTITION BY {quoted(columns)} ORDER BY {ARRIVAL}) > 1"
+    placed = (
+        f"SELECT *, {again if _COUNT_ALL in texts.values() else 'false'} AS __again,"
+        f" row_number() OVER ({by_key} DESC) = 1 AS __last, {' OR '.join(falls)} AS __falls FROM updates"
+    )
+    unknown = f"expected.{EVENT_TIME} IS NULL"
+    above = [unknown, *(f"coalesce(placed.{name} > expected.{name}, false)" for name in counts)]
+    connection.execute(
+        f"CREATE VIEW judged AS SELECT placed.*, {' OR '.join(above)} AS __above FROM ({placed}) AS placed"
+        f" LEFT JOIN expected ON {_same('placed', 'expected', last.keys)}"
+    )
+    wrong = f"NOT __again AND (__falls OR __above) AND {'true' if has_last else 'NOT __last'}"
+    ((number, duplicates),) = connection.execute(
+        f"SELECT count(*) FILTER ({wrong}), count(*) FILTER (__again) FROM judged"
+    ).fetchall()
+    chosen = f"SELECT {quoted(columns)} FROM judged WHERE {wrong} LIMIT {answers.EXAMPLES_MAX}"
+    rows = [dict(zip(columns, map(str, row), strict=True)) for row in connection.execute(chosen).fetchall()]
+    examples = tuple({"fault": "wrong", "expected": [], "received": [row]} for row in rows)
+    return answers.Counts(wrong=number, duplicate=duplicates, examples=examples)
+
+
+def _same(one: str, other: str, names: Sequence[str]) -> str:
+    return " AND ".join(f"{one}.{quote(name)} IS NOT DISTINCT FROM {other}.{quote(name)}" for name in names)

@@ -1,1 +1,0 @@
-"""Expected results of a user's job."""

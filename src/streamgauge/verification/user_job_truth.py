@@ -1,0 +1,387 @@
+"""Verification of a user job: by the user's reference if there is one, else by the same function run in batch.
+
+The batch run is a separate process over the regenerated input, after the measured span. It cannot find errors in the
+function itself, but it finds errors of streaming: rows dropped as late, counted twice, lost state.
+`verification.sink_comparison` compares, as for every workload.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.core.engine_reports import Delivery
+from streamgauge.core.errors import EngineError, InputError
+from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME, INGEST_TIME, LINEAGE, WINDOW_END, WINDOW_START
+from streamgauge.core.trial import ProgressText
+from streamgauge.core.value_types import TIMESTAMP, ValueType
+from streamgauge.diff import compare as answers
+from streamgauge.engines.registry import entry
+from streamgauge.engines.spi import BatchRequest
+from streamgauge.jobs import Description
+from streamgauge.metrics.delivery_times import IngestTimes, handed_over
+from streamgauge.metrics.event_latency import LatencyRule
+from streamgauge.metrics.inclusion_latency import inclusion_times_of
+from streamgauge.metrics.trial_log import TrialLog
+from streamgauge.metrics.trial_record import TrialRecord
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
+from streamgauge.system.disk import Scratch
+from streamgauge.system.user_code import first_line
+from streamgauge.user_workloads.user_workload import user_workload
+from streamgauge.verification.regenerated_input import RegeneratedInput
+from streamgauge.verification.sink_comparison import (
+    Comparison,
+    DiffSpec,
+    SinkDiff,
+    Truth,
+    VerificationResult,
+    allowed_by,
+    comparison,
+    diff_spec_of,
+    due_after_early_end,
+    of_all,
+    outcome,
+)
+from streamgauge.verification.spool import ReceivedResults, results_file
+from streamgauge.verification.uneven_reads import BATCH, BatchNumbers
+from streamgauge.verification.user_job_rows import COPY, Lineage, copies, date_by_key, expect, identity, numbered
+from streamgauge.verification.user_job_updates import AnswerBefore, Updates, compare_last
+
+BY_REFERENCE = Truth("DuckDB, by the job's reference", independent=True)
+
+NOTHING_TO_COMPARE = (
+    "the trial ended before the engine had committed any input: no result came and none was due, "
+    "so the job was not run again for its truth"
+)
+JOB_ERRORS = (EngineError, InputError, duckdb.Error)
+"""Errors of the job or of its reference. The trial's other figures stand, but its results are not verified."""
+
+
+def verify_user_job(
+    resolved: ResolvedExperiment,
+    record: TrialRecord,
+    log: Path,
+    results_folder: RunFolder | None = None,
+    stage: ProgressText | None = None,
+) -> VerificationResult:
+    """Compares every result of a user job's trial and computes latencies, for each of its sinks.
+
+    The batch run's output goes to `log`. `stage` shows the current step.
+    """
+    experiments, sinks, notes = resolved.by_sink(), [], []
+    several = len(experiments) > 1
+    for one in experiments:
+        name = one.flow.sink.name
+        of_sink = replace(record, trial_log=record.trial_log.of_sink(name)) if several else record
+        path = results_folder.path / results_file(name, several) if results_folder is not None else None
+        sink, of_its = _verify_sink(one, of_sink, log, path, stage or ProgressText(""))
+        sinks.append(sink)
+        notes += [f"{name}: {note}" for note in of_its] if several else of_its
+    verification = of_all(sinks, record) if several else sinks[0].verification
+    return VerificationResult(verification, tuple(sinks), tuple(notes))
+
+
+def _verify_sink(
+    resolved: ResolvedExperiment, record: TrialRecord, log: Path, results_path: Path | None, stage: ProgressText
+) -> tuple[SinkDiff, list[str]]:
+    """(the verification of the only sink, notes on the result)."""
+    received, is_judged, delivery = ReceivedResults(record), True, _described(resolved).delivery
+    truth = by_batch(resolved) if _described(resolved).reference is None else BY_REFERENCE
+    with comparison(record) as compared:
+        try:
+            if nothing_to_compare(record, received):
+                sentence, notes = NOTHING_TO_COMPARE, [f"answers: {NOTHING_TO_COMPARE}"]
+            else:
+                differences = _compare(resolved, record, received, compared, log, stage)
+                received = differences.received or received
+                sentence = _sentence(compared.counts, record.owes_all, differences, received, delivery)
+                notes = [f"answers: {differences.ignored}"] if differences.ignored else []
+                notes += [differences.timeless] if differences.timeless else []
+                if (lost := compared.counts.missing) and delivery == "at_most_once" and record.owes_all:
+                    notes.append(f"latency: {lost:,} missing results, which at_most_once allows, are in no figure")
+        except duckdb.InterruptException:
+            raise
+        except JOB_ERRORS as error:
+            compared.reset()
+            is_judged, notes, sentence = False, [], f"the answers could not be judged: {_plain(error)}"
+        if missing := _borders_missing(resolved, received):
+            notes.append(f"closing delay: {missing}")
+        rule = rule_of(resolved, record, received)
+        inclusion_times = inclusion_times_of(record, rule.kind, resolved.columns, resolved.engine.has_batch_ids)
+        sink = compared.verified(
+            resolved.flow.sink.name, received, rule, truth, sentence, results_path, inclusion_times, is_judged,
+            delivery,
+        )  # fmt: skip
+    return sink, notes
+
+
+def by_batch(resolved: ResolvedExperiment) -> Truth:
+    """The truth that the engine itself gives in batch."""
+    return Truth(entry(resolved.engine.name).batch_truth, independent=False)
+
+
+def nothing_to_compare(record: TrialRecord, received: ReceivedResults) -> bool:
+    """Whether every comparison would find nothing, whatever the truth is. The batch run takes one to two minutes.
+
+    A trial that ended early owes only what its committed batches gave. Any result may be wrong, and any committed input
+    may owe one.
+    """
+    if record.owes_all or not received.empty:
+        return False
+    ends_us = record.trial_log.batch_ends()
+    committed = ((commit.query, commit.batch) for commit in record.trial_log.commits)
+    return all(ends_us.get(batch, 0) <= record.spans.start_us for batch in committed)
+
+
+def _plain(error: Exception) -> str:
+    return first_line(error) if isinstance(error, duckdb.Error) else str(error)
+
+
+def _described(resolved: ResolvedExperiment) -> Description:
+    """What the job declares of the only sink."""
+    return user_workload(resolved.workload).described(resolved.flow.sink.name)
+
+
+def rule_of(resolved: ResolvedExperiment, record: TrialRecord, received: ReceivedResults) -> LatencyRule:
+    """The latency definition for a user job's results, from their columns."""
+    since = handed_over(record.trial_log, resolved.waits_for_all)
+    return LatencyRule(_kind(resolved, received), handed_over=since)
+
+
+def _borders_missing(resolved: ResolvedExperiment, received: ReceivedResults) -> str:
+    """Why results that seem to be of windows have no closing delay, with the way out; empty where they do not."""
+    if _described(resolved).mode == "update" or received.empty or WINDOW_END in received.schema.names:
+        return ""
+    kinds = {field.name: field.type for field in received.schema if field.name not in LINEAGE}
+    for name, kind in kinds.items():
+        if pa.types.is_struct(kind) and {"start", "end"} <= {kind.field(n).name for n in range(kind.num_fields)}:
+            columns = f"F.col('{name}.start').alias('{WINDOW_START}'), F.col('{name}.end').alias('{WINDOW_END}')"
+            return f"not given, as the window is in the column {name}; select {columns}"
+    times = [name for name, kind in kinds.items() if pa.types.is_timestamp(kind)]
+    if len(times) < 2:
+        return ""
+    named = f"name them {WINDOW_START} and {WINDOW_END}"
+    return (
+        f"not given, as no column is named {WINDOW_END}; if two of {', '.join(times)} are a window's borders, {named}"
+    )
+
+
+def _kind(resolved: ResolvedExperiment, received: ReceivedResults) -> Any:
+    if _described(resolved).mode == "update":
+        return "update"
+    if received.empty or WINDOW_END not in received.schema.names:
+        return "row"
+    return "row" if any(batch.column(WINDOW_END).null_count for batch in received.batches()) else "window"
+
+
+def _compare(
+    resolved: ResolvedExperiment,
+    record: TrialRecord,
+    received: ReceivedResults,
+    compared: Comparison,
+    log: Path,
+    stage: ProgressText,
+) -> _Compared:
+    described = _described(resolved)
+    with Scratch("truth") as folder:
+        stage.set("regenerating the input")
+        by_batch = described.mode == "update" and resolved.reads_unevenly
+        order = BATCH if by_batch else EVENT_TIME
+        inputs = _write_input(resolved, record, Path(folder), by_batch)
+        with _truth(resolved, compared.connection, inputs, Path(folder), log, stage, order) as answer_before:
+            if described.mode == "update" and not resolved.engine.has_batch_ids:
+                how, ids = compare_last(compared, received, described.keys, answer_before(None), record.owes_all)
+                return _Compared(how, ids, None)
+            if described.mode == "update":
+                independent = described.reference is not None
+                updates = Updates(record, compared, described.keys, answer_before, inputs, independent, by_batch)
+                return _Compared(*updates.compare())
+            return _compare_rows(resolved, record, received, compared, inputs, answer_before(None))
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """How results were compared: a description, the columns that identify a result, and the check of times.
+
+    `received`: the results with event times that they did not carry. `timeless`: a note on those without one.
+    """
+
+    how: str
+    ids: tuple[str, ...]
+    lineage: Lineage | None
+    received: ReceivedResults | None = None
+    timeless: str = ""
+
+    @property
+    def summary(self) -> str:
+        lineage = self.lineage.summary if self.lineage is not None else ""
+        return f"{self.how}; {lineage}" if lineage else self.how
+
+    @property
+    def ignored(self) -> str:
+        """A note about result columns that the truth does not define; empty if it defines all."""
+        if self.lineage is None or not self.lineage.ignored:
+            return ""
+        names = f"not compared, as the reference leaves them out: {', '.join(self.lineage.ignored)}"
+        only = {*self.ids, *LINEAGE, WINDOW_START, WINDOW_END}
+        if {*self.lineage.columns} <= only and not {*self.lineage.ignored} <= only:
+            return f"{names}; so only the presence of results and their event_time were compared, not their values"
+        return names
+
+
+class _OverBroker(RegeneratedInput):
+    """The planned input as a job reads it from a broker: without ingest times."""
+
+    def _with_ingest(self, stream: int, partition: int, first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if INGEST_TIME not in self.columns[self._plan.streams[stream].name]:  # of a program's messages
+            return batch
+        return batch.append_column(INGEST_TIME, pa.nulls(batch.num_rows, pa.int64()))
+
+
+class _WithBatches(_OverBroker):
+    """It, with the batch that read each event."""
+
+    def __init__(self, trial_log: TrialLog, columns: dict[str, tuple[str, ...]]) -> None:
+        super().__init__(trial_log.plan, None, columns)
+        (query, *_) = trial_log.queries() or ("",)
+        self._numbers = BatchNumbers(trial_log.of_query(query))
+
+    def _with_ingest(self, stream: int, partition: int, first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+        numbers = self._numbers.batches_of(self._plan.streams[stream].name, partition, first, first + batch.num_rows)
+        return super()._with_ingest(stream, partition, first, batch).append_column(BATCH, pa.array(numbers))
+
+
+def _input(resolved: ResolvedExperiment, record: TrialRecord, by_batch: bool) -> RegeneratedInput:
+    plan, trial_log = record.trial_log.plan, record.trial_log
+    if resolved.sees_deliveries:
+        return RegeneratedInput(plan, IngestTimes(trial_log), resolved.columns)
+    if not by_batch:
+        return _OverBroker(plan, None, resolved.columns)
+    return _WithBatches(trial_log, resolved.columns)
+
+
+def _write_input(resolved: ResolvedExperiment, record: TrialRecord, folder: Path, by_batch: bool) -> dict[str, Path]:
+    """Writes the regenerated input as one Parquet file per stream, on request with the batch that read each event."""
+    source = _input(resolved, record, by_batch)
+    paths = {}
+    for name, reader in source.readers(record.spans.start_us, record.offered_until()).items():
+        paths[name] = folder / f"{name}.parquet"
+        with pq.ParquetWriter(paths[name], reader.schema) as writer:
+            for batch in reader:
+                writer.write_batch(batch)
+    return paths
+
+
+@contextmanager
+def _truth(
+    resolved: ResolvedExperiment, connection: Any, inputs: dict[str, Path], folder: Path, log: Path,
+    stage: ProgressText, order: str,
+) -> Iterator[AnswerBefore]:  # fmt: skip
+    workload = user_workload(resolved.workload)
+    if _described(resolved).reference is not None:
+        stage.set("running the reference and comparing every answer")
+        sink = resolved.flow.sink.name
+        yield lambda before_us: workload.answer(connection, sink, _tables(inputs, before_us, order))
+        return
+    plugin = entry(resolved.engine.name)
+    request = BatchRequest(workload.batch_job, inputs, resolved.experiment.options, folder, log, stage, order)
+    with plugin.batch_answer(request) as answer:
+        yield lambda before_us: connection.read_parquet(
+            str(answer(folder / f"answer-{before_us}", before_us) / "*.parquet")
+        )
+
+
+def _tables(inputs: dict[str, Path], before_us: int | None, order: str) -> dict[str, str]:
+    """Stream to the query of its part that the truth is computed from."""
+    until = "true" if before_us is None else f"{order} < {before_us}"
+    columns = "*" if order == EVENT_TIME else f"* EXCLUDE ({order})"
+    return {name: f"SELECT {columns} FROM read_parquet('{file}') WHERE {until}" for name, file in inputs.items()}
+
+
+def _compare_rows(
+    resolved: ResolvedExperiment,
+    record: TrialRecord,
+    received: ReceivedResults,
+    compared: Comparison,
+    inputs: dict[str, Path],
+    answer: Any,
+) -> _Compared:
+    connection, described = compared.connection, _described(resolved)
+    truth_types = expect(connection, answer)
+    dated, note = "", ""
+    if (key := described.latency_key) is not None:
+        received, dated, note = date_by_key(connection, key, inputs[key.stream], received)
+    if received.empty:  # not through Arrow, in which a sum of whole numbers is a decimal
+        nothing = f"SELECT *, 0::BIGINT AS {EMISSION_TIME} FROM _expected_rows LIMIT 0"
+        connection.execute(f"CREATE TABLE _result_rows AS {nothing}")
+    else:
+        connection.register("_result_rows", _timed(received.table()))
+    lineage = Lineage(connection, inputs, truth_types, described.reference is not None, by_id=True)
+    columns = lineage.demand()
+    received_types = answers.types_of(connection, "_checked_rows")
+    compared_as = answers.compared_types(columns, received_types, columns)
+    ids, unique = identity(connection, truth_types, described.keys)
+    if not unique and described.delivery not in (None, "exactly_once"):
+        raise EngineError(_not_told_apart(connection, ids, described.delivery))
+    connection.execute(
+        f"CREATE VIEW _received AS {numbered('_checked_rows', ids, received_types, compared_as, unique)}"
+    )
+    connection.execute(f"CREATE VIEW _expected AS {numbered('_expected_rows', ids, columns, compared_as, unique)}")
+    spec = _diff_spec(record, resolved.reach_us or 0, ids if unique else (*ids, COPY), columns)
+    if described.delivery == "at_most_once" and record.owes_all:  # a lost result is not a late one
+        spec = replace(spec, due=None)
+    compared.add("_expected", "_received", spec)
+    how = f"identified by {', '.join(ids)}" + ("" if unique else ", as a multiset") + (f"; {dated}" if dated else "")
+    return _Compared(how, ids, lineage, received, note)
+
+
+def _not_told_apart(connection: Any, ids: tuple[str, ...], delivery: Delivery | None) -> str:
+    """Why rows are not judged that the guarantee allows to be lost or repeated."""
+    count = copies(connection, "_expected_rows", ids)
+    shared = f"{count:,} expected results have the same {', '.join(ids)} as another one"
+    return f"{shared}, so {delivery} cannot be judged; name in keys what tells results apart"
+
+
+def _timed(rows: pa.Table) -> pa.Table:
+    """Results whose event time is 0 instead of null, as that of expected ones."""
+    place = rows.schema.get_field_index(EVENT_TIME)
+    if place < 0 or not pa.types.is_integer(rows.schema.field(place).type):
+        return rows
+    return rows.set_column(place, EVENT_TIME, pc.fill_null(rows.column(place), 0))
+
+
+def _diff_spec(
+    record: TrialRecord, reach_us: int, identity: tuple[str, ...], columns: dict[str, ValueType]
+) -> DiffSpec:
+    windowed = columns.get(WINDOW_END) == ValueType(TIMESTAMP)
+    # The delay of the job's own watermark is not known, but its reach includes it.
+    early = due_after_early_end(record, windowed, delay_us=reach_us)
+    if reach_us and not windowed:  # without window columns, a stateful result may be due up to its reach later
+        early = f"event_time < {record.trial_log.committed_until() - reach_us}"
+    return diff_spec_of(record, identity, tuple(columns), windowed, early)
+
+
+def _sentence(
+    counts: answers.Counts, whole: bool, how: _Compared, received: ReceivedResults, delivery: Delivery | None
+) -> str:
+    timeless = sum(batch.num_rows for batch in received.batches(0, 1))
+    note = f"; {timeless:,} carry no event_time and are in no latency" if timeless else ""
+    ignored = f"; {how.ignored}" if how.ignored else ""
+    return f"{outcome(counts, whole)} ({how.summary}){_promise(counts, delivery)}{note}{ignored}"
+
+
+def _promise(counts: answers.Counts, delivery: Delivery | None) -> str:
+    """The promised guarantee, and the rows that it allows; empty without one."""
+    if delivery is None:
+        return ""
+    allowed = "".join(f", which allows {count:,} {kind}" for kind, count in allowed_by(delivery, counts).items())
+    return f"; promised: {delivery}{allowed}"

@@ -1,0 +1,67 @@
+"""Up to which event times batches read: common cuts, with the batches before, and how far apart partitions were."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from streamgauge.core.clock import US
+from streamgauge.metrics.delivery_times import Cuts, cuts, read_skew_us
+from streamgauge.metrics.trial_log import TrialLog
+from tests.unit.helpers_trials import START, journal_of, part
+
+
+def committed(make: Any, batches: int) -> tuple[Any, ...]:
+    return tuple(make.commit(batch, START + (batch + 2) * US) for batch in range(batches))
+
+
+def test_batches_that_end_at_one_event_time_are_cut_there(make: Any) -> None:
+    """Over all partitions and streams; a read in parts ends where its last part does."""
+    purchases = [part("purchases", 0, 1, 5, 1.1, 0), part("purchases", 1, 1.5, 5, 2.1, 1)]
+    more = part("purchases", 1.5, 2, 5, 2.1, 1)
+    ads = [part("ads", 0, 1, 5, 1.1, 0), part("ads", 1, 2, 5, 2.1, 1)]
+    trial_log = journal_of(make, [*purchases, more], ads, streams=2, commits=committed(make, 2))
+    assert cuts(trial_log) == Cuts([START + US, START + 2 * US], 0)
+
+
+def test_a_batch_without_one_end_is_no_cut(make: Any) -> None:
+    """It is counted; a batch that read nothing, or was not committed, is neither."""
+    one = [part("purchases", 0, 1, 5, 1.1, 0), part("purchases", 1, 2, 5, 2.1, 1), part("purchases", 2, 3, 5, 3.1, 2)]
+    other = [part("purchases", 0, 1, 5, 1.1, 0), part("purchases", 1, 1.5, 5, 2.1, 1)]
+    commits = (*committed(make, 2), make.commit(7, START + 9 * US))
+    assert cuts(journal_of(make, one, other, commits=commits)) == Cuts([START + US], 1)
+
+
+def test_what_a_batch_had_read_is_what_it_had_read_of_every_partition(make: Any) -> None:
+    """Of one that lags, no more; the furthest alone would have a sink owe what was never read."""
+    reads = [
+        [part("purchases", 0, 1, 5, 1.1, 0), part("purchases", 1, 3, 5, 3.1, 1)],
+        [part("purchases", 0, 0.5, 5, 1.1, 0)],
+    ]
+    commits = (make.commit(0, START + 2 * US), make.commit(1, START + 4 * US))
+    trial_log = journal_of(make, *reads, commits=commits)
+    assert trial_log.running.furthest("") == [START + US // 2, START + US // 2]
+    assert trial_log.committed_until() == START + US // 2
+
+
+def test_how_far_apart_partitions_were_read(make: Any) -> None:
+    """After each batch of the span, by what each had read so far; one that a batch passes over stands where it was. An
+    event a partition comes every 2 ms.
+    """
+    reads = [
+        [part("purchases", 0, 1, 5, 1.1, 0), part("purchases", 1, 3, 5, 3.1, 1), part("purchases", 3, 4, 5, 4.1, 2)],
+        [part("purchases", 0, 0.5, 5, 1.1, 0), part("purchases", 0.5, 2.75, 5, 3.1, 1)],
+    ]
+    trial_log = TrialLog(make.plan(partitions=2))
+    trial_log.add(make.tick([[], []], reads, []))
+    skews = [read_skew_us(trial_log, START, START + until_s * US) for until_s in (2, 4, 5)]
+    assert skews == pytest.approx([US // 2, US // 2, US * 5 // 4], abs=2000)
+    assert read_skew_us(journal_of(make, reads[0]), START, START + 5 * US) == 0
+    others = [[*reads[0], part("ads", 0, 9, 5, 4.1, 2)], reads[1]]
+    several = read_skew_us(journal_of(make, *others, streams=2), START, START + 5 * US)
+    assert several == pytest.approx(US * 5 // 4, abs=3000)
+    across = read_skew_us(journal_of(make, *others, streams=2), START, START + 5 * US, across_streams=True)
+    assert across == pytest.approx(US * 25 // 4, abs=9000)
+    even = [[part("purchases", 0, 1, 5, 1.1, 0)], [part("purchases", 0, 1, 5, 1.1, 0)]]
+    assert read_skew_us(journal_of(make, *even), START, START + 5 * US) == 0

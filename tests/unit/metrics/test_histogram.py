@@ -1,0 +1,159 @@
+"""metrics/histogram.py: slot for slot what the hdrhistogram package would have counted."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hdrh.histogram import HdrHistogram
+from hdrh.log import HistogramLogReader
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamgauge.artifacts import hlog
+from streamgauge.metrics.histogram import SLOTS, Histogram, SecondHistograms, counts_of, log_line, log_lines
+
+TOP_US = 2**32 - 1
+EDGES = sorted({max(0, 2**k + d) for k in range(32) for d in (-2, -1, 0, 1, 2)} | {3_600_000_000, TOP_US - 1, TOP_US})
+
+
+def hdr_of(values: list[int]) -> HdrHistogram:
+    """The package's own histogram, one call a value."""
+    hdr = HdrHistogram(1, 3_600_000_000, 3)
+    for value in values:
+        assert hdr.record_value(value)
+    return hdr
+
+
+def histogram_of(values: list[int]) -> Histogram:
+    histogram = Histogram()
+    histogram.add(np.array(values, dtype=np.int64))
+    return histogram
+
+
+def test_every_edge_lies_in_the_slot_that_hdrhistogram_gives_it() -> None:
+    """Around each power of two, at zero and at the top."""
+    assert counts_of(EDGES).tolist() == list(hdr_of(EDGES).counts)
+
+
+@given(st.lists(st.integers(0, 31).flatmap(lambda k: st.integers(0, 2**k)), max_size=200))
+def test_counts_equal_those_of_record_value(values: list[int]) -> None:
+    """Any values, of any magnitude: the counts of the package, slot for slot."""
+    assert counts_of(values).tolist() == list(hdr_of(values).counts)
+
+
+@given(st.lists(st.integers(0, TOP_US), min_size=1, max_size=100), st.floats(0, 1))
+def test_figures_equal_those_of_the_package(values: list[int], q: float) -> None:
+    """Percentiles, minimum, maximum and mean are what any reader of the log will compute."""
+    ours, hdr = histogram_of(values), hdr_of(values)
+    assert ours.percentile(q) == hdr.get_value_at_percentile(100 * q)
+    assert ours.min == hdr.get_min_value()
+    assert ours.max == hdr.get_max_value()
+    assert ours.mean == pytest.approx(hdr.get_mean_value())
+
+
+def test_blocks_do_not_show() -> None:
+    """More values than a block holds, some of them zero or negative, are counted as in one piece."""
+    random = np.random.default_rng(1)
+    values = random.lognormal(10, 3, 200_000).astype(np.int64) % TOP_US
+    values[[5, 70_000, 199_999]] = [0, -1, -(2**60)]
+    expected = np.zeros(SLOTS, dtype=np.int64)
+    for part in np.array_split(values, 7):
+        expected += counts_of(part)
+    histogram = Histogram()
+    histogram.add(values)
+    assert np.array_equal(histogram.counts, expected)
+    assert (histogram.count, histogram.n_negative) == (199_998, 2)
+
+
+def test_negative_values_are_an_error_apart() -> None:
+    """They are in no slot, no percentile and no minimum, and they are counted."""
+    histogram = histogram_of([-1, -5_000_000, 0, 7])
+    assert (histogram.n_negative, histogram.count, histogram.min, histogram.max) == (2, 2, 0, 7)
+
+
+def test_values_beyond_the_range_are_kept_in_the_last_slot() -> None:
+    """Two hours are not dropped: they are at least 71 minutes."""
+    histogram = histogram_of([2 * 3_600_000_000, 2**62])
+    assert (histogram.count, histogram.max) == (2, TOP_US)
+
+
+def test_numbers_that_are_not_whole_are_refused() -> None:
+    """A float would be a unit mistaken."""
+    with pytest.raises(ValueError, match="whole microseconds"):
+        counts_of(np.array([0.5]))
+
+
+def test_an_empty_histogram_has_no_figures() -> None:
+    """No value, no percentile: None, not zero."""
+    histogram = Histogram()
+    assert (histogram.percentile(0.5), histogram.min, histogram.max, histogram.mean) == (None, None, None, None)
+
+
+def test_merging_is_counting_together() -> None:
+    """Two parts merged equal the whole; the parts stay as they are."""
+    left, right = histogram_of([1, 2, -3]), histogram_of([2, 9_999_999])
+    whole = left.copy()
+    whole.merge(right)
+    assert whole == histogram_of([1, 2, -3, 2, 9_999_999])
+    assert left == histogram_of([1, 2, -3])
+
+
+@given(st.lists(st.integers(0, TOP_US), max_size=50))
+def test_the_encoding_reads_back_equal(values: list[int]) -> None:
+    """What the package encodes, both we and the package read as the same counts."""
+    text = hlog.encoder(histogram_of(values).counts).encode().decode()
+    assert Histogram(hlog.decode(text)) == histogram_of(values)
+    assert HdrHistogram.decode(text).get_total_count() == len(values)
+
+
+def test_a_histogram_of_another_precision_is_refused() -> None:
+    """Two digits have other slots; reading them as ours would give other latencies."""
+    other = HdrHistogram(1, 3_600_000_000, 2)
+    other.record_value(5)
+    with pytest.raises(ValueError, match="slots"):
+        hlog.decode(other.encode().decode())
+
+
+def test_the_log_is_read_by_the_packages_reader(tmp_path: Path) -> None:
+    """Start, length, tag and counts of every line come back, several tags in one file."""
+    start = 1_700_000_000
+    event = {start + 1: histogram_of([5, 5000, 5_000_000]), start: histogram_of([7])}
+    path = tmp_path / "latency.hlog"
+    whole = log_line(histogram_of([11]), "closing_delay", start + 0.5, start + 20)
+    path.write_text(log_lines(event, "event_time") + log_lines({start: histogram_of([9])}, "processing_time") + whole)
+    reader = HistogramLogReader(str(path), HdrHistogram(1, 3_600_000_000, 3))
+    lines = []
+    while (hdr := reader.get_next_interval_histogram()) is not None:
+        lines.append((hdr.get_tag(), hdr.get_start_time_stamp(), hdr.get_end_time_stamp(), list(hdr.counts)))
+    reader.close()
+    assert [line[:3] for line in lines] == [
+        ("event_time", start * 1000, (start + 1) * 1000),
+        ("event_time", (start + 1) * 1000, (start + 2) * 1000),
+        ("processing_time", start * 1000, (start + 1) * 1000),
+        ("closing_delay", (start + 0.5) * 1000, (start + 20) * 1000),
+    ]
+    assert lines[1][3] == list(hdr_of([5, 5000, 5_000_000]).counts)
+
+
+def test_a_tag_that_would_break_the_line_is_refused() -> None:
+    """A comma ends a field of the log."""
+    with pytest.raises(ValueError, match="tag"):
+        log_lines({}, "event,time")
+
+
+@given(st.lists(st.tuples(st.integers(0, 5_000_000), st.integers(-10, 5_000_000)), min_size=1, max_size=60))
+def test_seconds_are_told_apart_in_any_order(rows: list[tuple[int, int]]) -> None:
+    """Each second's histogram holds its own rows, however they arrive; the total holds all and the negatives."""
+    table = SecondHistograms()
+    for part in (rows[: len(rows) // 2], rows[len(rows) // 2 :]):
+        table.add(
+            np.array([row[0] for row in part], dtype=np.int64), np.array([row[1] for row in part], dtype=np.int64)
+        )
+    expected: dict[int, list[int]] = {}
+    for event_time, latency in rows:
+        expected.setdefault(event_time // 1_000_000, []).append(latency)
+    found = table.histograms()
+    assert list(found) == sorted(expected)
+    for second, latencies in expected.items():
+        assert found[second] == histogram_of([latency for latency in latencies if latency >= 0])
+    assert table.total == histogram_of([row[1] for row in rows])

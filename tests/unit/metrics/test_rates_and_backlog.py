@@ -1,0 +1,165 @@
+"""Rates, backlog and consumer lag over the measured span, by hand for trials made by rule."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from streamgauge.core.clock import US
+from streamgauge.metrics.rates_and_backlog import backlog_of, lag_of, lags, rates_of
+from streamgauge.metrics.time_series import series_table
+from streamgauge.verdict.driver_check import SCHEDULE_DELAY_US_MAX
+
+START = 1_700_000_000 * US
+
+
+def test_rates_are_over_the_measured_span(make: Any) -> None:
+    """Planned, offered, ingested and committed of a steady trial are all the rate; the shares are the plan's."""
+    rates = rates_of(make.story(plan=make.plan(streams=2)).record(), 5e6, SCHEDULE_DELAY_US_MAX)
+    per_s = (rates.planned_per_s, rates.offered_per_s, rates.ingested_per_s, rates.achieved_per_s)
+    assert per_s == pytest.approx((1000, 1000, 1000, 1000))
+    assert rates.generator_ceiling_per_s == 5e6
+    assert rates.shares == {"purchases": 0.75, "ads": 0.25}
+
+
+def test_each_rate_has_its_own_records(make: Any) -> None:
+    """Reads stop 6 s before the span's end, and commits 8 s before it: of 10 s they are 4 and 2 and a part."""
+    record = make.story().record()
+    log = record.trial_log
+    log.deliveries = [[part for part in parts if part.when_us < START + 9.5 * US] for parts in log.deliveries]
+    log.commits = [commit for commit in log.commits if commit.committed_us < START + 7.5 * US]
+    rates = rates_of(record, None, SCHEDULE_DELAY_US_MAX)
+    assert (rates.planned_per_s, rates.offered_per_s) == (1000, 1000)
+    assert (rates.ingested_per_s, rates.achieved_per_s) == pytest.approx((400, 240), abs=1)
+
+
+def test_what_comes_too_late_is_not_offered(make: Any) -> None:
+    """What a second owes and gives only well after its end counts against the driver."""
+    rates = rates_of(make.story(schedule_delay_us=SCHEDULE_DELAY_US_MAX + US).record(), None, SCHEDULE_DELAY_US_MAX)
+    assert (rates.planned_per_s, rates.offered_per_s) == (1000, 0)
+
+
+def test_a_trial_that_ended_early_is_measured_to_its_end(make: Any) -> None:
+    """Rates divide by the time there was, not by the time there should have been."""
+    rates = rates_of(make.story().record(deadline_us=START + 10 * US), None, SCHEDULE_DELAY_US_MAX)
+    assert (rates.planned_per_s, rates.ingested_per_s) == (1000, 1000)
+    assert rates.offered_per_s == 1000
+
+
+def test_a_trial_that_ended_in_its_warm_up_has_no_rates(make: Any) -> None:
+    """No division by nothing, and no made-up figure."""
+    rates = rates_of(make.story(seconds=2).record(deadline_us=START + 3 * US), None, SCHEDULE_DELAY_US_MAX)
+    assert (rates.ingested_per_s, rates.achieved_per_s) == (0, 0)
+
+
+def test_the_backlog_of_a_steady_trial(make: Any) -> None:
+    """Peaks of a second of the rate, no slope; at the span's end what came since the last read."""
+    backlog = backlog_of(make.story(read_after_us=5000).record())
+    assert (backlog.max, backlog.max_s) == (1005, pytest.approx(1.005))
+    assert backlog.slope_per_s == pytest.approx(0, abs=1e-6)
+    assert backlog.end == 1000
+
+
+def test_a_growing_backlog_has_a_slope(make: Any) -> None:
+    """5 % slower than the plan: a sample each 1.05 s, higher by 50 events."""
+    backlog = backlog_of(make.story(growth_us=50_000).record())
+    assert backlog.slope_per_s == pytest.approx(50 / 1.05, rel=1e-3)
+
+
+def test_an_engine_that_never_read_has_everything_as_backlog(make: Any) -> None:
+    """No delivery, no sample; what was due is the backlog."""
+    record = make.story().record()
+    record.trial_log.deliveries = [[], []]
+    backlog = backlog_of(record)
+    assert (backlog.max, backlog.end, backlog.slope_per_s) == (15_000, 15_000, 0.0)
+
+
+def test_the_backlog_of_an_engine_that_stopped_is_largest_at_the_end(make: Any) -> None:
+    """Peaks are sampled at deliveries, and the last of those came long before: what waits at the end is more."""
+    record = make.story().record()
+    record.trial_log.deliveries = [
+        [part for part in log if part.to_us <= START + 8 * US] for log in record.trial_log.deliveries
+    ]
+    backlog = backlog_of(record)
+    assert (backlog.max, backlog.end) == (backlog.end, 7000)
+
+
+def test_slides_are_counted_where_their_windows_were_delivered(make: Any) -> None:
+    """By the results, not by what was read: windows of 4 s whose results come a batch later."""
+    record = make.story().record()
+    commits = record.trial_log.commits
+    record.trial_log.commits = [
+        replace(commit, frontier_us=(commit.frontier_us - US) // (4 * US) * 4 * US) for commit in commits
+    ]
+    (log,) = record.trial_log.by_query()
+    work = log.batch_work(4 * US)
+    assert work.slides.tolist() == [float(end > START + 2 * US and end % (4 * US) == 2 * US) for end in work.end_us]
+    assert not log.batch_work().slides.any()
+
+
+def test_an_even_lag_is_shared_by_the_partitions(make: Any) -> None:
+    """Read and committed a second after it was due, at 1000 events/s in two partitions."""
+    lag = lag_of(make.story().record())
+    assert lag is not None
+    assert lag.sum.model_dump() == {"begin": 1000, "end": 1000, "max": 1000}
+    assert lag.mean.model_dump() == {"begin": 500, "end": 500, "max": 500}
+    assert [(one.stream, one.partition, one.end) for one in lag.partitions] == [
+        ("purchases", 0, 500), ("purchases", 1, 500),
+    ]  # fmt: skip
+
+
+def test_a_partition_that_is_not_read_any_more_lags_alone(make: Any) -> None:
+    """Its lag grows by its share of the rate; the others' stays."""
+    record = make.story().record()
+    stopped = START + 9 * US
+    log = record.trial_log
+    log.deliveries[1] = [part for part in log.deliveries[1] if part.to_us <= stopped]
+    lag = lag_of(record)
+    assert lag is not None
+    even, behind = lag.partitions
+    assert (even.begin, even.end, even.max) == (500, 500, 500)
+    assert (behind.begin, behind.end) == (500, (15 - 9) * 500)
+    assert lag.sum.end == even.end + behind.end
+    assert lag.mean.end == lag.sum.end / 2
+
+
+def test_the_series_has_the_lag_of_each_partition(make: Any) -> None:
+    """Their sum is the lag that it had before."""
+    record = make.story(commit_after_us=US).record(deadline_us=START + 22 * US)
+    rows = series_table(record, None).to_pydict()
+    assert [sum(each) for each in rows["lag_by_partition"]] == rows["lag_events"]
+    assert rows["lag_events_mean"] == [events / 2 for events in rows["lag_events"]]
+    assert rows["lag_by_partition"][10] == [1000, 1000]
+
+
+def test_without_a_span_there_is_no_lag(make: Any) -> None:
+    """A trial that ended in its warm-up."""
+    record = make.story().record()
+    empty = replace(record, spans=replace(record.spans, measured_to_us=record.spans.measured_from_us))
+    assert lag_of(empty) is None
+
+
+def test_what_was_not_committed_lags(make: Any) -> None:
+    """All that is due."""
+    record = make.story().record()
+    record.trial_log.commits.clear()
+    lag = lag_of(record)
+    assert lag is not None
+    assert (lag.sum.begin, lag.sum.end) == (5000, 15_000)
+
+
+def test_each_partition_is_due_what_its_own_keys_say() -> None:
+    """Keys rarely spread evenly, so a partition's lag counts from its own events."""
+    plan = SimpleNamespace(
+        streams=[SimpleNamespace(name="a")],
+        partitions=2,
+        count_before=lambda stream, partition, when: 10**partition * when,
+    )
+    committed = SimpleNamespace(committed_of=lambda stream, partition, moments: np.full(len(moments), partition))
+    trial_log: Any = SimpleNamespace(plan=plan, running=committed)
+    found = lags(trial_log, np.array([1, 2, 9]), end_us=3)
+    assert {place: lag.tolist() for place, lag in found.items()} == {("a", 0): [1, 2, 3], ("a", 1): [9, 19, 29]}

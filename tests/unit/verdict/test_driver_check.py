@@ -1,0 +1,106 @@
+"""verdict/driver_check.py: schedule delay, waits for a core, and a recorder that stood still."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from streamgauge.results.latency import Latencies
+from streamgauge.results.run import SinkResult
+from streamgauge.verdict.verdict import judge
+from tests.unit.verdict.helpers_evidence import LATENCY, RATE, SECONDS, check_of, evidence
+
+pytestmark = pytest.mark.usefixtures("quick_draws")
+
+
+def test_a_recorder_that_stood_still_is_no_fault_of_the_system() -> None:
+    """The sentence says how long and what it did to the figures; a hundredth of the span is allowed."""
+    sentence = judge(evidence(recorder_stall_s=2.0, span_s=30.0)).sentence
+    assert (
+        "the recorder stood still for 2.0 s of 30 s (limit 1%), so results that arrived meanwhile have late timestamps"
+        in sentence
+    )
+    for still_s, span_s in ((0.6, 60.0), (0.0, 0.0)):
+        assert judge(evidence(recorder_stall_s=still_s, span_s=span_s)).value == "sustained"
+
+
+def test_schedule_delay_may_be_two_percent_of_a_long_latency() -> None:
+    """150 ms are too much beside 1 s, and are not beside 10 s."""
+    slow = Latencies(event_time_us=LATENCY.model_copy(update={"p50": 10e6}))
+    assert judge(evidence(schedule_delay_us_p99=150_000, latencies=slow)).value == "sustained"
+
+
+@pytest.mark.parametrize(("lag_s", "value"), [(10.0, "sustained"), (1.0, "invalid")])
+def test_schedule_delay_is_measured_against_the_lag_without_a_latency(lag_s: float, value: str) -> None:
+    """A trial that ended early has none, and its results were no sooner than its commits; latencies say it better."""
+    assert judge(evidence(schedule_delay_us_p99=150_000, latencies=Latencies(), output_delay_s=lag_s)).value == value
+    assert judge(evidence(schedule_delay_us_p99=150_000, output_delay_s=lag_s)).value == "invalid"
+
+
+def test_waiting_for_a_core_that_is_not_known_is_said() -> None:
+    """It passes no check in silence, and condemns nothing either; where it is known nothing is said."""
+    driver = check_of(judge(evidence(core_wait_us=np.nan)), "driver")
+    assert driver.ok
+    assert "its wait for a core is unknown" in driver.sentence
+    assert "unknown" not in check_of(judge(evidence()), "driver").sentence
+    assert check_of(judge(evidence(core_wait_us=np.nan, schedule_delay_us_p99=150_000)), "driver").state == "invalid"
+
+
+def of_p50(p50: float | None) -> Latencies:
+    return Latencies(event_time_us=LATENCY.model_copy(update={"p50": p50}))
+
+
+@pytest.mark.parametrize(
+    ("p50", "schedule_delay_us", "state"),
+    [(1e6, 99_000, "ok"), (1e6, 110_000, "invalid"), (10e6, 190_000, "ok"), (10e6, 250_000, "invalid")],
+)
+def test_schedule_delay_may_be_the_larger_of_its_two_limits(p50: float, schedule_delay_us: float, state: str) -> None:
+    """100 ms, or 2 % of the latency; and not both together."""
+    assert (
+        check_of(judge(evidence(schedule_delay_us_p99=schedule_delay_us, latencies=of_p50(p50))), "driver").state
+        == state
+    )
+
+
+@pytest.mark.parametrize(
+    ("p50s", "delay_s", "state"),
+    [
+        ((10e6, 12e6), 1.0, "ok"),
+        ((10e6, 1e6), 10.0, "invalid"),
+        ((10e6, None), 1.0, "invalid"),
+        ((1e6, None), 10.0, "ok"),
+    ],
+)
+def test_schedule_delay_is_measured_against_the_soonest_sink(
+    p50s: tuple[float | None, ...], delay_s: float, state: str
+) -> None:
+    """A late driver disturbs that one most; where the latency of one is not known, the lag of the commits stands in."""
+    sinks = tuple(SinkResult(name=f"sink {n}", rows=10, latency=of_p50(p50)) for n, p50 in enumerate(p50s))
+    assert (
+        check_of(judge(evidence(schedule_delay_us_p99=150_000, sinks=sinks, output_delay_s=delay_s)), "driver").state
+        == state
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"delivery_share": 0.503}, "the generators delivered events for 50.3% of the time"),
+        ({"delivery_share": 0.62}, "the generators delivered events for 62% of the time"),
+        ({"offered_per_s": np.where(SECONDS == 30, 0.9897 * RATE, RATE)}, "the driver offered 98.97% of the plan"),
+    ],
+)
+def test_a_share_is_shown_on_its_side_of_the_limit(changes: dict[str, Any], said: str) -> None:
+    """Rounded onto the limit it would be no reason."""
+    assert said in check_of(judge(evidence(**changes)), "driver").sentence
+
+
+def test_seconds_without_a_plan_are_not_judged() -> None:
+    """A burst leaves seconds between; events of the second before may come in them. Without any plan there is none."""
+    planned = np.where(SECONDS % 2 == 0, RATE, 0.0)
+    for offered in (planned, np.full(60, RATE)):
+        assert check_of(judge(evidence(planned_per_s=planned, offered_per_s=offered)), "driver").state == "ok"
+    driver = check_of(judge(evidence(planned_per_s=np.zeros(60))), "driver")
+    assert (driver.state, driver.sentence) == ("undecided", "could not be judged: no second of the plan was recorded")

@@ -1,0 +1,193 @@
+"""verdict/limit_checks.py: windows, spans too short for them, jobs without results; and limits on latencies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from streamgauge.config.limits import parse_limit
+from streamgauge.metrics.event_latency import ENGINE_BATCH, LatencyRule, sink_latencies
+from streamgauge.results.codes import Cause
+from streamgauge.results.latency import Latencies, Latency
+from streamgauge.results.run import SinkResult
+from streamgauge.verdict.evidence import Samples
+from streamgauge.verdict.verdict import judge
+from tests.unit.verdict.helpers_evidence import LATENCY, LEVEL, RIGHT, check_of, evidence, ramp, sink
+
+pytestmark = pytest.mark.usefixtures("quick_draws")
+
+
+def test_what_is_not_windowed_needs_no_windows() -> None:
+    """Row-wise results are judged by their batches alone."""
+    assert judge(evidence(windows_closed=None)).value == "sustained"
+
+
+SHORT = {
+    "windows_closed": 4,
+    "window_gap_s": 10.0,
+    "span_s": 40.0,
+    "output_lag": Samples.from_values([3, 13, 23, 33], [1, 1, 1, 1]),
+}
+
+
+@pytest.mark.parametrize("background", [0.0, 0.4])
+def test_a_span_too_short_for_its_windows_is_not_blamed_on_the_machine(background: float) -> None:
+    """No quiet machine makes it longer: the advice is its length, by the windows that were seen in the results."""
+    verdict = judge(evidence(**SHORT, background_share=background))
+    assert verdict.value == "undecided"
+    assert check_of(verdict, "evidence").code == Cause.SPAN_TOO_SHORT
+    assert "windows that end 10 s apart, so the span must be at least 50 s long" in verdict.sentence
+    assert verdict.advice == "a longer span: --duration 50s or more"
+
+
+@pytest.mark.parametrize("changes", [{"span_s": 60.0}, {"window_gap_s": 0.0}, {"backlog": ramp(0.05)}, {"batches": 3}])
+def test_other_processes_may_be_why_too_few_windows_closed(changes: dict[str, Any]) -> None:
+    """Where the span is long enough for them, where their width is not known, and where something else failed."""
+    assert judge(evidence(**{**SHORT, **changes}, background_share=0.4)).value == "invalid"
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [(0, "no result came and none was due, so there is no latency"), (3, "no answer could be checked")],
+)
+def test_a_job_that_gives_and_owes_nothing_is_not_asked_for_a_longer_trial(rows: int, said: str) -> None:
+    """A longer one would give nothing too; its level says the same."""
+    nothing = RIGHT.model_copy(update={"expected": 0, "matched": 0})
+    none = Latencies(event_time_us=LATENCY.model_copy(update={"count": 0, "p99": None, "p50": None}))
+    silent = SinkResult(name="results", rows=rows, latency=none, verification=nothing)
+    verdict = judge(evidence(verification=nothing, sinks=(silent,), latencies=none, latency=(), levels=(LEVEL,)))
+    assert (verdict.value, check_of(verdict, "answers").code) == ("undecided", Cause.NO_RESULT_DUE)
+    assert said in verdict.sentence
+    assert verdict.advice.startswith("check the job's conditions")
+    assert "no result came in the span, so there is no latency" in check_of(verdict, LEVEL.name).sentence
+
+
+def test_updates_that_come_only_once_the_load_has_ended_show_no_latency() -> None:
+    """The last values may all be right."""
+    verdict = judge(evidence(silent_sinks=("counts",), latency=()))
+    assert (verdict.value, check_of(verdict, "evidence").code) == ("undecided", Cause.NO_LATENCY)
+    assert "no value of counts came in the span" in verdict.sentence
+
+
+@pytest.mark.parametrize(
+    ("text", "change", "state"),
+    [
+        ("p99 <= 3s", {}, "ok"),
+        ("p99 <= 2.9s", {}, "failed"),
+        ("p99 <= 3s", {"p99": None}, "undecided"),
+        ("p99 <= 3s", {"lower_bounds": 1}, "undecided"),
+        ("p99 <= 2s", {"lower_bounds": 1}, "failed"),
+        ("processing_time_p99 <= 3s", {}, "undecided"),
+        ("p99 <= 0.9s", {"p99": None}, "failed"),
+        ("p50 <= 0.9s", {"p50": None}, "undecided"),
+    ],
+)
+def test_service_levels_are_judged_on_what_was_measured(text: str, change: dict[str, Any], state: str) -> None:
+    """A figure that is not there, or is only a lower bound, cannot pass; one that is not there is no less than a lower
+    percentile, and cannot hold where that one does not.
+    """
+    level = parse_limit(text)
+    latencies = Latencies(event_time_us=LATENCY.model_copy(update=change))
+    assert check_of(judge(evidence(levels=(level,), latencies=latencies)), level.name).state == state
+
+
+def in_batches(slow: int, batches: int) -> Latencies:
+    """A thousand rows in each batch, 1.6 s late; in `slow` of the batches 6.4 s late."""
+    rows = np.arange(1000) * 1400
+    found = []
+    for n in range(batches):
+        event = rows + n * 1_400_000
+        emission = np.full(1000, (n + 1) * 1_400_000 + (5_000_000 if n < slow else 200_000))
+        columns = {"event_time": event, "ingest_time": event, "emission_time": emission}
+        found.append(pa.RecordBatch.from_pydict(columns).replace_schema_metadata({ENGINE_BATCH: b"q/%d" % n}))
+    return sink_latencies(found, LatencyRule("row"), (0, batches * 1_400_000)).latencies
+
+
+@pytest.mark.parametrize(
+    ("slow", "batches", "state"), [(0, 21, "undecided"), (0, 99, "undecided"), (0, 100, "ok"), (2, 100, "failed")]
+)
+def test_a_level_is_decided_by_batches_and_not_by_rows(slow: int, batches: int, state: str) -> None:
+    """Of an engine of which 2 % of the batches take 5 s, two trials of three with 21 batches see none of those."""
+    level = parse_limit("p99 <= 2s")
+    check = check_of(judge(evidence(levels=(level,), latencies=in_batches(slow, batches))), level.name)
+    assert check.state == state
+    if state == "undecided":
+        assert check.sentence.endswith(f"{batches} independent results are too few (minimum 100)")
+
+
+def test_a_level_on_a_latency_that_is_not_there_is_undecided() -> None:
+    """It says which, and does not crash."""
+    level = parse_limit("closing_delay_p99<=2s")
+    check = check_of(judge(evidence(levels=(level,))), level.name)
+    assert (check.state, check.sentence) == ("undecided", "closing_delay_p99<=2s: no result had a closing delay")
+
+
+def of_updates(**counted: Any) -> Latencies:
+    """By the newest event in each update 818 ms in the median, and each event was counted after 2.8 s in the median."""
+    newest = LATENCY.model_copy(update={"p50": 818_000.0, "p99": 900_000.0})
+    until = LATENCY.model_copy(update={"p50": 2_800_000.0, "p99": None, "effective_count": 30, **counted})
+    return Latencies(event_time_us=newest, until_counted_us=until)
+
+
+@pytest.mark.parametrize(
+    ("level", "counted", "state", "sentence"),
+    [
+        ("event_time_p50<=1s", {}, "failed", "until every event is counted, it is 2.8 s"),
+        ("p50<=3s", {}, "ok", "until every event is counted, it is 2.8 s"),
+        ("p50<=3s", {"lower_bounds": 7}, "undecided", "it is 2.8 s or more: 7 events were in no committed batch"),
+        ("p99<=1s", {}, "failed", "until every event is counted, p50 is already 2.8 s"),
+        ("p99<=3s", {}, "undecided", "30 independent results are too few (minimum 100)"),
+    ],
+)
+def test_a_level_on_updates_is_held_against_every_event(
+    level: str, counted: dict[str, Any], state: str, sentence: str
+) -> None:
+    """A longer trigger leaves the newest event as it was, and passes no level: both figures are named."""
+    asked = parse_limit(level)
+    check = check_of(judge(evidence(levels=(asked,), latencies=of_updates(**counted))), asked.name)
+    assert check.state == state
+    assert sentence in check.sentence
+    if "it is" in sentence:
+        assert "(newest event of each update: 818 ms)" in check.sentence
+
+
+def test_a_level_on_updates_of_unknown_batches_is_undecided() -> None:
+    """The newest event's latency alone says nothing of the others, however good it is."""
+    unknown = of_updates().model_copy(update={"until_counted_us": Latency(note="not known: no batch is")})
+    check = check_of(judge(evidence(levels=(parse_limit("p50<=1s"),), latencies=unknown)), "event_time_p50")
+    assert (check.state, check.value) == ("undecided", None)
+    assert "until every event is counted, it is not known: no batch is" in check.sentence
+
+
+def test_a_level_can_be_set_on_either_figure_by_its_name() -> None:
+    """Of the time until counted by its own name; of processing time as ever."""
+    for text, value in (("until_counted_p50<=3s", 2.8e6), ("processing_time_p50<=3s", 1e6)):
+        level = parse_limit(text)
+        both = of_updates().model_copy(update={"processing_time_us": LATENCY})
+        check = check_of(judge(evidence(levels=(level,), latencies=both)), level.name)
+        assert (check.state, check.value) == ("ok", value)
+    lacks = check_of(judge(evidence(levels=(parse_limit("until_counted_p50<=3s"),))), "until_counted_p50")
+    assert lacks.sentence == "until_counted_p50<=3s: no result had a latency until counted"
+
+
+@pytest.mark.parametrize("fault", [{"delivery_share": 0.3}, {"background_share": 0.5}])
+def test_a_level_that_lacks_batches_is_undecided_however_busy_the_driver_is(fault: dict[str, Any]) -> None:
+    """All else holds: nothing was too slow. With a trend that is open, it may have been."""
+    few = {"levels": (parse_limit("p99 <= 2s"),), "latencies": in_batches(0, 30)}
+    assert judge(evidence(**few, **fault)).value == "undecided"
+    assert judge(evidence(**few, **fault, backlog=ramp(0.01))).value == "invalid"
+
+
+def test_a_service_level_holds_for_every_sink() -> None:
+    """The slow one decides, by name."""
+    level = parse_limit("p99 <= 2s")
+    check = check_of(judge(evidence(levels=(level,), sinks=(sink("dear"), sink("slow", 3e6)))), "event_time_p99")
+    assert (check.state, check.value) == ("failed", 3e6)
+    assert check.sentence.startswith("slow: ")
+    closing = parse_limit("closing_delay_p99 <= 2s")
+    one = sink("revenue").model_copy(update={"latency": Latencies(event_time_us=LATENCY, closing_delay_us=LATENCY)})
+    found = check_of(judge(evidence(levels=(closing,), sinks=(sink("dear"), one))), "closing_delay_p99")
+    assert (found.state, found.value) == ("failed", 3e6)

@@ -1,0 +1,201 @@
+"""verdict/trend_checks.py: slopes with their intervals, and growth that fails a trial or does not."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from streamgauge.core.clock import US
+from streamgauge.results.codes import Cause
+from streamgauge.verdict.collect_evidence import ingested_share
+from streamgauge.verdict.evidence import Samples
+from streamgauge.verdict.trend_checks import steps
+from streamgauge.verdict.verdict import judge
+from tests.unit.verdict.helpers_evidence import (
+    RATE,
+    SECONDS,
+    check_of,
+    evidence,
+    lag,
+    ramp,
+    staircase,
+)
+
+pytestmark = pytest.mark.usefixtures("quick_draws")
+
+
+def falling_then_growing(points: int, growth: float) -> Samples:
+    """A lag every 4 s that falls by 0.05 s/s in its first half and grows by `growth` in the second."""
+    time_s = 4.0 * np.arange(points)
+    turn_s = time_s[points // 2]
+    return Samples(time_s, 5 + np.where(time_s < turn_s, -0.05 * (time_s - turn_s), growth * (time_s - turn_s)))
+
+
+@pytest.mark.parametrize("points", [12, 15])
+@pytest.mark.parametrize(("growth", "state"), [(0.02, "undecided"), (0.0, "ok")])
+def test_an_output_that_first_falls_and_then_surely_grows_is_undecided(points: int, growth: float, state: str) -> None:
+    """Its straight line falls, whatever the later half says."""
+    check = check_of(judge(evidence(output_lag=falling_then_growing(points, growth))), "output_trend")
+    assert (check.state, (check.high or 0) <= (check.limit or 0)) == (state, True)
+    assert ("in the later half, results fall behind by 2.00%" in check.sentence) is (state == "undecided")
+
+
+@pytest.mark.parametrize(
+    ("changes", "name", "said"),
+    [
+        ({"backlog": ramp(-0.0033)}, "backlog_trend", "the backlog shrinks by 0.3"),
+        ({"backlog": ramp(0.05)}, "backlog_trend", "the backlog grows by 4.98% of the rate (+4.90% to "),
+        ({"backlog": ramp(0.0, noise_s=0.0)}, "backlog_trend", "the backlog grows by 0.00% of the rate"),
+        ({"backlog": ramp(-0.00001, noise_s=0.0)}, "backlog_trend", "the backlog grows by 0.00% of the rate"),
+        ({"output_lag": lag(-0.03)}, "output_trend", "results catch up by 3."),
+        ({"output_lag": lag(0.03)}, "output_trend", "results fall behind by 3."),
+        ({"latency": (ramp(-0.02),)}, "latency_trend", "the latency falls by 2."),
+    ],
+)
+def test_a_slope_below_0_is_not_called_growth(changes: dict[str, Any], name: str, said: str) -> None:
+    """Nothing grows by less than 0, and what is shown as 0 has no sign."""
+    assert check_of(judge(evidence(**changes)), name).sentence.startswith(said)
+
+
+@pytest.mark.parametrize(("until_s", "kept"), [(40.9, 3), (41.1, 4)])
+def test_a_stall_counts_from_where_not_even_the_largest_step_would_have_helped(until_s: float, kept: int) -> None:
+    """Steps of 4, 16 and 4 s, each 1 s late: at 41 s another one of 16 s would leave more lag than the last did."""
+    at_s, ends_s = np.array([5.0, 21.0, 25.0]), np.array([4.0, 20.0, 24.0])
+    time_s = np.arange(0.0, until_s + 0.05, 0.1)
+    frontier_s = np.concatenate([[0.0], ends_s])[np.searchsorted(at_s, time_s + 1e-9, side="right")]
+    assert steps(Samples(time_s, time_s - frontier_s)).value.size == kept
+
+
+def test_both_phases_mixed_are_no_trend() -> None:
+    """Samples of both phases make a saw-tooth of half a second's height: the interval widens around 0."""
+    mixed = Samples(SECONDS, 1 + 0.5 * (SECONDS % 2))
+    check = check_of(judge(evidence(backlog=mixed)), "backlog_trend")
+    assert check.state == "ok"
+    assert (check.low or 0) < -0.002 < 0.002 < (check.high or 0)
+
+
+def test_a_staircase_has_one_observation_a_window() -> None:
+    """A hundred samples a second do not make more evidence out of seven windows."""
+    assert steps(staircase(0.0, 7, 0.02)).value.size == 7
+
+
+def test_the_phase_of_a_staircase_is_no_trend() -> None:
+    """A span that ends in the middle of a step is judged like one that ends after it."""
+    lags = staircase(0.0, 12, 0.02, until_s=51.9)
+    assert check_of(judge(evidence(output_lag=lags)), "output_trend").ok
+
+
+def test_an_engine_that_stops_giving_results_does_not_pass() -> None:
+    """A frontier that stands still for 20 s leaves no steps behind, and is seen all the same."""
+    stalled = staircase(0.0, 10, 0.02, until_s=62.0)
+    assert check_of(judge(evidence(output_lag=stalled)), "output_trend").state == "undecided"
+
+
+def noisy(slope: float) -> Samples:
+    """A second that grows by `slope` a second for a minute, with noise of 0.2 s."""
+    time_s = np.arange(60.0)
+    return Samples(time_s, 1 + slope * time_s + np.random.default_rng(1).normal(0, 0.2, time_s.size))
+
+
+@pytest.mark.parametrize(("share", "state"), [(0.98, "failed"), (1.02, "ok")])
+def test_latency_that_surely_grew_by_more_than_it_may_drift_fails(share: float, state: str) -> None:
+    """What is sure is the lower end of the interval, and not its middle."""
+    growing = noisy(0.03)
+    sure = check_of(judge(evidence(latency=growing)), "latency_trend")
+    assert sure.low is not None
+    assert sure.value is not None
+    assert 1.1 * sure.low < sure.value
+    drift_s = share * sure.low * float(np.ptp(growing.time_s))
+    assert check_of(judge(evidence(latency=growing, latency_drift_s=drift_s)), "latency_trend").state == state
+
+
+@pytest.mark.parametrize(("interval_s", "state"), [(1.2, "ok"), (1.5, "undecided"), (2.2, "undecided"), (3.0, "ok")])
+def test_batches_that_seem_to_grow_matter_where_they_end_in_time_and_soon_would_not(
+    interval_s: float, state: str
+) -> None:
+    """Most take 1.4 s, the last 1.7, and after another such minute 2.4; of what most exceed the other trends tell."""
+    found = evidence(output_lag_at_commits=noisy(0.012), interval_s=interval_s)
+    assert check_of(judge(found), "output_trend").state == state
+
+
+def test_latency_whose_growth_is_not_sure_is_not_shown_to_fail() -> None:
+    """Its number may be above the limit: the sentence says why it holds all the same."""
+    found = check_of(judge(evidence(latency=noisy(0.0105))), "latency_trend")
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low < 0.01 < found.high
+    assert (found.state, found.sentence.endswith("limit 1%: not shown to fail")) == ("ok", True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "why"),
+    [
+        ({"latency": (), "steady": False}, Cause.RATE_VARIES, "the rate varies"),
+        ({"latency": ()}, Cause.NO_LATENCY, "no latencies were counted"),
+        ({"latency": (Samples.from_values([], []),)}, Cause.NO_LATENCY, "no latencies were counted"),
+    ],
+)
+def test_a_latency_trend_without_latencies_is_not_judged(changes: dict[str, Any], code: Cause, why: str) -> None:
+    """It is not called ok, and decides nothing, because only proven growth would count."""
+    found = judge(evidence(**changes))
+    check = check_of(found, "latency_trend")
+    assert (check.state, check.ok, check.code, check.value) == ("not_judged", None, code, None)
+    assert check.sentence.startswith("not judged, because ")
+    assert why in check.sentence
+    assert (found.value, found.cause) == ("sustained", Cause.ALL_CHECKS_HOLD)
+    assert "(not judged: latency_trend)" in found.sentence
+
+
+CUT_BY_MEMORY = {"bound_cut_by_memory": True, "bound_s": 7.6}
+LATE_GENERATORS = {"offered_per_s": np.full(60, RATE / 2), "schedule_delay_us_p99": 5e6}
+
+
+@pytest.mark.parametrize("beside", [CUT_BY_MEMORY, LATE_GENERATORS, {"background_share": 0.85}, {"batches_ever": 0}])
+def test_a_system_that_takes_a_hundredth_of_the_load_is_not_sustained(beside: dict[str, Any]) -> None:
+    """Neither a small queue, nor late generators, nor what others used of the machine make a hundred of one."""
+    verdict = judge(evidence(ingested_share=0.01, backlog=(Samples.from_values([], []),), **beside))
+    assert (verdict.value, verdict.decided_by) == ("not_sustained", ("backlog_trend",))
+    assert "the system read only 1.00% of the offered events" in verdict.sentence
+
+
+@pytest.mark.parametrize(
+    ("beside", "value"),
+    [
+        ({"ingested_share": 0.25, "bound_cut_by_memory": True, "bound_s": 7.6}, "invalid"),
+        ({"ingested_share": 0.1, "bound_cut_by_memory": True, "bound_s": 7.6, "background_share": 0.85}, "invalid"),
+        ({"ingested_share": 0.01, "driver_reason": "generator 0 ended"}, "invalid"),
+        ({"ingested_share": 0.01, "delivery_share": 0.6}, "invalid"),
+        ({"ingested_share": 0.01, "interrupted": True}, "interrupted"),
+    ],
+)
+def test_a_system_that_may_have_been_kept_from_more_is_not_called_far_behind(
+    beside: dict[str, Any], value: str
+) -> None:
+    """It took a fifth or more of what was left of the machine, or the driver failed, or was what it waited for."""
+    assert judge(evidence(**beside)).value == value
+
+
+@pytest.mark.parametrize(
+    ("changes", "share"),
+    [
+        ({}, 0.01),
+        ({"measured_from_s": 50}, 1.0),
+        ({"measured_from_s": 50, "earlier_trials": True}, 0.01),
+        ({"interval_s": 15.0}, 1.0),
+        ({"offered": 0}, 1.0),
+    ],
+)
+def test_what_a_system_took_is_known_once_it_had_time_to_take_it(changes: dict[str, Any], share: float) -> None:
+    """Forty seconds: not of a fresh engine in its warm-up, nor of one whose batches begin 15 s apart."""
+    known = {"measured_from_s": 5, "earlier_trials": False, "interval_s": 1.0, "offered": 1000} | changes
+    trial_log = SimpleNamespace(
+        offered_events=lambda: known["offered"], running=SimpleNamespace(taken_events=lambda: known["offered"] // 100)
+    )
+    spans = SimpleNamespace(start_us=0, measured_from_us=known["measured_from_s"] * US)
+    done: Any = SimpleNamespace(
+        trial_log=trial_log, spans=spans, earlier_trials=known["earlier_trials"], offered_until=lambda: 40 * US
+    )
+    assert ingested_share(done, known["interval_s"]) == share

@@ -1,0 +1,325 @@
+"""Updates over partitions that are read unevenly: exact by batch, or what holds for every order of reading."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from streamgauge.core.clock import US
+from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME
+from streamgauge.dataflow.nodes import Flow
+from streamgauge.verification.expected import verify
+from streamgauge.verification.uneven_reads import NEVER_READ, BatchNumbers
+from streamgauge.workloads.registry import get
+from tests.unit.helpers_answers import ADS, PURCHASES, START, UPDATES, Case, faults, planted, with_value, without
+
+BOTH = PURCHASES.union(ADS).running(keys="user_id", n="count(*)").sink("updates")
+MEANS = PURCHASES.running(keys="user_id", n="avg(price)").sink("updates")
+FIRSTS = PURCHASES.distinct(keys="user_id").running(keys="price", n="count(*)").sink("updates")
+LAG_US = 300_000
+
+
+@pytest.fixture
+def over_broker(case: Callable[..., Case]) -> Callable[..., Case]:
+    """A trial over a broker: partition 1 is always read 0.3 s less far than partition 0."""
+
+    def made(flow: Flow, **more: Any) -> Case:
+        trial = case(flow, **more)
+        experiment = trial.resolved.experiment.model_copy(update={"transport": "kafka"})
+        keyless = get("identity")
+        trial.resolved = replace(
+            trial.resolved, experiment=experiment, workload=keyless, parameters=keyless.parameters()
+        )
+        log = trial.record.trial_log.deliveries[1]
+        last = len(log) - 2  # the last batch reads both partitions to the end
+        log[:] = [
+            replace(
+                part,
+                from_us=part.from_us - LAG_US if part.from_us > START else part.from_us,
+                to_us=part.to_us - LAG_US if index < last else part.to_us,
+            )
+            for index, part in enumerate(log)
+        ]
+        return trial
+
+    return made
+
+
+def rows_of(trial: Case, streams: tuple[int, ...] = (0,)) -> list[tuple[int, int, int, int]]:
+    """(batch, event time, user, price) of every event, from the plan and the reads alone."""
+    plan, rows = trial.record.trial_log.plan, []
+    for stream in streams:
+        for partition, log in enumerate(trial.record.trial_log.deliveries):
+            name = plan.streams[stream].name
+            for part in (each for each in log if each.stream == name):
+                first, last = (plan.count_before(stream, partition, when) for when in (part.from_us, part.to_us))
+                batch = plan.batch(stream, partition, first, last, ["event_time", "user_id", "price"])
+                rows += [(part.batch, *row.values()) for row in batch.to_pylist()]
+    return sorted(rows)
+
+
+def updates_of(rows: list[tuple[int, int, int, int]], value: Callable[[list[int]], Any]) -> list[pa.Table]:
+    """After each batch, the value of each key that the batch had rows of."""
+    tables, prices, times = [], dict[int, list[int]](), dict[int, int]()
+    for number in range(20):
+        changed = set()
+        for _, time, user, price in (row for row in rows if row[0] == number):
+            prices.setdefault(user, []).append(price)
+            times[user] = max(times.get(user, 0), time)
+            changed.add(user)
+        keys = sorted(changed)
+        tables.append(
+            pa.table({
+                "user_id": pa.array(keys, pa.int32()), "n": [value(prices[key]) for key in keys],
+                EVENT_TIME: pa.array([times[key] for key in keys], pa.int64()),
+                EMISSION_TIME: pa.array([times[key] + US for key in keys], pa.int64()),
+            })
+        )  # fmt: skip
+    return tables
+
+
+@pytest.mark.parametrize(
+    ("flow", "streams", "value"),
+    [(UPDATES, (0,), len), (BOTH, (0, 1), len), (MEANS, (0,), lambda prices: sum(prices) / len(prices))],
+    ids=["count", "two streams", "average"],
+)
+def test_each_update_is_that_of_what_its_batch_had_read(
+    over_broker: Callable[..., Case], make: Any, flow: Flow, streams: tuple[int, ...], value: Callable[[list[int]], Any]
+) -> None:
+    """Of every partition its own prefix. No event time says that."""
+    trial = over_broker(flow)
+    tables = updates_of(rows_of(trial, streams), value)
+    trial.receive(make, updates=tables)
+    found = verify(trial.resolved, trial.record)
+    assert faults(found.verification) == {}
+    assert found.verification.matched == sum(len(rows) for rows in tables)
+    assert "no common event time" not in found.verification.sentence
+
+
+@pytest.mark.parametrize("batch", [9, 19])
+@pytest.mark.parametrize("fault", ["wrong", "duplicate", "extra", "missing"])
+def test_a_fault_of_an_update_is_found(over_broker: Callable[..., Case], make: Any, batch: int, fault: str) -> None:
+    """On the way and at the end."""
+    trial = over_broker(UPDATES)
+    tables = updates_of(rows_of(trial), len)
+    tables[batch] = planted(tables[batch], UPDATES, fault, 50)
+    trial.receive(make, updates=tables)
+    assert faults(verify(trial.resolved, trial.record).verification) == {fault: 1}
+
+
+def test_a_row_that_was_counted_a_batch_too_early_is_wrong(over_broker: Callable[..., Case], make: Any) -> None:
+    """The value is right by event time; a lower bound by time alone would accept it."""
+    trial = over_broker(UPDATES)
+    tables = updates_of(rows_of(trial), len)
+    tables[9] = with_value(tables[9], "n", 50, tables[10].column("n")[50].as_py())
+    trial.receive(make, updates=tables)
+    assert faults(verify(trial.resolved, trial.record).verification) == {"wrong": 1}
+
+
+def test_events_that_no_batch_read_are_missing(over_broker: Callable[..., Case], make: Any) -> None:
+    """An engine that stops reading one partition owes its events."""
+    trial = over_broker(UPDATES)
+    log = trial.record.trial_log.deliveries[1]
+    del log[24:]  # of two streams, from batch 12 on
+    trial.receive(make, updates=updates_of(rows_of(trial), len))
+    found = faults(verify(trial.resolved, trial.record).verification)
+    assert set(found) == {"missing"}
+    assert found["missing"] == 100  # the values of all keys with the events that were never read
+
+
+def test_of_a_trial_that_ended_early_committed_batches_count(over_broker: Callable[..., Case], make: Any) -> None:
+    """The engine died after ten batches."""
+    trial = over_broker(UPDATES, engine_failed="it died", drained=False)
+    tables = updates_of(rows_of(trial), len)[:10]
+    trial.receive(make, updates=tables)
+    found = verify(trial.resolved, trial.record).verification
+    assert faults(found) == {}
+    trial.receive(make, updates=[*tables[:9], without(tables[9], 3)])
+    assert faults(verify(trial.resolved, trial.record).verification) == {"missing": 1}
+
+
+def test_the_first_row_of_a_key_is_that_of_the_first_batch_that_had_one(
+    over_broker: Callable[..., Case], make: Any
+) -> None:
+    """Then the earliest of that batch, though a partition behind it may have an earlier one later."""
+    trial = over_broker(FIRSTS)
+    firsts: dict[int, tuple[int, int, int, int]] = {}
+    for row in rows_of(trial):
+        firsts.setdefault(row[2], row)
+    rows = [(batch, time, price, user) for batch, time, user, price in firsts.values()]
+    tables = [table.rename_columns(["price", *table.column_names[1:]]) for table in updates_of(sorted(rows), len)]
+    trial.receive(make, updates=tables)
+    assert faults(verify(trial.resolved, trial.record).verification) == {}
+
+
+def test_the_batch_of_an_event_is_that_which_read_it(over_broker: Callable[..., Case]) -> None:
+    """Events behind the last read have none."""
+    log = over_broker(UPDATES).record.trial_log
+    numbers, plan = BatchNumbers(log), log.plan
+    for partition, lag_us in ((0, 0), (1, LAG_US)):
+        total = plan.count_before(0, partition, plan.end_us)
+        batches = numbers.batches_of("purchases", partition, 0, total)
+        times = plan.event_times(0, partition, 0, total)
+        for batch in (1, 7):
+            inside = times[batches == batch]
+            assert START + batch * US - lag_us <= inside[0] <= inside[-1] < START + (batch + 1) * US - lag_us
+        assert (batches[times >= START + 20 * US] == NEVER_READ).all()
+    assert numbers.batches_of("nothing", 0, 2, 6).tolist() == [NEVER_READ] * 4
+
+
+def test_a_read_may_end_between_events_of_one_microsecond(over_broker: Callable[..., Case]) -> None:
+    """Then its offset tells them apart. One of an earlier plan has other sequences."""
+    log = over_broker(UPDATES).record.trial_log
+    of_partition = log.deliveries[0]
+    place = next(at for at, each in enumerate(of_partition) if (each.batch, each.stream) == (3, "purchases"))
+    part = of_partition[place]
+    after = log.plan.count_before(0, 0, part.to_us)
+    of_partition[place] = replace(part, to_sequence=after + 2)
+    assert BatchNumbers(log).batches_of("purchases", 0, after - 1, after + 3).tolist() == [3, 3, 3, 4]
+    of_partition.insert(0, replace(part, from_us=START - US, to_us=START, to_sequence=5000, batch=0))
+    assert BatchNumbers(log).batches_of("purchases", 0, 0, 1).tolist() == [0]
+
+
+BEHIND_US = 700_000
+LARGEST = PURCHASES.running(keys="user_id", n="max(price)").sink("updates")
+
+
+@pytest.fixture
+def without_batches(case: Callable[..., Case]) -> Callable[..., Case]:
+    """A trial over a broker, of an engine without batches."""
+
+    def made(flow: Flow, **more: Any) -> Case:
+        trial = case(flow, **more)
+        experiment = trial.resolved.experiment.model_copy(update={"transport": "kafka"})
+        keyless, engine = get("identity"), replace(trial.resolved.engine, has_batch_ids=False)
+        trial.resolved = replace(
+            trial.resolved, experiment=experiment, engine=engine, workload=keyless, parameters=keyless.parameters()
+        )
+        return trial
+
+    return made
+
+
+def arrivals_of(trial: Case, largest: bool = False) -> list[pa.Table]:
+    """The value of each key that changed, every second; partition 1 is always read 0.7 s less far."""
+    plan, rows = trial.record.trial_log.plan, []
+    for partition in range(plan.partitions):
+        count = plan.count_before(0, partition, plan.start_us + 20 * US)
+        batch = plan.batch(0, partition, 0, count, ["event_time", "user_id", "price"])
+        rows += [
+            ((row["event_time"] - START + partition * BEHIND_US) // US, *row.values()) for row in batch.to_pylist()
+        ]
+    tables, values, times = [], Counter[int](), dict[int, int]()
+    for second in range(21):
+        changed = [row[1:] for row in rows if row[0] == second]
+        for time, user, price in changed:
+            values[user] = max(values[user], price) if largest else values[user] + 1
+            times[user] = max(times.get(user, 0), time)
+        keys = sorted({user for _, user, _ in changed})
+        columns: dict[str, Any] = {
+            "user_id": pa.array(keys, pa.int32()), "n": pa.array([values[key] for key in keys]),
+            EVENT_TIME: pa.array([times[key] for key in keys], pa.int64()),
+            EMISSION_TIME: pa.array([times[key] + US for key in keys], pa.int64()),
+        }  # fmt: skip
+        columns["n"] = columns["n"].cast(pa.int32() if largest else pa.int64())
+        tables.append(pa.table(columns))
+    return tables
+
+
+def found_of(trial: Case, make: Any, tables: list[pa.Table]) -> Any:
+    trial.receive(make, updates=tables)
+    return verify(trial.resolved, trial.record).verification
+
+
+def test_any_order_of_reading_is_right(without_batches: Callable[..., Case], make: Any) -> None:
+    """Each key is compared once, at its end; no value on the way belongs to a prefix by event time."""
+    trial = without_batches(UPDATES)
+    found = found_of(trial, make, arrivals_of(trial))
+    assert faults(found) == {}
+    assert (found.expected, found.matched) == (100, 100)
+    assert found.sentence.endswith("so last values are compared, and that counts only rise")
+
+
+def test_fewer_updates_are_right_too(without_batches: Callable[..., Case], make: Any) -> None:
+    """An engine may leave updates out, except for the last of each key."""
+    trial = without_batches(UPDATES)
+    tables = arrivals_of(trial)
+    assert faults(found_of(trial, make, [tables[3], *tables[12:]])) == {}
+
+
+@pytest.mark.parametrize("fault", ["wrong", "duplicate", "extra"])
+def test_a_fault_at_the_end_is_found(without_batches: Callable[..., Case], make: Any, fault: str) -> None:
+    """Each counts once."""
+    trial = without_batches(UPDATES)
+    tables = arrivals_of(trial)
+    tables[20] = planted(tables[20], UPDATES, fault, 50)
+    assert faults(found_of(trial, make, tables)) == {fault: 1}
+
+
+def test_a_key_without_updates_is_missing(without_batches: Callable[..., Case], make: Any) -> None:
+    """All of its updates were lost."""
+    trial = without_batches(UPDATES)
+    key = 50
+    tables = [table.filter(pa.array([user != key for user in table["user_id"].to_pylist()])) for table in
+              arrivals_of(trial)]  # fmt: skip
+    assert faults(found_of(trial, make, tables)) == {"missing": 1}
+
+
+def test_a_last_update_that_was_lost_leaves_a_wrong_value(without_batches: Callable[..., Case], make: Any) -> None:
+    """The value before it is not that of the whole input."""
+    trial = without_batches(UPDATES)
+    tables = arrivals_of(trial)
+    tables[20] = without(tables[20], 3)
+    assert faults(found_of(trial, make, tables)) == {"wrong": 1}
+
+
+@pytest.mark.parametrize("value", [0, 10_000])
+def test_a_count_that_falls_or_is_too_great_is_wrong(
+    without_batches: Callable[..., Case], make: Any, value: int
+) -> None:
+    """On the way: the one that fell, or the one above the truth, and those after it, which fell from it."""
+    trial = without_batches(UPDATES)
+    tables = arrivals_of(trial)
+    user = tables[9]["user_id"][50].as_py()
+    tables[9] = with_value(tables[9], "n", 50, value)
+    found = found_of(trial, make, tables)
+    later = sum(user in table["user_id"].to_pylist() for table in tables[10:])
+    assert faults(found) == {"wrong": 1 if value == 0 else later}
+    assert found.examples[0]["fault"] == "wrong"
+
+
+def test_an_update_that_came_again_is_a_duplicate(without_batches: Callable[..., Case], make: Any) -> None:
+    """As an engine that delivers at least once gives after a restart."""
+    trial = without_batches(UPDATES)
+    tables = arrivals_of(trial)
+    assert faults(found_of(trial, make, [*tables[:10], tables[9].slice(3, 2), *tables[10:]])) == {"duplicate": 2}
+
+
+def test_values_that_are_no_counts_may_repeat(without_batches: Callable[..., Case], make: Any) -> None:
+    """A row that came late in event time may leave a maximum and its time as they were."""
+    trial = without_batches(LARGEST)
+    tables = arrivals_of(trial, largest=True)
+    assert faults(found_of(trial, make, [*tables[:10], tables[9], *tables[10:]])) == {}
+    tables[20] = with_value(tables[20], "n", 0, 1)
+    assert faults(found_of(trial, make, tables)) == {"wrong": 1}
+
+
+def test_of_a_trial_that_ended_early_counts_must_rise(without_batches: Callable[..., Case], make: Any) -> None:
+    """What was owed is not known, so no value is missing."""
+    trial = without_batches(UPDATES, engine_failed="it died", drained=False)
+    tables = arrivals_of(trial)[:10]
+    found = found_of(trial, make, tables)
+    assert (faults(found), found.expected) == ({}, 0)
+    tables[9] = with_value(tables[9], "n", 50, 1)
+    assert faults(found_of(trial, make, tables)) == {"wrong": 1}
+
+
+def test_without_any_result_all_keys_are_missing(without_batches: Callable[..., Case], make: Any) -> None:
+    """Nothing came from an engine that read everything."""
+    trial = without_batches(UPDATES)
+    assert faults(found_of(trial, make, [])) == {"missing": 100}

@@ -1,0 +1,413 @@
+"""Verification of programs of the user's own: updates without batches, results without a time, several outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from streamgauge.config.options_and_settings import build
+from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME
+from streamgauge.core.units import FAR_FUTURE_US, FAR_PAST_US
+from streamgauge.metrics.event_latency import LatencyBySecond, SinkLatencies
+from streamgauge.preflight.validate import check
+from streamgauge.results.latency import Latencies, Latency
+from streamgauge.results.run import Verification
+from streamgauge.verification.sink_comparison import SinkDiff, of_all
+from streamgauge.verification.spool import ReceivedResults
+from streamgauge.verification.user_job_rows import DatedResults
+from streamgauge.verification.user_job_truth import rule_of, verify_user_job
+from tests.unit.verification.test_user_job_truth import LATE_US, Case, faults
+
+HEAD = """
+kind = "program"
+command = ["{python}", "job.py"]
+[inputs.purchases.fields]
+user_id = { kind = "key", domain = 100 }
+price = { kind = "integer", low = 1, high = 100 }
+"""
+COUNTS = "SELECT user_id, count(*) AS n, max(event_time) // 1000 AS ts FROM purchases GROUP BY user_id"
+UPDATES = f"""
+[output]
+mode = "update"
+keys = ["user_id"]
+time = "ts"
+reference = "{COUNTS}"
+"""
+DEAR = "SELECT user_id, price FROM purchases WHERE price > 90"
+TIMELESS = f"""
+[output]
+reference = "{DEAR}"
+reach = "0s"
+"""
+ROWS = "SELECT user_id, price, event_time // 1000 AS ts FROM purchases WHERE price > 90"
+TWO = f"""
+[outputs.dear]
+time = "ts"
+reach = "0s"
+reference = "{ROWS}"
+[outputs.cheap]
+time = "ts"
+reach = "0s"
+reference = "{ROWS.replace("> 90", "< 10")}"
+"""
+
+
+@pytest.fixture
+def job_case(tmp_path: Path, make: Any) -> Callable[..., Case]:
+    def made(text: str, user_ids: int = 100, **more: Any) -> Case:
+        path = tmp_path / "program.toml"
+        path.write_text(HEAD.replace("domain = 100 ", f"domain = {user_ids} ") + text)
+        load = {"rate": "1k", "duration": "10s", "warmup": "5s", "generators": 2}
+        resolved = check(build({"workload": str(path), "load": load, "out": str(tmp_path)}))
+        plan = replace(make.plan(), streams=resolved.streams(1000.0))
+        return Case(resolved, make.story(plan=plan).record(**more), tmp_path)
+
+    return made
+
+
+def with_time(rows: pa.Table) -> pa.Table:
+    """Results as the recorder gets them."""
+    times = pc.multiply(rows.column("ts"), 1000) if "ts" in rows.schema.names else pa.nulls(len(rows), pa.int64())
+    return rows.append_column(EVENT_TIME, times)
+
+
+def counts(program: Case, before_us: int = FAR_FUTURE_US) -> pa.Table:
+    return with_time(program.answer(COUNTS, before_us))
+
+
+def test_the_last_value_of_each_key_counts(job_case: Callable[..., Case]) -> None:
+    """Earlier values may be any."""
+    program = job_case(UPDATES)
+    program.receive(counts(program, program.record.spans.start_us + 3_000_000), counts(program))
+    found = program.verify()
+    assert faults(found) == {}
+    assert (found.expected, found.independent) == (100, True)
+    assert "last values of user_id; earlier values are not compared" in found.sentence
+
+
+def test_each_fault_of_last_values_is_named(job_case: Callable[..., Case]) -> None:
+    """A stale value that comes last is a wrong one."""
+    program = job_case(UPDATES)
+    right, old = counts(program), counts(program, program.record.spans.start_us + 3_000_000)
+    seven = pc.equal(right.column("user_id"), 7)
+    other = pc.if_else(seven, pc.add(right.column("n"), 1), right.column("n"))
+    stranger = right.slice(0, 1).set_column(0, "user_id", pa.array([500], right.column("user_id").type))
+    planted = {
+        "lost": ([right.filter(pc.invert(seven))], {"missing": 1}),
+        "miscounted": ([right.set_column(1, "n", other)], {"wrong": 1}),
+        "stale": ([right, old.filter(pc.equal(old.column("user_id"), 7))], {"wrong": 1}),
+        "of no key": ([right, stranger], {"extra": 1}),
+    }
+    for name, (batches, expected) in planted.items():
+        program = job_case(UPDATES)
+        program.receive(*batches)
+        assert faults(program.verify()) == expected, name
+
+
+def test_windows_tell_the_values_of_a_key_apart(job_case: Callable[..., Case]) -> None:
+    """By their end, if the key alone does not, as in the dry run."""
+    windows = "SELECT user_id, event_time // 4000000 * 4000 + 4000 AS closed, count(*) AS n FROM purchases GROUP BY ALL"
+    text = UPDATES.replace(COUNTS, windows).replace('time = "ts"', 'window_end = "closed"')
+    program = job_case(text)
+    right = program.answer(windows)
+    ends = pc.multiply(right.column("closed"), 1000)
+    right = right.append_column(EVENT_TIME, pc.subtract(ends, 1))
+    right = right.append_column("window_end", pc.cast(ends, pa.timestamp("us")))
+    old = right.set_column(2, "n", pc.subtract(right.column("n"), 1))
+    program.receive(old, right)
+    found = program.verify()
+    assert faults(found) == {}
+    assert found.expected == len(right) > 400
+    program.receive(right, old.slice(0, 1))
+    assert faults(program.verify()) == {"wrong": 1}
+
+
+def test_updates_of_a_trial_that_ended_early_are_not_demanded(job_case: Callable[..., Case]) -> None:
+    """How much input they cover is not known then."""
+    program = job_case(UPDATES)
+    program.receive(counts(program).slice(0, 50))
+    program.record.stop_early("the backlog cannot be worked off")
+    found = program.verify()
+    assert found.missing == 0
+    assert "not compared because the trial ended early" in found.sentence
+
+
+def test_results_without_a_time_are_compared(job_case: Callable[..., Case]) -> None:
+    """As a multiset; they are in no latency, and the note says why."""
+    program = job_case(TIMELESS)
+    rows = with_time(program.answer(DEAR))
+    program.receive(rows)
+    found = verify_user_job(program.resolved, program.record, program.folder / "batch.log")
+    assert faults(found.verification) == {}
+    assert found.verification.matched == len(rows) > 1000
+    assert found.sinks[0].latencies.latencies.event_time_us is None or (
+        found.sinks[0].latencies.latencies.event_time_us.count == 0
+    )
+    assert any("no event time" in note for note in found.sinks[0].latencies.latencies.notes)
+    program = job_case(TIMELESS)
+    program.receive(rows.slice(1))
+    assert faults(program.verify()) == {"missing": 1}
+
+
+def test_open_windows_without_a_time_are_missing(job_case: Callable[..., Case]) -> None:
+    """Nothing says that their results are not due, as a note says; with the end of the window they are not."""
+    windows = "SELECT event_time // 4000000 * 4000 + 4000 AS closed, count(*) AS n FROM purchases GROUP BY ALL"
+    for end, missing in (("", 1), ('window_end = "closed"\n', 0)):
+        program = job_case(f'[output]\n{end}keys = ["closed"]\nreach = "4s"\nreference = "{windows}"\n')
+        rows = program.answer(f"{windows} ORDER BY closed")
+        rows = rows.append_column(EVENT_TIME, pc.subtract(pc.multiply(rows.column("closed"), 1000), 1))
+        if end:
+            stamps = pc.cast(pc.multiply(rows.column("closed"), 1000), pa.timestamp("us"))
+            rows = rows.append_column("window_end", stamps)
+        else:
+            rows = rows.set_column(2, EVENT_TIME, pa.nulls(len(rows), pa.int64()))
+        program.receive(rows.slice(0, len(rows) - 1))
+        assert faults(program.verify()) == ({"missing": missing} if missing else {}), end
+
+
+def test_each_output_has_its_reference(job_case: Callable[..., Case]) -> None:
+    """A fault in one is named with it."""
+    program = job_case(TWO)
+    log, commits = program.record.trial_log, []
+    for sink, query in (("dear", ROWS), ("cheap", ROWS.replace("> 90", "< 10"))):
+        rows = with_time(program.answer(query)).slice(1 if sink == "cheap" else 0)
+        table = rows.append_column(EMISSION_TIME, pc.add(rows.column(EVENT_TIME), LATE_US))
+        path = program.folder / f"{sink}.arrow"
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_table(table)
+        commits += [replace(one, sink=sink, rows=0, paths=[]) for one in log.commits]
+        commits[-1] = replace(commits[-1], rows=rows.num_rows, paths=[str(path)])
+    log.sinks, log.commits = ("dear", "cheap"), commits
+    found = program.verify()
+    assert faults(found) == {"missing": 1}
+    assert found.sentence.startswith("cheap: ")
+    assert found.examples[0]["sink"] == "cheap"
+
+
+def test_nothing_received_is_all_missing(job_case: Callable[..., Case]) -> None:
+    """Also where the reference has a sum, which is wider than the numbers that it adds."""
+    query = "SELECT user_id, sum(price) AS spent, event_time // 1000 AS ts FROM purchases GROUP BY ALL"
+    program = job_case(f'[output]\nkeys = ["user_id", "ts"]\ntime = "ts"\nreach = "0s"\nreference = "{query}"\n')
+    assert faults(program.verify()).keys() == {"missing"}
+
+
+def test_keys_that_several_rows_have_are_named(job_case: Callable[..., Case]) -> None:
+    """Which only the whole input shows."""
+    late = f"{COUNTS} UNION ALL SELECT 7, 0, max(event_time) // 1000 FROM purchases HAVING count(*) > 6000"
+    program = job_case(UPDATES.replace(COUNTS, late))
+    program.receive(counts(program))
+    found = program.verify()
+    assert not found.judged
+    assert "must identify one row of the reference, and user_id do not" in found.sentence
+    assert "1 keys with several rows" in found.sentence
+
+
+VALUES = "SELECT user_id, price, event_time // 1000 AS ts, price * 2 AS twice FROM purchases WHERE price > 90"
+PROMISED = f"""
+[output]
+keys = ["user_id", "price", "ts"]
+time = "ts"
+reach = "0s"
+delivery = "DELIVERY"
+reference = "{VALUES}"
+"""
+
+
+@pytest.mark.parametrize(
+    ("delivery", "allowed"),
+    [
+        ("exactly_once", {}),
+        ("at_least_once", {"repeated": {"duplicate": 3}, "repeated with other values": {"duplicate": 2}}),
+        ("at_most_once", {"lost": {"missing": 2}}),
+    ],
+)
+def test_a_guarantee_allows_its_own_differences_only(
+    job_case: Callable[..., Case], delivery: str, allowed: dict[str, dict[str, int]]
+) -> None:
+    """They are counted and stated. Everything else stays a fault, also a repeated result with another value."""
+    program = job_case(PROMISED.replace("DELIVERY", delivery))
+    right = with_time(program.answer(VALUES))
+    other = right.slice(0, 1).set_column(3, "twice", pa.array([7], right.column("twice").type))
+    planted = {
+        "nothing": ([right], {}),
+        "repeated": ([right, right.slice(5, 3)], {"duplicate": 3}),
+        "repeated with other values": ([right, right.slice(5, 2), other], {"duplicate": 3}),
+        "lost": ([right.slice(2)], {"missing": 2}),
+        "changed": ([right.slice(1), other], {"wrong": 1}),
+    }
+    for name, (batches, counted) in planted.items():
+        program = job_case(PROMISED.replace("DELIVERY", delivery))
+        program.receive(*batches)
+        found = program.verify()
+        allows = allowed.get(name, {})
+        left = {kind: count - allows.get(kind, 0) for kind, count in counted.items() if count > allows.get(kind, 0)}
+        assert faults(found) == counted, name
+        assert {kind: count for kind, count in found.faults.items() if count} == left, name
+        assert (found.delivery, found.allowed, found.right) == (delivery, allows, not left), name
+        assert {example["fault"] for example in found.examples} == left.keys(), name
+        assert f"promised: {delivery}" in found.sentence
+        assert all(f"which allows {count} {kind}" in found.sentence for kind, count in allows.items())
+
+
+@pytest.mark.parametrize("late", [0, 1])
+def test_a_late_generator_makes_no_clock_wrong(job_case: Callable[..., Case], late: int) -> None:
+    """A program reads each partition by itself, so results of another one may come before it has offered its chunk."""
+    program = job_case(PROMISED.replace("DELIVERY", "exactly_once"))
+    chunks = program.record.trial_log.chunks
+    third = list(chunks[late])[3]
+    chunks[late] = [replace(one, published_us=one.published_us + 500_000) for one in chunks[late]]
+    rule = rule_of(program.resolved, program.record, ReceivedResults(program.record))
+    assert rule.handed_over is not None
+    assert rule.handed_over(np.array([third.from_us])) == [third.published_us]
+
+
+def test_no_guarantee_allows_to_lose_everything(job_case: Callable[..., Case]) -> None:
+    program = job_case(PROMISED.replace("DELIVERY", "at_most_once"))
+    found = program.verify()
+    assert found.expected > 0
+    assert (found.missing, found.allowed, found.right) == (found.expected, {}, False)
+
+
+@pytest.mark.parametrize(("delivery", "bounds"), [("exactly_once", 2), ("at_most_once", 0)])
+def test_results_that_may_be_lost_are_in_no_latency(job_case: Callable[..., Case], delivery: str, bounds: int) -> None:
+    """Other missing results are lower bounds."""
+    program = job_case(PROMISED.replace("DELIVERY", delivery))
+    rows = with_time(program.answer(VALUES))
+    measured = pc.greater_equal(rows.column(EVENT_TIME), program.record.spans.measured_from_us)
+    first = pc.index(measured, True).as_py()
+    program.receive(pa.concat_tables([rows.slice(0, first), rows.slice(first + 2)]))
+    found = verify_user_job(program.resolved, program.record, program.folder / "batch.log")
+    (sink,) = found.sinks
+    assert sink.latencies.latencies.event_time_us is not None
+    assert sink.latencies.latencies.event_time_us.lower_bounds == bounds
+    notes = [
+        note
+        for note in found.notes
+        if note == "latency: 2 missing results, which at_most_once allows, are in no figure"
+    ]
+    assert len(notes) == (delivery == "at_most_once")
+
+
+def test_results_that_look_the_same_cannot_be_judged_by_a_guarantee(job_case: Callable[..., Case]) -> None:
+    """A repeated one could not be told from an extra one."""
+    program = job_case(TIMELESS.replace('reach = "0s"', 'reach = "0s"\ndelivery = "at_least_once"'))
+    program.receive(with_time(program.answer(DEAR)))
+    found = program.verify()
+    assert not found.judged
+    assert "as another one, so at_least_once cannot be judged; name in keys" in found.sentence
+
+
+def test_sinks_may_promise_different_guarantees(job_case: Callable[..., Case]) -> None:
+    """Their sum allows what each allows."""
+    found = of_all(
+        [
+            SinkDiff(name, "", verification, SinkLatencies(Latencies(), LatencyBySecond(), 0, 0, {}, None), 0)
+            for name, verification in (
+                ("dear", Verification(**JUDGED, duplicate=3, delivery="at_least_once", allowed={"duplicate": 3})),
+                (
+                    "cheap",
+                    Verification(**JUDGED, duplicate=2, missing=1, delivery="at_most_once", allowed={"missing": 1}),
+                ),
+            )
+        ],
+        job_case(TWO).record,
+    )
+    assert (found.delivery, found.allowed) == (None, {"duplicate": 3, "missing": 1})
+    assert {kind: count for kind, count in found.faults.items() if count} == {"duplicate": 2}
+
+
+JUDGED: dict[str, Any] = {"judged": True, "independent": True, "reference": ""}
+
+
+KEYED = f"""
+[output]
+latency_key = ["user_id"]
+reach = "0s"
+reference = "{DEAR}"
+"""
+
+
+def keyed_results(program: Case) -> tuple[pa.Table, np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Results without a time in any order, their true event times and their latencies."""
+    right = program.answer(f"{DEAR.replace('price FROM', 'price, event_time FROM')} ORDER BY hash(user_id)")
+    times = right.column(EVENT_TIME).to_numpy()
+    latencies = np.random.default_rng(7).integers(200_000, 900_000, len(times))
+    rows = with_time(right.drop_columns([EVENT_TIME]))
+    return rows.append_column(EMISSION_TIME, pa.array(times + latencies)), times, latencies
+
+
+def latencies_of(program: Case) -> tuple[Latency, tuple[str, ...]]:
+    found = verify_user_job(program.resolved, program.record, program.folder / "batch.log")
+    assert found.sinks[0].latencies.latencies.event_time_us is not None
+    return found.sinks[0].latencies.latencies.event_time_us, found.notes
+
+
+def test_results_without_a_time_have_that_of_their_record(job_case: Callable[..., Case]) -> None:
+    """By the fields that identify it, in whatever order results come. A missing one is a lower bound."""
+    program = job_case(KEYED, user_ids=1_000_000_000)
+    rows, times, latencies = keyed_results(program)
+    spans = program.record.spans
+    inside = (times >= spans.measured_from_us) & (times < spans.measured_to_us)
+    program.receive(rows.slice(0, 700), rows.slice(700))
+    found, notes = latencies_of(program)
+    assert (found.count, found.lower_bounds) == (inside.sum(), 0)
+    assert (found.min, found.max) == pytest.approx((latencies[inside].min(), latencies[inside].max()), rel=0.01)
+    assert found.mean == pytest.approx(latencies[inside].mean(), rel=0.01)
+    assert not [note for note in notes if note.startswith("latency")]
+    assert "; event_time by latency_key user_id" in program.verify().sentence
+
+    program = job_case(KEYED, user_ids=1_000_000_000)
+    lost = int(np.flatnonzero(inside)[0])
+    stranger = rows.slice(0, 1).set_column(0, "user_id", pa.array([-1], rows.column("user_id").type))
+    program.receive(pa.concat_tables([rows.slice(0, lost), rows.slice(lost + 1), stranger]))
+    assert faults(program.verify()) == {"missing": 1, "extra": 1}
+    found, _ = latencies_of(program)
+    assert (found.count, found.lower_bounds) == (inside.sum(), 1)
+
+
+@pytest.mark.parametrize("user_ids", [100, 200_000])
+def test_keys_of_several_records_give_no_latency(job_case: Callable[..., Case], user_ids: int) -> None:
+    """Of all of them, or of some in a hundred. The note says why, and results are compared all the same."""
+    program = job_case(KEYED, user_ids=user_ids)
+    rows, _, _ = keyed_results(program)
+    program.receive(rows)
+    found, notes = latencies_of(program)
+    assert (found.count, found.p50) == (0, None)
+    (note,) = [note for note in notes if note.startswith("latency")]
+    assert "latency_key user_id does not tell one record of purchases for" in note
+    assert faults(program.verify()) == {}
+
+
+def test_dated_results_are_those_of_a_span() -> None:
+    """Without its end, as all results are; those without a time are in the first slice of all."""
+    batches = [pa.record_batch({EVENT_TIME: pa.nulls(2, pa.int64())})] * 2
+    received: Any = SimpleNamespace(rows=4, schema=batches[0].schema, batches=lambda: iter(batches))
+    dated = DatedResults(received, pa.array([5, 6, None, 7], pa.int64()))
+
+    def between(*span: int) -> list[int | None]:
+        return [time for batch in dated.batches(*span) for time in batch.column(EVENT_TIME).to_pylist()]
+
+    assert between() == [5, 6, None, 7]
+    assert between(6, 7) == [6]
+    assert between(FAR_PAST_US, 6) == [5, None]
+
+
+def test_a_few_shared_keys_are_left_out(job_case: Callable[..., Case]) -> None:
+    """They are said to be in no figure."""
+    program = job_case(KEYED, user_ids=5_000_000)
+    rows, _, _ = keyed_results(program)
+    program.receive(rows)
+    found, notes = latencies_of(program)
+    (note,) = [note for note in notes if note.startswith("latency")]
+    assert "expected results are in no figure, as several records or none have their key" in note
+    assert found.min is not None
+    assert found.min >= 199_000
+    assert faults(program.verify()) == {}
