@@ -18,9 +18,9 @@ from streamgauge.config.options_and_settings import SETTINGS
 from streamgauge.config.setting_info import COMMANDS
 from streamgauge.config.thresholds import BATCHES_MIN, BOUND_S_MIN, WINDOWS_MIN
 from streamgauge.core import errors
-from streamgauge.harness.recorder_heartbeat import STILL_US_MIN
+from streamgauge.harness.recorder import STILL_US_MIN
 from streamgauge.results import causes
-from streamgauge.trial.prometheus.endpoint import METRICS
+from streamgauge.studies.run.prometheus import METRICS
 from streamgauge.verdict.criteria import driver as d
 from streamgauge.verdict.criteria.backlog_trend import BACKLOG_SLOPE_SHARE_MAX
 from streamgauge.verdict.criteria.output_trend import OUTPUT_SLOPE_MAX

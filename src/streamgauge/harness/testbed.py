@@ -18,9 +18,8 @@ from streamgauge.core.errors import DriverError
 from streamgauge.core.lineage_columns import INGEST_TIME
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.spi import Edges, Engine, EngineStatus
-from streamgauge.harness.broker_timestamps import AppendTimes, append_times
+from streamgauge.harness.broker_log import AppendTimes, Offsets, append_times
 from streamgauge.harness.generator import GeneratorSettings
-from streamgauge.harness.offset_tracker import Offsets
 from streamgauge.harness.recorder import RecorderSettings
 from streamgauge.metrics.log.live_figures import OnlineMetrics
 from streamgauge.metrics.records import RUNNER, GeneratorReport, RecorderReport, Role, Tick

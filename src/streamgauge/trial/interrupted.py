@@ -28,7 +28,7 @@ from streamgauge.results.causes import WarningCode
 from streamgauge.results.latency import Latencies
 from streamgauge.results.run import Caution, Result, Verification
 from streamgauge.system.full_disk import full_disk
-from streamgauge.trial.extension_policy import JudgedTrial
+from streamgauge.trial.policies import JudgedTrial
 from streamgauge.trial.trial_result import TrialResult
 from streamgauge.verdict.collect_evidence import collect_evidence
 from streamgauge.verdict.verdict import judge

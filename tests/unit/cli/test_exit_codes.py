@@ -12,7 +12,7 @@ import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.cli import app, commands
-from streamgauge.cli.parse import pairs
+from streamgauge.cli.parameters import pairs
 from streamgauge.core.errors import (
     DriverError,
     EngineError,
@@ -219,7 +219,7 @@ def test_a_page_that_cannot_be_written_is_refused_before_anything_is_read(
     monkeypatch: pytest.MonkeyPatch, stand: Path, page: str
 ) -> None:
     """Nothing is computed for it: the sides are not looked at."""
-    monkeypatch.setattr("streamgauge.studies.compare.command.compare", lambda *_: pytest.fail("the sides were read"))
+    monkeypatch.setattr("streamgauge.studies.compare.compare.compare", lambda *_: pytest.fail("the sides were read"))
     with pytest.raises(InputError, match="--html"):
         app.compare("a", "b", html=stand / page)
 

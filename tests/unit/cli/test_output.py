@@ -11,7 +11,7 @@ import pytest
 
 from streamgauge.config.options_and_settings import read
 from streamgauge.results.verdict import Check
-from streamgauge.studies.capacity import command as capacity_command
+from streamgauge.studies.capacity import sustain as sustain_module
 from streamgauge.studies.selftest import checks
 from tests.unit.cli.helpers_commands import Invoke, call, command, result_of
 
@@ -119,7 +119,7 @@ def test_generate_shows_how_far_it_is(
         progress(2_000_000, 4_000_000)
         return {"out": str(out), "events": {"purchases": 4_000_000}, "replaced": 2, "notes": []}
 
-    monkeypatch.setattr("streamgauge.trial.generate_input.generate", written)
+    monkeypatch.setattr("streamgauge.studies.run.generate_input.generate", written)
     monkeypatch.setattr("streamgauge.report.terminal.console.PLAIN_EVERY_S", 0.0)
     done = invoke("generate", "identity", "--out", "there", *(["--json"] if as_json else []))
     assert done.returncode == 0
@@ -160,7 +160,7 @@ def test_a_search_shows_its_answer_once(
     check = Check(name="driver", value=0, limit=0, unit="", ok=True, state="ok", sentence="")
     answer = result_of("sustained")
     answer = answer.model_copy(update={"verdict": answer.verdict.model_copy(update={"checks": (check,)})})
-    monkeypatch.setattr(capacity_command, "sustain", lambda experiment, view, *_: view.finish(answer) or answer)
+    monkeypatch.setattr(sustain_module, "sustain", lambda experiment, view, *_: view.finish(answer) or answer)
     assert call(monkeypatch, *words) == 0
     said = capsys.readouterr().err
     assert (said.count("said so"), said.count("driver ")) == (1, 1)

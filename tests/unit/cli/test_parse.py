@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from streamgauge.cli import app
-from streamgauge.cli.parse import one_option_a_side
+from streamgauge.cli.parameters import one_option_a_side
 from streamgauge.config.options_and_settings import build
 from streamgauge.config.reproduce import command
 

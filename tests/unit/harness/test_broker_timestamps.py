@@ -9,8 +9,7 @@ import pyarrow as pa
 
 from streamgauge.core.clock import US
 from streamgauge.core.lineage_columns import event_id_base
-from streamgauge.harness.broker_timestamps import SAMPLES_MAX, append_times
-from streamgauge.harness.offset_tracker import Offsets
+from streamgauge.harness.broker_log import SAMPLES_MAX, Offsets, append_times
 from tests.unit.harness.test_offset_tracker import START, plan_from
 
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from streamgauge.harness.machine_speed import MachineSpeed
+from streamgauge.harness.monitors import MachineSpeed
 
 
 def test_it_is_the_threads_own_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.core.clock import US
-from streamgauge.harness.offset_tracker import Offsets
+from streamgauge.harness.broker_log import Offsets
 from streamgauge.loadgen.fields import Integer, StreamSpec
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile

@@ -18,8 +18,7 @@ import pytest
 
 from streamgauge.core.clock import Clock
 from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_TIME
-from streamgauge.harness.recorder import RecorderSettings
-from streamgauge.harness.recorder_heartbeat import BEAT_US
+from streamgauge.harness.recorder import BEAT_US, RecorderSettings
 from streamgauge.system.child_processes import Child, wait_until
 from streamgauge.transports.flight import client
 from streamgauge.transports.flight.access import call_options

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamgauge.harness.recorder_heartbeat import BEAT_US, Heartbeat
+from streamgauge.harness.recorder import BEAT_US, Heartbeat
 from streamgauge.metrics.records import STILL_US_MIN
 
 

@@ -18,9 +18,9 @@ from streamgauge.preflight import user_job_reference
 from streamgauge.preflight.program.program import Program, program
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
-from streamgauge.studies.capacity.command import Sustain
-from streamgauge.studies.latency_breakdown.command import check_trials
-from streamgauge.studies.operator_profile.command import check_input
+from streamgauge.studies.capacity.sustain import Sustain
+from streamgauge.studies.latency_breakdown.anatomy import check_trials
+from streamgauge.studies.operator_profile.characterize import check_input
 from streamgauge.trial.events import unobserved
 
 GOOD = """

@@ -20,7 +20,7 @@ from streamgauge.preflight.user_data import absolute_paths, with_absolute_paths,
 from streamgauge.preflight.user_data_summary import notes_of, replayed_data
 from streamgauge.preflight.user_job import changed_files
 from streamgauge.preflight.validate import check
-from streamgauge.trial import run as single
+from streamgauge.studies.run import run as run_module
 from streamgauge.workloads.registry import get
 
 
@@ -338,9 +338,9 @@ def test_a_run_keeps_the_whole_path_of_its_data(data: Path, monkeypatch: pytest.
         raise CheckedData(experiment.parameters["data"])
 
     monkeypatch.chdir(data.parent)
-    monkeypatch.setattr(single, "check", checked)
+    monkeypatch.setattr(run_module, "check", checked)
     with pytest.raises(CheckedData, match=str(data)):
-        single.run_single(build(values_of("filter", data="bought.csv")))
+        run_module.run_single(build(values_of("filter", data="bought.csv")))
 
 
 def test_data_may_lie_beside_the_experiments_file(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from streamgauge.core.value_types import INT, TIMESTAMP, ValueType
 from streamgauge.dataflow.nodes import UserJobNode
 from streamgauge.preflight.user_job import UserJob, get, user_job
 from streamgauge.preflight.validate import check
-from streamgauge.trial.generate_input import generate
+from streamgauge.studies.run.generate_input import generate
 
 HEAD = """
 from streamgauge.jobs import Choice, Decimal, Integer, Key, Payload, Text, job, stream

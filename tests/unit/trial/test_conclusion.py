@@ -31,8 +31,8 @@ from streamgauge.results.verdict import Verdict
 from streamgauge.trial import conclusion, interrupted, progress
 from streamgauge.trial.conductor import TrialConductor
 from streamgauge.trial.events import Verifying
-from streamgauge.trial.extension_policy import JudgedTrial
 from streamgauge.trial.interrupted import NOT_BEGUN, NOT_COUNTED, UNVERIFIED
+from streamgauge.trial.policies import JudgedTrial
 from streamgauge.trial.trial_result import TrialResult
 from tests.unit.helpers_answers import ROWS, Case
 from tests.unit.helpers_trials import cut_short, kinds_in

@@ -21,7 +21,7 @@ from streamgauge.system.machine import cpus
 from streamgauge.trial import conductor as trial
 from streamgauge.trial.conductor import START_LEAD_US, TrialConductor, next_start
 from streamgauge.trial.events import EngineStarting, VerdictReached
-from streamgauge.trial.extension_policy import JudgedTrial, SearchTrial
+from streamgauge.trial.policies import JudgedTrial, SearchTrial
 from streamgauge.trial.trial_result import TrialResult
 from tests.helpers_recording import append_and_return
 from tests.unit.helpers_trials import START, cut_short, done_of

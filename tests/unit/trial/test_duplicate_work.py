@@ -12,8 +12,7 @@ from streamgauge.dataflow.builder import flow, source
 from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.preflight.validate import check
 from streamgauge.results.causes import WarningCode
-from streamgauge.trial.duplicate_work import duplicate_work
-from streamgauge.trial.result_builder import cautions
+from streamgauge.trial.trial_result import cautions, duplicate_work
 from tests.unit.helpers_trials import START
 
 SOUND = source("purchases", Schema.from_types(user_id="int", price="int")).where("price > 0", name="sound")

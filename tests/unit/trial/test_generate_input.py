@@ -25,9 +25,9 @@ from streamgauge.metrics.summary.rates import offered_input
 from streamgauge.preflight.user_data import with_absolute_paths
 from streamgauge.preflight.validate import check
 from streamgauge.results.run import Result
+from streamgauge.studies.run.generate_input import generate
 from streamgauge.trial import conductor as trial
-from streamgauge.trial.extension_policy import JudgedTrial
-from streamgauge.trial.generate_input import generate
+from streamgauge.trial.policies import JudgedTrial
 
 START_US = 1_700_000_000 * US
 VALUES: dict[str, Any] = {

@@ -10,7 +10,7 @@ from streamgauge.core.clock import US
 from streamgauge.core.trial_spans import TrialSpans
 from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.transports.spi import Chunk
-from streamgauge.trial import stopping_rules
+from streamgauge.trial import policies
 from streamgauge.trial.progress import snapshot
 from tests.unit.helpers_trials import START, done_of
 
@@ -51,8 +51,8 @@ def test_progress_says_why_a_trial_takes_longer(make: Any) -> None:
     """Longer warm-up, extended span, Ctrl-C."""
     record = TrialRecord(make.story().trial_log(), TrialSpans(START, START + 5 * US, START + 35 * US, START + 40 * US))
     assert snapshot(record, START + US, "measured").note == ""
-    record.prolong_warmup(10 * US, stopping_rules.NOTHING_COMMITTED)
-    record.prolong_warmup(5 * US, stopping_rules.DRAINING)
+    record.prolong_warmup(10 * US, policies.NOTHING_COMMITTED)
+    record.prolong_warmup(5 * US, policies.DRAINING)
     assert (
         snapshot(record, START + US, "measured").note
         == "warm-up 15 s longer, because the engine's backlog was still draining"

@@ -10,7 +10,7 @@ import pytest
 from streamgauge.core.clock import US
 from streamgauge.preflight.user_job import UserJob
 from streamgauge.results.causes import WarningCode
-from streamgauge.trial import result_builder
+from streamgauge.trial import trial_result
 
 
 @pytest.mark.parametrize(("own", "warned"), [(False, True), (True, False)])
@@ -19,7 +19,7 @@ def test_a_program_drops_nothing_by_a_watermark_of_ours(
 ) -> None:
     """Partitions that it reads apart say nothing: its own delay is not known here."""
     for name, value in (("read_skew_us", 5 * US), ("redelivered_share", ()), ("duplicate_work", ())):
-        monkeypatch.setattr(result_builder, name, lambda *_, value=value: value)
+        monkeypatch.setattr(trial_result, name, lambda *_, value=value: value)
     resolved: Any = SimpleNamespace(
         workload=object.__new__(UserJob) if own else None, reads_unevenly=False, hides_reads=True,
         watermark_delay_us=0, closing_sinks=("results",), flow=None,
@@ -27,5 +27,5 @@ def test_a_program_drops_nothing_by_a_watermark_of_ours(
     record: Any = SimpleNamespace(
         trial_log=None, spans=SimpleNamespace(measured_from_us=0, measured_to_us=US),
     )  # fmt: skip
-    codes = [caution.code for caution in result_builder._of_reads(resolved, record)]
+    codes = [caution.code for caution in trial_result._of_reads(resolved, record)]
     assert codes == ([WarningCode.PARTITIONS_APART] if warned else [])

@@ -17,7 +17,7 @@ from streamgauge.core.clock import US
 from streamgauge.metrics.summary import resources
 from streamgauge.preflight.validate import check
 from streamgauge.results.causes import WarningCode
-from streamgauge.trial.result_builder import build_result, cautions
+from streamgauge.trial.trial_result import build_result, cautions
 
 
 def test_a_machine_that_was_busy_besides_is_warned_of(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:

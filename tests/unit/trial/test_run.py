@@ -24,9 +24,9 @@ from streamgauge.report.documents.run import write_page
 from streamgauge.report.terminal.console import show_result
 from streamgauge.results.causes import Cause
 from streamgauge.results.verdict import Verdict
+from streamgauge.studies.run import run as run_module
 from streamgauge.system import machine
 from streamgauge.trial import conductor, progress
-from streamgauge.trial import run as single
 from streamgauge.trial.progress import snapshots
 from tests.helpers_recording import append_and_return
 from tests.unit.helpers_requests import GOOD
@@ -52,7 +52,7 @@ def commit_calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_the_commit_is_that_of_the_start(commit_calls: list[str]) -> None:
     """What is committed, or changed, while a trial runs is not what it ran."""
-    single.require_machine(check_experiment(experiment.build(GOOD | {"engine": "known"})))
+    run_module.require_machine(check_experiment(experiment.build(GOOD | {"engine": "known"})))
     assert commit_calls == ["commit"]
 
 
@@ -61,7 +61,7 @@ def test_missing_java_is_the_machines_lack(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
     with pytest.raises(MachineError, match="Java 17 or later is needed") as caught:
-        single.run_single(experiment.build(GOOD))
+        run_module.run_single(experiment.build(GOOD))
     assert caught.value.exit_code == 3
     assert "install" in str(caught.value)
 
@@ -70,26 +70,26 @@ def test_java_is_asked_for_by_engines_that_need_it_only(tmp_path: Path, monkeypa
     """The result then says that there is none."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
-    single.require_machine(check_experiment(experiment.build(GOOD | {"engine": "known"})))
+    run_module.require_machine(check_experiment(experiment.build(GOOD | {"engine": "known"})))
     assert machine.environment()["java"] == "not installed"
     with pytest.raises(MachineError):
-        single.require_machine(check_experiment(experiment.build(GOOD)))
+        run_module.require_machine(check_experiment(experiment.build(GOOD)))
 
 
 def test_every_trial_of_a_study_needs_its_resources(monkeypatch: pytest.MonkeyPatch) -> None:
     """A level that the cluster cannot give is refused before the first trial, and each level is looked at once."""
     looked: list[Any] = []
-    monkeypatch.setattr(single, "require_master", lambda *words: looked.append(words[1:]))
+    monkeypatch.setattr(run_module, "require_master", lambda *words: looked.append(words[1:]))
     built = [experiment.build(GOOD | {"engine": "known", "parallelism": number}) for number in (1, 2, 2)]
-    single.require_machine(*map(check_experiment, built))
+    run_module.require_machine(*map(check_experiment, built))
     assert looked == [(None, {}, 1), (None, {}, 2)]
 
 
 def test_the_ceiling_is_of_the_columns_that_generators_make(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not of fields that the flow does not read, and of ids where it needs them."""
     calls: list[Any] = []
-    monkeypatch.setattr(single, "measure_capacity", lambda plan, columns: append_and_return(calls, columns, 1.0))
-    single.ceiling_of(check_experiment(experiment.build(GOOD)), 1000.0)
+    monkeypatch.setattr(run_module, "measure_capacity", lambda plan, columns: append_and_return(calls, columns, 1.0))
+    run_module.ceiling_of(check_experiment(experiment.build(GOOD)), 1000.0)
     assert calls == [{"purchases": ("gem_pack_id", "price", "event_time")}]
 
 
@@ -97,12 +97,12 @@ def test_a_run_of_an_own_job_can_be_repeated_from_any_folder(tmp_path: Path, mon
     """Its folder has the whole path of the job, and what was in its files, from the beginning on."""
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(single, "require_machine", lambda resolved: None)
-    monkeypatch.setattr(single, "measure_capacity", lambda *_: 1e9)
+    monkeypatch.setattr(run_module, "require_machine", lambda resolved: None)
+    monkeypatch.setattr(run_module, "measure_capacity", lambda *_: 1e9)
     monkeypatch.setattr(conductor, "testbed_settings", lambda _: 1 / 0)
     (tmp_path / "my_own.py").write_text(OWN)
     with pytest.raises(ZeroDivisionError):
-        single.run_single(experiment.build({"workload": "my_own.py", "out": str(tmp_path / "runs")}))
+        run_module.run_single(experiment.build({"workload": "my_own.py", "out": str(tmp_path / "runs")}))
     (folder,) = (tmp_path / "runs").iterdir()
     assert experiment.read(folder / "experiment.toml").workload == str(tmp_path / "my_own.py")
     result = RunFolder(folder).read_result()
@@ -141,11 +141,11 @@ def test_a_start_counts_its_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_rate_that_generators_cannot_make_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before there is a run folder: it could only be invalid."""
-    monkeypatch.setattr(single, "require_machine", lambda resolved: None)
-    monkeypatch.setattr(single, "measure_capacity", lambda *_: 40_000.0)
+    monkeypatch.setattr(run_module, "require_machine", lambda resolved: None)
+    monkeypatch.setattr(run_module, "measure_capacity", lambda *_: 40_000.0)
     values = {**GOOD, "out": str(tmp_path / "runs"), "load": {"rate": "100k", "generators": 1}}
     with pytest.raises(InputError, match=r"load\.rate: must be at most .*40 k/s.*100 k/s.*\n.*--rate 20k/s"):
-        single.run_single(experiment.build(values))
+        run_module.run_single(experiment.build(values))
     assert not (tmp_path / "runs").exists()
 
 
@@ -155,14 +155,14 @@ def test_a_run_stopped_at_its_start_names_its_folder(tmp_path: Path, monkeypatch
     def stopped(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(single, "measure_capacity", lambda *_: 1e9)
+    monkeypatch.setattr(run_module, "measure_capacity", lambda *_: 1e9)
     monkeypatch.setattr(conductor, "TestBed", stopped)
-    result = single.run_single(
+    result = run_module.run_single(
         experiment.build(GOOD | {"engine": "known", "out": str(tmp_path / "runs")}), on_result=write_page
     )
     (folder,) = (tmp_path / "runs").iterdir()
     assert RunFolder(folder).read_result() == result
-    assert (result.verdict.value, result.verdict.sentence) == ("interrupted", single.STOPPED_AT_START)
+    assert (result.verdict.value, result.verdict.sentence) == ("interrupted", run_module.STOPPED_AT_START)
     console = Console(file=io.StringIO(), width=200)
     show_result(result, False, console)
     assert console.file.getvalue().splitlines()[-1].split() == ["report", str(folder / "report.html")]  # type: ignore[attr-defined]
@@ -180,7 +180,7 @@ def test_a_run_stopped_after_its_span_keeps_what_it_has(
         folder.write_result(folder.read_result().model_copy(update={"verdict": judged}))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(single, "measure_capacity", lambda *_: 1e9)
-    monkeypatch.setattr(single, "_conducted", conducted)
-    result = single.run_single(experiment.build(GOOD | {"engine": "known", "out": str(tmp_path / "runs")}))
+    monkeypatch.setattr(run_module, "measure_capacity", lambda *_: 1e9)
+    monkeypatch.setattr(run_module, "_conducted", conducted)
+    result = run_module.run_single(experiment.build(GOOD | {"engine": "known", "out": str(tmp_path / "runs")}))
     assert result.verdict == judged

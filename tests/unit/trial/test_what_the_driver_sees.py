@@ -6,7 +6,7 @@ import pytest
 
 from streamgauge.config.options_and_settings import build
 from streamgauge.preflight.validate import check
-from streamgauge.trial.result_builder import _not_seen
+from streamgauge.trial.trial_result import _not_seen
 
 
 @pytest.mark.parametrize(

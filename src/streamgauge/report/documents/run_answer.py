@@ -16,8 +16,8 @@ from streamgauge.core.formatting import (
     format_rate,
     format_us,
 )
+from streamgauge.report import narrative, phrases
 from streamgauge.report.document_blocks import Cell, Column, Document, Fact, Paragraph, Row, Table, cells, numbers
-from streamgauge.report.text import narrative, phrases
 from streamgauge.results import labels
 from streamgauge.results.latency import STATISTICS, Latencies, Latency
 from streamgauge.results.run import DriverResult, Rates, Result

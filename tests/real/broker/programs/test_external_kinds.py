@@ -20,7 +20,7 @@ from streamgauge.system.jars import resolved
 from streamgauge.transports.kafka.broker.broker import Broker
 from streamgauge.transports.kafka.broker.topics import CREATE_TIME, Topics
 from streamgauge.trial.conductor import TrialConductor
-from streamgauge.trial.extension_policy import JudgedTrial
+from streamgauge.trial.policies import JudgedTrial
 from tests.helpers_broker_trials import require_jars, started
 from tests.helpers_external import CONSUMER, EXAMPLES, changed, check_right, run
 

@@ -12,7 +12,7 @@ import pytest
 import vl_convert
 
 from streamgauge.artifacts import tables
-from streamgauge.report.charts import capacity, engine_batches, latency_curve, over_time, timeline
+from streamgauge.report.charts import capacity, engine_batches, latency_curve, over_time
 from streamgauge.report.charts import svg as svg_module
 from streamgauge.results.run import Result
 from streamgauge.results.search import SearchResult, TrialSummary
@@ -46,7 +46,7 @@ def test_nothing_measured_nothing_drawn() -> None:
 
 def test_time_chart_has_units_and_phases(make_series: Table) -> None:
     """Every panel names its unit, the time axis its origin, and the phases their names."""
-    figure = over_time.over_time(timeline.from_series(make_series()))
+    figure = over_time.over_time(over_time.from_series(make_series()))
     assert figure is not None
     shown = texts(figure.wide)
     panels = ("rate (events/s)", "backlog (events)", "consumer lag (events)", "latency by second of event time (s)")
@@ -62,7 +62,7 @@ def test_the_lag_of_the_worst_partition_is_drawn_beside_the_sum(make_series: Tab
     several = replaced(kept, "lag_by_partition", shares)
     single = replaced(kept, "lag_by_partition", [[sum(each)] for each in shares])
     none = replaced(kept, "lag_events", [None] * kept.num_rows)
-    drawn = [one for table in (several, single, none) if (one := over_time.over_time(timeline.from_series(table)))]
+    drawn = [one for table in (several, single, none) if (one := over_time.over_time(over_time.from_series(table)))]
     labels = [[key.label for key in one.keys if "lag" in key.label] for one in drawn]
     total, most = "consumer lag, all partitions", "consumer lag of the partition with most"
     assert labels == [[total, most], [total], []]
@@ -71,7 +71,7 @@ def test_the_lag_of_the_worst_partition_is_drawn_beside_the_sum(make_series: Tab
 
 def test_cut_axis_is_said(make_series: Table) -> None:
     """A start that swallows the scale is cut off, and the note gives what was cut."""
-    figure = over_time.over_time(timeline.from_series(make_series()))
+    figure = over_time.over_time(over_time.from_series(make_series()))
     assert figure is not None
     assert any("axis is cut" in note and "1.4" in note for note in figure.notes)
 
@@ -82,7 +82,9 @@ def test_missed_plan_is_drawn(make_series: Table) -> None:
     kept = make_series()
     missed = replaced(kept, "offered", pc.divide(kept.column("planned"), 2).to_pylist())
     keys = [
-        [key.label for key in one.keys] for t in (kept, missed) if (one := over_time.over_time(timeline.from_series(t)))
+        [key.label for key in one.keys]
+        for t in (kept, missed)
+        if (one := over_time.over_time(over_time.from_series(t)))
     ]
     assert ["planned" in labels for labels in keys] == [False, True]
 
@@ -93,7 +95,7 @@ def test_the_legend_names_only_the_latencies_that_are_drawn(make_series: Table) 
     without = make_series()
     for name in ("processing_time_us_p50", "processing_time_us_p99"):
         without = replaced(without, name, [None] * without.num_rows)
-    drawn = [one for table in (make_series(), without) if (one := over_time.over_time(timeline.from_series(table)))]
+    drawn = [one for table in (make_series(), without) if (one := over_time.over_time(over_time.from_series(table)))]
     shown = [[key.label.partition(" p99")[0] for key in one.keys if " time p99" in key.label] for one in drawn]
     assert shown == [["event time", "processing time"], ["event time"]]
 
@@ -112,7 +114,7 @@ def test_a_chunk_that_comes_in_the_next_second_is_no_missed_plan(
     stalled = offered.copy()
     stalled[seconds // 2 : seconds // 2 + 2] = 0, 2 * planned[0]
     tables = [replaced(replaced(kept, "planned", planned.tolist()), "offered", one) for one in (offered, stalled)]
-    drawn = [one for table in tables if (one := over_time.over_time(timeline.from_series(table)))]
+    drawn = [one for table in tables if (one := over_time.over_time(over_time.from_series(table)))]
     assert ["planned" in [key.label for key in one.keys] for one in drawn] == [False, True]
 
 
@@ -120,7 +122,7 @@ def test_axes_are_labelled_as_numbers_are_written_elsewhere(make_series: Table) 
     """Thousands apart, and a gap before a unit's prefix: no 1000, and no 200k."""
     long = make_series(3000)
     late = pc.multiply(long.column("event_time_us_p99"), 2000).to_pylist()
-    figure = over_time.over_time(timeline.from_series(replaced(long, "event_time_us_p99", late)))
+    figure = over_time.over_time(over_time.from_series(replaced(long, "event_time_us_p99", late)))
     assert figure is not None
     shown = texts(figure.wide)
     assert {"200 k", "1,000", "10,000"} <= set(shown)
@@ -129,7 +131,7 @@ def test_axes_are_labelled_as_numbers_are_written_elsewhere(make_series: Table) 
 
 def test_same_colour_for_the_same_thing(make_series: Table, make_result: Callable[..., Result]) -> None:
     """Event time has one colour in every chart, and no chart has a colour of its own making."""
-    line = timeline.from_series(make_series())
+    line = over_time.from_series(make_series())
     points = latency_curve.points(make_result().latency.event_time_us, None)
     drawn = [one for one in (over_time.over_time(line), latency_curve.percentiles({"event_time": points})) if one]
     assert len(drawn) == 2
@@ -154,7 +156,7 @@ def scaled(table: pa.Table, factor: float) -> pa.Table:
 )
 def test_axis_labels_are_those_that_people_write(make_series: Table, make_batches: Table, factor: float) -> None:
     """Whatever the scale: no milli (500m), no powers of ten (1.2e+2), and times never in thousands (1.6k s)."""
-    line = timeline.from_series(scaled(make_series(), factor))
+    line = over_time.from_series(scaled(make_series(), factor))
     batches = engine_batches.batches_of(scaled(make_batches(), factor), None)
     points = [latency_curve.Point(p, (p + 1) * 1e4 * factor) for p in (0.0, 50.0, 90.0, 99.0)]
     drawn = [
@@ -171,7 +173,7 @@ def test_axis_labels_are_those_that_people_write(make_series: Table, make_batche
 
 def test_ids_of_both_renderings_differ(make_series: Table) -> None:
     """Two drawings on one page never share an id, or one would clip the other away."""
-    figure = over_time.over_time(timeline.from_series(make_series()))
+    figure = over_time.over_time(over_time.from_series(make_series()))
     assert figure is not None
     ids = [set(re.findall(r'\bid="([^"]+)"', svg)) for svg in (figure.wide, figure.narrow)]
     assert ids[0]
@@ -182,7 +184,7 @@ def test_ids_of_both_renderings_differ(make_series: Table) -> None:
 @pytest.mark.parametrize("seconds", [1, 20_000])
 def test_size_does_not_grow_with_the_run(make_series: Table, seconds: int) -> None:
     """A run of hours makes a chart as small as one of minutes; one of a second is drawn too."""
-    figure = over_time.over_time(timeline.from_series(make_series(seconds)))
+    figure = over_time.over_time(over_time.from_series(make_series(seconds)))
     assert figure is not None
     assert len(figure.wide) < 120_000
 

@@ -17,7 +17,7 @@ import pytest
 from streamgauge.core.errors import InputError, MachineError
 from streamgauge.report.charts import difference as difference_chart
 from streamgauge.report.documents import comparison as comparison_document
-from streamgauge.report.html import render
+from streamgauge.report.page import render
 from streamgauge.results.comparison import ComparedRun, ComparedSide, Comparison, Difference, Gate, NotTheSame
 
 CHROMIUM = shutil.which("chromium")
@@ -97,7 +97,7 @@ def check_page(text: str) -> None:
 
 
 def rendered(of: Comparison) -> str:
-    return render.render(comparison_document.document(of))
+    return render(comparison_document.document(of))
 
 
 def test_a_refusal_names_the_option_that_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

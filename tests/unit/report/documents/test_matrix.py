@@ -11,9 +11,9 @@ from rich.console import Console
 from streamgauge.artifacts.run_folder import MATRIX, write_study
 from streamgauge.core.trial_snapshot import TrialSnapshot
 from streamgauge.report.documents.matrix import cell_line, document, plan_document
-from streamgauge.report.html.render import render
-from streamgauge.report.studies import rerender_study, show_matrix, show_plan
-from streamgauge.report.terminal.matrix import MatrixView
+from streamgauge.report.documents.study_pages import rerender_study
+from streamgauge.report.page import render
+from streamgauge.report.terminal.studies import MatrixView, show_matrix, show_plan
 from streamgauge.results.matrix import MatrixCell, MatrixPlan, MatrixResult, PlannedCell
 
 

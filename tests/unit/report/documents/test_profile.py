@@ -13,15 +13,16 @@ from streamgauge.artifacts.run_folder import CHARACTERIZATION, RunFolder, write_
 from streamgauge.core.errors import InputError
 from streamgauge.report.charts import profile
 from streamgauge.report.documents.profile import document
-from streamgauge.report.html import render as html
-from streamgauge.report.studies import rerender_study, show_characterization
+from streamgauge.report.documents.study_pages import rerender_study
+from streamgauge.report.page import render as page_of
+from streamgauge.report.terminal.studies import show_characterization
 from streamgauge.results.profile import AppliedAdvice, OperatorProfile, ParallelismPlan, ParallelismPlans
 from tests.helpers_study_results import operator_profile, profiled_operator, tuple_time
 from tests.unit.report.documents.test_comparison import check_page
 
 
 def render(found: OperatorProfile) -> str:
-    return html.render(document(found))
+    return page_of(document(found))
 
 
 def test_the_page_says_what_was_found() -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.report.documents import run
-from streamgauge.report.html import render
+from streamgauge.report.page import render
 from streamgauge.results.latency import Latencies, Latency
 from streamgauge.results.run import MalformedRecords, Result, Verification
 from streamgauge.results.verdict import Check, Verdict
@@ -67,7 +67,7 @@ class Page(HTMLParser):
 
 
 def rendered(folder: RunFolder, flow: Flow | None) -> str:
-    return render.render(run.whole(folder, flow))
+    return render(run.whole(folder, flow))
 
 
 def shown(folder: RunFolder, flow: Flow | None = None) -> Page:

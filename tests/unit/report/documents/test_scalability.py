@@ -18,11 +18,11 @@ from streamgauge.report.documents.scalability import (
     headline,
     plan_document,
 )
-from streamgauge.report.html.render import render
-from streamgauge.report.studies import show_scale
+from streamgauge.report.page import render
+from streamgauge.report.terminal.studies import show_scale
 from streamgauge.results.scalability import Capacity, ScaleCell, ScalePlan, ScaleResult
 from streamgauge.studies.scalability.answer import answered
-from streamgauge.studies.scalability.published import ehrenstein
+from streamgauge.studies.scalability.scale import ehrenstein
 
 pytestmark = pytest.mark.usefixtures("quick_fits")
 

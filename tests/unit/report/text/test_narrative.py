@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from streamgauge.report.text import narrative
+from streamgauge.report import narrative
 from streamgauge.results.causes import Cause
 from streamgauge.results.latency import Latencies, Latency
 from streamgauge.results.run import Rates, Result

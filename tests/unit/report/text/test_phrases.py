@@ -21,7 +21,7 @@ from streamgauge.core.formatting import (
     format_size,
     format_us,
 )
-from streamgauge.report.text import phrases
+from streamgauge.report import phrases
 from streamgauge.results import labels
 from streamgauge.results.latency import LATENCY_KINDS, Latency
 from streamgauge.results.run import Operator, Verification

@@ -25,15 +25,16 @@ from streamgauge.report.terminal.console import show_result
 from streamgauge.results.causes import SearchEnd
 from streamgauge.results.run import ProcessUse, Result, Verification
 from streamgauge.results.verdict import VerdictValue
-from streamgauge.studies.capacity import command, saved_search
-from streamgauge.studies.capacity.command import Sustain
+from streamgauge.studies.capacity import saved_search
+from streamgauge.studies.capacity import sustain as sustain_module
 from streamgauge.studies.capacity.outcome import NOT_SEEN
 from streamgauge.studies.capacity.saved_search import CEILING, MEMO, recorded, stored_ceiling
 from streamgauge.studies.capacity.search import Search, Settings, TrialOutcome, TrialRequest, replay
+from streamgauge.studies.capacity.sustain import Sustain
 from streamgauge.studies.exclusive_folder import LOCK
+from streamgauge.studies.run import run as run_module
 from streamgauge.system.lock import try_lock
-from streamgauge.trial import run as run_module
-from streamgauge.trial.extension_policy import SearchTrial
+from streamgauge.trial.policies import SearchTrial
 from tests.unit.studies.helpers_studies import HELD_PER_S, conductor_at, worker
 
 Sit = Callable[..., Result]
@@ -51,24 +52,24 @@ Sit = Callable[..., Result]
 )
 def test_a_search_says_where_it_runs(more: dict[str, Any], words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A master only of an engine that has one; and where it starts if no generator makes so much."""
-    monkeypatch.setattr(command, "cpus", lambda: (0, 1))
+    monkeypatch.setattr(sustain_module, "cpus", lambda: (0, 1))
     asked = {"workload": "filter", "command": "sustain", "load": {"duration": "10s"}}
-    assert words in command.header(check(build({**asked, **more})), 1e6)
+    assert words in sustain_module.header(check(build({**asked, **more})), 1e6)
 
 
 def test_an_engine_on_a_jvm_has_no_master_of_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its plugin says where it runs."""
     plugin = entry("known")
     monkeypatch.setattr(plugin, "capabilities", dataclasses.replace(plugin.capabilities, needs_java=True))
-    monkeypatch.setattr(command, "cpus", lambda: (0, 1))
+    monkeypatch.setattr(sustain_module, "cpus", lambda: (0, 1))
     asked = {"workload": "filter", "command": "sustain", "engine": "known", "load": {"duration": "10s"}}
-    assert "   known 2 cores   " in command.header(check(build(asked)), 1e6)
+    assert "   known 2 cores   " in sustain_module.header(check(build(asked)), 1e6)
 
 
 def test_a_search_of_a_program_shows_no_empty_parameters() -> None:
     """It has none."""
     path = Path(__file__).parents[4] / "examples" / "external" / "python_consumer" / "program.toml"
-    shown = command.header(check(build({"workload": str(path), "command": "sustain"})), 1e6)
+    shown = sustain_module.header(check(build({"workload": str(path), "command": "sustain"})), 1e6)
     assert shown.startswith("python consumer   external ")
 
 
@@ -179,8 +180,8 @@ def sit(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> Sit:
 
     Its trials are what `said` answers or raises, one after the other.
     """
-    monkeypatch.setattr(command, "require_machine", lambda resolved: None)
-    monkeypatch.setattr(command, "ceiling_of", lambda resolved, rate: 1e6)
+    monkeypatch.setattr(sustain_module, "require_machine", lambda resolved: None)
+    monkeypatch.setattr(sustain_module, "ceiling_of", lambda resolved, rate: 1e6)
     asked = build({"workload": "filter", "command": "sustain", "search": {"start_rate": HELD_PER_S, "trials_max": 5}})
     study.write_experiment(asked)
     resumed = asked.model_copy(update={"search": asked.search.model_copy(update={"resume": str(study.path)})})
@@ -197,7 +198,7 @@ def sit(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> Sit:
 
         monkeypatch.setattr(Sustain, "trial", trial)
         nothing = dict.fromkeys(("header", "trial", "finish", "trial_progress"), lambda _: None)
-        return command.sustain(resumed, SimpleNamespace(**nothing))
+        return sustain_module.sustain(resumed, SimpleNamespace(**nothing))
 
     return one
 
@@ -270,7 +271,7 @@ def test_a_search_stopped_before_its_first_trial_names_its_folder(
     def stopped(*_: Any) -> float:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(command, "ceiling_of", stopped)
+    monkeypatch.setattr(sustain_module, "ceiling_of", stopped)
     found = sit([])
     assert found == study.read_result()
     assert (found.verdict.value, found.folder) == ("interrupted", str(study.path))
@@ -361,7 +362,7 @@ def test_a_search_of_a_job_that_has_changed_is_not_gone_on_with(
     study: RunFolder, sit: Sit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Trials of two versions of a job are no one search."""
-    monkeypatch.setattr(command, "check", lambda *_, **__: resolved)
+    monkeypatch.setattr(sustain_module, "check", lambda *_, **__: resolved)
     resolved: Any = SimpleNamespace(workload=SimpleNamespace(files={"job.py": "b" * 64}))
     kept = study.read_result().model_copy(update={"job_files": {"job.py": "a" * 64}})
     study.write_result(kept)

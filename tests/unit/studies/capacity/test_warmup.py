@@ -1,4 +1,4 @@
-"""studies/capacity/warmup.py: what a fresh engine gets before it is judged."""
+"""studies/capacity/saturation_probe.py: what a fresh engine gets before it is judged."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streamgauge.core.trial_spans import TrialSpans
 from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.preflight.validate import check
-from streamgauge.studies.capacity import warmup
+from streamgauge.studies.capacity import saturation_probe
 from streamgauge.trial import conductor
 from streamgauge.trial.conductor import TrialConductor
 from streamgauge.trial.phases import TrialPolicy
@@ -42,9 +42,9 @@ def test_a_fresh_engine_gets_a_rising_load_and_nothing_of_it_is_judged(
     testbed: Any = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: 10**15), reached_us=0)
     if interrupted:
         with pytest.raises(KeyboardInterrupt):
-            warmup.warm_up(TrialConductor(resolved, testbed), RATE_PER_S)
+            saturation_probe.warm_up(TrialConductor(resolved, testbed), RATE_PER_S)
         return
-    spans = warmup.warm_up(TrialConductor(resolved, testbed), RATE_PER_S).spans
+    spans = saturation_probe.warm_up(TrialConductor(resolved, testbed), RATE_PER_S).spans
     assert spans.measured_from_us == spans.measured_to_us == spans.end_us == spans.start_us + 20 * US
     first, last = (
         asked["plan"].planned_events(spans.start_us + s * US, spans.start_us + (s + 1) * US) for s in (0, 19)

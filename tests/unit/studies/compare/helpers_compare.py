@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from streamgauge.core.errors import InputError
 from streamgauge.results.comparison import Comparison, Difference
 from streamgauge.results.search import SearchResult, TrialSummary
-from streamgauge.studies.compare.command import compare
+from streamgauge.studies.compare.compare import compare
 
 Make = Callable[..., Path]
 Three = Callable[..., str]

@@ -16,7 +16,7 @@ from streamgauge.results import labels
 from streamgauge.results.latency import Latencies
 from streamgauge.results.run import SinkResult, Verification
 from streamgauge.results.search import SearchResult
-from streamgauge.studies.compare.command import compare
+from streamgauge.studies.compare.compare import compare
 
 Make = Callable[..., Path]
 Three = Callable[..., str]

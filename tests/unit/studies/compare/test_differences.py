@@ -11,7 +11,7 @@ from streamgauge.config.options_and_settings import build
 from streamgauge.report.documents import comparison as comparison_document
 from streamgauge.results.latency import Latencies, Latency
 from streamgauge.results.run import Rates, Verification
-from streamgauge.studies.compare.command import compare
+from streamgauge.studies.compare.compare import compare
 from tests.unit.studies.compare.helpers_compare import Make, Three, figure, refused
 
 

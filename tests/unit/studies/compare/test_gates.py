@@ -16,7 +16,7 @@ from streamgauge.core.formatting import format_percent
 from streamgauge.results.comparison import Difference
 from streamgauge.results.latency import Latencies
 from streamgauge.results.run import Rates, SinkResult, Verification
-from streamgauge.studies.compare.command import compare
+from streamgauge.studies.compare.compare import compare
 from streamgauge.studies.compare.gates import ANSWERS, Rule, judge, parse_rule
 from streamgauge.studies.compare.metrics import comparables, resolve
 from tests.unit.studies.compare.helpers_compare import Make, Three, ends, figure, refused

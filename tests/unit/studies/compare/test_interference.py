@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from streamgauge.results.causes import WarningCode
-from streamgauge.studies.compare.command import compare
+from streamgauge.studies.compare.compare import compare
 from streamgauge.verdict.evidence import background_load_warning
 
 Make = Callable[..., Path]

@@ -8,7 +8,7 @@ import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.results.search import TrialSummary
-from streamgauge.studies.compare.command import compare
+from streamgauge.studies.compare.compare import compare
 from streamgauge.studies.compare.groups import _confirming
 from tests.unit.studies.compare.helpers_compare import Make, figure, search
 

@@ -13,7 +13,7 @@ from streamgauge.metrics.latency.histogram import Histogram, counts_of, log_line
 from streamgauge.results.latency import Latencies
 from streamgauge.results.run import SinkResult
 from streamgauge.results.verdict import Verdict
-from streamgauge.studies.compare.command import compare
+from streamgauge.studies.compare.compare import compare
 from tests.unit.studies.compare.helpers_compare import Make, Three, figure, refused, search
 
 START = 1_767_323_045

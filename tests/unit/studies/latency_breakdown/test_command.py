@@ -16,7 +16,7 @@ from streamgauge.engines.spark.probes.micro_batch import MicroBatch
 from streamgauge.engines.spark.probes.real_time import RealTime
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
-from streamgauge.studies.latency_breakdown.command import (
+from streamgauge.studies.latency_breakdown.anatomy import (
     _interval,
     _trial_name,
     check_trials,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.engines.stage_times import Timestamp, first_of_each, stage_times
-from streamgauge.studies.latency_breakdown.stages import contradicted_share, latency, summary
+from streamgauge.studies.latency_breakdown.decompose import contradicted_share, latency_figures, stage_figures
 
 
 def of(*times: int) -> np.ndarray:
@@ -63,12 +63,12 @@ def test_stages_are_the_latency(rows: list[tuple[int, int, int, int]], may: bool
 def test_percentiles_need_batches_that_carry_them() -> None:
     """A hundred for a p99; a mean needs none. Shares sum to one."""
     found = stage_times(of(0, 0), [Timestamp("a", of(10, 30))], of(40, 40), "b")
-    stages = summary(found, 10)
+    stages = stage_figures(found, 10)
     assert [stage.mean_us for stage in stages] == [20.0, 20.0]
     assert sum(stage.share for stage in stages) == pytest.approx(1.0)
     assert stages[0].p50_us == 20.0
     assert stages[0].p99_us is None
-    assert summary(found, 100)[0].p99_us is not None
+    assert stage_figures(found, 100)[0].p99_us is not None
 
 
 def test_the_first_of_each_batch_is_its_earliest_event() -> None:
@@ -79,4 +79,4 @@ def test_the_first_of_each_batch_is_its_earliest_event() -> None:
 def test_nothing_has_no_figures() -> None:
     """Nor is it an error."""
     nothing = stage_times(of(), [], of(), "all")
-    assert (summary(nothing, 0), latency(nothing.latencies_us, 0)) == ((), None)
+    assert (stage_figures(nothing, 0), latency_figures(nothing.latencies_us, 0)) == ((), None)

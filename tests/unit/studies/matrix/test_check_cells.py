@@ -9,8 +9,8 @@ import pytest
 from streamgauge.config.matrix import expand
 from streamgauge.config.options_and_settings import build
 from streamgauge.core.errors import InputError
-from streamgauge.studies.matrix import check_cells as module
-from streamgauge.studies.matrix.check_cells import SEARCH_TRIALS, CheckedCell, check_cells
+from streamgauge.studies.matrix import cells as module
+from streamgauge.studies.matrix.cells import SEARCH_TRIALS, CheckedCell, check_cells
 
 ON_KNOWN = {"workload": "windowed_aggregation", "engine": "known", "parameters": {"range": "2s", "slide": "1s"}}
 LOAD = {"warmup": "2s", "duration": "30s"}

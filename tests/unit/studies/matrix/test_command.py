@@ -15,9 +15,9 @@ from streamgauge.core.errors import InputError, MachineError
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.results.matrix import MatrixResult
 from streamgauge.studies.exclusive_folder import LOCK
-from streamgauge.studies.matrix import command
-from streamgauge.studies.matrix import perform as cell_runner
-from streamgauge.studies.matrix.command import plan_matrix, run_matrix, stored_experiment
+from streamgauge.studies.matrix import cells
+from streamgauge.studies.matrix import matrix as matrix_module
+from streamgauge.studies.matrix.matrix import plan_matrix, run_matrix, stored_experiment
 from streamgauge.system.lock import try_lock
 from tests.unit.studies.matrix.helpers_matrix import RecordingObserver, matrix_experiment, performing
 
@@ -28,7 +28,7 @@ def ends(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def set_verdicts(*verdicts: Any) -> list[Any]:
         perform, given = performing(*verdicts)
-        monkeypatch.setattr(cell_runner, "perform", perform)
+        monkeypatch.setattr(cells, "perform", perform)
         return given
 
     return set_verdicts
@@ -142,7 +142,7 @@ def test_every_cell_needs_its_resources(tmp_path: Path, monkeypatch: pytest.Monk
         needed.extend(one.experiment.parallelism for one in trials)
         raise MachineError("no such cluster")
 
-    monkeypatch.setattr(command, "require_machine", require_machine)
+    monkeypatch.setattr(matrix_module, "require_machine", require_machine)
     with pytest.raises(MachineError):
         run_matrix(matrix_experiment(tmp_path, parallelism=[1, 2]), RecordingObserver())
     assert sorted(map(str, needed)) == ["1"] * 3 + ["2"] * 3

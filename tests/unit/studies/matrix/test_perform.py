@@ -12,8 +12,8 @@ from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import build
 from streamgauge.core.errors import EngineError, InputError, MachineError, Problem
 from streamgauge.results.search import SearchResult
-from streamgauge.studies.matrix import perform as module
-from streamgauge.studies.matrix.perform import Observers, figures_of, perform
+from streamgauge.studies.matrix import cells as module
+from streamgauge.studies.matrix.cells import Observers, figures_of, perform
 from tests.helpers_study_results import breakdown, breakdown_trial, operator_profile
 
 RUN = build({"workload": "identity", "engine": "known"})

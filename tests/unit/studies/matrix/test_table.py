@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from streamgauge.config.matrix import expand, varied
 from streamgauge.config.options_and_settings import build
 from streamgauge.results.matrix import CellFigures, MatrixCell, MatrixResult
-from streamgauge.studies.matrix.table import TABLES, cells_table, write_tables
+from streamgauge.studies.matrix.cells import TABLES, cells_table, write_tables
 
 
 def written(folder: Path, matrix: dict[str, Any], *figures: CellFigures) -> tuple[pa.Table, list[dict[str, str]]]:

@@ -23,7 +23,8 @@ from streamgauge.engines.spark.user_job import operator_benchmark_client as oper
 from streamgauge.report.documents import profile as profile_document
 from streamgauge.results.run import Result
 from streamgauge.results.verdict import Verdict
-from streamgauge.studies.operator_profile import apply_advice, command, profile
+from streamgauge.studies.operator_profile import characterize as characterize_module
+from streamgauge.studies.operator_profile import profile
 from streamgauge.studies.operator_profile.profile import Timings
 from streamgauge.system.machine import cpus
 from tests.unit.cli.helpers_commands import call_and_read
@@ -51,15 +52,15 @@ def test_words_are_read_as_people_write_them() -> None:
 def test_the_warm_up_counts_among_the_events() -> None:
     """Fifty million of them with it, and none more."""
     sizes = {"slices": "4000", "slice_events": "10k"}
-    command.check_input(experiment(**sizes, warmup_slices="1000"))
+    characterize_module.check_input(experiment(**sizes, warmup_slices="1000"))
     with pytest.raises(InputError, match="at most 50,000,000 events, warm-up included; got '50,010,000'"):
-        command.check_input(experiment(**sizes, warmup_slices="1001"))
+        characterize_module.check_input(experiment(**sizes, warmup_slices="1001"))
 
 
 @pytest.mark.parametrize(("slices", "noted"), [(99, True), (100, False)])
 def test_that_slices_are_too_few_is_noted(slices: int, noted: bool) -> None:
     """Those that warm up carry no p99."""
-    notes = command._notes(Characterize(slices=slices, warmup_slices=20), [])
+    notes = characterize_module._notes(Characterize(slices=slices, warmup_slices=20), [])
     assert ("fewer than 100 slices carry no p99, so nothing is advised" in notes) is noted
 
 
@@ -104,7 +105,9 @@ def test_slices_that_warm_up_are_thrown_away(on: Callable[[Spark], None], tmp_pa
     spark, heard = Spark(breaks=99), list[str]()
     on(spark)
     config = Characterize(slices=4, warmup_slices=warmup)
-    timings, memory, settings = command._time(READY, [GOOD], config, tmp_path, tmp_path / "log", heard.append)
+    timings, memory, settings = characterize_module._time(
+        READY, [GOOD], config, tmp_path, tmp_path / "log", heard.append
+    )
     assert spark.numbers == list(range(4 + warmup))
     assert [each.seconds for each in timings.slices["good"]] == [float(number) for number in range(warmup, warmup + 4)]
     assert timings.methods == {"good": "difference"}
@@ -120,7 +123,7 @@ def test_an_operator_that_failed_keeps_no_slice(on: Callable[[Spark], None], tmp
     """Whether in the warm-up or after some slices: its reason stands alone, and the others go on."""
     on(Spark(breaks))
     config = Characterize(slices=4, warmup_slices=1)
-    timings, _, _ = command._time(READY, [GOOD, BREAKS], config, tmp_path, tmp_path / "log", unheard)
+    timings, _, _ = characterize_module._time(READY, [GOOD, BREAKS], config, tmp_path, tmp_path / "log", unheard)
     assert list(timings.slices) == ["good"]
     assert len(timings.slices["good"]) == 4
     assert timings.failed == {"breaks": "it broke"}
@@ -128,7 +131,7 @@ def test_an_operator_that_failed_keeps_no_slice(on: Callable[[Spark], None], tmp
 
 def test_where_nothing_came_in_nothing_is_started(tmp_path: Path) -> None:
     """No operator, no Spark."""
-    found = command._time(READY, [], Characterize(), tmp_path, tmp_path / "log", unheard)
+    found = characterize_module._time(READY, [], Characterize(), tmp_path, tmp_path / "log", unheard)
     assert found == (Timings(), [], {})
     assert list(tmp_path.iterdir()) == []
 
@@ -155,8 +158,8 @@ def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
         methods = {each.name: "difference" for each in operators}
         return Timings(slices, methods), [2**30] * 5, {"master": "local[1]"}
 
-    monkeypatch.setattr(command, "_time", time)
-    monkeypatch.setattr(command, "require_machine", lambda resolved: None)
+    monkeypatch.setattr(characterize_module, "_time", time)
+    monkeypatch.setattr(characterize_module, "require_machine", lambda resolved: None)
 
 
 @pytest.fixture
@@ -171,7 +174,7 @@ def trials(monkeypatch: pytest.MonkeyPatch) -> list[Experiment]:
         folder.write_result(folder.read_result().model_copy(update={"verdict": verdict}))
         return folder.read_result()
 
-    monkeypatch.setattr(apply_advice, "run_single", run)
+    monkeypatch.setattr(characterize_module, "run_single", run)
     return experiments
 
 

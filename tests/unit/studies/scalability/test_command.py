@@ -18,15 +18,15 @@ from streamgauge.results.run import Verification
 from streamgauge.results.scalability import ScaleResult
 from streamgauge.results.verdict import Check, Verdict
 from streamgauge.studies.exclusive_folder import LOCK
-from streamgauge.studies.matrix import perform as cell_runner
-from streamgauge.studies.matrix.perform import Observers
-from streamgauge.studies.scalability import command
-from streamgauge.studies.scalability.command import exit_code, plan_scale, scale
+from streamgauge.studies.matrix import cells
+from streamgauge.studies.matrix.cells import Observers
+from streamgauge.studies.run.run import run_single
+from streamgauge.studies.scalability import scale as scale_module
 from streamgauge.studies.scalability.criteria import Judged, judge
 from streamgauge.studies.scalability.monotone_search import Point
+from streamgauge.studies.scalability.scale import exit_code, plan_scale, scale
 from streamgauge.studies.scalability.study import study_of
 from streamgauge.system.lock import try_lock
-from streamgauge.trial.run import run_single
 from tests.unit.studies.scalability.helpers_scale import LAWS, RecordingObserver, made, scale_experiment, simulated
 
 ONE = 7000.0
@@ -37,7 +37,7 @@ def test_the_capacity_of_a_known_law_is_found(tmp_path: Path, monkeypatch: pytes
     """Within one step of the loads, in no more trials than the plan says, and with the law's parameters."""
     law = LAWS[name]
     perform, given = simulated(law)
-    monkeypatch.setattr(cell_runner, "perform", perform)
+    monkeypatch.setattr(cells, "perform", perform)
     result = scale(scale_experiment(tmp_path), observer := RecordingObserver())
     assert (result.finished, result.decided, exit_code(result)) == (True, True, 0)
     assert len(given) == len(result.cells) == len(observer.cells) <= plan_scale(scale_experiment()).trials_max
@@ -67,7 +67,7 @@ def test_every_level_needs_its_resources(tmp_path: Path, monkeypatch: pytest.Mon
         needed.update(one.experiment.parallelism for one in trials)
         raise MachineError("no such cluster")
 
-    monkeypatch.setattr(command, "require_machine", require_machine)
+    monkeypatch.setattr(scale_module, "require_machine", require_machine)
     with pytest.raises(MachineError):
         scale(scale_experiment(tmp_path), RecordingObserver())
     assert needed == {1, 2, 4, 8}
@@ -77,7 +77,7 @@ def test_every_level_needs_its_resources(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_noisy_system_is_found_by_repetitions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Majorities of three, within the noise."""
     law = LAWS["linear"].__class__(noise=0.03)
-    monkeypatch.setattr(cell_runner, "perform", simulated(law)[0])
+    monkeypatch.setattr(cells, "perform", simulated(law)[0])
     result = scale(scale_experiment(tmp_path, repeat=3), RecordingObserver())
     assert result.decided
     for one in result.capacities:
@@ -88,7 +88,7 @@ def test_a_noisy_system_is_found_by_repetitions(tmp_path: Path, monkeypatch: pyt
 
 def test_what_no_load_exceeds_is_a_lower_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is decided all the same; no law is fitted to it."""
-    monkeypatch.setattr(cell_runner, "perform", simulated(LAWS["linear"])[0])
+    monkeypatch.setattr(cells, "perform", simulated(LAWS["linear"])[0])
     result = scale(scale_experiment(tmp_path, loads="1k..12k"), RecordingObserver())
     assert [(one.load, one.is_bound) for one in result.capacities][1:] == [(12000, True)] * 3
     assert (result.decided, exit_code(result)) == (True, 0)
@@ -102,7 +102,7 @@ def test_a_parameter_may_be_the_load(tmp_path: Path, monkeypatch: pytest.MonkeyP
         slide = float(experiment.parameters["slide"].removesuffix("ms"))
         return made(experiment, "sustained" if slide * (experiment.parallelism or 1) >= 1000 else "not_sustained")
 
-    monkeypatch.setattr(cell_runner, "perform", perform)
+    monkeypatch.setattr(cells, "perform", perform)
     experiment = build({
         "command": "scale", "workload": "windowed_aggregation", "engine": "known", "out": str(tmp_path),
         "load": {"rate": "2k", "warmup": "1s", "duration": "20s"}, "parameters": {"range": "4s"},
@@ -135,7 +135,7 @@ def test_the_greatest_hierarchy_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, load: str, loads: str, fixed: Any, metric: str, greatest: int
 ) -> None:
     """The rate grows with the number of sensors."""
-    monkeypatch.setattr(cell_runner, "perform", simulated(LAWS["linear"], 500)[0])
+    monkeypatch.setattr(cells, "perform", simulated(LAWS["linear"], 500)[0])
     result = scale(hierarchy(tmp_path, load, loads, **fixed), RecordingObserver())
     assert (result.metric, result.decided) == (metric, True)
     assert [(one.load, one.is_bound) for one in result.capacities] == [(greatest, False), (result.loads[-1], True)]
@@ -154,7 +154,7 @@ def test_a_trial_of_a_hierarchy_is_verified(tmp_path: Path) -> None:
 
 def test_keys_with_a_record_per_second_stand_beside_the_paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its figure 5 counts the same. Keys at another frequency do not."""
-    monkeypatch.setattr(cell_runner, "perform", simulated(LAWS["linear"])[0])
+    monkeypatch.setattr(cells, "perform", simulated(LAWS["linear"])[0])
     for frequency, points in ((1, 4), (2, 0)):
         experiment = build({
             "command": "scale", "workload": "scalability_sink", "engine": "known", "out": str(tmp_path),
@@ -167,7 +167,7 @@ def test_keys_with_a_record_per_second_stand_beside_the_paper(tmp_path: Path, mo
 def test_a_study_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the same answer as one that was not; the interrupted trial is made again."""
     whole, given = simulated(LAWS["contended"])
-    monkeypatch.setattr(cell_runner, "perform", whole)
+    monkeypatch.setattr(cells, "perform", whole)
     expected = scale(scale_experiment(tmp_path / "whole"), RecordingObserver())
     count, perform = len(given), simulated(LAWS["contended"])[0]
     made_so_far: list[Experiment] = []
@@ -178,7 +178,7 @@ def test_a_study_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.Mo
             raise KeyboardInterrupt
         return perform(experiment, observers)
 
-    monkeypatch.setattr(cell_runner, "perform", stopping)
+    monkeypatch.setattr(cells, "perform", stopping)
     stopped = scale(scale_experiment(tmp_path / "stopped"), RecordingObserver())
     assert (stopped.finished, exit_code(stopped), stopped.cells[-1].outcome) == (False, 1, "interrupted")
     resume = build({"command": "scale", "workload": "", "search": {"resume": stopped.folder}})
@@ -201,7 +201,7 @@ def test_what_decided_nothing_is_tried_again_after_a_resume(tmp_path: Path, monk
         figures = perform(experiment, observers)
         return figures.model_copy(update={"verdict": verdicts.get(experiment.load.rate, figures.verdict)})
 
-    monkeypatch.setattr(cell_runner, "perform", doubtful)
+    monkeypatch.setattr(cells, "perform", doubtful)
     first = scale(scale_experiment(tmp_path, resources="1", loads="1k,2k,4k"), RecordingObserver())
     assert [(cell.load, cell.outcome) for cell in first.cells] == [
         (2000, "invalid"), (2000, "invalid"), (1000, "sustained")
@@ -227,7 +227,7 @@ def test_a_tie_of_repetitions_is_tried_again_after_a_resume(tmp_path: Path, monk
         figures = perform(experiment, observers)
         return figures.model_copy(update={"verdict": "sustained" if not held or held.pop() else "not_sustained"})
 
-    monkeypatch.setattr(cell_runner, "perform", doubtful)
+    monkeypatch.setattr(cells, "perform", doubtful)
     first = scale(scale_experiment(tmp_path, resources="1", loads="1k", repeat=2), RecordingObserver())
     assert (len(given), first.finished, first.decided, exit_code(first)) == (2, True, False, 1)
     second = scale(build({"command": "scale", "workload": "", "search": {"resume": first.folder}}), RecordingObserver())
@@ -237,13 +237,13 @@ def test_a_tie_of_repetitions_is_tried_again_after_a_resume(tmp_path: Path, monk
 def test_wrong_answers_end_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A lower load would only hide them. A resumed study makes the trial again."""
     perform, given = simulated(LAWS["linear"])
-    monkeypatch.setattr(cell_runner, "perform", perform)
+    monkeypatch.setattr(cells, "perform", perform)
     wrong = Judged("not_sustained", "wrong", None, "3 missing of 10 expected results")
-    monkeypatch.setattr(command, "judge", lambda *_: wrong)
+    monkeypatch.setattr(scale_module, "judge", lambda *_: wrong)
     result = scale(scale_experiment(tmp_path), RecordingObserver())
     assert (len(given), result.finished, result.capacities, exit_code(result)) == (1, False, (), 1)
     assert result.cells[0].wrong_answers == wrong.wrong_answers
-    monkeypatch.setattr(command, "judge", judge)
+    monkeypatch.setattr(scale_module, "judge", judge)
     resumed = scale(
         build({"command": "scale", "workload": "", "search": {"resume": result.folder}}), RecordingObserver()
     )
@@ -264,7 +264,7 @@ def test_a_trial_is_judged_from_its_own_folder(
         folder = make(str(at), seed=1, verdict=verdict, verification=verification)
         return CellFigures(verdict="not_sustained", folder=str(folder), faults=3)
 
-    monkeypatch.setattr(cell_runner, "perform", perform)
+    monkeypatch.setattr(cells, "perform", perform)
     of_load = {"duration": "20s"}
     result = scale(scale_experiment(tmp_path / "studies", of_load, criterion=criterion), RecordingObserver())
     assert (len(result.cells), result.cells[0].outcome) == (1, "not_sustained")
@@ -277,7 +277,7 @@ def failed(name: str) -> Check:
 
 def test_the_folder_has_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The result can be read back; the tables have a row for each trial, which name its folder."""
-    monkeypatch.setattr(cell_runner, "perform", simulated(LAWS["linear"])[0])
+    monkeypatch.setattr(cells, "perform", simulated(LAWS["linear"])[0])
     result = scale(scale_experiment(tmp_path), RecordingObserver())
     (folder,) = tmp_path.iterdir()
     assert folder.name.endswith("-identity-scale")
@@ -295,7 +295,7 @@ def test_a_machine_that_lacks_something_ends_it(tmp_path: Path, monkeypatch: pyt
     def fail(*_: Any) -> Any:
         raise MachineError("the disk is full")
 
-    monkeypatch.setattr(cell_runner, "perform", fail)
+    monkeypatch.setattr(cells, "perform", fail)
     with pytest.raises(MachineError):
         scale(scale_experiment(tmp_path), RecordingObserver())
     (folder,) = tmp_path.iterdir()
@@ -306,7 +306,7 @@ def test_a_machine_that_lacks_something_ends_it(tmp_path: Path, monkeypatch: pyt
 
 def test_two_processes_do_not_run_one_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They would overwrite each other's trials."""
-    monkeypatch.setattr(cell_runner, "perform", simulated(LAWS["linear"])[0])
+    monkeypatch.setattr(cells, "perform", simulated(LAWS["linear"])[0])
     folder = Path(scale(scale_experiment(tmp_path), RecordingObserver()).folder)
     resume = build({"command": "scale", "workload": "", "search": {"resume": str(folder)}})
     with try_lock(folder / LOCK), pytest.raises(InputError, match="another process is still running"):
@@ -315,7 +315,7 @@ def test_two_processes_do_not_run_one_study(tmp_path: Path, monkeypatch: pytest.
 
 def test_other_settings_beside_a_resume_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each by its name; a folder of another kind too."""
-    monkeypatch.setattr(cell_runner, "perform", simulated(LAWS["linear"])[0])
+    monkeypatch.setattr(cells, "perform", simulated(LAWS["linear"])[0])
     folder = scale(scale_experiment(tmp_path), RecordingObserver()).folder
     other = {"scale": {"resources": "1,2", "criterion": "ehrenstein"}, "load": {"seed": 2}}
     with pytest.raises(InputError) as refused:

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from streamgauge.studies.scalability.criteria import LAG_GROWTH_MAX
-from streamgauge.studies.scalability.lag_growth import Growth, end_s, lag_growth
+from streamgauge.studies.scalability.criteria import LAG_GROWTH_MAX, Growth, end_s, lag_growth
 from tests.unit.studies.scalability.helpers_lag import SPAN_S, micro_batches, series
 
 SEEDS = 100

@@ -17,7 +17,8 @@ from streamgauge.engines.synthetic.main import degradation_us
 from streamgauge.preflight.validate import check
 from streamgauge.results.latency import Latency
 from streamgauge.results.verdict import Verdict
-from streamgauge.studies.selftest import checks, command
+from streamgauge.studies.selftest import checks
+from streamgauge.studies.selftest import selftest as selftest_module
 from streamgauge.studies.selftest.checks import Mode, Rows, Sizes
 from streamgauge.studies.selftest.testbed import HeldBackTrial, SyntheticBench, View, start_bench
 from streamgauge.verdict.evidence import Samples
@@ -39,7 +40,7 @@ def test_a_consumer_slower_than_claimed_fails_the_verdicts(monkeypatch: pytest.M
 
 @pytest.mark.long
 @pytest.mark.timeout(1800)  # beside busy neighbours trials are made up to three times
-@pytest.mark.parametrize("mode", command.MODES)
+@pytest.mark.parametrize("mode", selftest_module.MODES)
 def test_a_consumer_slower_than_claimed_is_found_as_what_it_is(mode: Mode) -> None:
     """a: by real searches and trials in every way of reading; neither the capacity nor the verdicts are as claimed."""
     found, verdicts = checks.capacity(mode, LONG, true_share=0.85)
@@ -58,7 +59,7 @@ def test_unsteady_batches_are_tried_too(monkeypatch: pytest.MonkeyPatch) -> None
         raise DriverError("no more than that is asked here")
 
     monkeypatch.setattr(checks, "start_bench", noted)
-    command.selftest(only="a", quick=True)
+    selftest_module.selftest(only="a", quick=True)
     assert [workload for workload, _ in asked] == ["filter", "windowed_aggregation", "filter"]
     assert [options.get("jitter") for _, options in asked] == [None, None, "0.2"]
 
@@ -281,7 +282,7 @@ def test_the_faults_are_planted_in_events_and_in_windows(monkeypatch: pytest.Mon
     monkeypatch.setattr(
         checks, "search_with_wrong_answers", lambda *_, **__: checks.CheckResult("", True, None, None, "")
     )
-    command.selftest(only="c")
+    selftest_module.selftest(only="c")
     assert made == [(kind, of) for of in ("events", "windows") for kind in checks.FAULTS]
 
 
@@ -349,7 +350,7 @@ def test_a_proof_that_breaks_down_has_failed(monkeypatch: pytest.MonkeyPatch) ->
         raise DriverError("the recorder ended")
 
     monkeypatch.setattr(checks, "seed", breaks)
-    (item,) = command.selftest(only="f")
+    (item,) = selftest_module.selftest(only="f")
     assert not item.ok
     assert "the recorder ended" in item.sentence
 
@@ -383,7 +384,7 @@ def test_the_self_test_hands_its_view_to_every_proof(monkeypatch: pytest.MonkeyP
     for name in ("capacity", "stall", "degradation", "fault", "search_with_wrong_answers", "generator", "clock"):
         monkeypatch.setattr(checks, name, noted(name))
     lines: list[str] = []
-    command.selftest(only="a,b,c,d,e", view=View(lines.append))
+    selftest_module.selftest(only="a,b,c,d,e", view=View(lines.append))
     assert set(given) == {
         "capacity",
         "stall",
@@ -399,6 +400,6 @@ def test_the_self_test_hands_its_view_to_every_proof(monkeypatch: pytest.MonkeyP
 def test_unknown_letters_are_refused() -> None:
     """The message names the choices."""
     with pytest.raises(InputError, match="must be of a, b"):
-        command.letters("a,x")
-    assert command.letters("e, a") == ("a", "e")
-    assert command.letters(None) == tuple("abcdef")
+        selftest_module.letters("a,x")
+    assert selftest_module.letters("e, a") == ("a", "e")
+    assert selftest_module.letters(None) == tuple("abcdef")

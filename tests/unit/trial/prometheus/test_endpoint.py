@@ -19,9 +19,9 @@ from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError
 from streamgauge.results.latency import Latencies, Latency
 from streamgauge.results.verdict import Verdict
+from streamgauge.studies.run import prometheus
+from streamgauge.studies.run.prometheus import Exporter, exported
 from streamgauge.trial.events import EngineStarting, Observer, PhaseBegan, Progress, VerdictReached, Verifying
-from streamgauge.trial.prometheus import endpoint
-from streamgauge.trial.prometheus.endpoint import Exporter, exported
 
 Samples = dict[tuple[str, ...], float]
 
@@ -29,7 +29,7 @@ Samples = dict[tuple[str, ...], float]
 @pytest.fixture
 def port() -> int:
     with socket.socket() as probe:
-        probe.bind((endpoint.LOOPBACK, 0))
+        probe.bind((prometheus.LOOPBACK, 0))
         return int(probe.getsockname()[1])
 
 
@@ -45,7 +45,7 @@ def verdict_reached(value: Any, p99: float = 2e6) -> VerdictReached:
 
 def scraped(port: int) -> Samples:
     """Each sample by its name and the values of its labels, which are in the order of their names."""
-    with urlopen(f"http://{endpoint.LOOPBACK}:{port}/metrics", timeout=5) as answer:
+    with urlopen(f"http://{prometheus.LOOPBACK}:{port}/metrics", timeout=5) as answer:
         text = answer.read().decode()
     return {
         (sample.name, *(value for _, value in sorted(sample.labels.items()))): sample.value
@@ -111,7 +111,7 @@ def test_events_reach_the_other_observer_too(observe: Observer, heard: list[Any]
 def test_figures_are_made_at_most_once_a_second(observe: Observer, make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Polls come twice a second, and their thread is the one that conducts the trial."""
     made: list[int] = []
-    monkeypatch.setattr(endpoint, "load_figures", lambda _, now_us: made.append(now_us))
+    monkeypatch.setattr(prometheus, "load_figures", lambda _, now_us: made.append(now_us))
     for half in range(5):
         observe(Progress(None, make.start + half * US // 2))
     assert made == [make.start, make.start + US, make.start + 2 * US]
@@ -138,7 +138,7 @@ def test_nothing_is_left_at_its_end(port: int, heard: list[Any]) -> None:
 
 def test_a_port_that_was_taken_after_the_check_is_refused(port: int, heard: list[Any]) -> None:
     with socket.socket() as other:
-        other.bind((endpoint.LOOPBACK, port))
+        other.bind((prometheus.LOOPBACK, port))
         other.listen()
         with pytest.raises(InputError) as refused, exported(experiment_with_port(port), heard.append):
             pass
@@ -193,7 +193,7 @@ def test_the_end_of_a_run_waits_for_the_scrape(port: int, heard: list[Any]) -> N
     timer.join()
     assert current(found[0], "streamgauge_verdict") == ["sustained"]
     assert Verifying in {type(event) for event in heard}
-    assert endpoint.WAITING in {event.note for event in heard if isinstance(event, Verifying)}
+    assert prometheus.WAITING in {event.note for event in heard if isinstance(event, Verifying)}
 
 
 def test_a_failure_does_not_wait(port: int, heard: list[Any]) -> None:

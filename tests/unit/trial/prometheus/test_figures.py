@@ -8,8 +8,8 @@ from typing import Any
 from streamgauge.core.clock import US
 from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.results.latency import Latencies, Latency
+from streamgauge.studies.run.prometheus import latency_figures, load_figures
 from streamgauge.transports.spi import Delivery
-from streamgauge.trial.prometheus.figures import latency_figures, load_figures
 
 RATE = 1000
 

@@ -12,7 +12,7 @@ from streamgauge.core.errors import InputError
 from streamgauge.engines.spark.observe.event_log import BATCH_ID, BATCH_TIME, batch_times
 from streamgauge.engines.spark.probes.dstream import STAGES
 from streamgauge.engines.spark.probes.micro_batch import STAGES as OF_MICRO_BATCHES
-from streamgauge.studies.latency_breakdown.command import check_trials
+from streamgauge.studies.latency_breakdown.anatomy import check_trials
 
 ASKED = {"command": "anatomy", "workload": "identity", "engine": "spark-dstream", "anatomy": {"rates": "1k"}}
 

@@ -12,9 +12,8 @@ from streamgauge.core.lineage_columns import EVENT_ID, event_id_base
 from streamgauge.engines.spark.dstream.progress import DStreamProgress
 from streamgauge.engines.spark.probes.micro_batch import Batch
 from streamgauge.engines.spark.probes.receiver import READ_KNOWN_BEFORE_START, Blocks, blocks_of, stage_times_of
-from streamgauge.studies.latency_breakdown import stages
-from streamgauge.studies.latency_breakdown.saved_results import SavedResults
-from streamgauge.studies.latency_breakdown.trial_evidence import result_times
+from streamgauge.studies.latency_breakdown import decompose
+from streamgauge.studies.latency_breakdown.timestamps import SavedResults, result_times
 from tests.unit.engines.spark.probes.test_micro_batch import START_US, at, trial_log
 
 INTERVAL_US = 10_000
@@ -80,7 +79,7 @@ def test_announcements_that_are_moved_are_noticed(moved_us: int) -> None:
     """Before their events were offered, or after their batch began."""
     told = {block: when + moved_us for block, when in TOLD.items()}
     _, _, ways = stages_of(results([4], [0], [0]), blocks_of(SAID, told))
-    assert stages.contradicted_share(ways) > 0.02
+    assert decompose.contradicted_share(ways) > 0.02
 
 
 @pytest.mark.parametrize(("read_us", "apart"), [(at(60), []), (at(75), [5000]), (at(49), [6000])])

@@ -28,12 +28,19 @@ from streamgauge.core.trial_snapshot import TrialSnapshot
 from streamgauge.preflight.user_data import with_absolute_paths
 from streamgauge.results.matrix import MatrixCell, MatrixPlan, MatrixResult, PlannedCell
 from streamgauge.studies.exclusive_folder import exclusive
-from streamgauge.studies.matrix.check_cells import CheckedCell, check_cells, require_same_files
-from streamgauge.studies.matrix.perform import Observers, perform_within
-from streamgauge.studies.matrix.table import TABLES, cells_table, write_tables
+from streamgauge.studies.matrix.cells import (
+    TABLES,
+    CheckedCell,
+    Observers,
+    cells_table,
+    check_cells,
+    perform_within,
+    require_same_files,
+    write_tables,
+)
+from streamgauge.studies.run.run import require_machine
 from streamgauge.system.machine import environment
-from streamgauge.trial.observers import OnResult, OnStudy, ignore
-from streamgauge.trial.run import require_machine
+from streamgauge.trial.events import OnResult, OnStudy, ignore
 
 REPEATABLE = ("invalid", "undecided")
 """Verdicts of ended cells that `--resume` runs again if `--cells` names them."""

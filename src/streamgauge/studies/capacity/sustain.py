@@ -1,8 +1,7 @@
 """`sustain`: runs the search of `studies.capacity.search` on real test beds and stores it in one study folder.
 
 Trials of flows with finite reach share a warm test bed: one engine and one plan that grows by segments. The backlog is
-drained between trials, and segments are further apart than the reach. A fresh engine starts when the search asks.
-"""
+drained between trials, and segments are further apart than the reach. A fresh engine starts when the search asks."""
 
 from __future__ import annotations
 
@@ -10,36 +9,59 @@ import time
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Protocol
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import Experiment
 from streamgauge.config.options_and_settings import Search as SearchSettings
 from streamgauge.core.errors import DriverError, StreamgaugeError
 from streamgauge.core.formatting import format_rate
+from streamgauge.core.trial_snapshot import TrialSnapshot
 from streamgauge.dataflow.describe import describe
 from streamgauge.engines.registry import entry, starter_of
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
 from streamgauge.results.causes import SearchEnd
 from streamgauge.results.run import Result
+from streamgauge.results.search import TrialSummary
 from streamgauge.studies.capacity import saved_search
 from streamgauge.studies.capacity.outcome import EndedBy, result_of, resuming
-from streamgauge.studies.capacity.saturation_probe import keeps_rows, probe_saturation
+from streamgauge.studies.capacity.saturation_probe import (
+    cold_s,
+    drained_where_far_behind,
+    keeps_rows,
+    probe_saturation,
+    warm_up,
+)
 from streamgauge.studies.capacity.search import Search, Settings, TrialOutcome, TrialRequest, replay
-from streamgauge.studies.capacity.search_observer import SearchObserver
 from streamgauge.studies.capacity.trial_outcome import outcome_of, outcome_of_overload, outcome_of_warm_up
-from streamgauge.studies.capacity.warmup import cold_s, drained_where_far_behind, warm_up
 from streamgauge.studies.exclusive_folder import exclusive
+from streamgauge.studies.run.prometheus import exported
+from streamgauge.studies.run.run import ceiling_of, create_folder, interrupted_result, require_machine
 from streamgauge.system.machine import cpus
 from streamgauge.trial.conductor import TrialConductor, stores_engine_progress
-from streamgauge.trial.events import Observer
-from streamgauge.trial.extension_policy import SearchTrial
-from streamgauge.trial.observers import OnResult, ignore
+from streamgauge.trial.events import Observer, OnResult, ignore
 from streamgauge.trial.phases import DRAIN_INTERVALS
+from streamgauge.trial.policies import SearchTrial
 from streamgauge.trial.progress import snapshots
-from streamgauge.trial.prometheus.endpoint import exported
-from streamgauge.trial.run import ceiling_of, create_folder, interrupted_result, require_machine
 from streamgauge.verdict.collect_evidence import draining_at_start
+
+
+class SearchObserver(Protocol):
+    """An observer of a search."""
+
+    def header(self, text: str) -> None:
+        """Receives the question and the machine, as text."""
+
+    def trial_progress(self, snapshot: TrialSnapshot) -> None:
+        """Receives the state of the current trial."""
+
+    def trial(self, trial: TrialSummary) -> None:
+        """Receives a finished trial."""
+
+    def finish(self, result: Result) -> None:
+        """Receives the result of the search."""
+
 
 DRAIN_TIMEOUT_S = 90.0
 CEILING_SHARE = 0.9

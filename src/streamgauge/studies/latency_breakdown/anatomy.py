@@ -31,13 +31,12 @@ from streamgauge.preflight.user_job import UserJob
 from streamgauge.preflight.validate import check, refuse_program
 from streamgauge.results.breakdown import BreakdownTrial, Decomposition, LatencyBreakdown, TrialConditions
 from streamgauge.studies.latency_breakdown.decompose import decompose
-from streamgauge.studies.latency_breakdown.trial_evidence import TrialEvidence
+from streamgauge.studies.latency_breakdown.timestamps import TrialEvidence
+from streamgauge.studies.run.run import require_machine, run_judged
 from streamgauge.system.machine import environment
 from streamgauge.system.scratch import Scratch
-from streamgauge.trial.events import Observer, TrialEvent, VerdictReached
-from streamgauge.trial.observers import OnResult, OnStudy, ignore
+from streamgauge.trial.events import Observer, OnResult, OnStudy, TrialEvent, VerdictReached, ignore
 from streamgauge.trial.progress import Show, snapshots
-from streamgauge.trial.run import require_machine, run_judged
 
 RECORD_SIZE = "record_bytes"
 """The parameter of a workload that has records of a chosen size."""

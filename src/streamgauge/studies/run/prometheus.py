@@ -7,15 +7,23 @@ second, and a scrape only reads the last ones.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Condition
 from typing import TYPE_CHECKING, Literal, get_args
+
+import numpy as np
 
 from streamgauge.config.options_and_settings import SETTINGS, Experiment
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.units import FAR_FUTURE_US
+from streamgauge.metrics.log.trial_log import TrialLog
+from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.metrics.summary.backlog import backlog_events, due_events
+from streamgauge.metrics.summary.lag import lags
+from streamgauge.results.latency import LATENCY_KINDS, PERCENTILES, Latencies
 from streamgauge.results.verdict import VerdictValue
 from streamgauge.trial.events import (
     EngineStarting,
@@ -28,10 +36,95 @@ from streamgauge.trial.events import (
     to_each,
 )
 from streamgauge.trial.progress import every_second
-from streamgauge.trial.prometheus.figures import PLACES, LoadFigures, Values, latency_figures, load_figures
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry, Metric
+
+
+PLACES = ("stream", "partition")
+ROLES = ("sut", "driver")
+BATCH_QUANTILES = {"0.5": "latency_us_p50", "0.9": "latency_us_p90", "0.99": "latency_us_p99"}
+"""Field of a commit by quantile."""
+
+Labels = tuple[str, ...]
+Values = Mapping[Labels, float]
+
+
+@dataclass(frozen=True)
+class LoadFigures:
+    """One trial so far, its events in total.
+
+    - `lag`: by stream and partition, the consumer lag.
+    - `batch_latency_s`: by sink and quantile, of the sink's last batch with results.
+    - `cpu_cores`, `memory_bytes`: by role, in the last sampled second.
+    """
+
+    due: int
+    offered: int
+    ingested: int
+    committed: int
+    backlog: int
+    lag: Values = field(default_factory=dict)
+    batch_latency_s: Values = field(default_factory=dict)
+    cpu_cores: Values = field(default_factory=dict)
+    memory_bytes: Values = field(default_factory=dict)
+
+
+def load_figures(record: TrialRecord, now_us: int) -> LoadFigures:
+    """The figures now. Their definitions are those of the series of a result."""
+    trial_log = record.trial_log
+    cpu_cores, memory_bytes = _usage(trial_log)
+    return LoadFigures(
+        due=int(due_events(record, now_us)),
+        offered=trial_log.offered_events(),
+        ingested=int(trial_log.running.delivered_by(FAR_FUTURE_US)),
+        committed=trial_log.committed_events(),
+        backlog=int(backlog_events(record, now_us)),
+        lag=_lag_by_partition(record, now_us),
+        batch_latency_s=_batch_latencies(trial_log),
+        cpu_cores=cpu_cores,
+        memory_bytes=memory_bytes,
+    )
+
+
+def latency_figures(latencies: Latencies) -> Values:
+    """Seconds of every known percentile, by kind of latency and quantile."""
+    known = {kind: latencies.by_kind(kind) for kind in LATENCY_KINDS}
+    return {
+        (kind, f"{share:g}"): value / US
+        for kind, latency in known.items()
+        for name, share in PERCENTILES.items()
+        if latency is not None and (value := getattr(latency, name)) is not None
+    }
+
+
+def _lag_by_partition(record: TrialRecord, now_us: int) -> Values:
+    of_place = lags(record.trial_log, np.array([now_us], np.int64), record.spans.end_us)
+    return {(stream, str(partition)): float(lag[0]) for (stream, partition), lag in of_place.items()}
+
+
+def _batch_latencies(trial_log: TrialLog) -> Values:
+    latest: dict[Labels, float] = {}
+    for sink in trial_log.sinks:
+        commits = (one for one in reversed(trial_log.commits) if one.sink == sink and one.latency_us_p50 is not None)
+        if (commit := next(commits, None)) is not None:
+            values = {quantile: getattr(commit, name) for quantile, name in BATCH_QUANTILES.items()}
+            latest |= {(sink, quantile): value / US for quantile, value in values.items() if value is not None}
+    return latest
+
+
+def _usage(trial_log: TrialLog) -> tuple[Values, Values]:
+    """CPU in cores and resident bytes of each role, in the last sampled second; empty before the first."""
+    if not trial_log.usages:
+        return {}, {}
+    last_us, cpu, memory = trial_log.usages[-1].time_us, dict.fromkeys(ROLES, 0.0), dict.fromkeys(ROLES, 0)
+    for usage in reversed(trial_log.usages):
+        if usage.time_us != last_us:
+            break
+        cpu[usage.role] += usage.cpu_percent / 100
+        memory[usage.role] += usage.memory_bytes
+    return {(role,): cores for role, cores in cpu.items()}, {(role,): float(bytes_) for role, bytes_ in memory.items()}
+
 
 LOOPBACK = "127.0.0.1"
 PHASES = ("start", "warm-up", "measured", "tail", "drain", "verification", "judged")

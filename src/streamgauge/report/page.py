@@ -9,7 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from streamgauge.report.document_blocks import GLOSSARY, Block, Document
-from streamgauge.report.text.narrative import capital
+from streamgauge.report.narrative import capital
 
 _CODE = re.compile(r"`([^`]+)`")
 
@@ -31,7 +31,7 @@ def _coded(text: str) -> Markup:
 @functools.cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=PackageLoader("streamgauge.report.html", "templates"),
+        loader=PackageLoader("streamgauge.report", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

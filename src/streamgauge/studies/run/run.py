@@ -21,14 +21,13 @@ from streamgauge.preflight.validate import check
 from streamgauge.results.causes import Cause
 from streamgauge.results.run import Result
 from streamgauge.results.verdict import Verdict
+from streamgauge.studies.run.prometheus import exported
 from streamgauge.system import machine
 from streamgauge.system.java import find_java
 from streamgauge.system.machine import cpus
 from streamgauge.trial.conductor import TrialConductor, stores_engine_progress
-from streamgauge.trial.events import Observer, unobserved
-from streamgauge.trial.extension_policy import JudgedTrial
-from streamgauge.trial.observers import OnResult, ignore
-from streamgauge.trial.prometheus.endpoint import exported
+from streamgauge.trial.events import Observer, OnResult, ignore, unobserved
+from streamgauge.trial.policies import JudgedTrial
 from streamgauge.trial.trial_result import TrialResult
 
 STOPPED_AT_START = "stopped at its start, before the measurement"

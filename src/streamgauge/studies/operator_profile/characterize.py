@@ -6,8 +6,7 @@
 3. Cuts the input of every operator into as many slices, and writes them to disk.
 4. The engine times each operator alone, slice by slice; the first slices only warm it up
    (`engines.operator_profiler`). Meanwhile its memory is sampled.
-5. Computes the time of a tuple and the instances of eq. 3.4 (`studies.operator_profile.profile`).
-"""
+5. Computes the time of a tuple and the instances of eq. 3.4 (`studies.operator_profile.profile`)."""
 
 from __future__ import annotations
 
@@ -16,27 +15,36 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from streamgauge.artifacts.run_folder import CHARACTERIZATION, new_folder, write_study
+from streamgauge.artifacts.run_folder import CHARACTERIZATION, OUT, new_folder, write_study, write_text
 from streamgauge.config import reproduce
-from streamgauge.config.options_and_settings import Characterize, Experiment
+from streamgauge.config.options_and_settings import Characterize, Experiment, build, to_toml
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, Problem, attempt
 from streamgauge.core.plugin_options import TUNED
+from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Flow, Node, Source, UserJobNode
 from streamgauge.engines.operator_profiler import IsolatedOperator, OperatorProfiler, Slice
 from streamgauge.engines.registry import entry, streaming_engines
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
+from streamgauge.preflight.user_data import with_absolute_paths
 from streamgauge.preflight.user_job import UserJob
 from streamgauge.preflight.validate import check, refuse_program
-from streamgauge.results.profile import OperatorProfile, ProfiledOperator, ProfileInput, ProfileRequest
+from streamgauge.results.profile import AppliedAdvice, OperatorProfile, ProfiledOperator, ProfileInput, ProfileRequest
 from streamgauge.studies.operator_profile.memory import MemorySampler, distribution
-from streamgauge.studies.operator_profile.operator_io import SLICE, OperatorIO, Span, materialise, write_slices
+from streamgauge.studies.operator_profile.operator_io import (
+    SLICE,
+    OperatorIO,
+    Span,
+    materialise,
+    user_job_rows,
+    write_slices,
+)
 from streamgauge.studies.operator_profile.profile import METHODS, Timings, profile_figures
-from streamgauge.studies.operator_profile.user_job_rows import user_job_rows
+from streamgauge.studies.run.run import require_machine, run_single
 from streamgauge.system.machine import environment
 from streamgauge.system.scratch import Scratch
-from streamgauge.trial.observers import OnStudy, ignore
-from streamgauge.trial.run import require_machine
+from streamgauge.trial.events import OnResult, OnStudy, ignore
+from streamgauge.trial.progress import Show, snapshots
 
 START_US = 1_767_225_600 * US
 """The input begins with 2026 in UTC: a characterization of the same settings counts the same anywhere, any time."""
@@ -231,3 +239,66 @@ def _time(
     methods = {each.name: profiler.method_of(each.node) for each in operators}
     whole = {name: each for name, each in slices.items() if name not in failed}
     return Timings(whole, methods, failed), memory.samples, settings
+
+
+APPLIED = "applied.toml"
+
+
+def check_all(experiment: Experiment) -> None:
+    """Raises InputError with every problem of a profile, and of the run with its advice if that is requested."""
+    flow, profiler = check_input(experiment).flow, profiler_of(experiment)
+    config = experiment.characterize or Characterize()
+    if config.apply and any(profiler.parallelism_options(node).acts for node in graph.operators(flow)):
+        check(trial_of(experiment, 1))
+
+
+def trial_of(experiment: Experiment, instances: int) -> Experiment:
+    """The run of the profiled experiment with so many instances, which replace an option of the user."""
+    load = experiment.load
+    return build(
+        {
+            "command": "run",
+            "workload": experiment.workload,
+            "engine": experiment.engine,
+            "parameters": experiment.parameters,
+            "options": {**experiment.options, profiler_of(experiment).parallelism_setting: str(instances)},
+            "tuning": experiment.tuning,
+            "load": {"rate": load.rate, "seed": load.seed, "duration": load.duration, "warmup": load.warmup},
+        }
+    )
+
+
+def apply_advice(
+    experiment: Experiment,
+    profile: OperatorProfile,
+    on_progress: Show,
+    on_study: OnStudy = ignore,
+    on_result: OnResult = ignore,
+) -> OperatorProfile:
+    """The profile with the outcome of its advice, `applied`, which is also stored in its folder.
+
+    Unchanged if no advice acts on the engine. Errors are those of `run_single`.
+    """
+    value = profile.apply.value
+    if value is None:
+        return profile
+    folder = Path(profile.folder)
+    profiler, trial = profiler_of(experiment), with_absolute_paths(trial_of(experiment, value))
+    setting = profiler.parallelism_setting
+    default = profiler.default_parallelism(trial.parallelism, check(trial).partitions)
+    before = experiment.options.get(setting) or str(default)
+    write_text(folder / APPLIED, to_toml(trial), OUT)
+    result = run_single(trial.model_copy(update={"out": str(folder)}), snapshots(on_progress), on_result)
+    applied = AppliedAdvice(
+        setting=setting,
+        before=before,
+        after=str(value),
+        experiment=str(folder / APPLIED),
+        run=result.folder,
+        verdict=result.verdict.value,
+        sentence=result.verdict.sentence,
+    )
+    whole = profile.model_copy(update={"applied": applied})
+    write_study(folder, CHARACTERIZATION, whole)
+    on_study(whole)
+    return whole

@@ -1,8 +1,10 @@
-"""Derives deliveries from the offsets that an engine read from a broker.
+"""What a broker's log says of a trial: deliveries by offset, and append times of a sample of the results.
 
 A broker does not report deliveries. So the engine reports the end offsets of each batch, and the recorder stamps when
 the batch began. A generator's n-th event is at offset n of its partition, so offsets and planned times determine each
 other.
+
+The broker stamps a whole batch of messages at once, in milliseconds. The times are rounded up.
 """
 
 from __future__ import annotations
@@ -13,9 +15,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamgauge.core.arrays import Int64s
+from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_ID, EVENT_TIME, partitions_of, sequences_of
 from streamgauge.stats.stratified import stratified_indices
 from streamgauge.transports.read_log import ReadLog
-from streamgauge.transports.spi import Delivery, OutputProgress, ReadPosition, StreamPartition
+from streamgauge.transports.spi import Delivery, ManagedBroker, OutputProgress, ReadPosition, StreamPartition
 
 if TYPE_CHECKING:
     from streamgauge.loadgen.plan import Plan
@@ -167,3 +175,54 @@ class Offsets:
             number = segment.plan.number_of(stream)
             counts += segment.before(number, partition, to_us) - segment.before(number, partition, from_us)
         return counts
+
+
+SAMPLES_MAX = 20_000
+"""The largest sample of the results that arrived since the span began."""
+
+
+@dataclass(frozen=True)
+class AppendTimes:
+    """Append times of n results, microseconds (n,): `event_us` of the event, `result_us` of the result.
+
+    `rows` are the results without their emission time.
+    """
+
+    rows: pa.Table
+    event_us: Int64s
+    result_us: Int64s
+
+
+def append_times(
+    broker: ManagedBroker, offsets: Offsets, stream: str, sink: str, from_us: int, to_us: int
+) -> AppendTimes | None:  # fmt: skip
+    """Append times for results of one stream's events in [from_us, to_us). None without such results.
+
+    Raises:
+        DriverError: the broker does not answer.
+    """
+    rows = broker.results(from_us, _sample).get(sink)
+    if rows is None:
+        return None
+    times = rows[EVENT_TIME]
+    rows = rows.filter(pc.and_(pc.greater_equal(times, from_us), pc.less(times, to_us)))
+    event_us = _event_times(broker, offsets, stream, np.asarray(rows[EVENT_ID]))
+    result_us = np.asarray(rows[EMISSION_TIME])
+    return AppendTimes(rows.drop_columns([EMISSION_TIME]), event_us, result_us) if len(rows) else None
+
+
+def _sample(count: int) -> Sequence[int]:
+    chosen: list[int] = stratified_indices(count, SAMPLES_MAX).tolist()
+    return chosen
+
+
+def _event_times(broker: ManagedBroker, offsets: Offsets, stream: str, event_ids: Int64s) -> Int64s:
+    """The append time of each event; the broker is asked once per partition, for distinct events."""
+    times_us = np.zeros(len(event_ids), np.int64)
+    partitions, sequences = partitions_of(event_ids), sequences_of(event_ids)
+    for partition in np.unique(partitions).tolist():
+        of_partition = partitions == partition
+        distinct, places = np.unique(sequences[of_partition], return_inverse=True)
+        event_offsets = (offsets.first_of((stream, partition)) + distinct).tolist()
+        times_us[of_partition] = np.array(broker.appended_us(stream, partition, event_offsets), np.int64)[places]
+    return times_us

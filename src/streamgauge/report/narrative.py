@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from streamgauge.core.clock import US
 from streamgauge.core.formatting import format_count, format_duration, format_rate, format_us
-from streamgauge.report.text import phrases
+from streamgauge.report import phrases
 from streamgauge.results.causes import Cause
 from streamgauge.results.latency import PERCENTILES, Latencies, Latency
 from streamgauge.results.run import Result

@@ -7,11 +7,11 @@
         report.html                 one page
         cells/NNN/                  the run folder of each trial
 
-A study that is killed keeps every trial that ended; `--resume` goes on, and repeats trials that decided nothing.
-"""
+A study that is killed keeps every trial that ended; `--resume` goes on, and repeats trials that decided nothing."""
 
 from __future__ import annotations
 
+import csv
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -25,20 +25,17 @@ from streamgauge.config.options_and_settings import Experiment, Scale, read, to_
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.trial_snapshot import TrialSnapshot
 from streamgauge.preflight.user_data import with_absolute_paths
-from streamgauge.results.scalability import ScaleAxes, ScaleCell, ScalePlan, ScaleResult
+from streamgauge.results.scalability import PublishedCapacity, ScaleAxes, ScaleCell, ScalePlan, ScaleResult
 from streamgauge.studies.exclusive_folder import exclusive
-from streamgauge.studies.matrix.check_cells import require_same_files
-from streamgauge.studies.matrix.perform import Observers, perform_within
-from streamgauge.studies.matrix.table import rows_table, write_tables
+from streamgauge.studies.matrix.cells import Observers, perform_within, require_same_files, rows_table, write_tables
+from streamgauge.studies.run.run import require_machine
 from streamgauge.studies.scalability.answer import answered, next_point, outcomes_of, without_undecided
 from streamgauge.studies.scalability.criteria import judge
 from streamgauge.studies.scalability.monotone_search import Point
-from streamgauge.studies.scalability.published import MEASURED_TOPOLOGY, ehrenstein
 from streamgauge.studies.scalability.study import PARALLELISM, Study, study_of
 from streamgauge.system.machine import environment
-from streamgauge.trial.observers import OnResult, OnStudy, ignore
+from streamgauge.trial.events import OnResult, OnStudy, ignore
 from streamgauge.trial.progress import Show
-from streamgauge.trial.run import require_machine
 
 RESUME, STUDY = "search.resume", "a study"
 TABLES = "trials"
@@ -188,3 +185,17 @@ def _store(result: ScaleResult, on_study: OnStudy) -> ScaleResult:
     write_study(folder, SCALE, result)
     on_study(result)
     return result
+
+
+MEASURED_TOPOLOGY = "scalability_sink"
+"""The workload that the figure is of."""
+FIGURE_5 = Path(__file__).parent / "data" / "ehrenstein_fig5.csv"
+
+
+def ehrenstein() -> tuple[PublishedCapacity, ...]:
+    """The points of figure 5."""
+    with FIGURE_5.open(newline="") as file:
+        rows = csv.DictReader(line for line in file if not line.startswith("#"))
+        return tuple(
+            PublishedCapacity(resources=int(row["instances"]), per_s=float(row["messages_per_s"])) for row in rows
+        )

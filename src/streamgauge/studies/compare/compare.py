@@ -21,12 +21,12 @@ from streamgauge.studies.compare.comparability import (
     all_sustained,
     different_settings,
     gate_blockers,
+    interference_warnings,
     not_comparable,
     question_warnings,
 )
 from streamgauge.studies.compare.gates import Rule, gateable, judge, judge_answers, parse_rule
 from streamgauge.studies.compare.groups import Kind, RunData, RunGroup, read_group, same_run, setting_differences
-from streamgauge.studies.compare.interference import interference_warnings
 from streamgauge.studies.compare.metrics import Comparable, comparables
 
 CONFIDENCES = (0.5, 0.999)
