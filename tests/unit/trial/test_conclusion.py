@@ -1,4 +1,4 @@
-"""What a trial is at its end: late results, the verification, what is kept where it is stopped."""
+"""The end of a trial: the engine's report, the comparison of answers, late results, and failures on the way."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import build
+from streamgauge.core.batch_progress import BatchProgress
 from streamgauge.core.clock import US
 from streamgauge.core.errors import DriverError
 from streamgauge.core.operator_rows import OperatorCounts, OperatorRows
@@ -29,13 +30,14 @@ from streamgauge.results.latency import Latencies
 from streamgauge.results.run import Result
 from streamgauge.results.verdict import Verdict
 from streamgauge.trial import conclusion, interrupted, progress
+from streamgauge.trial.conclusion import engine_report
 from streamgauge.trial.conductor import TrialConductor
 from streamgauge.trial.events import Verifying
 from streamgauge.trial.interrupted import NOT_BEGUN, NOT_COUNTED, UNVERIFIED
 from streamgauge.trial.policies import JudgedTrial
 from streamgauge.trial.trial_result import TrialResult
 from tests.unit.helpers_answers import ROWS, Case
-from tests.unit.helpers_trials import cut_short, kinds_in
+from tests.unit.helpers_trials import cut_short, done_of, kinds_in
 
 NOW = 1_700_000_000 * US + 300_000
 
@@ -316,3 +318,52 @@ def test_stopping_while_the_broker_is_asked_is_an_interrupted_trial(make: Any) -
     result, record = result_with_broker_times(make, KeyboardInterrupt())
     assert record.interrupted
     assert result.driver is not None
+
+
+class SlowReports:
+    """A test bed whose engine reports its last batch at the n-th request only."""
+
+    def __init__(self, numbers: list[int], query: str, at: int) -> None:
+        self._numbers, self._query, self._at, self.requests = numbers, query, at, 0
+        self.engine = SimpleNamespace(
+            batch_progress=self._progress, operator_row_counts=lambda timeout_s: OperatorCounts()
+        )
+
+    def _progress(self, timeout_s: float) -> list[BatchProgress]:
+        self.requests += 1
+        numbers = self._numbers if self.requests >= self._at else self._numbers[:-1]
+        return [BatchProgress(query=self._query, batch=number, start_us=0, late_rows=number) for number in numbers]
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conclusion, "LATE_POLL_S", 0.0)
+
+
+@pytest.mark.parametrize(("drained", "requests"), [(True, 3), (False, 1)])
+def test_the_report_of_the_last_batch_is_awaited(make: Any, drained: bool, requests: int) -> None:
+    """Rows that it dropped as late would else be called missing without a reason."""
+    record = done_of(make)
+    record.drained = drained
+    commits = record.trial_log.commits
+    testbed: Any = SlowReports(sorted(commit.batch for commit in commits), commits[0].query, at=3)
+    report = engine_report(testbed, record)
+    assert testbed.requests == requests
+    assert (report.progress[-1].batch == commits[-1].batch) is drained
+
+
+def test_an_engine_without_reports_is_not_awaited(make: Any) -> None:
+    record = done_of(make)
+    record.drained = True
+    testbed: Any = SlowReports([], "", at=1)
+    assert engine_report(testbed, record).progress == []
+    assert testbed.requests == 1
+
+
+def test_a_report_that_never_comes_ends_the_wait(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conclusion, "LAST_BATCH_S", 0.0)
+    record = done_of(make)
+    record.drained = True
+    commits = record.trial_log.commits
+    testbed: Any = SlowReports(sorted(commit.batch for commit in commits), commits[0].query, at=1000)
+    assert engine_report(testbed, record).progress[-1].batch == commits[-1].batch - 1

@@ -126,11 +126,11 @@ WRONG = Verification(judged=True, independent=True, reference="DuckDB", expected
     [(WRONG, "failed", "n-2: wrong answers (1 missing)"), (None, "unknown", "n-2: answers not judged")],
 )
 def test_no_gate_passes_a_job_that_answers_wrongly(
-    make: Make, three: Three, verification: Verification | None, state: str, said: str
+    make_run: Make, three: Three, verification: Verification | None, state: str, said: str
 ) -> None:
     """One run of three on side B is enough, whatever is asked; on side A it is not the gate's business."""
     a, b = three("a", 10), three("b", 20)
-    odd = make("c/n-2", 30, verification=verification)
+    odd = make_run("c/n-2", 30, verification=verification)
     found = compare(a, f"{b},{odd}", ["rate -5%", "p50 +60%"])
     assert [(gate.rule, gate.state) for gate in found.gates] == [
         ("rate -5%", "passed"), ("p50 +60%", "passed"), (ANSWERS, state),
@@ -141,10 +141,10 @@ def test_no_gate_passes_a_job_that_answers_wrongly(
     assert compare(a, f"{b},{odd}").gates == ()
 
 
-def test_a_wrong_answer_fails_beside_answers_that_were_not_judged(make: Make, three: Three) -> None:
+def test_a_wrong_answer_fails_beside_answers_that_were_not_judged(make_run: Make, three: Three) -> None:
     """It is known to be wrong, whatever is not known of another run; both are told."""
     b = ",".join(
-        [three("b", 20), *(str(make(f"c/n-{n}", 30 + n, verification=one)) for n, one in enumerate((WRONG, None)))]
+        [three("b", 20), *(str(make_run(f"c/n-{n}", 30 + n, verification=one)) for n, one in enumerate((WRONG, None)))]
     )
     (*_, gate) = compare(three("a", 10), b, ["rate -5%"]).gates
     assert (gate.rule, gate.state) == (ANSWERS, "failed")
@@ -152,10 +152,11 @@ def test_a_wrong_answer_fails_beside_answers_that_were_not_judged(make: Make, th
 
 
 @pytest.mark.parametrize(("n_a", "n_b"), [(1, 3), (2, 3), (3, 2), (2, 2)])
-def test_fewer_than_three_a_side_cannot_gate(make: Make, n_a: int, n_b: int) -> None:
+def test_fewer_than_three_a_side_cannot_gate(make_run: Make, n_a: int, n_b: int) -> None:
     """It is refused, and said why; without a gate the same sides are compared."""
     a, b = (
-        ",".join(str(make(f"{s}{n}", 10 * n + (s == "b"))) for n in range(many)) for s, many in (("a", n_a), ("b", n_b))
+        ",".join(str(make_run(f"{s}{n}", 10 * n + (s == "b"))) for n in range(many))
+        for s, many in (("a", n_a), ("b", n_b))
     )
     said = refused(a, b, ["rate -5%"])
     assert "at least 3 runs a side" in said

@@ -1,4 +1,4 @@
-"""What a result says of its trial: warnings, cores, profile, own data."""
+"""The result of a trial before its verdict: its figures, its warnings, and what several queries do twice."""
 
 from __future__ import annotations
 
@@ -14,10 +14,16 @@ import pytest
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import build
 from streamgauge.core.clock import US
+from streamgauge.core.schema import Schema
+from streamgauge.dataflow.builder import flow, source
+from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.metrics.summary import resources
+from streamgauge.preflight.user_job import UserJob
 from streamgauge.preflight.validate import check
 from streamgauge.results.causes import WarningCode
-from streamgauge.trial.trial_result import build_result, cautions
+from streamgauge.trial import trial_result
+from streamgauge.trial.trial_result import _not_seen, build_result, cautions, duplicate_work
+from tests.unit.helpers_trials import START
 
 
 def test_a_machine_that_was_busy_besides_is_warned_of(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,3 +129,80 @@ def test_a_result_says_what_of_own_data_could_be_taken(make: Any, tmp_path: Path
     assert data.rounds == record.trial_log.plan.planned_events(record.spans.start_us, record.offered_until()) / 2
     assert [(column.name, column.unreadable) for column in data.columns if column.unreadable] == [("price", 1)]
     assert "data of purchases: price is null in 1 of 2 rows (unreadable value: 1)" in result.notes
+
+
+SOUND = source("purchases", Schema.from_types(user_id="int", price="int")).where("price > 0", name="sound")
+DEAR = SOUND.where("price > 90", name="dear")
+FLOW = flow(
+    SOUND.running(keys="user_id", n="count(*)", name="per_user").sink("users"),
+    DEAR.running(keys="price", n="count(*)", name="per_price").sink("prices"),
+    DEAR.sink("dear"),
+    DEAR.select(user_id="user_id", name="buyer").sink("buyers"),
+)
+SINKS = ("users", "prices", "dear", "buyers")
+
+
+def journal_of(make: Any, **sinks: str) -> TrialLog:
+    """Of each sink one commit, by its query."""
+    commits = [make.commit(0, START + US, query=query, sink=sink) for sink, query in sinks.items()]
+    trial_log = TrialLog(make.plan(partitions=1), SINKS)
+    trial_log.add(make.tick([[]], [[]], commits))
+    return trial_log
+
+
+def test_what_stands_before_sinks_of_several_queries_is_done_by_each(make: Any) -> None:
+    """By name, with the queries and their sinks; the source itself is told of by what the transport counts."""
+    trial_log = journal_of(make, users="q0", prices="q1", dear="q2", buyers="q2")
+    assert duplicate_work(FLOW, trial_log) == [
+        "sound runs 3 times: in queries q0 (users), q1 (prices), q2 (dear, buyers)",
+        "dear runs twice: in queries q1 (prices), q2 (dear, buyers)",
+    ]
+
+
+def test_one_query_does_everything_once(make: Any) -> None:
+    """However many sinks it serves."""
+    assert duplicate_work(FLOW, journal_of(make, users="q0", prices="q0", dear="q0", buyers="q0")) == []
+
+
+def test_a_trial_warns_of_it(make: Any) -> None:
+    """Beside what is read twice."""
+    resolved = replace(check(build({"workload": "identity"})), flow=FLOW)
+    record = make.story().record()
+    record.trial_log = journal_of(make, users="q0", prices="q0", dear="q1", buyers="q1")
+    said = "sound, dear run twice: in queries q0 (users, prices), q1 (dear, buyers)"
+    assert dict(cautions(resolved, record, 1000.0))[WarningCode.DONE_TWICE] == said
+
+
+@pytest.mark.parametrize(("own", "warned"), [(False, True), (True, False)])
+def test_a_program_drops_nothing_by_a_watermark_of_ours(
+    monkeypatch: pytest.MonkeyPatch, own: bool, warned: bool
+) -> None:
+    """Partitions that it reads apart say nothing: its own delay is not known here."""
+    for name, value in (("read_skew_us", 5 * US), ("redelivered_share", ()), ("duplicate_work", ())):
+        monkeypatch.setattr(trial_result, name, lambda *_, value=value: value)
+    resolved: Any = SimpleNamespace(
+        workload=object.__new__(UserJob) if own else None, reads_unevenly=False, hides_reads=True,
+        watermark_delay_us=0, closing_sinks=("results",), flow=None,
+    )  # fmt: skip
+    record: Any = SimpleNamespace(
+        trial_log=None, spans=SimpleNamespace(measured_from_us=0, measured_to_us=US),
+    )  # fmt: skip
+    codes = [caution.code for caution in trial_result._of_reads(resolved, record)]
+    assert codes == ([WarningCode.PARTITIONS_APART] if warned else [])
+
+
+@pytest.mark.parametrize(
+    ("engine", "transport", "claims"),
+    [("spark", "flight", False), ("known", "flight", False), ("spark", "kafka", True), ("spark-rtm", "kafka", True),
+     ("spark-dstream", "socket", True)],
+)  # fmt: skip
+def test_progress_that_is_the_engines_own_claim_is_called_one(engine: str, transport: str, claims: bool) -> None:
+    """And a latency that is null has its reason."""
+    asked = {"workload": "identity", "engine": engine, "transport": transport, "load": {"rate": "1k", "generators": 1}}
+    notes = tuple(_not_seen(check(build(asked), new_folder=False)))
+    if not claims:
+        assert notes == ()
+        return
+    latency, progress = notes
+    assert latency.startswith(f"processing-time latency is unknown: over {transport} the driver does not see")
+    assert f"is what {engine} reports of its batches, since it commits no offsets" in progress

@@ -23,9 +23,9 @@ def say(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     return lambda *words: call_and_read(monkeypatch, capsys, "compare", *words)
 
 
-def test_the_table_goes_to_stderr(say: Say, make: Make) -> None:
+def test_the_table_goes_to_stderr(say: Say, make_run: Make) -> None:
     """Figures of both sides, the interval, what it says, what is not the same."""
-    code, out, err = say(make("a", 1), make("b", 2, slower=1.3, isolation="pinned"))
+    code, out, err = say(make_run("a", 1), make_run("b", 2, slower=1.3, isolation="pinned"))
     assert (code, out) == (0, "")
     (row,) = [line for line in err.splitlines() if line.startswith("event time p50")]
     assert row.split()[-1] == "worse"
@@ -35,9 +35,9 @@ def test_the_table_goes_to_stderr(say: Say, make: Make) -> None:
     assert "one run a side" in err
 
 
-def test_json_is_the_answer_and_nothing_else(say: Say, make: Make) -> None:
+def test_json_is_the_answer_and_nothing_else(say: Say, make_run: Make) -> None:
     """The object comes back as it went; ends without a bound are null, so any JSON reader takes it."""
-    code, out, err = say(make("a", 1), make("b", 2), "--json", "--confidence", "90%")
+    code, out, err = say(make_run("a", 1), make_run("b", 2), "--json", "--confidence", "90%")
     assert (code, err) == (0, "")
     found = Comparison.model_validate_json(out)
     assert found.confidence == 0.9
@@ -56,22 +56,22 @@ def test_a_gate_is_the_exit_code(say: Say, three: Three, slower: float, code: in
     assert "limit +20 %" in line
 
 
-def test_html_is_written_beside_the_answer(say: Say, make: Make, tmp_path: Path) -> None:
+def test_html_is_written_beside_the_answer(say: Say, make_run: Make, tmp_path: Path) -> None:
     """One file that needs nothing else; the exit code and the table stay."""
     page = tmp_path / "comparison.html"
-    code, _, err = say(make("a", 1), make("b", 2), "--html", page)
+    code, _, err = say(make_run("a", 1), make_run("b", 2), "--html", page)
     assert code == 0
     assert str(page) in err
     assert page.read_text().startswith("<!doctype html>")
 
 
-def test_every_bad_word_is_refused(say: Say, make: Make, tmp_path: Path) -> None:
+def test_every_bad_word_is_refused(say: Say, make_run: Make, tmp_path: Path) -> None:
     """Exit code 2, the reason on stderr with a way out, nothing on stdout, no traceback."""
-    a, b = make("a", 1), make("b", 2)
+    a, b = make_run("a", 1), make_run("b", 2)
     (tmp_path / "empty").mkdir()
     (tmp_path / "text").mkdir()
     (tmp_path / "text" / "result.json").write_text("not JSON")
-    bad = make("bad", 3, verdict=Verdict(value="invalid", sentence="the driver starved"))
+    bad = make_run("bad", 3, verdict=Verdict(value="invalid", sentence="the driver starved"))
     for words, said in (
         ((a, tmp_path / "nowhere"), "B: must be there"),
         ((tmp_path / "empty", b), "A: must hold a result.json, or runs"),

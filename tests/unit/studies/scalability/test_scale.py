@@ -253,7 +253,7 @@ def test_wrong_answers_end_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("criterion", ["ehrenstein", "slope"])
 def test_a_trial_is_judged_from_its_own_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[..., Path], criterion: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make_run: Callable[..., Path], criterion: str
 ) -> None:
     """From any working folder: a trial names its folder from that of the study."""
 
@@ -261,7 +261,7 @@ def test_a_trial_is_judged_from_its_own_folder(
         at = Path(experiment.out or "").relative_to(tmp_path) / "run"
         verification = Verification(judged=True, independent=True, reference="DuckDB", expected=9, matched=6, missing=3)
         verdict = Verdict(value="not_sustained", decided_by=("answers",), checks=(failed("answers"),))
-        folder = make(str(at), seed=1, verdict=verdict, verification=verification)
+        folder = make_run(str(at), seed=1, verdict=verdict, verification=verification)
         return CellFigures(verdict="not_sustained", folder=str(folder), faults=3)
 
     monkeypatch.setattr(cells, "perform", perform)

@@ -1,12 +1,17 @@
-"""What batches read of a broker, as deliveries: by number of events, over several plans."""
+"""Deliveries by the offsets of a broker's log, and its append times."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.core.clock import US
-from streamgauge.harness.broker_log import Offsets
+from streamgauge.core.lineage_columns import event_id_base
+from streamgauge.harness.broker_log import SAMPLES_MAX, Offsets, append_times
 from streamgauge.loadgen.fields import Integer, StreamSpec
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
@@ -217,3 +222,50 @@ def test_a_read_ends_at_a_sequence_of_its_plan() -> None:
     offsets.begin(plan_from(START + 20 * US), [{"ads": 400, "purchases": 0}])
     *_, last = offsets.deliveries([read(420, 1)])[0]
     assert (first.to_sequence, last.to_sequence) == (300, 20)
+
+
+class Carrier:
+    """Has an event an offset's milliseconds after the start, and results that are given."""
+
+    def __init__(self, rows: Mapping[str, pa.Table]) -> None:
+        self._rows = rows
+        self.chosen: Sequence[int] = ()
+
+    def appended_us(self, stream: str, partition: int, offsets: Sequence[int]) -> list[int]:
+        assert stream == "ads"
+        assert list(offsets) == sorted(set(offsets))
+        return [START + 1000 * offset + partition for offset in offsets]
+
+    def results(self, since_us: int, choose: Callable[[int], Sequence[int]]) -> Mapping[str, pa.Table]:
+        self.chosen = choose(1_000_000)
+        return self._rows
+
+
+def rows_of(*events: tuple[int, int, int]) -> dict[str, pa.Table]:
+    """(partition, number, event time in seconds since the start) of each result; all were there after 9 s."""
+    ids = [event_id_base(0, partition) + number for partition, number, _ in events]
+    times = [START + seconds * US for *_, seconds in events]
+    columns = {"event_id": ids, "event_time": times, "emission_time": [START + 9 * US] * len(events)}
+    return {"out": pa.table(columns)}
+
+
+def of(rows: Mapping[str, pa.Table]) -> tuple[Any, Carrier]:
+    offsets, broker = Offsets(2), Carrier(rows)
+    for first, begin_us in ((0, START - 10 * US), (500, START)):
+        offsets.begin(plan_from(begin_us, partitions=2), [{"ads": first, "purchases": 0}] * 2)
+    return append_times(broker, offsets, "ads", "out", START, START + 5 * US), broker
+
+
+def test_an_event_is_looked_for_where_its_plan_has_put_it() -> None:
+    """A warm test bed has had another plan before; two results may be of one event; what lies outside is left out."""
+    found, broker = of(rows_of((0, 7, 1), (1, 3, 2), (0, 2, 0), (0, 7, 1), (0, 9, 5)))
+    assert (found.event_us - START).tolist() == [507_000, 503_001, 502_000, 507_000]
+    assert (found.result_us - START).tolist() == [9 * US] * 4
+    assert found.rows.column_names == ["event_id", "event_time"]
+    assert len(broker.chosen) == SAMPLES_MAX
+
+
+def test_nothing_is_known_where_nothing_is_told() -> None:
+    """Of another clock, and of a span without a result."""
+    assert of({})[0] is None
+    assert of(rows_of((0, 9, 5)))[0] is None
