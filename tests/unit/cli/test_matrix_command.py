@@ -143,7 +143,7 @@ def test_cells_of_a_file_without_a_matrix_are_refused(stand: Path, invoke: Invok
 
 
 def test_a_file_or_a_folder_must_be_given(stand: Path, invoke: Invoke) -> None:
-    """Which of both is said."""
+    """Which of both is reported."""
     done = invoke("experiment")
     assert done.returncode == 2
     assert "streamgauge experiment FILE, or --resume FOLDER" in done.stderr

@@ -265,7 +265,7 @@ def test_an_event_is_looked_for_where_its_plan_has_put_it() -> None:
     assert len(broker.chosen) == SAMPLES_MAX
 
 
-def test_nothing_is_known_where_nothing_is_told() -> None:
+def test_nothing_is_known_where_nothing_is_reported() -> None:
     """Of another clock, and of a span without a result."""
     assert of({})[0] is None
     assert of(rows_of((0, 9, 5)))[0] is None

@@ -139,14 +139,14 @@ def test_a_process_that_runs_keeps_nothing_of_it() -> None:
     assert woken(latest, 2 * latest).news() == []
 
 
-def test_a_standstill_is_told_once_with_its_end_and_its_length() -> None:
+def test_a_standstill_is_reported_once_with_its_end_and_its_length() -> None:
     """What the beat itself takes is not part of it."""
     heart = woken(BEAT_US, 2_000_000 + 2 * BEAT_US, 2_000_000 + 3 * BEAT_US)
     assert heart.news() == [(2_000_000 + 2 * BEAT_US, 2_000_000)]
     assert heart._stood_still == []
 
 
-def test_a_standstill_that_the_heart_has_not_noticed_yet_is_told() -> None:
+def test_a_standstill_that_the_heart_has_not_noticed_yet_is_reported() -> None:
     """After it the request may be answered first, and the last look of a trial asks no second time."""
     times = iter([0, 500_000, 500_100])
     heart = Heartbeat(lambda: next(times))

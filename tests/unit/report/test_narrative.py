@@ -16,7 +16,7 @@ Make = Callable[..., Result]
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "message"),
     [
         ("sustained", "200 k events/s sustained"),
         ("not_sustained", "200 k events/s not sustained"),
@@ -25,9 +25,9 @@ Make = Callable[..., Result]
         ("interrupted", "200 k events/s: interrupted"),
     ],
 )
-def test_answer_never_claims_more_than_the_verdict(make_result: Make, value: str, said: str) -> None:
+def test_answer_never_claims_more_than_the_verdict(make_result: Make, value: str, message: str) -> None:
     """Only a sustained rate is called sustained."""
-    assert narrative.answer(make_result(verdict=Verdict(value=value))) == said
+    assert narrative.answer(make_result(verdict=Verdict(value=value))) == message
 
 
 def test_answer_of_a_search_is_its_rate(make_search: Callable[[], Result]) -> None:
@@ -44,7 +44,7 @@ def test_three_sentences(make_result: Make) -> None:
     ]
 
 
-def test_of_updates_what_the_newest_event_leaves_out_is_said(make_result: Make) -> None:
+def test_of_updates_what_the_newest_event_leaves_out_is_reported(make_result: Make) -> None:
     """Half of the updates were fresh soon; half of the events were in one much later."""
     newest = Latency(p50=8e5, max=1e6, count=40, effective_count=10)
     counted = Latency(p50=2.8e6, p99=4.8e6, count=4000, effective_count=100)
@@ -65,8 +65,8 @@ def test_of_updates_what_the_newest_event_leaves_out_is_said(make_result: Make) 
 BOUNDED = Latency(min=1e3, mean=1e6, p50=1e6, p99=2e6, max=3e6, count=500, lower_bounds=4)
 
 
-def test_missing_results_are_said(make_result: Make) -> None:
-    """Where results had not come, nothing is said to have come within a time: every figure is a lower bound."""
+def test_missing_results_are_reported(make_result: Make) -> None:
+    """Where results had not come, nothing is reported to have come within a time: every figure is a lower bound."""
     result = make_result(latency=Latencies(event_time_us=BOUNDED))
     assert narrative.summary_sentences(result)[1] == (
         "4 of 500 results had not arrived when the run ended: with them, half of all took at least 1 s from their "
@@ -76,18 +76,18 @@ def test_missing_results_are_said(make_result: Make) -> None:
     assert narrative.missing_results(make_result()) == ""
 
 
-def test_no_result_at_all_is_said(make_result: Make) -> None:
+def test_no_result_at_all_is_reported(make_result: Make) -> None:
     """An engine that died at once gave nothing; that is a finding, not a gap in the page."""
-    said = narrative.summary_sentences(make_result(latency=Latencies(event_time_us=Latency())))
-    assert said[1] == "No result of the measured span had arrived when the run ended."
+    message = narrative.summary_sentences(make_result(latency=Latencies(event_time_us=Latency())))
+    assert message[1] == "No result of the measured span had arrived when the run ended."
 
 
 def test_the_span_is_as_long_as_it_was(make_result: Make) -> None:
     """Of a run that ended early: the time that was offered, not the time that was planned."""
     warm_up, measured, _ = make_result().phases
     short = measured.model_copy(update={"end_us": measured.start_us + 7_000_000})
-    said = narrative.summary_sentences(make_result(phases=(warm_up, short)))[0]
-    assert said.startswith("200 k events/s were offered for 7 s")
+    message = narrative.summary_sentences(make_result(phases=(warm_up, short)))[0]
+    assert message.startswith("200 k events/s were offered for 7 s")
 
 
 def test_a_run_that_ended_in_its_warm_up_claims_no_rate(make_result: Make) -> None:
@@ -110,9 +110,9 @@ def test_results_that_were_not_compared_are_not_called_missing(make_result: Make
 def test_latencies_of_unverified_results_are_called_so(make_result: Make) -> None:
     """Of a stopped run that has any; not where its answers were compared, nor where there is nothing to verify."""
     stopped = Verdict(value="interrupted")
-    said = narrative.unverified(make_result(verdict=stopped, verification=None))
-    assert said.startswith("Latencies are unverified: the run was stopped")
-    assert narrative.summary_sentences(make_result(verdict=stopped, verification=None))[-1] == said
+    message = narrative.unverified(make_result(verdict=stopped, verification=None))
+    assert message.startswith("Latencies are unverified: the run was stopped")
+    assert narrative.summary_sentences(make_result(verdict=stopped, verification=None))[-1] == message
     assert narrative.unverified(make_result(verdict=stopped)) == ""
     assert narrative.unverified(make_result(verification=None)) == ""
     assert narrative.unverified(make_result(verdict=stopped, latency=Latencies(notes=("a",)), verification=None)) == ""
@@ -134,7 +134,7 @@ def test_an_engine_that_never_started_is_not_the_drivers_fault(make_result: Make
 
 
 @pytest.mark.parametrize(
-    ("cause", "said"),
+    ("cause", "message"),
     [
         (Cause.BACKGROUND_LOAD, narrative.DISTURBED),
         (Cause.DRIVER_SLOWED_BY_BACKGROUND_LOAD, narrative.DRIVER_DISTURBED),
@@ -145,10 +145,10 @@ def test_an_engine_that_never_started_is_not_the_drivers_fault(make_result: Make
         (Cause.DISK_FULL, narrative.DISK_FULL),
     ],
 )
-def test_the_head_of_an_invalid_run_goes_by_its_cause(make_result: Make, cause: Cause, said: str) -> None:
+def test_the_head_of_an_invalid_run_goes_by_its_cause(make_result: Make, cause: Cause, message: str) -> None:
     """A system, or a driver, that others kept from its work did not fail by itself."""
     invalid = Verdict(value="invalid", cause=cause, sentence="any")
-    assert narrative.unusable(make_result(verdict=invalid)) == said
+    assert narrative.unusable(make_result(verdict=invalid)) == message
 
 
 def test_nothing_measured_says_so(make_result: Make) -> None:

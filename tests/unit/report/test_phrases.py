@@ -81,7 +81,7 @@ def test_digits_are_close_and_never_in_powers_of_ten(value: float) -> None:
     ("seconds", "text"), [(4.2, "4.2 s"), (59.7, "1 min"), (372, "6 min 12 s"), (3840, "1 h 4 min")]
 )
 def test_spans(seconds: float, text: str) -> None:
-    """Spans are said in minutes and hours."""
+    """Spans are reported in minutes and hours."""
     assert format_duration(seconds) == text
 
 
@@ -92,7 +92,7 @@ def test_slopes(share: float | None, text: str) -> None:
 
 
 def test_bracket_says_what_is_not_known() -> None:
-    """Where no rate held, or none failed, that is said."""
+    """Where no rate held, or none failed, that is reported."""
     search = SearchResult(sustained_per_s=None, low=None, high=2e6, relative_width=None, confirmed=False)
     assert phrases.bracket(search) == "no rate was found that holds, 2 M does not"
     undecided = search.model_copy(update={"low": 1e6, "high_verdict": "undecided"})
@@ -107,7 +107,7 @@ def test_an_overload_trial_is_not_judged() -> None:
     assert phrases.trial_verdict(trial) == "not judged"
 
 
-def test_not_judged_is_said() -> None:
+def test_not_judged_is_reported() -> None:
     """Neither an absent nor a failed verification is ever a success."""
     unjudged = Verification(judged=False, independent=False, reference="", sentence="the reference crashed")
     assert phrases.verified(None) == phrases.verified(unjudged) == "answers: not judged"
@@ -164,7 +164,7 @@ def test_every_kind_of_latency_has_a_name_and_a_meaning() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({}, "holds"),
         ({"high": 0.02}, "not shown to fail"),
@@ -173,26 +173,26 @@ def test_every_kind_of_latency_has_a_name_and_a_meaning() -> None:
         ({"value": 0.015, "low": None, "high": None}, "holds"),
     ],
 )
-def test_a_check_that_may_be_beyond_its_limit_is_not_said_to_hold(changes: dict[str, Any], said: str) -> None:
+def test_a_check_that_may_be_beyond_its_limit_is_not_said_to_hold(changes: dict[str, Any], message: str) -> None:
     """Its number and its interval stand beside the word; other checks have limits from below, and no interval."""
     values: dict[str, Any] = {"value": 0.005, "limit": 0.01, "low": 0.0, "high": 0.01, "ok": True, "state": "ok"}
-    assert phrases.state(Check(name="latency_trend", unit="s/s", sentence="", **(values | changes))) == said
+    assert phrases.state(Check(name="latency_trend", unit="s/s", sentence="", **(values | changes))) == message
 
 
 @pytest.mark.parametrize(
-    ("batches", "unknown", "said"),
+    ("batches", "unknown", "message"),
     [
         (40, 0, ""), (None, None, ""), (4000, 1200, "1,200 of 4,000 batches not counted"),
         (40, 40, "its rows were not counted"),
     ],
 )  # fmt: skip
-def test_batches_that_were_not_counted_are_said(batches: int | None, unknown: int | None, said: str) -> None:
+def test_batches_that_were_not_counted_are_reported(batches: int | None, unknown: int | None, message: str) -> None:
     """Of how many; where it is of all there is no figure, and this is why."""
-    assert phrases.not_counted(Operator(name="a", batches=batches, batches_unknown=unknown)) == said
+    assert phrases.not_counted(Operator(name="a", batches=batches, batches_unknown=unknown)) == message
 
 
 def test_a_trial_of_updates_has_the_wait_of_every_event_behind_the_newest_one() -> None:
-    """Of other results nothing is said."""
+    """Of other results nothing is reported."""
     trial = TrialSummary(number=1, purpose="bisect", offered_per_s=1e6, verdict="sustained", event_time_p50_us=8e5)
     assert phrases.until_counted(trial) == ""
     counted = trial.model_copy(update={"until_counted_p50_us": 2.8e6})

@@ -167,7 +167,7 @@ def test_a_verification_that_cannot_be_done_leaves_the_trial_undecided(
 @pytest.mark.parametrize(
     "error", [OSError(errno.ENOSPC, "full"), duckdb.IOException('file "a": No space left on device')]
 )
-def test_a_disk_that_is_full_is_said_once_with_the_way_out(
+def test_a_disk_that_is_full_is_reported_once_with_the_way_out(
     error: Exception, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The folder of temporary files and TMPDIR in the head; no advice on processors, and latencies do not repeat it."""
@@ -179,15 +179,17 @@ def test_a_disk_that_is_full_is_said_once_with_the_way_out(
     assert found.latency.notes == ("not counted, because the answers could not be judged",)
 
 
-def test_an_engine_that_stopped_counting_is_said(make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the reason, in what is kept too; of one that counts to the end, or not at all, nothing is said."""
+def test_an_engine_that_stopped_counting_is_reported(
+    make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the reason, in what is kept too; of one that counts to the end, or not at all, nothing is reported."""
     rows = [OperatorRows("", batch, "aggregate", 7) for batch in range(8)]
     report = conclusion.EngineReport(counts=OperatorCounts(rows, "Spark forgot it"))
     judged, folder = concluded(KeyboardInterrupt(), make, tmp_path, monkeypatch, report)
     written = folder.read_result()
-    said = "rows of operators were not counted to the end: Spark forgot it"
-    assert said in judged.result.warnings
-    assert said in written.warnings
+    message = "rows of operators were not counted to the end: Spark forgot it"
+    assert message in judged.result.warnings
+    assert message in written.warnings
     silent, _ = concluded(KeyboardInterrupt(), make, tmp_path / "other", monkeypatch)
     assert not any("counted" in warning for warning in silent.result.warnings)
 
@@ -222,7 +224,7 @@ def stopped(
 
 def test_a_stopped_trial_has_the_latencies_of_what_came(case: Callable[..., Case], make: Any, tmp_path: Path) -> None:
     """Ctrl-C in the measured span: in result.json, the series, the log and the page, said to be unverified; and the
-    results, where they were asked for.
+    results, where they were requested.
     """
     trial = case(ROWS)
     trial.receive(make, rows=of_one_batch(trial))
@@ -282,7 +284,7 @@ def test_a_trial_that_is_made_again_shows_nothing_of_the_one_before(
 
 
 def result_with_broker_times(make: Any, answer: Any, **record: Any) -> tuple[Result, TrialRecord]:
-    """A result after the broker was asked when it had events."""
+    """A result after the broker was requested when it had events."""
 
     def append_latencies(*_: Any) -> list[int]:
         if isinstance(answer, BaseException):
@@ -299,7 +301,7 @@ def result_with_broker_times(make: Any, answer: Any, **record: Any) -> tuple[Res
     return conclusion._with_appends(testbed, conducted, base), conducted
 
 
-def test_when_the_broker_had_events_is_told(make: Any) -> None:
+def test_when_the_broker_had_events_is_reported(make: Any) -> None:
     """Of a trial that came to its end; a broker that does not say is a warning, and no figure."""
     result, _ = result_with_broker_times(make, [1000, 3000])
     assert result.driver is not None

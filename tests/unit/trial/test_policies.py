@@ -1,4 +1,4 @@
-"""What is asked while a trial still runs: each trial here was made by rule, with one thing wrong with it at most."""
+"""The rules while a trial still runs: each trial here was made by rule, with at most one fault."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_a_noisy_trial_is_extended(resolved: ResolvedExperiment, make: Any) -> N
     assert not policies.undecided_checks(resolved, noisy(make), RATE, 1.5)
 
 
-def test_a_search_is_told_what_can_no_longer_hold(resolved: ResolvedExperiment, make: Any) -> None:
+def test_a_search_learns_what_can_no_longer_hold(resolved: ResolvedExperiment, make: Any) -> None:
     """At the end of the last look: a failed trend, or an undecided one; a level trial is verified."""
     level, growing = done_of(make), done_of(make, growth_us=100_000)
     level.deadline_us = growing.deadline_us = 0
@@ -180,15 +180,17 @@ def test_observations_are_windows_or_batches_whichever_are_fewer(
     """Of 30 s: 30 batches, and 3, 30 or 150 windows; p95 needs 20 and p99 needs 100."""
     values: dict[str, Any] = {"workload": "windowed_aggregation", "parameters": {"range": "20s", "slide": slide}}
     # A level that never can be decided is refused; a span that was cut short has fewer than were foreseen.
-    asked = replace(check(build({**values, "load": {"rate": 1000, "duration": "30s"}})), limits=(parse_limit(limit),))
-    assert policies.lacks_samples(asked, done_of(make)) is lacks
+    requested = replace(
+        check(build({**values, "load": {"rate": 1000, "duration": "30s"}})), limits=(parse_limit(limit),)
+    )
+    assert policies.lacks_samples(requested, done_of(make)) is lacks
 
 
 @pytest.mark.parametrize(("factor", "lacks"), [(0.7, False), (0.6, True)])
 def test_a_span_of_another_length_is_judged_by_what_it_would_hold(make: Any, factor: float, lacks: bool) -> None:
     """Of 30 batches in 30 s, where a verdict needs 20."""
-    asked = replace(check(build({"workload": "identity", "load": {"rate": 1000, "duration": "30s"}})), limits=())
-    assert policies.lacks_samples(asked, done_of(make), factor) is lacks
+    requested = replace(check(build({"workload": "identity", "load": {"rate": 1000, "duration": "30s"}})), limits=())
+    assert policies.lacks_samples(requested, done_of(make), factor) is lacks
 
 
 def test_a_warm_up_lasts_until_every_sink_has_had_a_batch(make: Any) -> None:

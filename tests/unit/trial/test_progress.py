@@ -69,9 +69,9 @@ def test_progress_says_why_a_trial_takes_longer(make: Any) -> None:
 def test_progress_says_that_the_rate_still_rises(make: Any) -> None:
     """To what, as long as it is a warm-up and below that; else it looks as if the generators failed."""
     record = done_of(make, profile="ramp:9k")
-    told = [snapshot(record, START + second * US, "measured").note for second in (1, 10)]
-    assert told[0].startswith("rising to 1.")
-    assert told[1] == ""
+    reported = [snapshot(record, START + second * US, "measured").note for second in (1, 10)]
+    assert reported[0].startswith("rising to 1.")
+    assert reported[1] == ""
     assert snapshot(done_of(make), START + US, "measured").note == ""
 
 

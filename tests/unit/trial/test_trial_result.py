@@ -32,8 +32,8 @@ def test_a_machine_that_was_busy_besides_is_warned_of(make: Any, monkeypatch: py
     resolved, record = check(build({"workload": "identity"})), make.story().record()
     for percent, warned in ((20.0, False), (30.0, True)):
         record.trial_log.background = [(make.start + 6 * US, percent)]
-        said = dict(cautions(resolved, record, 1000.0)).get(WarningCode.BACKGROUND_LOAD, "")
-        assert said.startswith("background processes used 15% of the CPU") is warned
+        message = dict(cautions(resolved, record, 1000.0)).get(WarningCode.BACKGROUND_LOAD, "")
+        assert message.startswith("background processes used 15% of the CPU") is warned
     record.trial_log.background = [(make.start + n * US, 200.0 if 6 <= n < 9 else 0.0) for n in range(3, 15)]
     monkeypatch.setattr(resources, "background_share", lambda _: 0.09)
     assert "used 60% of the CPU for 5 s" in dict(cautions(resolved, record, 1000.0))[WarningCode.BACKGROUND_LOAD]
@@ -47,8 +47,8 @@ def test_more_generators_than_processors_are_warned_of(
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(processors)))
     resolved = check(build({"workload": "identity", "load": {"generators": 3}}))
     warnings = dict(cautions(resolved, make.story().record(), 1000.0))
-    said = warnings.get(WarningCode.MORE_GENERATORS_THAN_CORES, "")
-    assert said.startswith("3 generators, more than the 2 processors") is warned
+    message = warnings.get(WarningCode.MORE_GENERATORS_THAN_CORES, "")
+    assert message.startswith("3 generators, more than the 2 processors") is warned
 
 
 @pytest.mark.parametrize(("memory", "warned"), [("1GiB", False), ("40MiB", True)])
@@ -56,8 +56,8 @@ def test_a_queue_cut_by_memory_is_warned_of(memory: str, warned: bool, make: Any
     """With what restores it."""
     resolved = check(build({"workload": "identity", "load": {"memory": memory, "generators": 1}}))
     warnings = dict(cautions(resolved, make.story().record(), 100_000.0))
-    said = warnings.get(WarningCode.QUEUE_CUT_BY_MEMORY, "")
-    assert said.endswith("s of the rate (below 10 s the trial is invalid). More --memory restores it") is warned
+    message = warnings.get(WarningCode.QUEUE_CUT_BY_MEMORY, "")
+    assert message.endswith("s of the rate (below 10 s the trial is invalid). More --memory restores it") is warned
 
 
 @pytest.mark.parametrize(("slowed", "warned"), [(0.14, False), (0.16, True), (-0.5, False)])
@@ -67,8 +67,8 @@ def test_a_machine_that_became_slower_is_warned_of(
     """Within the span; one that became faster makes no trend that speaks against the system."""
     monkeypatch.setattr(resources, "slowed_by", lambda _: slowed)
     warnings = dict(cautions(check(build({"workload": "identity"})), make.story().record(), 1000.0))
-    said = warnings.get(WarningCode.MACHINE_SLOWED, "")
-    assert said.startswith("the machine became 16% slower") is warned
+    message = warnings.get(WarningCode.MACHINE_SLOWED, "")
+    assert message.startswith("the machine became 16% slower") is warned
 
 
 def test_a_trial_keeps_what_its_job_was(make: Any, tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_a_trial_keeps_what_its_job_was(make: Any, tmp_path: Path) -> None:
     assert build_result(resolved, testbed, folder, record, 1000.0, None).job_files == {"job.py": "a" * 64}
 
 
-@pytest.mark.parametrize(("asked", "allowed", "expected", "warned"), [
+@pytest.mark.parametrize(("requested", "allowed", "expected", "warned"), [
     ({}, {}, ([0, 1, 2, 3], [0, 1, 2, 3], [0, 1, 2, 3]), "share cores 0-3,"),
     ({"cpus": {"driver": "0", "sut": "1-3"}}, {}, ([0], [1, 2, 3], []), ""),
     ({"cpus": {"driver": "0", "sut": "1-3"}}, {7: {1, 2}, 8: {3}}, ([0], [1, 2, 3], []), ""),
@@ -89,12 +89,12 @@ def test_a_trial_keeps_what_its_job_was(make: Any, tmp_path: Path) -> None:
     ({"cpus": {"driver": "0-1", "sut": "1-3"}}, {7: {1, 2, 3}}, ([0, 1], [1, 2, 3], [1]), "share core 1,"),
 ])  # fmt: skip
 def test_a_result_says_which_cores_both_sides_share(
-    asked: dict[str, Any], allowed: dict[int, set[int]], expected: Any, warned: str, make: Any, tmp_path: Path,
+    requested: dict[str, Any], allowed: dict[int, set[int]], expected: Any, warned: str, make: Any, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """As the system has them in force, executors of a cluster included; as planned, if the processes have ended."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: allowed.get(pid, {0, 1, 2, 3}))
-    resolved = check(build({"workload": "filter", "engine": "known", **asked}))
+    resolved = check(build({"workload": "filter", "engine": "known", **requested}))
     processes = [("runner", "driver", 1), *(("sut", "sut", pid) for pid in allowed)]
     testbed: Any = SimpleNamespace(engine=SimpleNamespace(settings=dict), processes=lambda: processes)
     folder = RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
@@ -105,8 +105,8 @@ def test_a_result_says_which_cores_both_sides_share(
 
 def test_a_result_says_its_profile_and_what_is_not_the_engines_own(make: Any, tmp_path: Path) -> None:
     """Of the engine's settings; those of the transport are its own."""
-    asked = {"workload": "filter", "tuning": "idiomatic", "transport": "kafka", "load": {"generators": 1}}
-    resolved = check(build(asked))
+    requested = {"workload": "filter", "tuning": "idiomatic", "transport": "kafka", "load": {"generators": 1}}
+    resolved = check(build(requested))
     settings = {"source": "rows", "trigger": "2 seconds", "spark.ui.enabled": "false"}
     testbed: Any = SimpleNamespace(engine=SimpleNamespace(settings=lambda: settings), processes=list)
     folder = RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
@@ -169,8 +169,8 @@ def test_a_trial_warns_of_it(make: Any) -> None:
     resolved = replace(check(build({"workload": "identity"})), flow=FLOW)
     record = make.story().record()
     record.trial_log = journal_of(make, users="q0", prices="q0", dear="q1", buyers="q1")
-    said = "sound, dear run twice: in queries q0 (users, prices), q1 (dear, buyers)"
-    assert dict(cautions(resolved, record, 1000.0))[WarningCode.DONE_TWICE] == said
+    message = "sound, dear run twice: in queries q0 (users, prices), q1 (dear, buyers)"
+    assert dict(cautions(resolved, record, 1000.0))[WarningCode.DONE_TWICE] == message
 
 
 @pytest.mark.parametrize(("own", "warned"), [(False, True), (True, False)])
@@ -198,8 +198,13 @@ def test_a_program_drops_nothing_by_a_watermark_of_ours(
 )  # fmt: skip
 def test_progress_that_is_the_engines_own_claim_is_called_one(engine: str, transport: str, claims: bool) -> None:
     """And a latency that is null has its reason."""
-    asked = {"workload": "identity", "engine": engine, "transport": transport, "load": {"rate": "1k", "generators": 1}}
-    notes = tuple(_not_seen(check(build(asked), new_folder=False)))
+    requested = {
+        "workload": "identity",
+        "engine": engine,
+        "transport": transport,
+        "load": {"rate": "1k", "generators": 1},
+    }
+    notes = tuple(_not_seen(check(build(requested), new_folder=False)))
     if not claims:
         assert notes == ()
         return

@@ -139,7 +139,7 @@ def test_the_lag_of_the_worst_partition_is_drawn_beside_the_sum(make_series: Tab
     assert ["consumer lag (events)" in texts(one.wide) for one in drawn] == [True, True, False]
 
 
-def test_cut_axis_is_said(make_series: Table) -> None:
+def test_cut_axis_is_reported(make_series: Table) -> None:
     """A start that swallows the scale is cut off, and the note gives what was cut."""
     figure = over_time.over_time(over_time.from_series(make_series()))
     assert figure is not None
@@ -340,8 +340,8 @@ def test_an_upper_end_that_is_unproven_is_drawn_as_such() -> None:
 
 def test_what_was_undecided_at_the_answer_or_below_bounds_nothing() -> None:
     """Without the answer the band would end at a trial at 90 % that was undecided and then held."""
-    said = ((10.5, "sustained"), (11.0, "undecided"), (9.5, "undecided"), (9.5, "sustained"))
-    trials = tuple(trial(number, rate, verdict) for number, (rate, verdict) in enumerate(said, 1))
+    message = ((10.5, "sustained"), (11.0, "undecided"), (9.5, "undecided"), (9.5, "sustained"))
+    trials = tuple(trial(number, rate, verdict) for number, (rate, verdict) in enumerate(message, 1))
     open_end = (10.5, 11.0, False)
     assert capacity.brackets(trials, 10.5)[1:] == [open_end] * 3
     assert capacity.brackets(trials)[-1] != open_end

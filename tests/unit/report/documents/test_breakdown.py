@@ -129,14 +129,14 @@ def test_a_page_is_made_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("interval", "expected"), [("500 milliseconds", "500 ms"), ("1 second", "1 s"), ("0 seconds (auto)", "0 s (auto)")]
 )
-def test_an_interval_is_told_shortly(interval: str, expected: str) -> None:
+def test_an_interval_is_reported_shortly(interval: str, expected: str) -> None:
     """Above a bar, where a small screen has little room."""
     assert heading(trial(batch_window=interval)) == f"20 k events/s, {expected}"
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("names", WAYS, ids=len)
-def test_stages_of_one_bar_are_told_apart(names: tuple[str, ...], theme: str) -> None:
+def test_stages_of_one_bar_are_distinguished(names: tuple[str, ...], theme: str) -> None:
     """By colours that differ on light and on dark paper."""
     figure = waterfall([trial(stages=tuple(stage(name) for name in names))])
     assert figure is not None

@@ -63,7 +63,7 @@ def test_repetitions_are_summed_up() -> None:
     assert "20 k/s<small>10 k/s to 30 k/s</small>" in " ".join(page.split())
 
 
-def test_what_is_left_to_do_is_said() -> None:
+def test_what_is_left_to_do_is_reported() -> None:
     """Missing cells can be run, and those that decided nothing repeated."""
     text = shown(show_matrix, matrix(cell(1), cell(3, verdict="undecided")))
     assert "streamgauge experiment --resume runs/m runs the cells that are missing" in text

@@ -40,7 +40,7 @@ def test_the_page_says_what_was_found() -> None:
 
 
 def test_a_job_that_the_thesis_does_not_have_is_not_compared_with_it() -> None:
-    """No column of dashes for a user job, in the page or the terminal; the formula is said in a clause."""
+    """No column of dashes for a user job, in the page or the terminal; the formula is reported in a clause."""
     own = profiled_operator("dear", "user_job", tuple_time(2.0, 9.5), None, 9, thesis=())
     found = operator_profile(operators=(own,), thesis=())
     assert ">thesis</th>" in render(operator_profile())
@@ -54,7 +54,7 @@ def test_a_job_that_the_thesis_does_not_have_is_not_compared_with_it() -> None:
 
 
 def test_the_page_says_what_was_applied() -> None:
-    """The setting before and after, the trial with it, and where that is; nothing where none was asked for."""
+    """The setting before and after, the trial with it, and where that is; nothing where none was requested."""
     applied = AppliedAdvice(
         setting="s", before="2", after="9", verdict="not_sustained", sentence="slow <er>",
         run="runs/made/trial", experiment="runs/made/applied.toml",
@@ -124,7 +124,7 @@ def test_what_is_no_characterization_is_left_to_others(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (json.dumps({"finished": False, "workload": "word_count"}), "try: streamgauge characterize word_count"),
         (operator_profile().to_json().replace('"source_only"', '"others"'), "must be of this version of streamgauge"),
@@ -132,10 +132,10 @@ def test_what_is_no_characterization_is_left_to_others(tmp_path: Path) -> None:
         ("{", "must be of this version of streamgauge"),
     ],
 )
-def test_what_cannot_be_shown_is_refused(folder: Path, text: str, said: str) -> None:
+def test_what_cannot_be_shown_is_refused(folder: Path, text: str, message: str) -> None:
     """Killed before its end, or of another version; nothing is written."""
     (folder / CHARACTERIZATION).write_text(text)
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         rerender_study(folder)
     assert not (folder / "report.html").exists()
 
@@ -149,6 +149,6 @@ def test_where_a_run_is_wanted_the_refusal_says_what_this_is(folder: Path, name:
 
 
 def test_it_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
-    """A folder that is gone is said."""
+    """A folder that is gone is reported."""
     with pytest.raises(InputError, match="must be in an existing folder"):
         write_study(tmp_path / "gone", CHARACTERIZATION, operator_profile())

@@ -53,8 +53,8 @@ Sit = Callable[..., Result]
 def test_a_search_says_where_it_runs(more: dict[str, Any], words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A master only of an engine that has one; and where it starts if no generator makes so much."""
     monkeypatch.setattr(sustain_module, "cpus", lambda: (0, 1))
-    asked = {"workload": "filter", "command": "sustain", "load": {"duration": "10s"}}
-    assert words in sustain_module.header(check(build({**asked, **more})), 1e6)
+    requested = {"workload": "filter", "command": "sustain", "load": {"duration": "10s"}}
+    assert words in sustain_module.header(check(build({**requested, **more})), 1e6)
 
 
 def test_an_engine_on_a_jvm_has_no_master_of_spark(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,8 +62,8 @@ def test_an_engine_on_a_jvm_has_no_master_of_spark(monkeypatch: pytest.MonkeyPat
     plugin = entry("known")
     monkeypatch.setattr(plugin, "capabilities", dataclasses.replace(plugin.capabilities, needs_java=True))
     monkeypatch.setattr(sustain_module, "cpus", lambda: (0, 1))
-    asked = {"workload": "filter", "command": "sustain", "engine": "known", "load": {"duration": "10s"}}
-    assert "   known 2 cores   " in sustain_module.header(check(build(asked)), 1e6)
+    requested = {"workload": "filter", "command": "sustain", "engine": "known", "load": {"duration": "10s"}}
+    assert "   known 2 cores   " in sustain_module.header(check(build(requested)), 1e6)
 
 
 def test_a_search_of_a_program_shows_no_empty_parameters() -> None:
@@ -101,17 +101,17 @@ def test_the_trials_of_a_search_have_the_probes_that_were_asked_for(
     study: RunFolder, monkeypatch: pytest.MonkeyPatch, options: dict[str, str], probed: bool
 ) -> None:
     """Asking the engine for its own progress costs it something: `--option probes=off` holds for searches too."""
-    asked: list[SearchTrial] = []
+    requested: list[SearchTrial] = []
 
     def run(folder: Any, trial: SearchTrial) -> None:
-        asked.append(trial)
+        requested.append(trial)
         raise KeyboardInterrupt
 
     values: dict[str, Any] = {"workload": "filter", "command": "sustain", "options": options}
     work = Sustain(check(build(values)), study, SimpleNamespace(trial_progress=None), 1e6)
     with pytest.raises(KeyboardInterrupt):
         work._judged(SimpleNamespace(run=run), TrialRequest(HELD_PER_S, "bracket", fresh=False), fresh=False)
-    assert [trial.probe_batches for trial in asked] == [probed]
+    assert [trial.probe_batches for trial in requested] == [probed]
 
 
 def test_a_trial_of_a_search_can_be_asked_again(study: RunFolder) -> None:
@@ -121,8 +121,8 @@ def test_a_trial_of_a_search_can_be_asked_again(study: RunFolder) -> None:
     work._number = 7
     with pytest.raises(ZeroDivisionError):
         work._judged(conductor_at(0.0), TrialRequest(HELD_PER_S, "bracket", fresh=False), fresh=False)
-    asked = saved_search.read_experiment(study.path / "trials" / "07" / "experiment.toml")
-    assert (check(asked).experiment.load.rate, asked.command) == (HELD_PER_S, "run")
+    requested = saved_search.read_experiment(study.path / "trials" / "07" / "experiment.toml")
+    assert (check(requested).experiment.load.rate, requested.command) == (HELD_PER_S, "run")
 
 
 def test_a_line_that_a_kill_cut_short_is_left_out(study: RunFolder) -> None:
@@ -137,7 +137,7 @@ def test_a_line_that_a_kill_cut_short_is_left_out(study: RunFolder) -> None:
     assert recorded(study) == [*outcomes, outcomes[0]]
 
 
-def test_a_disk_that_is_full_is_said(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_is_full_is_reported(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the file, and how to name another place; what was remembered before is still there."""
     before = recorded(study)
 
@@ -162,7 +162,7 @@ def test_interrupted_trials_of_older_searches_are_left_out(study: RunFolder) -> 
     assert work._number == 3
 
 
-def test_a_trial_that_somebody_stopped_is_not_written_down(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_trial_is_not_recorded(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     """The search that goes on makes it again; what it writes then comes after the same outcomes."""
     before, work = recorded(study), worker(study)
     monkeypatch.setattr(work, "_conductor_for", lambda request: (None, True))
@@ -182,13 +182,15 @@ def sit(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> Sit:
     """
     monkeypatch.setattr(sustain_module, "require_machine", lambda resolved: None)
     monkeypatch.setattr(sustain_module, "ceiling_of", lambda resolved, rate: 1e6)
-    asked = build({"workload": "filter", "command": "sustain", "search": {"start_rate": HELD_PER_S, "trials_max": 5}})
-    study.write_experiment(asked)
-    resumed = asked.model_copy(update={"search": asked.search.model_copy(update={"resume": str(study.path)})})
+    requested = build(
+        {"workload": "filter", "command": "sustain", "search": {"start_rate": HELD_PER_S, "trials_max": 5}}
+    )
+    study.write_experiment(requested)
+    resumed = requested.model_copy(update={"search": requested.search.model_copy(update={"resume": str(study.path)})})
 
-    def one(said: Iterable[VerdictValue | BaseException], outcomes: Sequence[TrialOutcome] = ()) -> Result:
+    def one(message: Iterable[VerdictValue | BaseException], outcomes: Sequence[TrialOutcome] = ()) -> Result:
         (study.path / MEMO).write_text("".join(json.dumps(asdict(outcome)) + "\n" for outcome in outcomes))
-        answers = iter(said)
+        answers = iter(message)
 
         def trial(work: Sustain, request: TrialRequest) -> TrialOutcome:
             answer = next(answers)
@@ -204,7 +206,7 @@ def sit(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> Sit:
 
 
 @pytest.mark.parametrize(
-    ("said", "verdict"),
+    ("message", "verdict"),
     [
         (["undecided"] * 5, "undecided"),
         (["undecided"] * 4 + ["not_sustained"], "not_sustained"),
@@ -215,19 +217,19 @@ def sit(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> Sit:
         (["undecided", "interrupted"], "interrupted"),
     ],
 )
-def test_only_proof_makes_a_search_say_that_nothing_holds(sit: Sit, said: Any, verdict: VerdictValue) -> None:
+def test_only_proof_makes_a_search_say_that_nothing_holds(sit: Sit, message: Any, verdict: VerdictValue) -> None:
     """Undecided trials alone leave it undecided."""
-    assert sit(said).verdict.value == verdict
+    assert sit(message).verdict.value == verdict
 
 
-@pytest.mark.parametrize("said", [["sustained"], []])
-def test_an_engine_that_fails_to_start_leaves_what_was_found(study: RunFolder, sit: Sit, said: Any) -> None:
+@pytest.mark.parametrize("message", [["sustained"], []])
+def test_an_engine_that_fails_to_start_leaves_what_was_found(study: RunFolder, sit: Sit, message: Any) -> None:
     """In the folder, with what ended it; the failure itself goes on to who asked."""
     with pytest.raises(EngineError, match="no such master"):
-        sit([*said, EngineError("no such master\nand more of it")])
+        sit([*message, EngineError("no such master\nand more of it")])
     left = study.read_result()
     assert left.search is not None
-    assert left.search.sustained_per_s == (HELD_PER_S if said else None)
+    assert left.search.sustained_per_s == (HELD_PER_S if message else None)
     assert left.search.ended_by == SearchEnd.FAILED
     assert left.verdict.value == "invalid"
     assert left.verdict.sentence.endswith("ended early: no such master")
@@ -251,10 +253,10 @@ def test_the_seconds_of_a_search_are_those_of_all_its_sittings(sit: Sit) -> None
     assert 1000.0 < found.search.seconds < 1100.0
 
 
-@pytest.mark.parametrize("said", [["interrupted"], [KeyboardInterrupt()]])
-def test_a_search_stopped_in_its_first_trial_has_every_line_of_its_end(sit: Sit, said: Any) -> None:
-    """What nobody knows yet is said: a limit that is left out would be taken for none."""
-    found = sit(said)
+@pytest.mark.parametrize("message", [["interrupted"], [KeyboardInterrupt()]])
+def test_a_search_stopped_in_its_first_trial_has_every_line_of_its_end(sit: Sit, message: Any) -> None:
+    """What is still unknown is reported: a limit that is left out would be taken for none."""
+    found = sit(message)
     console = Console(file=io.StringIO(), width=200)
     show_result(found, False, console)
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
@@ -294,10 +296,10 @@ def test_a_stopped_search_has_the_limit_and_the_answers_of_what_held(study: RunF
 
 def test_going_on_is_of_the_same_search(study: RunFolder) -> None:
     """What contradicts it is refused, all at once, rather than passed over; more trials may be allowed."""
-    asked = build({"workload": "filter", "command": "sustain", "search": {"trials_max": 5, "quick": True}})
-    study.write_experiment(asked)
+    requested = build({"workload": "filter", "command": "sustain", "search": {"trials_max": 5, "quick": True}})
+    study.write_experiment(requested)
     same = {"workload": "filter", "command": "sustain", "search": {"resume": str(study.path)}}
-    assert saved_search.resumed(build(same))[0] == asked
+    assert saved_search.resumed(build(same))[0] == requested
     more = saved_search.resumed(build(same | {"search": {"resume": str(study.path), "trials_max": 9}}))[0]
     assert (more.search.trials_max, more.search.quick) == (9, True)
     outcome = TrialOutcome(100.0, "sustained")
@@ -336,8 +338,8 @@ def test_a_search_that_still_runs_is_not_gone_on_with(study: RunFolder, sit: Sit
 
 def test_a_search_goes_on_from_any_working_folder(study: RunFolder, sit: Sit) -> None:
     """Its folder is there already: where it once was made, seen from elsewhere, says nothing."""
-    asked = saved_search.read_experiment(study.path / "experiment.toml")
-    study.write_experiment(asked.model_copy(update={"out": "seen/from/elsewhere"}))
+    requested = saved_search.read_experiment(study.path / "experiment.toml")
+    study.write_experiment(requested.model_copy(update={"out": "seen/from/elsewhere"}))
     assert sit(["undecided"] * 5).verdict.value == "undecided"
 
 
@@ -346,14 +348,14 @@ def test_a_searchs_file_is_found_from_any_working_folder(
 ) -> None:
     """It is kept with its whole path; going on may name it as it lies from there."""
     monkeypatch.chdir(tmp_path)
-    asked = saved_search.resumed(build({"workload": "mine/job.py", "command": "sustain"}))[0]
-    assert asked.workload == str(tmp_path / "mine" / "job.py")
-    study.write_experiment(asked)
+    requested = saved_search.resumed(build({"workload": "mine/job.py", "command": "sustain"}))[0]
+    assert requested.workload == str(tmp_path / "mine" / "job.py")
+    study.write_experiment(requested)
     (study.path / MEMO).unlink()
     (tmp_path / "mine").mkdir()
     monkeypatch.chdir(tmp_path / "mine")
     again: dict[str, Any] = {"command": "sustain", "search": {"resume": str(study.path)}}
-    assert saved_search.resumed(build(again | {"workload": "job.py"}))[0] == asked
+    assert saved_search.resumed(build(again | {"workload": "job.py"}))[0] == requested
     with pytest.raises(InputError, match="workload"):
         saved_search.resumed(build(again | {"workload": "mine/job.py"}))
 
@@ -376,14 +378,14 @@ def test_data_of_a_search_are_found_from_any_working_folder(
     """They are kept with their whole path, as a user job's file is; going on may name them as they lie from there."""
     monkeypatch.chdir(tmp_path)
     request = {"workload": "filter", "command": "sustain", "parameters": {"data": "a.csv"}}
-    asked = saved_search.resumed(build(request))[0]
-    assert asked.parameters == {"data": str(tmp_path / "a.csv")}
-    study.write_experiment(asked)
+    requested = saved_search.resumed(build(request))[0]
+    assert requested.parameters == {"data": str(tmp_path / "a.csv")}
+    study.write_experiment(requested)
     (study.path / MEMO).unlink()
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     again: dict[str, Any] = {"workload": "filter", "command": "sustain", "search": {"resume": str(study.path)}}
-    assert saved_search.resumed(build(again))[0] == asked
-    assert saved_search.resumed(build(again | {"parameters": {"data": "../a.csv"}}))[0] == asked
+    assert saved_search.resumed(build(again))[0] == requested
+    assert saved_search.resumed(build(again | {"parameters": {"data": "../a.csv"}}))[0] == requested
     with pytest.raises(InputError, match=r"parameters\.data"):
         saved_search.resumed(build(again | {"parameters": {"data": "a.csv"}}))

@@ -145,7 +145,7 @@ def test_a_test_bed_whose_driver_failed_is_given_up(study: RunFolder, fresh: typ
 
 @pytest.mark.parametrize("alive", [True, False])
 def test_a_test_bed_whose_engine_died_is_given_up(study: RunFolder, fresh: type[Fresh], alive: bool) -> None:
-    """Though all that it was offered is committed: nobody would read what the next trial offers."""
+    """Though all that it was offered is committed: no process would read what the next trial offers."""
     work = worker(study)
     conductor = warm(work)
     conductor.testbed.engine_status = lambda: EngineStatus(alive)
@@ -229,15 +229,15 @@ def test_what_a_trial_left_is_drained_before_the_next_one_on_its_test_bed(
     assert len(fresh.made) == 1
 
 
-def test_draining_is_told_of(study: RunFolder) -> None:
+def test_draining_is_reported(study: RunFolder) -> None:
     """It may take longer than a trial, and the last word would be of the trial's answers."""
-    told: list[str] = []
+    reported: list[str] = []
     work = worker(study)
-    work.view.trial_progress = lambda snapshot: told.append(snapshot.note)  # type: ignore[method-assign]
+    work.view.trial_progress = lambda snapshot: reported.append(snapshot.note)  # type: ignore[method-assign]
     conductor = warm(work)
-    conductor.testbed.level = lambda: told.append("drained")
+    conductor.testbed.level = lambda: reported.append("drained")
     work._conductor_for(TrialRequest(HELD_PER_S, "bracket", fresh=False))
-    assert told == ["draining the backlog of the last trial", "drained"]
+    assert reported == ["draining the backlog of the last trial", "drained"]
 
 
 def drained_tick(fails: bool) -> Any:

@@ -1,6 +1,4 @@
-"""studies/compare/comparability.py: what is asked otherwise decides no gate and is told; what answers otherwise is
-compared.
-"""
+"""What differs in the question decides no gate and is reported; what differs in the answer is compared."""
 
 from __future__ import annotations
 
@@ -53,12 +51,12 @@ def test_what_is_asked_otherwise_decides_no_gate_but_that_on_wrong_answers(
     """Each alone, on figures that would pass by far: unknown, and said in the headline, the reason and a warning."""
     a, b = three("a", 10, experiment=experiment_values()), three("b", 20, **{"experiment": experiment_values(), **of_b})
     found = compare(a, b, RULES)
-    said = labels.different_settings(names)
+    message = labels.different_settings(names)
     assert found.asked_otherwise == names
     assert [gate.state for gate in found.gates] == ["unknown", "unknown", "unknown", "passed"]
-    assert all(said in gate.sentence for gate in found.gates[:3])
-    assert comparison.headline(found).startswith(said)
-    assert any(warning.startswith(said) for warning in found.warnings)
+    assert all(message in gate.sentence for gate in found.gates[:3])
+    assert comparison.headline(found).startswith(message)
+    assert any(warning.startswith(message) for warning in found.warnings)
 
 
 ANSWERS_OTHERWISE: list[dict[str, Any]] = [
@@ -126,7 +124,7 @@ def test_runs_of_one_side_may_be_asked_otherwise_where_those_of_the_other_are_to
     assert compare(a, side("c", ["40s", "80s", "80s"]), RULES).asked_otherwise == ("load.duration",)
 
 
-def test_another_load_and_another_span_are_both_told(three: Three) -> None:
+def test_another_load_and_another_span_are_both_reported(three: Three) -> None:
     """A rate that no run kept up with stands between different loads, and not between different spans."""
     b = three("b", 20, experiment=experiment_values(load={"rate": "200k", "duration": "80s"}))
     found = compare(three("a", 10, experiment=experiment_values()), b, RULES)
@@ -137,7 +135,7 @@ def test_another_load_and_another_span_are_both_told(three: Three) -> None:
 
 
 def test_a_search_up_to_a_limit_is_another_question(make_run: Make) -> None:
-    """The rate is what a search is asked for, and a limit lowers it; of a run it changes the verdict alone."""
+    """The rate is what a search is requested, and a limit lowers it; of a run it changes the verdict alone."""
     found = SearchResult(sustained_per_s=1e6, low=1e6, high=1.05e6, relative_width=0.05, confirmed=True)
     limited = experiment_values(command="sustain", limits=["p99 <= 9s"])
     a, b = (

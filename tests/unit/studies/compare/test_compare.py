@@ -72,7 +72,7 @@ def test_every_bad_word_is_refused(say: Say, make_run: Make, tmp_path: Path) -> 
     (tmp_path / "text").mkdir()
     (tmp_path / "text" / "result.json").write_text("not JSON")
     bad = make_run("bad", 3, verdict=Verdict(value="invalid", sentence="the driver starved"))
-    for words, said in (
+    for words, message in (
         ((a, tmp_path / "nowhere"), "B: must be there"),
         ((tmp_path / "empty", b), "A: must hold a result.json, or runs"),
         ((tmp_path / "text", b), "A: must hold a result.json of this version"),
@@ -91,7 +91,7 @@ def test_every_bad_word_is_refused(say: Say, make_run: Make, tmp_path: Path) -> 
     ):
         code, out, err = say(*words)
         assert (code, out) == (2, ""), words
-        assert said in err, words
+        assert message in err, words
         assert "try:" in err
         assert "Traceback" not in err
 

@@ -61,10 +61,10 @@ def test_better_has_a_direction(make_run: Make) -> None:
 
 
 def test_rates_that_were_kept_up_with_make_no_side_better(make_run: Make) -> None:
-    """They say what was asked; the difference and its interval stand, and other figures are told apart as ever."""
-    asked = {"a": 1e5, "b": 5e4}
+    """They say what was requested; the difference and its interval stand, and other figures are told apart as ever."""
+    requested = {"a": 1e5, "b": 5e4}
     paths = {name: make_run(name, seed, slower=slower) for name, seed, slower in (("a", 1, 1.3), ("b", 2, 1.0))}
-    for name, per_s in asked.items():
+    for name, per_s in requested.items():
         rates = Rates(offered_per_s=per_s, achieved_per_s=per_s, ingested_per_s=per_s, planned_per_s=per_s)
         folder = RunFolder.open(paths[name])
         folder.write_result(folder.read_result().model_copy(update={"rate": rates}))
@@ -96,21 +96,21 @@ def test_the_folder_a_command_was_given_in_is_no_difference(make_run: Make) -> N
 
 
 def test_one_against_several_borrows_the_spread(make_run: Make, three: Three) -> None:
-    """A single run has no spread of its own; that of the other side stands for it, and it is said."""
+    """A single run has no spread of its own; that of the other side stands for it, and it is reported."""
     found = compare(str(make_run("single", 1)), three("b", 20))
     assert figure(found, "event_time_p50").method == "runs"
     assert any("single run" in warning for warning in found.warnings)
 
 
 @pytest.mark.parametrize(
-    ("of_b_us", "said"), [(1200.0, "20% longer for B"), (1100.0, ""), (900.0, ""), (800.0, "20% less for B")]
+    ("of_b_us", "message"), [(1200.0, "20% longer for B"), (1100.0, ""), (900.0, ""), (800.0, "20% less for B")]
 )
-def test_a_machine_that_was_another_one_is_warned_of(make_run: Make, of_b_us: float, said: str) -> None:
+def test_a_machine_that_was_another_one_is_warned_of(make_run: Make, of_b_us: float, message: str) -> None:
     """Whichever side it was slower on: what differs by as much may be its doing."""
     a, b = make_run("a", 1, reference_work_us=1000.0), make_run("b", 2, reference_work_us=of_b_us)
     warned = [each for each in compare(str(a), str(b)).warnings if "the machine's speed differed" in each]
-    assert len(warned) == bool(said)
-    assert not said or f"the reference work took {said}" in warned[0]
+    assert len(warned) == bool(message)
+    assert not message or f"the reference work took {message}" in warned[0]
 
 
 def test_a_figure_that_is_missing_is_unknown(make_run: Make) -> None:
@@ -152,7 +152,7 @@ def test_what_is_not_the_same_is_listed(make_run: Make) -> None:
     assert "environment.cpus" not in found
 
 
-def test_two_profiles_are_told_apart(make_run: Make) -> None:
+def test_two_profiles_are_distinguished(make_run: Make) -> None:
     """Once, by name; results from before there were profiles are of `tuned`."""
     plain = build({"workload": "identity", "tuning": "idiomatic"}).model_dump(mode="json")
     tuned = build({"workload": "identity"}).model_dump(mode="json")
@@ -163,7 +163,7 @@ def test_two_profiles_are_told_apart(make_run: Make) -> None:
     assert compare(a, str(make_run("c", 3, experiment=before))).not_the_same == ()
 
 
-def test_two_versions_of_a_job_are_told_apart(make_run: Make) -> None:
+def test_two_versions_of_a_job_are_distinguished(make_run: Make) -> None:
     """By what is in its files, as they have one name."""
     a, b = (make_run(name, number, job_files={"my_job.py": name * 64}) for number, name in enumerate("ab"))
     (found,) = compare(str(a), str(b)).not_the_same

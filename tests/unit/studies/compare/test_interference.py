@@ -41,8 +41,8 @@ def test_busy_neighbours_of_one_run_decide_no_gate(make_run: Make, busy: str) ->
     found = compare(sides["A"], sides["B"], RULES)
     assert [gate.state for gate in found.gates] == UNDECIDED
     assert all(f"{busy}-2" in gate.sentence for gate in found.gates[:3])
-    (told,) = [warning for warning in found.warnings if "background processes" in warning]
-    assert told.startswith(f"{busy}: {busy}-2: background processes used 95% of the machine")
+    (reported,) = [warning for warning in found.warnings if "background processes" in warning]
+    assert reported.startswith(f"{busy}: {busy}-2: background processes used 95% of the machine")
 
 
 def test_busy_neighbours_of_a_result_without_codes_are_found_by_their_cpu(make_run: Make, three: Three) -> None:
@@ -51,8 +51,8 @@ def test_busy_neighbours_of_a_result_without_codes_are_found_by_their_cpu(make_r
     a = ",".join(str(make_run(f"a{n}", n, others_cpu_percent=45.0 if n == 1 else 15.0, **old)) for n in range(3))
     found = compare(a, three("b", 20, others_cpu_percent=5.0, environment={"cpus": 2}), RULES)
     assert [gate.state for gate in found.gates] == UNDECIDED
-    (said,) = [warning for warning in found.warnings if "background processes" in warning]
-    assert said.startswith("A: a1: background processes used 22% of the CPU")
+    (message,) = [warning for warning in found.warnings if "background processes" in warning]
+    assert message.startswith("A: a1: background processes used 22% of the CPU")
 
 
 def test_quiet_neighbours_are_not_told_of(three: Three) -> None:

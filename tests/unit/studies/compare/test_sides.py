@@ -33,25 +33,25 @@ def test_unusable_runs_are_refused_with_the_reason(make_run: Make, three: Three,
     """Not left out in silence: each is named."""
     folder = three("a", 10)
     make_run("a/bad", 4, verdict=Verdict(value=value, sentence="the disk was full."))
-    said = refused(folder, str(make_run("b", 2)))
-    assert f"and not {value} (the disk was full)" in said
-    assert "bad" in said
+    message = refused(folder, str(make_run("b", 2)))
+    assert f"and not {value} (the disk was full)" in message
+    assert "bad" in message
 
 
-def test_what_is_wrong_with_many_runs_is_told_once(make_run: Make) -> None:
+def test_what_is_wrong_with_many_runs_is_reported_once(make_run: Make) -> None:
     """With the names of all, side by side."""
     full, other = (Verdict(value="invalid", sentence=f"{why}.") for why in ("the disk was full", "the clock stood"))
     a = ",".join(str(make_run(f"a{n}", n, verdict=other if n == 3 else full)) for n in range(4))
-    said = refused(a, str(make_run("b", 9)))
-    assert said.count("the disk was full") == said.count("the clock stood") == 1
-    assert all(name in said for name in a.split(","))
+    message = refused(a, str(make_run("b", 9)))
+    assert message.count("the disk was full") == message.count("the clock stood") == 1
+    assert all(name in message for name in a.split(","))
 
 
 @pytest.mark.parametrize(("sustained", "confirmed"), [(None, False), (1e6, False)])
 def test_a_search_without_a_confirmed_rate_is_refused(make_run: Make, sustained: float | None, confirmed: bool) -> None:
     """What was not confirmed is a guess."""
-    said = refused(str(search(make_run, "a", 1, sustained, confirmed)), str(search(make_run, "b", 2, 1e6)))
-    assert "confirmed a rate; said so" in said
+    message = refused(str(search(make_run, "a", 1, sustained, confirmed)), str(search(make_run, "b", 2, 1e6)))
+    assert "confirmed a rate; said so" in message
 
 
 def test_a_run_and_a_search_are_two_things(make_run: Make) -> None:
@@ -66,17 +66,17 @@ def test_the_same_run_counts_once(make_run: Make) -> None:
         assert "is there twice" in refused(twice, str(b))
 
 
-def test_everything_wrong_is_told_at_once(make_run: Make, tmp_path: Path) -> None:
+def test_everything_wrong_is_reported_at_once(make_run: Make, tmp_path: Path) -> None:
     """Both sides, the rule and the confidence."""
     (tmp_path / "empty").mkdir()
-    said = refused("nowhere", str(tmp_path / "empty"), ["speed -5%"], 1.5)
+    message = refused("nowhere", str(tmp_path / "empty"), ["speed -5%"], 1.5)
     for part in (
         "A: must be there",
         "B: must hold a result.json",
         "--fail-if: FIGURE",
         "--confidence: must be from 50%",
     ):
-        assert part in said
+        assert part in message
 
 
 def test_a_log_that_cannot_be_read_is_refused(make_run: Make) -> None:

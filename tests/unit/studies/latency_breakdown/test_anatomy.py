@@ -1,4 +1,4 @@
-"""`anatomy`: what is asked for, what cannot be taken apart, and where a moment comes from."""
+"""`anatomy`: what is requested, what cannot be taken apart, and where a moment comes from."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def test_every_rate_is_tried_with_every_interval_and_size() -> None:
     """Each once."""
     values = {"rates": "20k, 1k,20k", "batch_windows": "0s,1s", "record_sizes": "25,100"}
     trials = [resolved.experiment for resolved in trials_of({"workload": "stamped_text"}, **values)]
-    told = [(t.load.rate, t.options["trigger"], t.parameters["record_bytes"]) for t in trials]
-    assert told[:3] == [
+    reported = [(t.load.rate, t.options["trigger"], t.parameters["record_bytes"]) for t in trials]
+    assert reported[:3] == [
         (20_000.0, "0 milliseconds", 25), (1_000.0, "0 milliseconds", 25), (20_000.0, "0 milliseconds", 100)
     ]  # fmt: skip
-    assert len(set(told)) == 8
+    assert len(set(reported)) == 8
     assert all((trial.keep_results, trial.command, trial.anatomy) == (True, "run", None) for trial in trials)
 
 

@@ -30,7 +30,7 @@ def test_a_way_is_worked_out_by_hand() -> None:
     assert found.contradicted_us.tolist() == [0, 0]
 
 
-def test_stamps_that_contradict_each_other_are_told() -> None:
+def test_stamps_that_contradict_each_other_are_reported() -> None:
     """Planned before it was generated, by 7; read after it was written, by 5."""
     found = stage_times(
         of(0), [Timestamp("generated", of(10)), Timestamp("planned", of(3)), Timestamp("read", of(25))], of(20), "rest"

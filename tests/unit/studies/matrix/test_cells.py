@@ -71,8 +71,12 @@ def test_an_anatomys_time_is_that_of_its_trials() -> None:
 
 def test_a_characterizations_time_is_unforeseen() -> None:
     """Nobody can say how long a tuple takes before it is measured."""
-    asked = {"command": "characterize", "workload": "identity", "characterize": {"slices": 10, "slice_events": 1000}}
-    (one,) = check_cells(expand(build(asked)))
+    requested = {
+        "command": "characterize",
+        "workload": "identity",
+        "characterize": {"slices": 10, "slice_events": 1000},
+    }
+    (one,) = check_cells(expand(build(requested)))
     assert one.seconds is None
 
 
@@ -92,7 +96,7 @@ def test_repetitions_are_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "setting", "rule"),
+    ("requested", "setting", "rule"),
     [
         ({"command": "generate"}, "command", "must be run, sustain, anatomy, characterize with a matrix"),
         ({"command": "sustain", "search": {"resume": "runs/one"}}, "search.resume", "must not be given with a matrix"),
@@ -100,10 +104,10 @@ def test_repetitions_are_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"command": "run", "matrix": {"parameters.rang": ["4s"]}}, "set rang", "is not a parameter"),
     ],
 )
-def test_what_a_cell_cannot_be_is_refused(asked: dict[str, Any], setting: str, rule: str) -> None:
+def test_what_a_cell_cannot_be_is_refused(requested: dict[str, Any], setting: str, rule: str) -> None:
     """By the rules of its command."""
     with pytest.raises(InputError) as refused:
-        check_cells(expand(build({**ON_KNOWN, "load": LOAD, **asked})))
+        check_cells(expand(build({**ON_KNOWN, "load": LOAD, **requested})))
     assert [problem.setting for problem in refused.value.problems] == [setting]
     assert rule in refused.value.problems[0].rule
 
@@ -214,8 +218,8 @@ def test_only_a_searchs_progress_is_shown(monkeypatch: pytest.MonkeyPatch, make_
         return result
 
     monkeypatch.setattr(module, "sustain", sustain)
-    asked = build({"command": "sustain", "workload": "identity"})
-    assert perform(asked, Observers(show=shown.append)).verdict == "sustained"
+    requested = build({"command": "sustain", "workload": "identity"})
+    assert perform(requested, Observers(show=shown.append)).verdict == "sustained"
     assert shown == ["running"]
 
 

@@ -191,9 +191,9 @@ def test_what_is_refused_leaves_no_folder(tmp_path: Path, ends: Any) -> None:
     experiment = matrix_experiment(tmp_path, **{"load.frontier": ["common", "free"], "parameters.nothing": [1]})
     with pytest.raises(InputError) as refused:
         run_matrix(experiment, RecordingObserver())
-    told = {problem.setting: problem.rule for problem in refused.value.problems}
-    assert "(cells 2, 4, 6 of the matrix)" in told["load.frontier"]
-    assert "of the matrix" not in told["set nothing"]
+    reported = {problem.setting: problem.rule for problem in refused.value.problems}
+    assert "(cells 2, 4, 6 of the matrix)" in reported["load.frontier"]
+    assert "of the matrix" not in reported["set nothing"]
     assert list(tmp_path.iterdir()) == []
     assert given == []
 
@@ -210,7 +210,7 @@ def test_a_plan_has_every_cell_with_its_seconds(tmp_path: Path) -> None:
 
 
 def test_the_stored_experiment_can_be_run_as_a_file(tmp_path: Path, ends: Any) -> None:
-    """It is what was asked."""
+    """It is what was requested."""
     ends(*["sustained"] * 6)
     result = run_matrix(matrix_experiment(tmp_path, repeat=2, order="random"), RecordingObserver())
     file = Path(result.folder) / "experiment.toml"

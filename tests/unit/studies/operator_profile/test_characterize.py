@@ -37,7 +37,7 @@ def experiment(**sizes: str) -> Experiment:
     return build({"command": "characterize", "workload": "identity", "characterize": sizes})
 
 
-def unheard(said: str) -> None:
+def unheard(message: str) -> None:
     """Nobody listens."""
 
 
@@ -304,7 +304,7 @@ def test_a_trial_that_could_not_be_run_is_refused_before(say: Say, tmp_path: Pat
     assert list(tmp_path.iterdir()) == []
 
 
-def test_all_that_is_wrong_is_told_at_once(say: Say, tmp_path: Path) -> None:
+def test_all_that_is_wrong_is_reported_at_once(say: Say, tmp_path: Path) -> None:
     """Exit code 2, each with its way out; no folder is made."""
     code, out, err = say(
         "word_cont", "--slices", "none", "--slice-events", "1.5", "--warmup-slices", "-1", "--target", "0",
@@ -320,7 +320,7 @@ def test_all_that_is_wrong_is_told_at_once(say: Say, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("word_count", "--rate", "fast"), "error: --rate: "),
         (("word_count", "--slices", "100k", "--slice-events", "10k"), "at most 50,000,000 events"),
@@ -329,11 +329,11 @@ def test_all_that_is_wrong_is_told_at_once(say: Say, tmp_path: Path) -> None:
         (("missing.py",), "must be an existing file"),
     ],
 )
-def test_each_bad_word_is_refused(say: Say, words: tuple[str, ...], said: str, tmp_path: Path) -> None:
+def test_each_bad_word_is_refused(say: Say, words: tuple[str, ...], message: str, tmp_path: Path) -> None:
     """Before anything is started or written."""
     code, out, err = say(*words)
     assert (code, out) == (2, "")
-    assert said in err
+    assert message in err
     assert "nothing was started" in err or "nothing was measured" in err
     assert list(tmp_path.iterdir()) == []
 

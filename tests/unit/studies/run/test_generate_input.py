@@ -1,4 +1,4 @@
-"""`generate`: what was asked for, what a run of the same settings is offered, and a run's very input made again."""
+"""`generate`: what was requested, what a run of the same settings is offered, and a run's very input made again."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ VALUES: dict[str, Any] = {
 }
 
 
-def extended(tmp_path: Path, **asked: Any) -> tuple[RunFolder, Plan, int]:
+def extended(tmp_path: Path, **requested: Any) -> tuple[RunFolder, Plan, int]:
     """(the folder of a run whose warm-up was prolonged and whose span was extended, its plan, its end)."""
-    resolved = check(build({**VALUES, **asked}))
+    resolved = check(build({**VALUES, **requested}))
     spans = resolved.spans(START_US, True, 4.0)
     plan = resolved.trial_plan(spans, 500.0, fresh=True, spare_s=20.0)
     record = TrialRecord(TrialLog(plan), spans.later(5 * US).longer(2 * US), prolonged_us=5 * US, interim_analyses=2)
@@ -60,7 +60,7 @@ def experiment_of_run(folder: RunFolder, **more: Any) -> Experiment:
     )
 
 
-def test_a_profile_is_written_as_it_was_asked_for(tmp_path: Path) -> None:
+def test_a_profile_is_written_as_it_was_requested(tmp_path: Path) -> None:
     """Without a start: from its first moment, over exactly its duration, whatever the warm-up of a run would be."""
     load = {**VALUES["load"], "profile": "step:900@1s,200@3s"}
     written = generate(build({"command": "generate", **VALUES, "load": load}), tmp_path / "new")
@@ -97,9 +97,9 @@ def plan_of_a_run(monkeypatch: pytest.MonkeyPatch, experiment: Experiment) -> tu
     testbed: Any = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: START_US + 5), reached_us=0)
     folder: Any = None
     resolved = check(experiment)
-    asked = JudgedTrial(resolved, experiment.load.rate, fresh=True, duration_s=experiment.load.duration)
+    requested = JudgedTrial(resolved, experiment.load.rate, fresh=True, duration_s=experiment.load.duration)
     with pytest.raises(KeyboardInterrupt):
-        trial.TrialConductor(resolved, testbed).run(folder, asked)
+        trial.TrialConductor(resolved, testbed).run(folder, requested)
     return given[0], given[1]
 
 
@@ -122,8 +122,8 @@ def test_an_extended_run_is_made_again_whole(tmp_path: Path, profile: str) -> No
 def test_a_run_over_a_broker_is_made_again_with_its_keys(tmp_path: Path, engine: str) -> None:
     """Each partition has the events of its keys, as in the run; real-time mode has one partition."""
     several = {"partitions": 3} if engine == "spark" else {"load": {**VALUES["load"], "generators": 1}}
-    asked = {"workload": "count", "engine": engine, "transport": "kafka", **several}
-    folder, plan, end_us = extended(tmp_path, **asked)
+    requested = {"workload": "count", "engine": engine, "transport": "kafka", **several}
+    folder, plan, end_us = extended(tmp_path, **requested)
     assert plan.keyed
     write_input(plan, tmp_path / "offered", plan.start_us, end_us)
     generate(experiment_of_run(folder, workload="count"), tmp_path / "again")
@@ -165,7 +165,7 @@ def test_a_trial_that_ended_early_was_offered_no_more(make: Any) -> None:
     assert Result.model_fields["input"].default is None
 
 
-def test_what_is_written_is_told_as_it_is_written(tmp_path: Path) -> None:
+def test_what_is_written_is_reported_as_it_is_written(tmp_path: Path) -> None:
     """Events so far of all events, to the last one."""
     heard: list[tuple[int, int]] = []
     written = generate(
@@ -208,8 +208,8 @@ def test_a_run_on_data_is_made_again_from_any_working_folder(tmp_path: Path, mon
     """The run keeps their whole path; they may be named as they lie from there, and others are refused."""
     (tmp_path / "bought.csv").write_text("user_id,gem_pack_id,price\n1,2,30\n")
     monkeypatch.chdir(tmp_path)
-    asked = with_absolute_paths(build({**VALUES, "parameters": {"data": "bought.csv"}}))
-    folder, *_ = extended(tmp_path, **asked.model_dump())
+    requested = with_absolute_paths(build({**VALUES, "parameters": {"data": "bought.csv"}}))
+    folder, *_ = extended(tmp_path, **requested.model_dump())
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     generate(experiment_of_run(folder), tmp_path / "again")

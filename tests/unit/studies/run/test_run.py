@@ -44,7 +44,7 @@ def all_of_them(spark, inputs):
 
 @pytest.fixture(autouse=True)
 def commit_calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """One for each time that somebody asks for it: git would be a process."""
+    """A new one for each call: git would be a process."""
     calls: list[str] = []
     monkeypatch.setattr(machine, "commit", lambda: append_and_return(calls, "commit", ""))
     return calls

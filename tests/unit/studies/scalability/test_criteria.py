@@ -68,7 +68,7 @@ def test_a_steady_growth_is_known_without_scatter(records: float, failed: bool) 
 
 
 def test_scatter_above_the_limit_leaves_it_open() -> None:
-    """And is said."""
+    """And is reported."""
     lags: list[float | None] = [5000.0 if second % 2 else 15_000.0 for second in range(SPAN_S)]
     growth = growth_of(series(lags, lags))
     assert growth.low < LAG_GROWTH_MAX <= growth.high
@@ -194,7 +194,7 @@ def test_a_lag_that_is_not_known_cannot_decide(make_run: Callable[..., Path], ve
     assert judged.sentence.startswith("the lag is unknown, because the program commits no offsets")
 
 
-def test_answers_that_are_wrong_while_it_keeps_up_are_told(make_run: Callable[..., Path]) -> None:
+def test_answers_that_are_wrong_while_it_keeps_up_are_reported(make_run: Callable[..., Path]) -> None:
     """By the run's verdict: only its answers decided it."""
     folder = RunFolder.open(make_run("one", seed=1))
     result = folder.read_result()

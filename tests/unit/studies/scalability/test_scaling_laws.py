@@ -86,7 +86,7 @@ def test_a_law_with_as_many_parameters_as_levels_has_no_residuals() -> None:
     assert [fitted(fit_line(brackets()[:levels])).has_residuals for levels in (2, 3)] == [False, True]
 
 
-def test_too_little_to_fit_is_said() -> None:
+def test_too_little_to_fit_is_reported() -> None:
     """Not even an interval could be given."""
     two = brackets()[:2]
     assert fit_universal_law(two) == "needs at least 3 levels whose capacity a load exceeded, and has 2"

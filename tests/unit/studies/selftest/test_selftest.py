@@ -52,16 +52,16 @@ def test_a_consumer_slower_than_claimed_is_found_as_what_it_is(mode: Mode) -> No
 
 def test_unsteady_batches_are_tried_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """a: every way in which a consumer reads, the one with jitter among them; --quick only leaves out its search."""
-    asked: list[tuple[str, dict[str, str]]] = []
+    requested: list[tuple[str, dict[str, str]]] = []
 
     def noted(workload: str, _: float, options: dict[str, str], *__: object) -> None:
-        asked.append((workload, options))
+        requested.append((workload, options))
         raise DriverError("no more than that is asked here")
 
     monkeypatch.setattr(checks, "start_bench", noted)
     selftest_module.selftest(only="a", quick=True)
-    assert [workload for workload, _ in asked] == ["filter", "windowed_aggregation", "filter"]
-    assert [options.get("jitter") for _, options in asked] == [None, None, "0.2"]
+    assert [workload for workload, _ in requested] == ["filter", "windowed_aggregation", "filter"]
+    assert [options.get("jitter") for _, options in requested] == [None, None, "0.2"]
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_a_stall_that_shows_counted_from_the_delivery_too_fails_its_proof(monkey
 
 @pytest.mark.long
 @pytest.mark.parametrize("planted", [True, False])
-def test_real_batches_that_take_longer_and_longer_are_told_from_others(planted: bool) -> None:
+def test_real_batches_that_take_longer_and_longer_are_distinguished_from_others(planted: bool) -> None:
     """b: by the trends of a whole trial."""
     made = checks.degradation(SHORT, planted)
     assert made.ok is planted, made.sentence
@@ -316,15 +316,15 @@ def test_a_real_trial_asks_more_than_a_generator_can_make(monkeypatch: pytest.Mo
     monkeypatch.setattr(checks, "judge_generator", lambda *given: judged.append(given))
     for planted in (True, False):
         checks.generator(SHORT, planted)
-    (_, asked_per_s, ceiling_per_s), (_, kept_per_s, _) = judged
-    assert (asked_per_s, kept_per_s) == (checks.OVERLOAD_FACTOR * ceiling_per_s, checks.ROW_RATE_PER_S)
+    (_, requested_per_s, ceiling_per_s), (_, kept_per_s, _) = judged
+    assert (requested_per_s, kept_per_s) == (checks.OVERLOAD_FACTOR * ceiling_per_s, checks.ROW_RATE_PER_S)
     assert all("driver" in {check.name for check in verdict.checks} for verdict, *_ in judged)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("planted", [True, False])
 def test_a_real_generator_that_keeps_its_plan_fails_the_proof(planted: bool) -> None:
-    """d: and one that is asked for five times what it can make does not."""
+    """d: and one that is requested five times what it can make does not."""
     made = checks.generator(SHORT, planted)
     assert made.ok is planted, made.sentence
 
@@ -356,7 +356,7 @@ def test_a_proof_that_breaks_down_has_failed(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.process
-def test_what_goes_on_is_told() -> None:
+def test_what_goes_on_is_reported() -> None:
     """From the start of the engine to the comparison: a proof is silent at no time for longer than a look takes."""
     lines: list[str] = []
     shown: list[TrialSnapshot] = []
