@@ -7,11 +7,11 @@ from pathlib import Path
 
 import psutil
 
-from streamgauge.results.causes import Cause
+from streamgauge.results.codes import Cause
 from streamgauge.results.run import Result
 from streamgauge.system.child_processes import wait_until
-from streamgauge.transports.kafka.broker.broker import Broker
-from streamgauge.transports.kafka.broker.topics import Topics
+from streamgauge.transports.kafka.admin import Topics
+from streamgauge.transports.kafka.broker import Broker
 from streamgauge.trial.conductor import TrialConductor
 from streamgauge.trial.policies import JudgedTrial
 from tests.helpers_broker_trials import started

@@ -39,12 +39,12 @@ import numpy as np
 from bench.support.drain_rate import ready_for
 from bench.support.row import Row, row
 from streamgauge.core.clock import US
-from streamgauge.core.lineage_columns import EVENT_TIME
+from streamgauge.core.schema import EVENT_TIME
 from streamgauge.engines.spark.lowering.queries import queries
 from streamgauge.engines.spark.options import JVM_OPTIONS, WINDOWED_INTERVAL, defaults, split
 from streamgauge.engines.spark.session.session import end_session, open_session
 from streamgauge.harness.monitors import MachineSpeed
-from streamgauge.loadgen.random.distributions import probabilities
+from streamgauge.loadgen.random import probabilities
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.system.machine import cpus
 from streamgauge.workloads.micro.purchases import PRICE_MAX

@@ -14,17 +14,16 @@ import typer
 import streamgauge
 from streamgauge.cli.app import DEFECT_EXIT, app
 from streamgauge.cli.commands import EXITS
+from streamgauge.config.limits import BATCHES_MIN, BOUND_S_MIN, WINDOWS_MIN
 from streamgauge.config.options_and_settings import SETTINGS
 from streamgauge.config.setting_info import COMMANDS
-from streamgauge.config.thresholds import BATCHES_MIN, BOUND_S_MIN, WINDOWS_MIN
 from streamgauge.core import errors
 from streamgauge.harness.recorder import STILL_US_MIN
-from streamgauge.results import causes
+from streamgauge.results import codes as causes
 from streamgauge.studies.run.prometheus import METRICS
-from streamgauge.verdict.criteria import driver as d
-from streamgauge.verdict.criteria.backlog_trend import BACKLOG_SLOPE_SHARE_MAX
-from streamgauge.verdict.criteria.output_trend import OUTPUT_SLOPE_MAX
-from streamgauge.verdict.criteria.registry import CHECKS
+from streamgauge.verdict import driver_check as d
+from streamgauge.verdict.trend_checks import BACKLOG_SLOPE_SHARE_MAX, OUTPUT_SLOPE_MAX
+from streamgauge.verdict.verdict import CHECKS
 from tables.markdown import DOCS, code, table
 
 

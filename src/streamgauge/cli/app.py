@@ -300,8 +300,8 @@ def _flow_of(result: Result) -> list[dict[str, Any]] | None:
     """The nodes of the flow of a result's workload; None if the workload no longer exists."""
     from streamgauge.config.options_and_settings import build
     from streamgauge.dataflow.describe import describe
-    from streamgauge.preflight.user_data import with_user_data
-    from streamgauge.preflight.workload import get
+    from streamgauge.user_workloads.data_files import with_user_data
+    from streamgauge.user_workloads.lookup import get
 
     try:
         experiment = build(result.experiment)

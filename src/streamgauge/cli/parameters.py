@@ -12,8 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from streamgauge.config.options_and_settings import PROGRAM_DEFAULTS, SETTINGS, Experiment, build, read
-from streamgauge.config.setting_info import NAME_VALUE, SettingInfo
-from streamgauge.config.setting_values import SIDES
+from streamgauge.config.setting_info import NAME_VALUE, SIDES, SettingInfo
 from streamgauge.core.errors import InputError, Problem, attempt
 
 AsJson = Annotated[bool, typer.Option("--json", help="print only the result object on stdout  [default: off]")]

@@ -20,9 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamgauge.core.arrays import Int64s
-from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_ID, EVENT_TIME, partitions_of, sequences_of
-from streamgauge.stats.stratified import stratified_indices
-from streamgauge.transports.read_log import ReadLog
+from streamgauge.core.schema import EMISSION_TIME, EVENT_ID, EVENT_TIME, partitions_of, sequences_of
+from streamgauge.stats.samples import stratified_indices
+from streamgauge.transports.logs import ReadLog
 from streamgauge.transports.spi import Delivery, ManagedBroker, OutputProgress, ReadPosition, StreamPartition
 
 if TYPE_CHECKING:

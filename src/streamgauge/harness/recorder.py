@@ -25,13 +25,12 @@ import pyarrow.compute as pc
 
 from streamgauge.core.clock import US, Clock
 from streamgauge.core.errors import DriverError, is_full
-from streamgauge.core.lineage_columns import EMISSION_TIME, EVENT_TIME
+from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME
 from streamgauge.metrics.records import STILL_US_MIN, Commit, RecorderReport
 from streamgauge.system.child_processes import serve
-from streamgauge.system.full_disk import full_disk
-from streamgauge.transports.busy_time import BusyTracker
+from streamgauge.system.disk import full_disk
 from streamgauge.transports.registry import transport
-from streamgauge.transports.spi import EndpointConfig, OutputProgress, ReadPosition
+from streamgauge.transports.spi import BusyTracker, EndpointConfig, OutputProgress, ReadPosition
 
 BEAT_US = 20_000
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from streamgauge.core.clock import US
 from streamgauge.core.formatting import format_count, format_duration, format_rate, format_us
 from streamgauge.report import phrases
-from streamgauge.results.causes import Cause
+from streamgauge.results.codes import Cause
 from streamgauge.results.latency import PERCENTILES, Latencies, Latency
 from streamgauge.results.run import Result
-from streamgauge.stats.percentile import observations_needed
+from streamgauge.stats.samples import observations_needed
 
 UNUSABLE = "This figure must not be used: the driver failed, so the run says nothing about the system under test."
 DISTURBED = (

@@ -9,18 +9,18 @@ from dataclasses import dataclass, field, replace
 import duckdb
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.core.batch_progress import BatchProgress
+from streamgauge.core.engine_reports import BatchProgress, OperatorCounts
 from streamgauge.core.errors import DriverError, is_full
-from streamgauge.core.operator_rows import OperatorCounts
-from streamgauge.core.progress_step import ProgressText
+from streamgauge.core.trial import ProgressText
 from streamgauge.harness.testbed import TestBed
-from streamgauge.metrics.latency.hlog_text import hlog_text
-from streamgauge.metrics.log.trial_record import TrialRecord
-from streamgauge.metrics.summary import driver, engine_batches, operators, time_series
-from streamgauge.metrics.summary.late_rows import late_rows, late_rows_in_words
+from streamgauge.metrics import operators, time_series
+from streamgauge.metrics import resources as driver
+from streamgauge.metrics import time_series as engine_batches
+from streamgauge.metrics.operators import late_rows, late_rows_in_words
+from streamgauge.metrics.time_series import hlog_text
+from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.user_job import UserJob
-from streamgauge.results.causes import WarningCode
+from streamgauge.results.codes import WarningCode
 from streamgauge.results.latency import Latencies
 from streamgauge.results.run import Caution, Result, Verification
 from streamgauge.results.verdict import Verdict
@@ -33,11 +33,12 @@ from streamgauge.trial.phases import poll
 from streamgauge.trial.policies import JudgedTrial
 from streamgauge.trial.progress import every_second
 from streamgauge.trial.trial_result import TrialResult, build_result
+from streamgauge.user_workloads.user_job import UserJob
 from streamgauge.verdict.collect_evidence import collect_evidence
 from streamgauge.verdict.verdict import judge
 from streamgauge.verification.expected import verify
 from streamgauge.verification.sink_comparison import VerificationResult
-from streamgauge.verification.user_job.truth import JOB_ERRORS, verify_user_job
+from streamgauge.verification.user_job_truth import JOB_ERRORS, verify_user_job
 
 _QUERY_STOPPED = "interrupted"
 """Text of DuckDB's RuntimeError on Ctrl-C."""

@@ -22,14 +22,13 @@ from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import Experiment
 from streamgauge.core.clock import US, Clock
 from streamgauge.core.errors import StreamgaugeError
-from streamgauge.core.trial_spans import TrialSpans
+from streamgauge.core.trial import TrialSpans
 from streamgauge.engines.spi import Engine
 from streamgauge.harness.testbed import TestBed, TestBedSettings
-from streamgauge.metrics.log.trial_log import TrialLog
-from streamgauge.metrics.log.trial_record import TrialRecord
-from streamgauge.preflight.program.program import Program
+from streamgauge.metrics.trial_log import TrialLog
+from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.results.causes import Cause
+from streamgauge.results.codes import Cause
 from streamgauge.results.verdict import Verdict
 from streamgauge.stats.bootstrap import prepare
 from streamgauge.system.machine import pin_threads
@@ -44,6 +43,7 @@ from streamgauge.trial.phases import PhaseRunner, TrialPolicy, drain_backlog
 from streamgauge.trial.policies import JudgedTrial
 from streamgauge.trial.progress import report_start_progress
 from streamgauge.trial.trial_result import TrialResult
+from streamgauge.user_workloads.program import Program
 
 if TYPE_CHECKING:
     from streamgauge.loadgen.plan import Plan

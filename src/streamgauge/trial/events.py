@@ -10,7 +10,7 @@ from streamgauge.artifacts.run_folder import RunFolder, StudyResult
 
 if TYPE_CHECKING:
     from streamgauge.harness.testbed import TestBed
-    from streamgauge.metrics.log.trial_record import TrialRecord
+    from streamgauge.metrics.trial_record import TrialRecord
     from streamgauge.trial.trial_result import TrialResult
 
 

@@ -18,24 +18,23 @@ import pyarrow as pa
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.core.errors import is_full
 from streamgauge.core.formatting import format_count
-from streamgauge.metrics.latency.event_latency import LatencyRule, SinkLatencies, sink_latencies
-from streamgauge.metrics.latency.hlog_text import hlog_text
-from streamgauge.metrics.log.trial_record import TrialRecord
-from streamgauge.metrics.summary.time_series import series_table
+from streamgauge.metrics.event_latency import LatencyRule, SinkLatencies, sink_latencies
+from streamgauge.metrics.time_series import hlog_text, series_table
+from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.user_job import UserJob
-from streamgauge.results.causes import WarningCode
+from streamgauge.results.codes import WarningCode
 from streamgauge.results.latency import Latencies
 from streamgauge.results.run import Caution, Result, Verification
-from streamgauge.system.full_disk import full_disk
+from streamgauge.system.disk import full_disk
 from streamgauge.trial.policies import JudgedTrial
 from streamgauge.trial.trial_result import TrialResult
+from streamgauge.user_workloads.user_job import UserJob
 from streamgauge.verdict.collect_evidence import collect_evidence
 from streamgauge.verdict.verdict import judge
+from streamgauge.verification import user_job_truth as truth
 from streamgauge.verification.expected import rule_of
 from streamgauge.verification.sink_comparison import SinkDiff, VerificationResult
 from streamgauge.verification.spool import ReceivedResults, results_file, write_results
-from streamgauge.verification.user_job import truth
 
 BUDGET_S = 1.5
 """Time to count and store results after Ctrl-C, of 5 s in all."""

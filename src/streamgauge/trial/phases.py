@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 
 from streamgauge.core.clock import US
 from streamgauge.core.errors import DriverError, is_full
-from streamgauge.core.trial_spans import TrialSpans
+from streamgauge.core.trial import TrialSpans
 from streamgauge.harness.monitors import MachineSpeed, Monitors, loopback_bytes
 from streamgauge.harness.testbed import TestBed
-from streamgauge.metrics.log.trial_log import TrialLog
-from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.metrics.records import Tick
-from streamgauge.system.interrupts import delay_interrupts
+from streamgauge.metrics.trial_log import TrialLog
+from streamgauge.metrics.trial_record import TrialRecord
+from streamgauge.system.child_processes import delay_interrupts
 from streamgauge.trial.events import Observer, PhaseBegan, Progress, unobserved
 
 if TYPE_CHECKING:

@@ -13,18 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamgauge.config.thresholds import BATCHES_MIN, EXTENSION_SHARE, EXTENSION_SHARE_MAX, EXTENSIONS_MAX, WINDOWS_MIN
+from streamgauge.config.limits import BATCHES_MIN, EXTENSION_SHARE, EXTENSION_SHARE_MAX, EXTENSIONS_MAX, WINDOWS_MIN
 from streamgauge.core.clock import US
-from streamgauge.core.trial_spans import TrialSpans
-from streamgauge.metrics.log.trial_log import TrialLog
-from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.core.trial import TrialSpans
+from streamgauge.metrics.trial_log import TrialLog
+from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import HOLD_US, LEVEL_MAX_US, ResolvedExperiment, spare_s
 from streamgauge.results import labels
 from streamgauge.results.latency import PERCENTILES
 from streamgauge.results.verdict import Check
 from streamgauge.stats.bootstrap import independent_slope_interval
-from streamgauge.stats.percentile import carries, observations_needed
+from streamgauge.stats.samples import carries, observations_needed
 from streamgauge.trial.phases import DRAIN_S, Extension, TrialPolicy
+from streamgauge.verdict import trend_checks as spare_time
 from streamgauge.verdict.collect_evidence import (
     backlogs_of,
     batches_between,
@@ -32,10 +33,8 @@ from streamgauge.verdict.collect_evidence import (
     draining_at_start,
     samples_of,
 )
-from streamgauge.verdict.criteria import spare_time
-from streamgauge.verdict.criteria.backlog_trend import BACKLOG_SLOPE_SHARE_MAX
-from streamgauge.verdict.criteria.driver import PLAN_SHARE_MIN, SCHEDULE_DELAY_US_MAX
-from streamgauge.verdict.criteria.trend import TREND_POINTS_MIN
+from streamgauge.verdict.driver_check import PLAN_SHARE_MIN, SCHEDULE_DELAY_US_MAX
+from streamgauge.verdict.trend_checks import BACKLOG_SLOPE_SHARE_MAX, TREND_POINTS_MIN
 from streamgauge.verdict.verdict import cannot_recover, judge
 
 if TYPE_CHECKING:

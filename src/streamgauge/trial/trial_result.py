@@ -13,30 +13,32 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.thresholds import BOUND_S_MIN
+from streamgauge.config.limits import BOUND_S_MIN
 from streamgauge.core.clock import US
-from streamgauge.core.cpu_sets import format_cpus
-from streamgauge.core.units import FAR_FUTURE_US
+from streamgauge.core.units import FAR_FUTURE_US, format_cpus
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Flow, Source
-from streamgauge.dataflow.program import ProgramNode
 from streamgauge.engines.registry import entry
 from streamgauge.harness.testbed import TestBed
-from streamgauge.metrics.log.batch_frontiers import read_skew_us
-from streamgauge.metrics.log.trial_log import TrialLog
-from streamgauge.metrics.log.trial_record import TrialRecord
-from streamgauge.metrics.summary import backlog, driver, lag, rates, resources
-from streamgauge.metrics.summary.spans import phases
+from streamgauge.metrics import rates_and_backlog as backlog
+from streamgauge.metrics import rates_and_backlog as lag
+from streamgauge.metrics import rates_and_backlog as rates
+from streamgauge.metrics import resources
+from streamgauge.metrics import resources as driver
+from streamgauge.metrics.delivery_times import read_skew_us
+from streamgauge.metrics.trial_log import TrialLog
+from streamgauge.metrics.trial_record import TrialRecord, phases
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.user_data_summary import input_notes, replayed_data
-from streamgauge.preflight.user_job import UserJob
-from streamgauge.results.causes import Cause, WarningCode
+from streamgauge.results.codes import Cause, WarningCode
 from streamgauge.results.run import Caution, Result
 from streamgauge.results.verdict import Verdict
 from streamgauge.system.machine import allowed_cpus, cpus, environment
 from streamgauge.transports.registry import transport
 from streamgauge.transports.spi import FOREIGN, NEVER_COMMITTED
-from streamgauge.verdict.criteria.driver import SCHEDULE_DELAY_US_MAX
+from streamgauge.user_workloads.data_files import input_notes, replayed_data
+from streamgauge.user_workloads.program_node import ProgramNode
+from streamgauge.user_workloads.user_job import UserJob
+from streamgauge.verdict.driver_check import SCHEDULE_DELAY_US_MAX
 from streamgauge.verdict.evidence import BACKGROUND_BURST_S, MACHINE_SHARE_MAX, background_load, background_load_warning
 from streamgauge.verification.sink_comparison import VerificationResult
 

@@ -23,7 +23,7 @@ from streamgauge.core.errors import (
     Problem,
     StreamgaugeError,
 )
-from streamgauge.results.causes import Cause
+from streamgauge.results.codes import Cause
 from streamgauge.results.run import Result
 from streamgauge.trial.conductor import record_start_failure
 from tests.unit.cli.helpers_commands import Invoke, call, command, result_of

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.core.clock import US
-from streamgauge.core.lineage_columns import event_id_base
+from streamgauge.core.schema import event_id_base
 from streamgauge.harness.broker_log import SAMPLES_MAX, Offsets, append_times
 from streamgauge.loadgen.fields import Integer, StreamSpec
 from streamgauge.loadgen.plan import Plan

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.core.clock import US
-from streamgauge.core.lineage_columns import EVENT_TIME
+from streamgauge.core.schema import EVENT_TIME
 from streamgauge.harness import generator as module
 from streamgauge.harness.generator import Generator, GeneratorSettings, Stock
 from streamgauge.loadgen.fields import Integer, Key, StreamSpec

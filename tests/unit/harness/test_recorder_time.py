@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from streamgauge.core.lineage_columns import EMISSION_TIME
+from streamgauge.core.schema import EMISSION_TIME
 from streamgauge.harness import recorder as recorder_module
 from streamgauge.harness.recorder import BEAT_US, Heartbeat
 from streamgauge.metrics.records import STILL_US_MIN
-from streamgauge.transports.busy_time import BusyTracker
+from streamgauge.transports.spi import BusyTracker
 from tests.unit.harness.helpers_recorder import Served, results
 
 

@@ -17,15 +17,14 @@ import pytest
 from pyarrow.flight import FlightServerError
 
 from streamgauge.config.options_and_settings import build
-from streamgauge.core.batch_progress import BatchProgress
 from streamgauge.core.clock import US, Clock
+from streamgauge.core.engine_reports import BatchProgress, OperatorCounts
 from streamgauge.core.errors import DriverError, MachineError
-from streamgauge.core.lineage_columns import EVENT_ID, EVENT_TIME
-from streamgauge.core.operator_rows import OperatorCounts
+from streamgauge.core.schema import EVENT_ID, EVENT_TIME
 from streamgauge.engines.spi import Edges, EngineStatus
 from streamgauge.harness.testbed import TestBed
-from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.metrics.records import RUNNER, Tick
+from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
 from streamgauge.system.child_processes import wait_until

@@ -12,16 +12,16 @@ import pytest
 from streamgauge.config.options_and_settings import Experiment, build, read
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, JobError
-from streamgauge.dataflow.program import ProgramNode
 from streamgauge.jobs import RecordKey
-from streamgauge.preflight import user_job_reference
-from streamgauge.preflight.program.program import Program, program
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
 from streamgauge.studies.capacity.sustain import Sustain
 from streamgauge.studies.latency_breakdown.anatomy import check_trials
 from streamgauge.studies.operator_profile.characterize import check_input
 from streamgauge.trial.events import unobserved
+from streamgauge.user_workloads import reference as user_job_reference
+from streamgauge.user_workloads.program import Program, program
+from streamgauge.user_workloads.program_node import ProgramNode
 
 GOOD = """
 kind = "program"

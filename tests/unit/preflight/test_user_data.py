@@ -15,12 +15,17 @@ from streamgauge.dataflow.graph import sources
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.replay.columns import ReplayedColumn
 from streamgauge.loadgen.replay.files import content, digest
-from streamgauge.preflight import user_data
-from streamgauge.preflight.user_data import absolute_paths, with_absolute_paths, with_user_data
-from streamgauge.preflight.user_data_summary import notes_of, replayed_data
-from streamgauge.preflight.user_job import changed_files
 from streamgauge.preflight.validate import check
 from streamgauge.studies.run import run as run_module
+from streamgauge.user_workloads import data_files as user_data
+from streamgauge.user_workloads.data_files import (
+    absolute_paths,
+    notes_of,
+    replayed_data,
+    with_absolute_paths,
+    with_user_data,
+)
+from streamgauge.user_workloads.user_job import changed_files
 from streamgauge.workloads.registry import get
 
 

@@ -16,9 +16,9 @@ from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, JobError
 from streamgauge.core.value_types import INT, TIMESTAMP, ValueType
 from streamgauge.dataflow.nodes import UserJobNode
-from streamgauge.preflight.user_job import UserJob, get, user_job
 from streamgauge.preflight.validate import check
 from streamgauge.studies.run.generate_input import generate
+from streamgauge.user_workloads.user_job import UserJob, get, user_job
 
 HEAD = """
 from streamgauge.jobs import Choice, Decimal, Integer, Key, Payload, Text, job, stream

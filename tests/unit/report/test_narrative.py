@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from streamgauge.report import narrative
-from streamgauge.results.causes import Cause
+from streamgauge.results.codes import Cause
 from streamgauge.results.latency import Latencies, Latency
 from streamgauge.results.run import Rates, Result
 from streamgauge.results.verdict import Verdict

@@ -18,7 +18,7 @@ from streamgauge.artifacts import tables
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import build
 from streamgauge.core.clock import US
-from streamgauge.metrics.latency.histogram import Histogram, counts_of, log_lines
+from streamgauge.metrics.histogram import Histogram, counts_of, log_lines
 from streamgauge.results.latency import Latencies, Latency
 from streamgauge.results.run import ProcessUse, Rates, Result, Verification
 from streamgauge.results.verdict import Verdict

@@ -8,9 +8,9 @@ from typing import Any
 
 from streamgauge.core.clock import US
 from streamgauge.core.errors import DriverError
-from streamgauge.core.trial_spans import TrialSpans
+from streamgauge.core.trial import TrialSpans
 from streamgauge.engines.spi import EngineStatus
-from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.trial.events import Progress, TrialEvent
 from streamgauge.trial.phases import DRAIN_S, Extension, PhaseRunner, TrialPolicy
 

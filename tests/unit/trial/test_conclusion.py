@@ -18,12 +18,11 @@ import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import build
-from streamgauge.core.batch_progress import BatchProgress
 from streamgauge.core.clock import US
+from streamgauge.core.engine_reports import BatchProgress, OperatorCounts, OperatorRows
 from streamgauge.core.errors import DriverError
-from streamgauge.core.operator_rows import OperatorCounts, OperatorRows
-from streamgauge.metrics.log.trial_record import TrialRecord
-from streamgauge.metrics.summary.driver import driver_result
+from streamgauge.metrics.resources import driver_result
+from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.validate import check
 from streamgauge.report.documents.run import write_page
 from streamgauge.results.latency import Latencies

@@ -14,8 +14,8 @@ import pytest
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import build
 from streamgauge.core.clock import US
-from streamgauge.core.operator_rows import OperatorCounts
-from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.core.engine_reports import OperatorCounts
+from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.validate import check
 from streamgauge.system.machine import cpus
 from streamgauge.trial import conductor as trial

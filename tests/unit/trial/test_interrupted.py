@@ -13,7 +13,7 @@ import pytest
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.core.clock import US
 from streamgauge.core.formatting import format_count
-from streamgauge.core.lineage_columns import EVENT_TIME
+from streamgauge.core.schema import EVENT_TIME
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.trial import interrupted as module
 from streamgauge.trial.interrupted import (

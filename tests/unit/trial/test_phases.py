@@ -10,9 +10,9 @@ import pytest
 
 from streamgauge.core.clock import US
 from streamgauge.core.errors import DriverError
-from streamgauge.core.trial_spans import TrialSpans
+from streamgauge.core.trial import TrialSpans
 from streamgauge.engines.spi import EngineStatus
-from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.trial.events import PhaseBegan, Progress
 from streamgauge.trial.progress import snapshots
 from tests.unit.trial.helpers_phases import SPANS, START, FakeTestBed, conductor, extensions

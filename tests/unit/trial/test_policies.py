@@ -8,20 +8,20 @@ from typing import Any
 import numpy as np
 import pytest
 
+from streamgauge.config.limits import parse_limit
 from streamgauge.config.options_and_settings import build
-from streamgauge.config.slo import parse_limit
 from streamgauge.core.clock import US
-from streamgauge.core.trial_spans import TrialSpans
-from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.core.trial import TrialSpans
+from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
-from streamgauge.results.causes import Cause
+from streamgauge.results.codes import Cause
 from streamgauge.results.verdict import Verdict
 from streamgauge.stats.bootstrap import Interval
 from streamgauge.transports.spi import Delivery
 from streamgauge.trial import policies
 from streamgauge.trial.policies import StopCause
-from streamgauge.verdict.criteria.check_spec import make_check
+from streamgauge.verdict.check_spec import make_check
 from tests.unit.helpers_trials import RATE, SECONDS, START, cut_short, done_of
 
 

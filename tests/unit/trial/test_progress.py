@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from streamgauge.core.clock import US
-from streamgauge.core.trial_spans import TrialSpans
-from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.core.trial import TrialSpans
+from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.transports.spi import Chunk
 from streamgauge.trial import policies
 from streamgauge.trial.progress import snapshot

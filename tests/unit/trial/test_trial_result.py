@@ -16,13 +16,13 @@ from streamgauge.config.options_and_settings import build
 from streamgauge.core.clock import US
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import flow, source
-from streamgauge.metrics.log.trial_log import TrialLog
-from streamgauge.metrics.summary import resources
-from streamgauge.preflight.user_job import UserJob
+from streamgauge.metrics import resources
+from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.preflight.validate import check
-from streamgauge.results.causes import WarningCode
+from streamgauge.results.codes import WarningCode
 from streamgauge.trial import trial_result
 from streamgauge.trial.trial_result import _not_seen, build_result, cautions, duplicate_work
+from streamgauge.user_workloads.user_job import UserJob
 from tests.unit.helpers_trials import START
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from streamgauge.config.options_and_settings import build
 from streamgauge.core.clock import US
-from streamgauge.metrics.log.trial_record import TrialRecord
-from streamgauge.metrics.summary import resources
+from streamgauge.metrics import resources
+from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
 from streamgauge.trial import policies

@@ -10,15 +10,15 @@ import pytest
 
 from streamgauge.config.options_and_settings import build
 from streamgauge.core.clock import US
-from streamgauge.core.trial_spans import TrialSpans
-from streamgauge.metrics.log.trial_record import TrialRecord
-from streamgauge.metrics.summary.backlog import backlog_of
+from streamgauge.core.trial import TrialSpans
+from streamgauge.metrics.rates_and_backlog import backlog_of
+from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.user_job import UserJob
 from streamgauge.preflight.validate import check
-from streamgauge.results.causes import Cause
+from streamgauge.results.codes import Cause
 from streamgauge.transports.spi import Delivery
 from streamgauge.trial import policies
+from streamgauge.user_workloads.user_job import UserJob
 from streamgauge.verdict import collect_evidence as collect_module
 from streamgauge.verdict.verdict import judge
 from tests.unit.helpers_trials import LATENCIES, RATE, START, cut_short, done_of

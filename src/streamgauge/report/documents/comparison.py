@@ -27,8 +27,15 @@ from streamgauge.report.document_blocks import (
 from streamgauge.report.documents.scalability import load_text, short
 from streamgauge.report.page import render
 from streamgauge.results import labels
-from streamgauge.results.comparison import ComparedSide, Comparison, Difference, NotTheSame
-from streamgauge.results.scale_comparison import LevelInterval, LoadInterval, ScaleComparison
+from streamgauge.results.comparison import (
+    ComparedSide,
+    Comparison,
+    Difference,
+    LevelInterval,
+    LoadInterval,
+    NotTheSame,
+    ScaleComparison,
+)
 
 HTML = OutputLocation("--html", "--html NAME.html")
 SAYS = {"better": "better", "worse": "worse", "no_difference": "none shown", "unknown": "unknown"}

@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Sequence
 
-from streamgauge.core.cpu_sets import format_cpus
 from streamgauge.core.formatting import (
     NONE,
     format_count,
@@ -16,6 +15,7 @@ from streamgauge.core.formatting import (
     format_rate,
     format_us,
 )
+from streamgauge.core.units import format_cpus
 from streamgauge.report import narrative, phrases
 from streamgauge.report.document_blocks import Cell, Column, Document, Fact, Paragraph, Row, Table, cells, numbers
 from streamgauge.results import labels

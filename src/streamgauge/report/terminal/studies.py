@@ -9,7 +9,7 @@ from rich.console import Console
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.core.formatting import format_duration
-from streamgauge.core.trial_snapshot import TrialSnapshot
+from streamgauge.core.trial import TrialSnapshot
 from streamgauge.report.documents import breakdown, matrix, profile, scalability
 from streamgauge.report.terminal.console import STYLES, TrialView, console, say, show, show_result
 from streamgauge.results.breakdown import LatencyBreakdown

@@ -35,19 +35,19 @@ from dataclasses import dataclass, replace
 
 from streamgauge.core.clock import US
 from streamgauge.core.errors import DriverError
-from streamgauge.core.trial_spans import TrialSpans
+from streamgauge.core.trial import TrialSpans
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import IntervalJoin, Node, Process, WindowJoin
 from streamgauge.engines.registry import entry
-from streamgauge.metrics.log.trial_log import TrialLog
-from streamgauge.metrics.log.trial_record import TrialRecord
-from streamgauge.metrics.summary import resources
+from streamgauge.metrics import resources
+from streamgauge.metrics.trial_log import TrialLog
+from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import FRESH_WARMUP_S, ResolvedExperiment
 from streamgauge.studies.capacity.strategy import BUSY_FULL, rate_at
 from streamgauge.trial.conductor import TrialConductor, next_start
 from streamgauge.trial.phases import PacedLoad
 from streamgauge.verdict.collect_evidence import INTERVALS_MIN, busy_share
-from streamgauge.verdict.criteria.backlog_trend import far_behind
+from streamgauge.verdict.trend_checks import far_behind
 
 FIRST_RATE_PER_S = 100_000.0
 STEP, STEP_WHERE_NEAR = 8.0, 2.0

@@ -16,12 +16,12 @@ from streamgauge.config.options_and_settings import Experiment
 from streamgauge.config.options_and_settings import Search as SearchSettings
 from streamgauge.core.errors import DriverError, StreamgaugeError
 from streamgauge.core.formatting import format_rate
-from streamgauge.core.trial_snapshot import TrialSnapshot
+from streamgauge.core.trial import TrialSnapshot
 from streamgauge.dataflow.describe import describe
 from streamgauge.engines.registry import entry, starter_of
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
-from streamgauge.results.causes import SearchEnd
+from streamgauge.results.codes import SearchEnd
 from streamgauge.results.run import Result
 from streamgauge.results.search import TrialSummary
 from streamgauge.studies.capacity import saved_search

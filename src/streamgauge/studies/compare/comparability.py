@@ -13,7 +13,7 @@ from statistics import fmean, median
 
 from streamgauge.core.formatting import flatten, format_percent, format_value
 from streamgauge.results import labels
-from streamgauge.results.causes import WarningCode
+from streamgauge.results.codes import WarningCode
 from streamgauge.results.run import Result
 from streamgauge.studies.compare.groups import RunData, RunGroup
 from streamgauge.verdict.evidence import background_load, background_load_warning, machine_speed_differs

@@ -16,27 +16,27 @@ from typing import Any
 
 from streamgauge.artifacts.run_folder import ANATOMY, new_folder, write_study
 from streamgauge.config import reproduce
+from streamgauge.config.limits import EXTENSION_SHARE_MAX, EXTENSIONS_MAX
 from streamgauge.config.matrix import expand
 from streamgauge.config.options_and_settings import Anatomy, Experiment, Matrix
-from streamgauge.config.thresholds import EXTENSION_SHARE_MAX, EXTENSIONS_MAX
 from streamgauge.core.clock import US, Clock
 from streamgauge.core.errors import DriverError, EngineError, InputError, Problem
-from streamgauge.core.trial_snapshot import TrialSnapshot
+from streamgauge.core.trial import TrialSnapshot
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Explode, Flow, Lookup, Select, Source, Where
 from streamgauge.engines.latency_probe import LatencyProbe, ProbeRequest
 from streamgauge.engines.registry import entry, streaming_engines
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.user_job import UserJob
 from streamgauge.preflight.validate import check, refuse_program
 from streamgauge.results.breakdown import BreakdownTrial, Decomposition, LatencyBreakdown, TrialConditions
 from streamgauge.studies.latency_breakdown.decompose import decompose
 from streamgauge.studies.latency_breakdown.timestamps import TrialEvidence
 from streamgauge.studies.run.run import require_machine, run_judged
+from streamgauge.system.disk import Scratch
 from streamgauge.system.machine import environment
-from streamgauge.system.scratch import Scratch
 from streamgauge.trial.events import Observer, OnResult, OnStudy, TrialEvent, VerdictReached, ignore
 from streamgauge.trial.progress import Show, snapshots
+from streamgauge.user_workloads.user_job import UserJob
 
 RECORD_SIZE = "record_bytes"
 """The parameter of a workload that has records of a chosen size."""

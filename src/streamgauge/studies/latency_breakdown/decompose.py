@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamgauge.engines.latency_probe import DOUBT_SHARE, Breakdown
-from streamgauge.engines.stage_times import StageTimes, Times
+from streamgauge.engines.latency_probe import DOUBT_SHARE, Breakdown, StageTimes, Times
 from streamgauge.results.breakdown import Decomposition, LatencyFigures, StageFigures, TrialLatency
-from streamgauge.stats.percentile import carries
+from streamgauge.stats.samples import carries
 from streamgauge.studies.latency_breakdown.timestamps import TrialEvidence, read_results
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.core.errors import DriverError
-from streamgauge.core.lineage_columns import (
+from streamgauge.core.schema import (
     EMISSION_TIME,
     EVENT_ID,
     EVENT_ORDINAL,
@@ -23,15 +23,14 @@ from streamgauge.core.lineage_columns import (
     partitions_of,
     sequences_of,
 )
-from streamgauge.engines.latency_probe import HALF_MS, Breakdown, ProbeInput, ResultTimes, Sample, TrialTimes
-from streamgauge.engines.stage_times import Times
+from streamgauge.engines.latency_probe import HALF_MS, Breakdown, ProbeInput, ResultTimes, Sample, Times, TrialTimes
 from streamgauge.harness.broker_log import AppendTimes
-from streamgauge.metrics.log.ingest_times import handed_over
+from streamgauge.metrics.delivery_times import handed_over
 from streamgauge.verification.spool import results_file
 
 if TYPE_CHECKING:
     from streamgauge.harness.testbed import TestBed
-    from streamgauge.metrics.log.trial_log import TrialLog
+    from streamgauge.metrics.trial_log import TrialLog
     from streamgauge.trial.trial_result import TrialResult
 
 

@@ -20,9 +20,8 @@ from streamgauge.config.options_and_settings import Experiment
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, MachineError, Problem, StreamgaugeError, attempt
 from streamgauge.core.formatting import format_value
-from streamgauge.core.trial_snapshot import TrialSnapshot
+from streamgauge.core.trial import TrialSnapshot
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.user_job import changed_files
 from streamgauge.preflight.validate import check
 from streamgauge.results.breakdown import LatencyBreakdown
 from streamgauge.results.matrix import CellFigures, MatrixResult
@@ -35,6 +34,7 @@ from streamgauge.studies.operator_profile.characterize import characterize, chec
 from streamgauge.studies.run.run import run_single
 from streamgauge.trial.events import OnResult, OnStudy, ignore
 from streamgauge.trial.progress import Show, snapshots
+from streamgauge.user_workloads.user_job import changed_files
 
 JAVA_START_S, START_S = 20.0, 6.0
 """Start of an engine, with and without a JVM, the end of the trial and its verification included."""

@@ -24,8 +24,7 @@ from streamgauge.config.matrix import Cell, expand, run_order, select, varied
 from streamgauge.config.options_and_settings import Experiment, Matrix, read, to_toml
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.formatting import resume_command
-from streamgauge.core.trial_snapshot import TrialSnapshot
-from streamgauge.preflight.user_data import with_absolute_paths
+from streamgauge.core.trial import TrialSnapshot
 from streamgauge.results.matrix import MatrixCell, MatrixPlan, MatrixResult, PlannedCell
 from streamgauge.studies.exclusive_folder import exclusive
 from streamgauge.studies.matrix.cells import (
@@ -41,6 +40,7 @@ from streamgauge.studies.matrix.cells import (
 from streamgauge.studies.run.run import require_machine
 from streamgauge.system.machine import environment
 from streamgauge.trial.events import OnResult, OnStudy, ignore
+from streamgauge.user_workloads.data_files import with_absolute_paths
 
 REPEATABLE = ("invalid", "undecided")
 """Verdicts of ended cells that `--resume` runs again if `--cells` names them."""

@@ -26,8 +26,6 @@ from streamgauge.dataflow.nodes import Flow, Node, Source, UserJobNode
 from streamgauge.engines.operator_profiler import IsolatedOperator, OperatorProfiler, Slice
 from streamgauge.engines.registry import entry, streaming_engines
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.user_data import with_absolute_paths
-from streamgauge.preflight.user_job import UserJob
 from streamgauge.preflight.validate import check, refuse_program
 from streamgauge.results.profile import AppliedAdvice, OperatorProfile, ProfiledOperator, ProfileInput, ProfileRequest
 from streamgauge.studies.operator_profile.memory import MemorySampler, distribution
@@ -41,10 +39,12 @@ from streamgauge.studies.operator_profile.operator_io import (
 )
 from streamgauge.studies.operator_profile.profile import METHODS, Timings, profile_figures
 from streamgauge.studies.run.run import require_machine, run_single
+from streamgauge.system.disk import Scratch
 from streamgauge.system.machine import environment
-from streamgauge.system.scratch import Scratch
 from streamgauge.trial.events import OnResult, OnStudy, ignore
 from streamgauge.trial.progress import Show, snapshots
+from streamgauge.user_workloads.data_files import with_absolute_paths
+from streamgauge.user_workloads.user_job import UserJob
 
 START_US = 1_767_225_600 * US
 """The input begins with 2026 in UTC: a characterization of the same settings counts the same anywhere, any time."""

@@ -19,19 +19,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from streamgauge.core.lineage_columns import EVENT_TIME, INGEST_TIME, LINEAGE
-from streamgauge.core.schema import Field, Schema, quote, quoted
+from streamgauge.core.schema import EVENT_TIME, INGEST_TIME, LINEAGE, Field, Schema, quote, quoted
 from streamgauge.dataflow import graph, schema
 from streamgauge.dataflow.expressions.types import element_type
 from streamgauge.dataflow.lineage import needed_columns
 from streamgauge.dataflow.nodes import Flow, Mode, Node, Process, RunningAggregate, Sink, Source, TopN, UserJobNode
-from streamgauge.engines.duckdb_oracle import lower
+from streamgauge.engines.duckdb_oracle import lowering as lower
 from streamgauge.engines.duckdb_oracle.process_operator import computed
 from streamgauge.engines.registry import entry
 from streamgauge.engines.spi import BatchRequest
-from streamgauge.preflight import user_job_reference
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.user_job import UserJob
+from streamgauge.user_workloads import reference as user_job_reference
+from streamgauge.user_workloads.user_job import UserJob
 
 if TYPE_CHECKING:
     from streamgauge.loadgen.plan import Plan

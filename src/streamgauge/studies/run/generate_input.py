@@ -16,13 +16,12 @@ from streamgauge.core.errors import InputError, Problem
 from streamgauge.loadgen.export import Progress, existing_parts, write_input
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import Piece, RateProfile, parse_profile
-from streamgauge.preflight import user_job
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.user_data import absolute_paths, with_absolute_paths
-from streamgauge.preflight.user_data_summary import input_notes, replayed_data
-from streamgauge.preflight.user_job import changed_files
 from streamgauge.preflight.validate import check, start_us
 from streamgauge.results.run import Input, Result
+from streamgauge.user_workloads import user_job
+from streamgauge.user_workloads.data_files import absolute_paths, input_notes, replayed_data, with_absolute_paths
+from streamgauge.user_workloads.user_job import changed_files
 from streamgauge.workloads.registry import Workload
 
 _OWN = ("out", "load.of")

@@ -19,10 +19,9 @@ from streamgauge.config.options_and_settings import SETTINGS, Experiment
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.units import FAR_FUTURE_US
-from streamgauge.metrics.log.trial_log import TrialLog
-from streamgauge.metrics.log.trial_record import TrialRecord
-from streamgauge.metrics.summary.backlog import backlog_events, due_events
-from streamgauge.metrics.summary.lag import lags
+from streamgauge.metrics.rates_and_backlog import backlog_events, due_events, lags
+from streamgauge.metrics.trial_log import TrialLog
+from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.results.latency import LATENCY_KINDS, PERCENTILES, Latencies
 from streamgauge.results.verdict import VerdictValue
 from streamgauge.trial.events import (

@@ -13,12 +13,10 @@ from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.formatting import format_rate
 from streamgauge.dataflow.describe import describe
 from streamgauge.engines.registry import require, require_master, starter_of
-from streamgauge.loadgen.generator_capacity import measure_capacity
+from streamgauge.loadgen.plan import measure_capacity
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment, may_extend
-from streamgauge.preflight.user_data import with_absolute_paths
-from streamgauge.preflight.user_job import UserJob
 from streamgauge.preflight.validate import check
-from streamgauge.results.causes import Cause
+from streamgauge.results.codes import Cause
 from streamgauge.results.run import Result
 from streamgauge.results.verdict import Verdict
 from streamgauge.studies.run.prometheus import exported
@@ -29,6 +27,8 @@ from streamgauge.trial.conductor import TrialConductor, stores_engine_progress
 from streamgauge.trial.events import Observer, OnResult, ignore, unobserved
 from streamgauge.trial.policies import JudgedTrial
 from streamgauge.trial.trial_result import TrialResult
+from streamgauge.user_workloads.data_files import with_absolute_paths
+from streamgauge.user_workloads.user_job import UserJob
 
 STOPPED_AT_START = "stopped at its start, before the measurement"
 

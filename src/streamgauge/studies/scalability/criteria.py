@@ -21,7 +21,7 @@ from scipy.special import stdtrit
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.core.arrays import Floats
 from streamgauge.core.formatting import format_digits
-from streamgauge.results.causes import WarningCode
+from streamgauge.results.codes import WarningCode
 from streamgauge.results.matrix import CellFigures
 from streamgauge.results.verdict import Verdict, VerdictValue
 from streamgauge.studies.capacity.outcome import wrong_answers

@@ -23,8 +23,7 @@ from streamgauge.artifacts.run_folder import OUT, SCALE, new_folder, read_study,
 from streamgauge.config import reproduce
 from streamgauge.config.options_and_settings import Experiment, Scale, read, to_toml
 from streamgauge.core.errors import InputError, Problem
-from streamgauge.core.trial_snapshot import TrialSnapshot
-from streamgauge.preflight.user_data import with_absolute_paths
+from streamgauge.core.trial import TrialSnapshot
 from streamgauge.results.scalability import PublishedCapacity, ScaleAxes, ScaleCell, ScalePlan, ScaleResult
 from streamgauge.studies.exclusive_folder import exclusive
 from streamgauge.studies.matrix.cells import Observers, perform_within, require_same_files, rows_table, write_tables
@@ -36,6 +35,7 @@ from streamgauge.studies.scalability.study import PARALLELISM, Study, study_of
 from streamgauge.system.machine import environment
 from streamgauge.trial.events import OnResult, OnStudy, ignore
 from streamgauge.trial.progress import Show
+from streamgauge.user_workloads.data_files import with_absolute_paths
 
 RESUME, STUDY = "search.resume", "a study"
 TABLES = "trials"

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from streamgauge.config.options_and_settings import build
 from streamgauge.core.clock import US
 from streamgauge.core.formatting import format_rate
-from streamgauge.results.causes import Cause, SearchEnd
+from streamgauge.results.codes import Cause, SearchEnd
 from streamgauge.results.latency import Latency
 from streamgauge.results.verdict import Check, Verdict
 from streamgauge.studies.capacity.outcome import wrong_answers
@@ -23,7 +23,7 @@ from streamgauge.studies.capacity.search import Settings, TrialCall, TrialOutcom
 from streamgauge.studies.run.generate_input import generate
 from streamgauge.studies.run.run import ceiling_of
 from streamgauge.studies.selftest.testbed import SILENT, SyntheticBench, View, start_bench
-from streamgauge.system.scratch import Scratch
+from streamgauge.system.disk import Scratch
 from streamgauge.trial.trial_result import TrialResult
 
 CAPACITY_PER_S = 100_000.0

@@ -10,15 +10,15 @@ from typing import Any
 
 from streamgauge.config.options_and_settings import build
 from streamgauge.core.errors import DriverError, Interrupted
-from streamgauge.core.trial_snapshot import TrialSnapshot
+from streamgauge.core.trial import TrialSnapshot
 from streamgauge.engines.synthetic.engine import SyntheticEngine
 from streamgauge.harness.testbed import TestBed
-from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
 from streamgauge.studies.run.run import create_folder
 from streamgauge.system.child_processes import wait_until
-from streamgauge.system.scratch import Scratch
+from streamgauge.system.disk import Scratch
 from streamgauge.trial.conductor import TrialConductor
 from streamgauge.trial.events import Observer, Progress
 from streamgauge.trial.phases import poll

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from streamgauge.core.errors import DriverError
-from streamgauge.engines.spark.session.connectors import KAFKA
-from streamgauge.results.causes import WarningCode
+from streamgauge.engines.spark.session.environment import KAFKA
+from streamgauge.results.codes import WarningCode
 from streamgauge.results.run import Result
 from streamgauge.system.child_processes import wait_until
-from streamgauge.system.jars import resolved
-from streamgauge.transports.kafka.broker.broker import Broker
-from streamgauge.transports.kafka.broker.topics import CREATE_TIME, Topics
+from streamgauge.system.java import resolved
+from streamgauge.transports.kafka.admin import CREATE_TIME, Topics
+from streamgauge.transports.kafka.broker import Broker
 from streamgauge.trial.conductor import TrialConductor
 from streamgauge.trial.policies import JudgedTrial
 from tests.helpers_broker_trials import require_jars, started

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from streamgauge.artifacts.run_folder import MATRIX, write_study
-from streamgauge.core.trial_snapshot import TrialSnapshot
+from streamgauge.core.trial import TrialSnapshot
 from streamgauge.report.documents.matrix import cell_line, document, plan_document
 from streamgauge.report.documents.study_pages import rerender_study
 from streamgauge.report.page import render

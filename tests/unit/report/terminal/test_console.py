@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from streamgauge.core.errors import InputError, JobError, Problem
-from streamgauge.core.trial_snapshot import TrialSnapshot
+from streamgauge.core.trial import TrialSnapshot
 from streamgauge.report.terminal import console as console_module
 from streamgauge.report.terminal.console import PLAIN_EVERY_S, InputView, SearchView, SelfTestView, TrialView
 from streamgauge.results.latency import Latencies, Latency
@@ -49,7 +49,7 @@ def test_progress_has_a_unit_everywhere() -> None:
 
 CLOSED = """
 import sys
-from streamgauge.core.trial_snapshot import TrialSnapshot
+from streamgauge.core.trial import TrialSnapshot
 from streamgauge.report.terminal.console import SearchView, console, say, tell
 sys.stdin.readline()
 with SearchView() as view:

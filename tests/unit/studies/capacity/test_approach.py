@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from streamgauge.metrics.log.trial_record import TrialRecord
+from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import FRESH_WARMUP_S
 from streamgauge.studies.capacity import saturation_probe
 from streamgauge.studies.capacity.saturation_probe import (

@@ -12,7 +12,7 @@ import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.engines.spi import CLUSTER_CORES
-from streamgauge.results.causes import Cause, SearchEnd, WarningCode
+from streamgauge.results.codes import Cause, SearchEnd, WarningCode
 from streamgauge.results.run import ProcessUse, Verification
 from streamgauge.results.search import SearchResult, TrialSummary
 from streamgauge.results.verdict import Verdict, VerdictValue

@@ -12,11 +12,11 @@ import pytest
 
 from streamgauge.config.options_and_settings import build
 from streamgauge.core.clock import US
-from streamgauge.core.trial_spans import TrialSpans
+from streamgauge.core.trial import TrialSpans
 from streamgauge.engines.registry import entry
 from streamgauge.engines.spark.options import trigger
-from streamgauge.metrics.log.trial_record import TrialRecord
 from streamgauge.metrics.records import Commit
+from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.validate import check
 from streamgauge.studies.capacity import saturation_probe
 from streamgauge.studies.capacity.saturation_probe import (

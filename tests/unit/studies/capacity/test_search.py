@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from streamgauge.core.errors import InputError
 from streamgauge.core.formatting import format_rate
-from streamgauge.results.causes import SearchEnd
+from streamgauge.results.codes import SearchEnd
 from streamgauge.results.search import SearchResult
 from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.capacity.search import TrialOutcome, search

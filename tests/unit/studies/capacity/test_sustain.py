@@ -22,7 +22,7 @@ from streamgauge.core.errors import EngineError, InputError, MachineError
 from streamgauge.engines.registry import entry
 from streamgauge.preflight.validate import check
 from streamgauge.report.terminal.console import show_result
-from streamgauge.results.causes import SearchEnd
+from streamgauge.results.codes import SearchEnd
 from streamgauge.results.run import ProcessUse, Result, Verification
 from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.capacity import saved_search
@@ -33,7 +33,7 @@ from streamgauge.studies.capacity.search import Search, Settings, TrialOutcome, 
 from streamgauge.studies.capacity.sustain import Sustain
 from streamgauge.studies.exclusive_folder import LOCK
 from streamgauge.studies.run import run as run_module
-from streamgauge.system.lock import try_lock
+from streamgauge.system.disk import try_lock
 from streamgauge.trial.policies import SearchTrial
 from tests.unit.studies.helpers_studies import HELD_PER_S, conductor_at, worker
 

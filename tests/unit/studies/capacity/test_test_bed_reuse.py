@@ -12,9 +12,9 @@ from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import build
 from streamgauge.core.errors import DriverError
 from streamgauge.engines.spi import EngineStatus
-from streamgauge.metrics.log.trial_log import TrialLog
+from streamgauge.metrics import resources
 from streamgauge.metrics.records import Tick
-from streamgauge.metrics.summary import resources
+from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.preflight.validate import check
 from streamgauge.studies.capacity import sustain as sustain_module
 from streamgauge.studies.capacity.saved_search import recorded

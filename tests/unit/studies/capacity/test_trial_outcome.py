@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.results.causes import Cause
+from streamgauge.results.codes import Cause
 from streamgauge.results.latency import Latencies, Latency
 from streamgauge.results.run import Rates
 from streamgauge.results.verdict import Verdict, VerdictValue

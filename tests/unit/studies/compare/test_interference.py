@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge.results.causes import WarningCode
+from streamgauge.results.codes import WarningCode
 from streamgauge.studies.compare.compare import compare
 from streamgauge.verdict.evidence import background_load_warning
 

@@ -14,8 +14,8 @@ from streamgauge.artifacts.run_folder import SCALE, read_study, write_study
 from streamgauge.core.errors import InputError
 from streamgauge.report.documents.comparison import scale_document
 from streamgauge.report.page import render
+from streamgauge.results.comparison import ScaleComparison
 from streamgauge.results.scalability import ScaleResult
-from streamgauge.results.scale_comparison import ScaleComparison
 from streamgauge.studies.compare.scale_studies import compare_studies
 from streamgauge.studies.matrix import cells
 from streamgauge.studies.scalability.scale import scale

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.metrics.latency.histogram import Histogram, counts_of, log_lines, read_log, slots_of
+from streamgauge.metrics.histogram import Histogram, counts_of, log_lines, read_log, slots_of
 from streamgauge.results.latency import Latencies
 from streamgauge.results.run import SinkResult
 from streamgauge.results.verdict import Verdict

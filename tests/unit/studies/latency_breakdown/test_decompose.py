@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.engines.stage_times import Timestamp, first_of_each, stage_times
+from streamgauge.engines.latency_probe import Timestamp, first_of_each, stage_times
 from streamgauge.results.breakdown import Decomposition, TrialLatency
 from streamgauge.studies.latency_breakdown.decompose import contradicted_share, doubts, latency_figures, stage_figures
 

@@ -18,7 +18,7 @@ from streamgauge.studies.exclusive_folder import LOCK
 from streamgauge.studies.matrix import cells
 from streamgauge.studies.matrix import matrix as matrix_module
 from streamgauge.studies.matrix.matrix import plan_matrix, run_matrix, stored_experiment
-from streamgauge.system.lock import try_lock
+from streamgauge.system.disk import try_lock
 from tests.unit.studies.matrix.helpers_matrix import RecordingObserver, matrix_experiment, performing
 
 

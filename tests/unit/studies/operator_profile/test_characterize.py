@@ -18,8 +18,8 @@ from streamgauge.core.errors import InputError
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import source
 from streamgauge.engines.operator_profiler import IsolatedOperator, Samples, Slice
+from streamgauge.engines.spark import operator_profiler as operator_benchmark_client
 from streamgauge.engines.spark.parallelism import SETTING
-from streamgauge.engines.spark.user_job import operator_benchmark_client as operator_benchmark_client
 from streamgauge.report.documents import profile as profile_document
 from streamgauge.results.run import Result
 from streamgauge.results.verdict import Verdict

@@ -16,8 +16,7 @@ import pytest
 
 from streamgauge.config.options_and_settings import build
 from streamgauge.core.clock import US
-from streamgauge.core.lineage_columns import EVENT_TIME
-from streamgauge.core.schema import Schema
+from streamgauge.core.schema import EVENT_TIME, Schema
 from streamgauge.dataflow.builder import Stream, source, tumble
 from streamgauge.dataflow.builder import flow as flow_of
 from streamgauge.dataflow.nodes import Flow, Process, Source

@@ -13,7 +13,7 @@ from streamgauge.dataflow import graph
 from streamgauge.dataflow.builder import source, tumble
 from streamgauge.dataflow.nodes import Flow, Node, Source
 from streamgauge.engines.operator_profiler import Slice
-from streamgauge.engines.spark.user_job.operator_profiler import SparkOperatorProfiler
+from streamgauge.engines.spark.operator_profiler import SparkOperatorProfiler
 from streamgauge.report.documents import profile as profile_document
 from streamgauge.report.terminal import console
 from streamgauge.results.profile import ParallelismPlans

@@ -16,18 +16,18 @@ from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import Experiment, build
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError
-from streamgauge.core.trial_spans import TrialSpans
+from streamgauge.core.trial import TrialSpans
 from streamgauge.loadgen.export import write_input
 from streamgauge.loadgen.plan import Plan
-from streamgauge.metrics.log.trial_log import TrialLog
-from streamgauge.metrics.log.trial_record import TrialRecord
-from streamgauge.metrics.summary.rates import offered_input
-from streamgauge.preflight.user_data import with_absolute_paths
+from streamgauge.metrics.rates_and_backlog import offered_input
+from streamgauge.metrics.trial_log import TrialLog
+from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.validate import check
 from streamgauge.results.run import Result
 from streamgauge.studies.run.generate_input import generate
 from streamgauge.trial import conductor as trial
 from streamgauge.trial.policies import JudgedTrial
+from streamgauge.user_workloads.data_files import with_absolute_paths
 
 START_US = 1_700_000_000 * US
 VALUES: dict[str, Any] = {

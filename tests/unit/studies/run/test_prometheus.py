@@ -18,7 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from streamgauge.config.options_and_settings import Experiment, build
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError
-from streamgauge.metrics.log.trial_log import TrialLog
+from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.results.latency import Latencies, Latency
 from streamgauge.results.verdict import Verdict
 from streamgauge.studies.run import prometheus

@@ -18,11 +18,11 @@ from rich.console import Console
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config import options_and_settings as experiment
 from streamgauge.core.errors import InputError, MachineError
-from streamgauge.core.trial_snapshot import TrialSnapshot
+from streamgauge.core.trial import TrialSnapshot
 from streamgauge.preflight.validate import check as check_experiment
 from streamgauge.report.documents.run import write_page
 from streamgauge.report.terminal.console import show_result
-from streamgauge.results.causes import Cause
+from streamgauge.results.codes import Cause
 from streamgauge.results.verdict import Verdict
 from streamgauge.studies.run import run as run_module
 from streamgauge.system import machine

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.config.options_and_settings import Experiment, build
-from streamgauge.engines.synthetic.scaling import ScalingOptions
+from streamgauge.engines.synthetic.options import ScalingOptions
 from streamgauge.results.matrix import CellFigures
 from streamgauge.results.scalability import ScaleCell, ScalePlan, ScaleResult
 from streamgauge.studies.matrix.cells import Observers

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.results.causes import WarningCode
+from streamgauge.results.codes import WarningCode
 from streamgauge.results.matrix import CellFigures
 from streamgauge.results.run import Caution
 from streamgauge.results.verdict import Check

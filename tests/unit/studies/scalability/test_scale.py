@@ -26,7 +26,7 @@ from streamgauge.studies.scalability.criteria import Judged, judge
 from streamgauge.studies.scalability.monotone_search import Point
 from streamgauge.studies.scalability.scale import exit_code, plan_scale, scale
 from streamgauge.studies.scalability.study import study_of
-from streamgauge.system.lock import try_lock
+from streamgauge.system.disk import try_lock
 from tests.unit.studies.scalability.helpers_scale import LAWS, RecordingObserver, made, scale_experiment, simulated
 
 ONE = 7000.0

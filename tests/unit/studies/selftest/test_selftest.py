@@ -12,7 +12,7 @@ import pytest
 from streamgauge.config.options_and_settings import build
 from streamgauge.core.clock import US
 from streamgauge.core.errors import DriverError, InputError
-from streamgauge.core.trial_snapshot import TrialSnapshot
+from streamgauge.core.trial import TrialSnapshot
 from streamgauge.engines.synthetic.main import degradation_us
 from streamgauge.preflight.validate import check
 from streamgauge.results.latency import Latency

@@ -9,9 +9,9 @@ import pytest
 
 from streamgauge.config.options_and_settings import build
 from streamgauge.core.errors import InputError
-from streamgauge.engines.spark.observe.event_log import BATCH_ID, BATCH_TIME, batch_times
-from streamgauge.engines.spark.probes.dstream import STAGES
-from streamgauge.engines.spark.probes.micro_batch import STAGES as OF_MICRO_BATCHES
+from streamgauge.engines.spark.latency_probe import STAGES as OF_MICRO_BATCHES
+from streamgauge.engines.spark.latency_probe_dstream import STAGES
+from streamgauge.engines.spark.session.logs import BATCH_ID, BATCH_TIME, batch_times
 from streamgauge.studies.latency_breakdown.anatomy import check_trials
 
 ASKED = {"command": "anatomy", "workload": "identity", "engine": "spark-dstream", "anatomy": {"rates": "1k"}}

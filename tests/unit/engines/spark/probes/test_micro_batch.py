@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 
 from streamgauge.engines.latency_probe import Sample
-from streamgauge.engines.spark.observe.event_log import BatchWork
-from streamgauge.engines.spark.probes.micro_batch import Batch, ReadVisibility, batches_of, stage_times_of
+from streamgauge.engines.spark.latency_probe import Batch, ReadVisibility, batches_of, stage_times_of
+from streamgauge.engines.spark.session.logs import BatchWork
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
-from streamgauge.metrics.log.trial_log import TrialLog
 from streamgauge.metrics.records import Commit
+from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.studies.latency_breakdown.timestamps import SavedResults, commits, first_reads, result_times
 from streamgauge.transports.spi import Chunk, Delivery
 from streamgauge.workloads import registry

@@ -12,19 +12,18 @@ import pyarrow as pa
 import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.engines.latency_probe import Breakdown, ProbeRequest, Sample
-from streamgauge.engines.spark.probes.real_time import (
+from streamgauge.engines.latency_probe import Breakdown, ProbeRequest, Sample, StageTimes
+from streamgauge.engines.spark.latency_probe_realtime import (
     STAGES,
     RealTime,
     TopicToTopic,
     consistency_fields,
     stage_times_of,
 )
-from streamgauge.engines.stage_times import StageTimes
 from streamgauge.harness.broker_log import AppendTimes
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
-from streamgauge.metrics.log.trial_log import TrialLog
+from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.studies.latency_breakdown.decompose import decompose
 from streamgauge.studies.latency_breakdown.timestamps import BrokerTimestamps, SavedResults, TrialEvidence, result_times
 from streamgauge.transports.spi import Chunk

@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from streamgauge.core.lineage_columns import EVENT_ID, event_id_base
-from streamgauge.engines.spark.dstream.progress import DStreamProgress
-from streamgauge.engines.spark.probes.micro_batch import Batch
-from streamgauge.engines.spark.probes.receiver import READ_KNOWN_BEFORE_START, Blocks, blocks_of, stage_times_of
+from streamgauge.core.schema import EVENT_ID, event_id_base
+from streamgauge.engines.spark.latency_probe import Batch
+from streamgauge.engines.spark.latency_probe_dstream import READ_KNOWN_BEFORE_START, Blocks, blocks_of, stage_times_of
+from streamgauge.engines.spark.session.progress import DStreamProgress
 from streamgauge.studies.latency_breakdown import decompose
 from streamgauge.studies.latency_breakdown.timestamps import SavedResults, result_times
-from tests.unit.engines.spark.probes.test_micro_batch import START_US, at, trial_log
+from tests.unit.engines.spark.test_latency_probe import START_US, at, trial_log
 
 INTERVAL_US = 10_000
 BATCH = Batch(
