@@ -22,7 +22,7 @@ from streamgauge.preflight.validate import check
 from streamgauge.transports.kafka.broker import Broker
 from streamgauge.transports.kafka.cluster import KafkaCluster
 from streamgauge.trial.conductor import START_LEAD_US, TrialConductor, next_start, testbed_settings
-from streamgauge.trial.extension_policy import JudgedTrial
+from streamgauge.trial.policies import JudgedTrial
 from streamgauge.trial.progress import Show, snapshots
 from streamgauge.trial.trial_result import TrialResult
 from tests.helpers_restart import RESTARTED_S, to_be_restarted

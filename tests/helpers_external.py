@@ -13,7 +13,7 @@ from streamgauge.system.child_processes import wait_until
 from streamgauge.transports.kafka.admin import Topics
 from streamgauge.transports.kafka.broker import Broker
 from streamgauge.trial.conductor import TrialConductor
-from streamgauge.trial.extension_policy import JudgedTrial
+from streamgauge.trial.policies import JudgedTrial
 from tests.helpers_broker_trials import started
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "external"

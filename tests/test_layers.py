@@ -1,4 +1,4 @@
-"""The table of allowed imports, for packages and sub-packages: imports point one way."""
+"""The rules of the layout: a table of allowed imports, which point one way, and the sizes of folders and modules."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ import pytest
 
 import streamgauge
 from tests.helpers_modules import ROOT as CHECKOUT
+from tools.size import Package
 
 ROOT = "streamgauge"
 SOURCE = Path(streamgauge.__file__).parent
 MODULES_MAX = 25
 """A folder with more modules than this holds more than one purpose."""
+LINES_MAX = 500
+"""A module with more lines than this is two ideas."""
 
 MAY_IMPORT: dict[str, str] = {
     ROOT: "",
@@ -98,7 +101,7 @@ MAY_IMPORT: dict[str, str] = {
         "core dataflow engines engines.spark engines.spark.lowering engines.spark.session system"
     ),
     "engines.synthetic": "core dataflow engines engines.duckdb_oracle system transports.flight",
-    "harness": "artifacts core dataflow engines loadgen metrics stats system transports",
+    "harness": "artifacts core dataflow engines loadgen metrics metrics.log stats system transports",
     "preflight": (
         "config core dataflow dataflow.expressions engines jobs loadgen loadgen.replay metrics.latency "
         "preflight.program results stats system transports workloads"
@@ -120,47 +123,51 @@ MAY_IMPORT: dict[str, str] = {
     "verdict.criteria": "config core results stats verdict",
     "trial": (
         "artifacts config core dataflow engines harness loadgen metrics metrics.latency metrics.log "
-        "metrics.summary preflight preflight.program results stats system transports trial.prometheus verdict "
-        "verdict.criteria verification verification.user_job workloads"
+        "metrics.summary preflight preflight.program results stats system transports verdict verdict.criteria "
+        "verification verification.user_job"
     ),
-    "trial.prometheus": "config core metrics.log metrics.summary results trial",
     "studies": "artifacts core system",
+    "studies.run": (
+        "artifacts config core dataflow engines loadgen metrics.log metrics.summary preflight results system trial "
+        "workloads"
+    ),
     "studies.capacity": (
-        "artifacts config core dataflow engines metrics.log metrics.summary preflight results studies system trial "
-        "trial.prometheus verdict verdict.criteria"
+        "artifacts config core dataflow engines metrics.log metrics.summary preflight results studies studies.run "
+        "system trial verdict verdict.criteria"
     ),
     "studies.compare": "artifacts config core engines metrics.latency results stats verdict",
     "studies.latency_breakdown": (
-        "artifacts config core dataflow engines harness metrics.log preflight results stats system trial verification"
-    ),
-    "studies.matrix": (
-        "artifacts config core preflight results studies studies.capacity studies.latency_breakdown "
-        "studies.operator_profile system trial"
+        "artifacts config core dataflow engines harness metrics.log preflight results stats studies.run system trial "
+        "verification"
     ),
     "studies.operator_profile": (
         "artifacts config core dataflow dataflow.expressions engines engines.duckdb_oracle "
-        "loadgen preflight results stats system trial"
+        "loadgen preflight results stats studies.run system trial"
+    ),
+    "studies.matrix": (
+        "artifacts config core preflight results studies studies.capacity studies.latency_breakdown "
+        "studies.operator_profile studies.run system trial"
     ),
     "studies.scalability": (
-        "artifacts config core preflight results studies studies.capacity studies.matrix system trial"
+        "artifacts config core preflight results studies studies.capacity studies.matrix studies.run system trial"
     ),
     "studies.selftest": (
-        "config core engines.synthetic harness metrics.log preflight results studies.capacity system trial"
+        "config core engines.synthetic harness metrics.log preflight results studies.capacity studies.run system trial"
     ),
-    "report": "artifacts core report.documents report.html report.terminal results",
+    "report": "core results stats",
     "report.charts": "artifacts core report results",
-    "report.documents": "artifacts config core report report.charts report.html report.text results stats",
-    "report.html": "report report.text",
-    "report.terminal": "core report report.documents results",
-    "report.text": "core results stats",
+    "report.documents": "artifacts config core report report.charts results stats",
+    "report.terminal": "artifacts core report report.documents results",
     "cli": (
-        "artifacts config core engines preflight report report.documents report.terminal results "
-        "studies.capacity studies.compare studies.latency_breakdown studies.matrix studies.operator_profile "
+        "artifacts config core dataflow engines preflight report.documents report.terminal results studies.capacity "
+        "studies.compare studies.latency_breakdown studies.matrix studies.operator_profile studies.run "
         "studies.scalability studies.selftest system trial workloads"
     ),
     "__main__": "cli",
 }
-"""Package to the packages that it may import; a sub-package is named whole, and `jobs` is a module of its own."""
+"""Package to the packages that it may import, lowest first. A sub-package is named whole: what a parent may import of
+its child, or a child of its parent, stands here too, and never both. `jobs` is a module of its own.
+"""
 
 Imports = Iterable[tuple[str, str]]
 
@@ -237,22 +244,44 @@ def families(table: dict[str, str]) -> dict[str, set[str]]:
     return {top: others - {top} for top, others in tops.items()}
 
 
-def test_the_table_has_no_circles() -> None:
-    """What a top-level package may import can never import it back, by any way round."""
-    TopologicalSorter(families(MAY_IMPORT)).prepare()
+def circle_in_table(table: dict[str, str]) -> list[str]:
+    """The packages of one circle; empty without one."""
+    return circle_in((package, name) for package, names in table.items() for name in names.split())
+
+
+def test_packages_have_no_circles() -> None:
+    """What a package may import can never import it back, by any way round: a parent and its child included."""
+    assert circle_in_table(MAY_IMPORT) == []
+    assert circle_in_table({top: " ".join(names) for top, names in families(MAY_IMPORT).items()}) == []
+
+
+def test_a_parent_and_its_child_that_import_each_other_are_found() -> None:
+    """The check itself, and two packages that import each other's sub-packages."""
+    assert set(circle_in_table({"a": "a.x", "a.x": "core a"})) == {"a", "a.x"}
+    crossed = {"a.x": "b", "b": "a.y", "a.y": ""}
+    assert circle_in_table(crossed) == []
+    assert set(circle_in_table({top: " ".join(names) for top, names in families(crossed).items()})) == {"a", "b"}
+
+
+def upwards(table: dict[str, str]) -> list[tuple[str, str]]:
+    """Each allowed import of a package that stands further down in the table."""
+    order = list(table)
+    return [
+        (package, name)
+        for package, names in table.items()
+        for name in names.split()
+        if order.index(name) > order.index(package)
+    ]
 
 
 def test_packages_import_only_what_stands_above_them() -> None:
     """The order of the table, which docs/contributing/architecture.md shows, is one of layers."""
-    tops = families(MAY_IMPORT)
-    order = list(tops)
-    assert [(top, name) for top in order for name in tops[top] if order.index(name) > order.index(top)] == []
+    assert upwards(MAY_IMPORT) == []
 
 
-def test_a_circle_is_found() -> None:
-    """The check itself: two packages that import each other's sub-packages are a circle."""
-    with pytest.raises(ValueError, match="cycle"):
-        TopologicalSorter(families({"a.x": "b", "b": "a.y"})).prepare()
+def test_an_import_upwards_is_found() -> None:
+    """The check itself, of a parent by its child too."""
+    assert upwards({"core": "", "a.x": "core a", "a": "core"}) == [("a.x", "a")]
 
 
 def circle_in(imports: Imports) -> list[str]:
@@ -278,16 +307,6 @@ def test_a_circle_of_modules_is_found() -> None:
     assert circle_in([("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")]) in (
         ["a", "b", "c", "a"], ["b", "c", "a", "b"], ["c", "a", "b", "c"]
     )  # fmt: skip
-
-
-def test_siblings_do_not_import_each_other_in_circles() -> None:
-    """Sub-packages of one package point one way too; only a parent and its child may know each other."""
-    siblings = {
-        package: {name for name in allowed(package) if name.rpartition(".")[0] == package.rpartition(".")[0]}
-        for package in MAY_IMPORT
-        if "." in package
-    }
-    TopologicalSorter(siblings).prepare()
 
 
 def test_nothing_but_the_command_line_imports_report() -> None:
@@ -333,20 +352,49 @@ def test_no_folder_has_more_modules_than_a_person_can_survey(top: str) -> None:
     assert {folder: count for folder, count in counts.items() if count > MODULES_MAX} == {}
 
 
+def test_no_module_holds_two_ideas() -> None:
+    """By its lines."""
+    lines = {str(path.relative_to(SOURCE)): len(path.read_text().splitlines()) for path in SOURCE.rglob("*.py")}
+    assert {path: count for path, count in lines.items() if count > LINES_MAX} == {}
+
+
+def test_no_module_is_a_crumb() -> None:
+    """Below 60 lines a module has two importers, is found by name, or says why it is of its own."""
+    assert Package(SOURCE).crumbs() == []
+
+
+def test_a_crumb_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check itself: a reason in the docstring, a second importer or a name in a string excuse a module."""
+    folder = tmp_path / "crumbs"
+    folder.mkdir()
+    for name, text in {
+        "__init__": "", "crumb": "X = 1", "long": "X = 1\n" * 60, "shared": "X = 1", "named": "X = 1",
+        "excused": '"""This is of its own because it may be."""',
+        "first": "from crumbs import crumb, long, shared, named, excused\nPLUGIN = 'crumbs.named:X'",
+        "second": "from crumbs import shared",
+    }.items():  # fmt: skip
+        (folder / f"{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert Package(folder).crumbs() == ["crumbs.crumb"]
+
+
 @pytest.mark.parametrize(
     ("importer", "imported"),
     [
         ("harness.recorder", "engines.spark.engine"),
-        ("report.html.render", "verification.expected"),
+        ("report.page", "verification.expected"),
         ("engines.spark.engine", "workloads.micro.count"),
         ("dataflow.nodes", "loadgen.plan"),
         ("core.errors", "system.lock"),
         ("workloads.micro.count", "engines.spi"),
         ("preflight.validate", "studies.capacity.search"),
-        ("studies.operator_profile.command", "engines.spark.parallelism"),
+        ("studies.operator_profile.characterize", "engines.spark.parallelism"),
         ("verification.user_job.truth", "engines.spark.user_job.batch_answer"),
         ("config.experiment", "engines.spi"),
         ("engines.spark.io.kafka", "engines.synthetic.engine"),
+        ("trial.conductor", "studies.run.run"),
+        ("report.document_blocks", "report.documents.run"),
+        ("studies.exclusive_folder", "studies.run.run"),
         ("new_package.file", "core.errors"),
     ],
 )

@@ -43,7 +43,7 @@ from streamgauge.core.schema import EVENT_TIME
 from streamgauge.engines.spark.lowering.queries import queries
 from streamgauge.engines.spark.options import JVM_OPTIONS, WINDOWED_INTERVAL, defaults, split
 from streamgauge.engines.spark.session.session import end_session, open_session
-from streamgauge.harness.machine_speed import MachineSpeed
+from streamgauge.harness.monitors import MachineSpeed
 from streamgauge.loadgen.random import probabilities
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.system.machine import cpus

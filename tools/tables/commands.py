@@ -18,9 +18,9 @@ from streamgauge.config.limits import BATCHES_MIN, BOUND_S_MIN, WINDOWS_MIN
 from streamgauge.config.options_and_settings import SETTINGS
 from streamgauge.config.setting_info import COMMANDS
 from streamgauge.core import errors
-from streamgauge.harness.recorder_heartbeat import STILL_US_MIN
+from streamgauge.harness.recorder import STILL_US_MIN
 from streamgauge.results import codes
-from streamgauge.trial.prometheus.endpoint import METRICS
+from streamgauge.studies.run.prometheus import METRICS
 from streamgauge.verdict import driver_check as d
 from streamgauge.verdict.trend_checks import BACKLOG_SLOPE_SHARE_MAX, OUTPUT_SLOPE_MAX
 from streamgauge.verdict.verdict import CHECKS

@@ -8,7 +8,7 @@ import signal
 import sys
 from inspect import Signature
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
@@ -23,13 +23,24 @@ from streamgauge.cli.commands import (
     perform_file,
     require_rate_is_used,
 )
-from streamgauge.cli.parse import build_experiment, one_option_a_side, pairs
-from streamgauge.cli.typer_parameters import AsJson, PrintToml, Verbose, is_typed, parameters_of
+from streamgauge.cli.parameters import (
+    AsJson,
+    PrintToml,
+    Verbose,
+    build_experiment,
+    is_typed,
+    one_option_a_side,
+    pairs,
+    parameters_of,
+)
 from streamgauge.config.named_files import is_own_file
 from streamgauge.config.options_and_settings import SETTINGS
 from streamgauge.core.errors import InputError, Problem, StreamgaugeError, near
 from streamgauge.core.units import parse_share
 from streamgauge.system.python_path import drop_foreign_pyspark
+
+if TYPE_CHECKING:
+    from streamgauge.results.run import Result
 
 
 class _Commands(TyperGroup):
@@ -212,13 +223,14 @@ def selftest(
 ) -> None:  # fmt: skip
     """Check on this machine that streamgauge measures correctly."""
     from streamgauge.report.terminal.console import SelfTestView
-    from streamgauge.studies.selftest import command
+    from streamgauge.studies.selftest.selftest import as_json
+    from streamgauge.studies.selftest.selftest import selftest as run_selftest
     from streamgauge.studies.selftest.testbed import View
 
     with SelfTestView() as view:
-        items = command.selftest(quick, only, View(view.line, view.trial))
+        items = run_selftest(quick, only, View(view.line, view.trial))
     if json_:
-        print(json.dumps(command.as_json(items, quick), indent=2))
+        print(json.dumps(as_json(items, quick), indent=2))
     sys.exit(0 if all(item.ok for item in items) else 1)
 
 
@@ -243,9 +255,8 @@ def compare(
 ) -> None:  # fmt: skip
     """Compare the runs of A and B, with confidence intervals."""
     from streamgauge.report.documents import comparison as comparison_document
-    from streamgauge.report.documents import scale_comparison
     from streamgauge.report.terminal.console import show
-    from streamgauge.studies.compare.command import compare as compare_runs
+    from streamgauge.studies.compare.compare import compare as compare_runs
     from streamgauge.studies.compare.scale_studies import compare_studies, is_study
 
     if html is not None:
@@ -255,7 +266,7 @@ def compare(
     passed, share = True, parse_share(confidence, "confidence")
     if is_study(a) or is_study(b):
         studies = compare_studies(a, b, fail_if or ())
-        answer, document = studies.to_json(), scale_comparison.document(studies)
+        answer, document = studies.to_json(), comparison_document.scale_document(studies)
     else:
         comparison = compare_runs(a, b, fail_if or (), share)
         passed, answer, document = comparison.passed, comparison.to_json(), comparison_document.document(comparison)
@@ -276,14 +287,28 @@ def report(
     """Write the HTML report of a run or of a study again, from its folder."""
     from streamgauge.artifacts.run_folder import RUN, RunFolder
     from streamgauge.report.documents.run import write_page
-    from streamgauge.report.studies import rerender_study
-    from streamgauge.trial.flow_description import flow_of_experiment
+    from streamgauge.report.documents.study_pages import rerender_study
 
     path = rerender_study(run_folder)
     if path is None:
         folder = RunFolder.open(run_folder)
-        path = write_page(folder, flow_of_experiment(folder.read_result()), RUN)
+        path = write_page(folder, _flow_of(folder.read_result()), RUN)
     print(json.dumps({"report": str(path)}) if json_ else str(path))
+
+
+def _flow_of(result: Result) -> list[dict[str, Any]] | None:
+    """The nodes of the flow of a result's workload; None if the workload no longer exists."""
+    from streamgauge.config.options_and_settings import build
+    from streamgauge.dataflow.describe import describe
+    from streamgauge.user_workloads.data_files import with_user_data
+    from streamgauge.user_workloads.lookup import get
+
+    try:
+        experiment = build(result.experiment)
+        workload, values = with_user_data(get(experiment.workload), experiment.parameters)
+        return describe(workload.build(workload.read(values), experiment.load.rate)[0])
+    except InputError:
+        return None
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from streamgauge.cli.typer_parameters import AsJson
+from streamgauge.cli.parameters import AsJson
 
 if TYPE_CHECKING:
     from streamgauge.engines.local_cluster import Cluster, LocalCluster

@@ -54,7 +54,7 @@ def perform_file(file: Path | None, request: MatrixRequest, as_json: bool, verbo
     if has_plan and request.dry_run:
         perform(experiment, as_json, verbose, print_toml, dry_run=True)
     elif request.dry_run or (print_toml and experiment.matrix is not None):
-        from streamgauge.studies.matrix.command import plan_matrix
+        from streamgauge.studies.matrix.matrix import plan_matrix
 
         _show_plan(experiment, plan_matrix(experiment, request.cells, request.resume), as_json, print_toml)
     elif experiment.matrix is not None:
@@ -73,7 +73,7 @@ def _requested(file: Path | None, request: MatrixRequest) -> Experiment:
         if request.out is not None:
             rule = "must not be given with --resume, which goes on in the folder of its matrix"
             raise InputError(Problem("--out", rule, request.out, "leave --out out"))
-        from streamgauge.studies.matrix.command import stored_experiment
+        from streamgauge.studies.matrix.matrix import stored_experiment
 
         return stored_experiment(request.resume, given)
     if given is None:
@@ -83,7 +83,7 @@ def _requested(file: Path | None, request: MatrixRequest) -> Experiment:
 
 def require_rate_is_used(experiment: Experiment) -> None:
     """Raises InputError if `scale` would ignore the rate that was typed. It may be the default one."""
-    from streamgauge.studies.scalability.command import requested
+    from streamgauge.studies.scalability.scale import requested
     from streamgauge.studies.scalability.study import study_of
 
     study_of(requested(experiment), rate_is_given=True)
@@ -95,7 +95,7 @@ def _show_plan(experiment: Experiment, plan: MatrixPlan, as_json: bool, print_to
     elif as_json:
         print(plan.to_json())
     else:
-        from streamgauge.report.studies import show_plan
+        from streamgauge.report.terminal.studies import show_plan
 
         show_plan(plan)
 
@@ -103,9 +103,9 @@ def _show_plan(experiment: Experiment, plan: MatrixPlan, as_json: bool, print_to
 def _matrix(experiment: Experiment, request: MatrixRequest, as_json: bool) -> NoReturn:
     """Exits with 3 if a requested cell is invalid, else with 1 if one is undecided or missing."""
     from streamgauge.report.documents.run import write_page
-    from streamgauge.report.studies import show_matrix, write_study_page
-    from streamgauge.report.terminal.matrix import MatrixView
-    from streamgauge.studies.matrix.command import run_matrix
+    from streamgauge.report.documents.study_pages import write_study_page
+    from streamgauge.report.terminal.studies import MatrixView, show_matrix
+    from streamgauge.studies.matrix.matrix import run_matrix
 
     with MatrixView() as view:
         result = run_matrix(experiment, view, request.cells, request.resume, write_page, write_study_page)
@@ -139,13 +139,13 @@ def _check(experiment: Experiment) -> None:
 
 
 def _check_anatomy(experiment: Experiment) -> None:
-    from streamgauge.studies.latency_breakdown.command import check_trials
+    from streamgauge.studies.latency_breakdown.anatomy import check_trials
 
     check_trials(experiment)
 
 
 def _check_characterization(experiment: Experiment) -> None:
-    from streamgauge.studies.operator_profile.apply_advice import check_all
+    from streamgauge.studies.operator_profile.characterize import check_all
 
     check_all(experiment)
 
@@ -174,8 +174,8 @@ def run_with_view(experiment: Experiment) -> Result:
     """Runs one trial with its live view."""
     from streamgauge.report.documents.run import write_page
     from streamgauge.report.terminal.console import TrialView
+    from streamgauge.studies.run.run import run_single
     from streamgauge.trial.progress import snapshots
-    from streamgauge.trial.run import run_single
 
     with TrialView() as view:
         return run_single(experiment, snapshots(view.update), write_page)
@@ -185,7 +185,7 @@ def sustain_with_view(experiment: Experiment, verbose: bool) -> Result:
     """Runs a search with its live view, which also shows the result."""
     from streamgauge.report.documents.run import write_page
     from streamgauge.report.terminal.console import SearchView
-    from streamgauge.studies.capacity.command import sustain
+    from streamgauge.studies.capacity.sustain import sustain
 
     with SearchView(verbose=verbose) as view:
         return sustain(experiment, view, write_page)
@@ -196,7 +196,7 @@ def _generate(experiment: Experiment, as_json: bool, verbose: bool) -> None:
     if experiment.out is None:
         raise InputError(Problem("out", "must name the folder for the input", None, 'out = "DIR"'))
     from streamgauge.report.terminal.console import InputView, tell
-    from streamgauge.trial.generate_input import generate
+    from streamgauge.studies.run.generate_input import generate
 
     out = Path(experiment.out)
     with InputView() as view:
@@ -213,14 +213,14 @@ def _generate(experiment: Experiment, as_json: bool, verbose: bool) -> None:
 
 
 def _check_scale(experiment: Experiment) -> None:
-    from streamgauge.studies.scalability.command import plan_scale
+    from streamgauge.studies.scalability.scale import plan_scale
 
     plan_scale(experiment)
 
 
 def _plan_scale(experiment: Experiment, as_json: bool) -> None:
-    from streamgauge.report.studies import show_scale_plan
-    from streamgauge.studies.scalability.command import plan_scale
+    from streamgauge.report.terminal.studies import show_scale_plan
+    from streamgauge.studies.scalability.scale import plan_scale
 
     plan = plan_scale(experiment)
     print(plan.to_json()) if as_json else show_scale_plan(plan)
@@ -229,9 +229,9 @@ def _plan_scale(experiment: Experiment, as_json: bool) -> None:
 def _scale(experiment: Experiment, as_json: bool, verbose: bool) -> None:
     """Exits with 0 if every cell is decided; a load that is not sustained is a result here."""
     from streamgauge.report.documents.run import write_page
-    from streamgauge.report.studies import show_scale, write_study_page
-    from streamgauge.report.terminal.scalability import ScaleView
-    from streamgauge.studies.scalability.command import exit_code, scale
+    from streamgauge.report.documents.study_pages import write_study_page
+    from streamgauge.report.terminal.studies import ScaleView, show_scale
+    from streamgauge.studies.scalability.scale import exit_code, scale
 
     with ScaleView() as view:
         result = scale(experiment, view, write_page, write_study_page)
@@ -242,9 +242,10 @@ def _scale(experiment: Experiment, as_json: bool, verbose: bool) -> None:
 def _anatomy(experiment: Experiment, as_json: bool, verbose: bool) -> None:
     """Exits with 3 if a trial is invalid; a rate that is not sustained is a result here."""
     from streamgauge.report.documents.run import write_page
-    from streamgauge.report.studies import show_anatomy, write_study_page
+    from streamgauge.report.documents.study_pages import write_study_page
     from streamgauge.report.terminal.console import TrialView
-    from streamgauge.studies.latency_breakdown.command import anatomy
+    from streamgauge.report.terminal.studies import show_anatomy
+    from streamgauge.studies.latency_breakdown.anatomy import anatomy
 
     with TrialView() as view:
         breakdown = anatomy(experiment, view.update, write_study_page, write_page)
@@ -257,10 +258,10 @@ def _anatomy(experiment: Experiment, as_json: bool, verbose: bool) -> None:
 def _characterize(experiment: Experiment, as_json: bool, verbose: bool) -> None:
     """With `--apply` it also runs the advised instances and exits by that run's verdict."""
     from streamgauge.report.documents.run import write_page
-    from streamgauge.report.studies import show_applied, show_characterization, write_study_page
+    from streamgauge.report.documents.study_pages import write_study_page
     from streamgauge.report.terminal.console import StepView, TrialView
-    from streamgauge.studies.operator_profile.apply_advice import apply_advice, check_all
-    from streamgauge.studies.operator_profile.command import characterize
+    from streamgauge.report.terminal.studies import show_applied, show_characterization
+    from streamgauge.studies.operator_profile.characterize import apply_advice, characterize, check_all
 
     apply = experiment.characterize is not None and experiment.characterize.apply
     if apply:

@@ -23,15 +23,57 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamgauge.core.clock import Clock
+from streamgauge.core.clock import US, Clock
 from streamgauge.core.errors import DriverError, is_full
 from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME
-from streamgauge.harness.recorder_heartbeat import Heartbeat
-from streamgauge.metrics.records import Commit, RecorderReport
+from streamgauge.metrics.records import STILL_US_MIN, Commit, RecorderReport
 from streamgauge.system.child_processes import serve
 from streamgauge.system.disk import full_disk
 from streamgauge.transports.registry import transport
 from streamgauge.transports.spi import BusyTracker, EndpointConfig, OutputProgress, ReadPosition
+
+BEAT_US = 20_000
+
+
+class Heartbeat:
+    """Standstills of this process: it was stopped or starved, or one thread held the interpreter lock.
+
+    A thread sleeps for one beat at a time. Stamps may be as late as the thread wakes. Only long standstills are stored.
+    """
+
+    def __init__(self, now_us: Callable[[], int]) -> None:
+        self._now_us = now_us
+        self._lock = threading.Lock()
+        self._last_us = now_us()
+        self._stood_still: list[tuple[int, int]] = []
+        self._ended = threading.Event()
+
+    def start(self) -> None:
+        threading.Thread(target=self._run, name="heartbeat", daemon=True).start()
+
+    def stop(self) -> None:
+        self._ended.set()
+
+    def beat(self) -> None:
+        """Notes that the process runs now. A long gap since the previous beat is a standstill."""
+        with self._lock:
+            now_us = self._now_us()
+            late_us = now_us - self._last_us - BEAT_US
+            if late_us > STILL_US_MIN:
+                self._stood_still.append((now_us, late_us))
+            self._last_us = now_us
+
+    def news(self) -> list[tuple[int, int]]:
+        """(end, duration) of each standstill since the last call, microseconds."""
+        self.beat()  # the caller may wake up before the thread, and this may be its last call
+        with self._lock:
+            stood_still, self._stood_still = self._stood_still, []
+            return stood_still
+
+    def _run(self) -> None:
+        while not self._ended.wait(BEAT_US / US):
+            self.beat()
+
 
 Key = tuple[str, int, int, int, str]
 """(query, batch, partition, attempt, sink)."""

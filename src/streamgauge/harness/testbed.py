@@ -19,9 +19,8 @@ from streamgauge.core.errors import DriverError
 from streamgauge.core.schema import INGEST_TIME
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.spi import Edges, Engine, EngineStatus
-from streamgauge.harness.broker_timestamps import AppendTimes, append_times
+from streamgauge.harness.broker_log import AppendTimes, Offsets, append_times
 from streamgauge.harness.generator import GeneratorSettings
-from streamgauge.harness.offset_tracker import Offsets
 from streamgauge.harness.recorder import RecorderSettings
 from streamgauge.metrics.records import RUNNER, GeneratorReport, RecorderReport, Role, Tick
 from streamgauge.system.child_processes import Child, stop_all

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME, INGEST_TIME, WINDOW_END
 from streamgauge.dataflow import graph, schema
-from streamgauge.dataflow.nodes import Explode, Flow, Lookup, RunningAggregate, Select, UserJobNode, Where, WindowJoin
+from streamgauge.dataflow.nodes import Explode, Flow, Lookup, OpaqueNode, RunningAggregate, Select, Where, WindowJoin
 from streamgauge.metrics.histogram import Histogram, SecondHistograms
 from streamgauge.results.latency import PERCENTILES, Latencies, Latency
 from streamgauge.stats.samples import carries
@@ -481,7 +481,7 @@ def has_matches(flow: Flow) -> bool:
 
 def latencies_of(flow: Flow) -> tuple[str, ...] | None:
     """The latencies that a flow's sinks have; None for user jobs, whose columns are unknown before the run."""
-    if any(isinstance(node, UserJobNode) for node in graph.operators(flow)):
+    if any(isinstance(node, OpaqueNode) for node in graph.operators(flow)):
         return None
     kinds = {kind_of(one) for one in flow.each()}
     counted = ("until_counted",) if "update" in kinds else ()

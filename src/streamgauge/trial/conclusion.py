@@ -26,12 +26,11 @@ from streamgauge.trial.events import (
     Observer,
     Verifying,
 )
-from streamgauge.trial.extension_policy import JudgedTrial
 from streamgauge.trial.interrupted import RESOURCE_ERRORS, reason_of, result_of_interrupted
 from streamgauge.trial.phases import poll
+from streamgauge.trial.policies import JudgedTrial
 from streamgauge.trial.progress import every_second
-from streamgauge.trial.result_builder import build_result
-from streamgauge.trial.trial_result import TrialResult
+from streamgauge.trial.trial_result import TrialResult, build_result
 from streamgauge.verdict.collect_evidence import collect_evidence
 from streamgauge.verdict.verdict import judge
 from streamgauge.verification.expected import verify

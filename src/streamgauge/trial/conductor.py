@@ -39,8 +39,8 @@ from streamgauge.trial.events import (
     VerdictReached,
     unobserved,
 )
-from streamgauge.trial.extension_policy import JudgedTrial
 from streamgauge.trial.phases import PhaseRunner, TrialPolicy, drain_backlog
+from streamgauge.trial.policies import JudgedTrial
 from streamgauge.trial.progress import report_start_progress
 from streamgauge.trial.trial_result import TrialResult
 

@@ -1,10 +1,12 @@
-"""The events that a trial sends to its observers, in chronological order."""
+"""The events that a trial sends to its observers, in chronological order, and those that observe results."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from streamgauge.artifacts.run_folder import RunFolder, StudyResult
 
 if TYPE_CHECKING:
     from streamgauge.harness.testbed import TestBed
@@ -73,3 +75,15 @@ def to_each(*observers: Observer) -> Observer:
             observer(event)
 
     return observe
+
+
+FlowNodes = Sequence[Mapping[str, Any]]
+"""A flow in the form of `dataflow.describe.describe`."""
+OnResult = Callable[[RunFolder, FlowNodes], object]
+"""Called with each run folder after its result was written, and with its flow."""
+OnStudy = Callable[[StudyResult], object]
+"""Called with a study's findings so far, after they were written to its folder."""
+
+
+def ignore(*_: object) -> None:
+    """The observer that does nothing."""

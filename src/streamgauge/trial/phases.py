@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 from streamgauge.core.clock import US
 from streamgauge.core.errors import DriverError, is_full
 from streamgauge.core.trial import TrialSpans
-from streamgauge.harness.machine_speed import MachineSpeed
-from streamgauge.harness.monitors import Monitors, loopback_bytes
+from streamgauge.harness.monitors import MachineSpeed, Monitors, loopback_bytes
 from streamgauge.harness.testbed import TestBed
 from streamgauge.metrics.records import Tick
 from streamgauge.metrics.trial_log import TrialLog

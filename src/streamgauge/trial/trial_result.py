@@ -1,11 +1,43 @@
-"""The result of one trial, with the evidence behind it."""
+"""The result of a trial, with the evidence behind it. It is built without a verdict, and written before verification.
+
+A job with several sinks may run as several queries, which duplicates work. The transport counts events that are read
+twice. Operators that run twice follow from the flow and the sinks of each query: a query runs everything that its sinks
+need.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
-from streamgauge.metrics.trial_record import TrialRecord
-from streamgauge.results.run import Result
+from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.config.limits import BOUND_S_MIN
+from streamgauge.core.clock import US
+from streamgauge.core.units import FAR_FUTURE_US, format_cpus
+from streamgauge.dataflow import graph
+from streamgauge.dataflow.nodes import Flow, Source
+from streamgauge.engines.registry import entry
+from streamgauge.harness.testbed import TestBed
+from streamgauge.metrics import rates_and_backlog as backlog
+from streamgauge.metrics import rates_and_backlog as lag
+from streamgauge.metrics import rates_and_backlog as rates
+from streamgauge.metrics import resources
+from streamgauge.metrics import resources as driver
+from streamgauge.metrics.delivery_times import read_skew_us
+from streamgauge.metrics.trial_log import TrialLog
+from streamgauge.metrics.trial_record import TrialRecord, phases
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
+from streamgauge.results.codes import Cause, WarningCode
+from streamgauge.results.run import Caution, Result
+from streamgauge.results.verdict import Verdict
+from streamgauge.system.machine import allowed_cpus, cpus, environment
+from streamgauge.transports.registry import transport
+from streamgauge.transports.spi import FOREIGN, NEVER_COMMITTED
+from streamgauge.user_workloads.data_files import input_notes, replayed_data
+from streamgauge.verdict.driver_check import SCHEDULE_DELAY_US_MAX
+from streamgauge.verdict.evidence import BACKGROUND_BURST_S, MACHINE_SHARE_MAX, background_load, background_load_warning
 from streamgauge.verification.sink_comparison import VerificationResult
 
 
@@ -16,3 +48,194 @@ class TrialResult:
     result: Result
     record: TrialRecord
     verified: VerificationResult | None
+
+
+def build_result(
+    resolved: ResolvedExperiment,
+    testbed: TestBed,
+    folder: RunFolder,
+    record: TrialRecord,
+    rate_per_s: float,
+    ceiling_per_s: float | None,
+) -> Result:
+    """A trial's result at its end, without verification and without the verdict on its answers."""
+    load = resolved.experiment.load.model_copy(update={"rate": rate_per_s})
+    experiment = resolved.experiment.model_copy(update={"load": load})
+    start = datetime.fromtimestamp(record.spans.start_us / US, UTC)
+    driver_cpus, sut_cpus = resolved.driver_cpus or tuple(cpus()), _sut_cpus(resolved, testbed)
+    settings, is_own_default = testbed.engine.settings(), entry(experiment.engine).is_own_default
+    return Result(
+        run_id=folder.read_result().run_id,
+        start_time=start.isoformat(),
+        workload=resolved.workload.name,
+        engine=experiment.engine,
+        isolation=experiment.isolation,
+        tuning=experiment.tuning,
+        experiment=experiment.model_dump(mode="json"),
+        environment=environment()
+        | {
+            "generators": resolved.generators,
+            "partitions": resolved.partitions,
+            "parallelism": experiment.parallelism,
+            "chunk_ms": resolved.chunk_for(rate_per_s) / 1000,
+            "driver_cpus": list(driver_cpus),
+            "sut_cpus": list(sut_cpus),
+            "shared_cpus": sorted(set(driver_cpus) & set(sut_cpus)),
+        },
+        settings={**settings, **transport(experiment.transport).effective_settings(resolved.transport_options)},
+        changed_settings=tuple(name for name, value in settings.items() if not is_own_default(name, value)),
+        verdict=Verdict(value="interrupted", cause=Cause.UNJUDGED, sentence="The run ended before its verdict."),
+        rate=rates.rates_of(record, ceiling_per_s, SCHEDULE_DELAY_US_MAX),
+        backlog=backlog.backlog_of(record),
+        lag=None if NEVER_COMMITTED in record.trial_log.remarks else lag.lag_of(record),
+        driver=driver.driver_result(record),
+        processes=resources.processes(record),
+        others_cpu_percent=resources.background_percent(record),
+        reference_work_us=resources.reference_work_us(record),
+        phases=phases(record.offered_spans, record.deadline_us),
+        input=rates.offered_input(record, resolved.generators),
+        data=(data := replayed_data(record.trial_log.plan, record.offered_until())),
+        job_files=dict(resolved.workload.files),
+        notes=(*input_notes(resolved.workload, data), *remarks_of(record), *_not_seen(resolved)),
+        folder=str(folder.path),
+    ).warned(*_shared_cores(driver_cpus, sut_cpus), *cautions(resolved, record, rate_per_s))
+
+
+def _sut_cpus(resolved: ResolvedExperiment, testbed: TestBed) -> tuple[int, ...]:
+    """The processors that the SUT's processes may use; as planned, if they have ended."""
+    allowed = allowed_cpus(pid for _, role, pid in testbed.processes() if role == "sut")
+    return allowed or resolved.sut_cpus or tuple(cpus())
+
+
+def _shared_cores(driver_cpus: Collection[int], sut_cpus: Collection[int]) -> Iterator[Caution]:
+    if shared := set(driver_cpus) & set(sut_cpus):
+        cores = f"core {format_cpus(shared)}" if len(shared) == 1 else f"cores {format_cpus(shared)}"
+        sentence = f"driver and SUT share {cores}, so these figures hold only for this arrangement"
+        yield Caution(WarningCode.SHARED_CORES, sentence)
+
+
+def cautions(resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: float) -> Iterator[Caution]:
+    """What a reader of a trial's figures must know, as far as it does not come from the answers."""
+    bound_s, cut = resolved.bound_s(rate_per_s)
+    if cut:
+        sentence = (
+            f"memory cuts the queue's bound to {bound_s:.1f} s of the rate (below {BOUND_S_MIN:.0f} s the trial is "
+            "invalid). More --memory restores it"
+        )
+        yield Caution(WarningCode.QUEUE_CUT_BY_MEMORY, sentence)
+    if resolved.generators > len(cpus()):
+        sentence = f"{resolved.generators_in_words}, so they wait for each other. Use fewer --generators"
+        yield Caution(WarningCode.MORE_GENERATORS_THAN_CORES, sentence)
+    yield from _of_keys(record)
+    yield from _of_remarks(record)
+    if record.early_stop:
+        yield Caution(WarningCode.ENDED_EARLY, f"ended early: {record.early_stop}")
+    if record.prolonged_us:
+        reasons = ", then ".join(dict.fromkeys(record.prolonged_for))
+        sentence = f"warm-up {record.prolonged_us // US} s longer than planned: {reasons}"
+        yield Caution(WarningCode.WARMUP_EXTENDED, sentence)
+    if (
+        busy := background_load(
+            resources.background_share(record), resources.background_burst_share(record, BACKGROUND_BURST_S)
+        )
+    ) is not None:
+        yield Caution(WarningCode.BACKGROUND_LOAD, background_load_warning(busy[0]))
+    if (slowed := resources.slowed_by(record)) > MACHINE_SHARE_MAX:
+        sentence = f"the machine became {slowed:.0%} slower within the span (reference work), which may cause a trend"
+        yield Caution(WarningCode.MACHINE_SLOWED, f"{sentence}. Run it again")
+    yield from _of_reads(resolved, record)
+    if record.interim_analyses > 1:
+        open_ = ", then ".join(dict.fromkeys(record.extended_for))
+        yield Caution(
+            WarningCode.SPAN_EXTENDED, f"extended {times(record.interim_analyses - 1)}, as undecided: {open_}"
+        )
+
+
+REMARKS = {NEVER_COMMITTED: WarningCode.LAG_UNKNOWN, FOREIGN: WarningCode.FOREIGN_MESSAGES}
+"""The warning of a remark of the transport; every other remark is a note."""
+
+
+def remarks_of(record: TrialRecord) -> Iterator[str]:
+    """What the transport remarked and no warning says."""
+    return (text for code, (_, text) in record.trial_log.remarks.items() if code not in REMARKS)
+
+
+def _not_seen(resolved: ResolvedExperiment) -> Iterator[str]:
+    """What the driver cannot know where it sees no delivery."""
+    if resolved.sees_deliveries:
+        return
+    transport, engine = resolved.experiment.transport, resolved.experiment.engine
+    yield f"processing-time latency is unknown: over {transport} the driver does not see when an event is read"
+    if not resolved.workload.observed_from_outside:  # a remark says how the group's offsets move
+        claim = "reports of its batches, since it commits no offsets that could be read from outside"
+        yield f"progress (backlog, lag, ingested rate) is what {engine} {claim}"
+
+
+def _of_remarks(record: TrialRecord) -> Iterator[Caution]:
+    for code, warning in REMARKS.items():
+        if code in record.trial_log.remarks:
+            yield Caution(warning, record.trial_log.remarks[code][1])
+
+
+def _of_keys(record: TrialRecord) -> Iterator[Caution]:
+    """Partitions without events, because no key hashes to them."""
+    plan = record.trial_log.plan
+    for number, stream in enumerate(plan.streams):
+        if empty := [str(each) for each, share in enumerate(plan.partition_shares(number)) if not share]:
+            sentence = (
+                f"{len(empty)} of {plan.partitions} partitions of {stream.name} have no events, because no "
+                f"{stream.key} hashes to {', '.join(empty[:5])}{', ...' if len(empty) > 5 else ''}. Use fewer "
+                "--partitions, or more keys"
+            )
+            yield Caution(WarningCode.PARTITIONS_WITHOUT_KEYS, sentence)
+
+
+def _of_reads(resolved: ResolvedExperiment, record: TrialRecord) -> Iterator[Caution]:
+    """Warnings about partitions that were read far apart, and about duplicate reads and work."""
+    skew_us = read_skew_us(record.trial_log, record.spans.measured_from_us, record.spans.measured_to_us)
+    has_own_delay = not resolved.workload.watermark_known and (resolved.reads_unevenly or resolved.hides_reads)
+    if skew_us > resolved.watermark_delay_us and resolved.closing_sinks and not has_own_delay:
+        sentence = (
+            f"partitions were read up to {skew_us / US:.2g} s apart, and the watermark stays "
+            f"{resolved.watermark_delay_us / US:g} s behind, so the engine drops rows that come later"
+        )
+        yield Caution(WarningCode.PARTITIONS_APART, sentence)
+    yield from (Caution(WarningCode.READ_TWICE, sentence) for sentence in redelivered_share(record.trial_log))
+    yield from (
+        Caution(WarningCode.DONE_TWICE, sentence) for sentence in duplicate_work(resolved.flow, record.trial_log)
+    )
+
+
+def redelivered_share(trial_log: TrialLog) -> list[str]:
+    """A warning for each stream that the system reads more than once, with the average number of reads."""
+    shared = trial_log.running.shared_events
+    first = {stream: int(trial_log.running.delivered_by(FAR_FUTURE_US, stream)) for stream in shared}
+    queries = {query: trial_log.of_query(query).sinks for query in trial_log.queries()}
+    who = f" ({'; '.join(', '.join(sinks) for sinks in queries.values())})" if len(queries) > 1 else ""
+    return [
+        f"{stream} is read {1 + shared[stream] / first[stream]:.2g} times, because its {len(queries)} queries{who} "
+        "each read it; rates count every event once"
+        for stream in sorted(shared)
+        if shared[stream] and first[stream]
+    ]
+
+
+def duplicate_work(flow: Flow, trial_log: TrialLog) -> list[str]:
+    """A warning for each group of queries that run the same operators."""
+    sinks = {query: trial_log.of_query(query).sinks for query in trial_log.queries()}
+    ends = {sink.name: sink.input for sink in flow.sinks}
+    needed = {query: set(graph.walk(*(ends[name] for name in names if name in ends))) for query, names in sinks.items()}
+    shared: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for node in graph.operators(flow):
+        users = tuple(query for query, nodes in needed.items() if node in nodes)
+        if len(users) > 1 and not isinstance(node, Source):
+            shared[users].append(node.name)
+    return [
+        f"{', '.join(operators)} {'runs' if len(operators) == 1 else 'run'} {times(len(users))}: in queries "
+        + ", ".join(f"{query} ({', '.join(sinks[query])})" for query in users)
+        for users, operators in shared.items()
+    ]
+
+
+def times(n: int) -> str:
+    return {1: "once", 2: "twice"}.get(n, f"{n} times")

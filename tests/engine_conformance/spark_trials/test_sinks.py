@@ -27,7 +27,7 @@ from streamgauge.preflight.validate import check
 from streamgauge.results.run import Verification
 from streamgauge.trial.conclusion import EngineReport
 from streamgauge.trial.conductor import TrialConductor
-from streamgauge.trial.extension_policy import JudgedTrial
+from streamgauge.trial.policies import JudgedTrial
 from streamgauge.trial.progress import Show
 from streamgauge.trial.trial_result import TrialResult
 from streamgauge.verification.spool import ReceivedResults

@@ -12,7 +12,8 @@ from bench.kafka import kafka_searches
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import build
 from streamgauge.core.clock import US
-from streamgauge.studies.capacity import command, saturation_probe, saved_search
+from streamgauge.studies.capacity import saturation_probe, saved_search
+from streamgauge.studies.capacity import sustain as sustain_module
 from tests.helpers_broker_trials import WINDOW, on_a_broker, require_jars
 
 SHORT = {
@@ -33,15 +34,15 @@ def test_a_search_over_a_broker_ends_with_a_rate(tmp_path: Path, monkeypatch: py
     for name, value in SHORT.items():
         monkeypatch.setattr(saturation_probe, name, value)
     monkeypatch.setattr(saturation_probe.RateLadder, "approach_rate", lambda *_: APPROACH_PER_S)
-    monkeypatch.setattr(command, "ceiling_of", lambda *_: 30_000.0)
+    monkeypatch.setattr(sustain_module, "ceiling_of", lambda *_: 30_000.0)
     drained: list[bool] = []
-    drain = command.TrialConductor.drain
+    drain = sustain_module.TrialConductor.drain
 
-    def noted(conductor: command.TrialConductor, timeout_s: float) -> bool:
+    def noted(conductor: sustain_module.TrialConductor, timeout_s: float) -> bool:
         drained.append(drain(conductor, timeout_s))
         return drained[-1]
 
-    monkeypatch.setattr(command.TrialConductor, "drain", noted)
+    monkeypatch.setattr(sustain_module.TrialConductor, "drain", noted)
     values: dict[str, Any] = {
         "command": "sustain", "workload": "windowed_aggregation", "transport": "kafka", "partitions": 2,
         "out": str(tmp_path),
@@ -51,7 +52,7 @@ def test_a_search_over_a_broker_ends_with_a_rate(tmp_path: Path, monkeypatch: py
     silent: Any = SimpleNamespace(
         header=lambda _: None, trial_progress=lambda _: None, trial=lambda _: None, finish=lambda _: None
     )
-    result = command.sustain(build(values), silent)
+    result = sustain_module.sustain(build(values), silent)
     overload, *judged = saved_search.recorded(RunFolder.open(str(result.folder)))
     assert overload.drained_per_s
     assert all("driver failed" not in one.why for one in (overload, *judged))

@@ -28,7 +28,7 @@ from streamgauge.preflight.validate import check
 from streamgauge.results.run import Result
 from streamgauge.system.child_processes import wait_until
 from streamgauge.trial.conductor import TrialConductor
-from streamgauge.trial.extension_policy import JudgedTrial
+from streamgauge.trial.policies import JudgedTrial
 from tests.helpers_broker_trials import running
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]

@@ -25,8 +25,7 @@ from streamgauge.dataflow.nodes import Flow
 from streamgauge.dataflow.operators.api import ROW, Processor
 from streamgauge.engines.spark.parallelism import SETTING
 from streamgauge.loadgen.fields import Integer, Key, StreamSpec
-from streamgauge.studies.operator_profile.apply_advice import apply_advice
-from streamgauge.studies.operator_profile.command import characterize
+from streamgauge.studies.operator_profile.characterize import apply_advice, characterize
 from streamgauge.workloads import registry
 from streamgauge.workloads.registry import Job, Parameters, Workload
 

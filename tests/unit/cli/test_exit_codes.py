@@ -12,7 +12,7 @@ import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.cli import app, commands
-from streamgauge.cli.parse import pairs
+from streamgauge.cli.parameters import pairs
 from streamgauge.core.errors import (
     DriverError,
     EngineError,
@@ -62,17 +62,17 @@ def test_errors_are_one_message_on_stderr(
 
     monkeypatch.setattr(commands, "run_with_view", fail)
     assert call(monkeypatch, "run", "identity", "--json") == code
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert text in said.err
-    assert "Traceback" not in said.err
+    message = capsys.readouterr()
+    assert message.out == ""
+    assert text in message.err
+    assert "Traceback" not in message.err
 
 
 @pytest.mark.parametrize("error", [EngineError("spark did not start"), JobError(Problem("f()", "a rule", "a", "b"))])
 def test_a_start_that_failed_names_its_folder_and_prints_its_result(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], stand: Path, error: StreamgaugeError
 ) -> None:
-    """A program that reads stdout gets what the folder holds; a person is told where the engine's log is."""
+    """A program that reads stdout gets what the folder holds; a person is reported where the engine's log is."""
     folder = RunFolder.create(stand / "runs", "identity", "spark", datetime.now(UTC))
     folder.write_result(result_of("invalid"))
 
@@ -82,17 +82,17 @@ def test_a_start_that_failed_names_its_folder_and_prints_its_result(
 
     monkeypatch.setattr(commands, "run_with_view", fail)
     assert call(monkeypatch, "run", "identity", "--json") == error.exit_code
-    said = capsys.readouterr()
-    printed = Result.model_validate_json(said.out)
+    message = capsys.readouterr()
+    printed = Result.model_validate_json(message.out)
     assert (printed.verdict.cause, printed.folder) == (Cause.START_FAILED, str(folder.path))
-    assert str(folder.path) in " ".join(said.err.split())
+    assert str(folder.path) in " ".join(message.err.split())
 
 
 @pytest.mark.parametrize("shown", [False, True])
 def test_a_defect_is_no_verdict(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], shown: bool
 ) -> None:
-    """Exit code 1 would tell a pipeline that the rate is not sustained; the traceback comes where it is asked for."""
+    """Exit code 1 would tell a pipeline that the rate is not sustained; the traceback comes where it is requested."""
 
     def fail(experiment: Any) -> Any:
         raise RuntimeError("two\nlines")
@@ -100,11 +100,11 @@ def test_a_defect_is_no_verdict(
     monkeypatch.setattr(commands, "run_with_view", fail)
     monkeypatch.setenv(app.TRACEBACK, "1" if shown else "")
     assert call(monkeypatch, "run", "identity", "--json") == 3
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert "a defect of streamgauge (RuntimeError: two lines)" in said.err
-    assert ("Traceback" in said.err) is shown
-    assert shown or len(said.err.splitlines()) == 1
+    message = capsys.readouterr()
+    assert message.out == ""
+    assert "a defect of streamgauge (RuntimeError: two lines)" in message.err
+    assert ("Traceback" in message.err) is shown
+    assert shown or len(message.err.splitlines()) == 1
 
 
 def test_a_refusal_names_everything_and_starts_nothing(stand: Path, invoke: Invoke) -> None:
@@ -123,7 +123,7 @@ def test_a_refusal_names_everything_and_starts_nothing(stand: Path, invoke: Invo
     assert list(stand.iterdir()) == []
 
 
-def test_what_needs_a_flow_is_told_where_none_can_be_built(stand: Path, invoke: Invoke) -> None:
+def test_what_needs_a_flow_is_reported_where_none_can_be_built(stand: Path, invoke: Invoke) -> None:
     """Five slips of five kinds, told at once."""
     done = invoke(
         "run", "windowed_aggregation", "--set", "slide=9s", "--rate", "100kb", "--duration", "5x", "--seed", "abc",
@@ -163,10 +163,10 @@ def test_a_setting_that_is_given_twice_is_refused(flag: str) -> None:
         (["generate", "--out", "there", "--set", "x"], ["workload", "--set", "--seed", "engine"]),
     ],
 )
-def test_a_search_or_an_input_is_told_all_its_problems(
+def test_a_search_or_an_input_gets_all_its_problems(
     stand: Path, invoke: Invoke, words: list[str], named: list[str]
 ) -> None:
-    """Also where no workload is named, or its run folder is not there; nothing is told twice."""
+    """Also where no workload is named, or its run folder is not there; nothing is reported twice."""
     done = invoke(*words, "--seed", "-1", "--engine", "sprak")
     assert (done.returncode, done.stdout) == (2, "")
     for name in named:
@@ -219,7 +219,7 @@ def test_a_page_that_cannot_be_written_is_refused_before_anything_is_read(
     monkeypatch: pytest.MonkeyPatch, stand: Path, page: str
 ) -> None:
     """Nothing is computed for it: the sides are not looked at."""
-    monkeypatch.setattr("streamgauge.studies.compare.command.compare", lambda *_: pytest.fail("the sides were read"))
+    monkeypatch.setattr("streamgauge.studies.compare.compare.compare", lambda *_: pytest.fail("the sides were read"))
     with pytest.raises(InputError, match="--html"):
         app.compare("a", "b", html=stand / page)
 
@@ -235,9 +235,9 @@ def test_a_report_that_cannot_be_written_names_its_run(
 
     monkeypatch.setattr(tempfile, "mkstemp", refuse)
     assert call(monkeypatch, "report", str(stand)) == 2
-    said = capsys.readouterr().err
-    assert "RUN: must be a place that can be written to" in said
-    assert "try: a copy of the run folder in a folder you may write to" in said
+    message = capsys.readouterr().err
+    assert "RUN: must be a place that can be written to" in message
+    assert "try: a copy of the run folder in a folder you may write to" in message
 
 
 def test_a_machine_without_java_is_exit_code_3(monkeypatch: pytest.MonkeyPatch, stand: Path) -> None:

@@ -132,7 +132,7 @@ def test_an_unreadable_file_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_unknown_keys_are_refused_all_at_once(tmp_path: Path) -> None:
-    """Every key that there is not is told, with its dotted name."""
+    """Every key that there is not is reported, with its dotted name."""
     done = run_file(tmp_path, 'workload = "identity"\nspeed = 1\n[load]\nrat = "1k"\n')
     assert isinstance(done.exception, InputError)
     assert {problem.setting for problem in done.exception.problems} == {"speed", "load.rat"}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from streamgauge.results.matrix import MatrixResult
-from streamgauge.studies.matrix import perform as cell_runner
+from streamgauge.studies.matrix import cells
 from tests.unit.cli.helpers_commands import Invoke
 from tests.unit.studies.matrix.helpers_matrix import performing
 
@@ -49,7 +49,7 @@ def test_the_exit_code_is_that_of_the_worst_cell(
     monkeypatch: pytest.MonkeyPatch, invoke: Invoke, three: str, verdicts: tuple[Any, ...], code: int
 ) -> None:
     """A rate that is not sustained is a result here; a cell without a decision is none."""
-    monkeypatch.setattr(cell_runner, "perform", performing(*verdicts)[0])
+    monkeypatch.setattr(cells, "perform", performing(*verdicts)[0])
     done = invoke("experiment", three, "--json")
     assert done.returncode == code
     result = MatrixResult.model_validate_json(done.stdout)
@@ -60,12 +60,12 @@ def test_the_exit_code_is_that_of_the_worst_cell(
 
 def test_named_cells_decide_the_exit_code(monkeypatch: pytest.MonkeyPatch, invoke: Invoke, three: str) -> None:
     """That others are missing is not their failure; without --json the answer stands on stderr."""
-    monkeypatch.setattr(cell_runner, "perform", performing("sustained")[0])
+    monkeypatch.setattr(cells, "perform", performing("sustained")[0])
     done = invoke("experiment", three, "--cells", "2")
     assert (done.returncode, done.stdout) == (0, "")
     assert "1 of 3 cells: 1 sustained" in done.stderr
     (folder,) = Path("runs").iterdir()
-    monkeypatch.setattr(cell_runner, "perform", performing("sustained", "sustained")[0])
+    monkeypatch.setattr(cells, "perform", performing("sustained", "sustained")[0])
     again = invoke("experiment", "--resume", str(folder))
     assert again.returncode == 0
     assert "3 of 3 cells: 3 sustained" in again.stderr
@@ -76,7 +76,7 @@ def test_a_folder_of_the_command_line_goes_before_that_of_the_file(
     stand: Path, monkeypatch: pytest.MonkeyPatch, invoke: Invoke, three: str
 ) -> None:
     """A resumed matrix stays in its own."""
-    monkeypatch.setattr(cell_runner, "perform", performing("sustained", "sustained", "sustained")[0])
+    monkeypatch.setattr(cells, "perform", performing("sustained", "sustained", "sustained")[0])
     (stand / "experiment.toml").write_text(f'out = "elsewhere"\n{(stand / "experiment.toml").read_text()}')
     assert invoke("experiment", three, "--out", "here").returncode == 0
     assert not Path("elsewhere").exists()
@@ -143,7 +143,7 @@ def test_cells_of_a_file_without_a_matrix_are_refused(stand: Path, invoke: Invok
 
 
 def test_a_file_or_a_folder_must_be_given(stand: Path, invoke: Invoke) -> None:
-    """Which of both is said."""
+    """Which of both is reported."""
     done = invoke("experiment")
     assert done.returncode == 2
     assert "streamgauge experiment FILE, or --resume FOLDER" in done.stderr

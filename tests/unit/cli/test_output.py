@@ -11,7 +11,7 @@ import pytest
 
 from streamgauge.config.options_and_settings import read
 from streamgauge.results.verdict import Check
-from streamgauge.studies.capacity import command as capacity_command
+from streamgauge.studies.capacity import sustain as sustain_module
 from streamgauge.studies.selftest import checks
 from tests.unit.cli.helpers_commands import Invoke, call, command, result_of
 
@@ -119,7 +119,7 @@ def test_generate_shows_how_far_it_is(
         progress(2_000_000, 4_000_000)
         return {"out": str(out), "events": {"purchases": 4_000_000}, "replaced": 2, "notes": []}
 
-    monkeypatch.setattr("streamgauge.trial.generate_input.generate", written)
+    monkeypatch.setattr("streamgauge.studies.run.generate_input.generate", written)
     monkeypatch.setattr("streamgauge.report.terminal.console.PLAIN_EVERY_S", 0.0)
     done = invoke("generate", "identity", "--out", "there", *(["--json"] if as_json else []))
     assert done.returncode == 0
@@ -130,7 +130,7 @@ def test_generate_shows_how_far_it_is(
 
 @pytest.mark.parametrize(("holds", "code"), [(True, 0), (False, 1)])
 def test_the_self_test_answers_as_json(monkeypatch: pytest.MonkeyPatch, invoke: Invoke, holds: bool, code: int) -> None:
-    """One object on stdout with all its items; exit code 1 where one does not hold. What goes on is told on stderr."""
+    """One object on stdout with all its items; exit code 1 where one does not hold. Progress goes to stderr."""
     if not holds:
         monkeypatch.setattr(checks, "_input_digest", lambda seed: "the same for each")
     done = invoke("selftest", "--only", "f", "--json")
@@ -155,12 +155,12 @@ def test_a_report_says_where_it_is_as_json(stand: Path, invoke: Invoke) -> None:
 def test_a_search_shows_its_answer_once(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], stand: Path, words: list[str]
 ) -> None:
-    """With every check where they are asked for: its view shows it, and nothing after that."""
+    """With every check where they are requested: its view shows it, and nothing after that."""
     (stand / "experiment.toml").write_text('command = "sustain"\nworkload = "identity"\n')
     check = Check(name="driver", value=0, limit=0, unit="", ok=True, state="ok", sentence="")
     answer = result_of("sustained")
     answer = answer.model_copy(update={"verdict": answer.verdict.model_copy(update={"checks": (check,)})})
-    monkeypatch.setattr(capacity_command, "sustain", lambda experiment, view, *_: view.finish(answer) or answer)
+    monkeypatch.setattr(sustain_module, "sustain", lambda experiment, view, *_: view.finish(answer) or answer)
     assert call(monkeypatch, *words) == 0
-    said = capsys.readouterr().err
-    assert (said.count("said so"), said.count("driver ")) == (1, 1)
+    message = capsys.readouterr().err
+    assert (message.count("said so"), message.count("driver ")) == (1, 1)

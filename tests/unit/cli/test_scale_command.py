@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from streamgauge.results.scalability import ScalePlan, ScaleResult
-from streamgauge.studies.matrix import perform as cell_runner
+from streamgauge.studies.matrix import cells
 from tests.unit.cli.helpers_commands import Invoke
 from tests.unit.studies.scalability.helpers_scale import LAWS, simulated
 
@@ -21,7 +21,7 @@ def test_the_answer_stands_in_the_terminal_and_on_a_page(
     stand: Path, monkeypatch: pytest.MonkeyPatch, invoke: Invoke
 ) -> None:
     """With each trial, the capacity of each level, and the laws."""
-    monkeypatch.setattr(cell_runner, "perform", simulated(LAWS["linear"], 20_000)[0])
+    monkeypatch.setattr(cells, "perform", simulated(LAWS["linear"], 20_000)[0])
     done = invoke(*WORDS, *GRID)
     assert (done.returncode, done.stdout) == (0, "")
     assert "capacity by parallelism: 1: 16.4 k/s, 2: 32.8 k/s, 4: 65.5 k/s" in done.stderr
@@ -36,7 +36,7 @@ def test_the_answer_stands_in_the_terminal_and_on_a_page(
 
 def test_the_result_is_json(stand: Path, monkeypatch: pytest.MonkeyPatch, invoke: Invoke) -> None:
     """A capacity that no load exceeded is a lower bound, and exit code 0."""
-    monkeypatch.setattr(cell_runner, "perform", simulated(LAWS["linear"], 1e6)[0])
+    monkeypatch.setattr(cells, "perform", simulated(LAWS["linear"], 1e6)[0])
     done = invoke(*WORDS, *GRID, "--json")
     result = ScaleResult.model_validate_json(done.stdout)
     assert done.returncode == 0

@@ -14,10 +14,10 @@ def test_an_unknown_command_is_answered_with_the_commands(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], word: str, meant: str
 ) -> None:
     assert call(monkeypatch, word) == 2
-    said = " ".join(capsys.readouterr().err.split())
-    assert f"No such command '{word}'." in said
-    assert meant in said
-    assert all(name in said.partition("The commands: ")[2] for name in ("run", "sustain", "report"))
+    message = " ".join(capsys.readouterr().err.split())
+    assert f"No such command '{word}'." in message
+    assert meant in message
+    assert all(name in message.partition("The commands: ")[2] for name in ("run", "sustain", "report"))
 
 
 def test_an_unknown_option_is_answered_with_the_nearest(

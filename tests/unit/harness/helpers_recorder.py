@@ -39,8 +39,8 @@ class Served:
         return client.send_results(self.location, TOKEN, address, iter(batches))
 
     def commit(self, batch: int, accepted: list[list[int]], *sinks: str) -> bool:
-        asked = {"query": "q", "batch": batch, "accepted": accepted, "sinks": sinks or ["out"]}
-        return bool(client.act(self.location, TOKEN, "commit", **asked))
+        requested = {"query": "q", "batch": batch, "accepted": accepted, "sinks": sinks or ["out"]}
+        return bool(client.act(self.location, TOKEN, "commit", **requested))
 
 
 def results(first: int, rows: int) -> pa.RecordBatch:

@@ -310,7 +310,7 @@ def test_levelling_moves_the_frontier_without_events(stage: Stage) -> None:
     assert stage.outlet.event_times == planned(plan, 0, START + 2 * CHUNK_US)
 
 
-def test_an_error_of_ours_is_told_and_not_hidden(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_ours_is_reported_and_not_hidden(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """The status has it for the runner, and the traceback goes to the process's log."""
 
     def broken(*_: Any) -> None:

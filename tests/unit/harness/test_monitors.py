@@ -1,4 +1,4 @@
-"""Monitors: what each process used, read from outside."""
+"""The samples of processes and of the machine, and the machine's own speed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 
 from streamgauge.core.clock import US
 from streamgauge.harness import monitors
-from streamgauge.harness.monitors import Monitors
+from streamgauge.harness.monitors import MachineSpeed, Monitors
 from streamgauge.metrics.records import RUNNER, Role, Usage
 
 CORES = {"user": 0.0, "system": 0.0, "waited": 0.0, "machine": 0.0, "reaped": 0.0}
@@ -236,3 +236,24 @@ def test_bytes_over_the_loopback_are_counted(monkeypatch: pytest.MonkeyPatch) ->
     assert monitors.loopback_bytes() == 77
     del counters["lo"]
     assert monitors.loopback_bytes() == 0
+
+
+def test_it_is_the_threads_own_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In microseconds; what the thread waited for a core is not in it."""
+    readings = iter([5_000_000, 6_250_000])
+    monkeypatch.setattr(time, "thread_time_ns", lambda: next(readings))
+    assert MachineSpeed().cpu_us() == 1250.0
+
+
+def test_it_passes_over_more_memory_than_caches_hold_and_keeps_little() -> None:
+    """More than a shared cache of 32 MiB, or a machine whose memory has become slow would not be seen; 64 MB at most,
+    since it is the driver's.
+    """
+    kept = sum(array.nbytes for array in vars(MachineSpeed()).values())
+    assert 32 * 2**20 < kept <= 64_000_000
+
+
+def test_it_takes_some_time() -> None:
+    """A clock that is too coarse, or work that is none, would give 0."""
+    work = MachineSpeed()
+    assert min(work.cpu_us() for _ in range(5)) > 0

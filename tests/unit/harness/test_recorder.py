@@ -18,8 +18,7 @@ import pytest
 
 from streamgauge.core.clock import Clock
 from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME
-from streamgauge.harness.recorder import RecorderSettings
-from streamgauge.harness.recorder_heartbeat import BEAT_US
+from streamgauge.harness.recorder import BEAT_US, RecorderSettings
 from streamgauge.system.child_processes import Child, wait_until
 from streamgauge.transports.flight import client
 from streamgauge.transports.flight.client import call_options
@@ -125,7 +124,7 @@ def test_a_disk_that_cannot_be_written_is_a_failure_of_ours(served: Served) -> N
 
 
 def test_a_full_disk_is_a_failure_of_ours(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Space that runs out in the middle of a stream is told with the folder, and what helps."""
+    """Space that runs out in the middle of a stream is reported with the folder, and what helps."""
     monkeypatch.setattr(pa, "OSFile", lambda path, mode: open_full())
     with pytest.raises(flight.FlightServerError, match=f"the disk that holds {served.spool} is full"):
         served.send(0, [results(0, 200_000)])
@@ -228,7 +227,7 @@ def test_a_recorder_that_was_stopped_says_so(tmp_path: Path) -> None:
     assert length_us - 2 * BEAT_US <= sum(late for _, late in found) <= ended_us - began_us
 
 
-def test_what_a_batch_reads_is_told_once(served: Served) -> None:
+def test_what_a_batch_reads_is_reported_once(served: Served) -> None:
     """With the moment at which it was heard of, in the order in which it came."""
     served.recorder.read("q", 3, [("ads", 0, 0, 10), ("ads", 1, 0, 12)])
     served.recorder.read("q", 4, [("ads", 0, 0, 20)])
@@ -242,7 +241,7 @@ def test_what_a_batch_reads_is_told_once(served: Served) -> None:
     assert served.recorder.status()["reads"] == []
 
 
-def test_what_results_show_is_told_once(served: Served) -> None:
+def test_what_results_show_is_reported_once(served: Served) -> None:
     """As what was read is."""
     served.recorder.reached("q", 3, 70)
     (progress,) = served.recorder.status()["reached"]

@@ -140,7 +140,7 @@ def test_a_broker_is_of_neither_side(testbed: TestBed, monkeypatch: pytest.Monke
 def test_what_is_offered_read_and_committed_is_seen_at_the_next_look(
     testbed: TestBed, resolved: ResolvedExperiment
 ) -> None:
-    """One trial of a second: all of it is offered, and what the engine did is told."""
+    """One trial of a second: all of it is offered, and what the engine did is reported."""
     start, edges = next_start(testbed), edges_of(testbed)
     plan = resolved.plan(start, RATE, 5.0)
     trial_log = TrialLog(plan, testbed.sinks)
@@ -175,7 +175,7 @@ def test_what_is_offered_read_and_committed_is_seen_at_the_next_look(
 
 
 def test_a_trial_that_is_made_longer_is_offered_to_its_new_end(testbed: TestBed, resolved: ResolvedExperiment) -> None:
-    """By every generator. They wait for a reader on the way, so the new end is told in time on any machine."""
+    """By every generator. They wait for a reader on the way, so the new end is reported in time on any machine."""
     start, edges = next_start(testbed), edges_of(testbed)
     plan = resolved.plan(start, RATE, 5.0)
     trial_log = TrialLog(plan, testbed.sinks)
@@ -250,7 +250,7 @@ def test_generators_that_are_halted_offer_no_more(testbed: TestBed, resolved: Re
 
 
 def test_generators_are_halted_beside_one_that_is_gone(testbed: TestBed, resolved: ResolvedExperiment) -> None:
-    """Else they would load an engine that nobody measures any more; which one is gone is said all the same."""
+    """Else they would load an engine that is no longer measured; which one is gone is reported all the same."""
     start = next_start(testbed)
     testbed.begin(resolved.plan(start, RATE, 3600.0), start + 3600 * US, CHUNK_US)
     testbed._generators[0].kill()
@@ -278,7 +278,7 @@ def test_a_generator_that_cannot_follow_its_plan_is_an_error_of_the_driver(testb
 
 
 def test_a_queue_that_is_full_is_no_error_of_the_driver(resolved: ResolvedExperiment, tmp_path: Path) -> None:
-    """Generators stop there because nobody reads; the trial judges that, and the next trial has its own."""
+    """Generators stop there because no engine reads; the trial judges that, and the next trial has its own."""
     settings = replace(testbed_settings(resolved), bound_us=200_000)
     with TestBed(settings, Played, tmp_path, Clock.fixed_now()) as testbed:
         start = next_start(testbed)
@@ -297,7 +297,7 @@ def test_a_queue_that_is_full_is_no_error_of_the_driver(resolved: ResolvedExperi
 
 
 def test_a_full_queue_hides_no_failure_of_the_recorder(resolved: ResolvedExperiment, tmp_path: Path) -> None:
-    """A spool that cannot be written may well be why nobody read on: the trial is not the engine's failure."""
+    """A spool that cannot be written may be why the engine read no further, so the engine did not fail."""
     with TestBed(replace(testbed_settings(resolved), bound_us=200_000), Played, tmp_path, Clock.fixed_now()) as testbed:
         start = next_start(testbed)
         plan = resolved.plan(start, RATE, 60.0)
@@ -350,10 +350,10 @@ def started(testbed: TestBed, resolved: ResolvedExperiment) -> None:
     [(tempfile, "mkdtemp"), (Path, "write_bytes"), (Path, "write_text")],
     ids=["folder", "plan", "child"],
 )
-def test_a_full_disk_for_temporary_files_is_said(
+def test_a_full_disk_for_temporary_files_is_reported(
     resolved: ResolvedExperiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of: Any, name: str
 ) -> None:
-    """With the place, and how to name another; for the test bed's own folder, the plan, and what a child is told."""
+    """With the place, and how to name another; for the test bed's own folder, the plan, and what a child is sent."""
 
     def full(*_: Any, **__: Any) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

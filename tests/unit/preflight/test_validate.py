@@ -18,7 +18,7 @@ from streamgauge.engines.registry import capabilities
 from streamgauge.preflight import validate
 from streamgauge.preflight.validate import check as check_experiment
 from streamgauge.preflight.validate import start_us
-from streamgauge.studies.scalability.command import plan_scale
+from streamgauge.studies.scalability.scale import plan_scale
 from streamgauge.workloads.registry import Job
 from tests.unit.helpers_requests import GOOD, refused
 

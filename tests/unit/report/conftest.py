@@ -16,7 +16,7 @@ from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import Experiment, Load, build
 from streamgauge.core.clock import US
 from streamgauge.report.documents import run
-from streamgauge.report.html import render
+from streamgauge.report.page import render
 from streamgauge.results.latency import Latencies, Latency
 from streamgauge.results.run import (
     Backlog,
@@ -321,7 +321,7 @@ def run_folder(tmp_path: Path, experiment: Experiment) -> RunFolder:
 @pytest.fixture(scope="session")
 def whole_page(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The page of a whole made-up run, drawn once for all who only read it."""
-    return render.render(run.whole(whole_run(tmp_path_factory.mktemp("whole"), made_up_experiment()), made_up_flow()))
+    return render(run.whole(whole_run(tmp_path_factory.mktemp("whole"), made_up_experiment()), made_up_flow()))
 
 
 @pytest.fixture

@@ -32,8 +32,8 @@ Make = Callable[..., Path]
 
 
 @pytest.fixture
-def make(tmp_path: Path) -> Make:
-    """Makes a run folder: `make("a/1", seed=1, slower=1.1, rate=..., **changes of the result)`."""
+def make_run(tmp_path: Path) -> Make:
+    """Makes a run folder: `make_run("a/1", seed=1, slower=1.1, rate=..., **changes of the result)`."""
     count = iter(range(1000))
 
     def one(name: str, seed: int, slower: float = 1.0, rate: float = 1e5, **changes: Any) -> Path:
@@ -88,11 +88,11 @@ def _series(rate: float, rng: np.random.Generator) -> pa.Table:
 
 
 @pytest.fixture
-def three(make: Make) -> Callable[..., str]:
+def three(make_run: Make) -> Callable[..., str]:
     """Makes a folder of three runs that differ by their seeds."""
 
     def folder(side: str, first_seed: int, **changes: Any) -> str:
-        folders = [make(f"{side}/{n}", seed=first_seed + n, **changes) for n in range(3)]
+        folders = [make_run(f"{side}/{n}", seed=first_seed + n, **changes) for n in range(3)]
         return str(folders[0].parent)
 
     return folder

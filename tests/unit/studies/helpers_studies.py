@@ -13,9 +13,9 @@ from streamgauge.config.options_and_settings import build
 from streamgauge.core.clock import US
 from streamgauge.preflight.validate import check
 from streamgauge.results.verdict import Check, Verdict, VerdictValue
-from streamgauge.studies.capacity.command import Sustain
 from streamgauge.studies.capacity.saved_search import MEMO
 from streamgauge.studies.capacity.search import TrialOutcome
+from streamgauge.studies.capacity.sustain import Sustain
 
 HELD_PER_S, FAILED_PER_S = 100_000.0, 105_000.0
 

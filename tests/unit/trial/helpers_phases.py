@@ -1,4 +1,4 @@
-"""A test bed of words, and a clock that moves only when somebody sleeps."""
+"""A test bed of words, and a clock that moves only when the conductor sleeps."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SPANS = TrialSpans(START, START + 5 * US, START + 15 * US, START + 20 * US)
 
 @dataclass
 class FakeClock:
-    """Stands still unless somebody sleeps."""
+    """Stands still unless the conductor sleeps."""
 
     now: int = START - US // 2
 
@@ -37,7 +37,7 @@ class FakeClock:
 
 @dataclass
 class FakeTestBed:
-    """Gives what a story's trial would have given by now; notes what it was asked to do."""
+    """Gives what a story's trial would have given by now; notes what it was requested to do."""
 
     story: Any
     make: Any

@@ -1,4 +1,4 @@
-"""What a trial is at its end: late results, the verification, what is kept where it is stopped."""
+"""The end of a trial: the engine's report, the comparison of answers, late results, and failures on the way."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import pytest
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import build
 from streamgauge.core.clock import US
-from streamgauge.core.engine_reports import OperatorCounts, OperatorRows
+from streamgauge.core.engine_reports import BatchProgress, OperatorCounts, OperatorRows
 from streamgauge.core.errors import DriverError
 from streamgauge.metrics.resources import driver_result
 from streamgauge.metrics.trial_record import TrialRecord
@@ -29,13 +29,14 @@ from streamgauge.results.latency import Latencies
 from streamgauge.results.run import Result
 from streamgauge.results.verdict import Verdict
 from streamgauge.trial import conclusion, interrupted, progress
+from streamgauge.trial.conclusion import engine_report
 from streamgauge.trial.conductor import TrialConductor
 from streamgauge.trial.events import Verifying
-from streamgauge.trial.extension_policy import JudgedTrial
 from streamgauge.trial.interrupted import NOT_BEGUN, NOT_COUNTED, UNVERIFIED
+from streamgauge.trial.policies import JudgedTrial
 from streamgauge.trial.trial_result import TrialResult
 from tests.unit.helpers_answers import ROWS, Case
-from tests.unit.helpers_trials import cut_short, kinds_in
+from tests.unit.helpers_trials import cut_short, done_of, kinds_in
 
 NOW = 1_700_000_000 * US + 300_000
 
@@ -165,7 +166,7 @@ def test_a_verification_that_cannot_be_done_leaves_the_trial_undecided(
 @pytest.mark.parametrize(
     "error", [OSError(errno.ENOSPC, "full"), duckdb.IOException('file "a": No space left on device')]
 )
-def test_a_disk_that_is_full_is_said_once_with_the_way_out(
+def test_a_disk_that_is_full_is_reported_once_with_the_way_out(
     error: Exception, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The folder of temporary files and TMPDIR in the head; no advice on processors, and latencies do not repeat it."""
@@ -177,15 +178,17 @@ def test_a_disk_that_is_full_is_said_once_with_the_way_out(
     assert found.latency.notes == ("not counted, because the answers could not be judged",)
 
 
-def test_an_engine_that_stopped_counting_is_said(make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the reason, in what is kept too; of one that counts to the end, or not at all, nothing is said."""
+def test_an_engine_that_stopped_counting_is_reported(
+    make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the reason, in what is kept too; of one that counts to the end, or not at all, nothing is reported."""
     rows = [OperatorRows("", batch, "aggregate", 7) for batch in range(8)]
     report = conclusion.EngineReport(counts=OperatorCounts(rows, "Spark forgot it"))
     judged, folder = concluded(KeyboardInterrupt(), make, tmp_path, monkeypatch, report)
     written = folder.read_result()
-    said = "rows of operators were not counted to the end: Spark forgot it"
-    assert said in judged.result.warnings
-    assert said in written.warnings
+    message = "rows of operators were not counted to the end: Spark forgot it"
+    assert message in judged.result.warnings
+    assert message in written.warnings
     silent, _ = concluded(KeyboardInterrupt(), make, tmp_path / "other", monkeypatch)
     assert not any("counted" in warning for warning in silent.result.warnings)
 
@@ -220,7 +223,7 @@ def stopped(
 
 def test_a_stopped_trial_has_the_latencies_of_what_came(case: Callable[..., Case], make: Any, tmp_path: Path) -> None:
     """Ctrl-C in the measured span: in result.json, the series, the log and the page, said to be unverified; and the
-    results, where they were asked for.
+    results, where they were requested.
     """
     trial = case(ROWS)
     trial.receive(make, rows=of_one_batch(trial))
@@ -280,7 +283,7 @@ def test_a_trial_that_is_made_again_shows_nothing_of_the_one_before(
 
 
 def result_with_broker_times(make: Any, answer: Any, **record: Any) -> tuple[Result, TrialRecord]:
-    """A result after the broker was asked when it had events."""
+    """A result after the broker was requested when it had events."""
 
     def append_latencies(*_: Any) -> list[int]:
         if isinstance(answer, BaseException):
@@ -297,7 +300,7 @@ def result_with_broker_times(make: Any, answer: Any, **record: Any) -> tuple[Res
     return conclusion._with_appends(testbed, conducted, base), conducted
 
 
-def test_when_the_broker_had_events_is_told(make: Any) -> None:
+def test_when_the_broker_had_events_is_reported(make: Any) -> None:
     """Of a trial that came to its end; a broker that does not say is a warning, and no figure."""
     result, _ = result_with_broker_times(make, [1000, 3000])
     assert result.driver is not None
@@ -316,3 +319,52 @@ def test_stopping_while_the_broker_is_asked_is_an_interrupted_trial(make: Any) -
     result, record = result_with_broker_times(make, KeyboardInterrupt())
     assert record.interrupted
     assert result.driver is not None
+
+
+class SlowReports:
+    """A test bed whose engine reports its last batch at the n-th request only."""
+
+    def __init__(self, numbers: list[int], query: str, at: int) -> None:
+        self._numbers, self._query, self._at, self.requests = numbers, query, at, 0
+        self.engine = SimpleNamespace(
+            batch_progress=self._progress, operator_row_counts=lambda timeout_s: OperatorCounts()
+        )
+
+    def _progress(self, timeout_s: float) -> list[BatchProgress]:
+        self.requests += 1
+        numbers = self._numbers if self.requests >= self._at else self._numbers[:-1]
+        return [BatchProgress(query=self._query, batch=number, start_us=0, late_rows=number) for number in numbers]
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conclusion, "LATE_POLL_S", 0.0)
+
+
+@pytest.mark.parametrize(("drained", "requests"), [(True, 3), (False, 1)])
+def test_the_report_of_the_last_batch_is_awaited(make: Any, drained: bool, requests: int) -> None:
+    """Rows that it dropped as late would else be called missing without a reason."""
+    record = done_of(make)
+    record.drained = drained
+    commits = record.trial_log.commits
+    testbed: Any = SlowReports(sorted(commit.batch for commit in commits), commits[0].query, at=3)
+    report = engine_report(testbed, record)
+    assert testbed.requests == requests
+    assert (report.progress[-1].batch == commits[-1].batch) is drained
+
+
+def test_an_engine_without_reports_is_not_awaited(make: Any) -> None:
+    record = done_of(make)
+    record.drained = True
+    testbed: Any = SlowReports([], "", at=1)
+    assert engine_report(testbed, record).progress == []
+    assert testbed.requests == 1
+
+
+def test_a_report_that_never_comes_ends_the_wait(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conclusion, "LAST_BATCH_S", 0.0)
+    record = done_of(make)
+    record.drained = True
+    commits = record.trial_log.commits
+    testbed: Any = SlowReports(sorted(commit.batch for commit in commits), commits[0].query, at=1000)
+    assert engine_report(testbed, record).progress[-1].batch == commits[-1].batch - 1

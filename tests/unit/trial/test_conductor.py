@@ -21,7 +21,7 @@ from streamgauge.system.machine import cpus
 from streamgauge.trial import conductor as trial
 from streamgauge.trial.conductor import START_LEAD_US, TrialConductor, next_start
 from streamgauge.trial.events import EngineStarting, VerdictReached
-from streamgauge.trial.extension_policy import JudgedTrial, SearchTrial
+from streamgauge.trial.policies import JudgedTrial, SearchTrial
 from streamgauge.trial.trial_result import TrialResult
 from tests.helpers_recording import append_and_return
 from tests.unit.helpers_trials import START, cut_short, done_of
@@ -49,7 +49,7 @@ def test_trials_of_a_test_bed_lie_a_reach_apart(reached_us: int, gap_us: int, st
 def test_the_conductor_knows_how_far_apart_batches_are(
     make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of the engine that was asked for, by the option that is in force; else it waits too short for the last one."""
+    """Of the engine that was requested, by the option that is in force; else it waits too short for the last one."""
     intervals: list[float] = []
 
     def conductor(testbed: Any, plan: Any, spans: Any, chunk_us: int, policy: Any, observe: Any) -> Any:
@@ -135,28 +135,28 @@ def test_a_trial_that_is_interrupted_stops_its_engine_before_all_else(
     interrupted: bool, order: list[str], make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What it says at once is kept; to wait for it, to judge and to draw beside a busy engine would take long."""
-    said: list[str] = []
+    message: list[str] = []
     record = make.story().record()
     record.interrupted = interrupted
     engine = SimpleNamespace(
-        batch_progress=lambda timeout_s: append_and_return(said, f"evidence {timeout_s}", []),
-        operator_row_counts=lambda timeout_s: append_and_return(said, f"rows {timeout_s}", []),
+        batch_progress=lambda timeout_s: append_and_return(message, f"evidence {timeout_s}", []),
+        operator_row_counts=lambda timeout_s: append_and_return(message, f"rows {timeout_s}", []),
     )
     testbed: Any = SimpleNamespace(
-        engine=engine, clock=SimpleNamespace(now_us=lambda: NOW), reached_us=0, stop=lambda: said.append("stop")
+        engine=engine, clock=SimpleNamespace(now_us=lambda: NOW), reached_us=0, stop=lambda: message.append("stop")
     )
     monkeypatch.setattr(trial, "PhaseRunner", lambda *_, **__: SimpleNamespace(conduct=lambda: record))
-    monkeypatch.setattr(TrialConductor, "conclude", lambda *_: said.append("judged"))
+    monkeypatch.setattr(TrialConductor, "conclude", lambda *_: message.append("judged"))
     resolved, folder = check(build({"workload": "identity"})), RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
     TrialConductor(resolved, testbed).run(folder, JudgedTrial(resolved, 1000.0, fresh=True, duration_s=10.0))
-    assert said == order
+    assert message == order
 
 
 def test_a_trial_that_is_interrupted_while_the_engine_tells_is_kept(
     make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """That may take half a minute, and nothing of the trial is written before it."""
-    said: list[str] = []
+    message: list[str] = []
     record = make.story().record()
 
     def evidence(timeout_s: float) -> Any:
@@ -164,12 +164,12 @@ def test_a_trial_that_is_interrupted_while_the_engine_tells_is_kept(
 
     testbed: Any = SimpleNamespace(
         engine=SimpleNamespace(batch_progress=evidence, settings=dict), processes=list,
-        clock=SimpleNamespace(now_us=lambda: NOW), reached_us=0, stop=lambda: said.append("stop"),
+        clock=SimpleNamespace(now_us=lambda: NOW), reached_us=0, stop=lambda: message.append("stop"),
     )  # fmt: skip
     monkeypatch.setattr(trial, "PhaseRunner", lambda *_, **__: SimpleNamespace(conduct=lambda: record))
     resolved, folder = check(build({"workload": "identity"})), RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
     judged = TrialConductor(resolved, testbed).run(folder, JudgedTrial(resolved, 1000.0, fresh=True, duration_s=10.0))
-    assert said == ["stop"]
+    assert message == ["stop"]
     assert judged.result.verdict.value == "interrupted"
     assert folder.read_result().rate is not None
     assert folder.read_series().num_rows
@@ -183,7 +183,7 @@ def looked_at_once(
 ) -> tuple[Any, RunFolder]:
     """A trial whose generators offer so late, seen by its conductor 12 s after its start; and its folder.
 
-    As the real conductor, this one ends it there and then where it is told that it is hopeless.
+    As the real conductor, this one ends it there and then where it is reported that it is hopeless.
     """
     record = cut_short(done_of(make, schedule_delay_us=schedule_delay_us), 12 * US)
 
@@ -213,7 +213,7 @@ def looked_at_once(
 def test_a_search_ends_an_invalid_trial_at_once(
     schedule_delay_us: int, in_search: bool, early_stop: str, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is made again, so nobody waits for its end; a run goes on, since its figures show what happened."""
+    """A search repeats it and does not wait for its end; a run goes on, since its figures show what happened."""
     monkeypatch.setattr(TrialConductor, "conclude", lambda conductor, folder, trial, record, report: record)
     record, _ = looked_at_once(schedule_delay_us, in_search, make, tmp_path, monkeypatch)
     assert record.early_stop == early_stop
@@ -234,7 +234,7 @@ def test_a_trial_that_was_ended_as_invalid_is_judged_so(
 def test_each_trial_has_chunks_for_its_own_rate(
     rate_per_s: float, chunk_us: int, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever the rates of other trials on its test bed are, or the rate that was asked for first."""
+    """Whatever the rates of other trials on its test bed are, or the rate that was requested first."""
     testbed: Any = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: NOW), reached_us=0)
 
     def conductor(testbed: Any, plan: Any, spans: Any, chunk_us: int, *_: Any) -> None:

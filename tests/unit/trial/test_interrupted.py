@@ -84,8 +84,8 @@ def test_counting_ends_when_its_time_is_over(case: Callable[..., Case], make: An
     latency = sink.latencies.latencies.event_time_us
     assert latency is not None
     assert 0 < latency.count < came
-    (said,) = [note for note in sink.latencies.latencies.notes if note.startswith("counted: ")]
-    assert f" of {format_count(came)} results" in said
+    (message,) = [note for note in sink.latencies.latencies.notes if note.startswith("counted: ")]
+    assert f" of {format_count(came)} results" in message
 
 
 def test_a_sink_without_results_of_the_span_has_no_latency_and_says_so(case: Callable[..., Case], make: Any) -> None:

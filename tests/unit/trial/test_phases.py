@@ -1,4 +1,4 @@
-"""The conductor, on a test bed of words and a clock that moves only when somebody sleeps."""
+"""The conductor, on a test bed of words and a clock that moves only when the conductor sleeps."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_progress_shows_a_phase_until_the_policy_ends_it(testbed: FakeTestBed) -
 
 
 def test_a_warm_up_goes_on_while_it_has_not_levelled_off(testbed: FakeTestBed) -> None:
-    """Span, tail and end move along; generators are told."""
+    """Span, tail and end move along; generators are reported."""
     record = conductor(testbed, warmup_extension=extensions([2 * US, 2 * US])).conduct()
     assert record.spans == SPANS.later(4 * US)
     assert (record.prolonged_us, record.interim_analyses) == (4 * US, 1)
@@ -117,7 +117,7 @@ def test_progress_is_shown_twice_a_second(testbed: FakeTestBed) -> None:
 
 
 def test_an_undecided_trial_is_extended_and_measured_on(testbed: FakeTestBed) -> None:
-    """The span and the plan's end move by what was asked, and the generators are told."""
+    """The span and the plan's end move by what was requested, and the generators are reported."""
     record = conductor(testbed, span_extension=extensions([10 * US, 10 * US])).conduct()
     assert record.interim_analyses == 3
     assert record.extended_for == ("undecided", "undecided")
@@ -140,7 +140,7 @@ def test_extension_is_asked_for_at_the_spans_end_not_before(testbed: FakeTestBed
 
 
 def test_a_hopeless_trial_ends_early(testbed: FakeTestBed) -> None:
-    """The reason is kept, the generators are halted, and nobody waits for results."""
+    """The reason is kept, the generators are halted, and the conductor does not wait for results."""
 
     def early_stop(record: TrialRecord, now_us: int) -> str | None:
         return "the queue's bound was reached" if testbed.clock.now > START + 8 * US else None
@@ -168,7 +168,7 @@ def test_the_tail_of_a_trial_that_failed_is_not_waited_for(testbed: FakeTestBed)
 
 
 def test_the_load_is_held_whenever_a_longer_trial_may_be_asked_for(testbed: FakeTestBed) -> None:
-    """After the begin, a longer warm-up and an extension; where nothing more is asked the plan ends soon."""
+    """After the begin, a longer warm-up and an extension; where nothing more is requested the plan ends soon."""
     hold_us, later, longer = 30 * US, [2 * US], [10 * US]
     conductor(testbed, hold_us=hold_us, warmup_extension=extensions(later), span_extension=extensions(longer)).conduct()
     assert testbed.requests_named("begin")[0][1] == SPANS.end_us + hold_us
@@ -233,7 +233,7 @@ def test_the_engine_is_not_asked_at_every_look(testbed: FakeTestBed) -> None:
     assert 5 <= testbed.statuses <= 12
 
 
-def test_a_driver_that_fails_is_said_and_ends_the_trial(testbed: FakeTestBed) -> None:
+def test_a_driver_that_fails_is_reported_and_ends_the_trial(testbed: FakeTestBed) -> None:
     """A generator that is gone makes the trial the driver's failure; winding up fails too and hides nothing."""
 
     def fail(now_us: int) -> None:

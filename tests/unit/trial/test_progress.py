@@ -10,7 +10,7 @@ from streamgauge.core.clock import US
 from streamgauge.core.trial import TrialSpans
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.transports.spi import Chunk
-from streamgauge.trial import stopping_rules
+from streamgauge.trial import policies
 from streamgauge.trial.progress import snapshot
 from tests.unit.helpers_trials import START, done_of
 
@@ -51,8 +51,8 @@ def test_progress_says_why_a_trial_takes_longer(make: Any) -> None:
     """Longer warm-up, extended span, Ctrl-C."""
     record = TrialRecord(make.story().trial_log(), TrialSpans(START, START + 5 * US, START + 35 * US, START + 40 * US))
     assert snapshot(record, START + US, "measured").note == ""
-    record.prolong_warmup(10 * US, stopping_rules.NOTHING_COMMITTED)
-    record.prolong_warmup(5 * US, stopping_rules.DRAINING)
+    record.prolong_warmup(10 * US, policies.NOTHING_COMMITTED)
+    record.prolong_warmup(5 * US, policies.DRAINING)
     assert (
         snapshot(record, START + US, "measured").note
         == "warm-up 15 s longer, because the engine's backlog was still draining"
@@ -69,9 +69,9 @@ def test_progress_says_why_a_trial_takes_longer(make: Any) -> None:
 def test_progress_says_that_the_rate_still_rises(make: Any) -> None:
     """To what, as long as it is a warm-up and below that; else it looks as if the generators failed."""
     record = done_of(make, profile="ramp:9k")
-    told = [snapshot(record, START + second * US, "measured").note for second in (1, 10)]
-    assert told[0].startswith("rising to 1.")
-    assert told[1] == ""
+    reported = [snapshot(record, START + second * US, "measured").note for second in (1, 10)]
+    assert reported[0].startswith("rising to 1.")
+    assert reported[1] == ""
     assert snapshot(done_of(make), START + US, "measured").note == ""
 
 

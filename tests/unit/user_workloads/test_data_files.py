@@ -16,7 +16,7 @@ from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.replay.columns import ReplayedColumn
 from streamgauge.loadgen.replay.files import content, digest
 from streamgauge.preflight.validate import check
-from streamgauge.trial import run as single
+from streamgauge.studies.run import run as run_module
 from streamgauge.user_workloads import data_files as user_data
 from streamgauge.user_workloads.data_files import notes_of, replayed_data, with_user_data
 from streamgauge.user_workloads.lookup import absolute_paths, changed_files, with_absolute_paths
@@ -337,9 +337,9 @@ def test_a_run_keeps_the_whole_path_of_its_data(data: Path, monkeypatch: pytest.
         raise CheckedData(experiment.parameters["data"])
 
     monkeypatch.chdir(data.parent)
-    monkeypatch.setattr(single, "check", checked)
+    monkeypatch.setattr(run_module, "check", checked)
     with pytest.raises(CheckedData, match=str(data)):
-        single.run_single(build(values_of("filter", data="bought.csv")))
+        run_module.run_single(build(values_of("filter", data="bought.csv")))
 
 
 def test_data_may_lie_beside_the_experiments_file(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,9 +15,9 @@ from streamgauge.core.errors import InputError, JobError
 from streamgauge.jobs import RecordKey
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
-from streamgauge.studies.capacity.command import Sustain
-from streamgauge.studies.latency_breakdown.command import check_trials
-from streamgauge.studies.operator_profile.command import check_input
+from streamgauge.studies.capacity.sustain import Sustain
+from streamgauge.studies.latency_breakdown.anatomy import check_trials
+from streamgauge.studies.operator_profile.characterize import check_input
 from streamgauge.trial.events import unobserved
 from streamgauge.user_workloads.program import Program, program
 from streamgauge.user_workloads.program_node import ProgramNode

@@ -17,7 +17,7 @@ from streamgauge.core.errors import InputError, JobError
 from streamgauge.core.value_types import INT, TIMESTAMP, ValueType
 from streamgauge.dataflow.nodes import UserJobNode
 from streamgauge.preflight.validate import check
-from streamgauge.trial.generate_input import generate
+from streamgauge.studies.run.generate_input import generate
 from streamgauge.user_workloads.lookup import get
 from streamgauge.user_workloads.user_job import UserJob, user_job
 

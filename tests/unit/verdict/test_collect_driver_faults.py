@@ -13,7 +13,7 @@ from streamgauge.metrics import resources
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
-from streamgauge.trial import stopping_rules
+from streamgauge.trial import policies
 from streamgauge.verdict import collect_evidence as collect_module
 from streamgauge.verdict.verdict import judge
 from tests.unit.helpers_trials import LATENCIES, RATE, SECONDS, START, cut_short, done_of
@@ -159,7 +159,7 @@ def test_a_queue_full_of_what_does_not_wait_is_no_fault_of_the_engine(
     assert verdict.value == value
     assert "queue_bound" in verdict.decided_by
     assert ("--memory" in verdict.advice and "2 s of event time waited" in verdict.sentence) is (value == "invalid")
-    assert reason in (stopping_rules.reason_to_stop_early(resolved, record, RATE, START + 20 * US) or "")
+    assert reason in (policies.reason_to_stop_early(resolved, record, RATE, START + 20 * US) or "")
 
 
 def test_memory_that_cuts_the_bound_is_said(make: Any) -> None:

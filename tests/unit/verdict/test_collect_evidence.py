@@ -17,7 +17,7 @@ from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
 from streamgauge.results.codes import Cause
 from streamgauge.transports.spi import Delivery
-from streamgauge.trial import stopping_rules
+from streamgauge.trial import policies
 from streamgauge.user_workloads.user_job import UserJob
 from streamgauge.verdict import collect_evidence as collect_module
 from streamgauge.verdict.verdict import judge
@@ -185,9 +185,9 @@ def test_where_the_rate_changes_the_backlog_is_judged_by_its_age(
     record = done_of(make, profile=profile, growth_us=growth_us)
     value, by = judged(resolved, record)
     assert (value, set(by)) == expected
-    early_stop = stopping_rules.reason_to_stop_early(resolved, record, RATE, START + 34 * US)
+    early_stop = policies.reason_to_stop_early(resolved, record, RATE, START + 34 * US)
     assert ("drain" in (early_stop or "")) is bool(growth_us)
-    assert not stopping_rules.warmup_incomplete_reason(record)
+    assert not policies.warmup_incomplete_reason(record)
     assert backlog_of(record).max_s == pytest.approx(1.005 + 32 * growth_us / US, abs=0.002 + growth_us / US)
 
 

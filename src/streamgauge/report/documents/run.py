@@ -20,7 +20,8 @@ from streamgauge.core.formatting import (
     format_size,
     format_value,
 )
-from streamgauge.report.charts import capacity, engine_batches, flow_graph, latency_curve, over_time, timeline
+from streamgauge.report import narrative, phrases
+from streamgauge.report.charts import capacity, engine_batches, flow_graph, latency_curve, over_time
 from streamgauge.report.document_blocks import (
     Block,
     Cell,
@@ -38,8 +39,7 @@ from streamgauge.report.document_blocks import (
     texts,
 )
 from streamgauge.report.documents import run_answer
-from streamgauge.report.html.render import render
-from streamgauge.report.text import narrative, phrases
+from streamgauge.report.page import render
 from streamgauge.results import labels
 from streamgauge.results.latency import LATENCY_KINDS, STATISTICS
 from streamgauge.results.run import FAULTS, Result, Verification
@@ -66,7 +66,7 @@ def write_page(folder: RunFolder, flow: Sequence[Mapping[str, Any]] | None, plac
 def whole(folder: RunFolder, flow: Sequence[Mapping[str, Any]] | None) -> Document:
     """The whole report, with the charts that the folder has data for."""
     result = folder.read_result()
-    series = timeline.from_series(folder.read_series())
+    series = over_time.from_series(folder.read_series())
     batches = engine_batches.batches_of(folder.read_batches(), series.start_us if series else None)
     return replace(
         run_answer.brief(result),

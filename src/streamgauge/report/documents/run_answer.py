@@ -17,8 +17,8 @@ from streamgauge.core.formatting import (
     format_us,
 )
 from streamgauge.core.units import format_cpus
+from streamgauge.report import narrative, phrases
 from streamgauge.report.document_blocks import Cell, Column, Document, Fact, Paragraph, Row, Table, cells, numbers
-from streamgauge.report.text import narrative, phrases
 from streamgauge.results import labels
 from streamgauge.results.latency import STATISTICS, Latencies, Latency
 from streamgauge.results.run import DriverResult, Rates, Result

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamgauge.engines.latency_probe import DOUBT_SHARE, Breakdown, Times
-from streamgauge.results.breakdown import Decomposition, TrialLatency
+from streamgauge.engines.latency_probe import DOUBT_SHARE, Breakdown, StageTimes, Times
+from streamgauge.results.breakdown import Decomposition, LatencyFigures, StageFigures, TrialLatency
 from streamgauge.stats.samples import carries
-from streamgauge.studies.latency_breakdown import saved_results, stages
-from streamgauge.studies.latency_breakdown.trial_evidence import TrialEvidence
+from streamgauge.studies.latency_breakdown.timestamps import TrialEvidence, read_results
 
 if TYPE_CHECKING:
     from streamgauge.trial.trial_result import TrialResult
+
 
 CDF_POINTS = 101
 
@@ -27,7 +27,7 @@ CDF_POINTS = 101
 def decompose(judged: TrialResult, folder: Path, evidence: TrialEvidence) -> Decomposition:
     """The stages of a trial's results, or the reason why they are unknown."""
     spans = judged.record.offered_spans
-    results = saved_results.read(folder, spans.measured_from_us, spans.measured_to_us)
+    results = read_results(folder, spans.measured_from_us, spans.measured_to_us)
     if results is None or not len(results.event_us):
         return Decomposition(reason="no result came")
     breakdown = evidence.break_down(judged, folder, results)
@@ -35,12 +35,12 @@ def decompose(judged: TrialResult, folder: Path, evidence: TrialEvidence) -> Dec
 
 
 def _report(judged: TrialResult, breakdown: Breakdown) -> Decomposition:
-    whole = stages.latency(breakdown.latencies_us, breakdown.independent)
-    contradicted_share = stages.contradicted_share(breakdown.stage_times)
+    whole = latency_figures(breakdown.latencies_us, breakdown.independent)
+    contradicted = contradicted_share(breakdown.stage_times)
     decomposition = Decomposition(
-        latency=TrialLatency(**dict(whole), contradicted_share=contradicted_share) if whole is not None else None,
-        first_of_batch=stages.latency(breakdown.firsts_us, breakdown.independent),
-        stages=stages.summary(breakdown.stage_times, breakdown.independent),
+        latency=TrialLatency(**dict(whole), contradicted_share=contradicted) if whole is not None else None,
+        first_of_batch=latency_figures(breakdown.firsts_us, breakdown.independent),
+        stages=stage_figures(breakdown.stage_times, breakdown.independent),
         sampled=len(breakdown.stage_times.spent_us),
         remainder_share=_unexplained_share(judged, breakdown),
         cdf_us=_spread(breakdown.latencies_us, breakdown.independent),
@@ -77,3 +77,43 @@ def _spread(latencies_us: Times, independent: int) -> tuple[float | None, ...]:
     shares = np.linspace(0, 1, CDF_POINTS).tolist()
     quantiles = np.quantile(latencies_us, shares).tolist()
     return tuple(us if q < 1 and carries(q, independent) else None for q, us in zip(shares, quantiles, strict=True))
+
+
+PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
+
+
+def stage_figures(times: StageTimes, independent: int) -> tuple[StageFigures, ...]:
+    """Each stage: mean, percentiles of its own (where `independent` observations carry them), and its share of the
+    mean latency.
+    """
+    if not len(times.spent_us):
+        return ()
+    whole_us = float(times.latencies_us.mean())
+    return tuple(
+        StageFigures(
+            name=name,
+            share=float(column.mean()) / whole_us if whole_us else 0.0,
+            **_figures(column, independent),
+        )
+        for name, column in zip(times.names, times.spent_us.T, strict=True)
+    )
+
+
+def _figures(values_us: Times, independent: int) -> dict[str, Any]:
+    percentiles = {
+        f"{name}_us": float(np.quantile(values_us, q)) if carries(q, independent) else None
+        for name, q in PERCENTILES.items()
+    }
+    return {"mean_us": float(values_us.mean()), **percentiles}
+
+
+def latency_figures(latencies_us: Times, independent: int) -> LatencyFigures | None:
+    """The same figures of whole latencies, and how many there are; None without any."""
+    if not len(latencies_us):
+        return None
+    return LatencyFigures(**_figures(latencies_us, independent), results=len(latencies_us))
+
+
+def contradicted_share(times: StageTimes) -> float:
+    """How far the timestamps of results contradict each other, as a share of their latency."""
+    return float(times.contradicted_us.mean() / max(times.latencies_us.mean(), 1.0))

@@ -8,8 +8,7 @@ micro-batches gives the same if a slice is a batch. By the thesis's rule, an upd
 for each input row.
 
 A user job is one operator, whose rows the caller computes (`UserJobRows`). Its input carries lineage, which the
-function may read. An event reaches the job at its own time.
-"""
+function may read. An event reaches the job at its own time."""
 
 from __future__ import annotations
 
@@ -27,9 +26,14 @@ from streamgauge.dataflow.lineage import needed_columns
 from streamgauge.dataflow.nodes import Flow, Mode, Node, Process, RunningAggregate, Sink, Source, TopN, UserJobNode
 from streamgauge.engines.duckdb_oracle import lowering as lower
 from streamgauge.engines.duckdb_oracle.process_operator import computed
+from streamgauge.engines.registry import entry
+from streamgauge.engines.spi import BatchRequest
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
+from streamgauge.user_workloads.user_workload import user_workload
 
 if TYPE_CHECKING:
     from streamgauge.loadgen.plan import Plan
+
 
 CHUNK_ROWS = 262_144
 """Events that are made at a time."""
@@ -242,3 +246,24 @@ def _assign_slices(connection: Any, tables: Sequence[str], parts: int, together:
         f"CREATE OR REPLACE TEMP TABLE __placed AS WITH sides AS ({sides})"
         f" SELECT side, id, (({place} - 1) * {parts}) // (SELECT count(*) FROM sides) AS slice FROM sides"
     )
+
+
+def user_job_rows(resolved: ResolvedExperiment, private: Path) -> UserJobRows:
+    """A function that computes the rows of this job; `private` is a folder for temporary files."""
+    workload, sink = user_workload(resolved.workload), resolved.flow.sink.name
+    if workload.described(sink).reference is not None:
+        return lambda connection, _, tables: workload.answer(
+            connection, sink, {name: f"SELECT * FROM {quote(table)}" for name, table in tables.items()}
+        )
+    return lambda connection, job, tables: _in_batch(connection, job, tables, resolved, private)
+
+
+def _in_batch(
+    connection: Any, job: UserJobNode, tables: dict[str, str], resolved: ResolvedExperiment, private: Path
+) -> Any:
+    inputs = {name: private / f"{name}.parquet" for name in tables}
+    for name, table in tables.items():
+        connection.table(quote(table)).write_parquet(str(inputs[name]))
+    plugin, options = entry(resolved.engine.name), resolved.experiment.options
+    with plugin.batch_answer(BatchRequest(job, inputs, options, private, private / "batch.log")) as answer:
+        return connection.read_parquet(str(answer(private / "answer") / "*.parquet"))

@@ -17,10 +17,9 @@ from streamgauge.core.formatting import format_value
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment, spare_s
 from streamgauge.preflight.validate import fixed_rate
 from streamgauge.results.scalability import ScalePlan
-from streamgauge.studies.matrix.check_cells import CheckedCell, check_cells
+from streamgauge.studies.matrix.cells import CheckedCell, check_cells
 from streamgauge.studies.scalability.axes import RATE, Axis, load_axis, resource_axis
-from streamgauge.studies.scalability.criteria import EHRENSTEIN
-from streamgauge.studies.scalability.lag_growth import ENDS_MIN, end_s
+from streamgauge.studies.scalability.criteria import EHRENSTEIN, ENDS_MIN, end_s
 from streamgauge.studies.scalability.monotone_search import Grid, Point, trials_max
 from streamgauge.system.machine import cpus
 

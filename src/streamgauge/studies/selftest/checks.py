@@ -20,10 +20,10 @@ from streamgauge.results.latency import Latency
 from streamgauge.results.verdict import Check, Verdict
 from streamgauge.studies.capacity.outcome import wrong_answers
 from streamgauge.studies.capacity.search import Settings, TrialCall, TrialOutcome, search
+from streamgauge.studies.run.generate_input import generate
+from streamgauge.studies.run.run import ceiling_of
 from streamgauge.studies.selftest.testbed import SILENT, SyntheticBench, View, start_bench
 from streamgauge.system.disk import Scratch
-from streamgauge.trial.generate_input import generate
-from streamgauge.trial.run import ceiling_of
 from streamgauge.trial.trial_result import TrialResult
 
 CAPACITY_PER_S = 100_000.0

@@ -16,14 +16,14 @@ from streamgauge.harness.testbed import TestBed
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
+from streamgauge.studies.run.run import create_folder
 from streamgauge.system.child_processes import wait_until
 from streamgauge.system.disk import Scratch
 from streamgauge.trial.conductor import TrialConductor
 from streamgauge.trial.events import Observer, Progress
-from streamgauge.trial.extension_policy import JudgedTrial
 from streamgauge.trial.phases import poll
+from streamgauge.trial.policies import JudgedTrial
 from streamgauge.trial.progress import snapshots
-from streamgauge.trial.run import create_folder
 from streamgauge.trial.trial_result import TrialResult
 
 DRAIN_TIMEOUT_S = 30.0

@@ -20,7 +20,7 @@ from streamgauge.system.java import resolved
 from streamgauge.transports.kafka.admin import CREATE_TIME, Topics
 from streamgauge.transports.kafka.broker import Broker
 from streamgauge.trial.conductor import TrialConductor
-from streamgauge.trial.extension_policy import JudgedTrial
+from streamgauge.trial.policies import JudgedTrial
 from tests.helpers_broker_trials import require_jars, started
 from tests.helpers_external import CONSUMER, EXAMPLES, changed, check_right, run
 

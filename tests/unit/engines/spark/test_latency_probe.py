@@ -17,9 +17,7 @@ from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.metrics.records import Commit
 from streamgauge.metrics.trial_log import TrialLog
-from streamgauge.studies.latency_breakdown.driver_timestamps import commits, first_reads
-from streamgauge.studies.latency_breakdown.saved_results import SavedResults
-from streamgauge.studies.latency_breakdown.trial_evidence import result_times
+from streamgauge.studies.latency_breakdown.timestamps import SavedResults, commits, first_reads, result_times
 from streamgauge.transports.spi import Chunk, Delivery
 from streamgauge.workloads import registry
 

@@ -24,10 +24,9 @@ from streamgauge.engines.spark.latency_probe_dstream import (
 )
 from streamgauge.engines.spark.session.logs import BATCH_ID, BATCH_TIME, batch_times
 from streamgauge.engines.spark.session.progress import DStreamProgress
-from streamgauge.studies.latency_breakdown import stages
-from streamgauge.studies.latency_breakdown.command import check_trials
-from streamgauge.studies.latency_breakdown.saved_results import SavedResults
-from streamgauge.studies.latency_breakdown.trial_evidence import result_times
+from streamgauge.studies.latency_breakdown import decompose
+from streamgauge.studies.latency_breakdown.anatomy import check_trials
+from streamgauge.studies.latency_breakdown.timestamps import SavedResults, result_times
 from tests.unit.engines.spark.test_latency_probe import START_US, at, trial_log
 
 ASKED = {"command": "anatomy", "workload": "identity", "engine": "spark-dstream", "anatomy": {"rates": "1k"}}
@@ -146,7 +145,7 @@ def test_announcements_that_are_moved_are_noticed(moved_us: int) -> None:
     """Before their events were offered, or after their batch began."""
     told = {block: when + moved_us for block, when in TOLD.items()}
     _, _, ways = stages_of(results([4], [0], [0]), blocks_of(SAID, told))
-    assert stages.contradicted_share(ways) > 0.02
+    assert decompose.contradicted_share(ways) > 0.02
 
 
 @pytest.mark.parametrize(("read_us", "apart"), [(at(60), []), (at(75), [5000]), (at(49), [6000])])

@@ -20,14 +20,12 @@ from streamgauge.engines.spark.latency_probe_realtime import (
     consistency_fields,
     stage_times_of,
 )
-from streamgauge.harness.broker_timestamps import AppendTimes
+from streamgauge.harness.broker_log import AppendTimes
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.metrics.trial_log import TrialLog
-from streamgauge.studies.latency_breakdown.broker_timestamps import BrokerTimestamps
 from streamgauge.studies.latency_breakdown.decompose import decompose
-from streamgauge.studies.latency_breakdown.saved_results import SavedResults
-from streamgauge.studies.latency_breakdown.trial_evidence import TrialEvidence, result_times
+from streamgauge.studies.latency_breakdown.timestamps import BrokerTimestamps, SavedResults, TrialEvidence, result_times
 from streamgauge.transports.spi import Chunk
 from streamgauge.workloads import registry
 

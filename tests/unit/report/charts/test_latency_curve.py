@@ -70,7 +70,7 @@ def test_without_histogram_the_printed_percentiles_remain() -> None:
 
 
 def test_log_adds_up_intervals_by_tag(make_hlog: Callable[[], str]) -> None:
-    """Intervals of a kind are added up, and comments are passed over; of several sinks, one is asked for by name."""
+    """Intervals of a kind are added up, and comments are passed over; of several sinks, one is requested by name."""
     log = make_hlog()
     found = latency_curve.histograms(log + log)
     assert {tag: one.sum() for tag, one in found.items()} == {"event_time": 6000, "processing_time": 6000}

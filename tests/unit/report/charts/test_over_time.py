@@ -1,4 +1,4 @@
-"""Charts: what is in them, their legends and their remarks; drawn as SVG that takes its colours from the page."""
+"""The charts over a run's time, and the series behind them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,80 @@ import pytest
 import vl_convert
 
 from streamgauge.artifacts import tables
-from streamgauge.report.charts import capacity, engine_batches, latency_curve, over_time, timeline
+from streamgauge.report.charts import capacity, engine_batches, latency_curve, over_time
 from streamgauge.report.charts import svg as svg_module
 from streamgauge.results.run import Result
 from streamgauge.results.search import SearchResult, TrialSummary
+
+US = 1_000_000
+
+
+def table(**columns: object) -> pa.Table:
+    n = len(next(iter(columns.values())))
+    base = {"time_us": 5_000_000 + US * np.arange(n), "phase": ["measured"] * n}
+    return tables.conform(pa.table(base | columns))
+
+
+def test_no_seconds_no_timeline() -> None:
+    """An empty series is nothing to draw."""
+    assert over_time.from_series(tables.SCHEMA.empty_table()) is None
+
+
+def test_short_runs_are_not_binned(make_series: Callable[[], pa.Table]) -> None:
+    """Up to the greatest number of points, every second is a point, counted from the run's start."""
+    line = over_time.from_series(make_series())
+    assert line is not None
+    assert (line.bin_s, line.second[0], line.second[-1], line.end_s) == (1, 0.0, 91.0, 92.0)
+
+
+def test_long_runs_are_binned_by_mean_and_maximum() -> None:
+    """A point of many seconds shows the mean rate and the greatest latency, and knows what is not known."""
+    n = 2 * over_time.POINTS_MAX
+    late = pa.array(np.arange(n, dtype=float), mask=np.arange(n) >= n - 2)
+    line = over_time.from_series(table(offered=np.arange(n), event_time_us_p99=late))
+    assert line is not None
+    assert (line.bin_s, len(line.second)) == (2, over_time.POINTS_MAX)
+    assert line.columns["offered"][:2].tolist() == [0.5, 2.5]
+    assert line.columns["event_time_us_p99"][:2].tolist() == [1.0, 3.0]
+    assert np.isnan(line.columns["event_time_us_p99"][-1])
+
+
+def test_bands_are_the_phases(make_series: Callable[[], pa.Table]) -> None:
+    """Each run of equal phases is a band; they touch and cover the whole time."""
+    line = over_time.from_series(make_series())
+    assert line is not None
+    assert [(band.label, band.start_s, band.end_s) for band in line.bands] == [
+        ("warm-up", 0, 20),
+        ("measured", 20, 80),
+        ("tail", 80, 92),
+    ]
+
+
+def test_smoothing_keeps_the_rate_of_a_saw_tooth() -> None:
+    """Deliveries of 0 and twice the rate have the rate as their mean."""
+    line = over_time.from_series(table(handed_out=np.tile([0, 200], 20)))
+    assert line is not None
+    assert line.columns["handed_out_mean"][10:].tolist() == [100.0] * 30
+
+
+def test_unknown_values_break_or_skip() -> None:
+    """A null is a gap in a line of rates, and no point at all in a line of sparse latencies."""
+    line = over_time.from_series(table(backlog_events=pa.array([1, None, 3])))
+    assert line is not None
+    assert [row["v"] for row in line.rows("backlog_events")] == [1.0, None, 3.0]
+    assert [row["v"] for row in line.rows("backlog_events", gaps=False)] == [1.0, 3.0]
+    assert not line.known("lag_events")
+    assert line.top("lag_events") == 0.0
+    assert line.top("lag_events", "backlog_events") == pytest.approx(3.0)
+
+
+def test_the_most_of_several_partitions_is_known() -> None:
+    """Of one partition there is no other; a run of before has no lists."""
+    line = over_time.from_series(table(lag_by_partition=[[1, 5, 2], None, [7], []]))
+    assert line is not None
+    assert np.isnan(line.columns["lag_most"]).tolist() == [False, True, True, True]
+    assert line.columns["lag_most"][0] == 5.0
+
 
 Table = Callable[..., pa.Table]
 
@@ -46,7 +116,7 @@ def test_nothing_measured_nothing_drawn() -> None:
 
 def test_time_chart_has_units_and_phases(make_series: Table) -> None:
     """Every panel names its unit, the time axis its origin, and the phases their names."""
-    figure = over_time.over_time(timeline.from_series(make_series()))
+    figure = over_time.over_time(over_time.from_series(make_series()))
     assert figure is not None
     shown = texts(figure.wide)
     panels = ("rate (events/s)", "backlog (events)", "consumer lag (events)", "latency by second of event time (s)")
@@ -58,8 +128,8 @@ def test_time_chart_has_units_and_phases(make_series: Table) -> None:
 def test_a_broker_is_drawn_beside_both_sides(make_series: Table) -> None:
     """Only where there is one."""
     series = make_series()
-    alone = over_time.resources(timeline.from_series(series))
-    figure = over_time.resources(timeline.from_series(replaced(series, "broker_cpu_percent", [40.0] * len(series))))
+    alone = over_time.resources(over_time.from_series(series))
+    figure = over_time.resources(over_time.from_series(replaced(series, "broker_cpu_percent", [40.0] * len(series))))
     assert alone is not None
     assert figure is not None
     assert [key.label for key in figure.keys if key not in alone.keys] == ["broker"]
@@ -74,16 +144,16 @@ def test_the_lag_of_the_worst_partition_is_drawn_beside_the_sum(make_series: Tab
     several = replaced(kept, "lag_by_partition", shares)
     single = replaced(kept, "lag_by_partition", [[sum(each)] for each in shares])
     none = replaced(kept, "lag_events", [None] * kept.num_rows)
-    drawn = [one for table in (several, single, none) if (one := over_time.over_time(timeline.from_series(table)))]
+    drawn = [one for table in (several, single, none) if (one := over_time.over_time(over_time.from_series(table)))]
     labels = [[key.label for key in one.keys if "lag" in key.label] for one in drawn]
     total, most = "consumer lag, all partitions", "consumer lag of the partition with most"
     assert labels == [[total, most], [total], []]
     assert ["consumer lag (events)" in texts(one.wide) for one in drawn] == [True, True, False]
 
 
-def test_cut_axis_is_said(make_series: Table) -> None:
+def test_cut_axis_is_reported(make_series: Table) -> None:
     """A start that swallows the scale is cut off, and the note gives what was cut."""
-    figure = over_time.over_time(timeline.from_series(make_series()))
+    figure = over_time.over_time(over_time.from_series(make_series()))
     assert figure is not None
     assert any("axis is cut" in note and "1.4" in note for note in figure.notes)
 
@@ -94,7 +164,9 @@ def test_missed_plan_is_drawn(make_series: Table) -> None:
     kept = make_series()
     missed = replaced(kept, "offered", pc.divide(kept.column("planned"), 2).to_pylist())
     keys = [
-        [key.label for key in one.keys] for t in (kept, missed) if (one := over_time.over_time(timeline.from_series(t)))
+        [key.label for key in one.keys]
+        for t in (kept, missed)
+        if (one := over_time.over_time(over_time.from_series(t)))
     ]
     assert ["planned" in labels for labels in keys] == [False, True]
 
@@ -105,7 +177,7 @@ def test_the_legend_names_only_the_latencies_that_are_drawn(make_series: Table) 
     without = make_series()
     for name in ("processing_time_us_p50", "processing_time_us_p99"):
         without = replaced(without, name, [None] * without.num_rows)
-    drawn = [one for table in (make_series(), without) if (one := over_time.over_time(timeline.from_series(table)))]
+    drawn = [one for table in (make_series(), without) if (one := over_time.over_time(over_time.from_series(table)))]
     shown = [[key.label.partition(" p99")[0] for key in one.keys if " time p99" in key.label] for one in drawn]
     assert shown == [["event time", "processing time"], ["event time"]]
 
@@ -124,7 +196,7 @@ def test_a_chunk_that_comes_in_the_next_second_is_no_missed_plan(
     stalled = offered.copy()
     stalled[seconds // 2 : seconds // 2 + 2] = 0, 2 * planned[0]
     tables = [replaced(replaced(kept, "planned", planned.tolist()), "offered", one) for one in (offered, stalled)]
-    drawn = [one for table in tables if (one := over_time.over_time(timeline.from_series(table)))]
+    drawn = [one for table in tables if (one := over_time.over_time(over_time.from_series(table)))]
     assert ["planned" in [key.label for key in one.keys] for one in drawn] == [False, True]
 
 
@@ -132,7 +204,7 @@ def test_axes_are_labelled_as_numbers_are_written_elsewhere(make_series: Table) 
     """Thousands apart, and a gap before a unit's prefix: no 1000, and no 200k."""
     long = make_series(3000)
     late = pc.multiply(long.column("event_time_us_p99"), 2000).to_pylist()
-    figure = over_time.over_time(timeline.from_series(replaced(long, "event_time_us_p99", late)))
+    figure = over_time.over_time(over_time.from_series(replaced(long, "event_time_us_p99", late)))
     assert figure is not None
     shown = texts(figure.wide)
     assert {"200 k", "1,000", "10,000"} <= set(shown)
@@ -141,7 +213,7 @@ def test_axes_are_labelled_as_numbers_are_written_elsewhere(make_series: Table) 
 
 def test_same_colour_for_the_same_thing(make_series: Table, make_result: Callable[..., Result]) -> None:
     """Event time has one colour in every chart, and no chart has a colour of its own making."""
-    line = timeline.from_series(make_series())
+    line = over_time.from_series(make_series())
     points = latency_curve.points(make_result().latency.event_time_us, None)
     drawn = [one for one in (over_time.over_time(line), latency_curve.percentiles({"event_time": points})) if one]
     assert len(drawn) == 2
@@ -166,7 +238,7 @@ def scaled(table: pa.Table, factor: float) -> pa.Table:
 )
 def test_axis_labels_are_those_that_people_write(make_series: Table, make_batches: Table, factor: float) -> None:
     """Whatever the scale: no milli (500m), no powers of ten (1.2e+2), and times never in thousands (1.6k s)."""
-    line = timeline.from_series(scaled(make_series(), factor))
+    line = over_time.from_series(scaled(make_series(), factor))
     batches = engine_batches.batches_of(scaled(make_batches(), factor), None)
     points = [latency_curve.Point(p, (p + 1) * 1e4 * factor) for p in (0.0, 50.0, 90.0, 99.0)]
     drawn = [
@@ -183,7 +255,7 @@ def test_axis_labels_are_those_that_people_write(make_series: Table, make_batche
 
 def test_ids_of_both_renderings_differ(make_series: Table) -> None:
     """Two drawings on one page never share an id, or one would clip the other away."""
-    figure = over_time.over_time(timeline.from_series(make_series()))
+    figure = over_time.over_time(over_time.from_series(make_series()))
     assert figure is not None
     ids = [set(re.findall(r'\bid="([^"]+)"', svg)) for svg in (figure.wide, figure.narrow)]
     assert ids[0]
@@ -194,7 +266,7 @@ def test_ids_of_both_renderings_differ(make_series: Table) -> None:
 @pytest.mark.parametrize("seconds", [1, 20_000])
 def test_size_does_not_grow_with_the_run(make_series: Table, seconds: int) -> None:
     """A run of hours makes a chart as small as one of minutes; one of a second is drawn too."""
-    figure = over_time.over_time(timeline.from_series(make_series(seconds)))
+    figure = over_time.over_time(over_time.from_series(make_series(seconds)))
     assert figure is not None
     assert len(figure.wide) < 120_000
 
@@ -280,8 +352,8 @@ def test_an_upper_end_that_is_unproven_is_drawn_as_such() -> None:
 
 def test_what_was_undecided_at_the_answer_or_below_bounds_nothing() -> None:
     """Without the answer the band would end at a trial at 90 % that was undecided and then held."""
-    said = ((10.5, "sustained"), (11.0, "undecided"), (9.5, "undecided"), (9.5, "sustained"))
-    trials = tuple(trial(number, rate, verdict) for number, (rate, verdict) in enumerate(said, 1))
+    message = ((10.5, "sustained"), (11.0, "undecided"), (9.5, "undecided"), (9.5, "sustained"))
+    trials = tuple(trial(number, rate, verdict) for number, (rate, verdict) in enumerate(message, 1))
     open_end = (10.5, 11.0, False)
     assert capacity.brackets(trials, 10.5)[1:] == [open_end] * 3
     assert capacity.brackets(trials)[-1] != open_end

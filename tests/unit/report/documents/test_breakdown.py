@@ -16,13 +16,14 @@ from streamgauge.artifacts.run_folder import ANATOMY, write_study
 from streamgauge.core.errors import InputError
 from streamgauge.report.charts.breakdown import by_window, waterfall
 from streamgauge.report.documents.breakdown import document, heading
-from streamgauge.report.html import render as html
-from streamgauge.report.studies import rerender_study, show_anatomy
+from streamgauge.report.documents.study_pages import rerender_study
+from streamgauge.report.page import render as page_of
+from streamgauge.report.terminal.studies import show_anatomy
 from streamgauge.results.breakdown import BreakdownTrial, LatencyBreakdown
 from tests.helpers_study_results import breakdown, stage
 from tests.helpers_study_results import breakdown_trial as trial
 
-PAGE_CSS = files("streamgauge.report.html") / "templates" / "page.css"
+PAGE_CSS = files("streamgauge.report") / "templates" / "page.css"
 WAYS = [
     ("generated", "waiting", "offset fixed", "planned", "scheduled", "read", "processed and written"),
     ("generated", "in Kafka", "waiting", "offset fixed", "planned", "taken by the writer", "scheduled",
@@ -40,7 +41,7 @@ FAILED = BreakdownTrial(
 
 
 def render(found: LatencyBreakdown) -> str:
-    return html.render(document(found))
+    return page_of(document(found))
 
 
 def shown(found: LatencyBreakdown) -> str:
@@ -128,14 +129,14 @@ def test_a_page_is_made_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("interval", "expected"), [("500 milliseconds", "500 ms"), ("1 second", "1 s"), ("0 seconds (auto)", "0 s (auto)")]
 )
-def test_an_interval_is_told_shortly(interval: str, expected: str) -> None:
+def test_an_interval_is_reported_shortly(interval: str, expected: str) -> None:
     """Above a bar, where a small screen has little room."""
     assert heading(trial(batch_window=interval)) == f"20 k events/s, {expected}"
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("names", WAYS, ids=len)
-def test_stages_of_one_bar_are_told_apart(names: tuple[str, ...], theme: str) -> None:
+def test_stages_of_one_bar_are_distinguished(names: tuple[str, ...], theme: str) -> None:
     """By colours that differ on light and on dark paper."""
     figure = waterfall([trial(stages=tuple(stage(name) for name in names))])
     assert figure is not None

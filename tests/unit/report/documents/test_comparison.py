@@ -17,7 +17,7 @@ import pytest
 from streamgauge.core.errors import InputError, MachineError
 from streamgauge.report.charts import difference as difference_chart
 from streamgauge.report.documents import comparison as comparison_document
-from streamgauge.report.html import render
+from streamgauge.report.page import render
 from streamgauge.results.comparison import ComparedRun, ComparedSide, Comparison, Difference, Gate, NotTheSame
 
 CHROMIUM = shutil.which("chromium")
@@ -97,7 +97,7 @@ def check_page(text: str) -> None:
 
 
 def rendered(of: Comparison) -> str:
-    return render.render(comparison_document.document(of))
+    return render(comparison_document.document(of))
 
 
 def test_a_refusal_names_the_option_that_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,8 +121,8 @@ def test_a_refusal_names_the_option_that_there_is(tmp_path: Path, monkeypatch: p
 
 def test_the_headline_says_where_different_things_were_measured() -> None:
     """Another rate offered is no better and no worse of the system."""
-    asked = NotTheSame(setting="load.rate", a=("5000",), b=("20000",))
-    other = comparison().model_copy(update={"not_the_same": (asked,)})
+    requested = NotTheSame(setting="load.rate", a=("5000",), b=("20000",))
+    other = comparison().model_copy(update={"not_the_same": (requested,)})
     assert comparison_document.headline(other).startswith("A and B differ in load.rate; B is ")
     assert comparison_document.headline(comparison()).startswith("B is ")
     three = other.model_copy(update={"asked_otherwise": ("load.rate", "parameters.range", "isolation")})
@@ -142,7 +142,7 @@ def test_page_says_what_was_found() -> None:
         assert part in text, part
 
 
-def test_a_side_that_failed_is_said_first() -> None:
+def test_a_side_that_failed_is_reported_first() -> None:
     """In the headline and the sentence below it, before any figure, and beside its run."""
     runs = tuple(run.model_copy(update={"failed": "answers not judged"}) for run in side("new").runs[:1])
     text = rendered(comparison().model_copy(update={"b": ComparedSide(given="new", runs=runs)}))
@@ -165,7 +165,7 @@ def test_page_is_well_formed_and_needs_nothing_else() -> None:
 
 
 def test_the_picture_is_of_intervals_only() -> None:
-    """A figure without an interval is in the table alone; an open end is an arrow, and that is said."""
+    """A figure without an interval is in the table alone; an open end is an arrow, and that is reported."""
     drawn = difference_chart.differences(comparison().figures, GATES)
     assert drawn is not None
     assert "memory" not in drawn.wide

@@ -11,9 +11,9 @@ from rich.console import Console
 from streamgauge.artifacts.run_folder import MATRIX, write_study
 from streamgauge.core.trial import TrialSnapshot
 from streamgauge.report.documents.matrix import cell_line, document, plan_document
-from streamgauge.report.html.render import render
-from streamgauge.report.studies import rerender_study, show_matrix, show_plan
-from streamgauge.report.terminal.matrix import MatrixView
+from streamgauge.report.documents.study_pages import rerender_study
+from streamgauge.report.page import render
+from streamgauge.report.terminal.studies import MatrixView, show_matrix, show_plan
 from streamgauge.results.matrix import MatrixCell, MatrixPlan, MatrixResult, PlannedCell
 
 
@@ -63,7 +63,7 @@ def test_repetitions_are_summed_up() -> None:
     assert "20 k/s<small>10 k/s to 30 k/s</small>" in " ".join(page.split())
 
 
-def test_what_is_left_to_do_is_said() -> None:
+def test_what_is_left_to_do_is_reported() -> None:
     """Missing cells can be run, and those that decided nothing repeated."""
     text = shown(show_matrix, matrix(cell(1), cell(3, verdict="undecided")))
     assert "streamgauge experiment --resume runs/m runs the cells that are missing" in text

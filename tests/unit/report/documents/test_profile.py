@@ -13,15 +13,16 @@ from streamgauge.artifacts.run_folder import CHARACTERIZATION, RunFolder, write_
 from streamgauge.core.errors import InputError
 from streamgauge.report.charts import profile
 from streamgauge.report.documents.profile import document
-from streamgauge.report.html import render as html
-from streamgauge.report.studies import rerender_study, show_characterization
+from streamgauge.report.documents.study_pages import rerender_study
+from streamgauge.report.page import render as page_of
+from streamgauge.report.terminal.studies import show_characterization
 from streamgauge.results.profile import AppliedAdvice, OperatorProfile, ParallelismPlan, ParallelismPlans
 from tests.helpers_study_results import operator_profile, profiled_operator, tuple_time
 from tests.unit.report.documents.test_comparison import check_page
 
 
 def render(found: OperatorProfile) -> str:
-    return html.render(document(found))
+    return page_of(document(found))
 
 
 def test_the_page_says_what_was_found() -> None:
@@ -39,7 +40,7 @@ def test_the_page_says_what_was_found() -> None:
 
 
 def test_a_job_that_the_thesis_does_not_have_is_not_compared_with_it() -> None:
-    """No column of dashes for a user job, in the page or the terminal; the formula is said in a clause."""
+    """No column of dashes for a user job, in the page or the terminal; the formula is reported in a clause."""
     own = profiled_operator("dear", "user_job", tuple_time(2.0, 9.5), None, 9, thesis=())
     found = operator_profile(operators=(own,), thesis=())
     assert ">thesis</th>" in render(operator_profile())
@@ -53,7 +54,7 @@ def test_a_job_that_the_thesis_does_not_have_is_not_compared_with_it() -> None:
 
 
 def test_the_page_says_what_was_applied() -> None:
-    """The setting before and after, the trial with it, and where that is; nothing where none was asked for."""
+    """The setting before and after, the trial with it, and where that is; nothing where none was requested."""
     applied = AppliedAdvice(
         setting="s", before="2", after="9", verdict="not_sustained", sentence="slow <er>",
         run="runs/made/trial", experiment="runs/made/applied.toml",
@@ -123,7 +124,7 @@ def test_what_is_no_characterization_is_left_to_others(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (json.dumps({"finished": False, "workload": "word_count"}), "try: streamgauge characterize word_count"),
         (operator_profile().to_json().replace('"source_only"', '"others"'), "must be of this version of streamgauge"),
@@ -131,10 +132,10 @@ def test_what_is_no_characterization_is_left_to_others(tmp_path: Path) -> None:
         ("{", "must be of this version of streamgauge"),
     ],
 )
-def test_what_cannot_be_shown_is_refused(folder: Path, text: str, said: str) -> None:
+def test_what_cannot_be_shown_is_refused(folder: Path, text: str, message: str) -> None:
     """Killed before its end, or of another version; nothing is written."""
     (folder / CHARACTERIZATION).write_text(text)
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         rerender_study(folder)
     assert not (folder / "report.html").exists()
 
@@ -148,6 +149,6 @@ def test_where_a_run_is_wanted_the_refusal_says_what_this_is(folder: Path, name:
 
 
 def test_it_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
-    """A folder that is gone is said."""
+    """A folder that is gone is reported."""
     with pytest.raises(InputError, match="must be in an existing folder"):
         write_study(tmp_path / "gone", CHARACTERIZATION, operator_profile())

@@ -15,7 +15,7 @@ import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.report.documents import run
-from streamgauge.report.html import render
+from streamgauge.report.page import render
 from streamgauge.results.latency import Latencies, Latency
 from streamgauge.results.run import MalformedRecords, Result, Verification
 from streamgauge.results.verdict import Check, Verdict
@@ -67,7 +67,7 @@ class Page(HTMLParser):
 
 
 def rendered(folder: RunFolder, flow: Flow | None) -> str:
-    return render.render(run.whole(folder, flow))
+    return render(run.whole(folder, flow))
 
 
 def shown(folder: RunFolder, flow: Flow | None = None) -> Page:
@@ -121,7 +121,7 @@ def test_page_is_small_and_lies_in_the_folder(
 
 
 def test_the_busy_shares_of_the_driver_stand_beside_its_schedule_delay(bare_folder: RunFolder) -> None:
-    """As shares of the time; nobody has to open result.json to see whether it may have been in the way."""
+    """As shares of the time; the reader need not open result.json to see a disturbance."""
     text = " ".join(" ".join(shown(bare_folder).sections.values()).split())
     assert "schedule delay p99 62 ms at most 71 ms" in text
     assert "driver at work deliveries 2.1 % of the time results 0.4 %, their disk 1.25 %" in text
@@ -135,7 +135,7 @@ def test_checks_show_number_interval_and_limit(bare_folder: RunFolder) -> None:
 
 
 def test_operators_have_the_figures_of_a_trial(bare_folder: RunFolder) -> None:
-    """What only `characterize` measures has no column, and is pointed at; how many batches were not counted is said."""
+    """What only `characterize` measures has no column, and is pointed at; batches that were not counted are."""
     flow = " ".join(shown(bare_folder).sections["Flow"].split())
     assert "operator rows in /s 5th percentile selectivity rows lost" in flow
     assert "aggregate 3 of 40 batches not counted 400 k - 0.00125 -" in flow

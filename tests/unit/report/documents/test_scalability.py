@@ -18,11 +18,11 @@ from streamgauge.report.documents.scalability import (
     headline,
     plan_document,
 )
-from streamgauge.report.html.render import render
-from streamgauge.report.studies import show_scale
+from streamgauge.report.page import render
+from streamgauge.report.terminal.studies import show_scale
 from streamgauge.results.scalability import Capacity, ScaleCell, ScalePlan, ScaleResult
 from streamgauge.studies.scalability.answer import answered
-from streamgauge.studies.scalability.published import ehrenstein
+from streamgauge.studies.scalability.scale import ehrenstein
 
 pytestmark = pytest.mark.usefixtures("quick_fits")
 
@@ -68,7 +68,7 @@ def test_the_page_has_capacity_demand_fits_and_trials() -> None:
     assert page.count("<svg") >= 4
 
 
-def test_a_law_with_as_many_parameters_as_levels_is_said_to_be_so() -> None:
+def test_a_law_with_as_many_parameters_as_levels_is_labelled() -> None:
     """On the page, and in the line of the terminal."""
     result = study(*LINEAR)
     (universal,) = (fit for fit in result.fits if fit.law == "universal")
@@ -180,13 +180,13 @@ def test_a_trial_is_a_line() -> None:
     assert cell_line(result, cell(3, 2, 2e4, lag_growth=3.0)).endswith("why <1 %")
 
 
-def test_what_to_do_next_is_said() -> None:
+def test_what_to_do_next_is_reported() -> None:
     """An unfinished study goes on, an undecided cell is repeated, and contradictions are named."""
 
     def shown(result: ScaleResult) -> str:
-        told = io.StringIO()
-        show_scale(result, Console(file=told, width=250))
-        return words(told.getvalue())
+        reported = io.StringIO()
+        show_scale(result, Console(file=reported, width=250))
+        return words(reported.getvalue())
 
     assert "streamgauge scale --resume runs/s goes on" in shown(study(*LINEAR[:3]))
     undecided = study(*LINEAR[:3], cell(4, 1, 2e4, "undecided"), *LINEAR[4:])

@@ -70,7 +70,7 @@ def test_workloads_are_listed_briefly(monkeypatch: pytest.MonkeyPatch, capsys: p
 
 
 def test_a_name_is_whole_in_a_narrow_list(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """What is said of it is folded beside it."""
+    """What is reported of it is folded beside it."""
     monkeypatch.setenv("COLUMNS", "40")
     show_workloads([workload_row(name="reinforcement_learner", summary="which page to show each session so far")])
     lines = capsys.readouterr().out.splitlines()
@@ -91,11 +91,11 @@ def test_all_of_a_workload_is_shown_and_no_setting_is_folded(
     assert "  range=8s" in lines
     assert "  distribution=30/12,60/30,80/30,90/20,95/10,97/5,99/2" in lines
     words = " ".join(text.split())
-    for told in (
+    for reported in (
         "made: what is said of it [K §IV]", "purchases 50% of the rate: user_id int, price int; malformed: price < 0",
         "ads 50% of the rate: user_id int operators",
         "dear where: where price > 9; reads purchases", "matches sink: append to matches; reads dear",
         "range=8s length of a window", "[of] rewards",
     ):  # fmt: skip
-        assert told in words
+        assert reported in words
     assert "source: " not in words

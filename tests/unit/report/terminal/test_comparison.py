@@ -71,7 +71,7 @@ def test_a_reason_stands_once_below_the_table() -> None:
     assert reasons == ["  closing delay p99.9, match time p99.9: one run a side gives no interval: repeat the runs"]
 
 
-def test_a_side_that_failed_is_said_before_anything_else() -> None:
+def test_a_side_that_failed_is_reported_before_anything_else() -> None:
     """A faster side with wrong answers is no faster side; a reader must not have to find that below a table."""
     lines = shown(side("A", "", ""), side("B", "wrong answers (30 missing)", "wrong answers (30 missing)"))
     assert lines[0] == "B failed; B is better in 1 of 5 figures"
@@ -79,6 +79,6 @@ def test_a_side_that_failed_is_said_before_anything_else() -> None:
     assert lines[2].startswith("A  ")
 
 
-def test_nothing_failed_nothing_said() -> None:
+def test_nothing_failed_nothing_reported() -> None:
     """The headline is the answer alone."""
     assert shown(side("A", ""), side("B", ""))[0] == "B is better in 1 of 5 figures"

@@ -55,7 +55,7 @@ sys.stdin.readline()
 with SearchView() as view:
     for second in range(3):
         view.trial_progress(TrialSnapshot(f"phase {second}", second, 60.0))
-tell("nobody reads this")
+tell("this has no reader")
 print("went on")
 """
 
@@ -67,11 +67,11 @@ def test_a_closed_stderr_ends_nothing() -> None:
     with subprocess.Popen([sys.executable, "-c", CLOSED], **streams) as child:  # type: ignore[call-overload]
         os.close(ends[0])
         os.close(ends[1])
-        said, _ = child.communicate("go on\n")
-    assert (said, child.returncode) == ("went on\n", 0)
+        message, _ = child.communicate("go on\n")
+    assert (message, child.returncode) == ("went on\n", 0)
 
 
-def test_a_written_input_is_told_every_few_seconds() -> None:
+def test_a_written_input_is_reported_every_few_seconds() -> None:
     """Of what takes longer than that; on a terminal at once, and gone at the end."""
     console, times = plain(), iter([0.0, 1.0, PLAIN_EVERY_S, PLAIN_EVERY_S, PLAIN_EVERY_S + 1])
     with InputView(console, lambda: next(times)) as view:
@@ -133,8 +133,8 @@ def test_plain_lines_come_every_few_seconds() -> None:
         view.update(replace(SNAPSHOT, elapsed_s=10.5, phase="tail"))
         view.update(replace(SNAPSHOT, elapsed_s=10.6, phase="tail", note="draining"))
     starts = [line.split("   ")[0] for line in written(console).splitlines()]
-    told = [("measured", 0), ("measured", 5), ("measured", 10), ("tail", 10), ("tail", 11)]
-    assert starts == [f"{phase}, {second} of 60 s in all" for phase, second in told]
+    reported = [("measured", 0), ("measured", 5), ("measured", 10), ("tail", 10), ("tail", 11)]
+    assert starts == [f"{phase}, {second} of 60 s in all" for phase, second in reported]
 
 
 def test_terminal_line_is_rewritten_and_fits() -> None:
@@ -288,14 +288,14 @@ def test_generators_stand_beside_the_rate(
     assert line.endswith(f"events/s   {end}")
 
 
-def test_not_judged_is_said(make_result: Make) -> None:
-    """Without verification the answers are said to be not judged."""
+def test_not_judged_is_reported(make_result: Make) -> None:
+    """Without verification the answers are reported to be not judged."""
     console = plain()
     console_module.show_result(make_result(verification=None), False, console)
     assert "answers     not judged" in written(console)
 
 
-def test_latencies_of_a_stopped_run_are_said_to_be_unverified(make_result: Make) -> None:
+def test_latencies_of_a_stopped_run_are_labelled_unverified(make_result: Make) -> None:
     """Below the figures; where there are none, why."""
     stopped, none = Verdict(value="interrupted"), Latencies(notes=("not measured: too early",))
     console = plain()
@@ -318,21 +318,21 @@ def test_malformed_records_are_counted_beside_their_rule(make_result: Make) -> N
     judged = Verification(judged=True, independent=True, reference="DuckDB", malformed=found)
     console = plain()
     console_module.show_result(make_result(verification=judged), False, console)
-    said = [line for line in written(console).splitlines() if line.startswith("malformed")]
-    assert said[0] == "malformed   lines 1,203 of 100,000 kept out of the answer (rule: line IS NULL)"
-    assert said[1].endswith("(rule: " + "abc " * 25 + "...; whole in the report)")
-    assert said[2].endswith("(rule: line NOT RLIKE '...'; whole in the report)")
-    assert len(said) == 3
+    message = [line for line in written(console).splitlines() if line.startswith("malformed")]
+    assert message[0] == "malformed   lines 1,203 of 100,000 kept out of the answer (rule: line IS NULL)"
+    assert message[1].endswith("(rule: " + "abc " * 25 + "...; whole in the report)")
+    assert message[2].endswith("(rule: line NOT RLIKE '...'; whole in the report)")
+    assert len(message) == 3
 
 
 def test_a_missing_p99_has_its_reason(make_result: Make) -> None:
     """As the report gives it, for the p99 alone; nothing where it is there, or where not even a median is."""
     few = Latency(p50=1e6, max=4e6, count=500, effective_count=87)
-    told = "p99 -: 87 independent results (batches or windows) are too few, 100 are needed"
-    for one, said in ((few, True), (few.model_copy(update={"p99": 3e6}), False), (Latency(count=0), False)):
+    reported = "p99 -: 87 independent results (batches or windows) are too few, 100 are needed"
+    for one, message in ((few, True), (few.model_copy(update={"p99": 3e6}), False), (Latency(count=0), False)):
         console = plain()
         console_module.show_result(make_result(latency=Latencies(event_time_us=one)), False, console)
-        assert (told in written(console)) is said
+        assert (reported in written(console)) is message
 
 
 def test_a_refusal_names_what_was_typed() -> None:
@@ -345,7 +345,7 @@ def test_a_refusal_names_what_was_typed() -> None:
 
 
 @pytest.mark.parametrize("verification", [None, Verification(judged=True, independent=True, reference="DuckDB")])
-def test_nothing_is_said_of_malformed_records_without_a_rule(
+def test_nothing_is_reported_of_malformed_records_without_a_rule(
     make_result: Make, verification: Verification | None
 ) -> None:
     """A workload that states none has none to show."""

@@ -142,10 +142,10 @@ def test_what_approaches_drained_is_the_guess_if_they_predict_nothing(monkeypatc
     climbed.shares = {2: 0.9}
     step = climbed.step
 
-    def slower(*asked: Any) -> TrialRecord:
+    def slower(*requested: Any) -> TrialRecord:
         climbed.capacity_per_s = 3e5 if len(climbed.seen) == 2 else climbed.capacity_per_s / 2
         climbed.capacity_per_s = 1e6 if len(climbed.seen) < 2 else climbed.capacity_per_s
-        return step(*asked)
+        return step(*requested)
 
     monkeypatch.setattr(saturation_probe, "_step", slower)
     found = climbed.climb(50e6)
@@ -178,8 +178,8 @@ def test_a_failure_in_an_approach_ends_it(monkeypatch: pytest.MonkeyPatch) -> No
     climbed = BusyStairs(monkeypatch, 1e7)
     step = climbed.step
 
-    def failing(*asked: Any) -> TrialRecord:
-        record = step(*asked)
+    def failing(*requested: Any) -> TrialRecord:
+        record = step(*requested)
         return drained_at(1e6, engine_failed="it ended") if len(climbed.seen) == 4 else record
 
     monkeypatch.setattr(saturation_probe, "_step", failing)

@@ -53,16 +53,16 @@ WRONG = Verification(judged=True, independent=True, reference="", expected=3000,
 
 
 @pytest.mark.parametrize(
-    ("decided_by", "said"),
+    ("decided_by", "message"),
     [(("answers",), "3 missing of 3,000 expected results (0.10%)"), (("backlog_trend", "answers"), "")],
 )
 def test_wrong_answers_of_a_trial_that_keeps_up_are_no_overload(
-    study: RunFolder, decided_by: tuple[str, ...], said: str
+    study: RunFolder, decided_by: tuple[str, ...], message: str
 ) -> None:
     """A trial that falls behind may owe results for that; the search goes on then."""
     verdict = Verdict(value="not_sustained", decided_by=decided_by, sentence="")
     result = study.read_result().model_copy(update={"verdict": verdict, "verification": WRONG})
-    assert wrong_answers(result).replace("\u202f", ",") == said
+    assert wrong_answers(result).replace("\u202f", ",") == message
 
 
 def test_a_search_that_wrong_answers_ended_says_where_to_look(study: RunFolder) -> None:
@@ -84,7 +84,7 @@ def test_a_search_that_wrong_answers_ended_says_where_to_look(study: RunFolder) 
     assert outcome._verdict(found, None, None, study).cause == Cause.WRONG_ANSWERS
 
 
-def limit_said(
+def limit_message(
     sut: float,
     driver: float,
     isolation: str = "shared",
@@ -111,13 +111,13 @@ def limit_said(
 
 
 @pytest.mark.parametrize(
-    ("above", "said"),
+    ("above", "message"),
     [
         ("sustained", "not found, because every tried rate held: SUT"),
         ("invalid", "the trials at higher rates were invalid"),
     ],
 )
-def test_invalid_trials_are_not_said_to_have_held(study: RunFolder, above: VerdictValue, said: str) -> None:
+def test_invalid_trials_are_not_said_to_have_held(study: RunFolder, above: VerdictValue, message: str) -> None:
     """Without an upper end: either every rate held, or nothing is known of the rates above."""
     held = recorded(study)[0]
     found = replay(Settings(ceiling_per_s=1e6, start_per_s=held.rate_per_s, quick=True), [held]).result()
@@ -128,11 +128,11 @@ def test_invalid_trials_are_not_said_to_have_held(study: RunFolder, above: Verdi
     shown = trial_shown(study, found)
     assert shown is not None
     shown = shown.model_copy(update={"processes": (use,), "environment": {"cpus": 2}})
-    assert said in outcome._limit(shown, found)
+    assert message in outcome._limit(shown, found)
 
 
 @pytest.mark.parametrize(
-    ("sut", "driver", "isolation", "said"),
+    ("sut", "driver", "isolation", "message"),
     [
         (180.0, 15.0, "shared", "the engine is CPU bound"),
         (110.0, 75.0, "shared", "engine and driver together"),
@@ -140,20 +140,20 @@ def test_invalid_trials_are_not_said_to_have_held(study: RunFolder, above: Verdi
         (80.0, 20.0, "shared", "not all of the CPU: look at the engine's batches;"),
     ],
 )
-def test_the_limit_names_who_used_the_processors(sut: float, driver: float, isolation: str, said: str) -> None:
+def test_the_limit_names_who_used_the_processors(sut: float, driver: float, isolation: str, message: str) -> None:
     """A driver that takes the processors from the engine is not called the engine's limit."""
-    assert said in limit_said(sut, driver, isolation)
+    assert message in limit_message(sut, driver, isolation)
 
 
 def test_a_broker_that_used_up_the_processors_is_named() -> None:
     """Beside the driver, which is not blamed for it."""
-    said = limit_said(110.0, 15.0, broker=60.0)
+    said = limit_message(110.0, 15.0, broker=60.0)
     assert said.endswith("engine, driver and broker together have used up the CPU; driver used 15 %, broker 60 %")
-    assert "broker" not in limit_said(110.0, 75.0)
+    assert "broker" not in limit_message(110.0, 75.0)
 
 
 @pytest.mark.parametrize(
-    ("master", "said"),
+    ("master", "message"),
     [
         ("local", "110 % of 100 %: the engine has used up what its master allows it"),
         ("local[1]", "110 % of 100 %: the engine has used up what its master allows it"),
@@ -165,26 +165,26 @@ def test_a_broker_that_used_up_the_processors_is_named() -> None:
         ("yarn", "not known, because executors run elsewhere"),
     ],
 )
-def test_the_limit_is_what_the_master_may_use(master: str, said: str) -> None:
+def test_the_limit_is_what_the_master_may_use(master: str, message: str) -> None:
     """One core of two that is used up is no idle machine, and this machine says nothing of executors elsewhere."""
-    assert said in limit_said(110.0, 20.0, master=master)
+    assert message in limit_message(110.0, 20.0, master=master)
 
 
-@pytest.mark.parametrize(("cores", "said"), [
+@pytest.mark.parametrize(("cores", "message"), [
     ("1", "110 % of 100 %: the engine has used up what its master allows it"), ("2", "110 % of 200 %: not all"),
 ])  # fmt: skip
-def test_the_limit_on_a_cluster_of_this_machine_is_its_workers_cores(cores: str, said: str) -> None:
+def test_the_limit_on_a_cluster_of_this_machine_is_its_workers_cores(cores: str, message: str) -> None:
     """Its executors are processes of the system under test."""
-    assert said in limit_said(110.0, 20.0, master="spark://127.0.0.1:7077", **{CLUSTER_CORES: cores})
+    assert message in limit_message(110.0, 20.0, master="spark://127.0.0.1:7077", **{CLUSTER_CORES: cores})
 
 
 def test_a_parallelism_below_the_machine_s_cores_is_the_limit() -> None:
-    assert "110 % of 100 %: the engine has used up" in limit_said(110.0, 20.0, parallelism=1)
-    assert "110 % of 200 %: not all" in limit_said(110.0, 20.0, parallelism=8)
+    assert "110 % of 100 %: the engine has used up" in limit_message(110.0, 20.0, parallelism=1)
+    assert "110 % of 200 %: not all" in limit_message(110.0, 20.0, parallelism=8)
 
 
 @pytest.mark.parametrize(
-    ("sut", "others", "master", "said"),
+    ("sut", "others", "master", "message"),
     [
         (110.0, 60.0, None, "background processes used 60 %, so the limit is not known. Close them"),
         (172.0, 25.0, None, "background processes used 25 %, so the limit is not known"),
@@ -193,12 +193,12 @@ def test_a_parallelism_below_the_machine_s_cores_is_the_limit() -> None:
     ],
 )
 def test_no_system_is_blamed_for_cpu_that_others_used(
-    monkeypatch: pytest.MonkeyPatch, sut: float, others: float, master: str | None, said: str
+    monkeypatch: pytest.MonkeyPatch, sut: float, others: float, master: str | None, message: str
 ) -> None:
     """Only an engine at its master's allowance, below the whole machine, is limited by that all the same."""
     monkeypatch.setattr(outcome, "machine_percent", lambda: 200.0)
-    found = limit_said(sut, 15.0, master=master, others=others)
-    assert said in found
+    found = limit_message(sut, 15.0, master=master, others=others)
+    assert message in found
     assert ("not known" in found) != ("CPU bound" in found or "allows" in found)
 
 
@@ -215,8 +215,8 @@ def test_a_search_says_what_ran_beside_each_of_its_trials(study: RunFolder, monk
     assert with_interference(study, replay(settings, recorded(study)).result()).trials[1].others_cpu_percent is None
 
 
-@pytest.mark.parametrize(("slow_us", "said"), [(1100.0, False), (1200.0, True)])
-def test_a_search_says_where_the_machine_was_not_the_same(study: RunFolder, slow_us: float, said: bool) -> None:
+@pytest.mark.parametrize(("slow_us", "message"), [(1100.0, False), (1200.0, True)])
+def test_a_search_says_where_the_machine_was_not_the_same(study: RunFolder, slow_us: float, message: bool) -> None:
     """The same small work took longer in one trial: its rate is of another machine."""
     for number, took_us in (("01", 1000.0), ("02", slow_us)):
         trial = RunFolder.open(study.path / "trials" / number)
@@ -225,7 +225,7 @@ def test_a_search_says_where_the_machine_was_not_the_same(study: RunFolder, slow
     found = with_interference(study, replay(settings, recorded(study)).result())
     assert [trial.reference_work_us for trial in found.trials] == [1000.0, slow_us]
     warned = [one for one in warnings_of(found) if one.code == WarningCode.MACHINE_CHANGED]
-    assert len(warned) == said
+    assert len(warned) == message
     assert not warned or "1 ms in trial 1, 1.2 ms in trial 2" in warned[0].sentence
 
 
@@ -273,12 +273,12 @@ ENDS: list[tuple[dict[str, Any], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("changes", "said"), ENDS)
-def test_every_end_of_a_search_says_what_to_do_next(changes: dict[str, Any], said: str) -> None:
+@pytest.mark.parametrize(("changes", "message"), ENDS)
+def test_every_end_of_a_search_says_what_to_do_next(changes: dict[str, Any], message: str) -> None:
     """In the verdict, whose advice is a line of terminal and report."""
     found = searched_at(1000.0, **changes)
     verdict = outcome._verdict(found, None, None, ONE)
-    assert verdict.advice.startswith(said)
+    assert verdict.advice.startswith(message)
 
 
 def test_a_search_that_invalid_trials_ended_has_the_advice_of_the_last(study: RunFolder) -> None:
@@ -289,8 +289,8 @@ def test_a_search_that_invalid_trials_ended_has_the_advice_of_the_last(study: Ru
     last = TrialSummary(number=2, purpose="bisect", offered_per_s=1.0, verdict="invalid", folder="elsewhere/trials/02")
     confirming = last.model_copy(update={"number": 3, "verdict": "sustained", "folder": "elsewhere/trials/03"})
     found = searched_at(1000.0, trials=(last, confirming), ended_by=SearchEnd.INVALID_TWICE, **WITH_LOW)
-    said = outcome._verdict(found, None, None, study).advice
-    assert said == f"give the queue more memory (--memory); then search again (the reason: {trial.path})"
+    message = outcome._verdict(found, None, None, study).advice
+    assert message == f"give the queue more memory (--memory); then search again (the reason: {trial.path})"
 
 
 @pytest.mark.parametrize(("duration_s", "longer"), [(30.0, "120s"), (120.0, "240s")])
@@ -323,6 +323,6 @@ def test_the_command_that_goes_on_can_be_pasted() -> None:
     """Also where the folder's name has a blank; the advice names that folder in whole."""
     folder = RunFolder(Path("my runs/one"))
     found = searched_at(1000.0, ended_by=SearchEnd.FAILED, **WITH_LOW)
-    said = outcome._verdict(found, None, None, folder).advice
-    assert "read the engine's log in my runs/one/engine and" in said
-    assert said.endswith("streamgauge sustain --resume 'my runs/one'")
+    message = outcome._verdict(found, None, None, folder).advice
+    assert "read the engine's log in my runs/one/engine and" in message
+    assert message.endswith("streamgauge sustain --resume 'my runs/one'")

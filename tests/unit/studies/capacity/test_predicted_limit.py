@@ -111,8 +111,8 @@ def test_a_rate_that_held_after_a_failure_above_it_names_the_failure() -> None:
 
 
 def test_an_answer_whose_ninety_percent_fail_is_tried_lower_on_the_same_engine() -> None:
-    said: list[VerdictValue] = ["not_sustained"]
-    sut = at(1e6, 1.04, lambda rate, number, purpose: said.pop() if said and purpose == "at 90 %" else None)
+    message: list[VerdictValue] = ["not_sustained"]
+    sut = at(1e6, 1.04, lambda rate, number, purpose: message.pop() if message and purpose == "at 90 %" else None)
     result = search(with_starts(sut), PLENTY)
     assert sut.purposes[-3:] == ["at 90 %", "confirm", "at 90 %"]
     assert not any(request.fresh for request in sut.requests[2:])
@@ -122,7 +122,7 @@ def test_an_answer_whose_ninety_percent_fail_is_tried_lower_on_the_same_engine()
 
 @pytest.mark.parametrize("verdict", ["undecided", "invalid"])
 def test_an_answer_whose_ninety_percent_decide_nothing_must_hold_twice(verdict: VerdictValue) -> None:
-    """Nothing was said against the rate; but one trial alone confirms none."""
+    """Nothing was reported against the rate; but one trial alone confirms none."""
     sut = at(1e6, 1.04, lambda rate, number, purpose: verdict if purpose == "at 90 %" else None)
     result = search(sut, PLENTY)
     assert sut.purposes[-3:] == ["at 90 %", "at 90 %", "confirm"]
@@ -134,10 +134,10 @@ def test_an_answer_whose_ninety_percent_decide_nothing_must_hold_twice(verdict: 
 @pytest.mark.parametrize("predicts", [True, False])
 def test_after_a_step_down_too_one_trial_confirms_nothing(verdict: VerdictValue, predicts: bool) -> None:
     """90 % fail first; later ones decide nothing."""
-    said: list[VerdictValue] = ["not_sustained"]
+    message: list[VerdictValue] = ["not_sustained"]
 
     def changed(rate: float, number: int, purpose: str) -> VerdictValue | None:
-        return (said.pop() if said else verdict) if purpose == "at 90 %" else None
+        return (message.pop() if message else verdict) if purpose == "at 90 %" else None
 
     sut = at(1e6, 1.04, changed) if predicts else Scripted(1e6, changed)
     result = search(sut, PLENTY)
@@ -180,8 +180,8 @@ def test_a_rate_that_held_is_confirmed_even_if_the_next_one_is_invalid_twice() -
 
 def test_no_confirmation_follows_far_more() -> None:
     """90 % fail where the limit fell: the next rate lies 1.4 times below what the engine was offered."""
-    said: list[VerdictValue] = ["not_sustained"]
-    sut = at(1e6, 1.24, lambda rate, number, purpose: said.pop() if said and purpose == "at 90 %" else None)
+    message: list[VerdictValue] = ["not_sustained"]
+    sut = at(1e6, 1.24, lambda rate, number, purpose: message.pop() if message and purpose == "at 90 %" else None)
     sut.failed_flatters = 1.05
     search(sut, PLENTY)
     refuted = sut.purposes.index("at 90 %")
@@ -198,7 +198,7 @@ def test_a_bracket_on_the_engine_of_the_overload_trial_confirms_nothing() -> Non
     assert "confirmed on a fresh engine" in result.sentence
 
 
-def test_a_killed_search_goes_on_with_what_it_would_have_asked() -> None:
+def test_a_killed_search_goes_on_with_what_it_would_have_requested() -> None:
     """From its outcomes, whose rates another machine may have rounded."""
     sut = at(1e6, 1.04)
     whole, outcomes = search_with_outcomes(sut)

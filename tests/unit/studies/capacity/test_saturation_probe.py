@@ -104,8 +104,8 @@ def test_a_stair_that_was_stayed_on_is_climbed_only_where_nearly_all_of_it_was_d
     climbed = Stairs(monkeypatch, 1e9)
     step = climbed.step
 
-    def warming(*asked: Any) -> TrialRecord:
-        record = step(*asked)
+    def warming(*requested: Any) -> TrialRecord:
+        record = step(*requested)
         rate_per_s, seconds = climbed.seen[-1]
         if rate_per_s != 8e5:
             return record
@@ -130,8 +130,8 @@ def test_an_engine_that_was_only_slow_to_start_climbs_on(monkeypatch: pytest.Mon
     climbed = Stairs(monkeypatch, 2e6)
     step = climbed.step
 
-    def cold(*asked: Any) -> TrialRecord:
-        record = step(*asked)
+    def cold(*requested: Any) -> TrialRecord:
+        record = step(*requested)
         return drained_at(20_000) if len(climbed.seen) == 1 else record
 
     monkeypatch.setattr(saturation_probe, "_step", cold)
@@ -146,8 +146,8 @@ def test_an_engine_that_chews_on_one_batch_is_guessed_from_that(monkeypatch: pyt
     stairs = Stairs(monkeypatch, 20_000)
     step = stairs.step
 
-    def chewing(*asked: Any) -> TrialRecord:
-        record = step(*asked)
+    def chewing(*requested: Any) -> TrialRecord:
+        record = step(*requested)
         return record if len(stairs.seen) == 1 else done_of([], FIRST_S)
 
     monkeypatch.setattr(saturation_probe, "_step", chewing)
@@ -173,7 +173,7 @@ def test_an_engine_that_keeps_up_with_all_there_is_was_not_overloaded(monkeypatc
 def test_no_stair_is_higher_than_the_heap_allows(
     monkeypatch: pytest.MonkeyPatch, capacity_per_s: float, limits: bool
 ) -> None:
-    """An engine that drains the highest of them whole has not kept up with all there is, and is said to be limited."""
+    """An engine that drains the highest of them whole has not kept up with all there is, and is called limited."""
     stairs = Stairs(monkeypatch, capacity_per_s)
     stairs.heap_per_s = 1.8e6
     found = stairs.climb(50e6)
@@ -219,8 +219,8 @@ def test_a_failed_test_bed_has_not_kept_up(monkeypatch: pytest.MonkeyPatch) -> N
     stairs = Stairs(monkeypatch, 1e9)
     step = stairs.step
 
-    def failing(*asked: Any) -> TrialRecord:
-        record = step(*asked)
+    def failing(*requested: Any) -> TrialRecord:
+        record = step(*requested)
         return drained_at(1e6, engine_failed="it ended") if stairs.seen[-1][0] == 1e6 else record
 
     monkeypatch.setattr(saturation_probe, "_step", failing)
@@ -240,16 +240,16 @@ def test_ctrl_c_ends_it(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
 
 def test_a_stair_ends_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its plan, its end and its later half; only so much event time waits. Pinned, it keeps to its processors."""
-    asked: dict[str, Any] = {}
+    requested: dict[str, Any] = {}
 
     class Conductor:
         def __init__(
             self, testbed: Any, plan: Any, spans: TrialSpans, chunk_us: int, policy: TrialPolicy, _: Any
         ) -> None:
-            asked.update(plan=plan, spans=spans, chunk_us=chunk_us, drain_s=policy.drain_s, pace_us=policy.pace_us)
+            requested.update(plan=plan, spans=spans, chunk_us=chunk_us, drain_s=policy.drain_s, pace_us=policy.pace_us)
 
         def conduct(self) -> TrialRecord:
-            asked["on"] = tuple(cpus())
+            requested["on"] = tuple(cpus())
             return done_of([])
 
     monkeypatch.setattr(conductor_module, "PhaseRunner", Conductor)
@@ -260,13 +260,13 @@ def test_a_stair_ends_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
         chunk_for=lambda rate_per_s: 7_000, driver_cpus=driver_cpus,
     )  # fmt: skip
     saturation_probe._step(TrialConductor(resolved, testbed), 8e6, 10.0)
-    start, spans = asked["spans"].start_us, asked["spans"]
-    assert asked["plan"] == (start, 8e6, 10.0)
+    start, spans = requested["spans"].start_us, requested["spans"]
+    assert requested["plan"] == (start, 8e6, 10.0)
     assert (spans.measured_from_us, spans.measured_to_us, spans.end_us) == (
         start + 5 * US, start + 10 * US, start + 10 * US
     )  # fmt: skip
-    assert (asked["drain_s"], asked["pace_us"], asked["chunk_us"]) == (0.0, 3 * US, 7_000)
-    assert (asked["on"], tuple(cpus())) == (driver_cpus, there)
+    assert (requested["drain_s"], requested["pace_us"], requested["chunk_us"]) == (0.0, 3 * US, 7_000)
+    assert (requested["on"], tuple(cpus())) == (driver_cpus, there)
 
 
 @pytest.mark.parametrize(

@@ -233,24 +233,24 @@ def test_results_of_before_refused_rates_were_kept_are_read(
 
 
 @pytest.mark.parametrize(
-    ("verdict", "said"),
+    ("verdict", "message"),
     [
         ("sustained", "confirmed on a fresh engine and at 90 %"),
         ("undecided", "but undecided at 90 %"),
         ("invalid", "but the trial at 90 % was invalid"),
     ],
 )
-def test_what_the_trial_at_ninety_percent_said_is_said(verdict: VerdictValue, said: str) -> None:
+def test_what_the_trial_at_ninety_percent_concluded_is_reported(verdict: VerdictValue, message: str) -> None:
     """Confirmed is the rate above it; the lower one only where it held."""
     sut = Scripted(1e6, lambda rate, number, purpose: verdict if purpose == "at 90 %" else None)
     result = search(sut, PLENTY)
     assert result.confirmed
-    assert said in result.sentence
+    assert message in result.sentence
 
 
 @pytest.mark.parametrize("recorded", [True, False])
 @pytest.mark.parametrize(
-    ("first", "start_per_s", "restarted", "said"),
+    ("first", "start_per_s", "restarted", "message"),
     [
         ("sustained", 0.7e6, False, "confirmed on a fresh engine and at 90 %"),
         ("sustained", 0.9e6, True, "confirmed on a fresh engine and at 90 %"),
@@ -261,7 +261,7 @@ def test_what_the_trial_at_ninety_percent_said_is_said(verdict: VerdictValue, sa
     ],
 )
 def test_the_engine_of_a_confirmation_is_called_fresh_only_if_it_is(
-    first: str, start_per_s: float, restarted: bool, said: str, recorded: bool
+    first: str, start_per_s: float, restarted: bool, message: str, recorded: bool
 ) -> None:
     """A trial at 90 % that held before it changes nothing. A second confirmation runs on the engine of the first,
     unless that was invalid; old outcomes have no starts.
@@ -291,9 +291,9 @@ def test_the_engine_of_a_confirmation_is_called_fresh_only_if_it_is(
     result = search(sut, dataclasses.replace(PLENTY, start_per_s=start_per_s))
     tried = format_rate(sut.requests[confirmations[0] - 1 - ("at 90 %" in first)].rate_per_s)
     assert result.confirmed
-    assert said.format(rate=tried) in result.sentence
+    assert message.format(rate=tried) in result.sentence
     assert "at 90 %" in result.sentence
-    assert ("confirmed on a fresh engine" in result.sentence) == ("fresh" in said)
+    assert ("confirmed on a fresh engine" in result.sentence) == ("fresh" in message)
     assert (sut.requests[confirmations[-1] - 1].fresh) == restarted
 
 
@@ -347,8 +347,8 @@ def test_a_rate_is_not_confirmed_while_ninety_percent_of_it_fail() -> None:
 
 def test_a_trial_at_ninety_percent_of_a_rate_serves_the_next_lower_one() -> None:
     """A width lower, it is 94.5 % of that."""
-    said = iter(["not_sustained"])
-    sut = Scripted(1e6, lambda rate, number, purpose: next(said, None) if purpose == "confirm" else None)
+    message = iter(["not_sustained"])
+    sut = Scripted(1e6, lambda rate, number, purpose: next(message, None) if purpose == "confirm" else None)
     result = search(sut, PLENTY)
     assert sut.purposes[-3:] == ["at 90 %", "confirm", "confirm"]
     assert result.at_90_percent is not None
@@ -398,8 +398,8 @@ def test_a_refuted_confirmation_is_none_when_trials_run_out() -> None:
     verdicts = {"confirm": ["not_sustained", "not_sustained"], "at 90 %": [None, "not_sustained"]}
 
     def changed(rate: float, number: int, purpose: str) -> VerdictValue | None:
-        said: Any = verdicts.get(purpose)
-        return said.pop(0) if said else None
+        message: Any = verdicts.get(purpose)
+        return message.pop(0) if message else None
 
     sut = Scripted(1e6, changed)
     result = search(sut, dataclasses.replace(PLENTY, trials_max=11))

@@ -96,7 +96,7 @@ def test_a_driver_that_starves_far_above_what_held_is_asked_for_less(
 
 
 def test_a_driver_that_starves_just_above_what_held_ends_the_search() -> None:
-    """There is no rate left to ask: what held is confirmed as a lower bound, and the reason is said."""
+    """There is no rate left to ask: what held is confirmed as a lower bound, and the reason is reported."""
     sut = Scripted(1e6, lambda rate, number, purpose: "invalid" if rate > 1e6 else None)
     result = search(sut, dataclasses.replace(PLENTY, start_per_s=5e5))
     assert (result.confirmed, result.high) == (True, None)
@@ -184,8 +184,8 @@ def test_a_driver_that_fails_at_any_rate_ends_the_search() -> None:
 
 def test_what_is_undecided_at_ninety_percent_is_asked_once_more() -> None:
     """And what the second trial says counts."""
-    said: list[VerdictValue | None] = ["undecided", None]
-    sut = Scripted(1e6, lambda rate, number, purpose: said.pop(0) if purpose == "at 90 %" else None)
+    message: list[VerdictValue | None] = ["undecided", None]
+    sut = Scripted(1e6, lambda rate, number, purpose: message.pop(0) if purpose == "at 90 %" else None)
     result = search(sut, PLENTY)
     assert sut.purposes[-3:] == ["at 90 %", "at 90 %", "confirm"]
     assert [request.fresh for request in sut.requests[-3:]] == [True, False, False]
@@ -195,7 +195,7 @@ def test_what_is_undecided_at_ninety_percent_is_asked_once_more() -> None:
 
 
 def test_what_is_invalid_twice_at_ninety_percent_leaves_the_rate_confirmed() -> None:
-    """Nothing was said against it; and it is not called confirmed at 90 %."""
+    """Nothing was reported against it; and it is not called confirmed at 90 %."""
     sut = Scripted(1e6, lambda rate, number, purpose: "invalid" if purpose == "at 90 %" else None)
     result = search(sut, PLENTY)
     assert sut.purposes[-3:] == ["at 90 %", "at 90 %", "confirm"]
@@ -206,8 +206,8 @@ def test_what_is_invalid_twice_at_ninety_percent_leaves_the_rate_confirmed() -> 
 
 def test_two_trials_that_held_do_not_replace_the_one_at_ninety_percent() -> None:
     """The rate below held in the bracket and in the confirmation; 90 % of it was not tried yet."""
-    said: dict[str, list[VerdictValue]] = {"at 90 %": ["invalid", "invalid"], "confirm": ["not_sustained"]}
-    sut = Scripted(1e6, lambda rate, number, purpose: said[purpose].pop() if said.get(purpose) else None)
+    message: dict[str, list[VerdictValue]] = {"at 90 %": ["invalid", "invalid"], "confirm": ["not_sustained"]}
+    sut = Scripted(1e6, lambda rate, number, purpose: message[purpose].pop() if message.get(purpose) else None)
     result = search(sut, dataclasses.replace(PLENTY, start_per_s=0.97e6, tolerance=0.02))
     assert sut.purposes[-5:] == ["at 90 %", "at 90 %", "confirm", "confirm", "at 90 %"]
     assert (result.low, result.confirmed) == (0.97e6, True)

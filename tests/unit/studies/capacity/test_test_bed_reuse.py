@@ -16,13 +16,13 @@ from streamgauge.metrics import resources
 from streamgauge.metrics.records import Tick
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.preflight.validate import check
-from streamgauge.studies.capacity import command
-from streamgauge.studies.capacity.command import Sustain
+from streamgauge.studies.capacity import sustain as sustain_module
 from streamgauge.studies.capacity.saved_search import recorded
 from streamgauge.studies.capacity.search import TrialOutcome, TrialRequest
+from streamgauge.studies.capacity.sustain import Sustain
 from streamgauge.trial import conductor as conductor_module
 from streamgauge.trial.conductor import TrialConductor
-from streamgauge.trial.extension_policy import SearchTrial
+from streamgauge.trial.policies import SearchTrial
 from streamgauge.trial.progress import snapshots
 from tests.helpers_recording import append_and_return
 from tests.unit.studies.helpers_studies import HELD_PER_S, conductor_at, worker
@@ -45,7 +45,7 @@ def test_a_fresh_engine_is_warmed_before_its_trial(
         seen.append(trial.fresh)
         raise ZeroDivisionError
 
-    monkeypatch.setattr(command, "warm_up", warm)
+    monkeypatch.setattr(sustain_module, "warm_up", warm)
     work = Sustain(check(build({"workload": workload, "command": "sustain"})), study, worker(study).view, 1e6)
     monkeypatch.setattr(work, "_drain", lambda conductor, timeout_s: append_and_return(seen, "emptied", True))
     with pytest.raises(ZeroDivisionError):
@@ -60,7 +60,7 @@ def test_an_engine_that_falls_far_behind_in_its_warm_up_is_not_sustained(
     """Nothing is tried on top of a backlog of minutes; the next guess is what it drained. One of half the pace is."""
     trial_log: Any = SimpleNamespace(running=SimpleNamespace(taken_events=lambda: taken), background=[])
     record: Any = SimpleNamespace(trial_log=trial_log, spans=SimpleNamespace(start_us=0), ended_early=False)
-    monkeypatch.setattr(command, "warm_up", lambda *_: record)
+    monkeypatch.setattr(sustain_module, "warm_up", lambda *_: record)
     monkeypatch.setattr(resources, "background_share", lambda _: 0.0)
     work = Sustain(check(build({"workload": "filter", "command": "sustain"})), study, worker(study).view, 1e6)
     monkeypatch.setattr(work, "_drain", lambda conductor, timeout_s=None: False)
@@ -145,7 +145,7 @@ def test_a_test_bed_whose_driver_failed_is_given_up(study: RunFolder, fresh: typ
 
 @pytest.mark.parametrize("alive", [True, False])
 def test_a_test_bed_whose_engine_died_is_given_up(study: RunFolder, fresh: type[Fresh], alive: bool) -> None:
-    """Though all that it was offered is committed: nobody would read what the next trial offers."""
+    """Though all that it was offered is committed: no process would read what the next trial offers."""
     work = worker(study)
     conductor = warm(work)
     conductor.testbed.engine_status = lambda: EngineStatus(alive)
@@ -184,7 +184,7 @@ def test_a_test_bed_that_cannot_be_emptied_in_time_is_given_up(
     conductor = warm(work)
     used, is_fresh = work._conductor_for(TrialRequest(HELD_PER_S, "bracket", fresh=False))
     assert (is_fresh, used is conductor) == (True, False)
-    assert given == [command.DRAIN_TIMEOUT_S + 20.0]
+    assert given == [sustain_module.DRAIN_TIMEOUT_S + 20.0]
 
 
 def test_a_test_bed_that_is_not_used_again_is_not_drained(
@@ -229,15 +229,15 @@ def test_what_a_trial_left_is_drained_before_the_next_one_on_its_test_bed(
     assert len(fresh.made) == 1
 
 
-def test_draining_is_told_of(study: RunFolder) -> None:
+def test_draining_is_reported(study: RunFolder) -> None:
     """It may take longer than a trial, and the last word would be of the trial's answers."""
-    told: list[str] = []
+    reported: list[str] = []
     work = worker(study)
-    work.view.trial_progress = lambda snapshot: told.append(snapshot.note)  # type: ignore[method-assign]
+    work.view.trial_progress = lambda snapshot: reported.append(snapshot.note)  # type: ignore[method-assign]
     conductor = warm(work)
-    conductor.testbed.level = lambda: told.append("drained")
+    conductor.testbed.level = lambda: reported.append("drained")
     work._conductor_for(TrialRequest(HELD_PER_S, "bracket", fresh=False))
-    assert told == ["draining the backlog of the last trial", "drained"]
+    assert reported == ["draining the backlog of the last trial", "drained"]
 
 
 def drained_tick(fails: bool) -> Any:

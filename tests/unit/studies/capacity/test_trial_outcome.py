@@ -36,7 +36,7 @@ WITHOUT_BATCHES: Any = SimpleNamespace(engine=SimpleNamespace(has_batch_ids=Fals
 def test_why_a_trial_failed_is_what_ended_it(
     study: RunFolder, verdict: VerdictValue, early_stop: str, why: str
 ) -> None:
-    """Where it could only fail, that is said; where the driver is to blame, what the verdict says."""
+    """Where it could only fail, that is reported; where the driver is to blame, what the verdict says."""
     result = study.read_result().model_copy(update={"verdict": Verdict(value=verdict, sentence="the backlog grew")})
     judged: Any = SimpleNamespace(result=result, record=SimpleNamespace(early_stop=early_stop, trial_log=NOTHING_READ))
     assert outcome_of(WITHOUT_BATCHES, TrialRequest(HELD_PER_S, "bisect", fresh=False), judged, study).why == why
@@ -101,9 +101,9 @@ def test_an_engine_near_its_limit_starves_a_driver_on_its_cores(
     """Not if something else was to blame, or if its batches left time over."""
     monkeypatch.setattr(trial_outcome, "busy_share", lambda resolved, record: share)
     rates = Rates(offered_per_s=1e5, achieved_per_s=9e4, ingested_per_s=ingested_per_s, planned_per_s=1e5)
-    said = Verdict(value=verdict, cause=cause, sentence="as it is")
+    message = Verdict(value=verdict, cause=cause, sentence="as it is")
     for master, local in ((None, True), ("local[2]", True), ("spark://elsewhere:7077", False)):
-        update = {"verdict": said, "rate": rates, "isolation": isolation, "experiment": {"master": master}}
+        update = {"verdict": message, "rate": rates, "isolation": isolation, "experiment": {"master": master}}
         result = study.read_result().model_copy(update=update)
         judged: Any = SimpleNamespace(result=result, record=SimpleNamespace(early_stop="", trial_log=NOTHING_READ))
         request = TrialRequest(HELD_PER_S, "bisect", fresh=False)
@@ -122,7 +122,7 @@ def test_a_trial_of_updates_tells_the_wait_of_every_event_too(study: RunFolder) 
     assert outcome_of(WITHOUT_BATCHES, request, judged, study).until_counted_p50_us is None
 
 
-def test_a_search_is_told_how_busy_a_trial_left_the_engine(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_learns_how_busy_a_trial_left_the_engine(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     """By what the driver saw of its batches, and nothing where it saw none: steps up are as long as that allows."""
     record = SimpleNamespace(early_stop="", trial_log=NOTHING_READ)
     judged: Any = SimpleNamespace(result=study.read_result(), record=record)
@@ -145,7 +145,7 @@ def test_a_search_is_told_how_busy_a_trial_left_the_engine(study: RunFolder, mon
     ],
 )
 def test_what_an_overload_trial_says(found: dict[str, Any], verdict: VerdictValue, why: str) -> None:
-    """A driver that failed says nothing of the engine; an engine's own death is said."""
+    """A driver that failed says nothing of the engine; an engine's own death is reported."""
     nothing: Any = None
     overloaded = SaturationResult(**({"drained_per_s": 0.0, "kept_up": False, "trial_log": nothing} | found))
     outcome = outcome_of_overload(TrialRequest(1e6, "overload", fresh=True), overloaded)

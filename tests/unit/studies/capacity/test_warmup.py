@@ -1,4 +1,4 @@
-"""studies/capacity/warmup.py: what a fresh engine gets before it is judged."""
+"""studies/capacity/saturation_probe.py: what a fresh engine gets before it is judged."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streamgauge.core.trial import TrialSpans
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.validate import check
-from streamgauge.studies.capacity import warmup
+from streamgauge.studies.capacity import saturation_probe
 from streamgauge.trial import conductor
 from streamgauge.trial.conductor import TrialConductor
 from streamgauge.trial.phases import TrialPolicy
@@ -26,28 +26,28 @@ def test_a_fresh_engine_gets_a_rising_load_and_nothing_of_it_is_judged(
     monkeypatch: pytest.MonkeyPatch, interrupted: bool
 ) -> None:
     """For the warm-up of a fresh engine, without a span, and with no more waiting than in an overload trial."""
-    asked: dict[str, Any] = {}
+    requested: dict[str, Any] = {}
 
     class Conductor:
         def __init__(
             self, testbed: Any, plan: Any, spans: TrialSpans, chunk_us: int, policy: TrialPolicy, _: Any
         ) -> None:
-            asked.update(plan=plan, spans=spans, drain_s=policy.drain_s, pace_us=policy.pace_us)
+            requested.update(plan=plan, spans=spans, drain_s=policy.drain_s, pace_us=policy.pace_us)
 
         def conduct(self) -> TrialRecord:
-            return TrialRecord(TrialLog(asked["plan"]), asked["spans"], interrupted=interrupted)
+            return TrialRecord(TrialLog(requested["plan"]), requested["spans"], interrupted=interrupted)
 
     monkeypatch.setattr(conductor, "PhaseRunner", Conductor)
     resolved = check(build({"workload": "filter", "load": {"warmup": "20s"}}))
     testbed: Any = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: 10**15), reached_us=0)
     if interrupted:
         with pytest.raises(KeyboardInterrupt):
-            warmup.warm_up(TrialConductor(resolved, testbed), RATE_PER_S)
+            saturation_probe.warm_up(TrialConductor(resolved, testbed), RATE_PER_S)
         return
-    spans = warmup.warm_up(TrialConductor(resolved, testbed), RATE_PER_S).spans
+    spans = saturation_probe.warm_up(TrialConductor(resolved, testbed), RATE_PER_S).spans
     assert spans.measured_from_us == spans.measured_to_us == spans.end_us == spans.start_us + 20 * US
     first, last = (
-        asked["plan"].planned_events(spans.start_us + s * US, spans.start_us + (s + 1) * US) for s in (0, 19)
+        requested["plan"].planned_events(spans.start_us + s * US, spans.start_us + (s + 1) * US) for s in (0, 19)
     )
     assert first < 0.2 * RATE_PER_S < last == pytest.approx(RATE_PER_S, rel=0.01)
-    assert (asked["drain_s"], asked["pace_us"]) == (0.0, 3 * US)
+    assert (requested["drain_s"], requested["pace_us"]) == (0.0, 3 * US)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from streamgauge.core.errors import InputError
 from streamgauge.results.comparison import Comparison, Difference
 from streamgauge.results.search import SearchResult, TrialSummary
-from streamgauge.studies.compare.command import compare
+from streamgauge.studies.compare.compare import compare
 
 Make = Callable[..., Path]
 Three = Callable[..., str]
@@ -29,7 +29,7 @@ def refused(*arguments: Any, **options: Any) -> str:
 
 
 def search(
-    make: Make,
+    make_run: Make,
     name: str,
     seed: int,
     sustained: float | None,
@@ -43,7 +43,7 @@ def search(
         relative_width=0.05, confirmed=confirmed, trials=(trial,), sentence="said so",
         **({} if refused is None else {"refused_per_s": refused}),
     )  # fmt: skip
-    return make(name, seed, search=found)
+    return make_run(name, seed, search=found)
 
 
 ends = st.floats(-0.9, 2)

@@ -1,6 +1,4 @@
-"""studies/compare/comparability.py: what is asked otherwise decides no gate and is told; what answers otherwise is
-compared.
-"""
+"""What differs in the question decides no gate and is reported; what differs in the answer is compared."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ from streamgauge.results import labels
 from streamgauge.results.latency import Latencies
 from streamgauge.results.run import SinkResult, Verification
 from streamgauge.results.search import SearchResult
-from streamgauge.studies.compare.command import compare
+from streamgauge.studies.compare.compare import compare
 
 Make = Callable[..., Path]
 Three = Callable[..., str]
@@ -53,12 +51,12 @@ def test_what_is_asked_otherwise_decides_no_gate_but_that_on_wrong_answers(
     """Each alone, on figures that would pass by far: unknown, and said in the headline, the reason and a warning."""
     a, b = three("a", 10, experiment=experiment_values()), three("b", 20, **{"experiment": experiment_values(), **of_b})
     found = compare(a, b, RULES)
-    said = labels.different_settings(names)
+    message = labels.different_settings(names)
     assert found.asked_otherwise == names
     assert [gate.state for gate in found.gates] == ["unknown", "unknown", "unknown", "passed"]
-    assert all(said in gate.sentence for gate in found.gates[:3])
-    assert comparison.headline(found).startswith(said)
-    assert any(warning.startswith(said) for warning in found.warnings)
+    assert all(message in gate.sentence for gate in found.gates[:3])
+    assert comparison.headline(found).startswith(message)
+    assert any(warning.startswith(message) for warning in found.warnings)
 
 
 ANSWERS_OTHERWISE: list[dict[str, Any]] = [
@@ -111,12 +109,12 @@ def test_built_in_workloads_on_own_data_are_no_own_jobs(three: Three) -> None:
     assert found.asked_otherwise == ("workload",)
 
 
-def test_runs_of_one_side_may_be_asked_otherwise_where_those_of_the_other_are_too(make: Make) -> None:
+def test_runs_of_one_side_may_be_asked_otherwise_where_those_of_the_other_are_too(make_run: Make) -> None:
     """As often: two short ones and a long one are not one short one and two long ones."""
 
     def side(name: str, durations: list[str]) -> str:
         runs = (
-            make(f"{name}{n}", 10 * ord(name) + n, experiment=experiment_values(load={"duration": each}))
+            make_run(f"{name}{n}", 10 * ord(name) + n, experiment=experiment_values(load={"duration": each}))
             for n, each in enumerate(durations)
         )
         return ",".join(map(str, runs))
@@ -126,7 +124,7 @@ def test_runs_of_one_side_may_be_asked_otherwise_where_those_of_the_other_are_to
     assert compare(a, side("c", ["40s", "80s", "80s"]), RULES).asked_otherwise == ("load.duration",)
 
 
-def test_another_load_and_another_span_are_both_told(three: Three) -> None:
+def test_another_load_and_another_span_are_both_reported(three: Three) -> None:
     """A rate that no run kept up with stands between different loads, and not between different spans."""
     b = three("b", 20, experiment=experiment_values(load={"rate": "200k", "duration": "80s"}))
     found = compare(three("a", 10, experiment=experiment_values()), b, RULES)
@@ -136,23 +134,23 @@ def test_another_load_and_another_span_are_both_told(three: Three) -> None:
     assert "load.duration" in found.gates[1].sentence
 
 
-def test_a_search_up_to_a_limit_is_another_question(make: Make) -> None:
-    """The rate is what a search is asked for, and a limit lowers it; of a run it changes the verdict alone."""
+def test_a_search_up_to_a_limit_is_another_question(make_run: Make) -> None:
+    """The rate is what a search is requested, and a limit lowers it; of a run it changes the verdict alone."""
     found = SearchResult(sustained_per_s=1e6, low=1e6, high=1.05e6, relative_width=0.05, confirmed=True)
     limited = experiment_values(command="sustain", limits=["p99 <= 9s"])
     a, b = (
-        make("a", 1, search=found, experiment=experiment_values(command="sustain")),
-        make("b", 2, search=found, experiment=limited),
+        make_run("a", 1, search=found, experiment=experiment_values(command="sustain")),
+        make_run("b", 2, search=found, experiment=limited),
     )
     assert compare(str(a), str(b)).asked_otherwise == ("limits",)
 
 
-def test_runs_that_gave_and_owed_nothing_are_none_better(make: Make) -> None:
+def test_runs_that_gave_and_owed_nothing_are_none_better(make_run: Make) -> None:
     """Whatever they took of the machine; runs with results are told apart."""
     nothing = Verification(judged=True, independent=True, reference="duckdb", expected=0, matched=0)
     silent = {"verification": nothing, "sinks": (SinkResult(name="results", rows=0, latency=Latencies()),)}
-    found = compare(str(make("a", 1, **silent)), str(make("b", 2, slower=1.5, **silent)))
+    found = compare(str(make_run("a", 1, **silent)), str(make_run("b", 2, slower=1.5, **silent)))
     assert {one.says for one in found.figures} <= {"unknown", "no_difference"}
     assert any("gave no result and owed none" in one.reason for one in found.figures)
-    with_results = compare(str(make("c", 1)), str(make("d", 2, slower=1.5)))
+    with_results = compare(str(make_run("c", 1)), str(make_run("d", 2, slower=1.5)))
     assert "worse" in {one.says for one in with_results.figures}

@@ -11,13 +11,13 @@ from streamgauge.config.options_and_settings import build
 from streamgauge.report.documents import comparison as comparison_document
 from streamgauge.results.latency import Latencies, Latency
 from streamgauge.results.run import Rates, Verification
-from streamgauge.studies.compare.command import compare
+from streamgauge.studies.compare.compare import compare
 from tests.unit.studies.compare.helpers_compare import Make, Three, figure, refused
 
 
-def test_a_planted_slowdown_is_found_in_single_runs(make: Make) -> None:
+def test_a_planted_slowdown_is_found_in_single_runs(make_run: Make) -> None:
     """Two runs of forty seconds: 20 % more latency is worse, by an interval that holds it."""
-    found = compare(str(make("a", 1)), str(make("b", 2, slower=1.2)))
+    found = compare(str(make_run("a", 1)), str(make_run("b", 2, slower=1.2)))
     p50 = figure(found, "event_time_p50")
     assert (p50.says, p50.method) == ("worse", "seconds")
     assert p50.low is not None
@@ -52,19 +52,19 @@ def test_equal_sides_are_not_told_apart(three: Three, seed: int) -> None:
         assert one.high >= -0.01
 
 
-def test_better_has_a_direction(make: Make) -> None:
+def test_better_has_a_direction(make_run: Make) -> None:
     """Lower latency is better; a lower rate is worse."""
-    found = compare(str(make("a", 1, slower=1.3)), str(make("b", 2, rate=5e4)))
+    found = compare(str(make_run("a", 1, slower=1.3)), str(make_run("b", 2, rate=5e4)))
     assert figure(found, "event_time_p50").label == "event time p50"
     assert figure(found, "event_time_p50").says == "better"
     assert figure(found, "ingested").says == "worse"
 
 
-def test_rates_that_were_kept_up_with_make_no_side_better(make: Make) -> None:
-    """They say what was asked; the difference and its interval stand, and other figures are told apart as ever."""
-    asked = {"a": 1e5, "b": 5e4}
-    paths = {name: make(name, seed, slower=slower) for name, seed, slower in (("a", 1, 1.3), ("b", 2, 1.0))}
-    for name, per_s in asked.items():
+def test_rates_that_were_kept_up_with_make_no_side_better(make_run: Make) -> None:
+    """They say what was requested; the difference and its interval stand, and other figures are told apart as ever."""
+    requested = {"a": 1e5, "b": 5e4}
+    paths = {name: make_run(name, seed, slower=slower) for name, seed, slower in (("a", 1, 1.3), ("b", 2, 1.0))}
+    for name, per_s in requested.items():
         rates = Rates(offered_per_s=per_s, achieved_per_s=per_s, ingested_per_s=per_s, planned_per_s=per_s)
         folder = RunFolder.open(paths[name])
         folder.write_result(folder.read_result().model_copy(update={"rate": rates}))
@@ -78,73 +78,73 @@ def test_rates_that_were_kept_up_with_make_no_side_better(make: Make) -> None:
     assert comparison_document.sentences(found)[-1].endswith("figures do not show which side is better.")
 
 
-def test_of_two_workloads_neither_is_better(make: Make) -> None:
+def test_of_two_workloads_neither_is_better(make_run: Make) -> None:
     """A rate of another question says nothing; user jobs are named after their files, and may ask the same."""
     for files, says in (({}, set()), ({"job.py": "0" * 64}, {"better", "worse"})):
-        a = make(f"a{len(files)}", 1, slower=1.3, job_files=files)
-        b = make(f"b{len(files)}", 2, rate=5e4, workload="filter", job_files=files)
+        a = make_run(f"a{len(files)}", 1, slower=1.3, job_files=files)
+        b = make_run(f"b{len(files)}", 2, rate=5e4, workload="filter", job_files=files)
         found = compare(str(a), str(b))
         assert {one.says for one in found.figures} & {"better", "worse"} == says
         assert ("workloads differ" in figure(found, "ingested").reason) is not bool(files)
         assert comparison_document.headline(found).endswith("no figure shows which side is better") is not bool(files)
 
 
-def test_the_folder_a_command_was_given_in_is_no_difference(make: Make) -> None:
+def test_the_folder_a_command_was_given_in_is_no_difference(make_run: Make) -> None:
     """Spark's warehouse lies there, and neither reads nor writes anything of ours."""
-    a, b = (make(name, seed, settings={"spark.sql.warehouse.dir": name}) for seed, name in enumerate("ab"))
+    a, b = (make_run(name, seed, settings={"spark.sql.warehouse.dir": name}) for seed, name in enumerate("ab"))
     assert compare(str(a), str(b)).not_the_same == ()
 
 
-def test_one_against_several_borrows_the_spread(make: Make, three: Three) -> None:
-    """A single run has no spread of its own; that of the other side stands for it, and it is said."""
-    found = compare(str(make("single", 1)), three("b", 20))
+def test_one_against_several_borrows_the_spread(make_run: Make, three: Three) -> None:
+    """A single run has no spread of its own; that of the other side stands for it, and it is reported."""
+    found = compare(str(make_run("single", 1)), three("b", 20))
     assert figure(found, "event_time_p50").method == "runs"
     assert any("single run" in warning for warning in found.warnings)
 
 
 @pytest.mark.parametrize(
-    ("of_b_us", "said"), [(1200.0, "20% longer for B"), (1100.0, ""), (900.0, ""), (800.0, "20% less for B")]
+    ("of_b_us", "message"), [(1200.0, "20% longer for B"), (1100.0, ""), (900.0, ""), (800.0, "20% less for B")]
 )
-def test_a_machine_that_was_another_one_is_warned_of(make: Make, of_b_us: float, said: str) -> None:
+def test_a_machine_that_was_another_one_is_warned_of(make_run: Make, of_b_us: float, message: str) -> None:
     """Whichever side it was slower on: what differs by as much may be its doing."""
-    a, b = make("a", 1, reference_work_us=1000.0), make("b", 2, reference_work_us=of_b_us)
+    a, b = make_run("a", 1, reference_work_us=1000.0), make_run("b", 2, reference_work_us=of_b_us)
     warned = [each for each in compare(str(a), str(b)).warnings if "the machine's speed differed" in each]
-    assert len(warned) == bool(said)
-    assert not said or f"the reference work took {said}" in warned[0]
+    assert len(warned) == bool(message)
+    assert not message or f"the reference work took {message}" in warned[0]
 
 
-def test_a_figure_that_is_missing_is_unknown(make: Make) -> None:
+def test_a_figure_that_is_missing_is_unknown(make_run: Make) -> None:
     """A percentile that one run cannot carry has no difference, and the run is named."""
     few = Latencies(event_time_us=Latency(p50=2e5, count=10, effective_count=10))
-    found = compare(str(make("a", 1)), str(make("b", 2, latency=few)))
+    found = compare(str(make_run("a", 1)), str(make_run("b", 2, latency=few)))
     p99 = figure(found, "event_time_p99")
     assert (p99.says, p99.difference, p99.method) == ("unknown", None, "none")
     assert "B: 10 independent results are too few for p99 (b)" in p99.reason
 
 
-def test_results_that_never_came_leave_an_end_open(make: Make) -> None:
+def test_results_that_never_came_leave_an_end_open(make_run: Make) -> None:
     """B's p99 is at least what it says, so its interval has no upper end; its p50 is not touched."""
     late = Latencies(event_time_us=Latency(p50=2e5, p99=6e5, count=8000, effective_count=8000, lower_bounds=100))
-    found = compare(str(make("a", 1)), str(make("b", 2, latency=late)))
+    found = compare(str(make_run("a", 1)), str(make_run("b", 2, latency=late)))
     assert figure(found, "event_time_p99").high is None
     assert figure(found, "event_time_p50").high is not None
 
 
-def test_wrong_answers_are_counted(make: Make) -> None:
+def test_wrong_answers_are_counted(make_run: Make) -> None:
     """A count of what was compared is no sample: one wrong row is one too many."""
     wrong = Verification(judged=True, independent=True, reference="DuckDB", expected=9, matched=8, wrong=1)
-    one = figure(compare(str(make("a", 1)), str(make("b", 2, verification=wrong))), "wrong_answers")
+    one = figure(compare(str(make_run("a", 1)), str(make_run("b", 2, verification=wrong))), "wrong_answers")
     assert (one.difference, one.says, one.method) == (1.0, "worse", "counted")
-    unjudged = figure(compare(str(make("c", 1)), str(make("d", 2, verification=None))), "wrong_answers")
+    unjudged = figure(compare(str(make_run("c", 1)), str(make_run("d", 2, verification=None))), "wrong_answers")
     assert unjudged.says == "unknown"
 
 
-def test_what_is_not_the_same_is_listed(make: Make) -> None:
+def test_what_is_not_the_same_is_listed(make_run: Make) -> None:
     """Settings, isolation, machine and load that differ stand in the answer; a seed on both sides does not."""
     other = build({"workload": "identity", "load": {"rate": "120k", "seed": 2}}).model_dump(mode="json")
-    b = make("b", 2, isolation="pinned", settings={"spark.sql.shuffle.partitions": "8"}, experiment=other,
+    b = make_run("b", 2, isolation="pinned", settings={"spark.sql.shuffle.partitions": "8"}, experiment=other,
              environment={"cpu_model": "another", "cpus": 2})  # fmt: skip
-    found = {one.setting: (one.a, one.b) for one in compare(str(make("a", 1)), str(b)).not_the_same}
+    found = {one.setting: (one.a, one.b) for one in compare(str(make_run("a", 1)), str(b)).not_the_same}
     assert found["settings.spark.sql.shuffle.partitions"] == (("2",), ("8",))
     assert found["isolation"] == (("shared",), ("pinned",))
     assert found["environment.cpu_model"] == (("made up",), ("another",))
@@ -152,20 +152,20 @@ def test_what_is_not_the_same_is_listed(make: Make) -> None:
     assert "environment.cpus" not in found
 
 
-def test_two_profiles_are_told_apart(make: Make) -> None:
+def test_two_profiles_are_distinguished(make_run: Make) -> None:
     """Once, by name; results from before there were profiles are of `tuned`."""
     plain = build({"workload": "identity", "tuning": "idiomatic"}).model_dump(mode="json")
     tuned = build({"workload": "identity"}).model_dump(mode="json")
     before = {name: value for name, value in tuned.items() if name != "tuning"}
-    a, b = str(make("a", 1, experiment=tuned)), str(make("b", 2, experiment=plain, tuning="idiomatic"))
+    a, b = str(make_run("a", 1, experiment=tuned)), str(make_run("b", 2, experiment=plain, tuning="idiomatic"))
     (found,) = compare(a, b).not_the_same
     assert (found.setting, found.a, found.b) == ("tuning", ("tuned",), ("idiomatic",))
-    assert compare(a, str(make("c", 3, experiment=before))).not_the_same == ()
+    assert compare(a, str(make_run("c", 3, experiment=before))).not_the_same == ()
 
 
-def test_two_versions_of_a_job_are_told_apart(make: Make) -> None:
+def test_two_versions_of_a_job_are_distinguished(make_run: Make) -> None:
     """By what is in its files, as they have one name."""
-    a, b = (make(name, number, job_files={"my_job.py": name * 64}) for number, name in enumerate("ab"))
+    a, b = (make_run(name, number, job_files={"my_job.py": name * 64}) for number, name in enumerate("ab"))
     (found,) = compare(str(a), str(b)).not_the_same
     assert (found.setting, found.a, found.b) == (
         "job_files.my_job.py",
@@ -174,16 +174,16 @@ def test_two_versions_of_a_job_are_told_apart(make: Make) -> None:
     )
 
 
-def test_a_side_that_is_not_of_one_kind_is_listed(make: Make) -> None:
+def test_a_side_that_is_not_of_one_kind_is_listed(make_run: Make) -> None:
     """Runs of different engine settings on one side are not repetitions."""
-    a = f"{make('a1', 1)},{make('a2', 2, isolation='pinned')}"
-    found = compare(a, f"{make('b1', 3)},{make('b2', 4, isolation='pinned')}")
+    a = f"{make_run('a1', 1)},{make_run('a2', 2, isolation='pinned')}"
+    found = compare(a, f"{make_run('b1', 3)},{make_run('b2', 4, isolation='pinned')}")
     assert [one.setting for one in found.not_the_same] == ["isolation"]
 
 
-def test_a_run_against_itself_is_refused(make: Make) -> None:
+def test_a_run_against_itself_is_refused(make_run: Make) -> None:
     """Nor may a side have one of the other's runs, or a copy of it."""
-    a, b = make("a", 1), make("b", 2)
+    a, b = make_run("a", 1), make_run("b", 2)
     shutil.copytree(a, a.parent / "copy")
     for other in (a, a.parent / "copy", f"{b},{a}"):
         assert "B: must be other runs than A's; this one is in A too" in refused(str(a), str(other))

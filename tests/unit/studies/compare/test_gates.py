@@ -16,7 +16,7 @@ from streamgauge.core.formatting import format_percent
 from streamgauge.results.comparison import Difference
 from streamgauge.results.latency import Latencies
 from streamgauge.results.run import Rates, SinkResult, Verification
-from streamgauge.studies.compare.command import compare
+from streamgauge.studies.compare.compare import compare
 from streamgauge.studies.compare.gates import ANSWERS, Rule, judge, parse_rule
 from streamgauge.studies.compare.metrics import comparables, resolve
 from tests.unit.studies.compare.helpers_compare import Make, Three, ends, figure, refused
@@ -41,7 +41,7 @@ def test_a_gate_on_a_missing_figure_is_unknown(three: Three) -> None:
 
 
 def offered(rate: str, profile: str = "constant") -> dict[str, Any]:
-    """What a run keeps of a load that was asked for."""
+    """What a run keeps of a load that was requested."""
     return build({"workload": "identity", "load": {"rate": rate, "profile": profile}}).model_dump(mode="json")
 
 
@@ -122,29 +122,29 @@ WRONG = Verification(judged=True, independent=True, reference="DuckDB", expected
 
 
 @pytest.mark.parametrize(
-    ("verification", "state", "said"),
+    ("verification", "state", "message"),
     [(WRONG, "failed", "n-2: wrong answers (1 missing)"), (None, "unknown", "n-2: answers not judged")],
 )
 def test_no_gate_passes_a_job_that_answers_wrongly(
-    make: Make, three: Three, verification: Verification | None, state: str, said: str
+    make_run: Make, three: Three, verification: Verification | None, state: str, message: str
 ) -> None:
-    """One run of three on side B is enough, whatever is asked; on side A it is not the gate's business."""
+    """One run of three on side B is enough, whatever is requested; on side A it is not the gate's business."""
     a, b = three("a", 10), three("b", 20)
-    odd = make("c/n-2", 30, verification=verification)
+    odd = make_run("c/n-2", 30, verification=verification)
     found = compare(a, f"{b},{odd}", ["rate -5%", "p50 +60%"])
     assert [(gate.rule, gate.state) for gate in found.gates] == [
         ("rate -5%", "passed"), ("p50 +60%", "passed"), (ANSWERS, state),
     ]  # fmt: skip
-    assert said in found.gates[-1].sentence
+    assert message in found.gates[-1].sentence
     assert not found.passed
     assert compare(f"{a},{odd}", b, ["rate -5%"]).passed
     assert compare(a, f"{b},{odd}").gates == ()
 
 
-def test_a_wrong_answer_fails_beside_answers_that_were_not_judged(make: Make, three: Three) -> None:
-    """It is known to be wrong, whatever is not known of another run; both are told."""
+def test_a_wrong_answer_fails_beside_answers_that_were_not_judged(make_run: Make, three: Three) -> None:
+    """It is known to be wrong, whatever is not known of another run; both are reported."""
     b = ",".join(
-        [three("b", 20), *(str(make(f"c/n-{n}", 30 + n, verification=one)) for n, one in enumerate((WRONG, None)))]
+        [three("b", 20), *(str(make_run(f"c/n-{n}", 30 + n, verification=one)) for n, one in enumerate((WRONG, None)))]
     )
     (*_, gate) = compare(three("a", 10), b, ["rate -5%"]).gates
     assert (gate.rule, gate.state) == (ANSWERS, "failed")
@@ -152,14 +152,15 @@ def test_a_wrong_answer_fails_beside_answers_that_were_not_judged(make: Make, th
 
 
 @pytest.mark.parametrize(("n_a", "n_b"), [(1, 3), (2, 3), (3, 2), (2, 2)])
-def test_fewer_than_three_a_side_cannot_gate(make: Make, n_a: int, n_b: int) -> None:
+def test_fewer_than_three_a_side_cannot_gate(make_run: Make, n_a: int, n_b: int) -> None:
     """It is refused, and said why; without a gate the same sides are compared."""
     a, b = (
-        ",".join(str(make(f"{s}{n}", 10 * n + (s == "b"))) for n in range(many)) for s, many in (("a", n_a), ("b", n_b))
+        ",".join(str(make_run(f"{s}{n}", 10 * n + (s == "b"))) for n in range(many))
+        for s, many in (("a", n_a), ("b", n_b))
     )
-    said = refused(a, b, ["rate -5%"])
-    assert "at least 3 runs a side" in said
-    assert f"A has {n_a}, B has {n_b}" in said
+    message = refused(a, b, ["rate -5%"])
+    assert "at least 3 runs a side" in message
+    assert f"A has {n_a}, B has {n_b}" in message
     assert compare(a, b).gates == ()
 
 
@@ -167,7 +168,7 @@ def test_fewer_than_three_a_side_cannot_gate(make: Make, n_a: int, n_b: int) -> 
 def test_a_gate_passes_only_if_the_whole_interval_keeps_the_limit(
     first: float, second: float, limit: float, better: Any
 ) -> None:
-    """Property: passed and failed exclude each other, and neither is said of an interval across the limit."""
+    """Property: passed and failed exclude each other, and neither is reported of an interval across the limit."""
     low, high = sorted((first, second))
     limit = abs(limit) if better == "lower" else -abs(limit)
     one = Difference(
@@ -181,7 +182,7 @@ def test_a_gate_passes_only_if_the_whole_interval_keeps_the_limit(
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "must be FIGURE"),
         ("rate", "must be FIGURE"),
@@ -199,11 +200,11 @@ def test_a_gate_passes_only_if_the_whole_interval_keeps_the_limit(
         ("wrong_answers +1%", "without %"),
     ],
 )
-def test_a_rule_that_means_nothing_is_refused(text: str, said: str) -> None:
+def test_a_rule_that_means_nothing_is_refused(text: str, message: str) -> None:
     """Each with the choices or a rule that would do."""
     with pytest.raises(InputError, match="--fail-if") as error:
         parse_rule(text, "run")
-    assert said in str(error.value)
+    assert message in str(error.value)
     assert "try: --fail-if" in str(error.value)
 
 

@@ -14,7 +14,7 @@ HELD = Verdict(value="sustained")
 
 
 @pytest.mark.parametrize(
-    ("verdict", "verification", "said"),
+    ("verdict", "verification", "message"),
     [
         (HELD, RIGHT, ""),
         (HELD, None, "answers not judged"),
@@ -30,10 +30,10 @@ HELD = Verdict(value="sustained")
         (Verdict(value="not_sustained"), RIGHT, "not sustained"),
     ],
 )  # fmt: skip
-def test_why_a_run_did_not_do_its_work(verdict: Verdict, verification: Verification | None, said: str) -> None:
+def test_why_a_run_did_not_do_its_work(verdict: Verdict, verification: Verification | None, message: str) -> None:
     """Answers before anything else, then the checks that decided; nothing where all is well."""
     result = Result(
         run_id="r", start_time="t", workload="w", engine="e", isolation="shared", experiment={}, verdict=verdict,
         verification=verification,
     )  # fmt: skip
-    assert groups._failed(result) == said
+    assert groups._failed(result) == message

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from streamgauge.results.codes import WarningCode
-from streamgauge.studies.compare.command import compare
+from streamgauge.studies.compare.compare import compare
 from streamgauge.verdict.evidence import background_load_warning
 
 Make = Callable[..., Path]
@@ -20,14 +20,14 @@ UNDECIDED = ["unknown", "unknown", "unknown", "passed"]
 
 
 @pytest.mark.parametrize("busy", ["A", "B"])
-def test_busy_neighbours_of_one_run_decide_no_gate(make: Make, busy: str) -> None:
+def test_busy_neighbours_of_one_run_decide_no_gate(make_run: Make, busy: str) -> None:
     """On either side: a warning names the side and the run, and what they used; the gate's reason names the run."""
     warned = ("something else", background_load_warning("95% of the machine"))
     codes = (WarningCode.SHARED_CORES, WarningCode.BACKGROUND_LOAD)
     sides = {
         side: ",".join(
             str(
-                make(
+                make_run(
                     f"{side}-{n}",
                     10 * ord(side) + n,
                     warnings=warned if (side, n) == (busy, 2) else warned[:1],
@@ -41,18 +41,18 @@ def test_busy_neighbours_of_one_run_decide_no_gate(make: Make, busy: str) -> Non
     found = compare(sides["A"], sides["B"], RULES)
     assert [gate.state for gate in found.gates] == UNDECIDED
     assert all(f"{busy}-2" in gate.sentence for gate in found.gates[:3])
-    (told,) = [warning for warning in found.warnings if "background processes" in warning]
-    assert told.startswith(f"{busy}: {busy}-2: background processes used 95% of the machine")
+    (reported,) = [warning for warning in found.warnings if "background processes" in warning]
+    assert reported.startswith(f"{busy}: {busy}-2: background processes used 95% of the machine")
 
 
-def test_busy_neighbours_of_a_result_without_codes_are_found_by_their_cpu(make: Make, three: Three) -> None:
+def test_busy_neighbours_of_a_result_without_codes_are_found_by_their_cpu(make_run: Make, three: Three) -> None:
     """An older result has no warning codes: 45 % of one core, of two, is above a tenth of the machine."""
     old = {"warning_codes": (), "environment": {"cpus": 2}}
-    a = ",".join(str(make(f"a{n}", n, others_cpu_percent=45.0 if n == 1 else 15.0, **old)) for n in range(3))
+    a = ",".join(str(make_run(f"a{n}", n, others_cpu_percent=45.0 if n == 1 else 15.0, **old)) for n in range(3))
     found = compare(a, three("b", 20, others_cpu_percent=5.0, environment={"cpus": 2}), RULES)
     assert [gate.state for gate in found.gates] == UNDECIDED
-    (said,) = [warning for warning in found.warnings if "background processes" in warning]
-    assert said.startswith("A: a1: background processes used 22% of the CPU")
+    (message,) = [warning for warning in found.warnings if "background processes" in warning]
+    assert message.startswith("A: a1: background processes used 22% of the CPU")
 
 
 def test_quiet_neighbours_are_not_told_of(three: Three) -> None:

@@ -12,13 +12,13 @@ import pytest
 
 from streamgauge.artifacts.run_folder import SCALE, read_study, write_study
 from streamgauge.core.errors import InputError
-from streamgauge.report.documents.scale_comparison import document
-from streamgauge.report.html.render import render
+from streamgauge.report.documents.comparison import scale_document
+from streamgauge.report.page import render
 from streamgauge.results.comparison import ScaleComparison
 from streamgauge.results.scalability import ScaleResult
 from streamgauge.studies.compare.scale_studies import compare_studies
-from streamgauge.studies.matrix import perform as cell_runner
-from streamgauge.studies.scalability.command import scale
+from streamgauge.studies.matrix import cells
+from streamgauge.studies.scalability.scale import scale
 from tests.unit.cli.helpers_commands import call_and_read
 from tests.unit.studies.scalability.helpers_scale import LAWS, RecordingObserver, scale_experiment, simulated
 
@@ -39,7 +39,7 @@ def study(made: dict[str, str], tmp_path_factory: pytest.TempPathFactory, monkey
     def make(of_one_per_s: float, **scale_of: Any) -> str:
         key = f"{of_one_per_s} {scale_of}"
         if key not in made:
-            monkeypatch.setattr(cell_runner, "perform", simulated(LAWS["linear"], of_one_per_s)[0])
+            monkeypatch.setattr(cells, "perform", simulated(LAWS["linear"], of_one_per_s)[0])
             asked_for = scale_experiment(tmp_path_factory.mktemp("runs"), **{"loads": "1k..64kx2", **scale_of})
             made[key] = scale(asked_for, RecordingObserver()).folder
         return made[key]
@@ -116,7 +116,7 @@ def test_smaller_is_better_where_smaller_is_harder(study: Make, tmp_path: Path) 
     found = compare_studies(of_periods(study(7000), 1.0, 0.5), of_periods(study(14_000), 0.5, 0.25))
     assert outcomes(found) == ["better"]
     assert found.capacities[0].high == 0.0
-    assert "smallest slide: B is better with parallelism 1" in " ".join(render(document(found)).split())
+    assert "smallest slide: B is better with parallelism 1" in " ".join(render(scale_document(found)).split())
 
 
 def test_what_differs_is_named(study: Make) -> None:

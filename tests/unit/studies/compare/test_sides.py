@@ -13,91 +13,91 @@ from streamgauge.metrics.histogram import Histogram, counts_of, log_lines, read_
 from streamgauge.results.latency import Latencies
 from streamgauge.results.run import SinkResult
 from streamgauge.results.verdict import Verdict
-from streamgauge.studies.compare.command import compare
+from streamgauge.studies.compare.compare import compare
 from tests.unit.studies.compare.helpers_compare import Make, Three, figure, refused, search
 
 START = 1_767_323_045
 
 
-def test_sides_may_be_named_in_four_ways(make: Make) -> None:
+def test_sides_may_be_named_in_four_ways(make_run: Make) -> None:
     """A folder, a file in it, a folder of folders, several with commas."""
-    a = make("runs/one", 1)
-    make("runs/two", 2)
-    b = str(make("b", 3))
+    a = make_run("runs/one", 1)
+    make_run("runs/two", 2)
+    b = str(make_run("b", 3))
     for given_as, many in ((a, 1), (a / "result.json", 1), (a.parent, 2), (f"{a}, {a.parent / 'two'}", 2)):
         assert len(compare(str(given_as), b).a.runs) == many
 
 
 @pytest.mark.parametrize("value", ["invalid", "interrupted"])
-def test_unusable_runs_are_refused_with_the_reason(make: Make, three: Three, value: Any) -> None:
+def test_unusable_runs_are_refused_with_the_reason(make_run: Make, three: Three, value: Any) -> None:
     """Not left out in silence: each is named."""
     folder = three("a", 10)
-    make("a/bad", 4, verdict=Verdict(value=value, sentence="the disk was full."))
-    said = refused(folder, str(make("b", 2)))
-    assert f"and not {value} (the disk was full)" in said
-    assert "bad" in said
+    make_run("a/bad", 4, verdict=Verdict(value=value, sentence="the disk was full."))
+    message = refused(folder, str(make_run("b", 2)))
+    assert f"and not {value} (the disk was full)" in message
+    assert "bad" in message
 
 
-def test_what_is_wrong_with_many_runs_is_told_once(make: Make) -> None:
+def test_what_is_wrong_with_many_runs_is_reported_once(make_run: Make) -> None:
     """With the names of all, side by side."""
     full, other = (Verdict(value="invalid", sentence=f"{why}.") for why in ("the disk was full", "the clock stood"))
-    a = ",".join(str(make(f"a{n}", n, verdict=other if n == 3 else full)) for n in range(4))
-    said = refused(a, str(make("b", 9)))
-    assert said.count("the disk was full") == said.count("the clock stood") == 1
-    assert all(name in said for name in a.split(","))
+    a = ",".join(str(make_run(f"a{n}", n, verdict=other if n == 3 else full)) for n in range(4))
+    message = refused(a, str(make_run("b", 9)))
+    assert message.count("the disk was full") == message.count("the clock stood") == 1
+    assert all(name in message for name in a.split(","))
 
 
 @pytest.mark.parametrize(("sustained", "confirmed"), [(None, False), (1e6, False)])
-def test_a_search_without_a_confirmed_rate_is_refused(make: Make, sustained: float | None, confirmed: bool) -> None:
+def test_a_search_without_a_confirmed_rate_is_refused(make_run: Make, sustained: float | None, confirmed: bool) -> None:
     """What was not confirmed is a guess."""
-    said = refused(str(search(make, "a", 1, sustained, confirmed)), str(search(make, "b", 2, 1e6)))
-    assert "confirmed a rate; said so" in said
+    message = refused(str(search(make_run, "a", 1, sustained, confirmed)), str(search(make_run, "b", 2, 1e6)))
+    assert "confirmed a rate; said so" in message
 
 
-def test_a_run_and_a_search_are_two_things(make: Make) -> None:
-    assert "runs on both sides, or searches" in refused(str(make("a", 1)), str(search(make, "b", 2, 1e6)))
+def test_a_run_and_a_search_are_two_things(make_run: Make) -> None:
+    assert "runs on both sides, or searches" in refused(str(make_run("a", 1)), str(search(make_run, "b", 2, 1e6)))
 
 
-def test_the_same_run_counts_once(make: Make) -> None:
+def test_the_same_run_counts_once(make_run: Make) -> None:
     """Named twice, or copied: neither is another observation."""
-    a, b = make("a", 1), make("b", 2)
+    a, b = make_run("a", 1), make_run("b", 2)
     shutil.copytree(a, a.parent / "copy")
     for twice in (f"{a},{a}", f"{a},{a.parent / 'copy'}"):
         assert "is there twice" in refused(twice, str(b))
 
 
-def test_everything_wrong_is_told_at_once(make: Make, tmp_path: Path) -> None:
+def test_everything_wrong_is_reported_at_once(make_run: Make, tmp_path: Path) -> None:
     """Both sides, the rule and the confidence."""
     (tmp_path / "empty").mkdir()
-    said = refused("nowhere", str(tmp_path / "empty"), ["speed -5%"], 1.5)
+    message = refused("nowhere", str(tmp_path / "empty"), ["speed -5%"], 1.5)
     for part in (
         "A: must be there",
         "B: must hold a result.json",
         "--fail-if: FIGURE",
         "--confidence: must be from 50%",
     ):
-        assert part in said
+        assert part in message
 
 
-def test_a_log_that_cannot_be_read_is_refused(make: Make) -> None:
+def test_a_log_that_cannot_be_read_is_refused(make_run: Make) -> None:
     """A damaged histogram is no histogram of zeros."""
-    a = make("a", 1)
+    a = make_run("a", 1)
     (a / "latency.hlog").write_text("Tag=event_time,1.0,1.0,1.0,HISTnonsense\n")
-    assert "latency.hlog must be an HdrHistogram log" in refused(str(a), str(make("b", 2)))
+    assert "latency.hlog must be an HdrHistogram log" in refused(str(a), str(make_run("b", 2)))
 
 
-def test_a_second_of_nothing_is_no_second(make: Make) -> None:
+def test_a_second_of_nothing_is_no_second(make_run: Make) -> None:
     """A second that holds only errors of the clocks has an empty histogram; it weighs nothing."""
-    a, b = make("a", 1), make("b", 2)
+    a, b = make_run("a", 1), make_run("b", 2)
     before = figure(compare(str(a), str(b)), "event_time_p50")
     path = a / "latency.hlog"
     path.write_text(path.read_text() + log_lines({START + 99: Histogram()}, "event_time"))
     assert figure(compare(str(a), str(b)), "event_time_p50") == before
 
 
-def test_of_several_sinks_the_slowest_ones_seconds_are_compared(make: Make) -> None:
+def test_of_several_sinks_the_slowest_ones_seconds_are_compared(make_run: Make) -> None:
     """Its latency is the run's; lines of the other sink are not mixed in."""
-    a, b = make("a", 1), make("b", 2)
+    a, b = make_run("a", 1), make_run("b", 2)
     before = figure(compare(str(a), str(b)), "event_time_p50")
     for path in (a, b):
         result = RunFolder(path).read_result()

@@ -1,11 +1,86 @@
-"""A trial taken apart, in any mode: what is doubted, and what stands of one that could not be."""
+"""A latency in stages: they follow each other, and together they are the latency, whatever the stamps."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from streamgauge.engines.latency_probe import Timestamp, first_of_each, stage_times
 from streamgauge.results.breakdown import Decomposition, TrialLatency
-from streamgauge.studies.latency_breakdown.decompose import doubts
+from streamgauge.studies.latency_breakdown.decompose import contradicted_share, doubts, latency_figures, stage_figures
+
+
+def of(*times: int) -> np.ndarray:
+    return np.array(times, np.int64)
+
+
+def test_a_way_is_worked_out_by_hand() -> None:
+    """Two records of one batch, which began at 30: the later one was not there yet."""
+    moments = [
+        Timestamp("generated", of(20, 45)),
+        Timestamp("waiting", of(30, 30), True),
+        Timestamp("planned", of(50, 50)),
+    ]
+    found = stage_times(of(10, 40), moments, of(100, 110), "written")
+    assert found.names == ("generated", "waiting", "planned", "written")
+    assert found.spent_us.tolist() == [[10, 10, 20, 50], [5, 0, 5, 60]]
+    assert found.latencies_us.tolist() == [90, 70]
+    assert found.contradicted_us.tolist() == [0, 0]
+
+
+def test_stamps_that_contradict_each_other_are_reported() -> None:
+    """Planned before it was generated, by 7; read after it was written, by 5."""
+    found = stage_times(
+        of(0), [Timestamp("generated", of(10)), Timestamp("planned", of(3)), Timestamp("read", of(25))], of(20), "rest"
+    )
+    assert found.spent_us.tolist() == [[10, 0, 10, 0]]
+    assert found.contradicted_us.tolist() == [12]
+    assert contradicted_share(found) == pytest.approx(12 / 20)
+
+
+def test_a_stamp_contradicts_no_other_within_what_it_is_exact_to() -> None:
+    """It is moved all the same, or a stage would be negative; beyond that the rest counts."""
+    moments = [Timestamp("generated", of(10, 10)), Timestamp("in Kafka", of(6, 3), within_us=5)]
+    found = stage_times(of(0, 0), moments, of(20, 20), "rest")
+    assert found.spent_us.tolist() == [[10, 0, 10], [10, 0, 10]]
+    assert found.contradicted_us.tolist() == [0, 2]
+
+
+TIMES = st.integers(0, 10**6)
+
+
+@given(st.lists(st.tuples(TIMES, TIMES, TIMES, TIMES), min_size=1, max_size=20), st.booleans())
+def test_stages_are_the_latency(rows: list[tuple[int, int, int, int]], may: bool) -> None:
+    """To the microsecond, and none is negative, even where stamps lie."""
+    event, first, second, more = (np.array(column, np.int64) for column in zip(*rows, strict=True))
+    emission = event + more
+    found = stage_times(event, [Timestamp("a", first), Timestamp("b", second, may)], emission, "c")
+    assert (found.spent_us >= 0).all()
+    assert found.latencies_us.tolist() == more.tolist()
+
+
+def test_percentiles_need_batches_that_carry_them() -> None:
+    """A hundred for a p99; a mean needs none. Shares sum to one."""
+    found = stage_times(of(0, 0), [Timestamp("a", of(10, 30))], of(40, 40), "b")
+    stages = stage_figures(found, 10)
+    assert [stage.mean_us for stage in stages] == [20.0, 20.0]
+    assert sum(stage.share for stage in stages) == pytest.approx(1.0)
+    assert stages[0].p50_us == 20.0
+    assert stages[0].p99_us is None
+    assert stage_figures(found, 100)[0].p99_us is not None
+
+
+def test_the_first_of_each_batch_is_its_earliest_event() -> None:
+    """Wherever it stands."""
+    assert first_of_each(of(7, 7, 8, 8), of(5, 4, 9, 10)).tolist() == [1, 2]
+
+
+def test_nothing_has_no_figures() -> None:
+    """Nor is it an error."""
+    nothing = stage_times(of(), [], of(), "all")
+    assert (stage_figures(nothing, 0), latency_figures(nothing.latencies_us, 0)) == ((), None)
 
 
 @pytest.mark.parametrize(

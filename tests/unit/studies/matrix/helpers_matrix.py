@@ -8,7 +8,7 @@ from typing import Any
 
 from streamgauge.config.options_and_settings import Experiment, build
 from streamgauge.results.matrix import CellFigures, MatrixCell, MatrixResult
-from streamgauge.studies.matrix.perform import Observers
+from streamgauge.studies.matrix.cells import Observers
 
 RATES = ["1k", "2k", "3k"]
 

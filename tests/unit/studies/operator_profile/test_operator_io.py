@@ -88,7 +88,7 @@ def test_word_count_by_hand(connection: Any) -> None:
 
 
 def test_an_average_has_the_same_updates(connection: Any) -> None:
-    """What cannot be joined from parts is asked for another way: the mean of 1 and 3, then of 1, 3 and 5."""
+    """What cannot be joined from parts is computed another way: the mean of 1 and 3, then of 1, 3 and 5."""
     flow = NUMBERS.running(keys="key", mean="avg(value)", name="mean").sink("out")
     found = counted(connection, flow, Given(numbers=numbers([7, 7, 7], [1, 3, 5], [0, 9, 10])))
     assert found["mean"].rows_out == 2

@@ -56,7 +56,7 @@ def test_fewer_slices_carry_no_p99() -> None:
     assert per_tuple_cost([]) is None
 
 
-def test_negative_differences_stay_and_are_told() -> None:
+def test_negative_differences_stay_and_are_reported() -> None:
     """Noise goes both ways: cut off it would be a time, and below nothing there is none to print."""
     found = per_tuple_cost([Slice(10, 0.001, 0.002)] * 100)
     assert found is not None
@@ -91,7 +91,7 @@ def test_what_a_job_costs_anyhow_is_in_the_baseline() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_an_operator_that_costs_nothing_is_not_told_from_reading(seed: int) -> None:
-    """What it would have is noise of microseconds; one that costs 5 us is told, in every resampling too."""
+    """What it would have is noise of microseconds; one that costs 5 us is reported, in every resampling too."""
     nothing, something = per_tuple_cost(noisy(0.0, 2.0, seed)), per_tuple_cost(noisy(5.0, 2.0, seed))
     assert nothing is not None
     assert something is not None
@@ -166,14 +166,14 @@ def test_levels_begin_at_their_borders() -> None:
 def test_memory_is_sampled_at_once_and_until_the_end() -> None:
     """A process that has ended gives nothing, and ends no sampling."""
     readings: Iterator[int | None] = iter([1, None, 3, 4])
-    asked_often = threading.Event()
+    requested_often = threading.Event()
 
     def read() -> int | None:
         found = next(readings, 5)
         if found == 5:  # the fourth has been taken down
-            asked_often.set()
+            requested_often.set()
         return found
 
     with MemorySampler(read, interval_s=0.001) as sampler:
-        assert asked_often.wait(60)
+        assert requested_often.wait(60)
     assert sampler.samples[:3] == [1, 3, 4]

@@ -99,7 +99,7 @@ def test_what_was_not_timed_has_a_reason_and_no_share() -> None:
 
 @pytest.mark.parametrize(("weights", "instances"), [("cumulative", (9, 1, 1)), ("immediate", (5, 1, 5))])
 def test_what_others_read_has_flat_names(weights: profile.Weights, instances: tuple[int, int, int]) -> None:
-    """[design 7]: bytes of a tuple, its p99, and the instances by the weights that were asked for, a number each."""
+    """[design 7]: bytes of a tuple, its p99, and the instances by the weights that were requested, a number each."""
     times = timed(dear=1.0, key=1.0, running=1.0)
     rows = by_name(profile_figures("made", FLOW, counted(FLOW, ROWS), times, Characterize(weights=weights)))
     worked = [rows[name] for name in ("dear", "key", "running")]
@@ -178,7 +178,7 @@ def test_an_operator_of_two_inputs_works_for_both() -> None:
 
 
 def test_spark_has_one_number_for_what_follows_an_exchange() -> None:
-    """The filter's nine instances are nobody's to choose; the most of those after an exchange is what is set."""
+    """The filter's nine instances cannot be chosen; the most of those after an exchange is what is set."""
     times = timed(dear=1.0, key=1.0, running=20.0)
     found = profile_figures("made", FLOW, counted(FLOW, ROWS), times, Characterize())
     assert found["apply"]["line"] == "--option spark.sql.shuffle.partitions=7"  # 2 of 3.1, of ten
@@ -195,7 +195,7 @@ def test_spark_has_one_number_for_what_follows_an_exchange() -> None:
 
 
 def test_the_most_of_several_exchanges_is_set() -> None:
-    """By the weights that were asked for: 1, 1 and 0.8 of 2.8, or 1, 1 and 8 of ten."""
+    """By the weights that were requested: 1, 1 and 0.8 of 2.8, or 1, 1 and 8 of ten."""
     flow = (
         NUMBERS.where("value > 1", name="dear")
         .distinct(keys="value", name="first")
@@ -208,7 +208,7 @@ def test_the_most_of_several_exchanges_is_set() -> None:
         weights: profile_figures("made", flow, some, times, Characterize(weights=weights))["apply"]
         for weights in profile.WEIGHTS
     }
-    assert {weights: asked["value"] for weights, asked in found.items()} == {"cumulative": 4, "immediate": 8}
+    assert {weights: requested["value"] for weights, requested in found.items()} == {"cumulative": 4, "immediate": 8}
     assert found["cumulative"]["reason"] == "one number for all exchanges: the most of first, running"
 
 
@@ -222,8 +222,8 @@ def test_every_kind_of_operator_has_a_type() -> None:
     assert kinds == set(profile._TYPES)
 
 
-def test_ways_and_target_follow_what_was_asked() -> None:
-    """The weights that were asked for are those that are multiplied."""
+def test_ways_and_target_follow_what_was_requested() -> None:
+    """The weights that were requested are those that are multiplied."""
     advice = Characterize(target=20, weights="immediate", multipliers=(1, 3))
     found = profile_figures("made", FLOW, counted(FLOW, ROWS), timed(dear=1.0, key=1.0, running=1.0), advice)
     # numbers, dear, key, running, out: 20 of 2.1, 2 of 2.1 and 20 of 2.1, rounded up.
@@ -263,8 +263,8 @@ def test_the_table_fits_a_narrow_terminal(workload: str) -> None:
 
 def test_times_are_readable() -> None:
     """Far below a microsecond in nanoseconds."""
-    told = [profile_document.tuple_time(us) for us in (0.0123, 0.5, 3.0, 2500.0)]
-    assert told == ["12.3 ns", "500 ns", "3 us", "2.5 ms"]
+    reported = [profile_document.tuple_time(us) for us in (0.0123, 0.5, 3.0, 2500.0)]
+    assert reported == ["12.3 ns", "500 ns", "3 us", "2.5 ms"]
     assert profile_document.tuple_time(None) == "-"
 
 

@@ -11,7 +11,7 @@ from streamgauge.config.options_and_settings import Experiment, build
 from streamgauge.engines.synthetic.options import ScalingOptions
 from streamgauge.results.matrix import CellFigures
 from streamgauge.results.scalability import ScaleCell, ScalePlan, ScaleResult
-from streamgauge.studies.matrix.perform import Observers
+from streamgauge.studies.matrix.cells import Observers
 
 LOADS, RESOURCES = "1k..64k", "1,2,4,8"
 LAWS = {

@@ -1,4 +1,4 @@
-"""Laws fitted to capacities of known laws: their parameters, and how often intervals hold them. Figures are made up."""
+"""The laws fitted to capacities, and their intervals."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_a_law_with_as_many_parameters_as_levels_has_no_residuals() -> None:
     assert [fitted(fit_line(brackets()[:levels])).has_residuals for levels in (2, 3)] == [False, True]
 
 
-def test_too_little_to_fit_is_said() -> None:
+def test_too_little_to_fit_is_reported() -> None:
     """Not even an interval could be given."""
     two = brackets()[:2]
     assert fit_universal_law(two) == "needs at least 3 levels whose capacity a load exceeded, and has 2"
@@ -94,3 +94,14 @@ def test_too_little_to_fit_is_said() -> None:
     assert fit_line(two[:1]) == "needs at least 2 levels whose capacity a load exceeded, and has 1"
     open_ended = [*brackets()[:4], Bracket(16, 1e6, math.inf)]
     assert fit_universal_law(open_ended) == "needs capacities above zero that a load exceeded"
+
+
+def test_residuals_are_enlarged_for_the_parameters_that_the_fit_spent() -> None:
+    """Of four capacities a line leaves two degrees of freedom: the residuals alone would give 0.7 of the error."""
+    levels, capacities = np.array([1.0, 2.0, 3.0, 4.0]), np.array([11e4, 19e4, 31e4, 39e4])
+    found = fit_line([Bracket(n, one, one) for n, one in zip(levels, capacities, strict=True)])
+    assert isinstance(found, ScalingLaw)
+    slope, intercept = np.polyfit(levels, capacities, 1)
+    squares = float(np.sum((capacities - intercept - slope * levels) ** 2))
+    error = math.sqrt(squares / 2 / float(np.sum((levels - levels.mean()) ** 2)))
+    assert found._replicates[:, 1].std() == pytest.approx(error, rel=0.1)

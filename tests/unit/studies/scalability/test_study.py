@@ -30,7 +30,7 @@ def test_a_plan_counts_trials_and_seconds() -> None:
     assert one.seconds_extended > one.seconds_max
 
 
-def test_simulated_capacities_are_said_to_be_so() -> None:
+def test_simulated_capacities_are_labelled() -> None:
     """And cores that the machine does not have."""
     (note,) = study_of(scale_experiment()).notes()
     assert note.startswith("simulated: ")

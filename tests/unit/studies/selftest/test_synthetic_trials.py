@@ -12,11 +12,11 @@ import pytest
 from streamgauge.core.clock import US
 from streamgauge.results.run import Result
 from streamgauge.results.verdict import Check
+from streamgauge.studies.run.run import create_folder
 from streamgauge.studies.selftest.testbed import SyntheticBench, start_bench
 from streamgauge.system.child_processes import wait_until
-from streamgauge.trial.extension_policy import JudgedTrial
+from streamgauge.trial.policies import JudgedTrial
 from streamgauge.trial.progress import snapshots
-from streamgauge.trial.run import create_folder
 
 pytestmark = pytest.mark.process
 

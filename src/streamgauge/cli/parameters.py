@@ -1,0 +1,172 @@
+"""The commands' parameters for Typer, made from the declared settings, and the experiment that their values build."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from inspect import Parameter
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from streamgauge.config.options_and_settings import PROGRAM_DEFAULTS, SETTINGS, Experiment, build, read
+from streamgauge.config.setting_info import NAME_VALUE, SIDES, SettingInfo
+from streamgauge.core.errors import InputError, Problem, attempt
+
+AsJson = Annotated[bool, typer.Option("--json", help="print only the result object on stdout  [default: off]")]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="show every check, not only the decisive ones  [default: off]")
+]
+PrintToml = Annotated[
+    bool, typer.Option("--print-toml", help="print the experiment as a TOML file and stop  [default: off]")
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="show how many trials and minutes it takes at most, and stop  [default: off]")
+]
+BROKERS = SettingInfo(
+    "brokers", None, "addresses of your own brokers, for --transport kafka", "HOST:PORT,...", "--brokers",
+    default_text="the run starts a broker",
+)  # fmt: skip
+"""Shorthand for `--transport-option brokers=...`."""
+
+
+def parameters_of(command: str, workload_from: str, verbose: bool, dry_run: bool) -> Iterator[Parameter]:
+    """The parameters of a command, for Typer: its context, then its arguments and options.
+
+    Order of those: the workload, required options, the command's own settings, the load, the rest.
+    `workload_from`: the setting that names a run folder; with it the workload is optional.
+    """
+    yield _parameter("context", typer.Context, Parameter.empty)
+    yield _workload(workload_from)
+    settings = [info.in_command(command) for info in SETTINGS.values() if command in info.commands]
+    for info in sorted(settings, key=lambda info: (not info.required, "." not in info.name)):
+        if info.name == "transport_options":
+            yield _option(BROKERS)
+        yield _option(info)
+    if dry_run:
+        yield _parameter("dry_run", DryRun, False)
+    yield _parameter("json_", AsJson, False)
+    if verbose:
+        yield _parameter("verbose", Verbose, False)
+    yield _parameter("print_toml", PrintToml, False)
+
+
+def is_typed(context: typer.Context, setting: str) -> bool:
+    """Whether the command line has the option of a setting, which may give its default."""
+    source = context.get_parameter_source(_parameter_name(setting))
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _workload(workload_from: str) -> Parameter:
+    help_ = "name of a workload (streamgauge workloads lists them), FILE.py of a user job, or FILE.toml of a program"
+    if workload_from:
+        flag = SETTINGS[workload_from].flag
+        help_ = f"name of a workload, FILE.py of a user job, or FILE.toml of a program; not with {flag}"
+    annotation = Annotated[str, typer.Argument(metavar="WORKLOAD", help=help_)]
+    return _parameter("workload", annotation, "" if workload_from else Parameter.empty)
+
+
+def _option(info: SettingInfo) -> Parameter:
+    default: Any = Parameter.empty if info.required else info.default or (False if info.is_switch else None)
+    text = "off" if info.is_switch else info.default_text
+    if info.name in PROGRAM_DEFAULTS:  # the experiment fills it in, because a program has another one
+        default, text = None, f"{info.default}; {PROGRAM_DEFAULTS[info.name]} for FILE.toml"
+    help_ = f"{info.help}  [default: {text}]" if text else info.help
+    type_: Any = bool if info.is_switch else list[str] | None if info.repeatable else str | None
+    option = typer.Option(info.flag, metavar=info.metavar or None, help=help_)
+    return _parameter(_parameter_name(info.name), Annotated[type_, option], default)
+
+
+def _parameter_name(setting: str) -> str:
+    return setting.replace(".", "__")
+
+
+def _parameter(name: str, annotation: Any, default: Any) -> Parameter:
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+CPUS = SETTINGS["cpus"].flag
+
+
+def pairs(flag: str, given: list[str] | None) -> dict[str, str]:
+    """Parses NAME=VALUE texts. Raises InputError on a repeated name, which would hide a value."""
+    problems: list[Problem] = []
+    pairs: dict[str, str] = {}
+    for text in given or []:
+        before, equals, value = text.partition("=")
+        key = before.strip()
+        if not equals or not key:
+            problems.append(Problem(flag, "must be NAME=VALUE", text, f"{flag} {key or 'name'}=value"))
+        elif key in pairs:
+            rule = f"must give each name once; {key} already has {pairs[key]!r}"
+            problems.append(Problem(flag, rule, text, f"only {flag} {text}"))
+        else:
+            pairs[key] = value
+    if problems:
+        raise InputError(problems)
+    return pairs
+
+
+def one_option_a_side(arguments: Sequence[str]) -> list[str]:
+    """`--cpus driver=0 sut=1` as `--cpus driver=0 --cpus sut=1`: an option takes one value, as in a file's table."""
+    found: list[str] = []
+    of_cpus = False
+    for argument in arguments:
+        is_side = argument.partition("=")[0] in SIDES and "=" in argument
+        if of_cpus and is_side and found[-1] != CPUS:
+            found.append(CPUS)
+        found.append(argument)
+        of_cpus = argument.partition("=")[0] == CPUS or (of_cpus and is_side)
+    return found
+
+
+def build_experiment(command: str, workload: str, words: Mapping[str, Any], workload_from: str = "") -> Experiment:
+    """The experiment of a command.
+
+    `words`: the typed values by setting name, with `__` for the dot. `workload_from`: the setting whose run folder
+    gives the workload if the command line does not name one.
+    """
+    values: dict[str, Any] = {"command": command, "workload": ""}
+    problems: list[Problem] = []
+    run = words.get(workload_from.replace(".", "__"))
+    if (name := attempt(lambda: workload or _workload_of(run, workload_from), problems)) is not None:
+        values["workload"] = name
+    for name, given in _with_brokers(words).items():
+        section, _, key = name.rpartition("__")
+        info = SETTINGS[name.replace("__", ".")]
+        value = attempt(partial(pairs, info.flag, given), problems) if info.metavar == NAME_VALUE else given
+        if value is not None:
+            (values.setdefault(section, {}) if section else values)[key] = value
+    experiment = attempt(partial(build, values), problems)
+    if problems:
+        from streamgauge.preflight.validate import further_problems
+
+        raise InputError([*problems, *further_problems(values, problems)])
+    assert isinstance(experiment, Experiment)
+    return experiment
+
+
+def _with_brokers(words: Mapping[str, Any]) -> dict[str, Any]:
+    """Converts `--brokers` to a transport option."""
+    brokers, rest = words.get("brokers"), {name: given for name, given in words.items() if name != "brokers"}
+    if brokers is None:
+        return rest
+    return {**rest, "transport_options": [*(rest["transport_options"] or ()), f"brokers={brokers}"]}
+
+
+def _workload_of(run: str | None, setting: str) -> str:
+    """The workload that the experiment of a run folder, or of a study's, names, which `setting` gave."""
+    if run is None:
+        raise InputError(Problem("workload", "must be given", "", "streamgauge workloads lists them"))
+    from streamgauge.artifacts.run_folder import SCALE, RunFolder
+
+    if (Path(run) / SCALE).is_file():
+        return read(Path(run) / "experiment.toml").workload
+
+    try:
+        result = RunFolder.open(run).read_result()
+    except InputError as error:
+        raise InputError([replace(problem, setting=setting) for problem in error.problems]) from None
+    return str(result.experiment.get("workload", result.workload))

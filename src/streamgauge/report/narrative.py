@@ -1,0 +1,204 @@
+"""A result in words: the answer and the three summary sentences."""
+
+from __future__ import annotations
+
+from streamgauge.core.clock import US
+from streamgauge.core.formatting import format_count, format_duration, format_rate, format_us
+from streamgauge.report import phrases
+from streamgauge.results.codes import Cause
+from streamgauge.results.latency import PERCENTILES, Latencies, Latency
+from streamgauge.results.run import Result
+from streamgauge.stats.samples import observations_needed
+
+UNUSABLE = "This figure must not be used: the driver failed, so the run says nothing about the system under test."
+DISTURBED = (
+    "This figure must not be used: background processes were busy on this machine, so a slowdown or an open result "
+    "cannot be attributed to the system under test."
+)
+DRIVER_DISTURBED = (
+    "This figure must not be used: background processes were busy on this machine, and the driver was late."
+)
+CLOCK_WRONG = "This figure must not be used: a clock is wrong, so no latency can be trusted."
+QUEUE_TOO_SMALL = "This figure must not be used: the queue's memory limit (--memory) is too small to judge the system."
+DISK_FULL = "This figure must not be used: a disk was full."
+SEARCH_UNUSABLE = "There is no confirmed figure: the search ended by a failure or by invalid trials."
+NOTHING = "There is no figure: the run ended before the measurement."
+
+
+def answer(result: Result) -> str:
+    """The result as a headline: a rate and its verdict."""
+    if result.search is not None:
+        rate_per_s = result.search.sustained_per_s
+        return (
+            f"{format_rate(rate_per_s, 'events/s')} sustained"
+            if rate_per_s is not None
+            else "no sustained rate was found"
+        )
+    if result.rate is None:
+        return "nothing was measured"
+    rate = format_rate(result.rate.planned_per_s, "events/s")
+    return {
+        "sustained": f"{rate} sustained",
+        "not_sustained": f"{rate} not sustained",
+        "undecided": f"{rate}: not enough evidence",
+        "invalid": f"{rate}: invalid",
+        "interrupted": f"{rate}: interrupted",
+    }[result.verdict.value]
+
+
+def unusable(result: Result) -> str:
+    """Why an invalid run's figure must not be used; empty if the run is not invalid."""
+    if result.verdict.value != "invalid":
+        return ""
+    if result.search is not None:
+        return SEARCH_UNUSABLE
+    if result.rate is None or measured_s(result) is None:
+        return NOTHING
+    return _UNUSABLE_BY_CAUSE.get(result.verdict.cause or Cause.DRIVER_FAILED, UNUSABLE)
+
+
+_UNUSABLE_BY_CAUSE = {
+    Cause.BACKGROUND_LOAD: DISTURBED,
+    Cause.DRIVER_SLOWED_BY_BACKGROUND_LOAD: DRIVER_DISTURBED,
+    Cause.NEGATIVE_LATENCY: CLOCK_WRONG,
+    Cause.QUEUE_CUT_BY_MEMORY: QUEUE_TOO_SMALL,
+    Cause.DRIVER_MEMORY_FULL: QUEUE_TOO_SMALL,
+    Cause.DISK_FULL: DISK_FULL,
+}
+
+
+def measured_s(result: Result) -> float | None:
+    """Actual length of the measured span; None if the run ended before it began."""
+    lasted = [(phase.end_us - phase.start_us) / US for phase in result.phases if phase.name == "measured"]
+    return lasted[0] if lasted else None
+
+
+def nothing_measured(result: Result) -> str:
+    """The sentence that replaces rates if the measured span never began."""
+    if not result.phases:
+        return "nothing was measured"
+    lasted = (result.phases[-1].end_us - result.phases[0].start_us) / US
+    return f"nothing was measured: the run ended {format_duration(lasted)} after its start, in the warm-up"
+
+
+def no_latency(result: Result) -> str:
+    """The reason why there is no latency."""
+    if result.search is not None:
+        return "no latency was measured; each trial has its own"
+    if result.rate is None or measured_s(result) is None:
+        return "no latency was measured: the run ended before the measured span began"
+    if result.latency.notes:
+        return "no latency was computed, for the reason below"
+    if result.verification is None:
+        return "no latency was computed: the run was ended early, and its results were not verified"
+    return "no latency was measured: no result of the measured span arrived"
+
+
+def missing_results(result: Result) -> str:
+    """A remark on figures that include missing results; empty if all arrived."""
+    latency = result.latency.event_time_us
+    if latency is None or not latency.lower_bounds:
+        return ""
+    had = (
+        f"{format_count(latency.lower_bounds)} of {format_count(latency.count)} results "
+        "had not arrived when the run ended"
+    )
+    return f"{had}; they count with their lateness at that time, so a figure with >= is a lower bound."
+
+
+def unverified(result: Result) -> str:
+    """A remark on the latencies of a stopped run; empty if it has none, or if its answers were verified."""
+    stopped = result.verdict.value == "interrupted" and result.latency != Latencies(notes=result.latency.notes)
+    if not stopped or (result.verification is not None and result.verification.judged):
+        return ""
+    return "Latencies are unverified: the run was stopped, and its results were not compared with the reference."
+
+
+def summary_sentences(result: Result) -> tuple[str, ...]:
+    """Three sentences: rates offered and ingested, latency of the results, verification."""
+    right = unverified(result) or f"{capital(phrases.verified(result.verification))}."
+    found = (_throughput(result), _lateness(result), right)
+    return tuple(sentence for sentence in found if sentence)
+
+
+def missing_percentile(latency: Latency) -> str:
+    """Why a latency lacks percentiles: the number of results that the first missing one needs."""
+    first = next((name for name in PERCENTILES if getattr(latency, name) is None), "max")
+    return latency.note or _not_carried(latency, first)
+
+
+def _not_carried(latency: Latency, name: str) -> str:
+    came = f"{format_count(latency.effective_count)} independent results (batches or windows) are too few"
+    return f"{came}, {format_count(observations_needed(PERCENTILES[name]))} are needed" if name in PERCENTILES else came
+
+
+def no_p99(result: Result) -> str:
+    """Why a p99 is missing although the median exists; else empty."""
+    one = result.latency.event_time_us
+    if one is None or one.p50 is None or one.p99 is not None:
+        return ""
+    return f"p99 -: {_not_carried(one, 'p99')}"
+
+
+def _throughput(result: Result) -> str:
+    if result.search is not None:
+        search = result.search
+        tried = f"{len(search.trials)} trials in {format_duration(search.seconds)}"
+        return f"The search took {tried}. {_sentence(search.limit)}".strip()
+    if result.rate is None:
+        return ""
+    lasted = measured_s(result)
+    if lasted is None:
+        return _sentence(nothing_measured(result))
+    rate = result.rate
+    return (
+        f"{format_rate(rate.offered_per_s, 'events/s')} were offered for {format_duration(lasted)}, "
+        f"and {result.engine} took in {format_rate(rate.ingested_per_s, 'events/s')}."
+    )
+
+
+def _lateness(result: Result) -> str:
+    latency = result.latency.event_time_us
+    if latency is None:
+        return ""
+    of = f" of {result.slowest_sink}, the slowest sink," if result.slowest_sink else ""
+    if latency.p50 is None:
+        return "" if latency.count else f"No result{of} of the measured span had arrived when the run ended."
+    late = _late_at_least(latency, of) if latency.lower_bounds else _late(latency, of)
+    return f"{late} {_counted(result.latency.until_counted_us)}".strip()
+
+
+def _counted(latency: Latency | None) -> str:
+    """For updates, the wait that event-time latency leaves out: that of all events except the newest."""
+    if latency is None or latency.p50 is None:
+        return ""
+    newest = "That is from the newest event in each update: half of all events"
+    if latency.lower_bounds:
+        return f"{newest} took at least {format_us(latency.p50)} until they were counted."
+    tail = f", 99 % within {format_us(latency.p99)}" if latency.p99 is not None else ""
+    return f"{newest} were counted within {format_us(latency.p50)}{tail}."
+
+
+def _late(latency: Latency, of: str) -> str:
+    tail = f", 99 % within {format_us(latency.p99)}" if latency.p99 is not None else ""
+    last = f", the last within {format_us(latency.max)}" if latency.max is not None else ""
+    return f"Half of the results{of} came within {format_us(latency.p50)} of their event time{tail}{last}."
+
+
+def _late_at_least(latency: Latency, of: str) -> str:
+    """The lateness of missing results is unknown, so the sentence only states lower bounds."""
+    tail = f", and 1 % at least {format_us(latency.p99)}" if latency.p99 is not None else ""
+    return (
+        f"{format_count(latency.lower_bounds)} of {format_count(latency.count)} results{of} had not arrived "
+        f"when the run ended: with them, half of all took at least {format_us(latency.p50)} from their event time"
+        f"{tail}."
+    )
+
+
+def capital(text: str) -> str:
+    """`text` with its first letter in upper case."""
+    return text[:1].upper() + text[1:]
+
+
+def _sentence(text: str) -> str:
+    return f"{capital(text).rstrip('.')}." if text else ""

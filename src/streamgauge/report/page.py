@@ -1,0 +1,41 @@
+"""Renders a document as one self-contained HTML file, without network or scripts, that also prints."""
+
+from __future__ import annotations
+
+import functools
+import re
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from streamgauge.report.document_blocks import GLOSSARY, Block, Document
+from streamgauge.report.narrative import capital
+
+_CODE = re.compile(r"`([^`]+)`")
+
+
+def render(document: Document) -> str:
+    """The page as text."""
+    return _environment().get_template("document.html.j2").render(d=document, glossary=capital(GLOSSARY))
+
+
+def _kind_of(block: Block) -> str:
+    return type(block).__name__.lower()
+
+
+def _coded(text: str) -> Markup:
+    """Turns text between backticks into code."""
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))
+
+
+@functools.cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("streamgauge.report", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"svg": Markup, "kind": _kind_of, "coded": _coded, "capital": capital}
+    return environment

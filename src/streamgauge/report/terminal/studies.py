@@ -1,0 +1,124 @@
+"""The terminal's view of studies: a growing list of cells with the progress of the current one, and the result."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+
+from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.core.formatting import format_duration
+from streamgauge.core.trial import TrialSnapshot
+from streamgauge.report.documents import breakdown, matrix, profile, scalability
+from streamgauge.report.terminal.console import STYLES, TrialView, console, say, show, show_result
+from streamgauge.results.breakdown import LatencyBreakdown
+from streamgauge.results.matrix import MatrixCell, MatrixPlan, MatrixResult
+from streamgauge.results.profile import AppliedAdvice, OperatorProfile
+from streamgauge.results.scalability import ScaleCell, ScalePlan, ScaleResult
+
+_INDENT = "  "
+
+
+class _GrowingList:
+    """A list of cells, one line each, which replaces the progress of its cell. A context manager."""
+
+    def __init__(self, on: Console | None = None) -> None:
+        self._console = on or console()
+        self._progress = TrialView(self._console, _INDENT)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.close()
+
+    def progress(self, snapshot: TrialSnapshot) -> None:
+        self._progress.update(snapshot)
+
+    def _add(self, line: str, style: str) -> None:
+        self._progress.close()
+        say(self._console, _INDENT, (line, style))
+
+
+class MatrixView(_GrowingList):
+    """A matrix, with a line for each cell."""
+
+    def begin(self, result: MatrixResult, to_run: int) -> None:
+        """The matrix, then its earlier cells."""
+        self._planned = result.planned
+        varied = f"   varied: {', '.join(result.varied)}" if result.varied else ""
+        cells = f"{to_run} of {result.planned} cells"
+        say(self._console, f"{result.workload}   matrix of {result.command}, {cells}{varied}")
+        say(self._console, f"folder   {result.folder}")
+        for cell in result.cells:
+            self.cell(cell)
+        if result.cells:
+            seconds = sum(cell.seconds for cell in result.cells)
+            many = f"{len(result.cells)} earlier cell{'s' * (len(result.cells) > 1)}"
+            say(self._console, f"{_INDENT}{many}, {format_duration(seconds)}")
+
+    def cell(self, cell: MatrixCell) -> None:
+        """Adds a cell to the list."""
+        self._add(matrix.cell_line(cell, self._planned), STYLES.get(cell.verdict or "", ""))
+
+
+class ScaleView(_GrowingList):
+    """A scalability study, with a line for each trial."""
+
+    def begin(self, result: ScaleResult, plan: ScalePlan) -> None:
+        """The study, then its earlier trials."""
+        levels = ",".join(map(str, plan.resources))
+        most = f"at most {plan.trials_max} trials, about {format_duration(plan.seconds_max)}"
+        grid = f"scale over {plan.resource} {levels}   {len(plan.loads)} loads"
+        say(self._console, f"{result.workload}   {grid}   {most}")
+        say(self._console, f"folder   {result.folder}")
+        for note in result.notes:
+            say(self._console, f"note   {note}")
+        for cell in result.cells:
+            self.cell(result, cell)
+
+    def cell(self, result: ScaleResult, cell: ScaleCell) -> None:
+        """Adds a trial to the list."""
+        self._add(scalability.cell_line(result, cell), STYLES.get(cell.outcome, ""))
+
+
+def show_characterization(study: OperatorProfile, apply: bool = False, on: Console | None = None) -> None:
+    """The whole characterization; `apply`: also the option that is now set, and why other operators have none."""
+    show(profile.document(study, apply), f"{study.folder}/report.html", on=on)
+
+
+def show_applied(applied: AppliedAdvice, on: Console | None = None) -> None:
+    """The option that was set, the command that repeats its trial, and that trial's result."""
+    to = on or console()
+    change = profile.change(applied)
+    say(to, "")
+    say(to, f"{'applied':<12}{change}; streamgauge experiment {applied.experiment} runs it again")
+    show_result(RunFolder.open(applied.run).read_result(), verbose=False, on=to)
+
+
+def show_anatomy(study: LatencyBreakdown, on: Console | None = None) -> None:
+    """The mean latency of each trial by stage, and each trial's verdict."""
+    show(breakdown.document(study), f"{study.folder}/report.html", on=on)
+
+
+def show_matrix(study: MatrixResult, on: Console | None = None) -> None:
+    """How many cells were run and how they ended; each cell was shown as it ended."""
+    show(matrix.document(study), f"{study.folder}/report.html", on=on)
+
+
+def show_plan(plan: MatrixPlan, on: Console | None = None) -> None:
+    """The cells that a matrix would run."""
+    show(matrix.plan_document(plan), on=on)
+
+
+def show_scale(study: ScaleResult, on: Console | None = None) -> None:
+    """The capacity of each level, and the fitted laws; each trial was shown as it ended."""
+    show(scalability.document(study), f"{study.folder}/report.html", on=on)
+
+
+def show_scale_plan(plan: ScalePlan, on: Console | None = None) -> None:
+    """How long a scalability study takes at most."""
+    show(scalability.plan_document(plan), on=on)

@@ -1,0 +1,305 @@
+"""`sustain`: runs the search of `studies.capacity.search` on real test beds and stores it in one study folder.
+
+Trials of flows with finite reach share a warm test bed: one engine and one plan that grows by segments. The backlog is
+drained between trials, and segments are further apart than the reach. A fresh engine starts when the search asks."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Protocol
+
+from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.config.options_and_settings import Experiment
+from streamgauge.config.options_and_settings import Search as SearchSettings
+from streamgauge.core.errors import DriverError, StreamgaugeError
+from streamgauge.core.formatting import format_rate
+from streamgauge.core.trial import TrialSnapshot
+from streamgauge.dataflow.describe import describe
+from streamgauge.engines.registry import entry, starter_of
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
+from streamgauge.preflight.validate import check
+from streamgauge.results.codes import SearchEnd
+from streamgauge.results.run import Result
+from streamgauge.results.search import TrialSummary
+from streamgauge.studies.capacity import saved_search
+from streamgauge.studies.capacity.outcome import EndedBy, result_of, resuming
+from streamgauge.studies.capacity.saturation_probe import (
+    cold_s,
+    drained_where_far_behind,
+    keeps_rows,
+    probe_saturation,
+    warm_up,
+)
+from streamgauge.studies.capacity.search import Search, Settings, TrialOutcome, TrialRequest, replay
+from streamgauge.studies.capacity.trial_outcome import outcome_of, outcome_of_overload, outcome_of_warm_up
+from streamgauge.studies.exclusive_folder import exclusive
+from streamgauge.studies.run.prometheus import exported
+from streamgauge.studies.run.run import ceiling_of, create_folder, interrupted_result, require_machine
+from streamgauge.system.machine import cpus
+from streamgauge.trial.conductor import TrialConductor, stores_engine_progress
+from streamgauge.trial.events import Observer, OnResult, ignore
+from streamgauge.trial.phases import DRAIN_INTERVALS
+from streamgauge.trial.policies import SearchTrial
+from streamgauge.trial.progress import snapshots
+from streamgauge.verdict.collect_evidence import draining_at_start
+
+
+class SearchObserver(Protocol):
+    """An observer of a search."""
+
+    def header(self, text: str) -> None:
+        """Receives the question and the machine, as text."""
+
+    def trial_progress(self, snapshot: TrialSnapshot) -> None:
+        """Receives the state of the current trial."""
+
+    def trial(self, trial: TrialSummary) -> None:
+        """Receives a finished trial."""
+
+    def finish(self, result: Result) -> None:
+        """Receives the result of the search."""
+
+
+DRAIN_TIMEOUT_S = 90.0
+CEILING_SHARE = 0.9
+"""Greatest share of the generators' ceiling in a trial: at the ceiling itself they cannot keep a plan."""
+
+
+class Sustain:
+    """One search: owns the current test bed, by its conductor, and the study's folder."""
+
+    def __init__(
+        self,
+        resolved: ResolvedExperiment,
+        folder: RunFolder,
+        view: SearchObserver,
+        ceiling_per_s: float,
+        on_result: OnResult = ignore,
+        observe: Observer | None = None,
+    ) -> None:
+        self.resolved, self.folder, self.view, self.ceiling_per_s = resolved, folder, view, ceiling_per_s
+        self.on_result, self.observe = on_result, observe or snapshots(view.trial_progress)
+        self._stack = ExitStack()
+        self._conductor: TrialConductor | None = None
+        self._drained_per_s: float | None = None
+        """From the last trial in which it is known."""
+        self._start_s = 0.0
+        """Duration of the last start of an engine."""
+        self._engine_starts = 0
+        self._number = 0
+
+    def __enter__(self) -> Sustain:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def settings(self) -> Settings:
+        search = self.resolved.experiment.search
+        return Settings(
+            ceiling_per_s=self.ceiling_per_s * CEILING_SHARE,
+            tolerance=search.tolerance,
+            quick=search.quick,
+            start_per_s=search.start_rate,
+            trials_max=search.trials_max,
+            fresh_always=self.resolved.reach_us is None or self.resolved.workload.restarts,
+            keeps_rows=keeps_rows(self.resolved),
+        )
+
+    def trial(self, request: TrialRequest) -> TrialOutcome:
+        """Runs the trial that the search requests, and records its outcome."""
+        self._number += 1
+        started = time.monotonic()
+        conductor, fresh = self._conductor_for(request)
+        if request.purpose == "overload":
+            outcome = outcome_of_overload(request, probe_saturation(conductor, request.rate_per_s))
+        else:
+            outcome = self._judged(conductor, request, fresh)
+        self._drained_per_s = outcome.drained_per_s or self._drained_per_s
+        outcome = replace(
+            outcome,
+            purpose=request.purpose,
+            seconds=time.monotonic() - started,
+            engine_start=self._engine_starts,
+        )
+        # An interrupted trial proves nothing and is repeated after a resume; no other trial follows it here.
+        if outcome.verdict != "interrupted":
+            saved_search.remember(self.folder, outcome)
+        return outcome
+
+    def skip(self, outcomes: list[TrialOutcome]) -> None:
+        """Skips the trials of an earlier, killed search. The memo then holds only these."""
+        self._number = max([len(outcomes), *(saved_search.number_of(outcome) for outcome in outcomes)])
+        self._engine_starts = max((outcome.engine_start for outcome in outcomes), default=0)
+        saved_search.rewrite(self.folder, outcomes)
+
+    def _conductor_for(self, request: TrialRequest) -> tuple[TrialConductor, bool]:
+        """(the conductor of a started test bed, whether its engine is new)."""
+        current = self._conductor
+        reusable = current is not None and not request.fresh and self._drains_faster_than_it_starts(current)
+        if current is not None and reusable and self._drain(current):
+            return current, False
+        self._stack.close()
+        self._conductor = None
+        self._engine_starts += 1
+        resolved, begun = self.resolved, time.monotonic()
+        engine, folder = (
+            starter_of(resolved.experiment.engine, resolved.sut_cpus, resolved.experiment.parallelism),
+            self.folder.path / "engine",
+        )
+        test_bed = TrialConductor.on_test_bed(
+            resolved, engine, folder / f"start-{self._engine_starts}",
+            self.observe, ceiling_per_s=self.ceiling_per_s,
+        )  # fmt: skip
+        conductor = self._conductor = self._stack.enter_context(test_bed)
+        note = f"starting {resolved.experiment.engine}, start {self._engine_starts}"
+        conductor.start(request.rate_per_s, note, self.folder)
+        self._start_s = time.monotonic() - begun
+        return conductor, True
+
+    def _judged(self, conductor: TrialConductor, request: TrialRequest, fresh: bool) -> TrialOutcome:
+        experiment = self.resolved.experiment
+        warmed = fresh and self.resolved.reach_us is not None
+        if warmed and (drained_per_s := self._warm(conductor, request.rate_per_s)):
+            return outcome_of_warm_up(request, drained_per_s)
+        folder = self.folder.trial(self._number, datetime.now(UTC))
+        folder.write_experiment(experiment.model_copy(update={
+            "command": "run", "load": experiment.load.model_copy(update={"rate": request.rate_per_s}),
+            "search": SearchSettings(),  # without the search's settings, the trial's file is one that `run` can repeat
+        }), self.resolved.workload.files)  # fmt: skip
+        trial = SearchTrial(
+            self.resolved, request.rate_per_s, fresh=fresh and not warmed, duration_s=experiment.load.duration,
+            keep_results=experiment.keep_results, probe_batches=stores_engine_progress(experiment),
+        )  # fmt: skip
+        judged = conductor.run(folder, trial)
+        self.on_result(folder, describe(self.resolved.flow))
+        outcome = outcome_of(self.resolved, request, judged, folder)
+        return replace(outcome, began_behind=draining_at_start(judged.record))
+
+    def _warm(self, conductor: TrialConductor, rate_per_s: float) -> float | None:
+        """Warms a fresh engine up, so that every trial starts on compiled code with an empty queue.
+
+        If the queue cannot be emptied, the trial will show it. If the engine fell far behind, no trial follows, and the
+        result is what the engine drained.
+        """
+        record = warm_up(conductor, rate_per_s)
+        cold = cold_s(conductor, record)
+        if cold and self._drain(conductor, cold):
+            return None
+        drained_per_s = drained_where_far_behind(conductor, record, rate_per_s)
+        if drained_per_s is None:
+            self._drain(conductor)
+        return drained_per_s
+
+    def _drain(self, conductor: TrialConductor, timeout_s: float | None = None) -> bool:
+        """Whether another trial may follow. Gives up a test bed that cannot be emptied or whose driver failed.
+
+        Called only if a trial follows on it. Otherwise the user would wait for nothing.
+        """
+        with suppress(DriverError):
+            if conductor.testbed.engine_status().alive:
+                return conductor.drain(timeout_s or DRAIN_TIMEOUT_S + DRAIN_INTERVALS * self.resolved.interval_s)
+        return False
+
+    def _drains_faster_than_it_starts(self, conductor: TrialConductor) -> bool:
+        """Whether draining the last trial's backlog takes less time than starting and warming a new engine."""
+        if conductor.last_log is None or not self._drained_per_s:
+            return True
+        left = conductor.last_log.offered_events() - conductor.last_log.running.taken_events()
+        start_s = self._start_s + self.resolved.warmup_s(True, self.resolved.experiment.load.duration)
+        return left / self._drained_per_s <= start_s
+
+
+def sustain(experiment: Experiment, view: SearchObserver, on_result: OnResult = ignore) -> Result:
+    """Searches, and writes the study's folder. `search.resume` continues a killed search.
+
+    Raises:
+        InputError, MachineError: before anything was started.
+        EngineError, DriverError: an engine or the driver did not start; the folder has the findings so far.
+    """
+    experiment, folder = saved_search.resumed(experiment)
+    with ExitStack() as lock:
+        if folder is not None:
+            lock.enter_context(exclusive(folder.path, "search.resume", "a search"))
+        resolved = check(experiment, new_folder=folder is None)
+        if folder is not None:
+            saved_search.require_same_job(resolved, folder)
+        require_machine(resolved)
+        if folder is None:
+            folder = create_folder(resolved)
+            lock.enter_context(exclusive(folder.path, "search.resume", "a search"))
+        return _search(resolved, folder, view, on_result)
+
+
+def _search(resolved: ResolvedExperiment, folder: RunFolder, view: SearchObserver, on_result: OnResult) -> Result:
+    """Runs the search in its folder, from what the folder already has."""
+    experiment, outcomes, started = resolved.experiment, saved_search.recorded(folder), time.monotonic()
+    try:
+        rate_per_s = experiment.search.start_rate or experiment.load.rate
+        ceiling = saved_search.stored_ceiling(folder, lambda: ceiling_of(resolved, rate_per_s))
+    except KeyboardInterrupt:
+        return _finish(resolved, folder, interrupted_result(folder, f"to go on: {resuming(folder)}"), view, on_result)
+    view.header(header(resolved, ceiling))
+    with (
+        exported(experiment, snapshots(view.trial_progress)) as observe,
+        Sustain(resolved, folder, view, ceiling, on_result, observe) as work,
+    ):
+        machine = replay(work.settings(), outcomes) if outcomes else Search(work.settings())
+        work.skip(outcomes)
+        for trial in machine.result().trials:
+            view.trial(trial)
+        ended_by = _run_search(machine, work, view)
+        seconds = sum(outcome.seconds for outcome in outcomes) + time.monotonic() - started
+        result = result_of(folder, experiment, machine.result(), seconds, ended_by)
+    folder.write_result(result)
+    if isinstance(ended_by, StreamgaugeError):
+        on_result(folder, describe(resolved.flow))
+        raise ended_by
+    return _finish(resolved, folder, result, view, on_result)
+
+
+def _finish(
+    resolved: ResolvedExperiment, folder: RunFolder, result: Result, view: SearchObserver, on_result: OnResult
+) -> Result:
+    """Finishes the search: its last lines and its page."""
+    on_result(folder, describe(resolved.flow))
+    view.finish(result)
+    return result
+
+
+def _run_search(machine: Search, work: Sustain, view: SearchObserver) -> EndedBy:
+    """Runs trials to the end of the search, or until something ends it early."""
+    try:
+        while machine.request is not None:
+            outcome = work.trial(machine.request)
+            if outcome.verdict == "interrupted":
+                raise KeyboardInterrupt
+            machine.tell(outcome)
+            view.trial(machine.result().trials[-1])
+    except KeyboardInterrupt as stop:
+        return stop
+    except StreamgaugeError as failure:
+        machine.end(SearchEnd.FAILED, str(failure).splitlines()[0])
+        return failure
+    return None
+
+
+def header(resolved: ResolvedExperiment, ceiling_per_s: float) -> str:
+    """One line: the experiment and its machine, and a start rate that is lowered."""
+    experiment = resolved.experiment
+    parameters = ", ".join(f"{name}={value}" for name, value in resolved.parameters.model_dump().items())
+    asked = f"{resolved.workload.title} ({parameters})" if parameters else resolved.workload.title
+    cores = experiment.parallelism or len(resolved.sut_cpus or cpus())
+    where = entry(experiment.engine).place(experiment.master, cores)
+    start, highest = experiment.search.start_rate, CEILING_SHARE * ceiling_per_s
+    lowered = start is not None and start > highest
+    return (
+        f"{asked}   {experiment.engine} {where}   {experiment.transport}   "
+        f"tuning: {experiment.tuning}   seed {experiment.load.seed}   isolation: {experiment.isolation}   "
+        f"{resolved.generators_in_words}   "
+        f"generator ceiling (making events) {format_rate(ceiling_per_s)}"
+        + (f"   starts at {format_rate(highest)}, {CEILING_SHARE:.0%} of it, not at --start-rate" if lowered else "")
+    )

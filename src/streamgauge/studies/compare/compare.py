@@ -1,0 +1,248 @@
+"""`compare`: how much B differs from A, with confidence intervals and gates.
+
+With several runs a side, the interval comes from the runs, because JVMs differ from start to start. Two single runs
+only have their seconds (block bootstrap), two single searches their brackets. Such an interval says nothing about
+another start of the same engine.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from streamgauge.core.errors import InputError, Problem, attempt
+from streamgauge.results import labels
+from streamgauge.results.comparison import Comparison, Difference, Gate
+from streamgauge.stats.bootstrap import Interval
+from streamgauge.stats.ratio import Estimate, like, over_runs, ratio
+from streamgauge.studies.compare.comparability import (
+    all_sustained,
+    different_settings,
+    gate_blockers,
+    interference_warnings,
+    not_comparable,
+    question_warnings,
+)
+from streamgauge.studies.compare.gates import Rule, gateable, judge, judge_answers, parse_rule
+from streamgauge.studies.compare.groups import Kind, RunData, RunGroup, read_group, same_run, setting_differences
+from streamgauge.studies.compare.metrics import Comparable, comparables
+
+CONFIDENCES = (0.5, 0.999)
+_OPEN = "the runs vary too much to bound it"
+
+
+def compare(a: str, b: str, fail_if: Sequence[str] = (), confidence: float = 0.95) -> Comparison:
+    """Side `b` against side `a`; `InputError` with all problems, before any computation."""
+    groups, rules = _read_request(a, b, fail_if, confidence)
+    baseline, candidate = groups
+    differences = {name: _difference(one, baseline, candidate, confidence) for name, one in comparables().items()}
+    for name, why in not_comparable(baseline, candidate, differences).items():
+        differences[name] = _without_direction(differences[name], why)
+    gated = {rule.figure for rule in rules}
+    return Comparison(
+        workload=baseline.runs[0].result.workload,
+        kind=baseline.runs[0].kind,
+        confidence=confidence,
+        a=baseline.answer,
+        b=candidate.answer,
+        not_the_same=setting_differences(baseline, candidate),
+        asked_otherwise=different_settings(baseline, candidate),
+        figures=tuple(one for name, one in differences.items() if name in gated or _has_value(one)),
+        gates=_gates(rules, differences, baseline, candidate),
+        warnings=tuple(_warnings(baseline, candidate)),
+    )
+
+
+def _without_direction(of: Difference, why: str) -> Difference:
+    """The difference without a verdict that one side is better."""
+    if of.says not in ("better", "worse"):
+        return of
+    return of.model_copy(update={"says": "unknown", "reason": "; ".join(filter(None, (why, of.reason)))})
+
+
+def _gates(rules: Sequence[Rule], differences: Mapping[str, Difference], a: RunGroup, b: RunGroup) -> tuple[Gate, ...]:
+    """The outcome of each rule, and of B's answers if there is a rule."""
+    if not rules:
+        return ()
+    undecided = gate_blockers(a, b, differences)
+    judged = [judge(rule, differences[rule.figure], undecided.get(rule.figure, "")) for rule in rules]
+    return (*judged, *judge_answers(b))
+
+
+def _read_request(
+    a: str, b: str, fail_if: Sequence[str], confidence: float
+) -> tuple[tuple[RunGroup, RunGroup], list[Rule]]:
+    problems: list[Problem] = []
+    if not CONFIDENCES[0] <= confidence <= CONFIDENCES[1]:
+        rule = f"must be from {CONFIDENCES[0]:.0%} to {CONFIDENCES[1]:.1%}"
+        problems.append(Problem("--confidence", rule, confidence, "--confidence 95%"))
+    groups: list[RunGroup] = []
+    for name, given in (("A", a), ("B", b)):
+        if (group := attempt(partial(read_group, name, given), problems)) is not None:
+            groups.append(group)
+    kinds = {run.kind for side in groups for run in side.runs}
+    if len(kinds) > 1:
+        rule = "must be runs on both sides, or searches on both sides"
+        problems.append(Problem("A, B", rule, f"{a}, {b}", "a search's trials/NN is a run, its folder is a search"))
+    rules: list[Rule] = []
+    kind: Kind = "search" if kinds == {"search"} else "run"
+    for text in fail_if:
+        if (rule := attempt(partial(parse_rule, text, kind), problems)) is not None:
+            rules.append(rule)
+    if len(groups) == 2:
+        problems += _shared_runs(*groups)
+    if fail_if and len(groups) == 2:
+        problems += gateable(*groups)
+    if problems:
+        raise InputError(problems)
+    return (groups[0], groups[1]), rules
+
+
+def _shared_runs(a: RunGroup, b: RunGroup) -> list[Problem]:
+    """A run on both sides cannot differ from itself, but its interval would suggest that it may."""
+    rule = "must be other runs than A's; this one is in A too, or is a copy"
+    return [
+        Problem("B", rule, str(run.folder.path), f"leave it out: {other.folder.path}")
+        for run in b.runs
+        for other in a.runs
+        if same_run(run, other)
+    ]
+
+
+def _has_value(difference: Difference) -> bool:
+    return difference.a is not None or difference.b is not None
+
+
+@dataclass(frozen=True)
+class _Values:
+    """A figure's values on one side, one per run."""
+
+    side: RunGroup
+    values: tuple[float | None, ...]
+
+    @property
+    def mean(self) -> float | None:
+        known = [value for value in self.values if value is not None]
+        return sum(known) / len(known) if known and len(known) == len(self.values) else None
+
+
+def _difference(one: Comparable, a: RunGroup, b: RunGroup, confidence: float) -> Difference:
+    """One figure on both sides, with the interval of its difference, or the reason for lacking one."""
+    left, right = (_Values(side, tuple(one.value_of(run) for run in side.runs)) for side in (a, b))
+    several = max(len(left.values), len(right.values)) > 1
+    base = Difference(
+        name=one.name, label=(several and one.label_over_runs) or one.label, unit=one.unit, better=one.better,
+        share=one.share,
+        a=left.mean, b=right.mean, a_runs=left.values, b_runs=right.values,
+    )  # fmt: skip
+    missing = _missing(one, left) or _missing(one, right)
+    if missing:
+        return base.model_copy(update={"reason": missing})
+    assert left.mean is not None
+    assert right.mean is not None
+    if not one.share:
+        return _with_interval(base, right.mean - left.mean, right.mean - left.mean, right.mean - left.mean, "counted")
+    if left.mean <= 0:
+        return base.model_copy(update={"reason": "A's figure is 0, so there is no relative difference"})
+    interval, method = _interval(one, left, right, confidence)
+    if interval is None:
+        return base.model_copy(update={"difference": right.mean / left.mean - 1, "reason": method})
+    low = 0.0 if any(map(one.bound, a.runs)) else interval.low
+    high = math.inf if any(map(one.bound, b.runs)) else interval.high
+    reason = _OPEN if (interval.low, interval.high) == (0.0, math.inf) else ""
+    reason = one.bound_because if any(map(one.bound, (*a.runs, *b.runs))) else reason
+    known = base.model_copy(update={"reason": reason})
+    return _with_interval(known, interval.estimate - 1, low - 1, high - 1, method)
+
+
+def _missing(one: Comparable, values: _Values) -> str:
+    """Why a side has no figure, from the first run that lacks it; empty if all have it."""
+    lacking = [run for run, value in zip(values.side.runs, values.values, strict=True) if value is None]
+    return f"{values.side.name}: {one.missing(lacking[0])} ({lacking[0].folder.name})" if lacking else ""
+
+
+def _interval(one: Comparable, a: _Values, b: _Values, confidence: float) -> tuple[Interval | None, str]:
+    """The interval of B / A with its method; None with the reason if it is unknown."""
+    if max(len(a.values), len(b.values)) > 1:
+        return ratio(*_over_runs(one, a, b), confidence), "runs"
+    if one.name == "sustained":
+        return _brackets(a.side.runs[0], b.side.runs[0], confidence), "brackets"
+    if one.within is None:
+        return None, "one run a side gives no interval: repeat the runs"
+    left, right = (one.within(side.side.runs[0], side.mean or 0.0) for side in (a, b))
+    if not (math.isfinite(left.error) and math.isfinite(right.error)):
+        return None, "the run's folder has too few seconds of it: repeat the runs"
+    return ratio(left, right, confidence), "seconds"
+
+
+def _over_runs(one: Comparable, a: _Values, b: _Values) -> tuple[Estimate, Estimate]:
+    """Both sides' estimates; a side with a single run takes the other side's spread."""
+    left, right = (over_runs([value or 0.0 for value in side.values], _resolution(one, side)) for side in (a, b))
+    if len(a.values) == 1:
+        left = like(left.value, right, len(b.values))
+    elif len(b.values) == 1:
+        right = like(right.value, left, len(a.values))
+    return left, right
+
+
+def _resolution(one: Comparable, values: _Values) -> float:
+    """The width of the searches' brackets in events per second, which limits the precision of a searched rate.
+
+    Only brackets with two tested ends count. Without one, that end of the interval stays open (`Comparable.bound`).
+    """
+    searches = [run.result.search for run in values.side.runs if run.result.search]
+    if one.name != "sustained" or not searches:
+        return 0.0
+    tested = [(one.low, one.refused_per_s) for one in searches]
+    return max((high - low for low, high in tested if low is not None and high is not None), default=0.0)
+
+
+def _brackets(a: RunData, b: RunData, confidence: float) -> Interval:
+    """Two searches: the least and greatest ratio that their brackets allow."""
+    one, other = a.result.search, b.result.search
+    assert one is not None
+    assert other is not None
+    rate_a, rate_b = one.sustained_per_s or math.nan, other.sustained_per_s or math.nan
+    low = rate_b / max(one.refused_per_s, rate_a) if one.refused_per_s is not None else 0.0
+    high = max(other.refused_per_s, rate_b) / rate_a if other.refused_per_s is not None else math.inf
+    return Interval(rate_b / rate_a, low, high, confidence, 1)
+
+
+def _with_interval(base: Difference, difference: float, low: float, high: float, method: str) -> Difference:
+    """`base` with its difference and direction; an infinite end is unknown."""
+    known = {"difference": difference, "low": low if low > -1 or not base.share else None, "method": method}
+    return base.model_copy(
+        update={**known, "high": high if math.isfinite(high) else None, "says": _direction(base, low, high)}
+    )
+
+
+def _direction(base: Difference, low: float, high: float) -> str:
+    if base.share and low <= -1 and high == math.inf:
+        return "unknown"
+    if low <= 0 <= high:
+        return "no_difference"
+    return "better" if (low > 0) == (base.better == "higher") else "worse"
+
+
+def _warnings(a: RunGroup, b: RunGroup) -> list[str]:
+    """Warnings for the reader of the differences."""
+    runs = [*a.runs, *b.runs]
+    found = [
+        f"{side.name}: {run.folder.name}: {labels.VERDICTS[run.result.verdict.value]}; its figures depend on its length"
+        for side in (a, b)
+        for run in side.runs
+        if run.result.verdict.value != "sustained"
+    ]
+    found += [*question_warnings(a, b), *interference_warnings(a, b)]
+    several = max(len(a.runs), len(b.runs))
+    if several == 1:
+        found.append("one run a side: another start of the same engine may differ by more than that. Repeat the runs")
+    elif min(len(a.runs), len(b.runs)) == 1:
+        found.append("one side has a single run: its spread is assumed to be the other side's. Repeat its run")
+    if runs[0].kind == "search":
+        found.append("latency and resources are those of each search's own confirmed rate")
+    elif all_sustained(a, b):
+        found.append("every run took in all that was offered, so the rate shows no difference. Compare searches")
+    return found

@@ -1,0 +1,255 @@
+"""`anatomy`: a latency breakdown, stage by stage, preferably from evidence outside the query.
+
+It makes one trial, on an engine of its own, for each rate, batch interval and record size. It decomposes each trial
+result by result (`studies.latency_breakdown.decompose`): by the plan, by the driver's timestamps, and by evidence that
+depends on the engine's execution mode (`engines.latency_probe`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from streamgauge.artifacts.run_folder import ANATOMY, new_folder, write_study
+from streamgauge.config import reproduce
+from streamgauge.config.limits import EXTENSION_SHARE_MAX, EXTENSIONS_MAX
+from streamgauge.config.matrix import expand
+from streamgauge.config.options_and_settings import Anatomy, Experiment, Matrix
+from streamgauge.core.clock import US, Clock
+from streamgauge.core.errors import DriverError, EngineError, InputError, Problem
+from streamgauge.core.trial import TrialSnapshot
+from streamgauge.dataflow import graph
+from streamgauge.dataflow.nodes import Explode, Flow, Lookup, Select, Source, Where
+from streamgauge.engines.latency_probe import LatencyProbe, ProbeRequest
+from streamgauge.engines.registry import entry, streaming_engines
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
+from streamgauge.preflight.validate import check, refuse_program
+from streamgauge.results.breakdown import BreakdownTrial, Decomposition, LatencyBreakdown, TrialConditions
+from streamgauge.studies.latency_breakdown.decompose import decompose
+from streamgauge.studies.latency_breakdown.timestamps import TrialEvidence
+from streamgauge.studies.run.run import require_machine, run_judged
+from streamgauge.system.disk import Scratch
+from streamgauge.system.machine import environment
+from streamgauge.trial.events import Observer, OnResult, OnStudy, TrialEvent, VerdictReached, ignore
+from streamgauge.trial.progress import Show, snapshots
+
+RECORD_SIZE = "record_bytes"
+"""The parameter of a workload that has records of a chosen size."""
+RECORDS_MAX = 10_000_000
+"""Most records of a trial's span, because each takes about 300 bytes of memory."""
+LONGEST = 1 + EXTENSIONS_MAX * EXTENSION_SHARE_MAX
+"""Longest span, as a multiple of the requested one."""
+CLOCK_MOVED_US_MAX = 2000
+"""Most drift within a trial between the machine's clock, which broker and engine use, and the driver's clock."""
+_ROW_BY_ROW = (Source, Select, Where, Lookup, Explode)
+PUBLISHED = (
+    "one receiver took at most about 30 MB/s, or 1.5 M records/s",
+    "batches of less than 10 ms were unstable",
+    "with batches of 10 ms at 90 MB/s: at most 11 % of the time was useful work, about 20 % waiting for the wire, more "
+    "than a third between making a block and telling the driver, about 11 ms scheduling",
+)
+"""Findings of the published latency study of Spark Streaming, with DStreams on other machines."""
+PUBLISHED_WORK_SHARE = 0.11
+"""The useful work among it."""
+
+
+def anatomy(
+    experiment: Experiment,
+    on_progress: Show = lambda _: None,
+    on_study: OnStudy = ignore,
+    on_result: OnResult = ignore,
+) -> LatencyBreakdown:
+    """The latency breakdown, which is also written to a folder of its own.
+
+    Raises:
+        InputError, MachineError: before anything was started, except for a rate above the generators' ceiling.
+    """
+    trials = check_trials(experiment)
+    require_machine(trials[0])
+    first, probe, now = trials[0].experiment, probe_of(experiment.engine), datetime.now(UTC)
+    folder = new_folder(experiment.out or "runs", first.workload, "anatomy", now)
+    breakdown = LatencyBreakdown(
+        workload=experiment.workload, engine=experiment.engine,
+        transport=experiment.transport, transport_options=experiment.transport_options,
+        parameters=experiment.parameters, options=first.options, tuning=first.tuning,
+        load=first.load.model_dump(mode="json"),
+        environment=environment(), start_time=now.isoformat(timespec="seconds"), folder=str(folder),
+        stages=dict(probe.stages), published=PUBLISHED, published_work_share=PUBLISHED_WORK_SHARE,
+    )  # fmt: skip
+    _write(folder, breakdown, on_study)
+    for number, resolved in enumerate(trials, 1):
+        which = f"trial {number} of {len(trials)}, {_trial_name(resolved.experiment, probe)}"
+        trial = _trial(resolved, probe, folder, partial(_show_progress, on_progress, which), on_result)
+        breakdown = breakdown.with_trial(trial)
+        _write(folder, breakdown, on_study)
+        if trial.verdict == "interrupted":
+            return breakdown
+    breakdown = breakdown.model_copy(update={"finished": True})
+    _write(folder, breakdown, on_study)
+    return breakdown
+
+
+def _write(folder: Path, breakdown: LatencyBreakdown, on_study: OnStudy) -> None:
+    """Stores the breakdown with the trials so far."""
+    write_study(folder, ANATOMY, breakdown)
+    on_study(breakdown)
+
+
+def check_trials(experiment: Experiment) -> list[ResolvedExperiment]:
+    """Every trial, ready to start. All have the same chunk length, which is part of the latency.
+
+    Raises:
+        InputError: with every problem of a trial, or why it cannot be decomposed.
+    """
+    refuse_program(experiment)
+    config, probe = experiment.anatomy or Anatomy(), _supported_probe(experiment)
+    _refuse(experiment, config, probe)
+    update = {"command": "run", "anatomy": None, "keep_results": True, "matrix": _matrix(config, probe)}
+    trials = [_resolved(cell.experiment, probe) for cell in expand(experiment.model_copy(update=update))]
+    chunk_s = min(resolved.chunk_for(resolved.experiment.load.rate) for resolved in trials) / US
+    return [replace(resolved, experiment=_with_chunk(resolved.experiment, chunk_s)) for resolved in trials]
+
+
+def _matrix(config: Anatomy, probe: LatencyProbe) -> Matrix:
+    """The trials of an anatomy, as the matrix of their settings."""
+    axes: dict[str, list[Any]] = {"load.rate": list(config.rates)}
+    if config.record_sizes:
+        axes = {f"parameters.{RECORD_SIZE}": list(config.record_sizes), **axes}
+    if config.batch_windows and probe.interval is not None:
+        axes = {f"options.{probe.interval}": [probe.option_value(window) for window in config.batch_windows], **axes}
+    return Matrix.model_validate(axes)
+
+
+def engines_with_probe() -> tuple[str, ...]:
+    return tuple(name for name in streaming_engines() if entry(name).latency_probe() is not None)
+
+
+def probe_of(engine: str) -> LatencyProbe:
+    """The latency probe of an engine that has one."""
+    probe = entry(engine).latency_probe()
+    assert probe is not None
+    return probe
+
+
+def request_of(trial: Experiment) -> ProbeRequest:
+    return ProbeRequest(trial.options, trial.transport, trial.load.frontier)
+
+
+def _supported_probe(experiment: Experiment) -> LatencyProbe:
+    if experiment.engine not in (engines := engines_with_probe()):
+        rule = f"must be {' or '.join(engines)}, because other engines have no latency probe"
+        raise InputError(Problem("engine", rule, experiment.engine, f"--engine {engines[0]}"))
+    return probe_of(experiment.engine)
+
+
+def _with_chunk(trial: Experiment, chunk_s: float) -> Experiment:
+    return trial.model_copy(update={"load": trial.load.model_copy(update={"chunk": chunk_s})})
+
+
+def _refuse(experiment: Experiment, config: Anatomy, probe: LatencyProbe) -> None:
+    """Refuses settings that are given in two ways, or have no effect in this execution mode."""
+    problems = list(reproduce.unsupported_settings(experiment))
+    windows = config.batch_windows
+    if windows and probe.interval is None:
+        rule = f"must not be given with {experiment.engine}, which has no batches"
+        problems.append(Problem("anatomy.batch_windows", rule, windows, "leave --batch-windows out"))
+    if windows and probe.interval in experiment.options:
+        rule = "is also set by --batch-windows"
+        given = experiment.options[probe.interval]
+        problems.append(Problem(f"option {probe.interval}", rule, given, "leave one of the two out"))
+    if config.record_sizes and RECORD_SIZE in experiment.parameters:
+        rule, given = "is also set by --record-size", experiment.parameters[RECORD_SIZE]
+        problems.append(Problem(f"set {RECORD_SIZE}", rule, given, "leave one of the two out"))
+    if problems:
+        raise InputError(problems)
+
+
+def _show_progress(on_progress: Show, which: str, snapshot: TrialSnapshot) -> None:
+    """Shows a trial's progress, with its number."""
+    on_progress(replace(snapshot, note=f"{which}; {snapshot.note}" if snapshot.note else which))
+
+
+def _collecting_evidence(evidence: TrialEvidence, follow: Observer) -> Observer:
+    """An observer that collects evidence once the trial is judged, while its processes still run."""
+
+    def observe(event: TrialEvent) -> None:
+        follow(event)
+        if isinstance(event, VerdictReached):
+            evidence.collect(event.testbed, event.trial)
+
+    return observe
+
+
+def _interval(options: Mapping[str, str], probe: LatencyProbe) -> str:
+    """The batch interval among options or settings, as written there; empty without one."""
+    return "" if probe.interval is None else options.get(probe.interval, "")
+
+
+def _trial_name(trial: Experiment, probe: LatencyProbe) -> str:
+    window = f", batches {interval}" if (interval := _interval(trial.options, probe)) else ""
+    size = f", {trial.parameters[RECORD_SIZE]} bytes" if RECORD_SIZE in trial.parameters else ""
+    return f"{trial.load.rate:g}/s{window}{size}"
+
+
+def _resolved(trial: Experiment, probe: LatencyProbe) -> ResolvedExperiment:
+    """A trial, ready to start; InputError with its problems, or with why it cannot be decomposed."""
+    problems = list(probe.problems(request_of(trial)))
+    if (events := trial.load.rate * trial.load.duration * LONGEST) > RECORDS_MAX:
+        rule = f"must give at most {RECORDS_MAX:,} events a trial, even if its span is extended to its longest"
+        problems.append(Problem("--rates", rule, f"{events:,.0f}", "a lower rate, or a shorter --duration"))
+    if problems:
+        raise InputError(problems)
+    resolved = check(trial)
+    if not resolved.workload.operators_known:
+        rule = "must be a built-in workload, because the operators of a user job are not visible"
+        raise InputError(Problem("workload", rule, trial.workload, "stamped_text, identity, filter or throughput"))
+    if not _row_by_row(resolved.flow):
+        rule = "must turn each row of one stream into rows of one sink: a window's result belongs to no single row"
+        raise InputError(Problem("workload", rule, trial.workload, "stamped_text, identity, filter or throughput"))
+    return resolved
+
+
+def _row_by_row(flow: Flow) -> bool:
+    nodes = tuple(graph.operators(flow))
+    sources = [node for node in nodes if isinstance(node, Source)]
+    return len(flow.sinks) == len(sources) == 1 and all(isinstance(node, _ROW_BY_ROW) for node in nodes)
+
+
+def _trial(
+    resolved: ResolvedExperiment, probe: LatencyProbe, folder: Path, on_progress: Show, on_result: OnResult
+) -> BreakdownTrial:
+    """Runs one trial and decomposes its results; a trial that could not start has its reason."""
+    trial, before = resolved.experiment, Clock.fixed_now()
+    requested = trial.model_copy(update={"out": str(folder)})
+    window = _interval(trial.options, probe)
+    conditions = TrialConditions(
+        rate_per_s=trial.load.rate, record_bytes=getattr(resolved.parameters, RECORD_SIZE, None),
+        chunk_us=round((trial.load.chunk or 0.0) * US), batch_window=window,
+        batch_window_s=probe.seconds(window) if window else None, verdict="invalid",
+    )  # fmt: skip
+    with Scratch("anatomy") as private:
+        evidence = TrialEvidence(probe.evidence(request_of(trial), Path(private)))
+        try:
+            observe = _collecting_evidence(evidence, snapshots(on_progress))
+            result, judged = run_judged(requested, observe, evidence.probe.options, on_result)
+        except (EngineError, DriverError) as error:
+            failed = conditions.model_copy(update={"sentence": str(error)})
+            return BreakdownTrial.from_parts(failed, Decomposition(reason="it did not start"))
+        moved_us = Clock.fixed_now().offset_us - before.offset_us
+        conditions = conditions.model_copy(update={
+            "batch_window": _interval(result.settings, probe), "run": result.folder,
+            "verdict": "interrupted" if judged is None else result.verdict.value, "sentence": result.verdict.sentence,
+            "clock_moved_us": moved_us,
+        })  # fmt: skip
+        if judged is None or judged.verified is None or result.verdict.value == "invalid":
+            reason = "it is invalid" if result.verdict.value == "invalid" else "its answers were not compared"
+            return BreakdownTrial.from_parts(conditions, Decomposition(reason=reason))
+        decomposition = decompose(judged, Path(str(result.folder)), evidence)
+    if abs(moved_us) > CLOCK_MOVED_US_MAX and not decomposition.reason:
+        doubt = "the machine's clock, which engine and broker use, was adjusted during the trial: run it again"
+        decomposition = decomposition.model_copy(update={"doubts": (*decomposition.doubts, doubt)})
+    return BreakdownTrial.from_parts(conditions, decomposition)

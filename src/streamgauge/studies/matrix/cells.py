@@ -1,0 +1,317 @@
+"""The cells of a study: checked before anything starts, performed one by one, and listed in a table."""
+
+from __future__ import annotations
+
+import io
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, get_args
+
+import pyarrow as pa
+import pyarrow.csv
+
+from streamgauge.artifacts.run_folder import OUT, RunFolder, disk, write_table, write_text
+from streamgauge.config.matrix import Cell, merge_problems, value_of
+from streamgauge.config.options_and_settings import Experiment
+from streamgauge.core.clock import US
+from streamgauge.core.errors import InputError, MachineError, Problem, StreamgaugeError, attempt
+from streamgauge.core.formatting import format_value
+from streamgauge.core.trial import TrialSnapshot
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
+from streamgauge.preflight.validate import check
+from streamgauge.results.breakdown import LatencyBreakdown
+from streamgauge.results.matrix import CellFigures, MatrixResult
+from streamgauge.results.run import Result
+from streamgauge.results.search import TrialSummary
+from streamgauge.results.verdict import VerdictValue
+from streamgauge.studies.capacity.sustain import sustain
+from streamgauge.studies.latency_breakdown.anatomy import anatomy, check_trials
+from streamgauge.studies.operator_profile.characterize import characterize, check_all, check_input
+from streamgauge.studies.run.run import run_single
+from streamgauge.trial.events import OnResult, OnStudy, ignore
+from streamgauge.trial.progress import Show, snapshots
+from streamgauge.user_workloads.lookup import changed_files
+
+JAVA_START_S, START_S = 20.0, 6.0
+"""Start of an engine, with and without a JVM, the end of the trial and its verification included."""
+SEARCH_TRIALS = 8
+"""Typical trials of a search."""
+SEARCH_STARTS = 2
+"""Engines that a search starts: for its overload trial, and for the bracket or the confirmation."""
+
+
+@dataclass(frozen=True)
+class CheckedCell:
+    """A cell that can start. `resolved`: its trial, or the first of several; `seconds`: None if unforeseen."""
+
+    cell: Cell
+    resolved: ResolvedExperiment
+    seconds: float | None
+
+
+def check_cells(cells: Sequence[Cell]) -> tuple[CheckedCell, ...]:
+    """Every cell, ready to start. Raises InputError with every problem of any cell."""
+    problems: dict[int, list[Problem]] = {cell.number: [] for cell in cells}
+    checked: dict[int, tuple[ResolvedExperiment, float | None]] = {}
+    found = []
+    for cell in cells:
+        experiment = cell.experiment  # the repetitions of a combination share it
+        if id(experiment) not in checked:
+            outcome = attempt(partial(_checked, experiment), problems[cell.number])
+            if outcome is None:
+                continue
+            checked[id(experiment)] = outcome
+        found.append(CheckedCell(cell, *checked[id(experiment)]))
+    if merged := merge_problems(problems):
+        raise InputError(merged)
+    return tuple(found)
+
+
+def require_same_files(cells: Sequence[CheckedCell], before: Mapping[str, str], folder: str) -> None:
+    """Raises InputError if files of a user job or data changed since the matrix in `folder` began."""
+    way_out = f"restore the file, or start a new matrix without --resume {folder}"
+    problems: dict[str, Problem] = {}
+    for one in cells:
+        files = one.resolved.workload.files
+        previous = {name: digest for name, digest in before.items() if name in files}
+        problems |= {str(problem): problem for problem in changed_files(one.resolved.workload, previous, way_out)}
+    if problems:
+        raise InputError(list(problems.values()))
+
+
+def _checked(experiment: Experiment) -> tuple[ResolvedExperiment, float | None]:
+    if problems := list(_unsuitable(experiment)):
+        raise InputError(problems)
+    return _CHECKS[experiment.command](experiment)
+
+
+def _unsuitable(experiment: Experiment) -> Iterator[Problem]:
+    if experiment.command not in _CHECKS:
+        why = "has a grid of its own" if experiment.command == "scale" else "measures nothing"
+        rule = f"must be {', '.join(_CHECKS)} with a matrix, because {experiment.command} {why}"
+        yield Problem("command", rule, experiment.command, 'command = "run"')
+    if experiment.search.resume is not None:
+        rule = "must not be given with a matrix, which resumes as a whole"
+        yield Problem("search.resume", rule, experiment.search.resume, "streamgauge experiment --resume FOLDER")
+
+
+def _check_run(experiment: Experiment) -> tuple[ResolvedExperiment, float]:
+    resolved = check(experiment)
+    return resolved, _trial_s(resolved, fresh=True) + _start_s(resolved)
+
+
+def _check_search(experiment: Experiment) -> tuple[ResolvedExperiment, float]:
+    resolved = check(experiment)
+    fresh_s = _trial_s(resolved, fresh=True) + _start_s(resolved)
+    if resolved.reach_us is None:  # each trial gets an engine of its own
+        return resolved, SEARCH_TRIALS * fresh_s
+    starts = 1 if experiment.search.quick else SEARCH_STARTS
+    return resolved, (SEARCH_TRIALS - starts) * _trial_s(resolved, fresh=False) + starts * fresh_s
+
+
+def _check_anatomy(experiment: Experiment) -> tuple[ResolvedExperiment, float]:
+    trials = check_trials(experiment)
+    return trials[0], sum(_trial_s(trial, fresh=True) + _start_s(trial) for trial in trials)
+
+
+def _check_characterization(experiment: Experiment) -> tuple[ResolvedExperiment, None]:
+    check_all(experiment)
+    return check_input(experiment), None
+
+
+def _trial_s(resolved: ResolvedExperiment, fresh: bool) -> float:
+    duration_s = resolved.experiment.load.duration
+    return resolved.warmup_s(fresh, duration_s) + duration_s + resolved.tail_us / US
+
+
+def _start_s(resolved: ResolvedExperiment) -> float:
+    return JAVA_START_S if resolved.engine.needs_java else START_S
+
+
+_CHECKS: Mapping[str, Callable[[Experiment], tuple[ResolvedExperiment, float | None]]] = {
+    "run": _check_run,
+    "sustain": _check_search,
+    "anatomy": _check_anatomy,
+    "characterize": _check_characterization,
+}
+"""By command: raises InputError, or gives the (first) trial and the estimated seconds."""
+
+
+_WORST: tuple[VerdictValue, ...] = ("interrupted", "invalid", "undecided", "not_sustained", "sustained")
+
+
+@dataclass(frozen=True)
+class Observers:
+    """What observes a cell: its progress, its run folders, and its study's findings."""
+
+    show: Show = ignore
+    on_result: OnResult = ignore
+    on_study: OnStudy = ignore
+
+
+def perform(experiment: Experiment, observers: Observers) -> CellFigures:
+    """Runs a cell to its end. A cell that could not start is invalid, with the reason, and the matrix goes on.
+
+    Raises:
+        MachineError: this machine lacks something, as it would in the other cells.
+    """
+    try:
+        return _COMMANDS[experiment.command](experiment, observers)
+    except MachineError:
+        raise
+    except StreamgaugeError as error:
+        return CellFigures(verdict="invalid", sentence=" ".join(str(error).split()), folder=error.folder)
+
+
+def perform_within(study: Path, number: int, experiment: Experiment, observers: Observers) -> CellFigures:
+    """Runs a cell in `cells/NNN` of a study's folder. Ctrl-C makes it interrupted; it may then have figures so far."""
+    place, started = study / "cells" / f"{number:03d}", time.monotonic()
+    with disk(place):
+        place.mkdir(parents=True, exist_ok=True)
+    try:
+        figures = perform(experiment.model_copy(update={"out": str(place)}), observers)
+    except KeyboardInterrupt:
+        figures = CellFigures(verdict="interrupted", sentence="stopped before its end")
+    report = Path(figures.folder, "report.html")
+    update = {
+        "seconds": round(time.monotonic() - started, 1),
+        "folder": os.path.relpath(figures.folder, study) if figures.folder else "",
+        "report": os.path.relpath(report, study) if figures.folder and report.exists() else "",
+    }
+    return figures.model_copy(update=update)
+
+
+def figures_of(result: Result) -> CellFigures:
+    """The figures of a run, or of a search's best trial."""
+    rate, latency, driver = result.rate, result.latency, result.driver
+    sut = next((process for process in result.processes if process.role == "sut"), None)
+    compared = result.verification if result.verification is not None and result.verification.judged else None
+
+    def latencies(kind: str, *statistics: str) -> dict[str, Any]:
+        of = getattr(latency, f"{kind}_us")
+        return {f"{kind}_{name}_us": getattr(of, name, None) for name in statistics}
+
+    return CellFigures(
+        verdict=result.verdict.value,
+        sentence=result.verdict.sentence,
+        decided_by=", ".join(result.verdict.decided_by),
+        folder=result.folder,
+        sustained_per_s=result.search.sustained_per_s if result.search else None,
+        planned_per_s=rate.planned_per_s if rate else None,
+        offered_per_s=rate.offered_per_s if rate else None,
+        ingested_per_s=rate.ingested_per_s if rate else None,
+        achieved_per_s=rate.achieved_per_s if rate else None,
+        backlog_max=result.backlog.max if result.backlog else None,
+        faults=compared.fault_count if compared else None,
+        sut_cpu_percent=sut.cpu_percent_mean if sut else None,
+        sut_memory_bytes=sut.memory_bytes_max if sut else None,
+        driver_cpu_percent=driver.cpu_percent if driver else None,
+        driver_memory_bytes=driver.memory_bytes_max if driver else None,
+        others_cpu_percent=result.others_cpu_percent,
+        reference_work_us=result.reference_work_us,
+        **latencies("event_time", "mean", "p50", "p90", "p99", "max"),
+        **latencies("processing_time", "p50", "p99"),
+        **latencies("until_counted", "p50", "p99"),
+    )
+
+
+class _SearchProgress:
+    """Observes a search within a matrix: only its progress is shown."""
+
+    def __init__(self, show: Show) -> None:
+        self._show = show
+
+    def header(self, text: str) -> None:
+        """Ignored: the matrix has a header of its own."""
+
+    def trial_progress(self, snapshot: TrialSnapshot) -> None:
+        self._show(snapshot)
+
+    def trial(self, trial: TrialSummary) -> None:
+        """Ignored: the cell's report has the trials."""
+
+    def finish(self, result: Result) -> None:
+        """Ignored: the cell has a row."""
+
+
+def _run(experiment: Experiment, observers: Observers) -> CellFigures:
+    return figures_of(run_single(experiment, snapshots(observers.show), observers.on_result))
+
+
+def _sustain(experiment: Experiment, observers: Observers) -> CellFigures:
+    return figures_of(sustain(experiment, _SearchProgress(observers.show), observers.on_result))
+
+
+def _anatomy(experiment: Experiment, observers: Observers) -> CellFigures:
+    return _figures_of_breakdown(anatomy(experiment, observers.show, observers.on_study, observers.on_result))
+
+
+def _figures_of_breakdown(breakdown: LatencyBreakdown) -> CellFigures:
+    """The figures of its trial; of several trials only the worst verdict."""
+    if len(breakdown.trials) == 1 and breakdown.trials[0].run:
+        figures = figures_of(RunFolder.open(breakdown.trials[0].run).read_result())
+    else:
+        worst = min(breakdown.trials, key=lambda trial: _WORST.index(trial.verdict))
+        figures = CellFigures(verdict=worst.verdict, sentence=worst.sentence)
+    return figures.model_copy(update={"folder": breakdown.folder})
+
+
+def _characterize(experiment: Experiment, observers: Observers) -> CellFigures:
+    def show(step: str) -> None:
+        observers.show(TrialSnapshot("start", 0.0, 0.0, note=step))
+
+    return CellFigures(folder=characterize(experiment, show, observers.on_study).folder)
+
+
+_COMMANDS: Mapping[str, Callable[[Experiment, Observers], CellFigures]] = {
+    "run": _run,
+    "sustain": _sustain,
+    "anatomy": _anatomy,
+    "characterize": _characterize,
+}
+
+
+TABLES = "cells"
+
+
+def write_tables(folder: Path, name: str, table: pa.Table) -> None:
+    """Writes both files."""
+    write_table(folder / f"{name}.parquet", table)
+    text = io.BytesIO()
+    pyarrow.csv.write_csv(table, text)
+    write_text(folder / f"{name}.csv", text.getvalue().decode(), OUT)
+
+
+def cells_table(result: MatrixResult, cells: Mapping[int, Cell]) -> pa.Table:
+    """The cells that were run, by number. `cells`: every cell of the matrix by its number."""
+    rows = result.cells
+    columns = {"number": [row.number for row in rows]}
+    columns |= {name: [value_of(cells[row.number].experiment, name) for row in rows] for name in result.varied}
+    columns["repetition"] = [row.repetition for row in rows]
+    return rows_table(columns, rows)
+
+
+def rows_table(first: Mapping[str, list[Any]], rows: Sequence[CellFigures]) -> pa.Table:
+    """The rows with every figure, behind other columns."""
+    columns = {name: _column(values) for name, values in first.items()}
+    for name, field in CellFigures.model_fields.items():
+        columns[name] = pa.array([getattr(row, name) for row in rows], _type(field.annotation))
+    return pa.table(columns)
+
+
+def _column(values: list[Any]) -> pa.Array:
+    """Numbers stay numbers if all values are; everything else is text. None stays null."""
+    kinds = {type(value) for value in values if value is not None}
+    for accepted, type_ in (({bool}, pa.bool_()), ({int}, pa.int64()), ({int, float}, pa.float64())):
+        if kinds and kinds <= accepted:
+            return pa.array(values, type_)
+    return pa.array([None if value is None else format_value(value) for value in values], pa.string())
+
+
+def _type(annotation: Any) -> pa.DataType:
+    kinds = get_args(annotation) or (annotation,)
+    return pa.float64() if float in kinds else pa.int64() if int in kinds else pa.string()

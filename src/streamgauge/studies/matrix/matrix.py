@@ -1,0 +1,188 @@
+"""A matrix of experiments: runs its cells one after the other, and writes one folder for all of them.
+
+    runs/<utc time>-<workload>-matrix/
+        experiment.toml             the file with its [matrix]
+        matrix.json                 the cells that were run, written again after each
+        cells.parquet, cells.csv    one row a cell
+        report.html                 one page for all cells
+        cells/NNN/                  the run folder, or the study's folder, of each attempt at a cell
+
+A matrix that is killed keeps every cell that ended; `--resume` runs the others.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+
+from streamgauge.artifacts.run_folder import MATRIX, OUT, new_folder, read_study, write_study, write_text
+from streamgauge.config.matrix import Cell, expand, run_order, select, varied
+from streamgauge.config.options_and_settings import Experiment, Matrix, read, to_toml
+from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.formatting import resume_command
+from streamgauge.core.trial import TrialSnapshot
+from streamgauge.results.matrix import MatrixCell, MatrixPlan, MatrixResult, PlannedCell
+from streamgauge.studies.exclusive_folder import exclusive
+from streamgauge.studies.matrix.cells import (
+    TABLES,
+    CheckedCell,
+    Observers,
+    cells_table,
+    check_cells,
+    perform_within,
+    require_same_files,
+    write_tables,
+)
+from streamgauge.studies.run.run import require_machine
+from streamgauge.system.machine import environment
+from streamgauge.trial.events import OnResult, OnStudy, ignore
+from streamgauge.user_workloads.lookup import with_absolute_paths
+
+REPEATABLE = ("invalid", "undecided")
+"""Verdicts of ended cells that `--resume` runs again if `--cells` names them."""
+
+
+class MatrixObserver(Protocol):
+    """An observer of a matrix."""
+
+    def begin(self, result: MatrixResult, to_run: int) -> None:
+        """Receives the earlier cells, and how many cells run now."""
+
+    def progress(self, snapshot: TrialSnapshot) -> None:
+        """Receives the state of the current cell."""
+
+    def cell(self, cell: MatrixCell) -> None:
+        """Receives a cell that was run."""
+
+
+def plan_matrix(experiment: Experiment, numbers: str | None = None, resume: str | None = None) -> MatrixPlan:
+    """The cells that would run, in their order, with estimated times. Raises InputError with every problem."""
+    cells = expand(_with_files_of_here(experiment))
+    chosen = _chosen(cells, experiment, numbers)
+    if resume is not None:
+        chosen = tuple(_missing(chosen, _read(Path(resume)), named=numbers is not None))
+    checked = check_cells(chosen)
+    return MatrixPlan(
+        workload=experiment.workload,
+        command=experiment.command,
+        varied=varied(cells),
+        cells=tuple(
+            PlannedCell(
+                number=one.cell.number, settings=dict(one.cell.settings), repetition=one.cell.repetition,
+                seconds=one.seconds,
+            )
+            for one in checked
+        ),
+    )  # fmt: skip
+
+
+def run_matrix(
+    experiment: Experiment,
+    observer: MatrixObserver,
+    numbers: str | None = None,
+    resume: str | None = None,
+    on_result: OnResult = ignore,
+    on_study: OnStudy = ignore,
+) -> MatrixResult:
+    """Runs the cells that `numbers` names, else all; with `resume` those that the folder lacks.
+
+    Raises:
+        InputError, MachineError: before anything was started; MachineError also later, for example for a full disk.
+    """
+    experiment = _with_files_of_here(experiment)
+    cells = expand(experiment)
+    chosen = _chosen(cells, experiment, numbers)
+    observers = Observers(observer.progress, on_result, on_study)
+    with ExitStack() as alone:
+        if resume is not None:
+            folder = Path(resume)
+            alone.enter_context(exclusive(folder, "--resume", "a matrix"))
+            result = _read(folder)
+            chosen = tuple(_missing(chosen, result, named=numbers is not None))
+            checked = check_cells(chosen)
+            require_same_files(checked, result.job_files, resume)
+            require_machine(*(one.resolved for one in checked))
+        else:
+            checked = check_cells(chosen)
+            require_machine(*(one.resolved for one in checked))
+            folder, result = _begin(experiment, cells, checked)
+            alone.enter_context(exclusive(folder, "--resume", "a matrix"))
+        by_number = {cell.number: cell for cell in cells}
+        _write(folder, result, by_number, on_study)
+        observer.begin(result, len(chosen))
+        for cell in chosen:
+            row = _run_cell(cell, folder, observers)
+            result = result.with_cell(row)
+            _write(folder, result, by_number, on_study)
+            observer.cell(row)
+            if row.verdict == "interrupted":
+                break
+    return result
+
+
+def stored_experiment(resume: str, given: Experiment | None) -> Experiment:
+    """The experiment of the matrix to resume. `given`: what the user named too, which must be the same."""
+    folder = Path(resume)
+    if not (folder / MATRIX).is_file():
+        rule, way_out = f"must be the folder of a matrix, which holds a {MATRIX}", "a folder runs/*-matrix"
+        raise InputError(Problem("--resume", rule, resume, way_out))
+    stored = read(folder / "experiment.toml")
+    if given is not None and to_toml(_with_files_of_here(given)) != to_toml(stored):
+        rule = "must be the folder of the experiment in FILE, and its experiment.toml differs"
+        raise InputError(Problem("--resume", rule, resume, f"leave FILE out: {resume_command('experiment', resume)}"))
+    return stored
+
+
+def _with_files_of_here(experiment: Experiment) -> Experiment:
+    """The experiment with absolute paths, so that it can be resumed from anywhere."""
+    matrix = experiment.matrix and experiment.matrix.with_files(os.path.abspath)
+    return with_absolute_paths(experiment).model_copy(update={"matrix": matrix})
+
+
+def _chosen(cells: Sequence[Cell], experiment: Experiment, numbers: str | None) -> tuple[Cell, ...]:
+    ordered = run_order(cells, experiment.matrix or Matrix())
+    return ordered if numbers is None else select(ordered, numbers)
+
+
+def _missing(cells: Iterable[Cell], result: MatrixResult, named: bool) -> Iterator[Cell]:
+    """Cells that have not ended; of `named` ones also those that decided nothing."""
+    verdicts = {row.number: row.verdict for row in result.cells}
+    for cell in cells:
+        verdict = verdicts.get(cell.number, "interrupted")
+        if verdict == "interrupted" or (named and verdict in REPEATABLE):
+            yield cell
+
+
+def _begin(experiment: Experiment, cells: Sequence[Cell], checked: Sequence[CheckedCell]) -> tuple[Path, MatrixResult]:
+    """A new folder with the experiment, and the result without a cell."""
+    now = datetime.now(UTC)
+    folder = new_folder(experiment.out or "runs", experiment.workload, "matrix", now)
+    write_text(folder / "experiment.toml", to_toml(experiment), OUT)
+    files = {name: digest for one in checked for name, digest in one.resolved.workload.files.items()}
+    return folder, MatrixResult(
+        command=experiment.command, workload=experiment.workload, engine=experiment.engine, varied=varied(cells),
+        planned=len(cells), environment=environment(), job_files=files, start_time=now.isoformat(timespec="seconds"),
+        folder=str(folder),
+    )  # fmt: skip
+
+
+def _read(folder: Path) -> MatrixResult:
+    result = read_study(folder, MATRIX)
+    assert isinstance(result, MatrixResult)
+    return result.model_copy(update={"folder": str(folder)})
+
+
+def _run_cell(cell: Cell, folder: Path, observers: Observers) -> MatrixCell:
+    """The row of a cell."""
+    figures = perform_within(folder, cell.number, cell.experiment, observers)
+    return MatrixCell.from_figures(cell.number, dict(cell.settings), cell.repetition, figures)
+
+
+def _write(folder: Path, result: MatrixResult, cells: dict[int, Cell], on_study: OnStudy) -> None:
+    write_tables(folder, TABLES, cells_table(result, cells))
+    write_study(folder, MATRIX, result)
+    on_study(result)

@@ -1,0 +1,155 @@
+"""The `run` command: one trial on a fresh test bed, with a run folder and a report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from datetime import UTC, datetime
+
+import numpy as np
+
+from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.config.options_and_settings import Experiment
+from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.formatting import format_rate
+from streamgauge.dataflow.describe import describe
+from streamgauge.engines.registry import require, require_master, starter_of
+from streamgauge.loadgen.plan import measure_capacity
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment, may_extend
+from streamgauge.preflight.validate import check
+from streamgauge.results.codes import Cause
+from streamgauge.results.run import Result
+from streamgauge.results.verdict import Verdict
+from streamgauge.studies.run.prometheus import exported
+from streamgauge.system import machine
+from streamgauge.system.java import find_java
+from streamgauge.system.machine import cpus
+from streamgauge.trial.conductor import TrialConductor, stores_engine_progress
+from streamgauge.trial.events import Observer, OnResult, ignore, unobserved
+from streamgauge.trial.policies import JudgedTrial
+from streamgauge.trial.trial_result import TrialResult
+from streamgauge.user_workloads.lookup import with_absolute_paths
+
+STOPPED_AT_START = "stopped at its start, before the measurement"
+
+
+def create_folder(resolved: ResolvedExperiment) -> RunFolder:
+    """Creates the run folder of an experiment and writes the experiment into it."""
+    experiment = resolved.experiment
+    folder = RunFolder.create(experiment.out or "runs", experiment.workload, experiment.engine, datetime.now(UTC))
+    folder.write_experiment(experiment, resolved.workload.files)
+    return folder
+
+
+def require_machine(*trials: ResolvedExperiment) -> None:
+    """Raises MachineError if this machine lacks something that a trial needs, InputError if its master does.
+
+    It also reads the code's commit for the results, before it can change.
+    """
+    machine.commit()
+    if any(one.engine.needs_java for one in trials):
+        find_java()
+    for one in _differing(trials, lambda of, _: (of.engine, of.transport)):
+        require(one.experiment.engine, one.experiment.transport, one.transport_options)
+    for one in _differing(trials, lambda of, options: (of.engine, of.master, of.parallelism, *sorted(options.items()))):
+        require_master(one.experiment.engine, one.experiment.master, one.engine_options, one.experiment.parallelism)
+
+
+def _differing(
+    trials: Iterable[ResolvedExperiment], key: Callable[[Experiment, Mapping[str, str]], Hashable]
+) -> Iterable[ResolvedExperiment]:
+    """The first trial of each key, which is made of the experiment and the options of its engine."""
+    first: dict[Hashable, ResolvedExperiment] = {}
+    for one in trials:
+        first.setdefault(key(one.experiment, one.engine_options), one)
+    return first.values()
+
+
+def ceiling_of(resolved: ResolvedExperiment, rate_per_s: float) -> float:
+    """Events per second that all generators can produce on this machine.
+
+    One process is measured alone and without a transport. The generators that have a core each can produce as many
+    times more, unless one of them has a larger share of the events.
+    """
+    plan, cores = resolved.plan(0, rate_per_s, 10.0), len(resolved.driver_cpus or cpus())
+    shares = np.zeros(plan.partitions)
+    for number, stream in enumerate(plan.streams):
+        shares += stream.share * plan.partition_shares(number)
+    largest = max(float(shares[first :: resolved.generators].sum()) for first in range(resolved.generators))
+    return measure_capacity(plan, resolved.generated_columns) * min(1 / largest, cores)
+
+
+def _offerable(resolved: ResolvedExperiment) -> float:
+    """The generators' ceiling. Raises InputError if the rate is above it, because no such run could be valid."""
+    load = resolved.experiment.load
+    ceiling = ceiling_of(resolved, load.rate)
+    if load.rate > ceiling:
+        rule = f"must be at most the limit of the generators on this machine, {format_rate(ceiling)}"
+        lower = format_rate(ceiling / 2).replace(" ", "")
+        raise InputError(Problem("load.rate", rule, format_rate(load.rate), f"--rate {lower}"))
+    return ceiling
+
+
+def run_single(experiment: Experiment, observe: Observer = unobserved, on_result: OnResult = ignore) -> Result:
+    """Checks, starts, runs, verifies, judges and reports. Raises the errors of `run_judged`."""
+    return run_judged(experiment, observe, on_result=on_result)[0]
+
+
+def run_judged(
+    experiment: Experiment,
+    observe: Observer = unobserved,
+    beside: Mapping[str, str] | None = None,
+    on_result: OnResult = ignore,
+) -> tuple[Result, TrialResult | None]:
+    """The same, with what the trial left to judge; None if it was stopped before.
+
+    `beside`: engine options that are not part of the experiment.
+
+    Raises:
+        InputError, MachineError: before anything was started, for example a rate above the generators' ceiling.
+        EngineError, DriverError: the engine or the driver never started; the folder says so.
+    """
+    resolved = check(with_absolute_paths(experiment))
+    require_machine(resolved)
+    ceiling = _offerable(resolved)
+    judged: TrialResult | None = None
+    with exported(resolved.experiment, observe) as observe_all:
+        folder = create_folder(resolved)
+        try:
+            judged = _conducted(resolved, folder, observe_all, ceiling, beside or {})
+            result = judged.result
+        except KeyboardInterrupt:
+            result = interrupted_result(folder, "Run it again and do not use the figures here.")
+        on_result(folder, describe(resolved.flow))
+    return result, judged
+
+
+def _conducted(
+    resolved: ResolvedExperiment, folder: RunFolder, observe: Observer, ceiling_per_s: float, beside: Mapping[str, str]
+) -> TrialResult:
+    """One trial on its own test bed."""
+    experiment, load = resolved.experiment, resolved.experiment.load
+    trial = JudgedTrial(
+        resolved, load.rate, fresh=True, duration_s=load.duration, may_extend=may_extend(load),
+        keep_results=experiment.keep_results, probe_batches=stores_engine_progress(experiment),
+        recheck_missing=not resolved.workload.declares_truth,
+    )  # fmt: skip
+    engine = starter_of(experiment.engine, resolved.sut_cpus, experiment.parallelism)
+    with TrialConductor.on_test_bed(
+        resolved, engine, folder.path, observe, options=beside, ceiling_per_s=ceiling_per_s
+    ) as conductor:
+        conductor.start(load.rate, f"starting {experiment.engine} and {resolved.generators_in_words}", folder)
+        return conductor.run(folder, trial)
+
+
+def interrupted_result(folder: RunFolder, advice: str) -> Result:
+    """The result of a run that Ctrl-C ended outside its trial, so that its last lines name its folder.
+
+    Before the trial there is no result, and one is written with `advice`. An existing result stays.
+    """
+    result = folder.read_result()
+    if result.verdict.cause != Cause.UNFINISHED:
+        return result
+    verdict = Verdict(value="interrupted", cause=Cause.STOPPED_AT_START, sentence=STOPPED_AT_START, advice=advice)
+    result = result.model_copy(update={"verdict": verdict})
+    folder.write_result(result)
+    return result

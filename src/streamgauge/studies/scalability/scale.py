@@ -1,0 +1,201 @@
+"""`scale`: demand and capacity over levels of resources, by one monotone search whose trials are runs.
+
+    runs/<utc time>-<workload>-scale/
+        experiment.toml             the study's settings
+        scale.json                  the trials and the answer so far, written again after each trial
+        trials.parquet, trials.csv  one row a trial
+        report.html                 one page
+        cells/NNN/                  the run folder of each trial
+
+A study that is killed keeps every trial that ended; `--resume` goes on, and repeats trials that decided nothing."""
+
+from __future__ import annotations
+
+import csv
+from contextlib import ExitStack
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from streamgauge.artifacts.run_folder import OUT, SCALE, new_folder, read_study, write_study, write_text
+from streamgauge.config import reproduce
+from streamgauge.config.options_and_settings import Experiment, Scale, read, to_toml
+from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.trial import TrialSnapshot
+from streamgauge.results.scalability import PublishedCapacity, ScaleAxes, ScaleCell, ScalePlan, ScaleResult
+from streamgauge.studies.exclusive_folder import exclusive
+from streamgauge.studies.matrix.cells import Observers, perform_within, require_same_files, rows_table, write_tables
+from streamgauge.studies.run.run import require_machine
+from streamgauge.studies.scalability.answer import answered, next_point, outcomes_of, without_undecided
+from streamgauge.studies.scalability.criteria import judge
+from streamgauge.studies.scalability.monotone_search import Point
+from streamgauge.studies.scalability.study import PARALLELISM, Study, study_of
+from streamgauge.system.machine import environment
+from streamgauge.trial.events import OnResult, OnStudy, ignore
+from streamgauge.trial.progress import Show
+from streamgauge.user_workloads.lookup import with_absolute_paths
+
+RESUME, STUDY = "search.resume", "a study"
+TABLES = "trials"
+COLUMNS = ("number", "resources", "load", "repetition", "outcome", "lag_growth")
+"""Columns of the tables before those of `CellFigures`."""
+
+
+class ScaleObserver(Protocol):
+    """An observer of a scalability study."""
+
+    def begin(self, result: ScaleResult, plan: ScalePlan) -> None:
+        """Receives the study with its earlier trials."""
+
+    def progress(self, snapshot: TrialSnapshot) -> None:
+        """Receives the state of the current trial."""
+
+    def cell(self, result: ScaleResult, cell: ScaleCell) -> None:
+        """Receives a trial that ended, and the study with it."""
+
+
+def plan_scale(experiment: Experiment) -> ScalePlan:
+    """How many trials the study needs at most. Raises InputError with every problem."""
+    return study_of(requested(experiment)).plan()
+
+
+def scale(
+    experiment: Experiment, observer: ScaleObserver, on_result: OnResult = ignore, on_study: OnStudy = ignore
+) -> ScaleResult:
+    """Runs the study to its end, or goes on with the one in the folder of `search.resume`.
+
+    Raises:
+        InputError, MachineError: before anything was started; MachineError also later, for example for a full disk.
+    """
+    resume, experiment = experiment.search.resume, requested(experiment)
+    with ExitStack() as alone:
+        if resume is not None:
+            alone.enter_context(exclusive(Path(resume), RESUME, STUDY))
+        study = study_of(experiment)
+        require_machine(*(one.resolved for one in study.checked))
+        if resume is None:
+            result = _begin(study)
+            alone.enter_context(exclusive(Path(result.folder), RESUME, STUDY))
+        else:
+            stored = _read(Path(resume))
+            require_same_files(study.checked, stored.job_files, resume)
+            result = stored.model_copy(update={"cells": without_undecided(stored)})
+        result = _store(result, on_study)
+        observer.begin(result, study.plan())
+        while (point := next_point(result)) is not None:
+            cell = _run(study, result, point, observer.progress, on_result)
+            result = _store(result.model_copy(update={"cells": (*result.cells, cell)}), on_study)
+            observer.cell(result, cell)
+            if cell.outcome == "interrupted":
+                break
+    return result
+
+
+def exit_code(result: ScaleResult) -> int:
+    """0 if every cell is decided, 3 if one is undecided because its trials were invalid, else 1."""
+    if result.decided:
+        return 0
+    undecided = {point for point, outcome in outcomes_of(result).items() if outcome == "undecided"}
+    invalid = any(
+        cell.outcome == "invalid"
+        and Point(result.loads.index(cell.load), result.resources.index(cell.resources)) in undecided
+        for cell in result.cells
+    )
+    return 3 if invalid else 1
+
+
+def requested(experiment: Experiment) -> Experiment:
+    """The experiment with absolute paths; with `search.resume` the stored one, which other settings must not change."""
+    resume = experiment.search.resume
+    if resume is None:
+        return with_absolute_paths(experiment)
+    folder = Path(resume)
+    if not (folder / SCALE).is_file():
+        rule = f"must be the folder of a scalability study, which holds a {SCALE}"
+        raise InputError(Problem("search.resume", rule, resume, "a folder runs/*-scale"))
+    stored = read(folder / "experiment.toml")
+    given, rule = experiment.model_dump(mode="json"), "must be the study's own with --resume"
+    # A command line always has the defaults of the section, which a stored study may differ from.
+    defaults = Scale().model_dump(mode="json")
+    given["scale"] = {name: value for name, value in (given["scale"] or {}).items() if value != defaults[name]}
+    problems = list(reproduce.contradictions(given, stored.model_dump(mode="json"), rule, ("out", "search.resume")))
+    if experiment.workload not in ("", stored.workload):
+        problems.insert(0, Problem("workload", rule, experiment.workload, "leave WORKLOAD out"))
+    if problems:
+        raise InputError(problems)
+    return stored
+
+
+def _begin(study: Study) -> ScaleResult:
+    """A new folder with the experiment, and the result without a trial."""
+    experiment, now = study.experiment, datetime.now(UTC)
+    folder = new_folder(experiment.out or "runs", experiment.workload, "scale", now)
+    write_text(folder / "experiment.toml", to_toml(experiment), OUT)
+    plan = study.plan()
+    # Loads in events per second, or keys with one of them each: the paper's own unit.
+    same_axes = plan.rates == plan.loads and study.resources.setting == PARALLELISM
+    return ScaleResult(
+        **{name: getattr(plan, name) for name in ScaleAxes.model_fields},
+        engine=experiment.engine, transport=experiment.transport,
+        parameters=study.parameters(), options=experiment.options, metric=study.loads.metric,
+        criterion=study.scale.criterion, repeat=study.scale.repeat,
+        environment=environment(), job_files=dict(study.resolved.workload.files),
+        start_time=now.isoformat(timespec="seconds"), folder=str(folder), notes=tuple(study.notes()),
+        published=ehrenstein() if same_axes and experiment.workload == MEASURED_TOPOLOGY else (),
+    )  # fmt: skip
+
+
+def _read(folder: Path) -> ScaleResult:
+    result = read_study(folder, SCALE)
+    assert isinstance(result, ScaleResult)
+    return result.model_copy(update={"folder": str(folder)})
+
+
+def _run(study: Study, result: ScaleResult, point: Point, show: Show, on_result: OnResult) -> ScaleCell:
+    """The trial of a cell."""
+    folder = Path(result.folder)
+    number = 1 + max((int(path.name) for path in (folder / "cells").glob("*") if path.name.isdecimal()), default=0)
+    load, resources = study.loads.numbers[point.load], round(study.resources.numbers[point.resources])
+    count = len(result.cells) + 1
+    which = f"trial {count} of at most {study.trials_max}" if count <= study.trials_max else f"trial {count}"
+    experiment = study.trial(point)
+    figures = perform_within(folder, number, experiment, Observers(partial(_show, show, which), on_result))
+    run = folder / figures.folder
+    judged = judge(study.scale.criterion, figures, run, experiment.load.duration, study.resolved.interval_s)
+    repetition = 1 + sum((cell.load, cell.resources) == (load, resources) for cell in result.cells)
+    figures = figures.model_copy(update={"sentence": judged.sentence, "decided_by": judged.decided_by})
+    return ScaleCell.from_figures(
+        figures, number=number, resources=resources, load=load, repetition=repetition,
+        outcome=judged.outcome, lag_growth=judged.lag_growth, wrong_answers=judged.wrong_answers,
+    )  # fmt: skip
+
+
+def _show(show: Show, which: str, snapshot: TrialSnapshot) -> None:
+    show(replace(snapshot, note=f"{which}; {snapshot.note}" if snapshot.note else which))
+
+
+def _store(result: ScaleResult, on_study: OnStudy) -> ScaleResult:
+    """Writes the study with its answer so far."""
+    result = answered(result)
+    folder = Path(result.folder)
+    columns = {name: [getattr(cell, name) for cell in result.cells] for name in COLUMNS}
+    write_tables(folder, TABLES, rows_table(columns, result.cells))
+    write_study(folder, SCALE, result)
+    on_study(result)
+    return result
+
+
+MEASURED_TOPOLOGY = "scalability_sink"
+"""The workload that the figure is of."""
+FIGURE_5 = Path(__file__).parent / "data" / "ehrenstein_fig5.csv"
+
+
+def ehrenstein() -> tuple[PublishedCapacity, ...]:
+    """The points of figure 5."""
+    with FIGURE_5.open(newline="") as file:
+        rows = csv.DictReader(line for line in file if not line.startswith("#"))
+        return tuple(
+            PublishedCapacity(resources=int(row["instances"]), per_s=float(row["messages_per_s"])) for row in rows
+        )

@@ -1,1 +1,0 @@
-"""The metrics endpoint: what Prometheus can read of a running trial."""

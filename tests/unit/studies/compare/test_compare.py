@@ -1,0 +1,104 @@
+"""`streamgauge compare`: what it prints where, its exit codes, and every bad input."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from streamgauge.results.comparison import Comparison
+from streamgauge.results.verdict import Verdict
+from tests.unit.cli.helpers_commands import call_and_read
+
+Make = Callable[..., Path]
+Three = Callable[..., str]
+Say = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def say(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Say:
+    """The command with these words: (exit code, stdout, stderr)."""
+    return lambda *words: call_and_read(monkeypatch, capsys, "compare", *words)
+
+
+def test_the_table_goes_to_stderr(say: Say, make_run: Make) -> None:
+    """Figures of both sides, the interval, what it says, what is not the same."""
+    code, out, err = say(make_run("a", 1), make_run("b", 2, slower=1.3, isolation="pinned"))
+    assert (code, out) == (0, "")
+    (row,) = [line for line in err.splitlines() if line.startswith("event time p50")]
+    assert row.split()[-1] == "worse"
+    assert " to +" in row
+    assert "95 % interval" in err
+    assert "isolation   A shared   B pinned" in err
+    assert "one run a side" in err
+
+
+def test_json_is_the_answer_and_nothing_else(say: Say, make_run: Make) -> None:
+    """The object comes back as it went; ends without a bound are null, so any JSON reader takes it."""
+    code, out, err = say(make_run("a", 1), make_run("b", 2), "--json", "--confidence", "90%")
+    assert (code, err) == (0, "")
+    found = Comparison.model_validate_json(out)
+    assert found.confidence == 0.9
+    assert json.loads(out)["figures"]
+    assert "Infinity" not in out
+    assert "NaN" not in out
+
+
+@pytest.mark.parametrize(("slower", "code", "state"), [(1.0, 0, "passed"), (1.5, 1, "failed"), (1.2, 1, "unknown")])
+def test_a_gate_is_the_exit_code(say: Say, three: Three, slower: float, code: int, state: str) -> None:
+    """0 only if it passed; unknown is not passed, and both say why."""
+    got, _, err = say(three("a", 10), three("b", 20, slower=slower), "--fail-if", "p50 +20%")
+    assert got == code
+    (line,) = [line for line in err.splitlines() if "p50 +20%" in line]
+    assert line.startswith(state)
+    assert "limit +20 %" in line
+
+
+def test_html_is_written_beside_the_answer(say: Say, make_run: Make, tmp_path: Path) -> None:
+    """One file that needs nothing else; the exit code and the table stay."""
+    page = tmp_path / "comparison.html"
+    code, _, err = say(make_run("a", 1), make_run("b", 2), "--html", page)
+    assert code == 0
+    assert str(page) in err
+    assert page.read_text().startswith("<!doctype html>")
+
+
+def test_every_bad_word_is_refused(say: Say, make_run: Make, tmp_path: Path) -> None:
+    """Exit code 2, the reason on stderr with a way out, nothing on stdout, no traceback."""
+    a, b = make_run("a", 1), make_run("b", 2)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "text").mkdir()
+    (tmp_path / "text" / "result.json").write_text("not JSON")
+    bad = make_run("bad", 3, verdict=Verdict(value="invalid", sentence="the driver starved"))
+    for words, message in (
+        ((a, tmp_path / "nowhere"), "B: must be there"),
+        ((tmp_path / "empty", b), "A: must hold a result.json, or runs"),
+        ((tmp_path / "text", b), "A: must hold a result.json of this version"),
+        ((f"{a},", b), "A: must be there"),
+        (("", b), "A: must be there"),
+        ((f"{a},{a}", b), "is there twice"),
+        ((a, bad), "and not invalid (the driver starved)"),
+        ((a, b, "--fail-if", "p99 +10%"), "needs at least 3 runs a side"),
+        ((a, b, "--fail-if", "p98 +10%"), "FIGURE must be one of rate"),
+        ((a, b, "--fail-if", "p99 up"), "must be FIGURE"),
+        ((a, b, "--fail-if", "p99 -10%"), "only + can fail"),
+        ((a, b, "--confidence", "much"), "must be a share"),
+        ((a, b, "--confidence", "100%"), "--confidence: must be from"),
+        ((a, b, "--html", tmp_path / "no" / "page.html"), "--html: must be in an existing folder"),
+        ((a, b, "--html", tmp_path), "--html: must be a file"),
+    ):
+        code, out, err = say(*words)
+        assert (code, out) == (2, ""), words
+        assert message in err, words
+        assert "try:" in err
+        assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("words", [(), ("one",), ("one", "two", "three"), ("one", "two", "--no-such-option")])
+def test_words_that_are_no_command_are_refused(say: Say, words: tuple[str, ...]) -> None:
+    """Typer's own refusals have the same exit code."""
+    code, out, err = say(*words)
+    assert (code, out) == (2, "")
+    assert err.strip()

@@ -1,0 +1,405 @@
+"""The self-test's proofs can fail: each is shown an engine that is not as it should be."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from streamgauge.config.options_and_settings import build
+from streamgauge.core.clock import US
+from streamgauge.core.errors import DriverError, InputError
+from streamgauge.core.trial import TrialSnapshot
+from streamgauge.engines.synthetic.main import degradation_us
+from streamgauge.preflight.validate import check
+from streamgauge.results.latency import Latency
+from streamgauge.results.verdict import Verdict
+from streamgauge.studies.selftest import checks
+from streamgauge.studies.selftest import selftest as selftest_module
+from streamgauge.studies.selftest.checks import Mode, Rows, Sizes
+from streamgauge.studies.selftest.testbed import HeldBackTrial, SyntheticBench, View, start_bench
+from streamgauge.verdict.evidence import Samples
+from streamgauge.verdict.verdict import judge
+from tests.unit.verdict.helpers_evidence import RATE, evidence
+
+SHORT = Sizes(continuous_s=2.0, continuous_repeats=1, windows_repeats=1, search_windows=False, row_s=1.5, warmup_s=0.5)
+LONG = Sizes(continuous_repeats=1, windows_repeats=1, jitter_repeats=1)
+
+
+@pytest.mark.long
+def test_a_consumer_slower_than_claimed_fails_the_verdicts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """a: an engine of 85 % of the capacity is not sustained 3 % below it, and the proof says wrong."""
+    monkeypatch.setattr(checks, "_search_capacity", lambda *_: checks.CheckResult("left out", False, None, None, ""))
+    _, made = checks.capacity("continuous", SHORT, true_share=0.85)
+    assert not made.ok
+    assert "0 of 1 sustained" in made.sentence
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)  # beside busy neighbours trials are made up to three times
+@pytest.mark.parametrize("mode", selftest_module.MODES)
+def test_a_consumer_slower_than_claimed_is_found_as_what_it_is(mode: Mode) -> None:
+    """a: by real searches and trials in every way of reading; neither the capacity nor the verdicts are as claimed."""
+    found, verdicts = checks.capacity(mode, LONG, true_share=0.85)
+    assert not found.ok, found.sentence
+    assert found.value == pytest.approx(-0.15, abs=0.03)
+    assert not verdicts.ok, verdicts.sentence
+    assert "0 of 1 sustained" in verdicts.sentence
+
+
+def test_unsteady_batches_are_tried_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """a: every way in which a consumer reads, the one with jitter among them; --quick only leaves out its search."""
+    requested: list[tuple[str, dict[str, str]]] = []
+
+    def noted(workload: str, _: float, options: dict[str, str], *__: object) -> None:
+        requested.append((workload, options))
+        raise DriverError("no more than that is asked here")
+
+    monkeypatch.setattr(checks, "start_bench", noted)
+    selftest_module.selftest(only="a", quick=True)
+    assert [workload for workload, _ in requested] == ["filter", "windowed_aggregation", "filter"]
+    assert [options.get("jitter") for _, options in requested] == [None, None, "0.2"]
+
+
+@pytest.mark.parametrize(
+    ("low", "refused", "ok"),
+    [
+        (99_500, 101_000, True),
+        (101_900, 103_000, True),
+        (97_900, 99_000, False),
+        (102_100, 103_000, False),
+        (None, 90_000, False),
+        (100_000, None, False),
+    ],
+)
+def test_a_capacity_off_by_more_than_two_percent_fails(low: float | None, refused: float | None, ok: bool) -> None:
+    """a: the lower end of the bracket must be within 2 %, and something above it must have been refused."""
+    assert checks.judge_capacity("continuous", low, refused, trials=6).ok is ok
+
+
+def test_beside_noise_the_upper_end_may_stay_undecided() -> None:
+    """a: and it says so; without noise it may not, and a lower end that is off is off all the same."""
+    made = checks.judge_capacity("jitter", 99_400, None, trials=6, undecided=101_400)
+    assert made.ok
+    assert "101400/s stayed undecided" in made.sentence
+    assert not checks.judge_capacity("continuous", 99_400, None, trials=6, undecided=101_400).ok
+    assert not checks.judge_capacity("jitter", 97_000, None, trials=6, undecided=99_000).ok
+    assert not checks.judge_capacity("jitter", 99_400, None, trials=6).ok
+
+
+@pytest.mark.parametrize(
+    ("below", "above", "ok"),
+    [
+        (["sustained"] * 2, ["not_sustained"] * 2, True),
+        (["sustained", "undecided"], ["not_sustained", "undecided"], True),
+        (["sustained", "not_sustained"], ["not_sustained"] * 2, False),
+        (["sustained"] * 2, ["sustained", "not_sustained"], False),
+        (["undecided"] * 2, ["not_sustained"] * 2, False),
+        (["sustained"] * 2, ["invalid"] * 2, False),
+    ],
+)
+def test_a_wrong_or_missing_verdict_fails(below: list[str], above: list[str], ok: bool) -> None:
+    """a: one wrong verdict fails, and so does an instrument that does not decide."""
+    assert checks.judge_verdicts("windows", below, above).ok is ok
+
+
+def test_the_share_of_wrong_verdicts_is_published() -> None:
+    """a: the value is wrong verdicts over all, and the sentence says how many there were."""
+    made = checks.judge_verdicts("windows", ["sustained", "not_sustained"], ["not_sustained", "not_sustained"])
+    assert made.value == 0.25
+    assert "1 of 4" in made.sentence
+
+
+STALLED, HIDDEN = Latency(p99=1.9e6, max=2.1e6, effective_count=400), Latency(p99=1e5, max=1.1e5)
+
+
+@pytest.mark.parametrize(
+    ("event", "naive", "ok"),
+    [
+        (STALLED, HIDDEN, True),
+        (HIDDEN, HIDDEN, False),
+        (STALLED, STALLED, False),
+        (STALLED.model_copy(update={"p99": 1e5}), HIDDEN, False),
+        (STALLED.model_copy(update={"p99": None, "p95": 1.9e6}), HIDDEN, False),
+        (STALLED, HIDDEN.model_copy(update={"p99": None, "p95": 1e5}), False),
+        (STALLED, HIDDEN.model_copy(update={"max": 1.5e6}), False),
+    ],
+    ids=["as it must", "in neither", "in both", "not in p99", "no p99", "no naive p99", "in the naive maximum"],
+)
+def test_a_stall_must_show_in_the_p99_of_event_time_alone(event: Latency, naive: Latency, ok: bool) -> None:
+    """b: a p99 that too few reads carry proves nothing, whatever p95 says."""
+    made = checks.judge_stall(event, naive)
+    assert made.ok is ok, made.sentence
+    assert ("not given" in made.sentence) is (event.p99 is None or naive.p99 is None)
+
+
+@pytest.mark.long
+def test_without_a_stall_its_proof_fails() -> None:
+    """b: nothing was planted, so nothing shows."""
+    made = checks.stall(SHORT, planted=False)
+    assert not made.ok
+    assert made.value is not None
+    assert made.value < 0.75 * checks.STALL_S
+
+
+@pytest.mark.process
+def test_a_planted_stall_is_seen() -> None:
+    """b: event time shows it, in a p99 that enough reads carry."""
+    made = checks.stall(SHORT)
+    assert made.value is not None
+    assert made.value >= checks.STALL_SHARE_MIN * checks.STALL_S
+
+
+@pytest.mark.long
+def test_a_stall_that_shows_counted_from_the_delivery_too_fails_its_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    """b: a consumer hardly faster than the load works for long on what it reads after the stall."""
+    monkeypatch.setattr(checks, "FAST", "25k")
+    made = checks.stall(SHORT)
+    assert not made.ok, made.sentence
+    assert made.value is not None
+    assert made.value >= checks.STALL_SHARE_MIN * checks.STALL_S
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("planted", [True, False])
+def test_real_batches_that_take_longer_and_longer_are_distinguished_from_others(planted: bool) -> None:
+    """b: by the trends of a whole trial."""
+    made = checks.degradation(SHORT, planted)
+    assert made.ok is planted, made.sentence
+
+
+@pytest.mark.process
+def test_a_real_trial_is_judged_by_its_slowing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """b: the engine is told to get slower, and the trial's verdict is what is judged. What must be said of such a
+    verdict is asked of made ones, below: beside busy neighbours a real one may be any.
+    """
+    options: list[dict[str, str]] = []
+
+    def noted(
+        workload: str, rate_per_s: float, given: dict[str, str], *more: Any
+    ) -> AbstractContextManager[SyntheticBench]:
+        options.append(given)
+        return start_bench(workload, rate_per_s, given, *more)
+
+    monkeypatch.setattr(checks, "start_bench", noted)
+    monkeypatch.setattr(checks, "DEGRADATION_S", 3.0)
+    judged: list[Verdict] = []
+    monkeypatch.setattr(checks, "judge_degradation", judged.append)
+    checks.degradation(SHORT)
+    assert [each["slowing"] for each in options] == [str(checks.DEGRADATION)]
+    (verdict,) = judged
+    assert {"output_trend", "latency_trend", "backlog_trend"} <= {check.name for check in verdict.checks}
+
+
+def of_slowing(slowing: float, seed: int, backlog_growth: float = 0.0) -> Verdict:
+    """The verdict on the proof's trial beside neighbours that delay each batch by 50 ms or so; its batches are those
+    that the engine would make.
+    """
+    random, begun = np.random.default_rng(seed), np.arange(0, checks.DEGRADATION_S)
+    work_s = checks.ROW_RATE_PER_S / 400_000 + random.exponential(0.05, begun.size)
+    cuts_us = ((begun + SHORT.warmup_s) * US).astype(int)
+    lengths = work_s + [degradation_us(slowing, 0, int(cut_us)) / US for cut_us in cuts_us]
+    backlog = Samples(begun, 1 + backlog_growth * begun + random.exponential(0.05, begun.size))
+    later = {"output_lag_at_commits": Samples(begun + lengths, lengths), "latency": Samples(begun, lengths)}
+    return judge(evidence(backlog=backlog, interval_s=1.0, **later))
+
+
+@pytest.mark.usefixtures("quick_draws")
+@pytest.mark.parametrize("planted", [True, False])
+def test_busy_neighbours_neither_hide_slowing_nor_make_it_up(planted: bool) -> None:
+    """b: the growth that is planted is far above what they add to a batch."""
+    slowing = checks.DEGRADATION if planted else 0.0
+    made = [checks.judge_degradation(of_slowing(slowing, seed)) for seed in range(40)]
+    assert [one.sentence for one in made if one.ok is not planted] == []
+
+
+@pytest.mark.usefixtures("quick_draws")
+def test_what_shows_in_the_backlog_is_no_proof_of_slowing() -> None:
+    """b: it is to be seen before anything waits."""
+    made = checks.judge_degradation(of_slowing(checks.DEGRADATION, 1, backlog_growth=0.1))
+    assert not made.ok
+    assert "the backlog grew" in made.sentence
+
+
+@pytest.mark.process
+def test_without_a_fault_its_proof_fails() -> None:
+    """c: finding nothing is no proof where nothing was planted."""
+    made = checks.fault("drop", SHORT, planted=False)
+    assert not made.ok
+    assert made.value == 0
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("kind", "of"),
+    [
+        ("alter", "windows"),
+        *(pytest.param(*each, marks=pytest.mark.long) for each in (("late", "events"), ("invent", "windows"))),
+    ],
+)
+def test_a_planted_fault_is_counted(kind: str, of: Rows) -> None:
+    """c: as many as were planted, and nothing else; windows are told apart by key and border, not by an event's id."""
+    made = checks.fault(kind, SHORT, of=of)
+    assert made.ok, made.sentence
+    assert made.value == made.limit
+    assert made.value
+
+
+def test_held_back_results_are_added_before_the_verdict() -> None:
+    """Once the engine holds none back; until then the progress says what the trial waits for."""
+    held, observed, added = [True, False], list[Any](), list[Any]()
+    engine: Any = SimpleNamespace(facts=lambda: {"held": held.pop(0)})
+    record: Any = SimpleNamespace(trial_log=SimpleNamespace(add=added.append))
+    testbed: Any = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: 0), tick=lambda: "all since the last poll")
+    trial = HeldBackTrial(check(build({"workload": "identity", "engine": "known"})), 1000.0, 10.0, engine)
+    trial.before_judging(testbed, record, observed.append)
+    assert (held, added) == ([], ["all since the last poll"])
+    assert [event.note for event in observed] == ["waiting for the rows that the engine delays"] * 2
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("planted", [True, pytest.param(False, marks=pytest.mark.long)])
+def test_a_search_of_a_system_that_loses_results_ends_without_a_rate(planted: bool) -> None:
+    """c: one in a thousand; where nothing is lost the rate is found, and the proof fails."""
+    made = checks.search_with_wrong_answers(SHORT, planted)
+    assert made.ok is planted, made.sentence
+    assert (made.value is None) is planted
+    assert ("expected results (0." in made.sentence) is planted
+
+
+def test_the_faults_are_planted_in_events_and_in_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """c: each kind in both."""
+    made: list[tuple[str, str]] = []
+
+    def noted(kind: str, _: Sizes, of: Rows, view: View) -> checks.CheckResult:
+        made.append((kind, of))
+        return checks.CheckResult("", True, None, None, "")
+
+    monkeypatch.setattr(checks, "fault", noted)
+    monkeypatch.setattr(
+        checks, "search_with_wrong_answers", lambda *_, **__: checks.CheckResult("", True, None, None, "")
+    )
+    selftest_module.selftest(only="c")
+    assert made == [(kind, of) for of in ("events", "windows") for kind in checks.FAULTS]
+
+
+ONE_SECOND_HALF = np.where(np.arange(60) == 30, 0.5, 1.0) * RATE
+
+
+@pytest.mark.parametrize(
+    ("changes", "ok"),
+    [
+        ({}, False),
+        ({"offered_per_s": ONE_SECOND_HALF}, True),
+        ({"schedule_delay_us_p99": 5 * US}, True),
+        ({"core_wait_us": 1e6}, False),
+        ({"negative_latencies": 1}, False),
+        ({"sut_alive": False}, False),
+        ({"offered_per_s": ONE_SECOND_HALF, "interrupted": True}, False),
+    ],
+    ids=["kept", "not offered", "late", "starved", "clock", "engine died", "interrupted"],
+)
+def test_only_a_plan_that_was_not_kept_proves_it(changes: dict[str, Any], ok: bool) -> None:
+    """d: an invalid trial is not enough, it must be so by its plan; and one that is not invalid proves nothing."""
+    made = checks.judge_generator(judge(evidence(**changes)), 5e6, 1e6)
+    assert made.ok is ok, made.sentence
+    assert made.sentence.startswith("planned 5 M/s with a ceiling of 1 M/s: ")
+
+
+@pytest.mark.long
+def test_a_real_trial_asks_more_than_a_generator_can_make(monkeypatch: pytest.MonkeyPatch) -> None:
+    """d: five times the ceiling that was measured; the trial's verdict is what is judged, whatever it is."""
+    judged: list[tuple[Verdict, float, float]] = []
+    monkeypatch.setattr(checks, "judge_generator", lambda *given: judged.append(given))
+    for planted in (True, False):
+        checks.generator(SHORT, planted)
+    (_, requested_per_s, ceiling_per_s), (_, kept_per_s, _) = judged
+    assert (requested_per_s, kept_per_s) == (checks.OVERLOAD_FACTOR * ceiling_per_s, checks.ROW_RATE_PER_S)
+    assert all("driver" in {check.name for check in verdict.checks} for verdict, *_ in judged)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("planted", [True, False])
+def test_a_real_generator_that_keeps_its_plan_fails_the_proof(planted: bool) -> None:
+    """d: and one that is requested five times what it can make does not."""
+    made = checks.generator(SHORT, planted)
+    assert made.ok is planted, made.sentence
+
+
+@pytest.mark.process
+def test_an_honest_clock_fails_the_proof() -> None:
+    """e: no latency is negative, so none is found."""
+    made = checks.clock(SHORT, planted=False)
+    assert not made.ok
+    assert made.value == 0
+
+
+def test_another_seed_fails_the_proof() -> None:
+    """f: the input of two seeds is not the same."""
+    assert checks.seed(SHORT).ok
+    assert not checks.seed(SHORT, planted=False).ok
+
+
+def test_a_proof_that_breaks_down_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error of ours is a failed item with the reason, never a traceback nor a pass."""
+
+    def breaks(_: Sizes) -> checks.CheckResult:
+        raise DriverError("the recorder ended")
+
+    monkeypatch.setattr(checks, "seed", breaks)
+    (item,) = selftest_module.selftest(only="f")
+    assert not item.ok
+    assert "the recorder ended" in item.sentence
+
+
+@pytest.mark.process
+def test_what_goes_on_is_reported() -> None:
+    """From the start of the engine to the comparison: a proof is silent at no time for longer than a look takes."""
+    lines: list[str] = []
+    shown: list[TrialSnapshot] = []
+    made = checks.fault("drop", SHORT, view=View(lines.append, shown.append))
+    assert made.ok, made.sentence
+    phases = [each.phase for each in shown]
+    assert phases[0] == "start"
+    assert {"measured", "verification"} <= set(phases)
+    assert "waiting for the rows that the engine delays" in {each.note for each in shown}
+
+
+def test_the_self_test_hands_its_view_to_every_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proof that does not get it would be silent; f alone makes no trial."""
+    given: list[str] = []
+
+    def noted(name: str) -> Any:
+        def proof(*_: Any, view: View, **__: Any) -> Any:
+            given.append(name)
+            view.line("a trial")
+            made = checks.CheckResult("", True, None, None, "")
+            return [made] if name == "capacity" else made
+
+        return proof
+
+    for name in ("capacity", "stall", "degradation", "fault", "search_with_wrong_answers", "generator", "clock"):
+        monkeypatch.setattr(checks, name, noted(name))
+    lines: list[str] = []
+    selftest_module.selftest(only="a,b,c,d,e", view=View(lines.append))
+    assert set(given) == {
+        "capacity",
+        "stall",
+        "degradation",
+        "fault",
+        "search_with_wrong_answers",
+        "generator",
+        "clock",
+    }
+    assert lines.count("  a trial") == len(given) == len(lines) / 2
+
+
+def test_unknown_letters_are_refused() -> None:
+    """The message names the choices."""
+    with pytest.raises(InputError, match="must be of a, b"):
+        selftest_module.letters("a,x")
+    assert selftest_module.letters("e, a") == ("a", "e")
+    assert selftest_module.letters(None) == tuple("abcdef")
