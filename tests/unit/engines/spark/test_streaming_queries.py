@@ -59,10 +59,10 @@ RUNNING = SimpleNamespace(exception=lambda: None, isActive=True, status=WAITING)
 def started(handle: Any, counting: RowCounting | None = None) -> StreamingQueries:
     """One query, which Spark runs by this handle."""
     job = SparkJob(BOUGHT.sink("out"), Edges((), Edge("", ""), {}), {}, "local[1]", "", "")
-    streaming = StreamingQueries(cast(Any, None), JobSettings(job), counting or RowCounting())
-    streaming._start = lambda _: handle  # type: ignore[method-assign]
+    streaming: Any = StreamingQueries(cast(Any, None), JobSettings(job), counting or RowCounting())
+    streaming._start = lambda _: handle
     streaming.start(*QUERIES)
-    return streaming
+    return cast(StreamingQueries, streaming)
 
 
 def written_to(written: list[int]) -> Any:
