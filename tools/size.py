@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[1]
 FOLDERS = "src", "tests", "tools", "bench", "examples"
 CRUMB_LINES = 60
 REASON = "of its own because"
-TRIAL = "trial.run"
+TRIAL = "studies.run.run"
 
 Names = set[str]
 
