@@ -13,6 +13,7 @@ import pytest
 import vl_convert
 from hypothesis import settings
 
+from streamgauge.conformance.plugin import TRIAL
 from streamgauge.core.errors import MachineError
 from streamgauge.engines.spark.options import defaults
 from streamgauge.engines.spark.session import environment
@@ -21,6 +22,8 @@ from streamgauge.studies.scalability import scaling_laws
 from streamgauge.system.java import find_java
 from streamgauge.transports.kafka.broker.broker import Broker, require_jars
 from tests.helpers_restart import Restart
+
+pytest_plugins = ["streamgauge.conformance.plugin"]  # an installation of an earlier source tree may not declare it
 
 # No test may depend on how fast this machine is just now. Few examples each time, others every time: `make test-long`
 # tries many (--hypothesis-profile many).
@@ -63,7 +66,14 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Tests that share a Spark session, or a broker, stay together: several processes would start one each."""
+    """Tests that share a Spark session, or a broker, stay together: several processes would start one each. Trials of
+    the conformance suite are marked with what they start.
+    """
+    if item.get_closest_marker(TRIAL) is not None:
+        engine = item.callspec.params["subject"].capabilities  # type: ignore[attr-defined]
+        starts = [*(["spark"] if engine.needs_java else []), *(["broker"] if engine.transports == ("kafka",) else [])]
+        for name in ("process", "long", *starts):
+            item.add_marker(name)
     shared = {"spark", "broker"}.intersection(getattr(item, "fixturenames", ()))
     for name in shared:
         item.add_marker(pytest.mark.xdist_group(name))

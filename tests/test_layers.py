@@ -147,6 +147,10 @@ MAY_IMPORT: dict[str, str] = {
     "studies.selftest": (
         "config core engines.synthetic harness metrics.log preflight results studies.capacity system trial"
     ),
+    "conformance": (
+        "artifacts config core dataflow dataflow.expressions dataflow.operators engines harness loadgen preflight "
+        "system trial workloads"
+    ),
     "report": "artifacts core report.documents report.html report.terminal results",
     "report.charts": "artifacts core report results",
     "report.documents": "artifacts config core report report.charts report.html report.text results stats",

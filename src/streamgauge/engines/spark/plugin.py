@@ -61,6 +61,7 @@ class SparkPlugin(_PluginOfMode):
     capabilities: Capabilities = options.CAPABILITIES
     batch_truth = "Spark, the same function in batch"
     mode = "MICRO_BATCH"
+    conformance = "streamgauge.engines.spark.conformance:MICRO_BATCH"
 
     def check(self, request: StartRequest) -> None:
         validate.check(request)
@@ -96,6 +97,7 @@ class SparkRealTimePlugin(_PluginOfMode):
 
     capabilities: Capabilities = realtime.CAPABILITIES
     mode = "REAL_TIME"
+    conformance = "streamgauge.engines.spark.conformance:REAL_TIME"
 
     def check(self, request: StartRequest) -> None:
         realtime.check(request)
@@ -112,6 +114,7 @@ class SparkDStreamPlugin(_PluginOfMode):
 
     capabilities: Capabilities = dstream.CAPABILITIES
     mode = "DSTREAM"
+    conformance = "streamgauge.engines.spark.conformance:DSTREAM"
 
     def check(self, request: StartRequest) -> None:
         dstream.check(request)

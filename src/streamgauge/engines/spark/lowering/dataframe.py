@@ -336,3 +336,8 @@ def _is_marked(frame: DataFrame) -> bool:
 
 def _time_of(frame: DataFrame) -> list[Any]:
     return [F.col(TIME)] if TIME in frame.columns else []
+
+
+def kinds() -> tuple[type, ...]:
+    """The node kinds that have a lowering."""
+    return tuple(kind for kind in vars(Lowering)["_lowered"].dispatcher.registry if kind is not object)
