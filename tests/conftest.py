@@ -19,7 +19,7 @@ from streamgauge.engines.spark.session import environment
 from streamgauge.stats import bootstrap
 from streamgauge.studies.scalability import scaling_laws
 from streamgauge.system.java import find_java
-from streamgauge.transports.kafka.broker.broker import Broker, require_jars
+from streamgauge.transports.kafka.broker import Broker, require_jars
 from tests.helpers_restart import Restart
 
 pytest_plugins = ["streamgauge.conformance.plugin"]  # an installation of an earlier source tree may not declare it

@@ -14,15 +14,15 @@ from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import build
 from streamgauge.core.clock import Clock
 from streamgauge.core.errors import MachineError
-from streamgauge.core.trial_snapshot import TrialSnapshot
+from streamgauge.core.trial import TrialSnapshot
 from streamgauge.engines.registry import require, starter_of
 from streamgauge.harness.testbed import TestBed
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
-from streamgauge.transports.kafka.broker.broker import Broker
-from streamgauge.transports.kafka.broker.cluster import KafkaCluster
+from streamgauge.transports.kafka.broker import Broker
+from streamgauge.transports.kafka.cluster import KafkaCluster
 from streamgauge.trial.conductor import START_LEAD_US, TrialConductor, next_start, testbed_settings
-from streamgauge.trial.extension_policy import JudgedTrial
+from streamgauge.trial.policies import JudgedTrial
 from streamgauge.trial.progress import Show, snapshots
 from streamgauge.trial.trial_result import TrialResult
 from tests.helpers_restart import RESTARTED_S

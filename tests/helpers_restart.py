@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from streamgauge.core.trial_snapshot import TrialSnapshot
+from streamgauge.core.trial import TrialSnapshot
 from streamgauge.harness.testbed import TestBed
 from streamgauge.metrics.records import Tick
 from streamgauge.trial.trial_result import TrialResult

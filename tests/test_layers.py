@@ -177,7 +177,7 @@ def packages() -> set[str]:
 
 
 def package_of(module: str, known: set[str]) -> str:
-    """`streamgauge.engines.spark.watermark` as `engines.spark`; the root and its modules as themselves."""
+    """`streamgauge.engines.spark.intervals` as `engines.spark`; the root and its modules as themselves."""
     name = module.removeprefix(f"{ROOT}.")
     parts = name.split(".")
     for length in range(len(parts), 0, -1):

@@ -36,7 +36,7 @@ from streamgauge.engines.spi import (
     TuningProfile,
 )
 from streamgauge.system.child_processes import Child, ChildFailed, serve
-from streamgauge.system.scratch import Scratch
+from streamgauge.system.disk import Scratch
 
 POLL_S = 0.005
 """How long the loop waits when there are no new events."""
@@ -221,8 +221,8 @@ class KafkaClient:
         import confluent_kafka
 
         from streamgauge.transports.kafka.client import result_messages
-        from streamgauge.transports.kafka.client.settings import KafkaSettings
-        from streamgauge.transports.kafka.topic_names import results_of, topic_of
+        from streamgauge.transports.kafka.settings import KafkaSettings
+        from streamgauge.transports.topics import results_of, topic_of
 
         run, brokers = edges.output.token, KafkaSettings.from_options(edges.transport_options).of_client
         self._kafka, self._format, self._stream = confluent_kafka, result_messages, graph.sources(flow)[0].name

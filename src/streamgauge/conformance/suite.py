@@ -17,7 +17,7 @@ from streamgauge.conformance.cases import CASES, KINDS, kinds
 from streamgauge.conformance.plugin import TRIAL
 from streamgauge.conformance.trials import Kill, Restart, Subject, check_answers, check_results, started
 from streamgauge.core.errors import InputError
-from streamgauge.dataflow.early_firing import with_early_firing
+from streamgauge.dataflow.graph import with_early_firing
 from streamgauge.engines.conformance import EVERY_CASE, Gap
 from streamgauge.engines.spi import StartRequest
 from streamgauge.system.child_processes import wait_until

@@ -24,10 +24,10 @@ from streamgauge.engines.spi import Capabilities, EnginePlugin
 from streamgauge.harness.testbed import TestBed
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
+from streamgauge.studies.run.run import require_machine
 from streamgauge.trial.conductor import TrialConductor
 from streamgauge.trial.events import PhaseBegan, Progress, TrialEvent
-from streamgauge.trial.extension_policy import JudgedTrial
-from streamgauge.trial.run import require_machine
+from streamgauge.trial.policies import JudgedTrial
 from streamgauge.trial.trial_result import TrialResult
 from streamgauge.workloads.registry import added
 

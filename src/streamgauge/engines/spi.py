@@ -9,12 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from streamgauge.core.batch_progress import BatchProgress
+from streamgauge.core.engine_reports import BatchProgress, OperatorCounts
 from streamgauge.core.errors import InputError, Problem
-from streamgauge.core.lineage_columns import EVENT_TIME
-from streamgauge.core.operator_rows import OperatorCounts
 from streamgauge.core.plugin_options import TUNED, Setting, problems_of
-from streamgauge.core.progress_step import ProgressText
+from streamgauge.core.schema import EVENT_TIME
+from streamgauge.core.trial import ProgressText
 from streamgauge.dataflow.nodes import Flow, UserJobNode
 from streamgauge.engines.latency_probe import LatencyProbe
 from streamgauge.engines.local_cluster import LocalCluster

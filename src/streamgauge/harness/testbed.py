@@ -18,17 +18,16 @@ import psutil
 from streamgauge.artifacts.run_folder import OutputLocation, disk
 from streamgauge.core.clock import Clock
 from streamgauge.core.errors import DriverError
-from streamgauge.core.lineage_columns import INGEST_TIME
+from streamgauge.core.schema import INGEST_TIME
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.spi import Edges, Engine, EngineStatus, Restartable
-from streamgauge.harness.broker_timestamps import AppendTimes, append_times
+from streamgauge.harness.broker_log import AppendTimes, Offsets, append_times
 from streamgauge.harness.generator import GeneratorSettings
-from streamgauge.harness.offset_tracker import Offsets
 from streamgauge.harness.recorder import RecorderSettings
-from streamgauge.metrics.log.live_figures import OnlineMetrics
+from streamgauge.metrics.live_figures import OnlineMetrics
 from streamgauge.metrics.records import RUNNER, GeneratorReport, RecorderReport, Role, Tick
 from streamgauge.system.child_processes import Child, stop_all
-from streamgauge.system.scratch import Scratch, sweep
+from streamgauge.system.disk import Scratch, sweep
 from streamgauge.transports.registry import transport
 from streamgauge.transports.spi import (
     BrokerRequest,

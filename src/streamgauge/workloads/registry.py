@@ -22,7 +22,7 @@ from streamgauge.dataflow.expressions.check import checked
 from streamgauge.dataflow.json_form.document import to_json
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.loadgen.fields import StreamSpec
-from streamgauge.workloads.features import MEANING, Feature
+from streamgauge.workloads.registry import MEANING, Feature
 
 Seconds = Annotated[float, BeforeValidator(lambda value: parse_duration(value, "set"))]
 """A duration in seconds, parsed from text such as `8s` or `500ms`."""

@@ -26,7 +26,7 @@ from streamgauge.dataflow.builder import count, flow, hop, session, source, tabl
 from streamgauge.dataflow.lineage import needed_columns, with_lineage
 from streamgauge.dataflow.nodes import Flow, RunningAggregate, Source
 from streamgauge.dataflow.operators.api import ROW, TIME, Processor
-from streamgauge.engines.duckdb_oracle import lower
+from streamgauge.engines.duckdb_oracle import lowering as lower
 from streamgauge.engines.spark.lowering.arrow_blocks import Packing
 from streamgauge.engines.spark.lowering.dataframe import Lowering
 from streamgauge.engines.spark.lowering.queries import queries

@@ -22,8 +22,7 @@ from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import build
 from streamgauge.conformance.cases import with_totals
 from streamgauge.core.clock import US
-from streamgauge.core.lineage_columns import EVENT_TIME, INGEST_TIME
-from streamgauge.core.schema import Schema
+from streamgauge.core.schema import EVENT_TIME, INGEST_TIME, Schema
 from streamgauge.dataflow.builder import flow as flow_of
 from streamgauge.dataflow.builder import source, tumble
 from streamgauge.dataflow.nodes import Flow

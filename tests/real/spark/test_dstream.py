@@ -8,11 +8,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from streamgauge.core.batch_progress import BatchProgress
-from streamgauge.core.trial_snapshot import TrialSnapshot
+from streamgauge.core.engine_reports import BatchProgress
+from streamgauge.core.trial import TrialSnapshot
 from streamgauge.dataflow.builder import source
-from streamgauge.engines.spark.dstream.progress import DStreamProgress
-from streamgauge.engines.spark.observe.event_log import MS
+from streamgauge.engines.spark.session.logs import MS
+from streamgauge.engines.spark.session.progress import DStreamProgress
 from streamgauge.harness.testbed import TestBedSettings
 from streamgauge.metrics.records import RUNNER
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment

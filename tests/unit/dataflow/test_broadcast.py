@@ -18,7 +18,7 @@ from streamgauge.dataflow.describe import describe
 from streamgauge.dataflow.lineage import identity, with_lineage
 from streamgauge.dataflow.nodes import Flow, Process
 from streamgauge.dataflow.operators.api import INPUT, ROW, TIME
-from streamgauge.engines.duckdb_oracle import Oracle
+from streamgauge.engines.duckdb_oracle.engine import Oracle
 from streamgauge.engines.operator_runtime import OperatorRuntime
 from tests.unit.helpers_duckdb import duckdb_session
 from tests.unit.workloads.helpers_cuts import END, without_truth

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from streamgauge.core.errors import Problem
 from streamgauge.dataflow.nodes import Flow, Source
-from streamgauge.dataflow.program import PARALLELISM, ProgramNode
 from streamgauge.engines.spi import Capabilities, Engine, EnginePlugin, StartRequest
+from streamgauge.user_workloads.program_node import PARALLELISM, ProgramNode
 
 
 class ExternalPlugin(EnginePlugin):

@@ -7,23 +7,21 @@ from pathlib import Path
 
 import psutil
 
-from streamgauge.core.batch_progress import BatchProgress
+from streamgauge.core.engine_reports import BatchProgress, OperatorCounts, OperatorRows
 from streamgauge.core.errors import EngineError, StreamgaugeError, is_full
-from streamgauge.core.operator_rows import OperatorCounts, OperatorRows
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.local_cluster import Cluster, ended_in_words
 from streamgauge.engines.spark.cluster.master import settings_of
 from streamgauge.engines.spark.cluster.state import cluster_at
-from streamgauge.engines.spark.execution_modes import DSTREAM, MICRO_BATCH, ExecutionMode
-from streamgauge.engines.spark.launch import spark_process, started
-from streamgauge.engines.spark.session import spark_home
-from streamgauge.engines.spark.session.connectors import jars_for
-from streamgauge.engines.spark.session.local_master import is_local
-from streamgauge.engines.spark.structured.job import SparkJob
+from streamgauge.engines.spark.engine import DSTREAM, MICRO_BATCH, ExecutionMode
+from streamgauge.engines.spark.launch import SparkJob, spark_process, started
+from streamgauge.engines.spark.session import python_workers as spark_home
+from streamgauge.engines.spark.session.environment import jars_for
+from streamgauge.engines.spark.session.masters import is_local
 from streamgauge.engines.spi import Edges, Engine, EngineStatus
 from streamgauge.system.child_processes import Child, ChildFailed
+from streamgauge.system.disk import Scratch
 from streamgauge.system.machine import cpus
-from streamgauge.system.scratch import Scratch
 
 IMPORTING = "importing PySpark"
 LOCAL_GRACE_S, CLUSTER_GRACE_S = 1.5, 4.0

@@ -8,15 +8,17 @@ from contextlib import AbstractContextManager
 from streamgauge.engines.latency_probe import LatencyProbe
 from streamgauge.engines.local_cluster import LocalCluster
 from streamgauge.engines.operator_profiler import OperatorProfiler
-from streamgauge.engines.spark import batch_interval, options, tuning, validate, watermark
+from streamgauge.engines.spark import intervals as batch_interval
+from streamgauge.engines.spark import intervals as watermark
+from streamgauge.engines.spark import options, tuning, validate
+from streamgauge.engines.spark import options_dstream as dstream
+from streamgauge.engines.spark import options_realtime as realtime
 from streamgauge.engines.spark.cluster.master import require_master
-from streamgauge.engines.spark.dstream import options as dstream
-from streamgauge.engines.spark.probes.dstream import DStream
-from streamgauge.engines.spark.probes.micro_batch import MicroBatch
-from streamgauge.engines.spark.probes.real_time import RealTime
+from streamgauge.engines.spark.latency_probe import MicroBatch
+from streamgauge.engines.spark.latency_probe_dstream import DStream
+from streamgauge.engines.spark.latency_probe_realtime import RealTime
+from streamgauge.engines.spark.operator_profiler import SparkOperatorProfiler
 from streamgauge.engines.spark.session import environment
-from streamgauge.engines.spark.structured import realtime
-from streamgauge.engines.spark.user_job.operator_profiler import SparkOperatorProfiler
 from streamgauge.engines.spi import (
     BatchAnswer,
     BatchInterval,
@@ -76,7 +78,7 @@ class SparkPlugin(_PluginOfMode):
         return options.sends_all_columns(options_)
 
     def batch_answer(self, request: BatchRequest) -> AbstractContextManager[BatchAnswer]:
-        from streamgauge.engines.spark.user_job.batch_answer import batch_answer
+        from streamgauge.engines.spark.batch_answer import batch_answer
 
         return batch_answer(request)
 

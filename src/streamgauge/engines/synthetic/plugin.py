@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.engines.spi import BatchInterval, Capabilities, Engine, EnginePlugin, StartRequest
-from streamgauge.engines.synthetic.settings import SETTINGS, read_options
+from streamgauge.engines.synthetic.options import SETTINGS, read_options
 
 
 class SyntheticPlugin(EnginePlugin):

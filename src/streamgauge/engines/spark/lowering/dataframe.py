@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from streamgauge.core.errors import EngineError
-from streamgauge.core.lineage_columns import EVENT_TIME, WINDOW_END, WINDOW_START
+from streamgauge.core.schema import EVENT_TIME, WINDOW_END, WINDOW_START
 from streamgauge.dataflow import schema
 from streamgauge.dataflow.nodes import (
     Distinct,
@@ -34,20 +34,23 @@ from streamgauge.dataflow.nodes import (
     WindowAggregate,
     WindowJoin,
 )
-from streamgauge.engines.spark.columns import column, columns
+from streamgauge.engines.spark.intervals import NONE
 from streamgauge.engines.spark.lowering.arrow_blocks import ROWS, Packing
 from streamgauge.engines.spark.lowering.chaining import ChainSpec, chain_into, chained_operators
-from streamgauge.engines.spark.lowering.distinct import first_of_all, first_of_each_window
-from streamgauge.engines.spark.lowering.interval_join import interval_join
-from streamgauge.engines.spark.lowering.mergeable import is_mergeable
-from streamgauge.engines.spark.lowering.panes import by_panes, tumbling_by_panes
+from streamgauge.engines.spark.lowering.columns import column, columns
+from streamgauge.engines.spark.lowering.operators import (
+    by_panes,
+    first_of_all,
+    first_of_each_window,
+    interval_join,
+    top_n,
+    tumbling_by_panes,
+)
 from streamgauge.engines.spark.lowering.partial_aggregation import RowView, partial_aggregates
 from streamgauge.engines.spark.lowering.queries import Query, last_shared, operator_of, steps_to
+from streamgauge.engines.spark.lowering.row_counter import natively_counted
 from streamgauge.engines.spark.lowering.shared_scan import fuse_aggregates, project_branches
-from streamgauge.engines.spark.lowering.sliding import WINDOWS_FROM, sliding
-from streamgauge.engines.spark.lowering.top_n import top_n
-from streamgauge.engines.spark.observe.native_row_counts import natively_counted
-from streamgauge.engines.spark.watermark import NONE
+from streamgauge.engines.spark.lowering.windows import WINDOWS_FROM, is_mergeable, sliding
 
 TIME = "_time"
 WINDOW = "_window"
