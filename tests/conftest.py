@@ -22,6 +22,8 @@ from streamgauge.system.java import find_java
 from streamgauge.transports.kafka.broker import Broker, require_jars
 from tests.helpers_restart import Restart
 
+pytest_plugins = ["streamgauge.conformance.plugin"]  # an installation of an earlier source tree may not declare it
+
 # No test may depend on how fast this machine is just now. Few examples each time, others every time: `make test-long`
 # tries many (--hypothesis-profile many).
 settings.register_profile("many", deadline=None)
@@ -63,7 +65,14 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Tests that share a Spark session, or a broker, stay together: several processes would start one each."""
+    """Tests that share a Spark session, or a broker, stay together: several processes would start one each. Trials of
+    the conformance suite are marked with what they start.
+    """
+    if item.get_closest_marker("streamgauge_trial") is not None:
+        engine = item.callspec.params["subject"].capabilities  # type: ignore[attr-defined]
+        starts = [*(["spark"] if engine.needs_java else []), *(["broker"] if engine.transports == ("kafka",) else [])]
+        for name in ("process", "long", *starts):
+            item.add_marker(name)
     shared = {"spark", "broker"}.intersection(getattr(item, "fixturenames", ()))
     for name in shared:
         item.add_marker(pytest.mark.xdist_group(name))

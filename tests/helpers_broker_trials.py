@@ -25,7 +25,7 @@ from streamgauge.trial.conductor import START_LEAD_US, TrialConductor, next_star
 from streamgauge.trial.policies import JudgedTrial
 from streamgauge.trial.progress import Show, snapshots
 from streamgauge.trial.trial_result import TrialResult
-from tests.helpers_restart import RESTARTED_S, to_be_restarted
+from tests.helpers_restart import RESTARTED_S
 
 DURATION_S = 6.0
 WINDOW = {"range": "2s", "slide": "1s", "packs": "200"}
@@ -79,7 +79,7 @@ def started(
 @contextmanager
 def running(resolved: ResolvedExperiment, path: Path) -> Iterator[TestBed]:
     """A started test bed, which writes below `path`."""
-    make_engine = to_be_restarted(starter_of(resolved.experiment.engine, None, resolved.experiment.parallelism))
+    make_engine = starter_of(resolved.experiment.engine, None, resolved.experiment.parallelism)
     with TestBed(testbed_settings(resolved), make_engine, path, Clock.fixed_now()) as testbed:
         testbed.start(resolved.plan(next_start(testbed) - START_LEAD_US, resolved.experiment.load.rate, 1.0))
         yield testbed

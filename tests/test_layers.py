@@ -154,6 +154,10 @@ MAY_IMPORT: dict[str, str] = {
     "studies.selftest": (
         "config core engines.synthetic harness metrics.log preflight results studies.capacity studies.run system trial"
     ),
+    "conformance": (
+        "artifacts config core dataflow dataflow.expressions dataflow.operators engines harness loadgen preflight "
+        "system trial workloads"
+    ),
     "report": "core results stats",
     "report.charts": "artifacts core report results",
     "report.documents": "artifacts config core report report.charts results stats",

@@ -64,6 +64,7 @@ class PythonConsumerPlugin(EnginePlugin):
         transports=("flight", "kafka"),
         profiles={TUNED: TuningProfile(transport_options={"kafka": {"encoding": ENCODING}})},
     )
+    conformance = "streamgauge_python_consumer_conformance:CONF"
 
     def check(self, request: StartRequest) -> None:
         super().check(request)

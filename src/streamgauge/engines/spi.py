@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from streamgauge.core.engine_reports import BatchProgress, OperatorCounts
 from streamgauge.core.errors import InputError, Problem
@@ -174,6 +174,17 @@ class Engine(Protocol):
     def stop(self) -> None: ...
 
 
+@runtime_checkable
+class Restartable(Protocol):
+    """An engine that goes on where it was after its processes were killed."""
+
+    def has_checkpoint(self) -> bool:
+        """Whether everything has kept a first state to come back to."""
+
+    def restart(self) -> None:
+        """Kills the SUT and starts it again from what it kept. Raises the errors of `Engine.start`."""
+
+
 CLUSTER_CORES = "cluster cores"
 """Setting of a result: the cores of all workers of a cluster on this machine."""
 ANOTHER_ENGINE = "--engine NAME (streamgauge engines lists what each supports)"
@@ -217,6 +228,8 @@ class EnginePlugin:
     """What to call the truth that `batch_answer` gives; empty if the engine has no batch mode."""
     or_another_engine = ", or use another --engine"
     """The end of a way out; empty if what this engine runs can run on no other."""
+    conformance: str = ""
+    """Where its `TestConf` is, as `module:name`; only the conformance suite loads it."""
 
     def check(self, request: StartRequest) -> None:
         """Raises one InputError with every problem of a request; by default those of `request_problems`."""

@@ -10,15 +10,18 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import psutil
 
 from streamgauge.artifacts.run_folder import OutputLocation, disk
 from streamgauge.core.clock import Clock
 from streamgauge.core.errors import DriverError
 from streamgauge.core.schema import INGEST_TIME
 from streamgauge.dataflow.nodes import Flow
-from streamgauge.engines.spi import Edges, Engine, EngineStatus
+from streamgauge.engines.spi import Edges, Engine, EngineStatus, Restartable
 from streamgauge.harness.broker_log import AppendTimes, Offsets, append_times
 from streamgauge.harness.generator import GeneratorSettings
 from streamgauge.harness.recorder import RecorderSettings
@@ -93,6 +96,7 @@ class TestBed:
         """Events of each stream that each of its readers (query, number) has taken."""
         self.engine: Engine = make_engine()
         self._stage = self._rejected = ""
+        self._start_engine: Callable[[], None] = lambda: None
 
     def __enter__(self) -> TestBed:
         sweep()
@@ -128,8 +132,23 @@ class TestBed:
             bind=self.settings.host,
         )
         folder, self._stage = self.folder / "engine", ""
+        self._start_engine = partial(self.engine.start, settings.flow, edges, settings.options, settings.master, folder)
         with disk(folder, OutputLocation("out", "--out DIR, or TMPDIR=DIR,")):
-            self.engine.start(self.settings.flow, edges, self.settings.options, self.settings.master, folder)
+            self._start_engine()
+
+    def engine_can_restart(self) -> bool:
+        """Whether `restart_engine` loses nothing that the engine could keep."""
+        return not isinstance(self.engine, Restartable) or self.engine.has_checkpoint()
+
+    def restart_engine(self) -> None:
+        """Kills the SUT, and starts it again from what it kept; from nothing, if it keeps nothing."""
+        if isinstance(self.engine, Restartable):
+            self.engine.restart()
+            return
+        for pid in self.engine.pids():
+            psutil.Process(pid).kill()
+        self.engine.stop()
+        self._start_engine()
 
     @property
     def sinks(self) -> tuple[str, ...]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
@@ -310,6 +311,17 @@ def get(name: str) -> Workload:
     list_hint = f"streamgauge workloads lists all: {', '.join(names())}"
     rule = "must be a workload's name, FILE.py of a user job, or FILE.toml of a program"
     raise InputError(Problem("workload", rule, name, f"{meant} ({list_hint})" if meant else list_hint))
+
+
+@contextmanager
+def added(workload: Workload) -> Iterator[None]:
+    """Gives this process one more workload, until the end of the block."""
+    workloads = _all()
+    workloads[workload.name] = workload
+    try:
+        yield
+    finally:
+        del workloads[workload.name]
 
 
 def catalogue(rate_per_s: float = RATE_PER_S, name: str = "") -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """Every allowed function and operator gives the same type and the same values on Spark and on DuckDB.
 
 Those that stop no engine are the columns of one flow, which runs as a stream. Of the others, edge rows are tried one by
-one, and both must stop on the same ones. The same flow runs in a trial of each engine (`test_trials.py`).
+one, and both must stop on the same ones. The same flow runs in a trial of each engine (`test_engines.py`).
 """
 
 import math
@@ -12,6 +12,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from streamgauge.conformance.edge_rows import AGGREGATES, COLUMNS, LONG, ROWS, STOPPING, VALUES
 from streamgauge.core.clock import US
 from streamgauge.core.schema import Schema, arrow_type
 from streamgauge.dataflow.builder import source
@@ -21,7 +22,6 @@ from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.dataflow.nodes import Flow, Sink
 from streamgauge.workloads.dspbench.text import sentiment_analysis, spam_filter, trending_topics, word_count
 from streamgauge.workloads.dspbench.web import log_processing
-from tests.engine_conformance.helpers_expressions import AGGREGATES, COLUMNS, LONG, ROWS, STOPPING, VALUES
 from tests.engine_conformance.spark_session.helpers_spark_session import cut, events, streamed
 
 pytestmark = pytest.mark.spark

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 import pytest
 from pyspark.sql import functions as F
 
+from streamgauge.conformance.cases import with_totals
 from streamgauge.core.clock import US
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow import schema
@@ -32,8 +33,6 @@ from streamgauge.engines.spark.lowering.queries import queries
 from streamgauge.engines.spark.options import UNCHECKED_OPERATIONS, with_rocksdb
 from tests.engine_conformance.spark_session.helpers_spark_session import cut, events, lowered, streamed
 from tests.helpers_times import us_of
-from tests.unit.dataflow import helpers_totals as totals
-from tests.unit.dataflow.helpers_totals import with_totals
 
 pytestmark = pytest.mark.spark
 
@@ -195,19 +194,13 @@ EVENTS = some_events()
 
 @pytest.fixture
 def spark_with_state(spark: Any) -> Iterator[Any]:
-    """The session, set to keep the state of processes in files with checksums, which RocksDB wants; their classes
-    travel by value.
-    """
-    from pyspark import cloudpickle
-
-    cloudpickle.register_pickle_by_value(totals)
+    """The session, set to keep the state of processes in files with checksums, which RocksDB wants."""
     settings = with_rocksdb({}) | {"fs.file.impl": "org.apache.hadoop.fs.LocalFileSystem"}
     for name, value in settings.items():
         spark.conf.set(name, value)
     yield spark
     for name in settings:
         spark.conf.unset(name)
-    cloudpickle.unregister_pickle_by_value(totals)
 
 
 def needed(flow: Flow) -> dict[str, pa.Table]:

@@ -20,6 +20,7 @@ import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import build
+from streamgauge.conformance.cases import with_totals
 from streamgauge.core.clock import US
 from streamgauge.core.schema import EVENT_TIME, INGEST_TIME, Schema
 from streamgauge.dataflow.builder import flow as flow_of
@@ -33,7 +34,6 @@ from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
 from streamgauge.trial.trial_result import TrialResult
 from tests.helpers_broker_trials import check_results, running, trial
-from tests.unit.dataflow import helpers_totals as totals
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
@@ -46,12 +46,10 @@ WARMUP = "16s"
 @pytest.fixture(autouse=True)
 def by_value() -> Iterator[None]:
     """The classes of the tests travel with the job."""
-    modules = (sys.modules[__name__], totals)
-    for module in modules:
-        cloudpickle.register_pickle_by_value(module)
+    module = sys.modules[__name__]
+    cloudpickle.register_pickle_by_value(module)
     yield
-    for module in modules:
-        cloudpickle.unregister_pickle_by_value(module)
+    cloudpickle.unregister_pickle_by_value(module)
 
 
 class LastPrice(Processor):
@@ -223,7 +221,7 @@ def check_each_sink(judged: TrialResult, independent: bool, rows_least: int) -> 
 def broadcast() -> Flow:
     """Each purchase, by pack, beside a sum over all advertisements."""
     bought, shown = PURCHASES.select(k="gem_pack_id", v="price"), ADS.select(w="gem_pack_id")
-    return totals.with_totals(bought, shown).sink("totals")
+    return with_totals(bought, shown).sink("totals")
 
 
 CASES = {

@@ -110,7 +110,7 @@ def test_what_receivers_take_is_verified(tmp_path: Path, case: tuple[str, dict[s
 @pytest.mark.long
 def test_a_spark_that_is_killed_ends_the_trial(tmp_path: Path) -> None:
     """With a verdict, not with a defect of ours, and with nothing that runs on; receivers die with it. Over `flight`:
-    `tests/engine_conformance/test_trials.py`.
+    `tests/engine_conformance/test_engines.py`.
     """
     with started(tmp_path, "identity", "5k", ENGINE, transport="socket", options=RECEIVED) as (
         resolved,

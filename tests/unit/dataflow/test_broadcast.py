@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamgauge.conformance.cases import TOTALS_TRUTH, Totals, with_totals
 from streamgauge.core.errors import InputError
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import source
@@ -19,7 +20,6 @@ from streamgauge.dataflow.nodes import Flow, Process
 from streamgauge.dataflow.operators.api import INPUT, ROW, TIME
 from streamgauge.engines.duckdb_oracle.engine import Oracle
 from streamgauge.engines.operator_runtime import OperatorRuntime
-from tests.unit.dataflow.helpers_totals import TRUTH, Totals, with_totals
 from tests.unit.helpers_duckdb import duckdb_session
 from tests.unit.workloads.helpers_cuts import END, without_truth
 
@@ -130,6 +130,7 @@ def test_picture() -> None:
 )
 def test_what_it_is_refused_for(more: dict[str, Any], message: str) -> None:
     """When the flow is built."""
-    given_ = {"keys": "k", "reads": ("k", "v", "w"), "gives": GIVES, "truth": TRUTH, "broadcast": EVERYONES} | more
+    given_ = {"keys": "k", "reads": ("k", "v", "w"), "gives": GIVES, "broadcast": EVERYONES, "truth": TOTALS_TRUTH}
+    given_ |= more
     with pytest.raises(InputError, match=message):
         OWN.process(Totals, **given_)

@@ -26,6 +26,7 @@ class ExternalPlugin(EnginePlugin):
         sets_parallelism=True,
     )
     or_another_engine = ""
+    conformance = "streamgauge.engines.external.conformance:CONF"
 
     def request_problems(self, request: StartRequest) -> Iterator[Problem]:
         yield from super().request_problems(request)

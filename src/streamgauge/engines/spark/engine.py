@@ -16,6 +16,7 @@ from streamgauge.engines.spark import options_dstream, options_realtime
 from streamgauge.engines.spark.cluster.master import settings_of
 from streamgauge.engines.spark.cluster.state import cluster_at
 from streamgauge.engines.spark.launch import SparkJob, spark_process, started
+from streamgauge.engines.spark.session import python_workers
 from streamgauge.engines.spark.session.environment import jars_for
 from streamgauge.engines.spark.session.masters import is_local
 from streamgauge.engines.spark.session.progress import DStreamProgress
@@ -139,6 +140,24 @@ class SparkEngine(Engine):
 
     def settings(self) -> dict[str, str]:
         return self._settings
+
+    def has_checkpoint(self) -> bool:
+        """Whether every query has committed a batch. DStreams have no checkpoint to wait for."""
+        assert self._scratch is not None
+        if self._mode is DSTREAM:
+            return True
+        queries = [path for path in (self._scratch.path / "checkpoint").iterdir() if path.is_dir()]
+        return bool(queries) and all(any((query / "commits").glob("[0-9]*")) for query in queries)
+
+    def restart(self) -> None:
+        """Kills Spark, and starts its process again, whose queries go on from their checkpoints."""
+        assert self._child is not None
+        assert self._scratch is not None
+        job, log = self._scratch.path / "job.pkl", self._child.log
+        self._child.kill()
+        environment = {"SPARK_HOME": str(python_workers.view_of_spark_home(job.parent / "spark-home"))}
+        self._child = Child("spark", MAIN, [str(job)], log, self._cpus, environment)
+        started(self._child, self._settings["master"])
 
     def stop(self) -> None:
         if self._child is not None:

@@ -58,6 +58,7 @@ class SparkPlugin(_PluginOfMode):
     capabilities: Capabilities = options.CAPABILITIES
     batch_truth = "Spark, the same function in batch"
     mode = "MICRO_BATCH"
+    conformance = "streamgauge.engines.spark.conformance:MICRO_BATCH"
 
     def check(self, request: StartRequest) -> None:
         validate.check(request)
@@ -93,6 +94,7 @@ class SparkRealTimePlugin(_PluginOfMode):
 
     capabilities: Capabilities = options_realtime.CAPABILITIES
     mode = "REAL_TIME"
+    conformance = "streamgauge.engines.spark.conformance:REAL_TIME"
 
     def check(self, request: StartRequest) -> None:
         options_realtime.check(request)
@@ -109,6 +111,7 @@ class SparkDStreamPlugin(_PluginOfMode):
 
     capabilities: Capabilities = options_dstream.CAPABILITIES
     mode = "DSTREAM"
+    conformance = "streamgauge.engines.spark.conformance:DSTREAM"
 
     def check(self, request: StartRequest) -> None:
         options_dstream.check(request)

@@ -23,6 +23,7 @@ class SyntheticPlugin(EnginePlugin):
         sets_parallelism=True,
         simulated=True,
     )
+    conformance = "streamgauge.engines.synthetic.conformance:CONF"
 
     def option_problems(self, options: Mapping[str, str]) -> Iterable[Problem]:
         try:

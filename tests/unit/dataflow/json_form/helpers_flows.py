@@ -7,11 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from streamgauge.conformance.cases import with_totals
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import count, flow, hop, session, source, table, tumble, union
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.dataflow.operators.api import ROW, Processor
-from tests.unit.dataflow.helpers_totals import with_totals
 
 A = source("a", Schema.from_types(k="int", v="int", text="string"))
 B = source("b", Schema.from_types(k="int", w="int"))

@@ -291,3 +291,8 @@ def _borders() -> list[Any]:
 
 def _window_time() -> list[Any]:
     return [F.window_time(F.col(WINDOW)).alias(TIME)]
+
+
+def kinds() -> tuple[type, ...]:
+    """The node kinds that have a lowering."""
+    return tuple(kind for kind in vars(Lowering)["_lowered"].dispatcher.registry if kind is not object)

@@ -14,7 +14,6 @@ from streamgauge.dataflow.expressions import check as expressions
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.loadgen.fields import StreamSpec
 from streamgauge.loadgen.fitted import Fitted
-from streamgauge.workloads.registry import Job, Parameters, Workload
 
 COLUMNS = {
     "g": "int", "a": "int", "b": "bigint", "d": "double", "s": "string", "t": "string", "ok": "boolean", "j": "string",
@@ -135,7 +134,3 @@ def every_aggregate() -> Flow:
 def odd_keys() -> Flow:
     """Null, empty, and of other alphabets."""
     return edges().window(tumble("1s"), keys=("s", "ok")).aggregate(n="count(*)", t="max(t)").sink("out")
-
-
-WORKLOAD = Workload("edges", "", "", "", Parameters, lambda *_: Job(odd_keys(), (STREAM,)))
-"""Its streams; tests give it the flow."""

@@ -1,32 +1,27 @@
-"""What the conformance suite asks of every engine, and the gaps that are known.
-
-A gap is one of three kinds, as a strict xfail: it fails as soon as the engine closes it.
-
-- `notimpl`: the engine could, and its plug-in does not.
-- `notyet`: the engine itself cannot yet.
-- `never`: the engine is not made for it.
-"""
+"""What the suite asks of every engine: flows as data, over streams of built-in workloads or of edge rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import get_args
 
+import numpy as np
 import pyarrow as pa
-import pytest
 
+from streamgauge.conformance.edge_rows import STREAM, every_aggregate, every_function, odd_keys
 from streamgauge.core.schema import Schema
-from streamgauge.dataflow.builder import count, flow, hop, session, source, table, tumble, union
-from streamgauge.dataflow.nodes import Flow
-from streamgauge.dataflow.operators.api import ROW, Processor
-from streamgauge.engines.registry import streaming_engines
-from tests.engine_conformance.helpers_expressions import every_aggregate, every_function, odd_keys
-from tests.helpers_engine_plugin import ENGINE
-from tests.unit.dataflow.helpers_totals import with_totals
+from streamgauge.dataflow.builder import Stream, count, flow, hop, session, source, table, tumble, union
+from streamgauge.dataflow.graph import operators
+from streamgauge.dataflow.nodes import Flow, InWindows, Node, UserJobNode
+from streamgauge.dataflow.operators.api import INPUT, ROW, Processor
+from streamgauge.dataflow.operators.grouped_arrays import load, save
+from streamgauge.loadgen.fields import StreamSpec
+from streamgauge.workloads.registry import Job, Parameters, Workload, get
 
-ENGINES = (*streaming_engines(), ENGINE)
-"""Those that are registered, and the example of another distribution."""
+KINDS = frozenset(get_args(Node)) - {InWindows, UserJobNode}
+"""The node kinds that a flow of ours may have. `InWindows` is made of windows that never close."""
 
 PURCHASES = source("purchases", Schema.from_types(user_id="int", gem_pack_id="int", price="int"))
 ADS = source("ads", Schema.from_types(user_id="int", gem_pack_id="int"))
@@ -37,6 +32,11 @@ PACKS = table(
 )
 DEAR, CHEAP = PURCHASES.where("price > 90"), PURCHASES.where("price <= 10")
 BY_PACK = PURCHASES.window(hop("2s", "1s"), keys="gem_pack_id")
+TOTALS_TRUTH = (
+    "SELECT k, v, total, _row FROM"
+    " (SELECT *, coalesce(sum(w) OVER (ORDER BY _row ROWS UNBOUNDED PRECEDING), 0) AS total FROM input)"
+    " WHERE _input = 0"
+)
 
 
 class Dear(Processor):
@@ -46,6 +46,35 @@ class Dear(Processor):
         prices = batch.column("price").to_numpy()
         rows = pa.array([row for row, price in enumerate(prices) if price > 90], pa.int64())
         return pa.RecordBatch.from_arrays([batch.column("price").take(rows), rows], ["high", ROW])
+
+
+class Totals(Processor):
+    """The sum of `w` over all rows of the broadcast input so far, on every row of the other."""
+
+    def __init__(self) -> None:
+        self._total = 0
+
+    def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
+        totals = self._total + np.cumsum(batch.column("w").fill_null(0).to_numpy().astype(np.int64))
+        self._total = int(totals[-1]) if len(totals) else self._total
+        rows = np.flatnonzero(batch.column(INPUT).to_numpy() == 0)
+        at = pa.array(rows)
+        columns = [batch.column("k").take(at), batch.column("v").take(at), pa.array(totals[rows]), at]
+        return pa.RecordBatch.from_arrays(columns, names=["k", "v", "total", ROW])
+
+    def snapshot(self) -> bytes:
+        return save(total=np.array([self._total]))
+
+    def restore(self, state: bytes) -> None:
+        self._total = load(state)["total"][0].as_py()
+
+
+def with_totals(stream: Stream, everyones: Stream) -> Stream:
+    """`stream` (k, v), by `k`, beside the sum of `w` over all of `everyones`."""
+    gives = Schema.from_types(k=stream.columns["k"], v="int", total="bigint")
+    return stream.process(
+        Totals, keys="k", reads=("v", "w"), gives=gives, broadcast=everyones, truth=TOTALS_TRUTH, name="totals"
+    )
 
 
 @dataclass(frozen=True)
@@ -125,48 +154,45 @@ CASES: dict[str, Case] = {
     "null and odd keys": Case(odd_keys, 100, "edges", "1k"),
 }  # fmt: skip
 
-GAPS: dict[str, dict[str, tuple[str, ...]]] = {
-    "spark": {},
-    "spark-rtm": {
-        "notyet": (
-            "lookup", "union", "session window", "window by count", "distinct in a window", "top",
-            "aggregate of aggregate", "windowed join", "interval join", "stateless process", "keyed process",
-        ),
-        "notimpl": ("several sinks", "sinks of several modes"),
-    },
-    "spark-dstream": {
-        "never": (
-            "session window", "window by count", "distinct", "distinct in a window", "interval join",
-            "stateless process", "keyed process",
-        ),
-        "notimpl": ("several sinks", "sinks of several modes"),
-    },
-    "external": {"never": tuple(CASES)},
-    "known": {
-        "never": (
-            "lookup", "union", "session window", "window by count", "running aggregate", "distinct",
-            "distinct in a window", "top", "windowed join", "interval join", "stateless process", "keyed process",
-            "several sinks", "sinks of several modes",
-        ),
-    },
-    ENGINE: {"notimpl": tuple(case for case in CASES if case not in ("source", "where"))},
-}  # fmt: skip
-"""Engine to the cases that it refuses, by the kind of the gap."""
+
+def kinds(of: Flow) -> set[type]:
+    """The node kinds of a flow."""
+    return {type(node) for node in operators(of)}
 
 
-RESTART_GAPS = {"spark-dstream": "never", "known": "never", ENGINE: "notimpl"}
-"""Engine to why it does not go on where it was when it is killed and started again."""
+def together(names: Iterable[str]) -> Flow:
+    """The flows of several cases as one, whose sinks are named after them."""
+    return flow(
+        *(
+            Flow(tuple(replace(sink, name=sink_of(name, sink.name)) for sink in CASES[name].flow.sinks))
+            for name in names
+        )
+    )
 
 
-def gap(engine: str, case: str) -> str:
-    """The kind of a gap; empty if the engine must run the case."""
-    return next((kind for kind, cases in GAPS[engine].items() if case in cases), "")
+def sink_of(case: str, sink: str = "") -> str:
+    """The name of a case's sink; without `sink`, what the names of all of them begin with."""
+    return f"{case.replace(' ', '_')}.{sink}"
 
 
-def every_pair() -> Iterator[object]:
-    """(engine, case), gaps marked."""
-    for engine in ENGINES:
-        for case in CASES:
-            kind = gap(engine, case)
-            marks = [pytest.mark.xfail(reason=f"{kind}: {engine} refuses it", strict=True)] if kind else []
-            yield pytest.param(engine, case, marks=marks, id=f"{engine}-{case.replace(' ', '_')}")
+class Cases(Parameters):
+    """`cases`: names of cases over the same streams, with commas between them."""
+
+    cases: str = "source"
+
+
+def _streams(of: str) -> tuple[StreamSpec, ...]:
+    if of == STREAM.name:
+        return (STREAM,)
+    workload = get(of)
+    return workload.build(workload.read({}), 1000.0).streams
+
+
+def _build(parameters: Cases, _: float) -> Job:
+    names = parameters.cases.split(",")
+    made = together(names) if len(names) > 1 else CASES[names[0]].flow
+    return Job(made, _streams(CASES[names[0]].streams))
+
+
+WORKLOAD = Workload("conformance", "", "cases of the conformance suite", "", Cases, _build)
+"""The cases as a workload, which trials of the suite run."""

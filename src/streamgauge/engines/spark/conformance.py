@@ -1,0 +1,44 @@
+"""What Spark's three execution modes state for the conformance suite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from streamgauge.engines.conformance import Gap, TestConf, gaps
+
+
+def _lowered() -> Iterable[type]:
+    from streamgauge.engines.spark.lowering.dataframe import kinds
+
+    return kinds()
+
+
+MICRO_BATCH = TestConf(counts_late_rows=True, lowered=_lowered)
+REAL_TIME = TestConf(
+    options={"trigger": "5 seconds"},
+    generators=1,
+    parallelisms=(4,),  # a shuffle needs two tasks at once
+    gaps={
+        **gaps(
+            "notyet", "real-time mode does not support it",
+            "lookup", "union", "session window", "window by count", "distinct in a window", "top",
+            "aggregate of aggregate", "windowed join", "interval join", "stateless process", "keyed process",
+        ),
+        **gaps("notimpl", "it writes to one sink", "several sinks", "sinks of several modes"),
+    },
+    repeats_results=True,
+    lowered=_lowered,
+)  # fmt: skip
+DSTREAM = TestConf(
+    options={"batch_interval": "500ms"},
+    gaps={
+        **gaps(
+            "never", "DStreams have no watermark",
+            "session window", "window by count", "distinct", "distinct in a window", "interval join",
+            "stateless process", "keyed process",
+        ),
+        **gaps("notimpl", "it writes to one sink", "several sinks", "sinks of several modes"),
+    },
+    restart=Gap("never", "its state is in memory"),
+    lowered=_lowered,
+)  # fmt: skip

@@ -1,0 +1,15 @@
+"""What the synthetic engine states for the conformance suite."""
+
+from __future__ import annotations
+
+from streamgauge.engines.conformance import Gap, TestConf, gaps
+
+CONF = TestConf(
+    gaps=gaps(
+        "never", "it is there to try the instrument on, not to run everything",
+        "lookup", "union", "session window", "window by count", "running aggregate", "distinct",
+        "distinct in a window", "top", "windowed join", "interval join", "stateless process", "keyed process",
+        "several sinks", "sinks of several modes",
+    ),
+    restart=Gap("never", "it keeps no state"),
+)  # fmt: skip
