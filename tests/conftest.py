@@ -13,7 +13,6 @@ import pytest
 import vl_convert
 from hypothesis import settings
 
-from streamgauge.conformance.plugin import TRIAL
 from streamgauge.core.errors import MachineError
 from streamgauge.engines.spark.options import defaults
 from streamgauge.engines.spark.session import environment
@@ -69,7 +68,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     """Tests that share a Spark session, or a broker, stay together: several processes would start one each. Trials of
     the conformance suite are marked with what they start.
     """
-    if item.get_closest_marker(TRIAL) is not None:
+    if item.get_closest_marker("streamgauge_trial") is not None:
         engine = item.callspec.params["subject"].capabilities  # type: ignore[attr-defined]
         starts = [*(["spark"] if engine.needs_java else []), *(["broker"] if engine.transports == ("kafka",) else [])]
         for name in ("process", "long", *starts):

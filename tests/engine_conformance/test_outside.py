@@ -9,6 +9,7 @@ import sys
 import sysconfig
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ from tests.helpers_modules import ROOT
 
 PLANTED = '''
 from dataclasses import replace
+from functools import partial
 
 from streamgauge.engines.conformance import Gap
 from streamgauge_python_consumer import PythonConsumerPlugin
@@ -87,10 +89,9 @@ def test_nodes_without_a_lowering_and_the_other_way_round_fail() -> None:
         ((Source, Select, Where, WindowAggregate), "declared without a lowering"),
         ((Source, Select, Where, WindowAggregate, Explode, Distinct), "neither declared nor refused with a reason"),
     ):
+        faulty = Subject("known", replace(conf, lowered=partial(tuple, lowered)))
         with pytest.raises(AssertionError, match=sentence):
-            suite.test_declared_nodes_are_those_that_it_runs(
-                Subject("known", replace(conf, lowered=lambda nodes=lowered: nodes))
-            )
+            suite.test_declared_nodes_are_those_that_it_runs(faulty)
 
 
 def test_gaps_of_unknown_cases_and_kinds_fail() -> None:
