@@ -28,144 +28,113 @@ MAY_IMPORT: dict[str, str] = {
     "stats": "core",
     "system": "core",
     "results": "core",
-    "transports": "core transports.flight transports.kafka.broker transports.kafka.client transports.socket",
+    "transports": "core",
     "transports.flight": "core transports",
-    "transports.kafka": "core",
-    "transports.kafka.broker": "core system transports transports.kafka transports.kafka.client",
-    "transports.kafka.client": "core transports transports.kafka transports.kafka.codecs transports.kafka.formats",
-    "transports.kafka.codecs": "core",
-    "transports.kafka.formats": "core transports.kafka transports.kafka.codecs",
-    "transports.socket": "core transports",
-    "dataflow": "core dataflow.expressions dataflow.operators",
+    "transports.socket": "core transports transports.flight",
+    "transports.kafka.encodings": "core transports",
+    "transports.kafka": "core system transports transports.kafka.encodings",
     "dataflow.expressions": "core",
+    "dataflow.operators": "core",
+    "dataflow": "core dataflow.expressions dataflow.operators",
     "dataflow.json_form": "core dataflow dataflow.expressions dataflow.operators",
-    "dataflow.operators": "core dataflow dataflow.expressions",
-    "loadgen": "core loadgen.random",
-    "loadgen.datasets": "core loadgen loadgen.random",
-    "loadgen.datasets.traffic": "core loadgen loadgen.random",
-    "loadgen.random": "core",
-    "loadgen.replay": "core loadgen loadgen.random",
-    "workloads": "core dataflow dataflow.expressions dataflow.json_form loadgen",
+    "loadgen": "core",
+    "loadgen.datasets": "core loadgen",
+    "loadgen.replay": "core loadgen",
+    "workloads": "core dataflow dataflow.expressions dataflow.json_form loadgen transports",
     "workloads.dspbench": "",
     "workloads.dspbench.finance": "core dataflow dataflow.operators loadgen loadgen.datasets workloads",
-    "workloads.dspbench.sensors": (
-        "core dataflow dataflow.operators loadgen loadgen.datasets loadgen.datasets.traffic workloads"
-    ),
+    "workloads.dspbench.sensors": "core dataflow dataflow.operators loadgen loadgen.datasets workloads",
+    "workloads.dspbench.text": "core dataflow dataflow.operators loadgen loadgen.datasets workloads",
+    "workloads.helpers": "core dataflow dataflow.operators loadgen workloads",
     "workloads.dspbench.telecom": (
         "core dataflow dataflow.operators loadgen loadgen.datasets workloads workloads.helpers"
     ),
-    "workloads.dspbench.text": (
-        "core dataflow dataflow.operators loadgen loadgen.datasets workloads workloads.helpers"
-    ),
     "workloads.dspbench.web": "core dataflow dataflow.operators loadgen loadgen.datasets workloads workloads.helpers",
-    "workloads.helpers": "core dataflow dataflow.operators loadgen.random",
-    "workloads.micro": "core dataflow loadgen loadgen.datasets loadgen.random workloads",
-    "workloads.scalability": "core dataflow loadgen loadgen.random workloads",
+    "workloads.micro": "core dataflow loadgen loadgen.datasets workloads",
+    "workloads.scalability": "core dataflow loadgen workloads",
     "workloads.yahoo": "core dataflow loadgen workloads",
     "jobs": "core loadgen",
     "diff": "core",
     "config": "core loadgen.datasets results",
     "artifacts": "config core results",
-    "metrics": "transports",
-    "metrics.latency": "artifacts core dataflow metrics metrics.log results stats transports",
-    "metrics.log": "core loadgen metrics transports",
-    "metrics.summary": "artifacts core dataflow metrics metrics.latency metrics.log results stats system transports",
+    "metrics": "artifacts core dataflow loadgen results stats system transports",
+    "user_workloads": (
+        "config core dataflow dataflow.expressions jobs loadgen loadgen.replay results system transports "
+        "transports.kafka.encodings workloads"
+    ),
     "engines": "core dataflow dataflow.operators transports",
     "engines.duckdb_oracle": "core dataflow dataflow.expressions dataflow.operators engines system",
-    "engines.external": "core dataflow engines system transports.kafka transports.kafka.client",
-    "engines.spark": (
-        "core dataflow engines engines.spark.cluster engines.spark.dstream engines.spark.lowering engines.spark.probes "
-        "engines.spark.session engines.spark.structured engines.spark.user_job system transports"
-    ),
+    "engines.external": "core dataflow engines system transports transports.kafka user_workloads",
+    "engines.spark.session": "core streamgauge system",
     "engines.spark.cluster": "core engines engines.spark.session system",
+    "engines.spark.lowering": "core dataflow dataflow.expressions dataflow.operators engines engines.spark.session",
     "engines.spark.dstream": (
-        "core dataflow engines engines.spark engines.spark.io engines.spark.lowering engines.spark.observe "
-        "engines.spark.session engines.spark.structured transports.flight transports.socket"
+        "core dataflow engines engines.spark.lowering engines.spark.session transports.flight transports.socket"
     ),
     "engines.spark.io": (
-        "core dataflow engines engines.spark engines.spark.lowering engines.spark.observe "
-        "engines.spark.session transports.flight transports.kafka transports.kafka.client "
-        "transports.kafka.codecs"
+        "core dataflow engines engines.spark.lowering engines.spark.session transports transports.flight "
+        "transports.kafka transports.kafka.encodings"
     ),
-    "engines.spark.lowering": (
-        "core dataflow dataflow.expressions dataflow.operators engines engines.spark engines.spark.observe"
-    ),
-    "engines.spark.observe": "core dataflow system",
-    "engines.spark.probes": "core engines engines.spark engines.spark.dstream engines.spark.observe transports",
-    "engines.spark.session": "core streamgauge system",
-    "engines.spark.structured": (
-        "core dataflow engines engines.spark engines.spark.cluster engines.spark.io engines.spark.lowering "
-        "engines.spark.observe engines.spark.session engines.spark.user_job system"
-    ),
-    "engines.spark.user_job": (
-        "core dataflow engines engines.spark engines.spark.lowering engines.spark.session system"
+    "engines.spark.user_job": "core dataflow engines.spark.lowering engines.spark.session system",
+    "engines.spark": (
+        "core dataflow engines engines.spark.cluster engines.spark.dstream engines.spark.io engines.spark.lowering "
+        "engines.spark.session engines.spark.user_job system transports"
     ),
     "engines.synthetic": "core dataflow engines engines.duckdb_oracle system transports.flight",
-    "harness": "artifacts core dataflow engines loadgen metrics metrics.log stats system transports",
+    "harness": "artifacts core dataflow engines loadgen metrics stats system transports",
     "preflight": (
-        "config core dataflow dataflow.expressions engines jobs loadgen loadgen.replay metrics.latency "
-        "preflight.program results stats system transports workloads"
-    ),
-    "preflight.program": (
-        "core dataflow jobs loadgen loadgen.replay preflight system transports.kafka transports.kafka.formats workloads"
+        "config core dataflow engines loadgen loadgen.replay metrics results stats system transports "
+        "user_workloads workloads"
     ),
     "verification": (
-        "artifacts core dataflow dataflow.expressions diff engines.duckdb_oracle loadgen loadgen.replay "
-        "metrics.latency metrics.log preflight results system transports"
+        "artifacts core dataflow dataflow.expressions diff engines engines.duckdb_oracle jobs loadgen "
+        "loadgen.replay metrics preflight results system transports user_workloads"
     ),
-    "verification.user_job": (
-        "artifacts core diff engines jobs metrics.latency metrics.log preflight system verification"
-    ),
-    "verdict": (
-        "config core metrics.latency metrics.log metrics.summary preflight results stats system verdict.criteria "
-        "verification"
-    ),
-    "verdict.criteria": "config core results stats verdict",
+    "verdict": "config core metrics preflight results stats system verification",
     "trial": (
-        "artifacts config core dataflow engines harness loadgen metrics metrics.latency metrics.log "
-        "metrics.summary preflight preflight.program results stats system transports verdict verdict.criteria "
-        "verification verification.user_job"
+        "artifacts config core dataflow engines harness loadgen metrics preflight results stats system transports "
+        "user_workloads verdict verification"
     ),
     "studies": "artifacts core system",
     "studies.run": (
-        "artifacts config core dataflow engines loadgen metrics.log metrics.summary preflight results system trial "
-        "workloads"
+        "artifacts config core dataflow engines loadgen metrics preflight results system trial user_workloads workloads"
     ),
     "studies.capacity": (
-        "artifacts config core dataflow engines metrics.log metrics.summary preflight results studies studies.run "
-        "system trial verdict verdict.criteria"
+        "artifacts config core dataflow engines metrics preflight results studies studies.run system trial "
+        "user_workloads verdict"
     ),
-    "studies.compare": "artifacts config core engines metrics.latency results stats verdict",
+    "studies.compare": "artifacts config core engines metrics results stats verdict",
     "studies.latency_breakdown": (
-        "artifacts config core dataflow engines harness metrics.log preflight results stats studies.run system trial "
+        "artifacts config core dataflow engines harness metrics preflight results stats studies.run system trial "
         "verification"
     ),
     "studies.operator_profile": (
-        "artifacts config core dataflow dataflow.expressions engines engines.duckdb_oracle "
-        "loadgen preflight results stats studies.run system trial"
+        "artifacts config core dataflow dataflow.expressions engines engines.duckdb_oracle loadgen preflight "
+        "results stats studies.run system trial user_workloads"
     ),
     "studies.matrix": (
         "artifacts config core preflight results studies studies.capacity studies.latency_breakdown "
-        "studies.operator_profile studies.run system trial"
+        "studies.operator_profile studies.run system trial user_workloads"
     ),
     "studies.scalability": (
-        "artifacts config core preflight results studies studies.capacity studies.matrix studies.run system trial"
+        "artifacts config core preflight results studies studies.capacity studies.matrix studies.run system trial "
+        "user_workloads"
     ),
     "studies.selftest": (
-        "config core engines.synthetic harness metrics.log preflight results studies.capacity studies.run system trial"
+        "config core engines.synthetic harness metrics preflight results studies.capacity studies.run system trial"
     ),
     "conformance": (
         "artifacts config core dataflow dataflow.expressions dataflow.operators engines harness loadgen preflight "
-        "system trial workloads"
+        "studies.run system trial workloads"
     ),
     "report": "core results stats",
     "report.charts": "artifacts core report results",
     "report.documents": "artifacts config core report report.charts results stats",
     "report.terminal": "artifacts core report report.documents results",
     "cli": (
-        "artifacts config core dataflow engines preflight report.documents report.terminal results studies.capacity "
-        "studies.compare studies.latency_breakdown studies.matrix studies.operator_profile studies.run "
-        "studies.scalability studies.selftest system trial workloads"
+        "artifacts config core dataflow engines preflight report.documents report.terminal results "
+        "studies.capacity studies.compare studies.latency_breakdown studies.matrix studies.operator_profile "
+        "studies.run studies.scalability studies.selftest system trial user_workloads workloads"
     ),
     "__main__": "cli",
 }

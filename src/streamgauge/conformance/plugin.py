@@ -1,7 +1,7 @@
 """The pytest plug-in: `--streamgauge-engine NAME` runs the suite on an engine.
 
 An installation registers it as an entry point of pytest. Without one: `pytest -p streamgauge.conformance.plugin`.
-It loads nothing else of streamgauge before it is asked to.
+It loads nothing else of streamgauge before it is asked to. A module of its own because pytest finds it by name.
 """
 
 from __future__ import annotations
