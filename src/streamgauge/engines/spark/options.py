@@ -138,6 +138,13 @@ SETTINGS = (
         (TUNED, "kafka"),
     ),
     Setting(
+        "json_parser",
+        "arrow",
+        "what parses the messages of encoding=json over Kafka; arrow: Arrow in Python, thousands at once, for streams "
+        "without texts, and from_json for all others and for unusual messages; from_json: Spark's function",
+        ("arrow", "from_json"),
+    ),
+    Setting(
         "probes",
         "progress",
         "progress: keep the engine's own progress as extra series; on: also count the rows of each operator, which "

@@ -19,6 +19,7 @@ BY_SPARK = {
     "worker_start": "zip",
     "python_workers": "spark",
     "kafka_clients": "kafka",
+    "json_parser": "from_json",
 }
 """Our options, each with the value that leaves it to Spark, the JVM or Kafka's clients."""
 PROFILES = {

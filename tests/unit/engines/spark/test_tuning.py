@@ -46,8 +46,10 @@ NEEDED = {
 """Without these nothing could be measured, or the answers would be others."""
 
 
-def settings(flow: Flow | None = None, transport: str = "flight", **chosen: str) -> JobSettings:
-    edges = Edges((Edge("", ""),), Edge("", ""), {}, transport=transport)
+def settings(
+    flow: Flow | None = None, transport: str = "flight", encoding: str = "compact", **chosen: str
+) -> JobSettings:
+    edges = Edges((Edge("", ""),), Edge("", ""), {}, transport=transport, transport_options={"encoding": encoding})
     return JobSettings(SparkJob(flow or REVENUE.sink("out"), edges, chosen, "local[1]", "", ""))
 
 
@@ -182,13 +184,21 @@ def test_what_is_in_force_says_what_ran() -> None:
     assert "kafka.linger.ms=50" in settings(transport="kafka").effective_settings()["sink"]
 
 
+def test_what_parses_json_is_in_force_where_messages_are_json() -> None:
+    assert settings(transport="kafka", encoding="json").effective_settings()["json_parser"] == "arrow"
+    assert settings(transport="kafka", encoding="json", **PLAIN).effective_settings()["json_parser"] == "from_json"
+    for transport in ("flight", "kafka"):
+        assert "json_parser" not in settings(transport=transport).effective_settings()
+
+
 def test_settings_that_are_not_sparks_own_are_known() -> None:
     """Those of `tuned` are found as such, and those that `idiomatic` leaves to Spark are not."""
     assert not any(is_own_default(*item) for item in options.TUNED_SETTINGS.items())
     changed = {name for name, value in settings().effective_settings().items() if not is_own_default(name, value)}
     left = {name for name, value in settings(**PLAIN).effective_settings().items() if not is_own_default(name, value)}
     assert left == {"driver_memory", "watermark_delay"}
-    assert changed - left == BY_SPARK.keys() - {"lowering", "kafka_clients", "state_store"} | {"lowering.aggregate"}
+    elsewhere = {"lowering", "kafka_clients", "json_parser", "state_store"}
+    assert changed - left == BY_SPARK.keys() - elsewhere | {"lowering.aggregate"}
     assert is_own_default("lowering.means", "window (auto)")
     assert is_own_default("buckets", "8")
     assert all(is_own_default(*item) for item in recorded({"STREAMGAUGE_SET_ASIDE": '{"JAVA_OPTS": "-Xmx1g"}'}).items())

@@ -35,7 +35,7 @@ class FlightAdapter:
         return {}
 
     def effective_settings(self, settings: dict[str, str]) -> dict[str, str]:
-        return {name: value for name, value in settings.items() if name != "kafka_clients"}
+        return {name: value for name, value in settings.items() if name not in ("kafka_clients", "json_parser")}
 
     def carries(self, kind: str) -> bool:
         """Always: results travel as Arrow."""

@@ -24,15 +24,19 @@ from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.types import StructType
 
 from streamgauge.core.plugin_options import CLIENT_FILE, TUNED
-from streamgauge.core.schema import EVENT_ID, EVENT_TIME, INGEST_TIME
+from streamgauge.core.schema import EVENT_ID, EVENT_TIME, INGEST_TIME, ColumnTypes
 from streamgauge.core.units import backquote
 from streamgauge.dataflow.nodes import Source
+from streamgauge.engines.spark.io.json_blocks import UNPARSED, is_parsable, names, parser
 from streamgauge.engines.spark.io.spi import QueryStart, Reader
 from streamgauge.engines.spark.lowering.arrow_blocks import Packing
+from streamgauge.engines.spark.lowering.columns import ddl
 from streamgauge.engines.spark.lowering.queries import Query
 from streamgauge.engines.spark.lowering.row_counter import RowCounter
 from streamgauge.engines.spi import Edges
+from streamgauge.transports.kafka.encodings.api import EngineEncoding
 from streamgauge.transports.kafka.encodings.choice import encoding
+from streamgauge.transports.kafka.encodings.json import wire_types
 from streamgauge.transports.kafka.result_messages import MARK, Mark, Position, Types, is_carried, key_of, wire
 from streamgauge.transports.kafka.settings import ABSOLUTE_PATH_OPTIONS, KafkaSettings
 from streamgauge.transports.topics import results_of, stream_of, topic_of
@@ -43,6 +47,8 @@ READING = {**WHOLE, "kafka.fetch.max.wait.ms": "10", "kafka.max.partition.fetch.
 WRITING = {"kafka.linger.ms": "50", "kafka.batch.size": "262144", "kafka.compression.type": "lz4", "kafka.acks": "all"}
 """The linger time batches records; it adds no latency, because each task ends with a flush."""
 FLUSH_S = 30.0
+BY_ARROW, FROM_JSON = "arrow", "from_json"
+"""The values of the option `json_parser`."""
 REDACTION = {"spark.redaction.regex": "(?i)secret|password|token|access[.]?key|keystore|jaas"}
 """Spark's default redaction pattern, extended by the names of client credentials."""
 REALTIME_WRITING = {"kafka.linger.ms": "2", "kafka.compression.type": "none", "kafka.acks": "all"}
@@ -75,19 +81,45 @@ def effective_settings(clients: ClientSettings) -> dict[str, str]:
 
 
 def read(
-    session: Any, source: Source, columns_needed: Sequence[str], edges: Edges, reading: Mapping[str, str] = READING
+    session: Any,
+    source: Source,
+    columns_needed: Sequence[str],
+    edges: Edges,
+    reading: Mapping[str, str] = READING,
+    json_parser: str = FROM_JSON,
 ) -> DataFrame:
-    """A source's streaming frame with the needed columns."""
+    """A source's streaming frame with the needed columns. `json_parser`: a value of this option."""
     types = {**source.schema.types(), **dict.fromkeys((EVENT_TIME, EVENT_ID), "bigint")}
     request = KafkaSettings.from_options(edges.transport_options)
     columns = tuple((name, types[name]) for name in edges.columns[source.name] if name != INGEST_TIME)
     layout = encoding(request.encoding, columns)
     reader = session.readStream.format("kafka").options(**reading, **brokers(request))
     messages = reader.option("subscribe", topic_of(edges.inputs[0].token, source.name)).load()
-    opened = messages.select(F.expr(layout.opened("value")).alias("event"))
+    if json_parser == BY_ARROW and has_blocks(request.encoding, columns):
+        opened = parsed_in_blocks(messages, layout, columns)
+    else:
+        opened = messages.select(F.expr(layout.opened("value")).alias("event"))
     # The driver does not see when a broker delivers a message.
     texts = {**layout.expressions("event"), INGEST_TIME: "CAST(NULL AS BIGINT)"}
     return opened.select(*[F.expr(texts[name]).alias(name) for name in columns_needed])
+
+
+def has_blocks(encoding_name: str, columns: ColumnTypes) -> bool:
+    """Whether Arrow can parse these messages in blocks."""
+    return encoding_name == "json" and is_parsable(wire_types(columns).values())
+
+
+def parsed_in_blocks(messages: DataFrame, layout: EngineEncoding, columns: ColumnTypes) -> DataFrame:
+    """The struct `event` of a frame with JSON messages in `value`, as `from_json` has it. Arrow parses them, and
+    `from_json` those that Arrow may read differently.
+    """
+    kinds = wire_types(columns)
+    parsed = names(len(kinds))
+    types = ddl({**dict(zip(parsed, kinds.values(), strict=True)), UNPARSED: "binary"})
+    rows = messages.select("value").mapInArrow(parser(kinds), types)
+    both = rows.select(*parsed, F.expr(layout.opened(UNPARSED)).alias("event"))
+    fields = {name: f"coalesce(event.{backquote(name)}, {at})" for name, at in zip(kinds, parsed, strict=True)}
+    return both.select(F.expr(_struct(fields)).alias("event"))
 
 
 class Marks:
@@ -224,14 +256,20 @@ class KafkaAdapter:
     def __init__(self, edges: Edges, options: Mapping[str, str], clients: ClientSettings | None = None) -> None:
         self._edges = edges
         self._clients = clients or CLIENTS[options.get("kafka_clients", TUNED)]
+        self._json_parser = options.get("json_parser", FROM_JSON)
 
     def configuration(self) -> dict[str, str]:
         """Hides credentials where clients log in."""
         return REDACTION if CLIENT_FILE in self._edges.transport_options else {}
 
     def effective_settings(self, settings: dict[str, str]) -> dict[str, str]:
-        settings = {name: value for name, value in settings.items() if name != "nullable"}
+        unused = {"nullable"} if self._reads_json else {"nullable", "json_parser"}
+        settings = {name: value for name, value in settings.items() if name not in unused}
         return settings | effective_settings(self._clients)
+
+    @property
+    def _reads_json(self) -> bool:
+        return KafkaSettings.from_options(self._edges.transport_options).encoding == "json"
 
     def carries(self, kind: str) -> bool:
         return is_carried(kind)
@@ -249,7 +287,7 @@ class KafkaAdapter:
         counter: RowCounter | None = None,
     ) -> DataFrame:
         """Always rows: lowerings that read packed blocks are refused before the start."""
-        return read(session, source, columns, self._edges, self._clients.reading)
+        return read(session, source, columns, self._edges, self._clients.reading, self._json_parser)
 
     def start(self, frame: DataFrame, start: QueryStart) -> StreamingQuery:
         sinks = [sink.name for sink in start.query.sinks]

@@ -51,7 +51,7 @@ class Json(EngineEncoding, ProgramFormat):
         return encoded.column(0).combine_chunks()
 
     def opened(self, value: str) -> str:
-        schema = ", ".join(f"{backquote(name)} {_WIRED.get(kind, kind)}" for name, kind in self.columns)
+        schema = ", ".join(f"{backquote(name)} {kind}" for name, kind in wire_types(self.columns).items())
         return f"from_json(cast({value} AS string), {spark_text(schema)})"
 
     def expressions(self, opened: str) -> dict[str, str]:
@@ -92,6 +92,11 @@ class Json(EngineEncoding, ProgramFormat):
         import duckdb
 
         return duckdb.connect(config={"threads": 1})
+
+
+def wire_types(columns: ColumnTypes) -> dict[str, str]:
+    """Column to the Spark SQL type that it has in a message."""
+    return {name: _WIRED.get(kind, kind) for name, kind in columns}
 
 
 def _written(column: str, kind: str) -> str:
