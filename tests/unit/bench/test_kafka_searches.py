@@ -13,7 +13,7 @@ from bench.kafka.kafka_searches import CASES, FLOORS, IN_TABLE, main, measured
 
 def found(rate_per_s: float | None) -> dict[str, Any]:
     """As much of a result as is looked at; parts of the system count once."""
-    used = [("generator 0", "driver", 30.0), ("recorder", "driver", 10.0), ("broker", "driver", 50.0)]
+    used = [("generator 0", "driver", 30.0), ("recorder", "driver", 10.0), ("broker", "broker", 50.0)]
     used += [("sut 1", "sut", 80.0), ("java", "sut_part", 80.0)]
     processes = [{"name": name, "role": role, "cpu_percent_mean": percent} for name, role, percent in used]
     return {"processes": processes, "search": {"sustained_per_s": rate_per_s, "seconds": 300.0, "trials": [1, 2, 3]}}

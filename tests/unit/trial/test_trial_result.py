@@ -23,6 +23,7 @@ from streamgauge.results.codes import WarningCode
 from streamgauge.trial import trial_result
 from streamgauge.trial.trial_result import _not_seen, build_result, cautions, duplicate_work
 from streamgauge.user_workloads.user_job import UserJob
+from streamgauge.workloads.registry import Workload
 from tests.unit.helpers_trials import START
 
 
@@ -181,7 +182,7 @@ def test_a_program_drops_nothing_by_a_watermark_of_ours(
     for name, value in (("read_skew_us", 5 * US), ("redelivered_share", ()), ("duplicate_work", ())):
         monkeypatch.setattr(trial_result, name, lambda *_, value=value: value)
     resolved: Any = SimpleNamespace(
-        workload=object.__new__(UserJob) if own else None, reads_unevenly=False, hides_reads=True,
+        workload=UserJob if own else Workload, reads_unevenly=False, hides_reads=True,
         watermark_delay_us=0, closing_sinks=("results",), flow=None,
     )  # fmt: skip
     record: Any = SimpleNamespace(
