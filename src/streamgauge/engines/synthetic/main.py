@@ -201,10 +201,6 @@ def main() -> None:
     serve({name: getattr(sut, name) for name in ("start", "status", "facts")}, scratch=path.parent)
 
 
-if __name__ == "__main__":
-    main()
-
-
 class Pace:
     """The pace of a consumer of known capacity: one server that needs exactly 1 / capacity per event.
 
@@ -245,3 +241,7 @@ class Pace:
     def note_overrun(self) -> None:
         """Call it after the real work, before sleeping. Past `free_us` the machine is slower than the capacity."""
         self.overrun_us_max = max(self.overrun_us_max, self._now_us() - self.free_us)
+
+
+if __name__ == "__main__":
+    main()
