@@ -2,9 +2,10 @@
 
 The program runs `streamgauge sustain ... --transport kafka --quick --tolerance 10%` for each of `CASES`, as a user
 would. A row's value is the sustained rate, or 0 if the search ended without one. Its note has the minutes, the CPU of
-each role in percent of one core, and the rate per core of the machine and per CPU second of the engine.
+each role in percent of one core, the rate per core of the machine and per CPU second of the engine, and the reference
+work, because the machine's speed differs by a factor of two between days.
 
-Run alone: `python -m bench.kafka.kafka_searches`, or with the names of cases. All of them take about 75 minutes. The
+Run alone: `python -m bench.kafka.kafka_searches`, or with the names of cases. A case takes five minutes or less. The
 table of programs takes `aggregation` only.
 """
 
@@ -66,7 +67,8 @@ def note_of(result: dict[str, Any]) -> str:
     return (
         f"{minutes:.1f} min, {len(search['trials'])} trials; CPU driver {shares.driver:.0f} %, broker "
         f"{shares.broker:.0f} %, engine {shares.engine:.0f} %; {per_core / 1e3:,.0f} k/s per core, "
-        f"{per_cpu_s / 1e3:,.0f} k/s per CPU second of the engine"
+        f"{per_cpu_s / 1e3:,.0f} k/s per CPU second of the engine; reference work "
+        f"{(result['reference_work_us'] or 0.0) / 1e3:.1f} ms"
     )
 
 

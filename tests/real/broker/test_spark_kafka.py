@@ -120,6 +120,7 @@ def test_one_spark_and_one_broker_carry_trial_after_trial(tmp_path: Path) -> Non
     assert first.result.settings["watermark_delay"] == "1 second (auto)"
     assert first.result.settings["source"].startswith("Spark's own for Kafka: ")
     assert first.result.settings["producer"].startswith("encoding=json acks=all ")
+    assert first.result.settings["json_parser"] == "arrow"
     assert kill.done
     assert third.result.verdict.value == "invalid"
     assert "the broker ended" in third.record.driver_failed

@@ -138,7 +138,8 @@ def _advice(search: SearchResult, chosen: Result | None, study: RunFolder) -> st
         case SearchEnd.FAILED:
             return f"read the engine's log in {folder}/engine and remove the cause; then go on: {go_on}"
         case SearchEnd.DRIVER_FAILED:
-            return "the driver failed, not the engine: search again, or from a low rate (--start-rate)"
+            logs = f"{folder}/engine has the generators' and the broker's logs"
+            return f"the driver failed, not the engine: {logs}; search again, or from a low rate (--start-rate)"
         case SearchEnd.NOTHING_DRAINED:
             return f"read the engine's log in {folder}/engine; then search from a low rate (--start-rate)"
         case SearchEnd.INVALID_TWICE:
