@@ -24,7 +24,7 @@ StreamColumns = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True)
 class Field:
-    """A column of a stream: name, SQL type (one of `TYPES`), and whether it may hold nulls."""
+    """A column of a stream: name, Spark SQL type (one of `TYPES`), and whether it may hold nulls."""
 
     name: str
     type: str
