@@ -21,7 +21,6 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from streamgauge.core.errors import EngineError, InputError, Problem
-from streamgauge.core.plugin_options import TUNED
 from streamgauge.core.schema import arrow_type
 from streamgauge.dataflow import graph, schema
 from streamgauge.dataflow.nodes import Flow, Node, Source, Where
@@ -33,17 +32,17 @@ from streamgauge.engines.spi import (
     EnginePlugin,
     EngineStatus,
     StartRequest,
-    TuningProfile,
+    node_names,
 )
 from streamgauge.system.child_processes import Child, ChildFailed, serve
 from streamgauge.system.disk import Scratch
 
+KINDS = (Source, Where)
+"""The node kinds that `lowered` takes."""
 POLL_S = 0.005
 """How long the loop waits when there are no new events."""
 QUERY = "q"
 """The name of the only query."""
-ENCODING = "json"
-"""The encoding of the messages that it can read."""
 MESSAGES_MAX = 10_000
 """The most messages of a batch."""
 BROKER_S = 30.0
@@ -56,21 +55,19 @@ RowWise = Callable[[Rows], Rows]
 class PythonConsumerPlugin(EnginePlugin):
     """What the driver asks before a start."""
 
+    interface = 2
     capabilities = Capabilities(
         name="python-consumer",
         summary="a plain Python loop: an example of an engine",
-        nodes=("Source", "Where"),
+        nodes=node_names(KINDS),
         sink_modes=("append",),
         transports=("flight", "kafka"),
-        profiles={TUNED: TuningProfile(transport_options={"kafka": {"encoding": ENCODING}})},
+        encodings=("json",),
     )
     conformance = "streamgauge_python_consumer_conformance:CONF"
 
     def check(self, request: StartRequest) -> None:
         super().check(request)
-        if (encoding := request.transport_options.get("encoding", ENCODING)) != ENCODING:
-            rule = f"must be {ENCODING} for the engine python-consumer"
-            raise InputError(Problem("transport option encoding", rule, encoding, "leave it out"))
         for sink in request.flow.sinks if request.flow else ():
             lowered(sink.input)
 
@@ -116,11 +113,11 @@ class PythonConsumerEngine(Engine):
 
 def lowered(node: Node) -> RowWise:
     """A function that computes a node's rows from those of the source. Raises InputError for what it cannot run."""
-    if isinstance(node, Source):
-        return lambda rows: rows
-    if not isinstance(node, Where):
+    if not isinstance(node, KINDS):
         rule = "must be a source or a condition for the engine python-consumer"
         raise InputError(Problem("engine", rule, type(node).__name__, ANOTHER_ENGINE))
+    if isinstance(node, Source):
+        return lambda rows: rows
     match = re.fullmatch(r"\s*(\w+)\s*(>=|<=|>|<|=)\s*(-?\d+)\s*", node.predicate)
     if match is None:
         rule = "must compare a column with a whole number for the engine python-consumer"

@@ -106,7 +106,7 @@ def test_an_engine_of_programs_runs_no_trial() -> None:
     """One gap stands for all cases."""
     external = subject("external")
     assert set(external.conf.gaps) == {EVERY_CASE}
-    for parameters in (suite.trials, suite.one_trial, suite.restarts, suite.parallelisms, suite.other_transports):
+    for parameters in (suite.trials, suite.one_trial, suite.restarts, suite.parallelisms, suite.other_ways):
         assert list(parameters(external)) == []
 
 

@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from streamgauge.core.formatting import format_size
 from streamgauge.engines.registry import capabilities, matrix, streaming_engines, transport_rows
-from streamgauge.report.terminal.catalogue import TRUTH
+from streamgauge.report.terminal.catalogue import DELIVERY, LISTS, TRUTH, guarantee_of
 from streamgauge.transports.registry import transport as transport_of
 from streamgauge.workloads.registry import names
 from tables.compatibility import incompatibility
@@ -53,9 +54,16 @@ def engine_matrix() -> str:
     rows += [(code(node), *(_mark(node, engine) for engine in engines)) for node in nodes]
     rows += [
         (label, *(", ".join(engine[key]) or "-" for engine in engines))
-        for label, key in (("sink modes", "sink_modes"), ("transports", "transports"))
+        for label, key in LISTS.items()
+        if key != "tuning_profiles"
     ]
+    rows += [(DELIVERY, *map(guarantee_of, engines)), ("fetches once", *map(_fetched, engines))]
     return f"{table(('', *(code(engine['name']) for engine in engines)), rows)}\n\n{TRUTH}"
+
+
+def _fetched(engine: Mapping[str, Any]) -> str:
+    each = [f"{format_size(each['bytes'])} with {code(each['needed_with'])}" for each in engine["fetches"]]
+    return ", ".join(each) or "-"
 
 
 def pairs() -> str:

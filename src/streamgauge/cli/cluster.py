@@ -11,7 +11,7 @@ import typer
 from streamgauge.cli.parameters import AsJson
 
 if TYPE_CHECKING:
-    from streamgauge.engines.local_cluster import Cluster, LocalCluster
+    from streamgauge.engines.local_cluster import Cluster
 
 app = typer.Typer(
     help="Run a standalone Spark cluster on this machine, for --master. It listens on loopback only.",
@@ -40,8 +40,9 @@ def start(
 ) -> None:
     """Start a Spark master and workers with stated cores and memory. They run until `streamgauge cluster stop`."""
     from streamgauge.engines.local_cluster import ClusterRequest
+    from streamgauge.engines.registry import local_cluster
 
-    cluster = _spark().start(ClusterRequest(workers, cores, memory, port, cpus), _tell)
+    cluster = local_cluster().start(ClusterRequest(workers, cores, memory, port, cpus), _tell)
     _show(cluster, json_)
     _tell("end it with streamgauge cluster stop")
 
@@ -50,8 +51,9 @@ def start(
 def status(json_: AsJson = False) -> NoReturn:
     """Print the address of the cluster's master. Exits 1 unless the whole cluster is running."""
     from streamgauge.engines.local_cluster import ended_in_words, unready_in_words
+    from streamgauge.engines.registry import local_cluster
 
-    cluster = _spark().read()
+    cluster = local_cluster().read()
     if cluster is None or not cluster.runs:
         ended = f"; the last one ended without stop ({cluster.master or 'master'})" if cluster is not None else ""
         print(json.dumps({"running": False})) if json_ else None
@@ -72,15 +74,9 @@ def status(json_: AsJson = False) -> NoReturn:
 @app.command(short_help="Stop the cluster")
 def stop() -> None:
     """Stop the cluster with its executors. Without a cluster it does nothing."""
-    _tell("stopped" if _spark().stop(_tell) else "no cluster is running: nothing to stop")
+    from streamgauge.engines.registry import local_cluster
 
-
-def _spark() -> LocalCluster:
-    from streamgauge.engines.registry import entry
-
-    cluster = entry("spark").local_cluster()
-    assert cluster is not None
-    return cluster
+    _tell("stopped" if local_cluster().stop(_tell) else "no cluster is running: nothing to stop")
 
 
 def _show(cluster: Cluster, as_json: bool) -> None:

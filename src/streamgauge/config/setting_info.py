@@ -82,7 +82,7 @@ def settings_of(model: type[BaseModel], section: str = "") -> Iterator[SettingIn
 
 
 def parse_interval(text: Any) -> float:
-    """The interval between batches, in seconds; Spark takes whole milliseconds."""
+    """The interval between batches, in seconds; engines take whole milliseconds."""
     interval_s = parse_duration(text)
     if round(US * interval_s) % 1000:
         raise InputError(Problem("interval", "must be whole milliseconds", text, "--interval"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -72,13 +72,15 @@ class Subject:
             return error.problems
         return ()
 
-    def experiment(self, *cases: str, transport: str = "", parallelism: int | None = None, out: str = "") -> Experiment:
+    def experiment(
+        self, *cases: str, transport: str = "", encoding: str = "", parallelism: int | None = None, out: str = ""
+    ) -> Experiment:
         """A run of cases over the same streams."""
         load = {"rate": CASES[cases[0]].rate, "warmup": WARMUP, "generators": self.conf.generators, "bound": QUEUE}
         values: dict[str, Any] = {
             "workload": WORKLOAD.name, "parameters": {"cases": ",".join(cases)}, "engine": self.engine, "load": load,
             "transport": transport or self.transports[0], "options": dict(self.conf.options),
-            "parallelism": parallelism,
+            "parallelism": parallelism, "transport_options": {"encoding": encoding} if encoding else {},
         }  # fmt: skip
         return build(values | ({"out": out} if out else {}))
 
@@ -116,11 +118,13 @@ class Started:
 
 @contextmanager
 def started(
-    of: Subject, out: Path, *cases: str, transport: str = "", parallelism: int | None = None
+    of: Subject, out: Path, *cases: str, transport: str = "", encoding: str = "", parallelism: int | None = None
 ) -> Iterator[Started]:
     """Generators, recorder and engine, running; ended at the end. Skips the test if this machine lacks a library."""
     with added(WORKLOAD):
-        resolved = check(of.experiment(*cases, transport=transport, parallelism=parallelism, out=str(out)))
+        resolved = check(
+            of.experiment(*cases, transport=transport, encoding=encoding, parallelism=parallelism, out=str(out))
+        )
         try:
             require_machine(resolved)
         except MachineError as error:
@@ -195,13 +199,11 @@ def check_answers(judged: TrialResult, cases: Sequence[str]) -> None:
     assert driver.events_planned == driver.events_offered == driver.events_handed_out == driver.events_committed
 
 
-def check_results(judged: TrialResult, least: int, duplicates: bool = False) -> None:
-    """Every result is right by the oracle; `duplicates`: some may come again."""
+def check_results(judged: TrialResult, least: int) -> None:
+    """Every result is right by the oracle, as far as the promised delivery goes."""
     found = judged.result.verification
     assert found is not None
     assert judged.record.engine_failed == ""
     assert (judged.record.drained, found.judged, found.independent) == (True, True, True)
-    faults: Mapping[str, int] = {name: getattr(found, name) for name in ("missing", "extra", "wrong", "late")}
-    assert not any(faults.values()), f"{faults}, such as {found.examples}"
-    assert duplicates or found.fault_count == 0, f"{found.duplicate} results came twice, such as {found.examples}"
-    assert found.matched == found.expected >= least
+    assert found.fault_count == 0, f"{found.faults}, such as {found.examples}"
+    assert found.matched == found.expected - found.allowed.get("missing", 0) >= least

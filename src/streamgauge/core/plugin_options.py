@@ -1,4 +1,4 @@
-"""Options of engines and transports: how a plugin declares them, and the check of names and choices."""
+"""Options of engines and transports, and what they fetch: how a plugin declares them, and the check of options."""
 
 from __future__ import annotations
 
@@ -24,6 +24,15 @@ class Setting:
     default: str
     meaning: str
     choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Fetch:
+    """What a first use fetches and keeps: its name, about how many bytes, and the options with which it is needed."""
+
+    name: str
+    bytes: int
+    needed_with: str
 
 
 def problems_of(

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-# The allowed field types, by Spark SQL names.
+# The allowed field types. All SQL of ours, types and expressions, is of the dialect of Spark SQL.
 TYPES = ("int", "bigint", "double", "boolean", "string", "binary", "timestamp")
 
 ColumnTypes = tuple[tuple[str, str], ...]
-"""(name, Spark SQL type) of columns, in order."""
+"""(name, SQL type) of columns, in order."""
 StreamColumns = Mapping[str, Sequence[str]]
 """Stream to the names of its columns."""
 
@@ -47,7 +47,7 @@ class Schema:
         return tuple(field.name for field in self.fields)
 
     def types(self) -> dict[str, str]:
-        """Column name to Spark SQL type name."""
+        """Column name to SQL type name."""
         return {field.name: field.type for field in self.fields}
 
     def to_arrow(self) -> pa.Schema:
@@ -67,7 +67,7 @@ def quoted(names: Iterable[str]) -> str:
 
 
 def arrow_type(name: str) -> pa.DataType:
-    """The Arrow type of a Spark SQL type name, including `array<...>`."""
+    """The Arrow type of a SQL type name, including `array<...>`."""
     import pyarrow as pa
 
     if name.startswith("array<"):

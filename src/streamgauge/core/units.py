@@ -18,7 +18,7 @@ STREAM_BITS, PARTITION_BITS, SEQUENCE_BITS = 8, 12, 43
 
 
 def backquote(name: str) -> str:
-    """A quoted name for Spark SQL."""
+    """A quoted name in an expression."""
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -28,8 +28,8 @@ def by_reference(columns_: Mapping[str, Value]) -> dict[str, Value]:
     return plain | {backquote(name): value for name, value in columns_.items()}
 
 
-def spark_text(plain: str) -> str:
-    """A string literal for Spark SQL."""
+def sql_text(plain: str) -> str:
+    """A string literal in an expression."""
     return "'" + plain.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 

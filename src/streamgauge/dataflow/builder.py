@@ -127,7 +127,7 @@ class Stream:
 
     @property
     def columns(self) -> dict[str, str]:
-        """Column name to Spark type name."""
+        """Column name to SQL type name."""
         return schemas.columns(self.node)
 
     def where(self, predicate: str, *, name: str | None = None) -> Stream:
@@ -281,7 +281,7 @@ class Windowed:
         return _checked(WindowAggregate(self.stream.node, self.over, self.keys, pairs, operator_name))
 
     def _by_count(self, window: Count, pairs: Columns, name: str) -> Stream:
-        """Count windows are a keyed process, because Spark has none on streams."""
+        """Count windows are a keyed process, because engines have none on streams."""
         from streamgauge.dataflow.operators.count_window_state import CountWindow
 
         available = self.stream.columns

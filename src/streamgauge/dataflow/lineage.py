@@ -351,7 +351,7 @@ def _side(original: Node, rewritten: Node, renamed: dict[str, str], operator: st
 
 
 def _quoted(name: str) -> str:
-    """A column as an expression, with backticks only if Spark SQL needs them."""
+    """A column as an expression, with backticks only where they are needed."""
     return name if name.isidentifier() and name.islower() else backquote(name)
 
 

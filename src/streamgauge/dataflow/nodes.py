@@ -21,7 +21,7 @@ Expression = Annotated[str, "Spark SQL"]
 Columns = tuple[tuple[str, Expression], ...]
 """(output name, expression) pairs, in order."""
 OutputTypes = tuple[tuple[str, Annotated[str, "type"]], ...]
-"""(output name, Spark SQL type) pairs, in order."""
+"""(output name, SQL type) pairs, in order."""
 Copies = tuple[tuple[str, Annotated[str, "column"]], ...]
 """(output name, input column) pairs, in order."""
 Keys = Annotated[tuple[str, ...], "at least one"]

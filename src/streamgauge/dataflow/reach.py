@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import assert_never
 
-from streamgauge.core.clock import US
 from streamgauge.core.schema import WINDOW_END
 from streamgauge.dataflow import graph, schema
 from streamgauge.dataflow.nodes import (
@@ -29,8 +29,8 @@ from streamgauge.dataflow.nodes import (
     WindowJoin,
 )
 
-PROCESS_DELAY_US = 5 * US
-"""A process emits results of the watermark one batch late; a batch is seldom longer than this."""
+ClosingDelay = Callable[[Node], int]
+"""How many microseconds of event time an engine gives the results of a node later than they are complete."""
 
 
 def reach_us(flow: Flow) -> int | None:
@@ -53,13 +53,12 @@ def reach_us(flow: Flow) -> int | None:
     return longest
 
 
-def tail_us(flow: Flow) -> int:
+def tail_us(flow: Flow, delay_us: ClosingDelay) -> int:
     """Microseconds after an event until all windows that contain it have closed, if input continues.
 
-    Sums as in `reach_us`, but nodes without end add nothing, and each process with an identity adds
-    `PROCESS_DELAY_US`.
+    Sums as in `reach_us`, but nodes without end add nothing, and each node adds its `delay_us`.
     """
-    return max((_closing(sink.input) for sink in flow.sinks), default=0)
+    return max((_closing(sink.input, delay_us) for sink in flow.sinks), default=0)
 
 
 def slide_us(node: Node) -> int | None:
@@ -78,9 +77,9 @@ def _reach(node: Node) -> int | None:
     return own_us + max((reach for reach in before if reach is not None), default=0)
 
 
-def _closing(node: Node) -> int:
-    wait = PROCESS_DELAY_US if isinstance(node, Process) and node.identity else 0
-    return (_own_reach_us(node) or 0) + wait + max(map(_closing, graph.inputs(node)), default=0)
+def _closing(node: Node, delay_us: ClosingDelay) -> int:
+    before = max((_closing(each, delay_us) for each in graph.inputs(node)), default=0)
+    return (_own_reach_us(node) or 0) + delay_us(node) + before
 
 
 def _own_reach_us(node: Node) -> int | None:

@@ -1,6 +1,6 @@
 """The columns of each node, and the validation of the node, before anything is started.
 
-Types are Spark SQL type names. Two rules of nesting:
+Types are SQL type names. Two rules of nesting:
 
 - No operator follows a running aggregate, because its results are updates, not rows.
 - A running aggregate reads rows of a source, not results of windows or joins.
@@ -57,7 +57,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 def columns(node: Node) -> dict[str, str]:
-    """Column name to Spark type name, in order. Raises InputError if the node or one upstream is invalid."""
+    """Column name to SQL type name, in order. Raises InputError if the node or one upstream is invalid."""
     return dict(_cached(node))
 
 

@@ -72,10 +72,10 @@ def _read(name: str, rows: pa.Table | Mapping[str, Sequence[Any]] | str | Path) 
 
 
 def _schema_of(name: str, rows: pa.Table) -> Schema:
-    return Schema(tuple(Field(column.name, _spark_type(name, column)) for column in rows.schema))
+    return Schema(tuple(Field(column.name, _sql_type(name, column)) for column in rows.schema))
 
 
-def _spark_type(name: str, column: pa.Field) -> str:
+def _sql_type(name: str, column: pa.Field) -> str:
     """The flow type that represents every value of an Arrow type."""
     import pyarrow as pa
 

@@ -43,7 +43,6 @@ class TestConf:
     - `parallelisms`: those with which windows run, if the engine can be started on a requested number of cores.
     - `gaps`: by the name of a case in `streamgauge.conformance.cases`, or `EVERY_CASE`.
     - `restart`: why it does not go on where it was after it was killed and started again.
-    - `repeats_results`: after a restart it gives some results again (at least once).
     - `counts_late_rows`: its windows read several partitions of a broker, and it counts the rows that come late.
     - `lowered`: gives the node kinds that its lowering takes, which must be those of `Capabilities.nodes`; or kinds of
       `Capabilities.unsupported_reasons`. None: only trials show what it takes.
@@ -57,7 +56,6 @@ class TestConf:
     parallelisms: tuple[int, ...] = (1, 4)
     gaps: Mapping[str, Gap] = field(default_factory=dict)
     restart: Gap | None = None
-    repeats_results: bool = False
     counts_late_rows: bool = False
     lowered: Callable[[], Iterable[type]] | None = None
 

@@ -80,7 +80,7 @@ class Cluster:
 
     @property
     def memory(self) -> str:
-        """The memory of a worker, as Spark reads it."""
+        """The memory of a worker, such as `2048m`."""
         return f"{self.memory_bytes // 2**20}m"
 
     @property

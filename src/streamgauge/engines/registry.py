@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
@@ -10,7 +11,8 @@ from typing import Any
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.plugin_options import Setting
 from streamgauge.dataflow.nodes import InWindows
-from streamgauge.engines.spi import Capabilities, Engine, EnginePlugin
+from streamgauge.engines.local_cluster import LocalCluster
+from streamgauge.engines.spi import INTERFACE, Capabilities, Engine, EnginePlugin
 from streamgauge.transports import registry as transports
 
 GROUP = "streamgauge.engines"
@@ -67,11 +69,15 @@ def _broken_rule(name: str, plugin: Any) -> str:
     """The first rule that a plugin breaks; empty if none."""
     if not isinstance(plugin, EnginePlugin):
         return "must be a class that extends streamgauge.engines.spi.EnginePlugin"
+    if (number := getattr(plugin, "interface", 1)) != INTERFACE:
+        return f"must be written for engine interface {INTERFACE} (interface = {INTERFACE}), and is for {number}"
     available, engine = transports.NAMES, plugin.capabilities
     if engine.name != name:
         return f"must have the name of its entry point, but its capabilities say {engine.name!r}"
     if not set(engine.transports) <= set(available) or (engine.runs_streams and not engine.transports):
         return f"must read transports of {', '.join(available)}, but its capabilities say {engine.transports}"
+    if set(engine.transports) & set(transports.BROKERED) and not engine.encodings:
+        return f"must say in its capabilities which encodings it reads over {', '.join(transports.BROKERED)}"
     return ""
 
 
@@ -94,6 +100,11 @@ def entry(engine: str) -> EnginePlugin:
 def location_settings() -> frozenset[str]:
     """Settings in force, of any engine, that only name the folder in which the command ran."""
     return frozenset(name for each in capabilities().values() for name in each.location_settings)
+
+
+def local_cluster() -> LocalCluster:
+    """The cluster that `streamgauge cluster` runs: that of the first engine with one."""
+    return next(cluster for name in declared() if (cluster := entry(name).local_cluster()) is not None)
 
 
 def starter_of(engine: str, cpus: Sequence[int] | None, parallelism: int | None = None) -> Callable[[], Engine]:
@@ -126,6 +137,9 @@ def matrix() -> list[dict[str, Any]]:
             "windows_so_far": each.early_firing,
             "sink_modes": list(each.sink_modes),
             "transports": list(each.transports),
+            "encodings": list(each.encodings),
+            "delivery": each.delivery,
+            "fetches": _fetches(each),
             "tuning_profiles": list(each.profiles),
             "options": _setting_rows(each.settings),
         }
@@ -136,6 +150,12 @@ def matrix() -> list[dict[str, Any]]:
 def transport_rows() -> list[dict[str, Any]]:
     """Every transport with its options, as plain data."""
     return [{"name": name, "options": _setting_rows(transports.transport(name).settings)} for name in transports.NAMES]
+
+
+def _fetches(engine: Capabilities) -> list[dict[str, Any]]:
+    """What the engine may fetch, and the transports that it reads."""
+    every = [engine.fetches, *(transports.transport(name).fetches for name in engine.transports)]
+    return [asdict(fetch) for fetches in every for fetch in fetches]
 
 
 def _setting_rows(settings: Sequence[Setting]) -> list[dict[str, Any]]:

@@ -9,16 +9,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from streamgauge.core.engine_reports import BatchProgress, OperatorCounts
+from streamgauge.core.engine_reports import BatchProgress, Delivery, OperatorCounts
 from streamgauge.core.errors import InputError, Problem
-from streamgauge.core.plugin_options import TUNED, Setting, problems_of
+from streamgauge.core.plugin_options import TUNED, Fetch, Setting, problems_of
 from streamgauge.core.schema import EVENT_TIME
 from streamgauge.core.trial import ProgressText
-from streamgauge.dataflow.nodes import Flow, UserJobNode
+from streamgauge.dataflow.nodes import Flow, Node, UserJobNode
 from streamgauge.engines.latency_probe import LatencyProbe
 from streamgauge.engines.local_cluster import LocalCluster
 from streamgauge.engines.operator_profiler import OperatorProfiler
 from streamgauge.transports.spi import Edge
+
+INTERFACE = 2
+"""The number of this interface. It rises with each change that an older plugin would not survive."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,10 @@ class TuningProfile:
 class Capabilities:
     """The capabilities of an engine. The matrix in the docs and in `streamgauge engines` is generated from them.
 
+    - `nodes`: the node kinds that its lowering has, by name (`node_names`).
+    - `encodings`: how a message over a broker may carry an event. The first is its default, and others are refused.
+    - `delivery`: the guarantee that it promises for its results. The rows that a weaker one allows are no faults.
+      None: what it runs says it.
     - `unsupported_reasons`: node kind to the reason why the engine cannot run it.
     - `fallback_engine`: the engine to suggest then.
     - `chunk_us`: the event time per chunk, for engines with latencies far below those of batches.
@@ -70,6 +77,9 @@ class Capabilities:
     nodes: tuple[str, ...]
     sink_modes: tuple[str, ...]
     transports: tuple[str, ...]
+    encodings: tuple[str, ...] = ()
+    delivery: Delivery | None = "exactly_once"
+    fetches: tuple[Fetch, ...] = ()
     runs_streams: bool = True
     computes_truth: bool = False
     several_sinks: bool = False
@@ -85,6 +95,11 @@ class Capabilities:
     simulated: bool = False
     location_settings: tuple[str, ...] = ()
     profiles: Mapping[str, TuningProfile] = field(default_factory=lambda: {TUNED: TuningProfile()})
+
+
+def node_names(kinds: Iterable[type]) -> tuple[str, ...]:
+    """Node kinds as `Capabilities.nodes` has them."""
+    return tuple(kind.__name__ for kind in kinds)
 
 
 @dataclass(frozen=True)
@@ -217,12 +232,15 @@ class BatchAnswer(Protocol):
 
 
 class EnginePlugin:
-    """The base class of every engine's plugin, with a default for everything except `capabilities` and `make`.
+    """The base class of every engine's plugin, with a default for everything except `interface`, `capabilities` and
+    `make`.
 
     It answers what the driver asks before a start, so it imports no library of the engine; only `make` does. `Engine`
     is a class of its own, because a search makes several starts of one engine.
     """
 
+    interface: int
+    """The number of the interface that it was written for, as a number; not `INTERFACE`, which rises under it."""
     capabilities: Capabilities
     batch_truth: str = ""
     """What to call the truth that `batch_answer` gives; empty if the engine has no batch mode."""
@@ -260,6 +278,13 @@ class EnginePlugin:
 
     def watermark_delay_us(self, request: StartRequest) -> int:
         """How far its watermark stays behind the latest event."""
+        return 0
+
+    def closing_delay_us(self, node: Node) -> int:
+        """How much later in event time results of a node come than they are complete, by which the tail is longer.
+
+        Such as the slide of a window over another window's results, where that closes with the next event only.
+        """
         return 0
 
     def heap_bytes(self, options: Mapping[str, str]) -> int:

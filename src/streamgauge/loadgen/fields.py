@@ -55,10 +55,10 @@ _SYLLABLES = tuple(consonant + vowel for consonant in _CONSONANTS for vowel in (
 
 @dataclass(frozen=True)
 class FieldSpec(ABC):
-    """A named column and how its values are made. `spark_type` is its type in Spark SQL."""
+    """A named column and how its values are made. `sql_type` is one of `TYPES`."""
 
     name: str
-    spark_type: ClassVar[str]
+    sql_type: ClassVar[str]
 
     @abstractmethod
     def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[Any] | pa.Array:
@@ -95,11 +95,11 @@ class FieldSpec(ABC):
     @property
     def row_bytes(self) -> float:
         """The average bytes of a value in Arrow."""
-        return {"int": 4, "bigint": 8, "double": 8}[self.spark_type] + (_VALIDITY_BYTES if self.nullable else 0)
+        return {"int": 4, "bigint": 8, "double": 8}[self.sql_type] + (_VALIDITY_BYTES if self.nullable else 0)
 
     def concatenated(self, parts: Sequence[pa.Array]) -> pa.Array:
         """A column from its parts; an empty one without parts."""
-        return pa.concat_arrays(parts) if parts else pa.array([], arrow_type(self.spark_type))
+        return pa.concat_arrays(parts) if parts else pa.array([], arrow_type(self.sql_type))
 
 
 def is_number(value: object) -> bool:
@@ -156,7 +156,7 @@ class Key(FieldSpec):
     domain: int
     distribution: Distribution = "uniform"
     exponent: float = 1.0
-    spark_type: ClassVar[str] = "int"
+    sql_type: ClassVar[str] = "int"
 
     def __post_init__(self) -> None:
         if self.distribution not in DISTRIBUTIONS:
@@ -209,7 +209,7 @@ class Integer(FieldSpec):
 
     low: int
     high: int
-    spark_type: ClassVar[str] = "int"
+    sql_type: ClassVar[str] = "int"
 
     def __post_init__(self) -> None:
         for limit in (self.low, self.high):
@@ -228,7 +228,7 @@ class Decimal(FieldSpec):
 
     low: float
     high: float
-    spark_type: ClassVar[str] = "double"
+    sql_type: ClassVar[str] = "double"
 
     def __post_init__(self) -> None:
         for limit in (self.low, self.high):
@@ -263,7 +263,7 @@ class Text(FieldSpec):
     """A line of `words` words drawn from `vocabulary` with Zipf's frequencies, with single spaces between them."""
 
     words: int
-    spark_type: ClassVar[str] = "string"
+    sql_type: ClassVar[str] = "string"
 
     def __post_init__(self) -> None:
         _need(_is_whole(self.words), f"{self.name}.words", "a whole number", self.words, "10")
@@ -289,7 +289,7 @@ class Payload(FieldSpec):
     """
 
     size_bytes: int
-    spark_type: ClassVar[str] = "binary"
+    sql_type: ClassVar[str] = "binary"
 
     def __post_init__(self) -> None:
         _need(_is_whole(self.size_bytes), f"{self.name}.size_bytes", "a whole number", self.size_bytes, "100")
@@ -323,7 +323,7 @@ def _payload_pool(bits: PhiloxBits, size_bytes: int) -> pa.Array:
 class OwnNumber(FieldSpec):
     """A unique number for each event of a plan, over all partitions."""
 
-    spark_type: ClassVar[str] = "bigint"
+    sql_type: ClassVar[str] = "bigint"
 
     @property
     def key_kind(self) -> str:
@@ -341,7 +341,7 @@ class RecordTime(FieldSpec):
     """
 
     unit_us: int = 1
-    spark_type: ClassVar[str] = "bigint"
+    sql_type: ClassVar[str] = "bigint"
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.int64]:
         return np.arange(first, last, dtype=np.int64) // self.unit_us
@@ -380,7 +380,7 @@ class StreamSpec:
     @cached_property
     def schema(self) -> Schema:
         """The stream's columns without lineage."""
-        return Schema(tuple(Field(field.name, field.spark_type, field.nullable) for field in self.fields))
+        return Schema(tuple(Field(field.name, field.sql_type, field.nullable) for field in self.fields))
 
     @property
     def row_bytes(self) -> float:

@@ -35,7 +35,7 @@ class Fitted(FieldSpec):
     `decimals` is the number of their decimal places. Weights need not sum to 1.
     """
 
-    spark_type: str  # type: ignore[misc]
+    sql_type: str  # type: ignore[misc]
     values: tuple[Any, ...]
     weights: tuple[float, ...]
     quantiles: tuple[float, ...] = ()
@@ -58,8 +58,8 @@ class Fitted(FieldSpec):
 
     @cached_property
     def _value_bytes(self) -> float:
-        if self.spark_type in _BYTES:
-            return _BYTES[self.spark_type]
+        if self.sql_type in _BYTES:
+            return _BYTES[self.sql_type]
         offset, lengths = 4, pc.fill_null(pc.binary_length(self._table.slice(0, len(self.values))), 0)
         return offset + float(np.average(lengths.to_numpy(), weights=self.weights))
 
@@ -81,8 +81,8 @@ class Fitted(FieldSpec):
 
     def _between(self, places: npt.NDArray[np.float64]) -> pa.Array:
         numbers = np.interp(places, np.linspace(0, 1, len(self.quantiles)), self.quantiles)
-        kind = arrow_type(self.spark_type)
-        if self.spark_type == "double":
+        kind = arrow_type(self.sql_type)
+        if self.sql_type == "double":
             return pa.array(numbers if self.decimals is None else np.round(numbers, self.decimals))
         whole = pa.array(np.floor(numbers).astype(np.int64))
         return whole.cast(kind)
@@ -122,7 +122,7 @@ class Fitted(FieldSpec):
     @cached_property
     def _table(self) -> pa.Array:
         """The values, and a null as placeholder for numbers between the quantiles."""
-        return pa.array([*self.values, None], arrow_type(self.spark_type))
+        return pa.array([*self.values, None], arrow_type(self.sql_type))
 
     @cached_property
     def _sampler(self) -> Sampler:
@@ -146,12 +146,12 @@ class Choice(FieldSpec):
             raise _refuse(self.name, rule, self.values[:5])
         if not all(is_number(weight) for weight in self.weights):
             raise _refuse(self.name, "weights must be numbers", self.weights[:5])
-        if self.spark_type == "bigint" and not all(_BIGINT_MIN <= value <= _BIGINT_MAX for value in self.values):
+        if self.sql_type == "bigint" and not all(_BIGINT_MIN <= value <= _BIGINT_MAX for value in self.values):
             raise _refuse(self.name, "must choose from whole numbers of 64 bits at most", self.values[:5])
         _ = self._fitted
 
     @property
-    def spark_type(self) -> str:  # type: ignore[override]
+    def sql_type(self) -> str:  # type: ignore[override]
         return _TYPES[type(self.values[0])]
 
     @property
@@ -166,7 +166,7 @@ class Choice(FieldSpec):
 
     @cached_property
     def _fitted(self) -> Fitted:
-        return Fitted(self.name, self.spark_type, self.values, self.weights or (1.0,) * len(self.values))
+        return Fitted(self.name, self.sql_type, self.values, self.weights or (1.0,) * len(self.values))
 
 
 def _refuse(name: str, rule: str, got: object) -> InputError:

@@ -45,8 +45,8 @@ class Malformed(FieldSpec):
             raise InputError(Problem(f"{self.name}.forms", "must be at least one", self.forms, "(None,)"))
 
     @property
-    def spark_type(self) -> str:  # type: ignore[override]
-        return self.whole.spark_type
+    def sql_type(self) -> str:  # type: ignore[override]
+        return self.whole.sql_type
 
     @property
     def nullable(self) -> bool:
@@ -80,7 +80,7 @@ class Malformed(FieldSpec):
             return column
         for number, form in enumerate(self.forms, 1):
             # This copies texts. replace_with_mask builds them one by one, at three times the cost.
-            column = pc.if_else(pa.array(which == number), pa.scalar(form, arrow_type(self.spark_type)), column)
+            column = pc.if_else(pa.array(which == number), pa.scalar(form, arrow_type(self.sql_type)), column)
         return column
 
     def _drawn(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.int8]:

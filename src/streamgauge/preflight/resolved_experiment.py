@@ -12,6 +12,7 @@ from typing import Any
 from streamgauge.config.limits import EXTENSION_SHARE_MAX, EXTENSIONS_MAX, ServiceLevelObjective
 from streamgauge.config.options_and_settings import Experiment, Load
 from streamgauge.core.clock import US
+from streamgauge.core.engine_reports import Delivery
 from streamgauge.core.errors import Problem
 from streamgauge.core.plugin_options import TUNED
 from streamgauge.core.schema import INGEST_TIME, LINEAGE
@@ -170,7 +171,8 @@ class ResolvedExperiment:
     @property
     def closing_sinks(self) -> tuple[str, ...]:
         """Sinks whose results wait for the end of a window or for the watermark."""
-        return tuple(one.flow.sink.name for one in self.by_sink() if tail_us(one.flow) or one.holds_rows)
+        delay_us = entry(self.engine.name).closing_delay_us
+        return tuple(one.flow.sink.name for one in self.by_sink() if tail_us(one.flow, delay_us) or one.holds_rows)
 
     @property
     def generators_in_words(self) -> str:
@@ -190,6 +192,11 @@ class ResolvedExperiment:
     def watermark_delay_us(self) -> int:
         """How far the engine's watermark stays behind the latest event."""
         return entry(self.engine.name).watermark_delay_us(self._request)
+
+    @property
+    def promised_delivery(self) -> Delivery | None:
+        """The guarantee of the engine, if it is weaker than exactly once; that of a program stands in its file."""
+        return None if self.engine.delivery == "exactly_once" else self.engine.delivery
 
     @property
     def _request(self) -> StartRequest:
@@ -295,10 +302,11 @@ def longest_slide_us(flow: Flow) -> int | None:
     return max((slide for sink in flow.sinks if (slide := slide_us(sink.input)) is not None), default=None)
 
 
-def input_tail_us(flow: Flow) -> int:
-    """Length of the tail: until the results of all measured events have arrived."""
-    unbounded_s = UNBOUNDED_TAIL_S if reach_us(flow) is None else 0.0
-    return round((TAIL_MARGIN_S + max(tail_us(flow) / US, unbounded_s)) * US)
+def trial_tail_us(flow: Flow, engine: Capabilities, request: StartRequest) -> int:
+    """Length of a trial's tail: until the results of all measured events have arrived."""
+    plugin, unbounded_s = entry(engine.name), UNBOUNDED_TAIL_S if reach_us(flow) is None else 0.0
+    closed_s = max(tail_us(flow, plugin.closing_delay_us) / US, unbounded_s)
+    return round((TAIL_MARGIN_S + closed_s) * US) + plugin.watermark_delay_us(request)
 
 
 def may_extend(load: Load) -> bool:
@@ -326,7 +334,8 @@ def engine_options(experiment: Experiment, engine: Capabilities | None) -> dict[
 def transport_options(experiment: Experiment, engine: Capabilities) -> dict[str, str]:
     """The transport's options: where neither the user nor the profile says anything, the engine's own."""
     by_profile = _profile(experiment, engine).transport_options.get(experiment.transport, {})
-    return {**engine.transport_options, **by_profile, **experiment.transport_options}
+    encoding = {"encoding": engine.encodings[0]} if experiment.transport in BROKERED and engine.encodings else {}
+    return {**encoding, **engine.transport_options, **by_profile, **experiment.transport_options}
 
 
 def tuning_problems(experiment: Experiment, engine: Capabilities, engines_with_it: Sequence[str]) -> Iterator[Problem]:

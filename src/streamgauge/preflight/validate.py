@@ -30,10 +30,11 @@ from streamgauge.engines.spi import ANOTHER_ENGINE, BatchInterval, Capabilities,
 from streamgauge.loadgen.rate_profile import RATE_MAX_PER_S, parse_profile
 from streamgauge.preflight.resolved_experiment import (
     ResolvedExperiment,
-    input_tail_us,
     may_extend,
     spare_s,
     start_request_of,
+    transport_options,
+    trial_tail_us,
     tuning_problems,
 )
 from streamgauge.preflight.resources import QUEUE_BYTES, Budget, assigned_cpus, processor_problems
@@ -107,7 +108,7 @@ def check(experiment: Experiment, new_folder: bool = True) -> ResolvedExperiment
         generators=generators,
         partitions=partitions,
         bytes_max=bytes_max,
-        tail_us=input_tail_us(flow) + entry(engine.name).watermark_delay_us(request),
+        tail_us=trial_tail_us(flow, engine, request),
         reach_us=reach_us(flow), limits=tuple(limits),
         driver_cpus=driver, sut_cpus=sut,
     )  # fmt: skip
@@ -374,7 +375,8 @@ def _transport_problems(experiment: Experiment, engine: Capabilities | None, par
         rule = f"must be one that {engine.name} can read: {', '.join(engine.transports)}"
         yield Problem("transport", rule, experiment.transport, f"--transport {engine.transports[0]}")
     else:
-        yield from transports.problems(experiment.transport, experiment.transport_options)
+        own = list(transports.problems(experiment.transport, experiment.transport_options))
+        yield from own or _encoding_problems(experiment, engine)
     if experiment.transport in transports.BROKERED and experiment.port is not None:
         rule = f"does not apply to the transport {experiment.transport}: its broker takes a free port"
         yield Problem("port", rule, experiment.port, "leave --port out")
@@ -390,6 +392,15 @@ def _transport_problems(experiment: Experiment, engine: Capabilities | None, par
                 "port", f"must be free on {experiment.bind} ({reason})", port, "leave --port out to use free ports"
             )
             return
+
+
+def _encoding_problems(experiment: Experiment, engine: Capabilities | None) -> Iterator[Problem]:
+    """Messages that the engine cannot read; those of a program are of the formats in its file."""
+    encoding = transport_options(experiment, engine).get("encoding") if engine else None
+    if engine and encoding and encoding not in engine.encodings and not is_program(experiment.workload):
+        rule = f"must be one that {engine.name} reads: {', '.join(engine.encodings)}"
+        way_out = f"--transport-option encoding={engine.encodings[0]}"
+        yield Problem("transport option encoding", rule, encoding, way_out)
 
 
 def _prometheus_problems(experiment: Experiment, partitions: int) -> Iterator[Problem]:

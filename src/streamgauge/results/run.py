@@ -183,8 +183,8 @@ class Verification(ResultPart):
     """By stream: how many input records are malformed, if the workload has a rule. Counted in the input that
     verification makes again; empty for a single sink of several."""
     delivery: Delivery | None = None
-    """The delivery guarantee that a program's file promises for its results; null for other workloads, and for the sum
-    of sinks with different ones."""
+    """The delivery guarantee that a program's file promises for its results, or an engine if weaker than exactly once;
+    else null, and for the sum of sinks with different ones."""
     allowed: dict[str, int] = Field(default_factory=dict)
     """By kind (`missing`, `duplicate`): how many of these rows the guarantee allows. They are no faults."""
 

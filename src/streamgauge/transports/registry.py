@@ -1,9 +1,8 @@
 """The registry of transports. To add one, implement the interface in a package, and register its `plugin.py` here.
 
-A second broker would also touch: Spark's adapters (`engines.spark.io.registry`) and its jars
-(`engines.spark.session.connectors`), the transports and tuning profiles of engines, the hash of keys
-(`loadgen.random`), the stage of the time in a broker (`engines.latency_probe`), and the help of `--transport`
-and `--brokers`. Programs of the user's own speak Kafka only.
+A second broker would also touch: the engines that read it (adapters, jars, transports and tuning profiles),
+the hash of keys (`loadgen.random`), the stage of the time in a broker (`engines.latency_probe`), and the help of
+`--transport` and `--brokers`. Programs of the user's own speak Kafka only.
 """
 
 from __future__ import annotations

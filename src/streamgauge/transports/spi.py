@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from streamgauge.core.errors import Problem, StreamgaugeError
-from streamgauge.core.plugin_options import Setting
+from streamgauge.core.plugin_options import Fetch, Setting
 from streamgauge.transports.topics import ProgramTopics
 
 if TYPE_CHECKING:
@@ -374,7 +374,7 @@ class Transport:
     - `open_outlet`, `open_inlet`: open the two endpoints on the driver's side.
     - `open_broker`: starts or connects the broker; None without a broker.
     - `stamps`: whether it observes every delivery, so that events carry an ingest time.
-    - `settings`: its options. `files`: those that name user files.
+    - `settings`: its options. `files`: those that name user files. `fetches`: what it may fetch.
     - `problems`: additional validation of options.
     - `effective_settings`: settings for the result.
     - `require`: raises MachineError if this machine lacks what it needs and cannot get it, and InputError if named
@@ -386,6 +386,7 @@ class Transport:
     open_broker: Callable[[BrokerRequest], ManagedBroker] | None = None
     stamps: bool = False
     settings: tuple[Setting, ...] = ()
+    fetches: tuple[Fetch, ...] = ()
     files: tuple[str, ...] = ()
     problems: Callable[[Mapping[str, str]], Iterable[Problem]] | None = None
     effective_settings: Callable[[Mapping[str, str]], dict[str, str]] = lambda _: {}

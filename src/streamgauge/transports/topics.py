@@ -119,7 +119,7 @@ class OutputTopic:
     """Results.
 
     - `topic`: empty for one of the run's own name.
-    - `types`: field to Spark SQL type. `required`: fields that every result has.
+    - `types`: field to SQL type. `required`: fields that every result has.
     - `time`, `window_end`: the fields with its event time and the end of its window; empty without one.
     - `unit_us`: microseconds of the unit in which these fields, and all timestamps, are numbers.
     - `reach_s`: how long one event can influence its results.

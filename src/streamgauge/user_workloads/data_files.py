@@ -169,9 +169,9 @@ def _effective(job: Job) -> tuple[Any, ...]:
 
 def _source(field: Any) -> Any:
     if isinstance(field, Absent):
-        return field.name, field.spark_type
+        return field.name, field.sql_type
     if isinstance(field, ReplayedColumn):
-        return field.name, field.spark_type, field.nullable, field.file, field.numbering, field.step
+        return field.name, field.sql_type, field.nullable, field.file, field.numbering, field.step
     return field
 
 

@@ -121,8 +121,9 @@ def _verify_sink(
         rule = rule_of(resolved, record)
         inclusion_times = inclusion_times_of(record, rule.kind, resolved.columns, resolved.engine.has_batch_ids)
         return compared.verified(
-            resolved.flow.sink.name, received, rule, truth, sentence, results_path, inclusion_times
-        )
+            resolved.flow.sink.name, received, rule, truth, sentence, results_path, inclusion_times,
+            delivery=resolved.promised_delivery,
+        )  # fmt: skip
 
 
 def _uneven_batches_note(resolved: ResolvedExperiment, record: TrialRecord) -> str:

@@ -31,7 +31,7 @@ from streamgauge.system.machine import memory_bytes
 from streamgauge.verification.spool import ReceivedResults, write_results
 
 MS = 1000
-"""Spark truncates watermarks to milliseconds."""
+"""Engines may truncate watermarks to milliseconds."""
 MEMORY_SHARE = 0.5
 """Share of the machine's memory for DuckDB, because the engine still runs during verification."""
 ROWS_MAX = 262_144

@@ -32,6 +32,20 @@ def test_engines_as_json_have_the_options_of_their_transports(invoke: Invoke) ->
     assert {"brokers", "encoding", "acks"} <= names
 
 
+def test_engines_as_json_say_what_they_read_promise_and_fetch(invoke: Invoke) -> None:
+    """With what their transports fetch; what a program promises stands in its file."""
+    rows = {row["name"]: row for row in json.loads(invoke("engines", "--json").stdout)}
+    assert {name: row["encodings"][:1] for name, row in rows.items() if row["encodings"]} == {
+        "spark": ["compact"], "spark-rtm": ["compact"], "external": ["json"],
+    }  # fmt: skip
+    assert {name: row["delivery"] for name, row in rows.items() if row["delivery"] != "exactly_once"} == {
+        "spark-rtm": "at_least_once", "external": None, "oracle": None,
+    }  # fmt: skip
+    assert {name: len(row["fetches"]) for name, row in rows.items() if row["fetches"]} == {
+        "spark": 3, "spark-rtm": 3, "external": 1,
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("what", ["workloads", "engines"])
 def test_lists_for_people(what: str, invoke: Invoke) -> None:
     """A table, with every name in it."""

@@ -6,14 +6,19 @@ import pytest
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import flow, hop, session, source, tumble, union
 from streamgauge.dataflow.lineage import with_lineage
-from streamgauge.dataflow.nodes import Flow
+from streamgauge.dataflow.nodes import Flow, Node, WindowAggregate
 from streamgauge.dataflow.operators.api import Processor
-from streamgauge.dataflow.reach import PROCESS_DELAY_US, reach_us, slide_us, tail_us
+from streamgauge.dataflow.reach import reach_us, slide_us, tail_us
 
 A = source("a", Schema.from_types(k="int", v="int"))
 B = source("b", Schema.from_types(k="int", w="int"))
 SHORT_ROWS = A.window(tumble(1), keys="k").aggregate(v="max(v)")
 SHORT = SHORT_ROWS.select(k="k", v="v")
+
+
+def at_once(_: Node) -> int:
+    return 0
+
 
 LONG = A.window(hop(8, 4), keys="k").aggregate(n="count(*)")
 
@@ -48,7 +53,7 @@ def test_reach(case: str) -> None:
 def test_the_tail_of_what_closes_is_its_reach(case: str) -> None:
     """Over all of its sinks, where no process waits for the watermark."""
     closing, wanted = CASES[case]
-    assert tail_us(closing) == wanted
+    assert tail_us(closing, at_once) == wanted
 
 
 def test_lineage_changes_no_reach() -> None:
@@ -88,8 +93,19 @@ def test_what_closes_before_and_behind_something_without_end_is_waited_for() -> 
     counts = A.window(tumble("8s"), keys="k").aggregate(n="count(*)")
     retained = counts.process(PassThrough, keys="k", gives=Schema.from_types(k="int", n="bigint"))
     sums = retained.window(tumble("60s"), keys="k").aggregate(n="sum(n)").sink("sums")
-    assert (reach_us(sums), tail_us(sums)) == (None, 68_000_000)
+    assert (reach_us(sums), tail_us(sums, at_once)) == (None, 68_000_000)
     held = A.process(PassThrough, keys="k", gives=Schema.from_types(k="int", v="int"), identity="k", reach="2s").sink(
         "held"
     )
-    assert (reach_us(held), tail_us(held)) == (2_000_000, 2_000_000 + PROCESS_DELAY_US)
+    assert reach_us(held) == tail_us(held, at_once) == 2_000_000
+
+
+def test_the_tail_is_longer_by_what_an_engine_gives_later() -> None:
+    """Each node on the way adds its delay; the reach is that of the flow alone."""
+
+    def a_slide_later(node: Node) -> int:
+        return node.window.slide_us if isinstance(node, WindowAggregate) else 0
+
+    chained, _ = CASES["chained"]
+    assert tail_us(chained, a_slide_later) - tail_us(chained, at_once) == 5_000_000
+    assert reach_us(chained) == 9_000_000

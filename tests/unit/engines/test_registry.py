@@ -93,11 +93,20 @@ def test_a_name_taken_twice_is_refused_by_both_distributions(
 PLANTED = """
 from streamgauge.engines.spi import Capabilities, EnginePlugin
 class Renamed(EnginePlugin):
+    interface = 2
     capabilities = Capabilities("other", "", ("Source",), ("append",), ("flight",))
 class Flying(EnginePlugin):
+    interface = 2
     capabilities = Capabilities("planted", "", ("Source",), ("append",), ("pigeon",))
 class Nameless(EnginePlugin):
-    pass
+    interface = 2
+class Silent(EnginePlugin):
+    interface = 2
+    capabilities = Capabilities("planted", "", ("Source",), ("append",), ("flight", "kafka"))
+class Newer(Silent):
+    interface = 3
+class Old(EnginePlugin):
+    capabilities = Silent.capabilities
 """
 
 
@@ -109,6 +118,9 @@ class Nameless(EnginePlugin):
         ("planted_engine:Nameless", "must load, but gave AttributeError"),
         ("planted_engine:Renamed", "must have the name of its entry point, but its capabilities say 'other'"),
         ("planted_engine:Flying", "must read transports of flight, kafka, socket"),
+        ("planted_engine:Silent", "must say in its capabilities which encodings it reads over kafka"),
+        ("planted_engine:Old", "must be written for engine interface 2 (interface = 2), and is for 1"),
+        ("planted_engine:Newer", "must be written for engine interface 2 (interface = 2), and is for 3"),
         ("json:JSONDecoder", "must be a class that extends streamgauge.engines.spi.EnginePlugin"),
     ],
 )

@@ -42,7 +42,7 @@ def column(field: FieldSpec, bits: PhiloxBits, first: int, last: int) -> pa.Arra
 def test_any_slice_is_the_same(field: FieldSpec, bits: PhiloxBits) -> None:
     """Also across the ends of blocks, and an empty one; a value takes about what the queue's bound counts on."""
     whole = column(field, bits, 0, ROWS)
-    assert whole.type == arrow_type(field.spark_type)
+    assert whole.type == arrow_type(field.sql_type)
     for first, last in ((0, 1), (16_380, 16_390), (32_760, 33_000), (ROWS - 1, ROWS), (5, 5)):
         assert str(column(field, bits, first, last).to_pylist()) == str(whole[first:last].to_pylist())  # NaN is NaN
     assert field.row_bytes == pytest.approx(whole.nbytes / ROWS, rel=0.1)

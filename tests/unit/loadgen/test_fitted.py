@@ -45,7 +45,7 @@ def test_a_slice_equals_the_whole(field: FieldSpec, data: st.DataObject) -> None
     low, high = sorted(data.draw(st.tuples(st.integers(0, 20), st.integers(0, 20))))
     whole = column(field, first, first + 20)
     assert column(field, first + low, first + high).equals(whole.slice(low, high - low))
-    assert whole.type == arrow_type(field.spark_type)
+    assert whole.type == arrow_type(field.sql_type)
 
 
 @pytest.mark.parametrize("field", FIELDS, ids=lambda field: field.name)

@@ -91,7 +91,7 @@ def test_chunks_are_short_where_the_rate_is_low() -> None:
         assert (resolved.chunk_for(1e6), resolved.chunk_for(1e5)) == (50_000, low), (workload, options)
     real_time = check_experiment(experiment.build(REAL_TIME))
     assert (real_time.chunk_for(2e5), real_time.chunk_for(1e5)) == (10_000, 2_000)
-    assert real_time.transport_options == {"linger": "0ms"}
+    assert real_time.transport_options == {"encoding": "compact", "linger": "0ms"}
     planned = check_experiment(experiment.build(GOOD | {"load": {"chunk": "25ms"}}))
     assert (planned.chunk_for(1e6), planned.chunk_for(1e5)) == (25_000, 25_000)
 

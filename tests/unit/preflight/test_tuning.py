@@ -40,7 +40,7 @@ def test_a_profile_gives_what_the_user_does_not() -> None:
     assert tuned.interval_s == pytest.approx(1.4)
     assert plain.transport_options == tuned.transport_options == {}
     assert resolved(transport="kafka").transport_options == {"encoding": "json"}
-    assert resolved(transport="kafka", tuning="tuned").transport_options == {}
+    assert resolved(transport="kafka", tuning="tuned").transport_options == {"encoding": "compact"}
 
 
 @pytest.mark.parametrize("transport", ["flight", "kafka"])

@@ -108,6 +108,25 @@ def test_of_what_lies_after_the_span_only_inventions_and_repetitions_are_faults(
     assert seen == {fault: {fault: 1} if fault in ("extra", "duplicate") else {} for fault in FAULTS}
 
 
+@pytest.mark.parametrize(
+    ("delivery", "allows"),
+    [("exactly_once", {}), ("at_least_once", {"duplicate": 1}), ("at_most_once", {"missing": 1}), (None, {})],
+)
+def test_what_the_engine_promises_less_is_no_fault(
+    case: Callable[..., Case], make: Any, delivery: Any, allows: dict[str, int]
+) -> None:
+    """A repeated and a lost row; exactly once is not stated in the result, and None is the affair of a program."""
+    trial = case(ROWS)
+    engine = replace(trial.resolved.engine, delivery=delivery)
+    rows = trial.answer()
+    place = rows.num_rows // 2
+    trial.receive(make, rows=[planted(planted(rows, ROWS, "duplicate", place), ROWS, "missing", place // 2)])
+    found = verify(replace(trial.resolved, engine=engine), trial.record).verification
+    assert (found.duplicate, found.missing) == (1, 1)
+    assert (found.delivery, found.allowed) == (delivery if allows else None, allows)
+    assert found.fault_count == 2 - len(allows)
+
+
 def test_rows_from_outside_all_slices_are_extra(case: Callable[..., Case], make: Any) -> None:
     """Invented rows before the plan's first event and after its last lie in some slice too."""
     trial = case(ROWS)

@@ -1,7 +1,7 @@
 """The class behind windows that overlap many times: panes of the period, and every window reduced once from its panes.
 
-Spark's own ways make a row for each window of an event or pane. Here a window costs the logarithm of its panes. State:
-the panes of windows that have not ended, at least one row for each key and pane.
+An engine's own ways make a row for each window of an event or pane. Here a window costs the logarithm of its panes.
+State: the panes of windows that have not ended, at least one row for each key and pane.
 """
 
 from __future__ import annotations

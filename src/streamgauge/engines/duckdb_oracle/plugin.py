@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from streamgauge.engines.duckdb_oracle.lowering import kinds
-from streamgauge.engines.spi import Capabilities, EnginePlugin
+from streamgauge.engines.spi import Capabilities, EnginePlugin, node_names
 
 
 class OraclePlugin(EnginePlugin):
     """Capabilities only."""
 
+    interface = 2
     capabilities = Capabilities(
         name="oracle",
         summary="DuckDB: what the right answer is",
-        nodes=tuple(kind.__name__ for kind in kinds()),
+        nodes=node_names(kinds()),
         sink_modes=("append", "update"),
         transports=(),
+        delivery=None,
         runs_streams=False,
         computes_truth=True,
         several_sinks=True,

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import get_args
 
 from streamgauge.core.errors import Problem
 from streamgauge.dataflow.nodes import Flow, Source
 from streamgauge.engines.spi import Capabilities, Engine, EnginePlugin, StartRequest
+from streamgauge.transports.topics import Kind
 from streamgauge.user_workloads.program_node import PARALLELISM, ProgramNode
 
 
 class ExternalPlugin(EnginePlugin):
     """A program of the user's own. It has no options, because its file has its settings."""
 
+    interface = 2
     capabilities = Capabilities(
         name="external",
         summary="a program of your own that reads and writes Kafka",
         nodes=("Source", "ProgramNode"),
         sink_modes=("append", "update"),
         transports=("kafka",),
+        encodings=get_args(Kind),
+        delivery=None,
         fallback_engine="spark",
-        transport_options={"encoding": "json"},
         has_batch_ids=False,
         several_sinks=True,
         sets_parallelism=True,

@@ -26,7 +26,6 @@ REAL_TIME = TestConf(
         ),
         **gaps("notimpl", "it writes to one sink", "several sinks", "sinks of several modes"),
     },
-    repeats_results=True,
     lowered=_lowered,
 )  # fmt: skip
 DSTREAM = TestConf(

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 
 from streamgauge.core.clock import US
 from streamgauge.dataflow import graph
-from streamgauge.dataflow.nodes import Flow, Sink, Source, Union, WindowAggregate, WindowJoin
+from streamgauge.dataflow.nodes import Flow, Node, Process, Sink, Source, Union, WindowAggregate, WindowJoin
 from streamgauge.engines.spark.lowering.queries import queries
 from streamgauge.engines.spark.lowering.windows import NO_DELAY
 from streamgauge.engines.spark.options import lowerings_in_force, reads_blocks, split, trigger
@@ -25,6 +25,8 @@ from streamgauge.transports.registry import BROKERED
 _SECONDS = {"millisecond": 0.001, "second": 1.0, "minute": 60.0}
 BROKER_DELAY = "1 second"
 """About a hundred times the skew observed between generators on one machine."""
+PROCESS_DELAY_US = 5 * US
+"""A process emits results of the watermark one batch late; a batch is seldom longer than this."""
 
 
 def interval_of(sinks: Iterable[Sink], options: Mapping[str, str], packs: bool) -> str:
@@ -73,3 +75,8 @@ def delay_us(request: StartRequest) -> int:
     own_options, _ = split(request.options)
     delay = delay_of(own_options["watermark_delay"], request.transport, request.partitions, request.flow)
     return round(seconds(delay) * US)
+
+
+def closing_delay_us(node: Node) -> int:
+    """How much later the results of a node come than they are complete, by event time."""
+    return PROCESS_DELAY_US if isinstance(node, Process) and node.identity else 0

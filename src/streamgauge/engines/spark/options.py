@@ -7,13 +7,37 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 
 from streamgauge.core.errors import Problem
-from streamgauge.core.plugin_options import TUNED, Setting
+from streamgauge.core.plugin_options import TUNED, Fetch, Setting
 from streamgauge.dataflow import graph, schema
-from streamgauge.dataflow.nodes import Distinct, Flow, Node, Process, WindowAggregate, WindowJoin
+from streamgauge.dataflow.nodes import (
+    Distinct,
+    Explode,
+    Flow,
+    IntervalJoin,
+    Lookup,
+    Node,
+    Process,
+    RunningAggregate,
+    Select,
+    SessionAggregate,
+    Source,
+    TopN,
+    Union,
+    UserJobNode,
+    Where,
+    WindowAggregate,
+    WindowJoin,
+)
+from streamgauge.engines.spark.session.environment import AVRO, KAFKA
 from streamgauge.engines.spark.tuning import PROFILES
-from streamgauge.engines.spi import Capabilities
+from streamgauge.engines.spi import Capabilities, node_names
 from streamgauge.system.machine import at_most_half, memory_bytes
 
+KINDS: tuple[type[Node], ...] = (
+    Source, Select, Where, WindowAggregate, SessionAggregate, RunningAggregate, WindowJoin, IntervalJoin, Distinct,
+    TopN, Explode, Lookup, Union, Process, UserJobNode,
+)  # fmt: skip
+"""The node kinds that Spark runs. The conformance suite compares them with `lowering.dataframe`, which loads Spark."""
 LOWERING = "lowering."
 LOWERINGS: dict[type[Node], tuple[str, ...]] = {
     WindowAggregate: ("auto", "panes", "sliding", "window"),
@@ -171,27 +195,14 @@ JVM_OPTIONS = {
 CAPABILITIES = Capabilities(
     name="spark",
     summary="Spark Structured Streaming, micro-batch",
-    nodes=(
-        "Source",
-        "Select",
-        "Where",
-        "WindowAggregate",
-        "SessionAggregate",
-        "RunningAggregate",
-        "WindowJoin",
-        "IntervalJoin",
-        "Distinct",
-        "TopN",
-        "Explode",
-        "Lookup",
-        "Union",
-        "Process",
-        "UserJobNode",
-    ),
+    nodes=node_names(KINDS),
     sink_modes=("append", "update"),
     transports=("flight", "kafka"),
-    runs_streams=True,
-    computes_truth=False,
+    encodings=("compact", "json", "avro"),
+    fetches=(
+        Fetch(KAFKA[0][0].packages[0], 65_000_000, "--transport kafka"),
+        Fetch(AVRO[0][0].packages[0], 1_400_000, "--transport-option encoding=avro"),
+    ),
     several_sinks=True,
     needs_java=True,
     settings=SETTINGS,

@@ -15,6 +15,7 @@ from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Flow, RunningAggregate, Source
 from streamgauge.engines.spark import validate
 from streamgauge.engines.spark.lowering.windows import non_mergeable
+from streamgauge.engines.spark.options import CAPABILITIES as SPARK
 from streamgauge.engines.spark.options import LOWERING, RULES, WAREHOUSE
 from streamgauge.engines.spark.options import SETTINGS as MICRO_BATCH
 from streamgauge.engines.spark.parallelism import requested_master
@@ -51,21 +52,16 @@ CARRIED = ("int", "bigint", "double", "boolean", "string")
 CAPABILITIES = Capabilities(
     name="spark-dstream",
     summary="Spark DStreams, the streaming before Structured Streaming",
-    nodes=(
-        "Source", "Select", "Where", "WindowAggregate", "RunningAggregate", "WindowJoin", "TopN", "Explode", "Lookup",
-        "Union",
-    ),
+    nodes=tuple(name for name in SPARK.nodes if name not in UNSUPPORTED_REASONS),
     sink_modes=("append", "update"),
     transports=("flight", RECEIVERS),
-    runs_streams=True,
-    computes_truth=False,
     needs_java=True,
     settings=SETTINGS,
     location_settings=(WAREHOUSE,),
     unsupported_reasons=UNSUPPORTED_REASONS,
     fallback_engine="spark",
     sets_parallelism=True,
-)  # fmt: skip
+)
 
 _OWN_OPTIONS = {
     "spark.streaming.blockInterval": BLOCK,

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.plugin_options import Setting
 from streamgauge.dataflow import graph
-from streamgauge.dataflow.nodes import Distinct, Explode, Flow, RunningAggregate, Source, Where
+from streamgauge.dataflow.nodes import Distinct, Explode, Flow, InWindows, RunningAggregate, Source, Where
 from streamgauge.engines.spark import validate
 from streamgauge.engines.spark.intervals import seconds
+from streamgauge.engines.spark.options import CAPABILITIES as SPARK
 from streamgauge.engines.spark.options import SETTINGS as MICRO_BATCH
 from streamgauge.engines.spark.options import WAREHOUSE
 from streamgauge.engines.spark.parallelism import SETTING, requested_master
@@ -62,11 +63,13 @@ UNSUPPORTED_REASONS = {
 CAPABILITIES = Capabilities(
     name="spark-rtm",
     summary="Spark Structured Streaming, real-time mode",
-    nodes=("Source", "Select", "Where", "Explode", "InWindows", "RunningAggregate", "Distinct"),
+    nodes=(*(name for name in SPARK.nodes if name not in UNSUPPORTED_REASONS), InWindows.__name__),
     sink_modes=("append", "update"),
     transports=("kafka",),
-    runs_streams=True,
-    computes_truth=False,
+    encodings=SPARK.encodings,
+    # Spark's sink writes again what came after the last checkpoint of positions.
+    delivery="at_least_once",
+    fetches=SPARK.fetches,
     needs_java=True,
     settings=SETTINGS,
     location_settings=(WAREHOUSE,),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 
+from streamgauge.dataflow.nodes import Node
 from streamgauge.engines.latency_probe import LatencyProbe
 from streamgauge.engines.local_cluster import LocalCluster
 from streamgauge.engines.operator_profiler import OperatorProfiler
@@ -29,6 +30,7 @@ from streamgauge.engines.spi import (
 class _PluginOfMode(EnginePlugin):
     """What the three modes share. `mode`: a name in `engine`, which is loaded at a start."""
 
+    interface = 2
     mode: str
 
     def heap_bytes(self, options_: Mapping[str, str]) -> int:
@@ -62,6 +64,9 @@ class SparkPlugin(_PluginOfMode):
 
     def check(self, request: StartRequest) -> None:
         validate.check(request)
+
+    def closing_delay_us(self, node: Node) -> int:
+        return intervals.closing_delay_us(node)
 
     def interval(self, request: StartRequest) -> BatchInterval:
         return intervals.longest_batch_interval(request)

@@ -22,10 +22,12 @@ from sqlglot import exp
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.schema import EVENT_TIME, WINDOW_END, WINDOW_START, arrow_type, quoted
 from streamgauge.dataflow import graph, schema
-from streamgauge.dataflow.nodes import Flow, Node, Source, Where, WindowAggregate
+from streamgauge.dataflow.nodes import Explode, Flow, Node, Select, Source, Where, WindowAggregate
 from streamgauge.dataflow.reach import reach_us
 from streamgauge.engines.duckdb_oracle import lowering as oracle
 
+KINDS: tuple[type[Node], ...] = (Source, Select, Where, Explode, WindowAggregate)
+"""The node kinds of a flow that it runs: by the reference it could run more, and needs none to show a pace."""
 _AGGREGATE = re.compile(r"\s*(sum|count|max|min)\s*\(\s*(\*|\w+)\s*\)\s*$", re.IGNORECASE)
 _MERGE = {"sum": "sum", "count": "sum", "max": "max", "min": "min"}
 _BINARY: dict[type, Callable[[Any, Any], Any]] = {
@@ -54,6 +56,7 @@ def build(flow: Flow) -> Operator:
     """The operator that computes the flow."""
     result = pa.schema([(name, arrow_type(kind)) for name, kind in schema.columns(flow.sink.input).items()])
     last = flow.sink.input
+    assert {type(node) for node in graph.operators(flow)} <= set(KINDS)
     try:
         if isinstance(last, WindowAggregate):
             return Windows(last, _row_wise(last.input), result)

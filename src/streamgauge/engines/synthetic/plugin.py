@@ -6,17 +6,19 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, Problem
-from streamgauge.engines.spi import BatchInterval, Capabilities, Engine, EnginePlugin, StartRequest
+from streamgauge.engines.spi import BatchInterval, Capabilities, Engine, EnginePlugin, StartRequest, node_names
+from streamgauge.engines.synthetic.lowering import KINDS
 from streamgauge.engines.synthetic.options import SETTINGS, read_options
 
 
 class SyntheticPlugin(EnginePlugin):
     """A consumer of stated capacity."""
 
+    interface = 2
     capabilities = Capabilities(
         name="known",
         summary="a consumer of known capacity, to try the instrument on",
-        nodes=("Source", "Select", "Where", "Explode", "WindowAggregate"),
+        nodes=node_names(KINDS),
         sink_modes=("append",),
         transports=("flight",),
         settings=SETTINGS,

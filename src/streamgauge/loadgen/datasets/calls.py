@@ -49,7 +49,7 @@ class Caller(FieldSpec):
     subscribers: int
     telemarketers: int
     selling: float
-    spark_type: ClassVar[str] = "int"
+    sql_type: ClassVar[str] = "int"
 
     def __post_init__(self) -> None:
         if not 2 <= self.subscribers <= SUBSCRIBERS_MAX:
@@ -102,7 +102,7 @@ class Called(FieldSpec):
     caller_place: int
     contacts: int
     strangers: float
-    spark_type: ClassVar[str] = "int"
+    sql_type: ClassVar[str] = "int"
 
     def __post_init__(self) -> None:
         most = self.caller.subscribers - 1
@@ -139,7 +139,7 @@ class Duration(FieldSpec):
 
     caller: Caller
     caller_place: int
-    spark_type: ClassVar[str] = "int"
+    sql_type: ClassVar[str] = "int"
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> Int32s:
         callers = self.caller.column(replace(bits, field=self.caller_place), first, last)
@@ -155,7 +155,7 @@ class Established(FieldSpec):
     """1 for answered calls; 0 for a share `failed` of the calls (0 to 1)."""
 
     failed: float
-    spark_type: ClassVar[str] = "int"
+    sql_type: ClassVar[str] = "int"
 
     def __post_init__(self) -> None:
         require_share(f"{self.name}.failed", self.failed, "0.1")

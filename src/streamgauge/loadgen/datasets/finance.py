@@ -37,7 +37,7 @@ class Price(FieldSpec):
     traded: Reading
     quote: Integer
     quote_place: int
-    spark_type: ClassVar[str] = "double"
+    sql_type: ClassVar[str] = "double"
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.float64]:
         prices = self.traded.column(bits, first, last)
@@ -59,7 +59,7 @@ class Size(FieldSpec):
     volume: Integer
     quote: Integer
     quote_place: int
-    spark_type: ClassVar[str] = "int"
+    sql_type: ClassVar[str] = "int"
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.int32]:
         sizes = self.volume.column(bits, first, last)
@@ -92,7 +92,7 @@ class State(FieldSpec):
     customer: Key
     customer_place: int
     frauds: float
-    spark_type: ClassVar[str] = "string"
+    sql_type: ClassVar[str] = "string"
 
     def __post_init__(self) -> None:
         require_share(f"{self.name}.frauds", self.frauds, "0.001")

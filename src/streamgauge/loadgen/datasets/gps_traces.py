@@ -117,7 +117,7 @@ class Coordinate(FieldSpec):
     taxis: Taxis
     axis: Literal["lat", "lon"]
     outside: float = 0.0
-    spark_type: ClassVar[str] = "double"
+    sql_type: ClassVar[str] = "double"
 
     def __post_init__(self) -> None:
         require_share(f"{self.name}.outside", self.outside, "0.01")
@@ -144,7 +144,7 @@ class Speed(FieldSpec):
     slow_downs: float
     outliers: float
     stopped: float
-    spark_type: ClassVar[str] = "double"
+    sql_type: ClassVar[str] = "double"
 
     def __post_init__(self) -> None:
         for share in ("slow_downs", "outliers", "stopped"):

@@ -39,7 +39,7 @@ class Turn(FieldSpec):
     """The learner that must choose: 0 to `learners` - 1 in turn, once per round."""
 
     learners: int
-    spark_type: ClassVar[str] = "int"
+    sql_type: ClassVar[str] = "int"
 
     def __post_init__(self) -> None:
         _check_learners(self.name, self.learners)
@@ -63,7 +63,7 @@ class Round(FieldSpec):
     """
 
     learners: int
-    spark_type: ClassVar[str] = "bigint"
+    sql_type: ClassVar[str] = "bigint"
 
     def __post_init__(self) -> None:
         _check_learners(self.name, self.learners)
@@ -84,7 +84,7 @@ class Owner(FieldSpec):
 
     learners: int
     malformed: float
-    spark_type: ClassVar[str] = "int"
+    sql_type: ClassVar[str] = "int"
 
     def __post_init__(self) -> None:
         _check_learners(self.name, self.learners)
@@ -114,7 +114,7 @@ class Action(FieldSpec):
     """The rewarded action, one of `actions`, uniformly distributed."""
 
     actions: tuple[str, ...]
-    spark_type: ClassVar[str] = "string"
+    sql_type: ClassVar[str] = "string"
 
     def __post_init__(self) -> None:
         if not self.actions:
@@ -146,7 +146,7 @@ class Reward(FieldSpec):
     action: Action
     action_place: int
     earned: tuple[tuple[int, int], ...]
-    spark_type: ClassVar[str] = "int"
+    sql_type: ClassVar[str] = "int"
 
     def __post_init__(self) -> None:
         if len(self.earned) != len(self.action.actions):

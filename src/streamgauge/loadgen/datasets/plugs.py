@@ -112,7 +112,7 @@ class PlugId(FieldSpec):
 
     houses: int
     level: Literal["house", "household", "plug"]
-    spark_type: ClassVar[str] = "int"
+    sql_type: ClassVar[str] = "int"
 
     def __post_init__(self) -> None:
         require_count(f"{self.name}.houses", self.houses, HOUSES_MAX, "10")
@@ -135,7 +135,7 @@ class PlugId(FieldSpec):
 class PlugProperty(FieldSpec):
     """The property of a reading: `LOAD` and `WORK` in turn."""
 
-    spark_type: ClassVar[str] = "int"
+    sql_type: ClassVar[str] = "int"
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> NDArray[np.int32]:
         return np.where(_is_load(np.arange(first, last)), LOAD, WORK).astype(np.int32)
@@ -155,7 +155,7 @@ class PlugValue(FieldSpec):
     malformed: float
     speed: int
     events_per_second: int
-    spark_type: ClassVar[str] = "double"
+    sql_type: ClassVar[str] = "double"
 
     def __post_init__(self) -> None:
         require_count(f"{self.name}.houses", self.houses, HOUSES_MAX, "10")

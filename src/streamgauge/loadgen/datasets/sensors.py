@@ -47,7 +47,7 @@ class Reading(FieldSpec):
     device_place: int
     mean: float
     spikes: float
-    spark_type: ClassVar[str] = "double"
+    sql_type: ClassVar[str] = "double"
 
     def __post_init__(self) -> None:
         require_share(f"{self.name}.spikes", self.spikes, "0.001")
@@ -135,7 +135,7 @@ class Cluster(FieldSpec):
     machine: Key
     machine_place: int
     clusters: int
-    spark_type: ClassVar[str] = "int"
+    sql_type: ClassVar[str] = "int"
 
     def __post_init__(self) -> None:
         if self.clusters < 1:
@@ -162,7 +162,7 @@ class Usage(FieldSpec):
     machine_place: int
     mean: float
     overloaded: float
-    spark_type: ClassVar[str] = "double"
+    sql_type: ClassVar[str] = "double"
 
     def __post_init__(self) -> None:
         require_share(f"{self.name}.overloaded", self.overloaded, "0.01")

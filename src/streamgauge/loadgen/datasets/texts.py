@@ -55,7 +55,7 @@ class Message(FieldSpec):
     words: int
     vocabulary: int
     spam: float
-    spark_type: ClassVar[str] = "string"
+    sql_type: ClassVar[str] = "string"
 
     def __post_init__(self) -> None:
         require_count(f"{self.name}.words", self.words, MAIL_WORDS_MAX, "40", " words a mail")
@@ -115,7 +115,7 @@ class IsSpam(FieldSpec):
 
     message: Message
     message_place: int
-    spark_type: ClassVar[str] = "boolean"
+    sql_type: ClassVar[str] = "boolean"
 
     @property
     def row_bytes(self) -> float:
@@ -185,7 +185,7 @@ class Opinion(FieldSpec):
     good: tuple[str, ...]
     bad: tuple[str, ...]
     small: tuple[str, ...]
-    spark_type: ClassVar[str] = "string"
+    sql_type: ClassVar[str] = "string"
 
     def __post_init__(self) -> None:
         require_count(f"{self.name}.words", self.words, WORDS_MAX, "15", " words a line")
@@ -262,7 +262,7 @@ class Tweet(FieldSpec):
 
     words: int
     hashtags: float
-    spark_type: ClassVar[str] = "string"
+    sql_type: ClassVar[str] = "string"
 
     def __post_init__(self) -> None:
         require_count(f"{self.name}.words", self.words, WORDS_MAX, "15", " words a line")
@@ -306,7 +306,7 @@ class TimestampedText(FieldSpec):
 
     size_bytes: int
     rate_per_s: float
-    spark_type: ClassVar[str] = "string"
+    sql_type: ClassVar[str] = "string"
 
     def __post_init__(self) -> None:
         if not RECORD_BYTES_MIN <= self.size_bytes <= RECORD_BYTES_MAX:

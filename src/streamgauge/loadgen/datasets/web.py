@@ -53,7 +53,7 @@ class AccessLine(FieldSpec):
     addresses: int
     lines_per_second: int
     malformed: float
-    spark_type: ClassVar[str] = "string"
+    sql_type: ClassVar[str] = "string"
 
     def __post_init__(self) -> None:
         require_count(f"{self.name}.addresses", self.addresses, ADDRESSES_MAX, "65536")
@@ -131,7 +131,7 @@ class Address(FieldSpec):
     """The address of one of `clients` visitors, with Zipf's frequencies."""
 
     clients: int
-    spark_type: ClassVar[str] = "string"
+    sql_type: ClassVar[str] = "string"
 
     def __post_init__(self) -> None:
         require_count(f"{self.name}.clients", self.clients, ADDRESSES_MAX, "65536")
@@ -150,7 +150,7 @@ class Visitor(FieldSpec):
 
     visitors: int
     nameless: float
-    spark_type: ClassVar[str] = "string"
+    sql_type: ClassVar[str] = "string"
 
     def __post_init__(self) -> None:
         require_count(f"{self.name}.visitors", self.visitors, ADDRESSES_MAX, "65536")
@@ -183,7 +183,7 @@ class Page(FieldSpec):
 
     pages: int
     malformed: float
-    spark_type: ClassVar[str] = "string"
+    sql_type: ClassVar[str] = "string"
 
     def __post_init__(self) -> None:
         require_count(f"{self.name}.pages", self.pages, PAGES_MAX, "1000")

@@ -49,7 +49,7 @@ def keys(numbering: KeyDictionary) -> pa.Array:
 
 @lru_cache(maxsize=8)
 def numbers(file: File, name: str, numbering: KeyDictionary, kind: str) -> pa.Array:
-    """The number of each row's key in a column of a file, as Spark's type `kind`; null for rows without a key."""
+    """The number of each row's key in a column of a file, as SQL type `kind`; null for rows without a key."""
     (texts,) = [_texts(each) for each in numbering.columns if (each.path, each.columns[0][0]) == (file.path, name)][:1]
     return pc.index_in(texts, keys(numbering)).cast(arrow_type(kind))
 
@@ -78,8 +78,8 @@ class ReplayedColumn(FieldSpec):
     step: int = 0
 
     @property
-    def spark_type(self) -> str:  # type: ignore[override]
-        return self.like.spark_type
+    def sql_type(self) -> str:  # type: ignore[override]
+        return self.like.sql_type
 
     @property
     def nullable(self) -> bool:
@@ -98,7 +98,7 @@ class ReplayedColumn(FieldSpec):
         if not self.step:
             return taken
         moved = pc.add(taken.cast(pa.int64()), pa.array(rounds * self.step))
-        return moved.cast(arrow_type(self.spark_type))
+        return moved.cast(arrow_type(self.sql_type))
 
     def partitions_of_rows(self, partitions: int) -> npt.NDArray[np.int16]:
         texts = key_texts(self.values)
@@ -109,13 +109,13 @@ class ReplayedColumn(FieldSpec):
     def values(self) -> pa.Array:
         """The values, one per row of the file."""
         if self.numbering is not None:
-            return numbers(self.file, self.name, self.numbering, self.spark_type)
+            return numbers(self.file, self.name, self.numbering, self.sql_type)
         return rows(self.file)[self.name]
 
     def last_round(self) -> int:
         """The last round (from 0) whose times fit the type."""
         latest = pc.max(self.values.cast(pa.int64())).as_py()
-        return int((TIMES[self.spark_type] - latest) // self.step)
+        return int((TIMES[self.sql_type] - latest) // self.step)
 
 
 @dataclass(frozen=True)
@@ -125,8 +125,8 @@ class Absent(FieldSpec):
     like: FieldSpec
 
     @property
-    def spark_type(self) -> str:  # type: ignore[override]
-        return self.like.spark_type
+    def sql_type(self) -> str:  # type: ignore[override]
+        return self.like.sql_type
 
     @property
     def nullable(self) -> bool:
@@ -137,7 +137,7 @@ class Absent(FieldSpec):
         return self.like.row_bytes
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> pa.Array:
-        return pa.nulls(last - first, arrow_type(self.spark_type))
+        return pa.nulls(last - first, arrow_type(self.sql_type))
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ def _file(request: ReplayRequest) -> File:
         raise refuse("must be a file", f"{request.path}, which is a folder", "name one file of it")
     if request.digest is None and not request.path.is_file():
         raise refuse("must be an existing file", str(request.path), "--set data=FILE, as seen from this folder")
-    columns = tuple((field.name, field.spark_type) for field in request.fields)
+    columns = tuple((field.name, field.sql_type) for field in request.fields)
     return File(str(request.path.resolve()), request.digest or digest(request.path), columns)
 
 
@@ -213,7 +213,7 @@ def _numbered(requests: Sequence[ReplayRequest], files: Sequence[File]) -> dict[
     not_numeric: set[str] = set()
     for one, file in zip(requests, files, strict=True):
         for field in one.fields:
-            if (kind := field.key_kind) is None or field.spark_type not in ("int", "bigint"):
+            if (kind := field.key_kind) is None or field.sql_type not in ("int", "bigint"):
                 continue
             columns.setdefault(kind, []).append(replace(file, columns=((field.name, "string"),)))
             not_numeric |= {kind} if _are_no_numbers(content(file), field.name) else set()
@@ -236,7 +236,7 @@ def _problems(request: ReplayRequest, content: Content, numbered: Mapping[str, K
         if _numbering(field, numbered) is not None or column.null_count < len(column):
             continue
         if wrong is not None:
-            yield no_value(field.name, field.spark_type, wrong)
+            yield no_value(field.name, field.sql_type, wrong)
         elif not field.nullable:
             rule = f"must have a value in some row of {field.name}, which is what the workload looks at"
             yield Problem("set data", rule, f"{len(column):,} rows without one", "another file")
@@ -247,15 +247,15 @@ def _problems(request: ReplayRequest, content: Content, numbered: Mapping[str, K
 def _time_problems(request: ReplayRequest, time: str) -> Iterator[Problem]:
     setting, way_out = "set data.time", "leave --set data.time out: the column then repeats with the file"
     kinds = {field.name: field for field in request.stream.fields}
-    moved = [name for name, field in kinds.items() if field.spark_type in TIMES and field.key_kind is None]
+    moved = [name for name, field in kinds.items() if field.sql_type in TIMES and field.key_kind is None]
     if time not in kinds:
         got = f"{time}, and there are {', '.join(kinds)}"
         yield Problem(setting, f"must be a field of stream {request.stream.name}", got, way_out)
-    elif kinds[time].spark_type == "string":
+    elif kinds[time].sql_type == "string":
         rule = "must be a column of numbers or timestamps: a time inside of a text is not moved"
         yield Problem(setting, rule, f"{time}, which is a text", way_out)
     elif time not in moved:
-        what = "a key" if kinds[time].key_kind is not None else kinds[time].spark_type
+        what = "a key" if kinds[time].key_kind is not None else kinds[time].sql_type
         rule = "must be a column of whole numbers or timestamps that says a time"
         yield Problem(setting, rule, f"{time}, which is {what}", way_out)
     elif time not in [field.name for field in request.fields]:
@@ -301,7 +301,7 @@ def require_times(stream: StreamSpec, events: int) -> None:
     for field in replayed_columns(stream):
         rounds = -(-events // rows_of(stream))
         if field.step and rounds - 1 > (last := field.last_round()):
-            rule = f"must be a time that {field.spark_type} can say in all {rounds:,} rounds through the file"
+            rule = f"must be a time that {field.sql_type} can say in all {rounds:,} rounds through the file"
             got = f"{field.name}, which goes on by {field.step:,} a round, for {last + 1:,} rounds"
             raise InputError(
                 Problem("set data.time", rule, got, "a longer file, a shorter run, or leave --set data.time out")

@@ -69,7 +69,7 @@ def fit(path: Path, time: str, named: bool = False) -> Sample:
     `time` of times although the user has `named` it.
     """
     table, left_out = _read(path)
-    is_time = partial(_same, time)  # Spark ignores case in column names
+    is_time = partial(_same, time)  # SQL ignores case in names
     if named and not any(map(is_time, table.column_names)):
         near = difflib.get_close_matches(time, table.column_names, 1)
         way_out = f'time="{near[0]}"' if near else f"time= one of its columns: {', '.join(table.column_names)}"
@@ -168,7 +168,7 @@ def _names(connection: duckdb.DuckDBPyConnection, path: Path, reader: str) -> li
 
 
 def _require_unlike(path: Path, names: Sequence[str]) -> None:
-    """InputError if Spark would take two columns for one."""
+    """InputError if SQL would take two columns for one."""
     alike = sorted(name for name in names if name and sum(_same(name, other) for other in names) > 1)
     if alike:
         rule = "must have columns whose names differ by more than case, which Spark does not see"
@@ -210,14 +210,14 @@ def _fit(path: Path, name: str, column: pa.ChunkedArray) -> tuple[FieldSpec, str
 
 
 def _typed(path: Path, name: str, column: pa.Array) -> tuple[str, pa.Array]:
-    """(Spark's name of the type, the values in that type)."""
+    """(the SQL type, the values in that type)."""
     kind = column.type
-    spark_type = next((spark for spark, holds in _kinds(kind, column) if holds), None)
-    if spark_type is None:
+    sql_type = next((each for each, holds in _kinds(kind, column) if holds), None)
+    if sql_type is None:
         raise _refuse(
             path, f"column {name} has a type that no field has", str(kind), "leave the column out of the sample"
         )
-    return spark_type, pc.cast(column, arrow_type(spark_type), safe=False)
+    return sql_type, pc.cast(column, arrow_type(sql_type), safe=False)
 
 
 def _kinds(kind: pa.DataType, column: pa.Array) -> Iterator[tuple[str, bool]]:
@@ -260,7 +260,7 @@ def _decimals(kind: str, values: pa.Array) -> int | None:
 
 def _in_words(field: Fitted, counts: list[tuple[Any, int]], rows: int, nulls: int) -> str:
     table = len(field.values) - bool(nulls)
-    parts = [f"{field.name} {field.spark_type}: "]
+    parts = [f"{field.name} {field.sql_type}: "]
     if not counts:
         parts.append("always null")
     elif not field.quantiles:

@@ -208,5 +208,5 @@ def _thesis(profile: OperatorProfile) -> list[str]:
 
 
 def change(applied: AppliedAdvice) -> str:
-    """`spark.sql.shuffle.partitions 2 -> 8`."""
+    """`NAME 2 -> 8`."""
     return f"{applied.setting} {applied.before} -> {applied.after}"

@@ -10,6 +10,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from streamgauge.core.formatting import format_size
+
 MORE = "streamgauge workloads WORKLOAD: its streams, operators and parameters"
 
 
@@ -63,6 +65,13 @@ def _show_part(console: Console, heading: str, entries: Iterable[tuple[str, str]
 
 TRUTH = "Reference of a user job: its own reference if it has one, else the same function in the engine's batch mode."
 
+LISTS = {
+    "sink modes": "sink_modes", "transports": "transports", "encodings": "encodings",
+    "tuning profiles": "tuning_profiles",
+}  # fmt: skip
+"""What an engine has several of, by the word for it."""
+DELIVERY = "promised delivery"
+
 
 def show_engines(rows: list[dict[str, Any]], transports: Sequence[dict[str, Any]] = ()) -> None:
     """Each engine, the capability matrix, then each engine's options, and each transport's."""
@@ -80,14 +89,23 @@ def show_engines(rows: list[dict[str, Any]], transports: Sequence[dict[str, Any]
         table.add_row(label, *[_mark(row[key]) for row in rows])
     for node in nodes:
         table.add_row(node, *[_mark(node in row["nodes"]) for row in rows])
-    lists = {"sink modes": "sink_modes", "transports": "transports", "tuning profiles": "tuning_profiles"}
-    for label, key in lists.items():
+    for label, key in LISTS.items():
         table.add_row(label, *[", ".join(row[key]) or "-" for row in rows])
+    table.add_row(DELIVERY, *[guarantee_of(row) for row in rows])
     console.print(table)
     console.print(TRUTH, soft_wrap=True)
     for flag, owners in (("--option", rows), ("--transport-option", transports)):
         for owner in owners:
             _show_options(console, owner, flag)
+    for row in rows:
+        for each in row["fetches"]:
+            text = f"{each['name']} ({format_size(each['bytes'])}), with {each['needed_with']}"
+            console.print(f"{row['name']}  fetches once: {text}", soft_wrap=True)
+
+
+def guarantee_of(row: dict[str, Any]) -> str:
+    """What an engine promises of its results, in words."""
+    return (row["delivery"] or "-").replace("_", " ")
 
 
 def _show_options(console: Console, owner: dict[str, Any], flag: str) -> None:

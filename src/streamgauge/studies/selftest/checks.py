@@ -22,7 +22,7 @@ from streamgauge.studies.capacity.outcome import wrong_answers
 from streamgauge.studies.capacity.search import Settings, TrialCall, TrialOutcome, search
 from streamgauge.studies.run.generate_input import generate
 from streamgauge.studies.run.run import ceiling_of
-from streamgauge.studies.selftest.testbed import SILENT, SyntheticBench, View, start_bench
+from streamgauge.studies.selftest.testbed import ENGINE, SILENT, SyntheticBench, View, start_bench
 from streamgauge.system.disk import Scratch
 from streamgauge.trial.trial_result import TrialResult
 
@@ -360,7 +360,7 @@ def _input_digest(number: int) -> str:
     start = "2026-01-01T00:00:00+00:00"
     load = {"rate": ROW_RATE_PER_S, "duration": "1s", "warmup": 0, "generators": 2, "seed": number, "start": start}
     with Scratch("selftest") as folder:
-        generate(build({"command": "generate", "workload": "identity", "engine": "known", "load": load}), Path(folder))
+        generate(build({"command": "generate", "workload": "identity", "engine": ENGINE, "load": load}), Path(folder))
         files = sorted(Path(folder).rglob("*.parquet"))
         return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
 

@@ -12,6 +12,7 @@ from streamgauge.config.options_and_settings import build
 from streamgauge.core.errors import DriverError, Interrupted
 from streamgauge.core.trial import TrialSnapshot
 from streamgauge.engines.synthetic.engine import SyntheticEngine
+from streamgauge.engines.synthetic.plugin import SyntheticPlugin
 from streamgauge.harness.testbed import TestBed
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
@@ -26,6 +27,7 @@ from streamgauge.trial.policies import JudgedTrial
 from streamgauge.trial.progress import snapshots
 from streamgauge.trial.trial_result import TrialResult
 
+ENGINE = SyntheticPlugin.capabilities.name
 DRAIN_TIMEOUT_S = 30.0
 HELD_TIMEOUT_S = 10.0
 DISTURBED_MAX = 2
@@ -130,7 +132,7 @@ def start_bench(
         load_settings = {"chunk": "50ms", "generators": 1, "duration": "10s", **load, "rate": rate_per_s}
         resolved = check(
             build({
-                "workload": workload, "engine": "known", "parameters": parameters, "options": options,
+                "workload": workload, "engine": ENGINE, "parameters": parameters, "options": options,
                 "load": load_settings, "out": folder,
             })
         )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from streamgauge.core.plugin_options import CLIENT_FILE
+from streamgauge.core.plugin_options import CLIENT_FILE, Fetch
 from streamgauge.transports.kafka.settings import SETTINGS, KafkaSettings, problems
 from streamgauge.transports.spi import (
     BrokerRequest,
@@ -56,8 +56,9 @@ def _require(options: Mapping[str, str]) -> None:
         require_jars()
 
 
+BROKER = Fetch("a broker, Apache Kafka 4.2", 39_000_000, "--transport kafka without --brokers")
 # The driver does not observe a broker's deliveries: no `stamps`.
 TRANSPORT = Transport(
-    _open_outlet, _open_inlet, _open_broker, settings=SETTINGS, files=(CLIENT_FILE,), problems=problems,
-    effective_settings=_effective_settings, require=_require,
+    _open_outlet, _open_inlet, _open_broker, settings=SETTINGS, fetches=(BROKER,), files=(CLIENT_FILE,),
+    problems=problems, effective_settings=_effective_settings, require=_require,
 )  # fmt: skip

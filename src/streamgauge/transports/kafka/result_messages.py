@@ -31,7 +31,7 @@ _PLAIN = ("int", "bigint", "boolean", "string")
 _OTHERS = {"tinyint": pa.int8(), "smallint": pa.int16(), "float": pa.float32(), "date": pa.date32()}
 """Types that streams do not have, and results of user jobs may have."""
 Types = dict[str, str]
-"""Column to Spark SQL type."""
+"""Column to SQL type."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def key_of(query: str, batch: int) -> str:
 
 
 def wire(name: str, kind: str, of: str = "") -> str:
-    """Spark SQL that converts a column (or a field of the struct `of`) for JSON without loss."""
+    """SQL that converts a column (or a field of the struct `of`) for JSON without loss."""
     column = f"{of}.{backquote(name)}" if of else backquote(name)
     if kind == "timestamp":
         return f"unix_micros({column})"
@@ -115,7 +115,7 @@ def _rows_in(column: pa.ChunkedArray, fields: pa.Schema, types: Types, emission_
 
 
 def is_carried(kind: str) -> bool:
-    """Whether a message can hold a column of this Spark type."""
+    """Whether a message can hold a column of this SQL type."""
     element = kind.removeprefix("array<").removesuffix(">")
     if kind.startswith("array<"):
         return element in _PLAIN

@@ -1,7 +1,7 @@
 """The options of the Kafka transport, and the resulting settings of both clients.
 
 Credentials for the user's brokers are in a file with librdkafka's setting names. Only its path is passed on, so no
-value appears in a result, log or command line. Spark's Java client gets the same settings by its names.
+value appears in a result, log or command line. Java's client gets the same settings by its names.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class KafkaSettings:
         return " ".join(f"{name}={getattr(self, name)}" for name in names)
 
     def java(self) -> dict[str, str]:
-        """Log-in settings for Java's client with the prefix `kafka.`, as Spark's source and sink expect them."""
+        """Log-in settings for Java's client with the prefix `kafka.`."""
         return {f"kafka.{name}": value for name, value in _java(self.login)}
 
 

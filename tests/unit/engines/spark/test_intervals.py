@@ -10,9 +10,10 @@ from streamgauge.config.options_and_settings import build
 from streamgauge.core.errors import InputError
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import source, tumble
-from streamgauge.engines.spark.intervals import delay_of, delay_us
+from streamgauge.engines.spark.intervals import PROCESS_DELAY_US, delay_of, delay_us
+from streamgauge.engines.spark.plugin import SparkPlugin
 from streamgauge.engines.spark.validate import check
-from streamgauge.engines.spi import StartRequest
+from streamgauge.engines.spi import EnginePlugin, StartRequest
 from streamgauge.preflight.validate import check as checked
 
 
@@ -55,6 +56,16 @@ def test_the_tail_is_longer_by_it() -> None:
         for options in ({}, {"watermark_delay": "3 seconds"})
     )
     assert late.tail_us - plain.tail_us == late.watermark_delay_us == 3_000_000
+
+
+def test_the_tail_is_longer_where_a_process_gives_results_a_batch_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two that follow each other, of 1 s; the core asks the plugin for each node. By the default of other engines the
+    tail is the shortest.
+    """
+    values = {"workload": "machine_outlier", "load": {"rate": "1k"}}
+    assert checked(build(values)).tail_us == 2_000_000 + 2 * PROCESS_DELAY_US
+    monkeypatch.setattr(SparkPlugin, "closing_delay_us", EnginePlugin.closing_delay_us)
+    assert checked(build(values)).tail_us == 3_000_000
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def test_types_are_those_of_the_file(tmp_path: Path) -> None:
         "text": pa.array(["a", "b"]), "raw": pa.array([b"a", b"b"]), "day": pa.array([1, 2], pa.date32()),
         "when": pa.array([1, 2], pa.timestamp("ms")), "kind": pa.array(["a", "b"]).dictionary_encode(),
     }  # fmt: skip
-    found = {field.name: field.spark_type for field in fit(written(tmp_path, **columns), "timestamp").fields}
+    found = {field.name: field.sql_type for field in fit(written(tmp_path, **columns), "timestamp").fields}
     assert found == {
         "small": "int", "number": "bigint", "real": "double", "exact": "double", "yes": "boolean", "text": "string",
         "raw": "binary", "day": "timestamp", "when": "timestamp", "kind": "string",
@@ -98,7 +98,7 @@ def test_text_files_may_be_compressed(tmp_path: Path, name: str) -> None:
     text = "city,price\nRio,1.5\nBonn,2.5\n" if "csv" in name else '{"city": "Rio", "price": 1.5}\n' * 3
     data = text.encode()
     (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
-    found = {field.name: field.spark_type for field in fit(tmp_path / name, "timestamp").fields}
+    found = {field.name: field.sql_type for field in fit(tmp_path / name, "timestamp").fields}
     assert found == {"city": "string", "price": "double"}
 
 

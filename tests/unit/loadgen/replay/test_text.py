@@ -41,7 +41,7 @@ def both_problems(path: Path) -> list[Problem]:
 def test_a_sample_is_fitted_to_all_rows_after_the_line_of_names(tmp_path: Path) -> None:
     """However regular some last lines are that are no rows: those are left out, and said."""
     sample = fit(written(tmp_path, "a.csv", "u,town\n" + ROW * 300 + "1,a,3,4\n" * 3), "timestamp")
-    assert [(field.name, field.spark_type) for field in sample.fields] == [("u", "bigint"), ("town", "string")]
+    assert [(field.name, field.sql_type) for field in sample.fields] == [("u", "bigint"), ("town", "string")]
     assert sample.notes[-1] == "3 lines are no rows, and are left out"
 
 
@@ -76,7 +76,7 @@ def test_data_with_two_columns_of_a_name_that_is_needed_are_refused(tmp_path: Pa
 def test_types_of_a_sample_are_those_of_all_its_values(tmp_path: Path, texts: list[str], kind: str) -> None:
     """The first type that none of them contradicts; quotes change nothing."""
     content = "n;x\n" + "".join(f"1;{text}\n" for text in texts)
-    assert [field.spark_type for field in fit(written(tmp_path, "a.csv", content), "timestamp").fields][1] == kind
+    assert [field.sql_type for field in fit(written(tmp_path, "a.csv", content), "timestamp").fields][1] == kind
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le"])

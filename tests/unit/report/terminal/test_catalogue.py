@@ -15,7 +15,7 @@ def engine_row(**more: Any) -> dict[str, Any]:
     return {
         "name": "spark", "summary": "rows in batches", "streams": True, "truth": False, "several_sinks": True,
         "nodes": ["Select"], "sink_modes": ["append"], "transports": ["flight"], "tuning_profiles": ["tuned"],
-        "options": [option], **more,
+        "options": [option], "encodings": ["json"], "delivery": "at_least_once", "fetches": [], **more,
     }  # fmt: skip
 
 
@@ -23,8 +23,16 @@ def test_engines_are_listed_with_a_note_on_truth(capsys: pytest.CaptureFixture[s
     """Under the table, above the options: of a user job Spark says what is right, and the table alone denies it."""
     show_engines([engine_row()])
     lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
-    assert lines[lines.index(TRUTH) - 1].startswith("tuning profiles")
+    assert lines[lines.index(TRUTH) - 1].split("  ") == ["promised delivery", "at least once"]
     assert lines[lines.index(TRUTH) + 1] == "spark  --option trigger=auto  how often"
+
+
+def test_what_a_first_use_fetches_is_listed_last(capsys: pytest.CaptureFixture[str]) -> None:
+    """With its size and the options that need it; nothing is fetched for the list."""
+    jar = {"name": "connector:1.0", "bytes": 3 * 2**20, "needed_with": "--transport pigeon"}
+    show_engines([engine_row(fetches=[jar])])
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == "spark  fetches once: connector:1.0 (3 MiB), with --transport pigeon"
 
 
 def test_names_of_engines_are_whole_in_a_narrow_list(

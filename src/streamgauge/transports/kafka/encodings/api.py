@@ -16,7 +16,7 @@ class Encoding(ABC):
     """Encodes batches of events ahead of time; slices are sent when due.
 
     Args:
-        columns: (name, Spark SQL type) of each field.
+        columns: (name, SQL type) of each field.
     """
 
     def __init__(self, columns: ColumnTypes) -> None:
@@ -37,15 +37,15 @@ class Encoding(ABC):
 
 
 class EngineEncoding(Encoding):
-    """An encoding that an engine decodes by expressions of Spark SQL."""
+    """An encoding that an engine decodes by expressions of SQL."""
 
     @abstractmethod
     def opened(self, value: str) -> str:
-        """Spark SQL that parses a message in the column `value` once."""
+        """SQL that parses a message in the column `value` once."""
 
     @abstractmethod
     def expressions(self, opened: str) -> dict[str, str]:
-        """Column to Spark SQL that extracts it from the parsed column `opened`."""
+        """Column to SQL that extracts it from the parsed column `opened`."""
 
 
 class ProgramFormat(Encoding):

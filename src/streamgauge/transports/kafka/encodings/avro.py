@@ -1,7 +1,7 @@
 """Messages in Avro's binary encoding without a container, with or without Confluent's header.
 
-The schema is the user's, or made from the columns: a record whose fields are unions of null and their type. Spark
-decodes that with `from_avro` and Avro's jar. Of a user's schema, records of plain values and records within them are
+The schema is the user's, or made from the columns: a record whose fields are unions of null and their type, which
+`from_avro` decodes. Of a user's schema, records of plain values and records within them are
 supported. Fields are written and read for many messages at once with NumPy, because Avro libraries do one record at a
 time in Python.
 https://avro.apache.org/docs/1.12.0/specification/
@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from streamgauge.core.arrays import Bools, Int64s
 from streamgauge.core.schema import ColumnTypes
-from streamgauge.core.units import spark_text
+from streamgauge.core.units import sql_text
 from streamgauge.transports.kafka.encodings.api import EngineEncoding, Foreign, ProgramFormat
 
 Bytes = npt.NDArray[np.uint8]
@@ -33,7 +33,7 @@ KINDS = {
     "int": "bigint", "long": "bigint", "float": "double", "double": "double", "boolean": "boolean",
     "string": "string", "bytes": "binary",
 }  # fmt: skip
-"""Avro's plain types, and the Spark SQL type of their values."""
+"""Avro's plain types, and the SQL type of their values."""
 _TYPES: dict[str, Any] = {
     "int": "int",
     "bigint": "long",
@@ -43,7 +43,7 @@ _TYPES: dict[str, Any] = {
     "binary": "bytes",
     "timestamp": {"type": "long", "logicalType": "timestamp-micros"},
 }
-"""Spark SQL type to Avro's, in schemas made from columns."""
+"""SQL type to Avro's, in schemas made from columns."""
 _VARINT_MAX = 10
 """The longest encoding of a long in bytes."""
 _HEADER = struct.Struct(">bI")
@@ -128,7 +128,7 @@ class Avro(EngineEncoding, ProgramFormat):
         return _joined(parts, rows)
 
     def opened(self, value: str) -> str:
-        return f"from_avro({value}, {spark_text(self.schema)})"
+        return f"from_avro({value}, {sql_text(self.schema)})"
 
     def expressions(self, opened: str) -> dict[str, str]:
         return {name: f"{opened}.{avro_name}" for name, avro_name in zip(self.names, self._avro_names, strict=True)}

@@ -38,5 +38,5 @@ def format_of(declared: MessageFormat, columns: ColumnTypes) -> ProgramFormat:
 
 
 def columns_of(schema: pa.Schema) -> ColumnTypes:
-    """The columns of a schema with their Spark SQL types."""
+    """The columns of a schema with their SQL types."""
     return tuple((field.name, _KINDS[field.type]) for field in schema)

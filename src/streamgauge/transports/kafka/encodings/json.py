@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.json
 
 from streamgauge.core.schema import ColumnTypes, quote
-from streamgauge.core.units import backquote, spark_text
+from streamgauge.core.units import backquote, sql_text
 from streamgauge.transports.kafka.encodings.api import (
     EngineEncoding,
     Foreign,
@@ -32,7 +32,7 @@ class Json(EngineEncoding, ProgramFormat):
     """Implements `EngineEncoding` and, if `nested`, `ProgramFormat`.
 
     Args:
-        columns: (name, Spark SQL type) of each.
+        columns: (name, SQL type) of each.
         nested: whether a dot in a name is a level of nesting.
     """
 
@@ -52,7 +52,7 @@ class Json(EngineEncoding, ProgramFormat):
 
     def opened(self, value: str) -> str:
         schema = ", ".join(f"{backquote(name)} {kind}" for name, kind in wire_types(self.columns).items())
-        return f"from_json(cast({value} AS string), {spark_text(schema)})"
+        return f"from_json(cast({value} AS string), {sql_text(schema)})"
 
     def expressions(self, opened: str) -> dict[str, str]:
         return {name: _read(f"{opened}.{backquote(name)}", kind) for name, kind in self.columns}
@@ -95,7 +95,7 @@ class Json(EngineEncoding, ProgramFormat):
 
 
 def wire_types(columns: ColumnTypes) -> dict[str, str]:
-    """Column to the Spark SQL type that it has in a message."""
+    """Column to the SQL type that it has in a message."""
     return {name: _WIRED.get(kind, kind) for name, kind in columns}
 
 
