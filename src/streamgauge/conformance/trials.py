@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pkgutil
+import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,7 +12,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
@@ -25,6 +25,7 @@ from streamgauge.harness.testbed import TestBed
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
 from streamgauge.studies.run.run import require_machine
+from streamgauge.system.child_processes import is_running, send_signal
 from streamgauge.trial.conductor import TrialConductor
 from streamgauge.trial.events import PhaseBegan, Progress, TrialEvent
 from streamgauge.trial.policies import JudgedTrial
@@ -146,18 +147,11 @@ class Kill:
     def __call__(self, event: TrialEvent) -> None:
         if isinstance(event, PhaseBegan) and event.phase == "measured" and not self.done:
             self.done = True
-            psutil.Process(self.pids[0]).kill()
+            send_signal(signal.SIGKILL, self.pids[:1])
 
     def alive(self) -> list[int]:
         """The processes of the SUT that are left."""
-        return [pid for pid in self.pids if psutil.pid_exists(pid) and not _zombie(pid)]
-
-
-def _zombie(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
+        return [pid for pid in self.pids if is_running(pid)]
 
 
 class Restart:

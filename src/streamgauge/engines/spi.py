@@ -185,6 +185,13 @@ class Engine(Protocol):
         """The settings in force that are not the engine's defaults."""
         return {}
 
+    def consumer_group(self, flow: Flow, run: str) -> str:
+        """The consumer group that commits on a broker how far the job of this run has read; empty without one.
+
+        The driver then reads progress from outside, by the offsets of that group.
+        """
+        return ""
+
     @abstractmethod
     def stop(self) -> None: ...
 

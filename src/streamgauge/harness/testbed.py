@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import signal
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
@@ -13,8 +14,6 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import psutil
 
 from streamgauge.artifacts.run_folder import OutputLocation, disk
 from streamgauge.core.clock import Clock
@@ -26,7 +25,7 @@ from streamgauge.harness.broker_log import AppendTimes, Offsets, append_times
 from streamgauge.harness.generator import GeneratorSettings
 from streamgauge.harness.recorder import RecorderSettings
 from streamgauge.metrics.records import RUNNER, GeneratorReport, RecorderReport, Role, Tick
-from streamgauge.system.child_processes import Child, stop_all
+from streamgauge.system.child_processes import Child, send_signal, stop_all
 from streamgauge.system.disk import Scratch, sweep
 from streamgauge.transports.registry import transport
 from streamgauge.transports.spi import (
@@ -145,8 +144,7 @@ class TestBed:
         if isinstance(self.engine, Restartable):
             self.engine.restart()
             return
-        for pid in self.engine.pids():
-            psutil.Process(pid).kill()
+        send_signal(signal.SIGKILL, self.engine.pids())
         self.engine.stop()
         self._start_engine()
 
@@ -290,6 +288,10 @@ class TestBed:
         sut: list[tuple[str, Role, int]] = [(f"sut {pid}", "sut", pid) for pid in self.engine.pids()]
         return [*driver, *broker, (RUNNER, "driver", os.getpid()), *sut]
 
+    def pids(self, name: str) -> list[int]:
+        """The running processes of a role, or of a name (`recorder`, `generator 1`, `generator`), for `send_signal`."""
+        return [pid for one, role, pid in self.processes() if name in (one, one.split()[0], role)]
+
     def stop(self) -> None:
         """Ends the engine first, then the driver's processes."""
         self.engine.stop()
@@ -324,7 +326,9 @@ class TestBed:
                 settings.driver_cpus, settings.transport_options, settings.program,
             )
         )  # fmt: skip
-        return [self._broker.at] * count
+        at = self._broker.at
+        group = self.engine.consumer_group(settings.flow, at.token)
+        return [replace(at, group=group), *[at] * settings.partitions]
 
     def _remove_results(self) -> None:
         """Removes reported files only. The next trial reports what the engine sends between two trials."""

@@ -5,12 +5,14 @@ that stops a child says goodbye first. Without a goodbye the child is an orphan.
 The same pipe carries requests, one JSON object per line. The child's original standard output carries answers with
 their request's number, and announcements of stages. Everything else that a child prints goes to its log.
 
-`delay_interrupts` holds signals to this process back until a short block has ended.
+`start_process` starts any other command, such as a JVM, which the kernel ends with its parent. `send_signal` kills,
+pauses and resumes processes. `delay_interrupts` holds signals to this process back until a short block has ended.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import os
 import queue
@@ -19,11 +21,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import IO, Any, NoReturn
+
+import psutil
 
 from streamgauge.core.errors import DriverError, InputError, Problem, StreamgaugeError
 from streamgauge.system.disk import remove_if_abandoned
@@ -35,7 +39,7 @@ ORPHANED_S = 5.0
 """The lifeline of a killed parent may end a little before its locks do."""
 CLOSING_S = 4.0
 """The time that a child has for its cleanup after its lifeline has ended."""
-
+_PDEATHSIG = 1
 
 _pipe: IO[str] | None = None
 """The child's side: the pipe for its answers, while it serves."""
@@ -95,6 +99,14 @@ class Child:
     @property
     def pid(self) -> int:
         return self._process.pid
+
+    def pids(self) -> list[int]:
+        """The child and every process below it; empty if it has ended."""
+        try:
+            below = psutil.Process(self.pid).children(recursive=True)
+        except psutil.NoSuchProcess:
+            return []
+        return [self.pid, *(process.pid for process in below)] if self.alive else []
 
     @property
     def alive(self) -> bool:
@@ -263,6 +275,45 @@ def _answer(handlers: Handlers, message: dict[str, Any]) -> dict[str, Any]:
 
         traceback.print_exc()
         return {"error": f"{type(error).__name__}: {error}", "kind": type(error).__name__}
+
+
+def start_process(
+    command: Sequence[str],
+    log: Path,
+    environment: Mapping[str, str],
+    folder: Path | None = None,
+    outlives: bool = False,
+) -> subprocess.Popen[bytes]:
+    """Starts a command in `folder`, with all its output in `log`.
+
+    The kernel kills it when the thread that started it ends. If it `outlives` this process, it has a session of its
+    own, which neither the end of this process nor that of its terminal ends.
+    """
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+            start_new_session=outlives, preexec_fn=None if outlives else _die_with_parent,
+        )  # fmt: skip
+
+
+def _die_with_parent() -> None:
+    """Called in the new process, before the command."""
+    ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL)
+
+
+def send_signal(number: signal.Signals, pids: Iterable[int]) -> None:
+    """Sends a signal to the processes that still run. SIGKILL kills, SIGSTOP pauses, and SIGCONT resumes them."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process runs. A zombie has ended, whether it was reaped or not."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def wait_until(condition: Callable[[], bool], timeout_s: float, step_s: float = 0.01) -> bool:

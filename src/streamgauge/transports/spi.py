@@ -64,8 +64,8 @@ class BusyTracker:
 
 
 NEVER_COMMITTED, FOREIGN, COMMITS = "never_committed", "foreign", "commits"
-"""Codes of remarks on a program of the user's own: it commits no offsets, it writes foreign messages, how often its
-committed offsets move."""
+"""Codes of remarks: a program of the user's own commits no offsets, it writes foreign messages; how often the committed
+offsets of a consumer group move."""
 
 
 class Overflow(StreamgaugeError):
@@ -91,7 +91,8 @@ class EndpointConfig:
     """Address, access token and options of an endpoint.
 
     If there is a broker, the endpoint does not listen. It connects to the address in `options`.
-    `program`: the topics of a program of the user's own.
+    `program`: the topics of a program of the user's own. `starts`: (topic, partition, offset) before the first event.
+    `group`: the consumer group that shows the engine's progress; empty if the engine reports it.
     """
 
     host: str
@@ -99,12 +100,14 @@ class EndpointConfig:
     token: str
     options: Mapping[str, str] = field(default_factory=dict)
     program: ProgramTopics | None = None
+    starts: tuple[tuple[str, int, int], ...] = ()
+    group: str = ""
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> EndpointConfig:
         """The reverse of `dataclasses.asdict`, by way of JSON."""
-        program = plain["program"]
-        return cls(**{**plain, "program": ProgramTopics.from_plain(program) if program is not None else None})
+        program = ProgramTopics.from_plain(plain["program"]) if plain["program"] is not None else None
+        return cls(**{**plain, "program": program, "starts": tuple(map(tuple, plain["starts"]))})
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,13 @@
 """The topics of a run: their names, and what the transport must know of a program of the user's own.
 
-Each name contains the run id, so that other topics are not touched. A program may have topics of its own names, formats
-of their messages, and its consumer group. Processes of the driver get them as JSON. Times in its messages have units.
+Each name contains the run id, so that other topics are not touched. A program may have names and formats of its own.
+Processes of the driver get them as JSON. Times in its messages have units.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
@@ -139,29 +139,21 @@ class OutputTopic:
 class ProgramTopics:
     """All of a program's topics: `inputs` by stream, `outputs` by sink.
 
-    - `group`: its consumer group; empty for one of the run's own.
     - `attached`: whether it runs already on topics that exist.
     - `timeout_s`: how long it may take from the first event to its first result, beyond the reach of that.
-    - `starts`: (topic, partition, offset) before the first event; the broker's side adds them.
     """
 
     inputs: Mapping[str, InputTopic]
     outputs: Mapping[str, OutputTopic]
-    group: str = ""
     attached: bool = False
     timeout_s: float = 30.0
-    starts: tuple[tuple[str, int, int], ...] = ()
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> ProgramTopics:
         """The reverse of `dataclasses.asdict`, by way of JSON."""
         inputs = {name: InputTopic(**_with_format(each)) for name, each in plain["inputs"].items()}
         outputs = {name: OutputTopic(**_with_format(each)) for name, each in plain["outputs"].items()}
-        starts = tuple((topic, partition, offset) for topic, partition, offset in plain["starts"])
-        return cls(**{**plain, "inputs": inputs, "outputs": outputs, "starts": starts})
-
-    def starting_at(self, starts: Iterable[tuple[str, int, int]]) -> ProgramTopics:
-        return replace(self, starts=tuple(starts))
+        return cls(**{**plain, "inputs": inputs, "outputs": outputs})
 
     @property
     def first_result_s(self) -> float:

@@ -34,7 +34,7 @@ from streamgauge.results.run import Caution, Result
 from streamgauge.results.verdict import Verdict
 from streamgauge.system.machine import allowed_cpus, cpus, environment
 from streamgauge.transports.registry import transport
-from streamgauge.transports.spi import FOREIGN, NEVER_COMMITTED
+from streamgauge.transports.spi import COMMITS, FOREIGN, NEVER_COMMITTED
 from streamgauge.user_workloads.data_files import input_notes, replayed_data
 from streamgauge.verdict.driver_check import SCHEDULE_DELAY_US_MAX
 from streamgauge.verdict.evidence import BACKGROUND_BURST_S, MACHINE_SHARE_MAX, background_load, background_load_warning
@@ -96,7 +96,7 @@ def build_result(
         input=rates.offered_input(record, resolved.generators),
         data=(data := replayed_data(record.trial_log.plan, record.offered_until())),
         job_files=dict(resolved.workload.files),
-        notes=(*input_notes(resolved.workload, data), *remarks_of(record), *_not_seen(resolved)),
+        notes=(*input_notes(resolved.workload, data), *remarks_of(record), *_not_seen(resolved, record)),
         folder=str(folder.path),
     ).warned(*_shared_cores(driver_cpus, sut_cpus), *cautions(resolved, record, rate_per_s))
 
@@ -160,13 +160,14 @@ def remarks_of(record: TrialRecord) -> Iterator[str]:
     return (text for code, (_, text) in record.trial_log.remarks.items() if code not in REMARKS)
 
 
-def _not_seen(resolved: ResolvedExperiment) -> Iterator[str]:
+def _not_seen(resolved: ResolvedExperiment, record: TrialRecord) -> Iterator[str]:
     """What the driver cannot know where it sees no delivery."""
     if resolved.sees_deliveries:
         return
     transport, engine = resolved.experiment.transport, resolved.experiment.engine
     yield f"processing-time latency is unknown: over {transport} the driver does not see when an event is read"
-    if not resolved.workload.observed_from_outside:  # a remark says how the group's offsets move
+    # A remark says how the offsets of a group move.
+    if not (resolved.workload.observed_from_outside or COMMITS in record.trial_log.remarks):
         claim = "reports of its batches, since it commits no offsets that could be read from outside"
         yield f"progress (backlog, lag, ingested rate) is what {engine} {claim}"
 

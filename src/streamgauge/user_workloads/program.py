@@ -219,7 +219,7 @@ def _topics(
             types, required, output.time or "", output.window_end or "", UNITS[output.time_unit], output.topic,
             output.message_format(folder), (nodes[sink].reach_us or 0) / US,
         )  # fmt: skip
-    return ProgramTopics(inputs, outputs, table.group, table.attach, table.timeout)
+    return ProgramTopics(inputs, outputs, table.attach, table.timeout)
 
 
 def _launch(path: Path, table: ProgramTable, folder: Path) -> Launch:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 
 import psutil
@@ -10,25 +11,13 @@ import pytest
 
 from streamgauge.core.errors import EngineError
 from streamgauge.core.trial import TrialSnapshot
-from streamgauge.harness.testbed import TestBed
 from streamgauge.metrics.records import RUNNER
-from streamgauge.system.child_processes import wait_until
+from streamgauge.system.child_processes import is_running, send_signal, wait_until
 from tests.engine_conformance.spark_trials.helpers_spark_trials import check_path, lost_by_count, started
 from tests.helpers_broker_trials import check_results
 from tests.helpers_verdicts import sentence_against
 
 pytestmark = pytest.mark.spark
-
-
-def gone(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
-
-
-def spark_pids(testbed: TestBed) -> list[int]:
-    return [pid for _, role, pid in testbed.processes() if role == "sut"]
 
 
 def test_a_warm_rig_carries_trials_until_spark_is_killed(tmp_path: Path) -> None:
@@ -38,12 +27,12 @@ def test_a_warm_rig_carries_trials_until_spark_is_killed(tmp_path: Path) -> None
         assert lost_by_count(running, judged) == {0}
         check_results(judged, 90_000)
         check_path(judged)
-        pids = spark_pids(running.testbed)
+        pids = running.testbed.pids("sut")
         assert len(pids) >= 2
 
         def kill(shown: TrialSnapshot) -> None:
-            if shown.elapsed_s > 5 and not gone(pids[0]):
-                psutil.Process(pids[0]).kill()
+            if shown.elapsed_s > 5:
+                send_signal(signal.SIGKILL, pids[:1])
 
         judged = running.trial(2, kill)
         verdict = judged.result.verdict
@@ -53,7 +42,7 @@ def test_a_warm_rig_carries_trials_until_spark_is_killed(tmp_path: Path) -> None
         assert json.loads((trial.path / "result.json").read_text())["verdict"]["value"] == verdict.value
         driver = [pid for name, role, pid in running.testbed.processes() if role == "driver" and name != RUNNER]
         assert len(driver) == 3
-    assert wait_until(lambda: all(map(gone, [*pids, *driver])), 20)
+    assert wait_until(lambda: not any(map(is_running, [*pids, *driver])), 20)
 
 
 def test_a_start_that_fails_gives_sparks_own_reason(tmp_path: Path) -> None:
@@ -73,4 +62,4 @@ def test_a_start_that_fails_gives_sparks_own_reason(tmp_path: Path) -> None:
     def left() -> set[int]:
         return {child.pid for child in psutil.Process().children(recursive=True)} - before
 
-    assert wait_until(lambda: all(map(gone, left())), 20)
+    assert wait_until(lambda: not any(map(is_running, left())), 20)

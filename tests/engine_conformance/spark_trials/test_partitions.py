@@ -7,7 +7,6 @@ updates of two partitions is in `tests/real/broker/test_spark_kafka.py`.
 from __future__ import annotations
 
 import json
-import os
 import signal
 import threading
 from pathlib import Path
@@ -19,7 +18,7 @@ import pytest
 from streamgauge.engines.spark.engine import SparkEngine
 from streamgauge.harness.testbed import TestBed
 from streamgauge.loadgen.random import partitions_of
-from streamgauge.system.child_processes import wait_until
+from streamgauge.system.child_processes import send_signal, wait_until
 from streamgauge.trial.trial_result import TrialResult
 from streamgauge.workloads import registry
 from tests.helpers_application_variants import together
@@ -168,12 +167,12 @@ def test_rows_behind_the_watermark_are_counted(tmp_path: Path) -> None:
 
 def stand_still(testbed: TestBed) -> None:
     """Stops a generator until the engine has ended some batches without it."""
-    process, before = testbed._generators[1].pid, batches_of(testbed)
-    os.kill(process, signal.SIGSTOP)
+    generator, before = testbed.pids("generator 1"), batches_of(testbed)
+    send_signal(signal.SIGSTOP, generator)
 
     def go_on() -> None:
         wait_until(lambda: batches_of(testbed) >= before + BATCHES, STALL_S, 0.1)
-        os.kill(process, signal.SIGCONT)
+        send_signal(signal.SIGCONT, generator)
 
     threading.Thread(target=go_on).start()
 

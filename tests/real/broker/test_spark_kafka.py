@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import resource
 import signal
 import threading
@@ -18,7 +17,7 @@ from streamgauge.core.errors import InputError
 from streamgauge.core.trial import TrialSnapshot
 from streamgauge.harness.testbed import TestBed
 from streamgauge.preflight.validate import check
-from streamgauge.system.child_processes import wait_until
+from streamgauge.system.child_processes import send_signal, wait_until
 from streamgauge.transports.kafka.admin import Topics
 from streamgauge.transports.kafka.cluster import KafkaCluster
 from streamgauge.transports.topics import topic_of
@@ -58,10 +57,10 @@ class Stall:
     def __call__(self, snapshot: TrialSnapshot) -> None:
         if self.stopped_us or snapshot.phase != "measured":
             return
-        jvm = broker_of(self._testbed).jvm
+        broker = self._testbed.pids("broker")
         self.stopped_us = self._testbed.clock.now_us()
-        os.kill(jvm, signal.SIGSTOP)
-        threading.Timer(self.STALL_S, os.kill, (jvm, signal.SIGCONT)).start()
+        send_signal(signal.SIGSTOP, broker)
+        threading.Timer(self.STALL_S, send_signal, (signal.SIGCONT, broker)).start()
 
 
 class Lag:

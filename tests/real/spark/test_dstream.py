@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import pytest
 
 from streamgauge.core.engine_reports import BatchProgress
@@ -16,11 +16,10 @@ from streamgauge.engines.spark.session.progress import DStreamProgress
 from streamgauge.harness.testbed import TestBedSettings
 from streamgauge.metrics.records import RUNNER
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.system.child_processes import wait_until
+from streamgauge.system.child_processes import is_running, send_signal, wait_until
 from streamgauge.trial.conductor import testbed_settings
 from streamgauge.trial.trial_result import TrialResult
 from tests import helpers_broker_trials as over_a_broker
-from tests.engine_conformance.spark_trials.test_life_of_spark import gone
 from tests.helpers_broker_trials import WINDOW, check_answers, started, trial
 from tests.helpers_verdicts import sentence_against
 
@@ -120,15 +119,14 @@ def test_a_spark_that_is_killed_ends_the_trial(tmp_path: Path) -> None:
         pids = testbed.engine.pids()
 
         def kill(_: TrialSnapshot) -> None:
-            if not gone(pids[0]):
-                psutil.Process(pids[0]).kill()
+            send_signal(signal.SIGKILL, pids[:1])
 
         judged = trial(resolved, testbed, folder, on_progress=kill)
         driver = [pid for name, role, pid in testbed.processes() if role == "driver" and name != RUNNER]
         assert driver
     assert "ended" in judged.record.engine_failed
     assert judged.record.engine_failed in sentence_against(judged.result.verdict, "connected")
-    assert wait_until(lambda: all(map(gone, [*pids, *driver])), 20)
+    assert wait_until(lambda: not any(map(is_running, [*pids, *driver])), 20)
 
 
 @pytest.mark.long
@@ -149,7 +147,7 @@ def test_a_batch_that_fails_ends_the_trial(tmp_path: Path, transport: str, monke
     assert found is not None
     assert found.matched > 1000
     assert (found.extra, found.duplicate, found.wrong) == (0, 0, 0)
-    assert wait_until(lambda: all(map(gone, pids)), 20)
+    assert wait_until(lambda: not any(map(is_running, pids)), 20)
 
 
 def with_an_overflow(resolved: ResolvedExperiment) -> TestBedSettings:

@@ -19,7 +19,7 @@ import pytest
 from streamgauge.core.clock import Clock
 from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME
 from streamgauge.harness.recorder import BEAT_US, RecorderSettings
-from streamgauge.system.child_processes import Child, wait_until
+from streamgauge.system.child_processes import Child, send_signal, wait_until
 from streamgauge.transports.flight import client
 from streamgauge.transports.flight.client import call_options
 from streamgauge.transports.spi import EndpointConfig
@@ -214,11 +214,11 @@ def test_a_recorder_that_was_stopped_says_so(tmp_path: Path) -> None:
         child.ask("listen")
         began_us = clock.now_us()
         child.ask("status")
-        os.kill(child.pid, signal.SIGSTOP)
+        send_signal(signal.SIGSTOP, [child.pid])
         assert wait_until(lambda: psutil.Process(child.pid).status() == psutil.STATUS_STOPPED, 20)
         stopped_us = clock.now_us()
         assert wait_until(lambda: clock.now_us() >= stopped_us + length_us, 20)
-        os.kill(child.pid, signal.SIGCONT)
+        send_signal(signal.SIGCONT, [child.pid])
         found = child.ask("status")["stood_still"]
         ended_us = clock.now_us()
     finally:

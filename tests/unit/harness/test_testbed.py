@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -12,7 +13,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import psutil
 import pyarrow as pa
 import pytest
 from pyarrow.flight import FlightServerError
@@ -23,13 +23,15 @@ from streamgauge.core.engine_reports import BatchProgress, OperatorCounts
 from streamgauge.core.errors import DriverError, MachineError
 from streamgauge.core.schema import EVENT_ID, EVENT_TIME
 from streamgauge.engines.spi import Edges, EngineStatus
+from streamgauge.harness import testbed as module
 from streamgauge.harness.testbed import TestBed
 from streamgauge.metrics.records import RUNNER, Tick
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
-from streamgauge.system.child_processes import wait_until
+from streamgauge.system.child_processes import is_running, send_signal, wait_until
 from streamgauge.transports.flight import client
+from streamgauge.transports.spi import EndpointConfig
 from streamgauge.trial.conductor import next_start, testbed_settings
 
 pytestmark = pytest.mark.process
@@ -113,10 +115,6 @@ def watched(testbed: TestBed, trial_log: TrialLog, until: Callable[[Tick], bool]
     return ticks[-1]
 
 
-def alive(pids: list[int]) -> list[int]:
-    return [pid for pid in pids if psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE]
-
-
 def test_a_started_test_bed_has_an_endpoint_for_each_generator_and_one_for_results(testbed: TestBed) -> None:
     """All of them open to the same token; the processes are told apart by whose they are."""
     edges = edges_of(testbed)
@@ -135,6 +133,29 @@ def test_a_broker_is_of_neither_side(testbed: TestBed, monkeypatch: pytest.Monke
     assert [process for process in testbed.processes() if process[0] == "broker"] == [
         ("broker", "broker", 71), ("broker", "broker", 72),
     ]  # fmt: skip
+    assert testbed.pids("broker") == [71, 72]
+    assert testbed.pids("sut") == [os.getpid()]
+    assert len(testbed.pids("driver")) == 4
+
+
+class Grouped(Played):
+    """One that commits to a consumer group."""
+
+    def consumer_group(self, flow: Any, run: str) -> str:
+        return f"group of {run}"
+
+
+def test_the_recorder_follows_the_group_that_an_engine_states(
+    resolved: ResolvedExperiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over a broker, for any engine. Generators need not know it."""
+    at = EndpointConfig("", 0, "run", {"brokers": "b:1"}, starts=(("orders", 0, 5),))
+    monkeypatch.setattr(module, "transport", lambda _: SimpleNamespace(open_broker=lambda _: SimpleNamespace(at=at)))
+    one = TestBed(testbed_settings(resolved), Grouped, tmp_path, Clock.fixed_now())
+    one._private = tmp_path
+    inlet, *outlets = one._endpoints()
+    assert inlet == replace(at, group="group of run")
+    assert outlets == [at, at]
 
 
 def test_what_is_offered_read_and_committed_is_seen_at_the_next_look(
@@ -253,7 +274,7 @@ def test_generators_are_halted_beside_one_that_is_gone(testbed: TestBed, resolve
     """Else they would load an engine that is no longer measured; which one is gone is reported all the same."""
     start = next_start(testbed)
     testbed.begin(resolved.plan(start, RATE, 3600.0), start + 3600 * US, CHUNK_US)
-    testbed._generators[0].kill()
+    send_signal(signal.SIGKILL, testbed.pids("generator 0"))
     with pytest.raises(DriverError, match="generator 0"):
         testbed.halt()
     assert wait_until(lambda: testbed._generators[1].ask("status")[0]["ended"], TIMEOUT_S)
@@ -262,8 +283,7 @@ def test_generators_are_halted_beside_one_that_is_gone(testbed: TestBed, resolve
 @pytest.mark.parametrize("name", ["generator 1", "recorder"])
 def test_a_driver_process_that_is_gone_is_an_error_of_the_driver(testbed: TestBed, name: str) -> None:
     """The look says which."""
-    (process,) = [psutil.Process(pid) for one, _, pid in testbed.processes() if one == name]
-    process.kill()
+    send_signal(signal.SIGKILL, testbed.pids(name))
     with pytest.raises(DriverError, match=name):
         wait_until(lambda: not testbed.tick(), TIMEOUT_S)
 
@@ -334,7 +354,7 @@ def test_whatever_happens_all_processes_are_ended(resolved: ResolvedExperiment, 
         pids = [pid for name, role, pid in one.processes() if role == "driver" and name != RUNNER]
         left = (one._private, one.spool)
     assert len(pids) == 3
-    assert alive(pids) == []
+    assert not any(map(is_running, pids))
     assert isinstance(one.engine, Played)
     assert one.engine.stopped == 1
     assert not any(path.exists() for path in left)

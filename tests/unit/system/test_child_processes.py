@@ -21,7 +21,14 @@ import pytest
 
 from streamgauge.core.errors import Problem
 from streamgauge.system import child_processes
-from streamgauge.system.child_processes import Child, ChildFailed, delay_interrupts, stop_all, wait_until
+from streamgauge.system.child_processes import (
+    Child,
+    ChildFailed,
+    delay_interrupts,
+    is_running,
+    stop_all,
+    wait_until,
+)
 
 CHILD = """
 import os, signal, subprocess, sys, threading
@@ -92,13 +99,6 @@ def start(modules: dict[str, str], tmp_path: Path) -> Iterator[Start]:
     yield start_one
     for child in child_processes:
         child.kill()
-
-
-def gone(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
 
 
 def test_a_child_answers(start: Start) -> None:
@@ -228,7 +228,7 @@ def test_stop_ends_the_child_and_what_it_started(start: Start) -> None:
     child.stop()
     assert not child.alive
     assert child.exit_code == 0
-    assert wait_until(lambda: gone(grandchild), 10)
+    assert wait_until(lambda: not is_running(grandchild), 10)
     child.stop()
 
 
@@ -262,10 +262,10 @@ def test_a_killed_parent_leaves_no_child(modules: dict[str, str], tmp_path: Path
     with subprocess.Popen(command, env={**os.environ, **modules}, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
         pid, folder = parent.stdout.readline().split()
-        assert not gone(int(pid))
+        assert is_running(int(pid))
         assert Path(folder).exists()
         parent.kill()
-    assert wait_until(lambda: gone(int(pid)), 20)
+    assert wait_until(lambda: not is_running(int(pid)), 20)
     assert not Path(folder).exists()
 
 

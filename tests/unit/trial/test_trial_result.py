@@ -20,6 +20,7 @@ from streamgauge.metrics import resources
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.preflight.validate import check
 from streamgauge.results.codes import WarningCode
+from streamgauge.transports.spi import COMMITS
 from streamgauge.trial import trial_result
 from streamgauge.trial.trial_result import _not_seen, build_result, cautions, duplicate_work
 from streamgauge.user_workloads.user_job import UserJob
@@ -205,7 +206,11 @@ def test_progress_that_is_the_engines_own_claim_is_called_one(engine: str, trans
         "transport": transport,
         "load": {"rate": "1k", "generators": 1},
     }
-    notes = tuple(_not_seen(check(build(requested), new_folder=False)))
+    resolved = check(build(requested), new_folder=False)
+    followed: Any = SimpleNamespace(trial_log=SimpleNamespace(remarks={COMMITS: (2, "")}))
+    assert len(tuple(_not_seen(resolved, followed))) == claims  # of a group, a remark says how its offsets move
+    record: Any = SimpleNamespace(trial_log=SimpleNamespace(remarks={}))
+    notes = tuple(_not_seen(resolved, record))
     if not claims:
         assert notes == ()
         return

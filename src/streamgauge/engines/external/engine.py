@@ -12,8 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
-
 from streamgauge.core.errors import EngineError, StreamgaugeError
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.external.readiness import POLL_S, Readiness, last_lines
@@ -21,12 +19,14 @@ from streamgauge.engines.spi import Edges, Engine, EngineStatus
 from streamgauge.system.child_processes import Child, ChildFailed
 from streamgauge.system.disk import Scratch
 from streamgauge.system.machine import cpus
+from streamgauge.system.process_holder import hold
 from streamgauge.transports.kafka.settings import KafkaSettings
 from streamgauge.transports.topics import group_of, input_topics, output_topics
 from streamgauge.user_workloads.program_node import ESCAPED, PLACEHOLDER, Launch, ProgramNode
 
 REQUEST_S = 20.0
-STOP_S = 4.0
+TERM_S, STOP_S = 2.0, 4.0
+"""How long the program has to end by itself after SIGTERM, and how long its whole tree has."""
 PREFIX = "STREAMGAUGE_"
 _BRACES = re.compile(f"{ESCAPED.pattern}|{PLACEHOLDER.pattern}")
 
@@ -51,7 +51,7 @@ class ExternalEngine(Engine):
         self._scratch, launch = Scratch("program"), node.launch
         settings = KafkaSettings.from_options(edges.transport_options)
         environment = ProgramEnvironment(
-            brokers=settings.brokers, group=group_of(run, launch.group), run=run,
+            brokers=settings.brokers, group=self.consumer_group(flow, run), run=run,
             scratch=str(self._scratch.path), parallelism=self._parallelism or len(self._cpus or cpus()),
             inputs=input_topics(run, dict(launch.inputs)), outputs=output_topics(run, dict(launch.outputs)),
         )  # fmt: skip
@@ -74,7 +74,7 @@ class ExternalEngine(Engine):
         own = {name: environment.filled([value])[0] for name, value in launch.environment}
         variables = {**environment.variables, **own}
         self._stage = f"starting {command[0]}"
-        self._child = Child("program", "streamgauge.engines.external.main", [], folder / "external.log", self._cpus)
+        self._child = hold("program", folder / "external.log", self._cpus, term_s=TERM_S)
         self._request("start", command=command, environment=variables, folder=launch.folder, log=str(self._log))
 
     def _await(self, readiness: Readiness) -> None:
@@ -102,15 +102,15 @@ class ExternalEngine(Engine):
 
     def pids(self) -> list[int]:
         """The processes of the program, without the one that holds it."""
-        if self._child is None or not self._child.alive:
-            return []
-        try:
-            return [child.pid for child in psutil.Process(self._child.pid).children(recursive=True)]
-        except psutil.NoSuchProcess:
-            return []
+        return self._child.pids()[1:] if self._child is not None else []
 
     def settings(self) -> dict[str, str]:
         return self._settings
+
+    def consumer_group(self, flow: Flow, run: str) -> str:
+        node = flow.sinks[0].input
+        assert isinstance(node, ProgramNode)
+        return group_of(run, node.launch.group)
 
     def stop(self) -> None:
         if self._child is not None:

@@ -17,13 +17,12 @@ from typing import Any
 from streamgauge.core.errors import EngineError, InputError
 from streamgauge.core.schema import EVENT_TIME
 from streamgauge.dataflow.nodes import UserJobNode
+from streamgauge.engines.spark.launch import spark_process
 from streamgauge.engines.spark.options import defaults, split
-from streamgauge.engines.spark.session.environment import environment_of
-from streamgauge.engines.spark.session.python_workers import view_of_spark_home
 from streamgauge.engines.spark.session.session import end_session, open_session
 from streamgauge.engines.spark.user_job.pyspark_job import load
 from streamgauge.engines.spi import BatchAnswer, BatchRequest
-from streamgauge.system.child_processes import Child, ChildFailed, announce, serve
+from streamgauge.system.child_processes import ChildFailed, announce, serve
 from streamgauge.system.machine import cpus
 from streamgauge.system.user_code import first_line
 
@@ -45,12 +44,8 @@ def batch_answer(request: BatchRequest) -> Iterator[BatchAnswer]:
     inputs = {name: str(path) for name, path in request.inputs.items()}
     master = f"local[{len(cpus())}]"
     batch_job = BatchJob(request.job, master, conf, inputs, str(request.folder), request.order)
-    path = request.folder / "batch.pkl"
-    path.write_bytes(pickle.dumps(batch_job))
-    environment = environment_of(view_of_spark_home(request.folder / "spark-home"), master)
     module = "streamgauge.engines.spark.batch_answer"
-    child = Child("spark batch", module, [str(path)], request.log, None, environment)
-
+    child = spark_process(module, batch_job, request.folder, request.log, None, master, name="spark batch")
     if request.stage is not None:
         request.stage.follow(lambda: child.stage, "starting Spark for the batch run")
 

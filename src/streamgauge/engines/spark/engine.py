@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
-
 from streamgauge.core.engine_reports import BatchProgress, OperatorCounts, OperatorRows
 from streamgauge.core.errors import EngineError, StreamgaugeError, is_full
 from streamgauge.dataflow.nodes import Flow
@@ -16,7 +14,6 @@ from streamgauge.engines.spark import options_dstream, options_realtime
 from streamgauge.engines.spark.cluster.master import settings_of
 from streamgauge.engines.spark.cluster.state import cluster_at
 from streamgauge.engines.spark.launch import SparkJob, spark_process, started
-from streamgauge.engines.spark.session import python_workers
 from streamgauge.engines.spark.session.environment import jars_for
 from streamgauge.engines.spark.session.masters import is_local
 from streamgauge.engines.spark.session.progress import DStreamProgress
@@ -66,6 +63,8 @@ class SparkEngine(Engine):
     ) -> None:
         self._cpus, self._mode, self._parallelism = cpus_allowed, mode, parallelism
         self._child: Child | None = None
+        self._job: SparkJob | None = None
+        self._log = Path()
         self._settings: dict[str, str] = {}
         self._scratch: Scratch | None = None
         self._grace_s = LOCAL_GRACE_S
@@ -79,19 +78,24 @@ class SparkEngine(Engine):
         private = self._scratch.path
         checkpoint = str(private / "checkpoint")
         spark_master = master or self._mode.master(flow, self._parallelism or len(self._cpus or cpus()), edges)
-        job = SparkJob(
+        self._job = job = SparkJob(
             flow, edges, options, spark_master, str(private), checkpoint, jars, self._parallelism, self._mode.name
         )
         self._grace_s = LOCAL_GRACE_S if is_local(job.master) else CLUSTER_GRACE_S
         self._cluster = cluster_at(job.master)
-        log = folder / "spark.log"
-        self._child = spark_process(MAIN, job, private, log, self._cpus, job.master, options)
+        self._log = folder / "spark.log"
         try:
-            started_with = started(self._child, job.master, options)
-            self._settings = {"master": job.master, **settings_of(job.master), **started_with}
+            self._settings = {"master": job.master, **settings_of(job.master), **self._start_process()}
         except StreamgaugeError:
             self.stop()
             raise
+
+    def _start_process(self) -> dict[str, str]:
+        """Starts the process of the job, and waits until Spark runs. Returns the settings in force."""
+        assert self._job is not None
+        job = self._job
+        self._child = spark_process(MAIN, job, Path(job.folder), self._log, self._cpus, job.master, job.options)
+        return started(self._child, job.master, job.options)
 
     def status(self) -> EngineStatus:
         assert self._child is not None
@@ -116,11 +120,7 @@ class SparkEngine(Engine):
         if self._child is None or not self._child.alive:
             return []
         of_cluster = [process.pid for process in self._cluster.processes()] if self._cluster is not None else []
-        try:
-            process = psutil.Process(self._child.pid)
-            return [process.pid, *(child.pid for child in process.children(recursive=True)), *of_cluster]
-        except psutil.NoSuchProcess:
-            return of_cluster
+        return [*self._child.pids(), *of_cluster]
 
     def batch_progress(self, timeout_s: float = 30.0) -> list[BatchProgress]:
         assert self._child is not None
@@ -152,12 +152,8 @@ class SparkEngine(Engine):
     def restart(self) -> None:
         """Kills Spark, and starts its process again, whose queries go on from their checkpoints."""
         assert self._child is not None
-        assert self._scratch is not None
-        job, log = self._scratch.path / "job.pkl", self._child.log
         self._child.kill()
-        environment = {"SPARK_HOME": str(python_workers.view_of_spark_home(job.parent / "spark-home"))}
-        self._child = Child("spark", MAIN, [str(job)], log, self._cpus, environment)
-        started(self._child, self._settings["master"])
+        self._start_process()
 
     def stop(self) -> None:
         if self._child is not None:

@@ -42,6 +42,7 @@ def spark_process(
     on_cpus: Sequence[int] | None = None,
     master: str = "local",
     options: Mapping[str, str] = _NO_OPTIONS,
+    name: str = "spark",
 ) -> Child:
     """A process that runs `module` on a job with Spark at `master`; `options` are the engine's.
 
@@ -53,7 +54,7 @@ def spark_process(
     environment = environment_of(home, master)
     if _workers_unchanged(options):
         environment[VARIABLE] = UNCHANGED
-    return Child("spark", module, [str(path)], log, on_cpus, environment)
+    return Child(name, module, [str(path)], log, on_cpus, environment)
 
 
 def _workers_unchanged(options: Mapping[str, str]) -> bool:

@@ -348,30 +348,6 @@ TopicPartition = tuple[str, int]
 """A topic and its partition."""
 
 
-class GroupOffsets:
-    """Reads how far a group has committed, and how far its topics go.
-
-    Args:
-        settings: librdkafka's settings of a client of these brokers.
-        group: the id of the group.
-        places: the partitions to ask about.
-    """
-
-    def __init__(self, settings: Mapping[str, Any], group: str, places: Sequence[TopicPartition]) -> None:
-        from confluent_kafka.admin import AdminClient
-
-        self._group, self._places = group, tuple(places)
-        self._admin: Any = AdminClient({**settings, "log_level": 0, "error_cb": lambda _: None})
-
-    def committed(self) -> dict[TopicPartition, int]:
-        """The committed offset of each partition that has one. Raises DriverError if the broker does not answer."""
-        return committed_of(self._admin, self._group, self._places)
-
-    def ends(self) -> dict[TopicPartition, int]:
-        """The offset after the last message of each partition. Raises DriverError if the broker does not answer."""
-        return ends_of(self._admin, self._places)
-
-
 def committed_of(admin: Any, group: str, places: Iterable[TopicPartition] | None = None) -> dict[TopicPartition, int]:
     """The committed offset of each partition that has one, of all partitions for None. Raises DriverError."""
     from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition

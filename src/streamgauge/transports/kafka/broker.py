@@ -1,18 +1,13 @@
 """A local broker for one run: one KRaft node.
 
-A Python process holds the lifeline and starts the JVM. The kernel kills the JVM when this process ends. Data lie in the
-caller's folder.
+Its JVM hangs on a lifeline (`system.process_holder`). Data lie in the caller's folder.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
-import signal
 import socket
-import subprocess
-import sys
 import time
 from base64 import urlsafe_b64encode
 from collections.abc import Sequence
@@ -20,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.core.errors import DriverError
-from streamgauge.system.child_processes import Child, ChildFailed, serve
-from streamgauge.system.java import JarSet, find_java, java_environment, resolved
+from streamgauge.system.child_processes import wait_until
+from streamgauge.system.java import OPTION_VARIABLES, JarSet, find_java, resolved
+from streamgauge.system.process_holder import hold
 
 KAFKA = JarSet("kafka-4.2.0-that-logs", ("org.apache.kafka:kafka_2.13:4.2.0", "org.slf4j:slf4j-simple:1.7.36"))
 """The broker's version, and a logger for its failures. Scala comes from Spark's jars."""
@@ -29,7 +25,6 @@ START_S = 60.0
 HEAP = "1g"
 LOGGED = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
 STOP_S = 5.0
-_PDEATHSIG = 1
 
 
 def require_jars() -> list[Path]:
@@ -47,21 +42,26 @@ class Broker:
         cpus: the processors that it may use; None means all.
     """
 
+    jvm = 0
+    """The process id of its JVM."""
+
     def __init__(self, folder: Path, log: Path, host: str = "127.0.0.1", cpus: Sequence[int] | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        # Before the process starts, so that missing jars raise MachineError.
-        jars = [str(path) for path in require_jars()]
-        self._child = Child("broker", __name__, [str(folder), host, os.pathsep.join(jars)], log, cpus)
+        # Before a process starts, so that missing jars raise MachineError.
+        self._class_path = os.pathsep.join(map(str, (*require_jars(), *_scala())))
+        self._folder, self._log, self._host = folder, log, host
+        self._port, controller = _free_ports(host)
+        self.location = f"{host}:{self._port}"
+        self._holder = hold("broker", log, cpus, dict.fromkeys(OPTION_VARIABLES), scratch=folder)
         try:
-            self.location: str = self._child.ask("start", START_S + 10.0)
-        except ChildFailed as error:
+            self._configure(controller)
+            self._format()
+            self.restart()
+        except BaseException as error:
             self.stop()
-            if error.kind != DriverError.__name__:  # such as a missing Java
+            if type(error) is not DriverError:  # such as a missing Java
                 raise
             raise DriverError(f"{error}; its log: {log}. Free memory, or name your own brokers (--brokers)") from None
-        except BaseException:
-            self.stop()
-            raise
 
     def __enter__(self) -> Broker:
         return self
@@ -69,79 +69,47 @@ class Broker:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    @property
-    def jvm(self) -> int:
-        """The process id of its JVM."""
-        return int(self._child.ask("jvm"))
-
     def kill(self) -> None:
         """Kills the JVM like a crash; data remain."""
-        self._child.ask("kill")
+        self._holder.ask("kill")
 
     def restart(self) -> None:
-        """Starts it again on the same ports and data."""
-        self._child.ask("start", START_S + 10.0)
+        """Starts the JVM, again on the same ports and data, and waits until it answers."""
+        self._java("kafka.Kafka", self._config)
+        deadline = time.monotonic() + START_S
+        while not _answers(self._host, self._port):
+            if (code := self._exit_code()) is not None:
+                raise DriverError(f"the broker ended as it started (exit code {code})")
+            if time.monotonic() > deadline:
+                raise DriverError(f"the broker did not answer within {START_S:g} s")
+            time.sleep(0.05)
 
     def pids(self) -> list[int]:
-        """The Python process with the lifeline, and the JVM."""
-        return [self._child.pid, self.jvm] if self.alive else []
+        """Its JVM, without the process that holds it."""
+        return [self.jvm] if self.alive else []
 
     @property
     def alive(self) -> bool:
         """Whether its JVM runs."""
-        return self._child.alive and bool(self._child.ask("alive"))
+        return self._holder.alive and self._exit_code() is None
 
     def stop(self) -> None:
-        self._child.stop(STOP_S)
-
-
-class _Node:
-    """The JVM of the broker, in the process with the lifeline."""
-
-    def __init__(self, folder: Path, host: str, class_path: str) -> None:
-        self._folder, self._host = folder, host
-        self._class_path = os.pathsep.join((class_path, *_scala()))
-        self._ports: tuple[int, int] | None = None
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> str:
-        """Starts the JVM and waits until it answers. Returns HOST:PORT."""
-        if self._ports is None:
-            self._ports = _free_ports(self._host)
-            self._configure()
-            self._format()
-        self._process = self._java("kafka.Kafka", self._config)
-        self._await()
-        return f"{self._host}:{self._ports[0]}"
-
-    def kill(self) -> None:
-        assert self._process is not None
-        self._process.kill()
-        self._process.wait()
-
-    def alive(self) -> bool:
-        return self._process is not None and self._process.poll() is None
-
-    def jvm(self) -> int:
-        assert self._process is not None
-        return self._process.pid
-
-    def end(self) -> None:
         """Kills the JVM; a clean stop is not needed, because the data are discarded."""
-        if self._process is not None:
-            self.kill()
+        self._holder.stop(STOP_S)
+
+    def _exit_code(self) -> int | None:
+        code: int | None = self._holder.ask("exit_code")
+        return code
 
     @property
     def _config(self) -> str:
         return str(self._folder / "server.properties")
 
-    def _configure(self) -> None:
-        assert self._ports is not None
-        client, controller = self._ports
+    def _configure(self, controller: int) -> None:
         Path(self._config).write_text("\n".join(f"{name}={value}" for name, value in {
             "process.roles": "broker,controller",
             "node.id": 1,
-            "listeners": f"PLAINTEXT://{self._host}:{client},CONTROLLER://{self._host}:{controller}",
+            "listeners": f"PLAINTEXT://{self._host}:{self._port},CONTROLLER://{self._host}:{controller}",
             "controller.listener.names": "CONTROLLER",
             "controller.quorum.voters": f"1@{self._host}:{controller}",
             "log.dirs": self._folder / "data",
@@ -154,30 +122,15 @@ class _Node:
         }.items()) + "\n")  # fmt: skip
 
     def _format(self) -> None:
-        formatting = self._java("kafka.tools.StorageTool", "format", "-t", _cluster_id(), "-c", self._config)
-        if code := formatting.wait():
+        self._java("kafka.tools.StorageTool", "format", "-t", _cluster_id(), "-c", self._config)
+        wait_until(lambda: self._exit_code() is not None, START_S, 0.05)
+        if (code := self._exit_code()) != 0:
             raise DriverError(f"the broker's folder could not be prepared (exit code {code})")
 
-    def _java(self, *command: str) -> subprocess.Popen[bytes]:
+    def _java(self, *words: str) -> None:
         options = [f"-Xmx{HEAP}", f"-Xms{HEAP}", f"-Djava.io.tmpdir={self._folder}", LOGGED]
-        return subprocess.Popen(
-            [find_java().path, *options, "-cp", self._class_path, *command],
-            stdin=subprocess.DEVNULL,
-            stdout=sys.stderr,
-            env=java_environment(),
-            preexec_fn=_die_with_parent,
-        )
-
-    def _await(self) -> None:
-        assert self._ports is not None
-        deadline = time.monotonic() + START_S
-        while not _answers(self._host, self._ports[0]):
-            if not self.alive():
-                assert self._process is not None
-                raise DriverError(f"the broker ended as it started (exit code {self._process.returncode})")
-            if time.monotonic() > deadline:
-                raise DriverError(f"the broker did not answer within {START_S:g} s")
-            time.sleep(0.05)
+        command = [find_java().path, *options, "-cp", self._class_path, *words]
+        self.jvm = self._holder.ask("start", command=command, log=str(self._log))
 
 
 def _answers(host: str, port: int) -> bool:
@@ -188,11 +141,6 @@ def _answers(host: str, port: int) -> bool:
         client: Any = AdminClient({"bootstrap.servers": f"{host}:{port}", "log_level": 0})
         return bool(client.list_topics(timeout=2.0).brokers)
     return False
-
-
-def _die_with_parent() -> None:
-    """Called in the child before exec: the kernel kills it when the parent's main thread ends."""
-    ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL)
 
 
 def _cluster_id() -> str:
@@ -211,13 +159,3 @@ def _scala() -> list[str]:
 
     jars = Path(pyspark.__file__).parent / "jars"
     return [str(path) for name in ("scala-library", "scala-reflect") for path in jars.glob(f"{name}-*.jar")]
-
-
-def main() -> None:
-    folder, host, class_path = sys.argv[1:]
-    node = _Node(Path(folder), host, class_path)
-    serve({name: getattr(node, name) for name in ("start", "kill", "alive", "jvm")}, node.end, Path(folder))
-
-
-if __name__ == "__main__":
-    main()

@@ -44,9 +44,8 @@ class KafkaCluster:
         except BaseException:
             self._stack.close()
             raise
-        starts = [(topic, each, first) for (topic, each), first in self._firsts.items()]
-        program = self._program.starting_at(starts) if self._program is not None else None
-        self.at = EndpointConfig("", 0, request.run, options, program)
+        starts = tuple((topic, each, first) for (topic, each), first in self._firsts.items())
+        self.at = EndpointConfig("", 0, request.run, options, self._program, starts)
 
     def _prepare(self, request: BrokerRequest, settings: KafkaSettings) -> None:
         self._topics = Topics(settings.brokers, settings.login)

@@ -4,7 +4,7 @@ One thread only receives and stamps messages, another one handles them in larger
 stamp.
 
 A sink's batch is one attempt, from its first row to the batch's second mark. A query without batches is split into
-slices of time, each a batch for the receiver.
+slices of time, each a batch for the receiver. Its progress is in more marks, or in the offsets of its consumer group.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ import pyarrow.compute as pc
 from streamgauge.core.clock import US
 from streamgauge.core.errors import DriverError
 from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME
+from streamgauge.transports.kafka.group_offsets import POLL_S, GroupOffsets, RunOffsets
 from streamgauge.transports.kafka.result_messages import MARK, Mark, Types, carried_type, mark_of, table_of
 from streamgauge.transports.kafka.settings import ABSOLUTE_PATH_OPTIONS, KafkaSettings
 from streamgauge.transports.spi import EndpointConfig, Receiver
-from streamgauge.transports.topics import results_of
+from streamgauge.transports.topics import results_of, stream_of
 
 SETTINGS: dict[str, Any] = {
     "enable.auto.commit": False,
@@ -130,7 +131,7 @@ class KafkaInlet:
     """Implements `Inlet`.
 
     Args:
-        at: the brokers (in its options), and the run id as its token.
+        at: the brokers (in its options), the run id as its token, and the engine's consumer group, if it has one.
         receiver: stores results.
     """
 
@@ -139,7 +140,11 @@ class KafkaInlet:
         self._consumer = ResultsConsumer(KafkaSettings.from_options(at.options), f"streamgauge-{at.token}", receiver)
         self._batches: dict[tuple[str, int], _Batch] = {}
         self._attempts, self._mark_us = 0, 0
-        self._consumer.start([(results_of(at.token), 0, 0)], self._sort, self._go_on)
+        results = results_of(at.token)
+        streams = {topic: stream_of(topic, at.token) for topic, *_ in at.starts if topic != results}
+        self._group = GroupOffsets(at, streams) if at.group else None
+        self._committed: queue.SimpleQueue[RunOffsets] = queue.SimpleQueue()
+        self._consumer.start([(results, 0, 0)], self._sort, self._go_on, *([self._follow] if at.group else []))
 
     @property
     def location(self) -> str:
@@ -168,6 +173,20 @@ class KafkaInlet:
                 batch.parse()
             if batch.mark.endless and batch.begun_us is not None and now_us - batch.begun_us >= SLICE_US:
                 self._cut(name, batch)
+        endless = [name for name, batch in self._batches.items() if batch.mark.endless]
+        if self._group is None or not endless or self._committed.empty():
+            return
+        if self._group.note(self._committed.get()):
+            for name in endless:
+                self._report(name, self._group.positions(self._group.offsets))
+            self._group.remark(self._receiver)
+
+    def _follow(self) -> None:
+        """Asks how far the group has committed."""
+        assert self._group is not None
+        self._consumer.sleep(POLL_S)
+        with contextlib.suppress(DriverError):  # a broker that is gone for long is noticed by the driver's clients
+            self._committed.put(self._group.committed())
 
     def _open(self, key: bytes) -> _Batch:
         query, _, batch = key.decode().rpartition("/")
@@ -180,7 +199,7 @@ class KafkaInlet:
         name = (mark.query, mark.batch)
         open_ = self._batches.get(name)
         if open_ is not None and open_.mark.endless:
-            self._report(name, mark)
+            self._report(name, _positions(mark))
         elif mark.first:
             if open_ is not None:
                 open_.end()
@@ -191,7 +210,7 @@ class KafkaInlet:
             del self._batches[name]
             self._commit(open_, received_at_us)
 
-    def _report(self, name: tuple[str, int], mark: Mark) -> None:
+    def _report(self, name: tuple[str, int], positions: list[tuple[str, int, int, int]]) -> None:
         """Reports the read positions of an endless batch, in a separate batch without results.
 
         A batch with results already reports its progress, and a second report would count as a restart. The time is
@@ -199,7 +218,7 @@ class KafkaInlet:
         """
         self._cut(name, self._batches[name])
         current = self._batches[name]
-        self._receiver.read(mark.query, current.number, _positions(mark))
+        self._receiver.read(current.mark.query, current.number, positions)
         self._cut(name, current)
 
     def _cut(self, name: tuple[str, int], batch: _Batch) -> None:
@@ -209,7 +228,7 @@ class KafkaInlet:
 
     def _commit(self, batch: _Batch, when_us: int | None = None) -> None:
         batch.end()
-        if batch.mark.endless:
+        if batch.mark.endless and not (self._group and self._group.offsets):  # results show it until the group commits
             self._receiver.reached(batch.mark.query, batch.number, batch.until_us)
         self._receiver.commit(batch.mark.query, batch.number, [[0, batch.attempt]], list(batch.sinks), when_us)
 

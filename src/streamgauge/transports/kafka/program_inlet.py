@@ -11,8 +11,7 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import groupby, pairwise
-from statistics import median
+from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
@@ -20,16 +19,14 @@ import pyarrow.compute as pc
 
 from streamgauge.core.errors import DriverError
 from streamgauge.core.schema import EVENT_TIME
-from streamgauge.transports.kafka.admin import GroupOffsets, TopicPartition
+from streamgauge.transports.kafka.group_offsets import POLL_S, GroupOffsets, RunOffsets
 from streamgauge.transports.kafka.inlet import SLICE_US, ResultsConsumer
 from streamgauge.transports.kafka.program_results import Parsed, ResultParser
 from streamgauge.transports.kafka.settings import KafkaSettings
-from streamgauge.transports.spi import COMMITS, FOREIGN, NEVER_COMMITTED, EndpointConfig, Receiver
-from streamgauge.transports.topics import group_of, variables
+from streamgauge.transports.spi import FOREIGN, NEVER_COMMITTED, EndpointConfig, Receiver
+from streamgauge.transports.topics import variables
 
 QUERY = "program"
-POLL_S = 0.5
-"""How often the broker is asked for the group's offsets."""
 COMMITS_S = 12.0
 """A group without committed offsets so long after its first result is taken as one that never commits. The clients of
 Kafka commit every 5 s by default."""
@@ -82,7 +79,7 @@ class ProgramInlet:
     """Implements `Inlet`.
 
     Args:
-        at: the brokers (in its options), and the topics of the program.
+        at: the brokers (in its options), and the topics and the group of the program.
         receiver: stores results.
     """
 
@@ -90,23 +87,19 @@ class ProgramInlet:
         settings, self._receiver = KafkaSettings.from_options(at.options), receiver
         assert at.program is not None
         self._topics = at.program
-        self._group_id = group_of(at.token, self._topics.group)
         self._streams = {topic: stream for stream, topic in self._topics.input_topics(at.token).items()}
         self._outputs = {
             topic: _Output(sink, topic, ResultParser(self._topics.outputs[sink]))
             for sink, topic in self._topics.output_topics(at.token).items()
         }
-        self._firsts = {(topic, each): first for topic, each, first in self._topics.starts if topic in self._streams}
-        self._group = GroupOffsets(settings.of_client, self._group_id, list(self._firsts))
+        self._group = GroupOffsets(at, self._streams)
         self._begun_us, self._batch = 0, 0
         self._last_result_s, self._first_result_s, self._first_event_s = time.monotonic(), 0.0, 0.0
-        self._offsets: dict[TopicPartition, int] = {}
-        self._moves_s: list[float] = []
-        self._ends: tuple[dict[TopicPartition, int], float] = ({}, 0.0)
-        self._inferred: dict[TopicPartition, int] = {}
+        self._ends: tuple[RunOffsets, float] = ({}, 0.0)
+        self._inferred: RunOffsets = {}
         self._lock = threading.Lock()
         self._consumer = ResultsConsumer(settings, f"streamgauge-{at.token}-results", receiver)
-        places = [place for place in self._topics.starts if place[0] in self._outputs]
+        places = [place for place in at.starts if place[0] in self._outputs]
         self._consumer.start(places, self._hold, self._go_on, self._follow)
 
     @property
@@ -172,27 +165,27 @@ class ProgramInlet:
             with contextlib.suppress(DriverError):  # the receiver has reported it; the rest is discarded
                 self._receiver.receive(address, results.schema, batches, stamped=True)
         until_us = min(each.until_us for each in self._outputs.values())
-        if not self._offsets and until_us:  # the results show it until the group commits
+        if not self._group.offsets and until_us:  # the results show it until the group commits
             self._receiver.reached(QUERY, self._batch, until_us)
         self._receiver.commit(QUERY, self._batch, [[0, 0]], self._sinks)
 
     @property
     def _never_commits(self) -> bool:
         waited_s = time.monotonic() - self._first_result_s if self._first_result_s else 0.0
-        return not self._offsets and waited_s > COMMITS_S
+        return not self._group.offsets and waited_s > COMMITS_S
 
     def _follow(self) -> None:
         """Reports how far the group has committed, and judges whether the program works at all."""
         self._consumer.sleep(POLL_S)
         try:
-            committed = self._since_start(self._group.committed())
+            committed = self._group.committed()
             needs_ends = self._never_commits or not all(each.results for each in self._outputs.values())
-            ends = self._since_start(self._group.ends()) if needs_ends else {}
+            ends = self._group.ends() if needs_ends else {}
         except DriverError:  # a broker that is gone for long is noticed by the driver's clients
             return
         with self._lock:
-            if committed != self._offsets and committed:
-                self._report(committed)
+            if self._group.note(committed):
+                self._report()
             if ends:
                 self._note_ends(ends)
                 if reason := self._foreign_only() or self._silence(sum(ends.values())):
@@ -200,39 +193,28 @@ class ProgramInlet:
             if self._never_commits:
                 self._infer(ends)
 
-    def _since_start(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Offsets as numbers of the run's own events."""
-        return {place: max(0, offset - self._firsts[place]) for place, offset in offsets.items()}
-
-    def _report(self, committed: dict[TopicPartition, int]) -> None:
+    def _report(self) -> None:
         """Reports committed offsets as the reads of a batch without results."""
-        if not self._offsets:  # one that commits seldom may have been taken as one that never does
-            self._receiver.remark(NEVER_COMMITTED, 0, "")
-        self._offsets = committed
-        self._moves_s.append(time.monotonic())
+        self._receiver.remark(NEVER_COMMITTED, 0, "")  # one that commits seldom may have been taken as one without
         if self._holds:
             self._cut()
-        self._read(committed)
-        if len(self._moves_s) > 1:
-            gap_s = median(later - one for one, later in pairwise(self._moves_s))
-            text = f"progress is that of the committed offsets of group {self._group_id}, which moved every"
-            self._receiver.remark(COMMITS, len(self._moves_s), f"{text} {gap_s:.2g} s, so the backlog contains that")
+        self._read(self._group.offsets)
+        self._group.remark(self._receiver)
 
-    def _read(self, positions: Mapping[TopicPartition, int]) -> None:
+    def _read(self, offsets: RunOffsets) -> None:
         self._batch += 1
-        places = [(self._streams[topic], 0, partition, offset) for (topic, partition), offset in positions.items()]
-        self._receiver.read(QUERY, self._batch, places)
+        self._receiver.read(QUERY, self._batch, self._group.positions(offsets))
         self._receiver.commit(QUERY, self._batch, [], self._sinks)
 
-    def _note_ends(self, ends: dict[TopicPartition, int]) -> None:
+    def _note_ends(self, ends: RunOffsets) -> None:
         if any(ends.values()) and not self._first_event_s:
             self._first_event_s = time.monotonic()
         if ends != self._ends[0]:
             self._ends = (ends, time.monotonic())
 
-    def _infer(self, ends: dict[TopicPartition, int]) -> None:
+    def _infer(self, ends: RunOffsets) -> None:
         """Progress of a program that never commits: what its results show, and everything once all is quiet."""
-        text = f"group {self._group_id} has committed no offset, so how far it had read is not known"
+        text = f"group {self._group.group} has committed no offset, so how far it had read is not known"
         self._receiver.remark(NEVER_COMMITTED, 1, f"{text}; progress is inferred from its results, and lag is null")
         quiet_s = time.monotonic() - max(self._ends[1], self._last_result_s)
         if ends and quiet_s > QUIET_S and ends != self._inferred:
@@ -260,7 +242,7 @@ class ProgramInlet:
 
     def _silence(self, events: int) -> str:
         """Why a program is rejected that reads or writes nothing; empty if it has messages, or time left."""
-        limit_s, read = self._topics.first_result_s, sum(self._offsets.values())
+        limit_s, read, group_id = self._topics.first_result_s, sum(self._group.offsets.values()), self._group.group
         silent = {topic: each.sink for topic, each in self._outputs.items() if not each.messages}
         if self._results or not silent or self._waited_s <= limit_s:
             return ""
@@ -269,13 +251,13 @@ class ProgramInlet:
         if self._topics.attached:  # it has no variables of ours
             writes, reads, group = "topic of the output", "topic of the input", "group in its file"
         if read:
-            seen = f"its group {self._group_id} has committed {read:,} of {events:,} events"
+            seen = f"its group {group_id} has committed {read:,} of {events:,} events"
             advice = f"Check that it writes there ({writes})"
         else:
-            seen = f"its group {self._group_id} has committed none of {events:,} events"
+            seen = f"its group {group_id} has committed none of {events:,} events"
             advice = (
                 f"Check that it reads {', '.join(self._streams)} ({reads}) as "
-                f"group {self._group_id} ({group}) from the earliest offset, and writes there ({writes})"
+                f"group {group_id} ({group}) from the earliest offset, and writes there ({writes})"
             )
         return (
             f"no message came on {', '.join(silent)} within {limit_s:g} s of the first event, and {seen}. "

@@ -141,6 +141,27 @@ def test_nothing_is_left_of_an_engine_that_did_not_start(
     assert made.pids() == []
 
 
+def test_a_restart_starts_the_process_as_the_start_did(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the same job, environment and processors; else the restarted engine would be another one."""
+    starts: list[tuple[Any, ...]] = []
+
+    def process(*given: Any) -> Any:
+        starts.append(given)
+        return SimpleNamespace(kill=lambda: starts.append(()), stop=lambda _: None)
+
+    monkeypatch.setattr(engine, "spark_process", process)
+    monkeypatch.setattr(engine, "started", lambda _, *given: {"started with": str(given)})
+    made, options = SparkEngine((0,)), {"python_workers": "spark"}
+    made.start(None, Edges((), Edge("nowhere", ""), {}), options, "local[1]", tmp_path / "engine")
+    made.restart()
+    made.stop()
+    first, killed, again = starts
+    assert killed == ()
+    assert first == again
+    assert made.settings()["started with"] == str(("local[1]", options))
+    assert made.consumer_group(None, "run") == ""  # its batches report what they read
+
+
 @pytest.mark.parametrize(("kind", "logged"), [("EngineError", True), ("RuntimeError", False)])
 def test_the_end_of_its_jvm_is_told_with_its_log(tmp_path: Path, kind: str, logged: bool) -> None:
     """The process outlives it and answers with what it saw, as one that ended itself is told."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from typing import Any
 
@@ -14,7 +13,7 @@ from streamgauge.results.run import Result
 from streamgauge.results.verdict import Check
 from streamgauge.studies.run.run import create_folder
 from streamgauge.studies.selftest.testbed import SyntheticBench, start_bench
-from streamgauge.system.child_processes import wait_until
+from streamgauge.system.child_processes import send_signal, wait_until
 from streamgauge.trial.policies import JudgedTrial
 from streamgauge.trial.progress import snapshots
 
@@ -39,14 +38,14 @@ class Stopper:
         if self.done or shown.phase != "measured":
             return
         self.done = True
-        (pid,) = [pid for name, _, pid in self._testbed.processes() if name == "recorder"]
-        os.kill(pid, signal.SIGSTOP)
+        recorder = self._testbed.pids("recorder")
+        send_signal(signal.SIGSTOP, recorder)
         try:
-            assert wait_until(lambda: psutil.Process(pid).status() == psutil.STATUS_STOPPED, 60)
+            assert wait_until(lambda: psutil.Process(*recorder).status() == psutil.STATUS_STOPPED, 60)
             until_us = self._testbed.clock.now_us() + self._length_us
             assert wait_until(lambda: self._testbed.clock.now_us() >= until_us, 60)
         finally:
-            os.kill(pid, signal.SIGCONT)
+            send_signal(signal.SIGCONT, recorder)
 
 
 def test_a_recorder_that_is_stopped_is_not_charged_to_the_system() -> None:

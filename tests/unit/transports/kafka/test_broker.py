@@ -13,8 +13,8 @@ from unittest.mock import Mock
 import psutil
 import pytest
 
-from streamgauge.core.errors import DriverError, MachineError
-from streamgauge.system.child_processes import Child, ChildFailed, wait_until
+from streamgauge.core.errors import DriverError, MachineError, StreamgaugeError
+from streamgauge.system.child_processes import Child, is_running, wait_until
 from streamgauge.transports.kafka import broker as module
 from streamgauge.transports.kafka.admin import Topics
 from streamgauge.transports.kafka.broker import Broker
@@ -32,13 +32,6 @@ sys.stdin.read()
 """
 
 
-def gone(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
-
-
 def test_no_cluster_is_called_like_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kafka's own tool takes what begins with `-` for one, and one broker of 64 would not start."""
     monkeypatch.setattr(module.os, "urandom", lambda n: b"\xfb" * n)
@@ -46,13 +39,13 @@ def test_no_cluster_is_called_like_an_option(monkeypatch: pytest.MonkeyPatch) ->
     assert len(urlsafe_b64decode(f"{module._cluster_id()}==")) == 16
 
 
+@pytest.mark.usefixtures("jars")
 @pytest.mark.broker
 def test_a_folder_that_cannot_be_prepared_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the tool's own exit, not by what the broker finds missing afterwards."""
     monkeypatch.setattr(module, "_cluster_id", lambda: "-an-option")
-    node = module._Node(tmp_path, "127.0.0.1", os.pathsep.join(map(str, module.require_jars())))
     with pytest.raises(DriverError, match=r"the broker's folder could not be prepared \(exit code 1\)"):
-        node.start()
+        Broker(tmp_path / "data", tmp_path / "broker.log")
 
 
 @pytest.mark.broker
@@ -109,7 +102,7 @@ def test_one_that_was_killed_has_its_topics_again(tmp_path: Path) -> None:
         assert broker.location == before
         assert topics.names() == ["kept"]
         jvm = broker.jvm
-    assert wait_until(lambda: gone(jvm), GONE_S)
+    assert wait_until(lambda: not is_running(jvm), GONE_S)
 
 
 @pytest.mark.usefixtures("jars")
@@ -123,8 +116,7 @@ def test_it_ends_with_whoever_started_it(tmp_path: Path, killed: str) -> None:
         jvm = int(starter.stdout.readline())
         holder = psutil.Process(jvm).ppid()
         os.kill(starter.pid if killed == "starter" else holder, signal.SIGKILL)
-        assert wait_until(lambda: gone(jvm), GONE_S)
-        assert wait_until(lambda: gone(holder), GONE_S)
+        assert wait_until(lambda: not is_running(jvm) and not is_running(holder), GONE_S)
         starter.kill()
 
 
@@ -157,26 +149,29 @@ def test_without_jars_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize(
-    ("kind", "words"),
-    [("DriverError", r"^it ended; its log: .*broker\.log\. .*\(--brokers\)$"), ("MachineError", "^it ended$")],
+    ("error", "words"),
+    [
+        (DriverError("it ended"), r"^it ended; its log: .*broker\.log\. .*\(--brokers\)$"),
+        (MachineError("no Java"), "^no Java$"),
+    ],
 )
 def test_a_failed_start_names_its_log_and_a_way_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, words: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: StreamgaugeError, words: str
 ) -> None:
-    """The child's reason first, and alone if it is not the broker's; the child is ended."""
-    child = Mock(spec=Child)
-    child.ask.side_effect = ChildFailed("it ended", kind)
+    """The reason first, and alone if it is not the broker's; the holder is ended."""
+    holder = Mock(spec=Child)
+    monkeypatch.setattr(module, "find_java", Mock(side_effect=error))
     monkeypatch.setattr(module, "require_jars", list)
-    monkeypatch.setattr(module, "Child", lambda *_: child)
-    with pytest.raises(DriverError, match=words):
+    monkeypatch.setattr(module, "hold", lambda *_, **__: holder)
+    with pytest.raises(type(error), match=words):
         Broker(tmp_path / "data", tmp_path / "broker.log")
-    child.stop.assert_called_once()
+    holder.stop.assert_called_once()
 
 
+@pytest.mark.usefixtures("jars")
 @pytest.mark.broker
 def test_one_that_ends_as_it_starts_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Here its folder was never prepared."""
-    monkeypatch.setattr(module._Node, "_format", lambda _: None)
-    node = module._Node(tmp_path, "127.0.0.1", os.pathsep.join(map(str, module.require_jars())))
+    monkeypatch.setattr(Broker, "_format", lambda _: None)
     with pytest.raises(DriverError, match=r"the broker ended as it started \(exit code 1\)"):
-        node.start()
+        Broker(tmp_path / "data", tmp_path / "broker.log")

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -247,10 +248,10 @@ def kept() -> Kept:
 
 
 @contextmanager
-def taking(broker: Broker, run: str, kept: Kept) -> Iterator[Sut]:
+def taking(broker: Broker, run: str, kept: Kept, **more: Any) -> Iterator[Sut]:
     """A system whose results go to a receiver, which has had all that was awaited when this ends."""
     sut = Sut(broker, run)
-    inlet = KafkaInlet(at(broker, run), kept)
+    inlet = KafkaInlet(replace(at(broker, run), **more), kept)
     try:
         yield sut
     finally:
@@ -386,6 +387,31 @@ def test_what_is_told_for_certain_is_in_no_slice_with_results(broker: Broker, ke
     told, with_rows = kept.begun[-1][1], {batch for _, batch, *_ in kept.results}
     assert told not in with_rows
     assert min(with_rows) < told < max(with_rows)
+
+
+@pytest.mark.broker
+def test_a_group_shows_the_progress_of_an_engine(broker: Broker, kept: Kept) -> None:
+    """In the place of marks, as numbers of the run's own events. Until it commits, results show it."""
+    from confluent_kafka import Consumer, TopicPartition
+
+    topic, group = topic_of("grouped", "ads"), "of an engine"
+    Topics(broker.location).make([topic], 1)
+    client: Any = Consumer({"bootstrap.servers": broker.location, "group.id": group})
+    starts = ((topic, 0, 5), (results_of("grouped"), 0, 0))
+    with taking(broker, "grouped", kept, group=group, starts=starts) as sut:
+        sut.mark(Mark("q0", 0, True, {"out": TYPES}, endless=True))
+        sut.row("q0", 0, n=4, event_time=4)
+        assert wait_until(lambda: bool(kept.shown), SOON_S)
+        client.commit(offsets=[TopicPartition(topic, 0, 9)], asynchronous=False)
+        assert wait_until(lambda: bool(kept.begun[-1][2]), SOON_S)
+        sut.row("q0", 0, n=12, event_time=12)
+        assert wait_until(lambda: len(kept.results) == 2, SOON_S)
+    client.close()
+    (read,) = [begun for begun in kept.begun if begun[2]]
+    assert read[2] == [("ads", 0, 0, 4)]
+    assert read[1] not in {batch for _, batch, *_ in kept.results}
+    assert {until_us for *_, until_us in kept.shown} == {5}
+    assert kept.failed == ""
 
 
 @pytest.mark.broker

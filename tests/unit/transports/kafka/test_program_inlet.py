@@ -15,6 +15,7 @@ import pytest
 
 from streamgauge.core.clock import US
 from streamgauge.core.errors import DriverError
+from streamgauge.transports.kafka import group_offsets
 from streamgauge.transports.kafka import program_inlet as program_endpoint
 from streamgauge.transports.kafka.admin import TopicPartition
 from streamgauge.transports.kafka.inlet import SLICE_US
@@ -60,23 +61,25 @@ class Followed:
         self.calls: list[tuple[Any, ...]] = []
         self.remarks: dict[str, tuple[int, str]] = {}
         self.rejected: list[str] = []
-        monkeypatch.setattr(program_endpoint, "time", SimpleNamespace(monotonic=lambda: self.now_s))
+        for module in (program_endpoint, group_offsets):
+            monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now_s))
         monkeypatch.setattr(program_endpoint, "ResultsConsumer", lambda *_: self)
-        monkeypatch.setattr(program_endpoint, "GroupOffsets", lambda *_: self.group())
+        monkeypatch.setattr("confluent_kafka.admin.AdminClient", lambda _: None)
+        monkeypatch.setattr(group_offsets, "committed_of", self.committed_of)
+        monkeypatch.setattr(group_offsets, "ends_of", lambda *_: {ORDERS: FIRST + self.ends})
         topics = ProgramTopics(
             {"purchases": InputTopic("orders")}, {name: replace(of, topic=name) for name, of in outputs.items()},
-            attached=attached, timeout_s=timeout_s, starts=((*ORDERS, FIRST), *((name, 0, 0) for name in outputs)),
+            attached=attached, timeout_s=timeout_s,
         )  # fmt: skip
         receiver: Any = self
-        ProgramInlet(EndpointConfig("", 0, "run", {"brokers": "b:1"}, topics), receiver)
+        starts = ((*ORDERS, FIRST), *((name, 0, 0) for name in outputs))
+        ProgramInlet(EndpointConfig("", 0, "run", {"brokers": "b:1"}, topics, starts, "streamgauge-run"), receiver)
 
-    def group(self) -> SimpleNamespace:
-        def committed() -> dict[TopicPartition, int]:
-            if not self.answers:
-                raise DriverError("no answer")
-            return {} if self.committed is None else {ORDERS: FIRST + self.committed}
-
-        return SimpleNamespace(committed=committed, ends=lambda: {ORDERS: FIRST + self.ends})
+    def committed_of(self, _: object, group: str, places: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        assert (group, list(places)) == ("streamgauge-run", [ORDERS])
+        if not self.answers:
+            raise DriverError("no answer")
+        return {} if self.committed is None else {ORDERS: FIRST + self.committed}
 
     # What the consumer of results does.
     def start(self, places: Any, hold: Any, go_on: Callable[[], None], follow: Callable[[], None]) -> None:

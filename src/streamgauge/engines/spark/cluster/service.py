@@ -23,7 +23,7 @@ from streamgauge.engines.spark.cluster.state import MASTER
 from streamgauge.engines.spark.session.environment import SET_ASIDE_EVERYWHERE, require_plain_path
 from streamgauge.engines.spark.session.masters import HOST, SCHEME
 from streamgauge.engines.spark.session.python_workers import view_of_spark_home
-from streamgauge.system.child_processes import wait_until
+from streamgauge.system.child_processes import is_running, send_signal, start_process, wait_until
 from streamgauge.system.disk import try_lock
 from streamgauge.system.java import find_java, java_environment
 from streamgauge.system.machine import cpus, memory_bytes, pin_threads
@@ -235,17 +235,11 @@ class Daemons:
             self._wait(member, process, _WORKER_READY)
 
     def _spawn(self, name: str, class_name: str, words: Sequence[str]) -> tuple[Member, subprocess.Popen[bytes]]:
-        """A daemon in a session of its own: it stays when this command or its terminal ends."""
-        log = self._at / f"{name.replace(' ', '-')}.log"
-        with log.open("wb") as output, pin_threads(self._cpus):
-            process = subprocess.Popen(
-                [
-                    str(self._home / "bin" / "spark-class"), f"org.apache.spark.deploy.{class_name}",
-                    "--host", HOST, "--webui-port", "0", *words,
-                ],
-                cwd=self._at, env=daemon_environment(self._home), stdin=subprocess.DEVNULL, stdout=output,
-                stderr=output, start_new_session=True,
-            )  # fmt: skip
+        """A daemon, which stays when this command or its terminal ends."""
+        log, program = self._at / f"{name.replace(' ', '-')}.log", str(self._home / "bin" / "spark-class")
+        command = [program, f"org.apache.spark.deploy.{class_name}", "--host", HOST, "--webui-port", "0", *words]
+        with pin_threads(self._cpus):
+            process = start_process(command, log, daemon_environment(self._home), self._at, outlives=True)
         member = Member(name, process.pid, psutil.Process(process.pid).create_time(), str(log))
         self.members.append(member)
         self._on_started(tuple(self.members))
@@ -285,29 +279,15 @@ def end(members: Sequence[Member]) -> None:
     for process in running:
         with suppress(psutil.Error):
             processes += process.children(recursive=True)
-    for process in running:
-        _signal(process, signal.SIGTERM)
+    send_signal(signal.SIGTERM, (process.pid for process in running))
     wait_until(lambda: not _running(processes), ENDED_S, 0.05)
-    for process in _running(processes):
-        _signal(process, signal.SIGKILL)
+    send_signal(signal.SIGKILL, _running(processes))
     wait_until(lambda: not _running(processes), ENDED_S, 0.05)
 
 
-def _running(processes: Sequence[psutil.Process]) -> list[psutil.Process]:
-    """Those that have not ended. In a container an ended process may stay as a zombie."""
-    return [process for process in processes if _runs(process)]
-
-
-def _runs(process: psutil.Process) -> bool:
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
-def _signal(process: psutil.Process, number: int) -> None:
-    with suppress(psutil.Error):
-        process.send_signal(number)
+def _running(processes: Sequence[psutil.Process]) -> list[int]:
+    """The ids of those that have not ended. In a container an ended process may stay as a zombie."""
+    return [process.pid for process in processes if process.is_running() and is_running(process.pid)]
 
 
 def _last_lines(log: Path) -> str:

@@ -159,7 +159,7 @@ def test_a_worker_that_ends_in_a_trial_is_named(workers: Cluster) -> None:
     """Spark goes on with fewer cores, and so the trial would measure something else."""
     engine = SparkEngine()
     engine._cluster = cluster_at(workers.master)
-    alive: Any = SimpleNamespace(alive=True, pid=psutil.Process().pid, ask=lambda *_: {"alive": True})
+    alive: Any = SimpleNamespace(alive=True, pids=lambda: [psutil.Process().pid], ask=lambda *_: {"alive": True})
     engine._child = alive
     assert engine.status().alive
     assert {member.pid for member in workers.members} < set(engine.pids())

@@ -139,9 +139,8 @@ def test_an_endpoint_with_topics_is_plain_data() -> None:
     topics = ProgramTopics(
         {"purchases": InputTopic("orders", FORMATS["avro"], "sent")},
         {"totals": OutputTopic({"n": "bigint"}, ("n",), "ts"), "other": OutputTopic({"n": "bigint"})},
-        group="mine", starts=(("orders", 0, 5),),
     )  # fmt: skip
-    endpoint = EndpointConfig("", 0, "r", {"brokers": "b:1"}, topics)
+    endpoint = EndpointConfig("", 0, "r", {"brokers": "b:1"}, topics, (("orders", 0, 5),), "mine")
     assert EndpointConfig.from_plain(json.loads(json.dumps(asdict(endpoint)))) == endpoint
     assert topics.input_topics("r") == {"purchases": "orders"}
     assert topics.planned == set()

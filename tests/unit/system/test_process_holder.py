@@ -1,4 +1,4 @@
-"""A program of the user's own is ended with every process that it has started."""
+"""A held command is ended with every process that it has started."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import psutil
 import pytest
 
 from streamgauge.core.errors import DriverError
-from streamgauge.system.child_processes import Child, wait_until
+from streamgauge.system.child_processes import Child, is_running, wait_until
+from streamgauge.system.process_holder import hold
 
 pytestmark = pytest.mark.process
 SOON_S = 20.0
@@ -30,18 +31,9 @@ time.sleep(600)
 
 
 def started(at: Path, code: str) -> Child:
-    child = Child("program", "streamgauge.engines.external.main", [], at / "external.log")
-    log = str(at / "program.log")
-    child.ask("start", command=[sys.executable, "-c", code], environment={}, folder=str(at), log=log)
+    child = hold("program", at / "external.log", term_s=2.0)
+    child.ask("start", command=[sys.executable, "-c", code], log=str(at / "program.log"), folder=str(at))
     return child
-
-
-def is_alive(process: psutil.Process) -> bool:
-    """A zombie has ended, whether it was reaped or not."""
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 def test_the_whole_tree_ends(tmp_path: Path) -> None:
@@ -75,10 +67,10 @@ def test_a_program_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
 
 def test_a_command_that_cannot_be_started(tmp_path: Path) -> None:
     """Says why."""
-    child = Child("program", "streamgauge.engines.external.main", [], tmp_path / "external.log")
+    child = hold("program", tmp_path / "external.log")
     try:
         with pytest.raises(DriverError, match=r"could not be started \(No such file or directory\): \./none"):
-            child.ask("start", command=["./none"], environment={}, folder=str(tmp_path), log=str(tmp_path / "log"))
+            child.ask("start", command=["./none"], log=str(tmp_path / "log"))
     finally:
         child.stop(5.0)
 
@@ -91,6 +83,20 @@ def test_a_program_does_not_outlive_a_killed_holder(tmp_path: Path) -> None:
     (program,) = holder.children()
     try:
         holder.kill()
-        assert wait_until(lambda: not is_alive(program), SOON_S)
+        assert wait_until(lambda: not is_running(program.pid), SOON_S)
+    finally:
+        child.stop(5.0)
+
+
+def test_a_killed_command_can_be_started_again(tmp_path: Path) -> None:
+    """The holder stays, and says that the command runs no more."""
+    child = started(tmp_path, FAMILY)
+    try:
+        assert wait_until(lambda: (tmp_path / "program.log").read_text() == "up\n", SOON_S)
+        child.ask("kill")
+        assert psutil.Process(child.pid).children(recursive=True) == []
+        assert child.ask("exit_code") is not None
+        child.ask("start", command=[sys.executable, "-c", "input()"], log=str(tmp_path / "log"))
+        assert wait_until(lambda: child.ask("exit_code") == 1, SOON_S)  # it has no input
     finally:
         child.stop(5.0)

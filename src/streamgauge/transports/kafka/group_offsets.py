@@ -1,0 +1,71 @@
+"""How far an engine has read, seen from outside: the offsets that its consumer group commits.
+
+Of its own because both endpoints of results follow a group.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from itertools import pairwise
+from statistics import median
+from typing import Any
+
+from streamgauge.transports.kafka.admin import TopicPartition, committed_of, ends_of
+from streamgauge.transports.kafka.settings import KafkaSettings
+from streamgauge.transports.spi import COMMITS, EndpointConfig, Receiver
+
+POLL_S = 0.5
+"""How often the broker is asked for the group's offsets."""
+RunOffsets = dict[TopicPartition, int]
+"""Offsets as numbers of the run's own events."""
+
+
+class GroupOffsets:
+    """The committed offsets of a consumer group.
+
+    Args:
+        at: the brokers, the group, and the offsets before the first event.
+        streams: topic to stream, for each topic that the group reads.
+    """
+
+    def __init__(self, at: EndpointConfig, streams: Mapping[str, str]) -> None:
+        from confluent_kafka.admin import AdminClient
+
+        self.group, self._streams = at.group, streams
+        self.offsets: RunOffsets = {}
+        """The last ones noted; empty before the first commit."""
+        self._firsts = {(topic, each): first for topic, each, first in at.starts if topic in streams}
+        self._moves_s: list[float] = []
+        client = KafkaSettings.from_options(at.options).of_client
+        self._admin: Any = AdminClient({**client, "log_level": 0, "error_cb": lambda _: None})
+
+    def committed(self) -> RunOffsets:
+        """Of each partition that has an offset. Raises DriverError if the broker does not answer."""
+        return self._since_start(committed_of(self._admin, self.group, self._firsts))
+
+    def ends(self) -> RunOffsets:
+        """The offset after the last message of each partition. Raises DriverError if the broker does not answer."""
+        return self._since_start(ends_of(self._admin, self._firsts))
+
+    def note(self, committed: RunOffsets) -> bool:
+        """Notes committed offsets. Returns whether they have moved."""
+        if not committed or committed == self.offsets:
+            return False
+        self.offsets = committed
+        self._moves_s.append(time.monotonic())
+        return True
+
+    def positions(self, offsets: RunOffsets) -> list[tuple[str, int, int, int]]:
+        """Offsets as positions for `Receiver.read`."""
+        return [(self._streams[topic], 0, partition, offset) for (topic, partition), offset in offsets.items()]
+
+    def remark(self, receiver: Receiver) -> None:
+        """Reports how often the offsets move, once they have."""
+        if len(self._moves_s) > 1:
+            gap_s = median(later - one for one, later in pairwise(self._moves_s))
+            text = f"progress is that of the committed offsets of group {self.group}, which moved every"
+            receiver.remark(COMMITS, len(self._moves_s), f"{text} {gap_s:.2g} s, so the backlog contains that")
+
+    def _since_start(self, offsets: Mapping[TopicPartition, int]) -> RunOffsets:
+        return {place: max(0, offset - self._firsts[place]) for place, offset in offsets.items()}
