@@ -1,7 +1,5 @@
 """The thesis's instances: each of its operators is one of ours where the application is there."""
 
-from __future__ import annotations
-
 import pytest
 
 from streamgauge.dataflow import graph
@@ -17,8 +15,7 @@ def test_every_operator_of_the_thesis_is_one_here(name: str) -> None:
     workload = get(name)
     flow = workload.build(workload.parameters(), 10_000.0).flow
     there = {node.name for node in graph.operators(flow) if not isinstance(node, Source)}
-    wanted = {here for each in INSTANCES[name] for here in each.here}
-    assert wanted <= there
+    assert {here for each in INSTANCES[name] for here in each.here} <= there
 
 
 PRINTED = {
@@ -47,8 +44,7 @@ def test_half_of_the_rows_are_not_of_the_formula() -> None:
     outside = set()
     for name, row in INSTANCES.items():
         least, greatest = sums_possible(len(row))
-        if not least <= sum(each.instances for each in row) <= greatest:
-            outside.add(name)
+        outside |= set() if least <= sum(each.instances for each in row) <= greatest else {name}
     assert outside == {"word_count", "log_processing", "fraud_detection", "traffic_monitoring", "sentiment_analysis"}
 
 
@@ -76,7 +72,7 @@ def test_latencies_are_as_they_were_printed() -> None:
 
 
 def test_the_best_on_one_node_is_chosen() -> None:
-    """By its p95, of several sinks that of the slowest; told as people write it."""
+    """By its p95, of several sinks that of the slowest; as people write it."""
     reports = {name: [str(row) for row in best_on_one_node(name, "Spark")] for name in names()}
     assert reports["word_count"] == ["23.6 s at 2.9 k/s"]
     assert reports["log_processing"] == ["status 9.4 s at 31.9/s", "volume 2.57 s at 5.07/s", "geo 6.86 s at 7.59/s"]
