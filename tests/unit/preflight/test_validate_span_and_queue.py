@@ -141,6 +141,8 @@ def test_a_level_of_what_has_no_windows_is_carried_by_batches() -> None:
         GOOD | {"limits": ["p99<=5s"], "parameters": {"range": "1s", "slide": "1s"}, "load": {"duration": "40s"}}
     )
     assert "p99 needs 100 batches (trigger: 1.4 s)" in level.rule
+    (span,) = refused(rows | {"engine": "known", "options": {"batch": "4s"}})
+    assert (span.setting, "100 batches (batch: 4 s)" in span.rule) == ("limits", True)
 
 
 def test_a_span_whose_rate_changes_gets_no_extension() -> None:

@@ -86,12 +86,6 @@ def test_a_file_is_a_workload(write: Write) -> None:
     assert (output.required, output.time, output.unit_us) == (("user_id", "ts"), "ts", 1000)
 
 
-def test_records_carry_the_planned_time(write: Write) -> None:
-    """Unless the file says otherwise."""
-    assert program(write()).topics.planned == {"purchases"}
-    assert program(write(('key = "user_id"', 'record_timestamp = "sent"'))).topics.planned == set()
-
-
 def test_engine_transport_and_encoding_follow(write: Write) -> None:
     """Nothing but the file has to be named, and its messages hold the declared fields only."""
     experiment = resolved(write())
@@ -101,9 +95,13 @@ def test_engine_transport_and_encoding_follow(write: Write) -> None:
 
 
 def test_the_recorder_gets_the_results(write: Write) -> None:
-    """Their types, and how long the first of them may take."""
+    """Their types, and how long the first of them may take. Records carry the planned time unless the file says
+    otherwise.
+    """
+    assert program(write(('key = "user_id"', 'record_timestamp = "sent"'))).topics.planned == set()
     topics = program(write(('reach = "0s"', 'reach = "5s"'))).topics
     assert (list(topics.inputs), topics.group, topics.timeout_s) == (["purchases"], "", 30.0)
+    assert topics.planned == {"purchases"}
     assert (topics.outputs["results"].reach_s, topics.first_result_s) == (5.0, 35.0)
     assert topics.outputs["results"].types == {"user_id": "bigint", "price": "bigint", "ts": "bigint"}
 
@@ -341,13 +339,9 @@ def test_a_program_that_runs_already(write: Write) -> None:
         resolved(path, parallelism=2)
 
 
-def test_a_program_that_takes_its_parallelism(write: Write) -> None:
-    """A scale study can then set it."""
-    assert resolved(write(('"--from={input}"', '"--cores={parallelism}"')), parallelism=2).experiment.parallelism == 2
-
-
 def test_a_silent_program_ends_by_its_own_timeout(write: Write) -> None:
-    """The queue holds more than its patience."""
+    """The queue holds more than its patience. A scale study can set the parallelism that its command takes."""
+    assert resolved(write(('"--from={input}"', '"--cores={parallelism}"')), parallelism=2).experiment.parallelism == 2
     experiment = resolved(write(('kind = "program"', 'kind = "program"\ntimeout = "90s"')))
     assert min(experiment.queue_s, experiment.bound_s(1000.0)[0]) > 90
 

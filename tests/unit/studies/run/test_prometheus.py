@@ -92,7 +92,8 @@ def test_a_scrape_reads_the_figures_of_the_trial(observe: Observer, port: int, m
 
 def test_the_verdict_stays_until_the_next_trial(observe: Observer, port: int) -> None:
     """A search goes on with another trial, whose verdict is open again; the latencies stay."""
-    observe(PhaseBegan("warm-up"))
+    for phase in ("warm-up", "measured"):
+        observe(PhaseBegan(phase))
     observe(Verifying(1.0, "comparing"))
     assert current(scraped(port), "streamgauge_phase") == ["verification"]
     observe(verdict_reached("not_sustained"))

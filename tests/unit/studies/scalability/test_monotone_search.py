@@ -2,8 +2,7 @@
 
 import math
 
-import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from streamgauge.studies.scalability.monotone_search import (
@@ -51,9 +50,19 @@ def scanned(grid: Grid, sustained: list[int]) -> tuple[list[float | None], list[
     return by_level, by_load
 
 
+def levels_of(*sustained: int) -> tuple[Grid, list[int]]:
+    """Up to four loads, and for each level how many of them it sustains."""
+    return Grid((1000.0, 2000.0, 3000.0, 4000.0), tuple(2.0**n for n in range(len(sustained)))), list(sustained)
+
+
 @given(systems())
+@example(levels_of(0, 0, 2, 3))
+@example(levels_of(0, 0, 0, 0))
+@example(levels_of(4, 4, 4, 4))
 def test_it_finds_what_a_linear_scan_finds(system: tuple[Grid, list[int]]) -> None:
-    """Both metrics, from at most log2(loads + 1) trials a level; every end is decided."""
+    """Both metrics, from at most log2(loads + 1) trials a level; every end is decided. Levels that sustain nothing do
+    not end it: Theodolite starts a level's search at the previous level's answer, and gives up where that is empty.
+    """
     grid, sustained = system
     outcomes = searched(grid, sustained)
     result = capacities(grid, outcomes)
@@ -99,31 +108,6 @@ def test_a_capacity_that_an_undecided_trial_bounds_is_not_decided(system: tuple[
     for one, count in zip(capacities(grid, outcomes), sustained, strict=True):
         assert one.load == (grid.loads[count - 1] if count else None)
         assert one.decided == (count == len(grid.loads))
-
-
-@pytest.mark.parametrize(
-    ("sustained", "expected"),
-    [
-        ([0, 0, 2, 3], [None, None, 2000.0, 3000.0]),
-        ([0, 1, 1, 4], [None, 1000.0, 1000.0, 4000.0]),
-        ([0, 0, 0, 4], [None, None, None, 4000.0]),
-        ([0, 0, 0, 0], [None] * 4),
-        ([4, 4, 4, 4], [4000.0] * 4),
-    ],
-)
-def test_levels_that_sustain_nothing_do_not_end_the_search(sustained: list[int], expected: list[float | None]) -> None:
-    """Theodolite starts a level's capacity search at the previous level's answer. Where that level sustained nothing,
-    its list of loads is empty, and its bisection gives up.
-    """
-    grid = Grid((1000.0, 2000.0, 3000.0, 4000.0), (1.0, 2.0, 4.0, 8.0))
-    assert [one.load for one in capacities(grid, searched(grid, sustained))] == expected
-
-
-def test_a_load_that_no_level_sustains_has_no_demand_and_others_have() -> None:
-    """The same in the other direction."""
-    grid = Grid((1000.0, 2000.0, 3000.0), (1.0, 2.0))
-    result = demands(grid, searched(grid, [0, 2]))
-    assert result == (Demand(1000.0, 2.0, True), Demand(2000.0, 2.0, True), Demand(3000.0, None, True))
 
 
 def test_an_undecided_trial_bounds_no_demand() -> None:
