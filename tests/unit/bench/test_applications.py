@@ -8,7 +8,6 @@ from bench.studies import applications
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Process
 from streamgauge.workloads import registry
-from streamgauge.workloads.registry import names
 
 PROBES = {
     "identity", "filter", "count", "windowed_aggregation", "windowed_join", "stamped_text", "scalability_sink",
@@ -19,7 +18,7 @@ PROBES = {
 def test_every_application_has_a_floor() -> None:
     """One that is added is found here."""
     searched = (*applications.NATIVE, *applications.OTHERS)
-    assert sorted(searched) == sorted(set(names()) - PROBES)
+    assert sorted(searched) == sorted(set(registry.names()) - PROBES)
     assert applications.floor_of("word_count") > applications.floor_of("voipstream")
 
 
@@ -30,14 +29,14 @@ def classes_of(name: str) -> set[tuple[str, bool]]:
     return {(node.name, bool(node.keys)) for node in graph.operators(flow) if isinstance(node, Process)}
 
 
-def test_floors_are_what_is_said_of_them() -> None:
+def test_floors_are_those_of_the_page() -> None:
     """In the program's own words and on the page: who has the higher one, and where classes in Python are."""
     page = (Path(__file__).parents[3] / "docs" / "results" / "applications.md").read_text()
-    said, _, rest = page.partition("- 20 k/s of the others")
-    assert [name for name in names() if f"`{name}`" in said] == sorted(applications.NATIVE)
+    higher, _, rest = page.partition("- 20 k/s of the others")
+    assert [name for name in registry.names() if f"`{name}`" in higher] == sorted(applications.NATIVE)
     place = {("geo_finder", False)}
-    found = {name: classes_of(name) for name in applications.NATIVE}
-    assert {name: each for name, each in found.items() if each} == {"log_processing": place, "click_analytics": place}
+    classes = {name: classes_of(name) for name in applications.NATIVE}
+    assert {name: each for name, each in classes.items() if each} == {"log_processing": place, "click_analytics": place}
     without = sorted(name for name in applications.OTHERS if not classes_of(name))
     assert without == ["sentiment_analysis", "throughput", "trending_topics"]
     for text in (rest, applications.__doc__ or ""):
@@ -52,8 +51,8 @@ def test_what_was_searched_is_not_searched_again(tmp_path: Path) -> None:
 
     def result(name: str, workload: str, value: str, trials: int, held: float | None) -> None:
         (tmp_path / name).mkdir()
-        found: dict[str, Any] = {"trials": [{}] * trials, "sustained_per_s": held}
-        whole = {"workload": workload, "verdict": {"value": value}, "search": found}
+        classes: dict[str, Any] = {"trials": [{}] * trials, "sustained_per_s": held}
+        whole = {"workload": workload, "verdict": {"value": value}, "search": classes}
         (tmp_path / name / "result.json").write_text(json.dumps(whole))
 
     result("1", "word_count", "sustained", 3, 2e5)
@@ -61,8 +60,8 @@ def test_what_was_searched_is_not_searched_again(tmp_path: Path) -> None:
     result("3", "voipstream", "interrupted", 2, 2e4)
     result("4", "smart_grid", "not_sustained", 3, None)
     result("5", "bargain_index", "invalid", 2, None)
-    found = applications.kept(tmp_path)
-    assert {name: applications.rate_of(one) for name, one in found.items()} == {"word_count": 3e5, "smart_grid": 0.0}
+    searches = applications.kept(tmp_path)
+    assert {name: applications.rate_of(one) for name, one in searches.items()} == {"word_count": 3e5, "smart_grid": 0.0}
 
 
 def test_comparing_is_measured_against_the_trial() -> None:
@@ -70,8 +69,7 @@ def test_comparing_is_measured_against_the_trial() -> None:
     phases = [{"start_us": 0, "end_us": 10_000_000}, {"start_us": 10_000_000, "end_us": 40_000_000}]
     held = {"search": {"sustained_per_s": 2e5, "limit": "the CPU"}, "phases": phases, "verification": {"seconds": 8.0}}
     rate, comparing = applications.rows_of("word_count", held)
-    assert (rate["value"], rate["floor"]) == (2e5, applications.NATIVE_FLOOR_PER_S)
-    assert (rate["note"], comparing["note"]) == ("the CPU", "")
-    assert (comparing["value"], comparing["floor"], comparing["goal"]) == (0.2, 1.0, 0.1)
-    (nothing,) = applications.rows_of("voipstream", {"search": {"sustained_per_s": None}})
-    assert nothing["value"] == 0.0
+    assert (rate["value"], rate["floor"], rate["note"]) == (2e5, applications.NATIVE_FLOOR_PER_S, "the CPU")
+    assert [comparing[name] for name in ("value", "floor", "goal", "note")] == [0.2, 1.0, 0.1, ""]
+    nothing = applications.rows_of("voipstream", {"search": {"sustained_per_s": None}})
+    assert [row["value"] for row in nothing] == [0.0]

@@ -1,6 +1,4 @@
-"""bench/metrics/journal.py: the trials that it makes up are what a journal would be told."""
-
-from __future__ import annotations
+"""bench/metrics/journal.py: the trials that it makes up are what a journal would get."""
 
 import pytest
 
@@ -9,7 +7,7 @@ from streamgauge.core.clock import US
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_what_is_told_is_a_trial_that_goes_well(case: Case) -> None:
+def test_the_trials_go_well(case: Case) -> None:
     """All chunks, every batch read by each generator's reader and committed once, every process once a second."""
     seconds = 14
     trial_log = empty()

@@ -1,14 +1,11 @@
 """bench/kafka/kafka_searches.py: which searches are made, and what a row says. No search is started."""
 
-from __future__ import annotations
-
-from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from bench.kafka import kafka_searches
-from bench.kafka.kafka_searches import CASES, FLOORS, IN_TABLE, main, measured
 
 
 def found(rate_per_s: float | None) -> dict[str, Any]:
@@ -20,29 +17,23 @@ def found(rate_per_s: float | None) -> dict[str, Any]:
 
 
 def test_every_floor_is_of_a_case() -> None:
-    assert {*FLOORS, *IN_TABLE} <= set(CASES)
+    assert {*kafka_searches.FLOORS, *kafka_searches.IN_TABLE} <= set(kafka_searches.CASES)
 
 
 def test_a_row_names_minutes_and_each_role(monkeypatch: pytest.MonkeyPatch) -> None:
     """The rate per CPU second is that of the engine alone; a program needs no transport option."""
-    typed: list[list[str]] = []
-
-    def search(label: str, arguments: list[str], folder: Path) -> dict[str, Any]:
-        typed.append(arguments)
-        return found(400e3)
-
-    monkeypatch.setattr(kafka_searches, "run_search", search)
+    monkeypatch.setattr(kafka_searches, "run_search", search := Mock(return_value=found(400e3)))
     monkeypatch.setattr(kafka_searches.os, "cpu_count", lambda: 2)
-    (row,) = main()
+    (row,) = kafka_searches.main()
     assert (row["value"], row["floor"], row["goal"]) == (400e3, 400e3, 700e3)
     assert "5.0 min, 3 trials; CPU driver 40 %, broker 50 %, engine 80 %" in row["note"]
     assert "200 k/s per core, 500 k/s per CPU second" in row["note"]
-    measured("program")
-    assert [("--transport" in arguments) for arguments in typed] == [True, False]
+    kafka_searches.measured("program")
+    assert ["--transport" in call.args[1] for call in search.call_args_list] == [True, False]
 
 
 def test_a_search_without_a_rate_misses_its_floor(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether it ended without one, or failed to run."""
     for result in (found(None), None):
         monkeypatch.setattr(kafka_searches, "run_search", lambda *_, result=result: result)
-        assert main()[0]["value"] == 0.0
+        assert kafka_searches.main()[0]["value"] == 0.0

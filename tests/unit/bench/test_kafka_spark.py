@@ -1,15 +1,12 @@
 """bench/kafka/kafka_spark.py: which rate counts, and what is compared. No run is started."""
 
-from __future__ import annotations
-
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from bench.kafka import kafka_spark
-from bench.kafka.kafka_spark import FLIGHT, KAFKA
 from bench.support import run_command
-from bench.support.run_command import RunCase
 
 
 def made(rate_per_s: float, driver: float, sut: float) -> dict[str, Any]:
@@ -21,27 +18,19 @@ def made(rate_per_s: float, driver: float, sut: float) -> dict[str, Any]:
 
 def test_both_sides_are_the_same_but_for_the_transport() -> None:
     """Two generators each: over a broker, two partitions."""
-    assert KAFKA.more == ("--transport", "kafka", "--generators", "2")
-    assert FLIGHT.more == ("--generators", "2")
+    assert kafka_spark.KAFKA.more == ("--transport", "kafka", "--generators", "2")
+    assert kafka_spark.FLIGHT.more == ("--generators", "2")
 
 
 def test_the_goal_is_tried_first_and_then_the_floor(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What was not sustained is told of, and the lower rate counts."""
-    runs: list[tuple[bool, str]] = []
-
-    def result(one: RunCase) -> dict[str, Any]:
-        kafka = "kafka" in one.more
-        runs.append((kafka, one.rate))
-        if kafka and one.rate == "500k":
-            raise RuntimeError("not sustained: slow")
-        return made(250_000, 50, 50) if kafka else made(500_000, 50, 50)
-
-    monkeypatch.setattr(run_command, "result", result)
+    """What was not sustained is reported, and the lower rate counts."""
+    ends = [RuntimeError("not sustained: slow"), made(250_000, 50, 50), made(500_000, 50, 50)]
+    monkeypatch.setattr(run_command, "result", result := Mock(side_effect=ends))
     monkeypatch.setattr(kafka_spark, "REPEATS", 1)
     rate, ratio = kafka_spark.main()
+    runs = [(("kafka" in call.args[0].more), call.args[0].rate) for call in result.call_args_list]
     assert runs == [(True, "500k"), (True, "250k"), (False, "500k")]
-    assert (rate["value"], rate["floor"], rate["goal"]) == (250_000, 250_000, 500_000)
-    assert ratio["value"] == 0.5
+    assert (rate["value"], rate["floor"], rate["goal"], ratio["value"]) == (250_000, 250_000, 500_000, 0.5)
     assert "not sustained: slow" in capsys.readouterr().err

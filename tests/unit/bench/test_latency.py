@@ -1,7 +1,5 @@
 """bench/spark/latency.py: what its rows say of results. No run is started."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -32,7 +30,7 @@ def test_each_way_is_run_as_often_as_the_others(monkeypatch: pytest.MonkeyPatch)
 def test_a_run_that_was_not_sustained_takes_no_other_with_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It is told of, and the row says of how many runs it is; a way of which none was has no row."""
+    """It is reported, and the row says of how many runs it is; a way without such a run has no row."""
     runs: list[Any] = []
 
     def result(one: Any) -> dict[str, Any]:
@@ -43,8 +41,7 @@ def test_a_run_that_was_not_sustained_takes_no_other_with_it(
 
     monkeypatch.setattr(run_command, "result", result)
     rows = latency.main()
-    assert len(runs) == len(WAYS) * REPEATS
-    assert len(rows) == len(WAYS) - 1
+    assert (len(runs), len(rows)) == (len(WAYS) * REPEATS, len(WAYS) - 1)
     assert rows[0]["note"] == f"{REPEATS - 1} of {REPEATS} runs were sustained"
     assert capsys.readouterr().err.count("not sustained") == REPEATS + 1
 

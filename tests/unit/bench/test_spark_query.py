@@ -1,11 +1,10 @@
 """`bench.spark.spark_query`: what each side would start Spark with. Nothing is started."""
 
-from __future__ import annotations
+from unittest.mock import Mock
 
 import pytest
 
 from bench.spark import spark_query
-from bench.spark.spark_query import alike, written_by_hand
 from bench.support.drain_rate import Change, rate_of, ready_for, without_lineage
 from streamgauge.core.errors import DriverError, EngineError
 from streamgauge.dataflow import graph
@@ -30,13 +29,18 @@ def settings_of(change: Change, **options: str) -> JobSettings:
 
 def test_both_sides_have_the_same_settings_and_interval() -> None:
     """A user job would else run back to back, on files with checksums: a comparison of settings, not of queries."""
-    ours, by_hand = settings_of(alike, lowering__aggregate="window"), settings_of(written_by_hand)
+    ours, by_hand = (
+        settings_of(spark_query.alike, lowering__aggregate="window"),
+        settings_of(spark_query.written_by_hand),
+    )
     assert ours.configuration() == by_hand.configuration()
     assert "RawLocalFileSystem" in by_hand.configuration()["spark.hadoop.fs.file.impl"]
     assert intervals(ours) == intervals(by_hand) == ["1400 milliseconds"]
 
 
-@pytest.mark.parametrize(("change", "user_job"), [(alike, False), (written_by_hand, True), (without_lineage, False)])
+@pytest.mark.parametrize(
+    ("change", "user_job"), [(spark_query.alike, False), (spark_query.written_by_hand, True), (without_lineage, False)]
+)
 def test_each_side_has_its_own_query(change: Change, user_job: bool) -> None:
     """One query each, on the columns that the test bed carries; only one of them is the hand-written function."""
     job = settings_of(change).job
@@ -51,7 +55,7 @@ def test_the_pair_with_a_floor_is_the_same_query_on_both_sides(monkeypatch: pyte
 
     def drain(resolved: ResolvedExperiment, change: Change = lambda _, settings: settings) -> float:
         drained.append((change.__name__, resolved.experiment.options.get("lowering.aggregate", "auto")))
-        return 1.0 if change is written_by_hand else 2.0
+        return 1.0 if change is spark_query.written_by_hand else 2.0
 
     monkeypatch.setattr(spark_query, "drained_per_s", drain)
     same, panes, *_ = spark_query.main()
@@ -66,16 +70,10 @@ def test_pairs_are_chosen_by_words_of_their_names(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """All without words; one that no name has is refused."""
-    drained: list[str] = []
-
-    def drain(resolved: ResolvedExperiment, change: Change = lambda _, settings: settings) -> float:
-        drained.append(resolved.workload.name)
-        return 1.0
-
-    monkeypatch.setattr(spark_query, "drained_per_s", drain)
+    monkeypatch.setattr(spark_query, "drained_per_s", drain := Mock(return_value=1.0))
     (jit,) = spark_query.main("jit=")
     assert jit["what"] == "jit=late against the JVM's own thresholds (jit=jvm)"
-    assert drained == ["windowed_aggregation"] * 8
+    assert [call.args[0].workload.name for call in drain.call_args_list] == ["windowed_aggregation"] * 8
     with pytest.raises(SystemExit) as stopped:
         spark_query.main("jitt")
     assert stopped.value.code == 2
@@ -87,7 +85,7 @@ def test_pairs_are_chosen_by_words_of_their_names(
     [({"engine_failed": "no more heap"}, EngineError), ({"driver_failed": "the recorder ended"}, DriverError)],
 )
 def test_what_a_failed_drain_gave_is_no_rate(failed: dict[str, str], raised: type[Exception]) -> None:
-    """The reason is told instead; a program that fails shows in the table's exit code."""
+    """The reason is raised instead; a program that fails shows in the table's exit code."""
     trial_log = TrialLog(ready_for("identity").plan(0, 1e6, 1.0), ("results",))
     assert rate_of(SaturationResult(5e5, False, trial_log)) == 5e5
     with pytest.raises(raised, match=next(iter(failed.values()))):

@@ -1,13 +1,12 @@
 """`bench.spark.sustained`: what its baseline is given, and what a search that found nothing says. Starts nothing."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -36,7 +35,6 @@ from streamgauge.core.errors import EngineError
 from streamgauge.engines.spark import main
 from streamgauge.engines.spark.job_settings import JobSettings
 from streamgauge.engines.spark.launch import SparkJob
-from streamgauge.engines.spark.main import Sut
 from streamgauge.engines.spi import Edge, Edges
 from streamgauge.loadgen.random import probabilities
 from streamgauge.trial.conductor import testbed_settings
@@ -53,26 +51,22 @@ def test_the_baseline_runs_on_the_settings_of_a_search() -> None:
     assert all("our settings, heap and JVM options" in name for name in BASELINES.values())
 
 
-def test_the_baselines_jvm_is_told_what_that_of_a_run_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_baselines_jvm_has_the_options_of_that_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else it would lose to `jit=late`, and not to us."""
-    told: list[tuple[str, ...]] = []
-
-    def opened(*given: Any) -> Any:
-        told.append(next(each for each in given if isinstance(each, tuple)))
-        raise EngineError("no more than that is asked here")
-
+    opened = Mock(side_effect=EngineError("nothing is started here"))
     monkeypatch.setattr(main, "open_checked", opened)
     monkeypatch.setattr(sustained, "open_session", opened)
     resolved = ready_for("windowed_aggregation")
     edges = Edges((Edge("", ""),), Edge("", ""), resolved.columns)
     for start in (
-        Sut(JobSettings(SparkJob(resolved.lineage_flow, edges, {}, "local[2]", "", ""))).start,
+        main.Sut(JobSettings(SparkJob(resolved.lineage_flow, edges, {}, "local[2]", "", ""))).start,
         lambda: rate_source("panes"),
     ):
         with pytest.raises(EngineError):
             start()
-    assert told == [jvm_options(resolved)] * 2
-    assert "-XX:Tier4InvocationThreshold=200000" in told[0]
+    options = [next(each for each in call.args if isinstance(each, tuple)) for call in opened.call_args_list]
+    assert options == [jvm_options(resolved)] * 2
+    assert "-XX:Tier4InvocationThreshold=200000" in options[0]
 
 
 def test_a_baseline_is_the_rate_of_the_batches_that_were_measured() -> None:
@@ -85,16 +79,16 @@ def test_a_baseline_is_the_rate_of_the_batches_that_were_measured() -> None:
 
 def test_every_baseline_names_its_lowering_and_the_reference_work_beside_it() -> None:
     """Figures of two hours are of two machines, as far as that work differs."""
-    drained, found = [Found(2e6, 1300.0), Found(2e6, 1500.0)], [Found(4e6, None, 5.0), Found(6e6, 1400.0, 7.0)]
-    rows = {way: baseline_rows(way, drained, found) for way in BASELINES}
+    drained, searches = [Found(2e6, 1300.0), Found(2e6, 1500.0)], [Found(4e6, None, 5.0), Found(6e6, 1400.0, 7.0)]
+    rows = {way: baseline_rows(way, drained, searches) for way in BASELINES}
     for way, (base, work, ratio) in rows.items():
         assert [base["value"], work["value"], ratio["value"]] == [2e6, 1400.0, 2.5]
         assert all(way in line["what"] for line in (base, work, ratio))
         assert "reference work" in work["what"]
     assert [rows[way][2]["floor"] for way in ("by hand", "panes")] == [1.0, None]
-    rate, work, minutes = rows_of(AGGREGATION, found)
+    rate, work, minutes = rows_of(AGGREGATION, searches)
     assert (rate["value"], work["value"], minutes["value"]) == (5e6, 1400.0, 6.0)
-    assert len(rows_of(AGGREGATION, found[:1])) == 2
+    assert len(rows_of(AGGREGATION, searches[:1])) == 2
 
 
 def test_its_gem_packs_are_distributed_as_the_workloads() -> None:
@@ -106,7 +100,7 @@ def test_its_gem_packs_are_distributed_as_the_workloads() -> None:
     assert "3,3" in columns(resolved)[0]
 
 
-def test_a_search_that_failed_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_search_that_failed_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     """It counts as 0, and its exit code is shown: a crash is else taken for a slow engine."""
     assert sustained_per_s(AGGREGATION, subprocess.CompletedProcess([], 3, "")) == 0
     assert "windowed_aggregation: no result, exit code 3" in capsys.readouterr().err

@@ -1,8 +1,7 @@
 """bench/studies/topologies.py: what is run, and what its rows say. Nothing is run."""
 
-from __future__ import annotations
-
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -61,15 +60,9 @@ def test_some_can_be_run_by_their_names(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], only: str, cases: int
 ) -> None:
     """And no other; the table has a line for each, and a floor that is met gives exit code 0."""
-    ran: list[RunCase] = []
-
-    def sustained(case: RunCase) -> dict[str, Any]:
-        ran.append(case)
-        return {"processes": []}
-
-    monkeypatch.setattr(topologies, "if_sustained", sustained)
+    monkeypatch.setattr(topologies, "if_sustained", sustained := Mock(return_value={"processes": []}))
     assert topologies.command(["--only", only]) == 0
-    assert len(ran) == cases == len(capsys.readouterr().out.splitlines()) - 1
+    assert sustained.call_count == cases == len(capsys.readouterr().out.splitlines()) - 1
 
 
 def test_a_missed_floor_shows_in_the_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:

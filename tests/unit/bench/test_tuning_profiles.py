@@ -4,27 +4,27 @@ import csv
 import json
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from bench.studies import tuning_profiles as study
-from bench.studies.tuning_profiles import Cell
 from streamgauge.config.options_and_settings import build
 
 TRIAL = {"verdict": "sustained", "offered_per_s": 9e4, "event_time_p50_us": 1e6, "event_time_p99_us": 2.5e6}
 AT_90 = {"verdict": "sustained", "offered_per_s": 8e4, "event_time_p50_us": 1e6, "event_time_p99_us": 2e6}
 
 
-def result(cell: Cell, per_s: float | None, verdict: str = "sustained") -> dict[str, Any]:
-    found: dict[str, Any] = {
+def result(cell: study.Cell, per_s: float | None, verdict: str = "sustained") -> dict[str, Any]:
+    searches: dict[str, Any] = {
         "trials": [TRIAL], "sustained_per_s": per_s, "low": per_s, "high": 3e5, "high_verdict": "not_sustained",
         "limit": "the CPU", "seconds": 60.0,
     }  # fmt: skip
-    asked = {"command": "sustain", "workload": cell.workload, "transport": cell.transport, "tuning": cell.tuning}
-    experiment = build({**asked, "search": {"quick": True, "tolerance": 0.2}, "out": "elsewhere"})
+    request = {"command": "sustain", "workload": cell.workload, "transport": cell.transport, "tuning": cell.tuning}
+    experiment = build({**request, "search": {"quick": True, "tolerance": 0.2}, "out": "elsewhere"})
     return {
         "workload": cell.workload, "experiment": experiment.model_dump(mode="json"), "tuning": cell.tuning,
-        "search": found, "verdict": {"value": verdict}, "start_time": "2026-01-02T03:04:05+00:00", "run_id": "r",
+        "search": searches, "verdict": {"value": verdict}, "start_time": "2026-01-02T03:04:05+00:00", "run_id": "r",
         "environment": {"cpu_model": "made up", "cpus": 2, "streamgauge": "1.0+abc"},
     }  # fmt: skip
 
@@ -37,7 +37,7 @@ def test_twelve_searches_of_which_some_can_be_chosen() -> None:
     assert [(cell.workload, cell.transport) for cell in study.EVERY[::2]] == [
         (workload, transport) for workload in study.WORKLOADS for transport in ("flight", "kafka")
     ]
-    assert study.chosen("word_count, flight, tuned") == [Cell("word_count", "flight", "tuned")]
+    assert study.chosen("word_count, flight, tuned") == [study.Cell("word_count", "flight", "tuned")]
     with pytest.raises(SystemExit, match="kafak"):
         study.chosen("kafak")
 
@@ -48,15 +48,15 @@ def test_what_was_searched_is_not_searched_again(tmp_path: Path, capsys: pytest.
     for name, (cell, verdict) in {"1": (done, "sustained"), "2": (failed, "invalid")}.items():
         (tmp_path / name).mkdir()
         (tmp_path / name / "result.json").write_text(json.dumps(result(cell, 1e5, verdict)))
-    asked: list[Cell] = []
+    made: list[study.Cell] = []
 
-    def make(cell: Cell, *_: Any) -> dict[str, Any] | None:
-        asked.append(cell)
+    def make(cell: study.Cell, *_: Any) -> dict[str, Any] | None:
+        made.append(cell)
         return None if cell == absent else result(cell, 2e5)
 
-    found = dict(study.searched(tmp_path, study.EVERY[:3], make=make))
-    assert asked == [failed, absent]
-    assert {cell: each["search"]["sustained_per_s"] for cell, each in found.items()} == {done: 1e5, failed: 2e5}
+    searches = dict(study.searched(tmp_path, study.EVERY[:3], make=make))
+    assert made == [failed, absent]
+    assert {cell: each["search"]["sustained_per_s"] for cell, each in searches.items()} == {done: 1e5, failed: 2e5}
     assert capsys.readouterr().err.splitlines() == [
         "search 1 of 2: windowed_aggregation flight tuned, about 1 min; all: 2 min left",
         "search 2 of 2: windowed_aggregation kafka idiomatic, about 1 min; all: 1 min left",
@@ -70,24 +70,19 @@ def test_a_stopped_study_keeps_and_shows_what_is_finished(
     """The table holds the searches made before, and the same command goes on."""
     (tmp_path / "1").mkdir()
     (tmp_path / "1" / "result.json").write_text(json.dumps(result(study.EVERY[0], 1e5)))
-
-    def stopped(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(study, "run_search", stopped)
+    monkeypatch.setattr(study, "run_search", Mock(side_effect=KeyboardInterrupt))
     study.command([str(tmp_path), "--", "--tolerance", "20%"])
     rows = list(csv.DictReader((tmp_path / study.TABLE).read_text().splitlines()))
     assert [(row["workload"], row["transport"], row["tuning"]) for row in rows] == [study.EVERY[0]]
-    said = capsys.readouterr()
-    assert "windowed_aggregation  flight     100,000" in said.out
-    assert "the same command continues" in said.err
+    printed = capsys.readouterr()
+    assert "windowed_aggregation  flight     100,000" in printed.out
+    assert "the same command continues" in printed.err
 
 
 def test_options_of_sustain_follow_those_of_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[list[str]] = []
-    monkeypatch.setattr(study, "run_search", lambda name, arguments, folder: seen.append(arguments))
+    monkeypatch.setattr(study, "run_search", search := Mock(return_value=None))
     study.command([str(tmp_path), "--only", "word_count,kafka,tuned", "--", "--tolerance", "20%"])
-    assert [arguments[-2:] for arguments in seen] == [["--tolerance", "20%"]]
+    assert [call.args[1][-2:] for call in search.call_args_list] == [["--tolerance", "20%"]]
 
 
 def test_a_row_says_how_its_figure_was_made() -> None:
@@ -109,12 +104,12 @@ def test_a_row_says_how_its_figure_was_made() -> None:
 
 def test_both_profiles_stand_side_by_side() -> None:
     """With how many times as much `tuned` sustains, where both are known; the CSV has a line for each search."""
-    cells = [Cell("word_count", "kafka", "idiomatic"), Cell("word_count", "kafka", "tuned"), study.EVERY[0]]
-    found = [(cell, result(cell, rate)) for cell, rate in zip(cells, (1e5, 2.5e5, None), strict=True)]
-    lines = [line.split() for line in study.as_table(found).splitlines()]
+    cells = [study.Cell("word_count", "kafka", "idiomatic"), study.Cell("word_count", "kafka", "tuned"), study.EVERY[0]]
+    searches = [(cell, result(cell, rate)) for cell, rate in zip(cells, (1e5, 2.5e5, None), strict=True)]
+    lines = [line.split() for line in study.as_table(searches).splitlines()]
     assert ["word_count", "kafka", "100,000", "250,000", "2.50"] in lines
     assert ["windowed_aggregation", "flight", "0", "-", "-"] in lines
-    rows = list(csv.DictReader(study.as_csv(found).splitlines()))
+    rows = list(csv.DictReader(study.as_csv(searches).splitlines()))
     assert [(row["tuning"], row["sustained_per_s"], row["limit"]) for row in rows[:2]] == [
         ("idiomatic", "100000.0", "the CPU"), ("tuned", "250000.0", "the CPU"),
     ]  # fmt: skip

@@ -1,6 +1,4 @@
-"""bench/studies/whole_run.py: what its rows say of results, and what is said where there is none. No run is started."""
-
-from __future__ import annotations
+"""bench/studies/whole_run.py: what its rows say of results, and the reason where there is none. No run is started."""
 
 import json
 import subprocess
@@ -10,7 +8,6 @@ import pytest
 
 from bench.__main__ import said
 from bench.studies import whole_run
-from bench.studies.whole_run import EVERY_EVENT, FEW_RESULTS
 from tests.helpers_recording import append_and_return
 
 
@@ -24,11 +21,11 @@ def made(memory: float, verified_s: float) -> dict[str, Any]:
 
 def test_both_runs_have_both_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory, of which less is better, and the run's length over that of its verification; medians of the repeats."""
-    given = {FEW_RESULTS: made(0.6, 8.0), EVERY_EVENT: made(2.5, 125.0)}
+    given = {whole_run.FEW_RESULTS: made(0.6, 8.0), whole_run.EVERY_EVENT: made(2.5, 125.0)}
     runs: list[Any] = []
     monkeypatch.setattr(whole_run, "result", lambda one: append_and_return(runs, one, given[one]))
     rows = whole_run.main()
-    assert runs == [FEW_RESULTS, EVERY_EVENT] * whole_run.REPEATS
+    assert runs == [whole_run.FEW_RESULTS, whole_run.EVERY_EVENT] * whole_run.REPEATS
     assert [(row["value"], said(row)) for row in rows] == [
         (0.6, "goal"), (12.5, "goal"), (2.5, "missed"), (0.8, "missed"),
     ]  # fmt: skip
@@ -36,12 +33,12 @@ def test_both_runs_have_both_rows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("out", "told"),
+    ("out", "reason"),
     [(json.dumps({"verdict": {"sentence": "not sustained: slow"}}), "not sustained: slow"), ("", "exit code 1")],
 )
-def test_a_run_that_was_not_sustained_gives_no_row(monkeypatch: pytest.MonkeyPatch, out: str, told: str) -> None:
+def test_a_run_that_was_not_sustained_gives_no_row(monkeypatch: pytest.MonkeyPatch, out: str, reason: str) -> None:
     """The verdict's own words, or where to look."""
     ended = subprocess.CompletedProcess([], 1, out)
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: ended)
-    with pytest.raises(RuntimeError, match=told):
-        whole_run.result(EVERY_EVENT)
+    with pytest.raises(RuntimeError, match=reason):
+        whole_run.result(whole_run.EVERY_EVENT)

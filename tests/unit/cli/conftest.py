@@ -1,7 +1,5 @@
 """Commands called in a folder of the test's own."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

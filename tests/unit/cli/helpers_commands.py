@@ -1,7 +1,5 @@
 """Commands called in this process or as a program."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -33,8 +31,7 @@ def call_and_read(
     """The command in this process: (exit code, stdout, stderr), without colours and in wide lines."""
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "200")
-    code = call(monkeypatch, *map(str, words))
-    return code, *capsys.readouterr()
+    return call(monkeypatch, *map(str, words)), *capsys.readouterr()
 
 
 def command(*words: str) -> subprocess.CompletedProcess[str]:

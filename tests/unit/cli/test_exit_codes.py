@@ -1,12 +1,12 @@
 """cli: exit codes, and refusals that name everything wrong and start nothing."""
 
-from __future__ import annotations
-
 import errno
+import re
 import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -56,16 +56,10 @@ def test_errors_are_one_message_on_stderr(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: BaseException, code: int, text: str
 ) -> None:
     """Each kind has its exit code; nothing on stdout, no traceback."""
-
-    def fail(experiment: Any) -> Any:
-        raise error
-
-    monkeypatch.setattr(commands, "run_with_view", fail)
+    monkeypatch.setattr(commands, "run_with_view", Mock(side_effect=error))
     assert call(monkeypatch, "run", "identity", "--json") == code
-    message = capsys.readouterr()
-    assert message.out == ""
-    assert text in message.err
-    assert "Traceback" not in message.err
+    printed = capsys.readouterr()
+    assert (printed.out, text in printed.err, "Traceback" in printed.err) == ("", True, False)
 
 
 @pytest.mark.parametrize("error", [EngineError("spark did not start"), JobError(Problem("f()", "a rule", "a", "b"))])
@@ -93,64 +87,53 @@ def test_a_defect_is_no_verdict(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], shown: bool
 ) -> None:
     """Exit code 1 would tell a pipeline that the rate is not sustained; the traceback comes where it is requested."""
-
-    def fail(experiment: Any) -> Any:
-        raise RuntimeError("two\nlines")
-
-    monkeypatch.setattr(commands, "run_with_view", fail)
+    monkeypatch.setattr(commands, "run_with_view", Mock(side_effect=RuntimeError("two\nlines")))
     monkeypatch.setenv(app.TRACEBACK, "1" if shown else "")
     assert call(monkeypatch, "run", "identity", "--json") == 3
-    message = capsys.readouterr()
-    assert message.out == ""
-    assert "a defect of streamgauge (RuntimeError: two lines)" in message.err
-    assert ("Traceback" in message.err) is shown
-    assert shown or len(message.err.splitlines()) == 1
+    printed = capsys.readouterr()
+    assert "a defect of streamgauge (RuntimeError: two lines)" in printed.err
+    assert (printed.out, "Traceback" in printed.err) == ("", shown)
+    assert shown or len(printed.err.splitlines()) == 1
 
 
 def test_a_refusal_names_everything_and_starts_nothing(stand: Path, invoke: Invoke) -> None:
     """Exit code 2; every problem with its value and its way out; nothing was made."""
     done = invoke("run", "identity", "--rate", "fast", "--duration", "soon", "--seed", "-1", "--set", "x", "--json")
-    assert done.returncode == 2
-    assert done.stdout == ""
-    for text in (
+    texts = (
         "error: --rate: ", "fast", "--rate 100k", "error: --duration: ", "soon", "error: --seed: ", "-1", "--set",
-        "NAME=VALUE",
-    ):  # fmt: skip
-        assert text in done.stderr
-    assert done.stderr.count("try:") == 4
-    assert "nothing was started" in done.stderr
+        "NAME=VALUE", "nothing was started",
+    )  # fmt: skip
+    assert [text for text in texts if text not in done.stderr] == []
+    assert (done.returncode, done.stdout, done.stderr.count("try:")) == (2, "", 4)
     assert "Traceback" not in done.stderr
     assert list(stand.iterdir()) == []
 
 
 def test_what_needs_a_flow_is_reported_where_none_can_be_built(stand: Path, invoke: Invoke) -> None:
-    """Five slips of five kinds, told at once."""
+    """Five slips of five kinds, reported at once."""
     done = invoke(
         "run", "windowed_aggregation", "--set", "slide=9s", "--rate", "100kb", "--duration", "5x", "--seed", "abc",
         "--option", "lowering.agg=window",
     )  # fmt: skip
-    assert (done.returncode, done.stdout) == (2, "")
-    for name in ("--rate", "--duration", "--seed", "slide", "option lowering.agg"):
-        assert f"error: {name}: " in done.stderr
-    assert done.stderr.count("try:") == 5
+    names = ("--rate", "--duration", "--seed", "slide", "option lowering.agg")
+    assert [name for name in names if f"error: {name}: " not in done.stderr] == []
+    assert (done.returncode, done.stdout, done.stderr.count("try:")) == (2, "", 5)
 
 
 def test_a_files_settings_have_the_names_that_stand_there(stand: Path, invoke: Invoke) -> None:
-    """Nobody has typed an option for them."""
+    """A user has typed no option for them."""
     (stand / "a.toml").write_text('command = "run"\nworkload = "identity"\n[load]\nrate = "fast"\n')
     done = invoke("experiment", "a.toml")
-    assert done.returncode == 2
-    assert "error: load.rate: " in done.stderr
+    assert (done.returncode, "error: load.rate: " in done.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("flag", ["--set", "--option"])
 def test_a_setting_that_is_given_twice_is_refused(flag: str) -> None:
     """Which of the two was meant is not known; the message shows both."""
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError) as refusal:
         pairs(flag, ["range=4s", "other=1", " range =8s"])
-    (problem,) = caught.value.problems
-    assert (problem.setting, problem.got) == (flag, " range =8s")
-    assert "'4s'" in problem.rule
+    (problem,) = refusal.value.problems
+    assert (problem.setting, problem.got, "'4s'" in problem.rule) == (flag, " range =8s", True)
     assert pairs(flag, ["a=1", "b=x=y"]) == {"a": "1", "b": "x=y"}
 
 
@@ -168,10 +151,8 @@ def test_a_search_or_an_input_gets_all_its_problems(
 ) -> None:
     """Also where no workload is named, or its run folder is not there; nothing is reported twice."""
     done = invoke(*words, "--seed", "-1", "--engine", "sprak")
-    assert (done.returncode, done.stdout) == (2, "")
-    for name in named:
-        assert f"{name}: " in done.stderr
-    assert done.stderr.count("try:") == len(named)
+    assert [name for name in named if f"{name}: " not in done.stderr] == []
+    assert (done.returncode, done.stdout, done.stderr.count("try:")) == (2, "", len(named))
     assert list(stand.iterdir()) == []
 
 
@@ -208,9 +189,8 @@ def test_a_search_or_an_input_gets_all_its_problems(
 def test_bad_words_are_refused(stand: Path, invoke: Invoke, words: list[str]) -> None:
     """Exit code 2, a message on stderr, nothing on stdout, no traceback, nothing made."""
     done = invoke(*words)
-    assert (done.returncode, done.stdout) == (2, "")
+    assert (done.returncode, done.stdout, "Traceback" in done.stderr) == (2, "", False)
     assert done.stderr.strip()
-    assert "Traceback" not in done.stderr
     assert list(stand.iterdir()) == []
 
 
@@ -229,15 +209,12 @@ def test_a_report_that_cannot_be_written_names_its_run(
 ) -> None:
     """`report` has no --out, which a refusal must not advise."""
     (stand / "result.json").write_text(result_of("sustained").to_json())
-
-    def refuse(*_: Any, **__: Any) -> Any:
-        raise PermissionError(errno.EACCES, "Permission denied")
-
-    monkeypatch.setattr(tempfile, "mkstemp", refuse)
+    monkeypatch.setattr(tempfile, "mkstemp", Mock(side_effect=PermissionError(errno.EACCES, "Permission denied")))
     assert call(monkeypatch, "report", str(stand)) == 2
-    message = capsys.readouterr().err
-    assert "RUN: must be a place that can be written to" in message
-    assert "try: a copy of the run folder in a folder you may write to" in message
+    assert re.search(
+        "RUN: must be a place that can be written to(.|\n)*try: a copy of the run folder in a folder you may write to",
+        capsys.readouterr().err,
+    )
 
 
 def test_a_machine_without_java_is_exit_code_3(monkeypatch: pytest.MonkeyPatch, stand: Path) -> None:
@@ -246,6 +223,5 @@ def test_a_machine_without_java_is_exit_code_3(monkeypatch: pytest.MonkeyPatch, 
         monkeypatch.setenv(name, str(stand / "nowhere"))
     done = command("run", "identity", "--json")
     assert (done.returncode, done.stdout) == (3, "")
-    assert "Java 17 or later is needed" in done.stderr
-    assert "install" in done.stderr
+    assert re.search("Java 17 or later is needed(.|\n)*install", done.stderr)
     assert list(stand.iterdir()) == []

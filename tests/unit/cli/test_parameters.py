@@ -1,7 +1,5 @@
 """`--cpus`: one option with the processors of both sides."""
 
-from __future__ import annotations
-
 import os
 
 import pytest
@@ -41,7 +39,5 @@ def test_processors_are_typed_as_they_are_in_a_file(monkeypatch: pytest.MonkeyPa
 
 def test_the_command_to_run_again_has_the_processors() -> None:
     experiment = build({"workload": "count", "cpus": {"driver": "0", "sut": "1-3"}})
-    line = command(experiment.model_dump(mode="json"))
-    assert line is not None
-    words = line.split()
+    words = str(command(experiment.model_dump(mode="json"))).split()
     assert [words[at + 1] for at, word in enumerate(words) if word == "--cpus"] == ["driver=0", "sut=1-3"]

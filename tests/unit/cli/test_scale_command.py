@@ -1,7 +1,5 @@
 """`streamgauge scale`: its options, refusals and exit codes. No engine is started."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -73,7 +71,7 @@ def test_the_papers_experiments_can_be_planned(stand: Path, invoke: Invoke, file
     assert "nothing was started" in done.stderr
 
 
-def test_figure_5_is_asked_as_in_the_paper(invoke: Invoke) -> None:
+def test_figure_5_has_the_grid_of_the_paper(invoke: Invoke) -> None:
     """Doublings of keys with a record per second, over up to 16 instances."""
     (file,) = (file for file in EHRENSTEIN if file.stem.endswith("figure5"))
     plan = ScalePlan.model_validate_json(invoke("experiment", str(file), "--dry-run", "--json").stdout)

@@ -1,7 +1,5 @@
 """cli: start and help load nothing heavy, and help is complete and readable."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from typing import Any

@@ -1,7 +1,5 @@
 """A command that does not exist: the nearest one, and a list of all."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.unit.cli.helpers_commands import call

@@ -1,7 +1,5 @@
 """Limits that a user sets on latencies."""
 
-from __future__ import annotations
-
 import contextlib
 
 import pytest
@@ -32,10 +30,8 @@ def test_limits_are_read_as_people_write_them(text: str, name: str, limit_us: fl
 )
 def test_nonsense_limits_are_refused(text: str) -> None:
     """The message names the setting, what was got and a way out."""
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError, match=r"limits\.0(.|\n)*try:"):
         parse_limit(text, "limits.0")
-    assert "limits.0" in str(caught.value)
-    assert "try:" in str(caught.value)
 
 
 @given(st.text(max_size=30))

@@ -1,7 +1,5 @@
 """Experiments in files: read as they were written, and refused with the place of what is wrong."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -34,12 +32,10 @@ def test_a_bad_file_is_refused(tmp_path: Path, text: str, setting: str, got: str
     """Unknown keys of every level, wrong values, and what is no TOML at all."""
     path = tmp_path / "experiment.toml"
     path.write_text(text)
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError) as refusal:
         experiment.read(path)
-    (problem,) = caught.value.problems
-    assert problem.setting == setting
-    assert got in str(problem.got)
-    assert problem.way_out
+    (problem,) = refusal.value.problems
+    assert (problem.setting, got in str(problem.got), problem.way_out == "") == (setting, True, False)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +107,7 @@ def test_a_job_may_lie_beside_the_file_that_names_it(tmp_path: Path, monkeypatch
     assert experiment.read(tmp_path / "there" / "file.toml").workload == "job.py"
 
 
-def test_every_field_says_how_it_is_asked_for() -> None:
+def test_every_field_has_its_option() -> None:
     """A field without metadata would have no option, and no command would refuse it."""
     sections: dict[str, type[BaseModel]] = {
         "load": experiment.Load,
@@ -124,15 +120,14 @@ def test_every_field_says_how_it_is_asked_for() -> None:
     fields |= set(Experiment.model_fields) - set(sections) - {"command", "workload", "matrix"}
     assert set(SETTINGS) == fields
     for info in SETTINGS.values():
-        assert info.help
-        assert set(info.commands) <= set(COMMANDS)
+        assert (info.help != "", set(info.commands) <= set(COMMANDS)) == (True, True)
         assert info.metavar or info.is_switch
     assert len({info.flag for info in SETTINGS.values()}) == len(SETTINGS)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_default_is_read_as_it_is_typed(command: str) -> None:
-    """What `--help` shows is what holds where nothing is asked for: typed, it changes nothing."""
+    """What `--help` shows is what holds where no option is given: typed, it changes nothing."""
     nothing = experiment.build({"command": command, "workload": "identity"})
     typed: dict[str, Any] = {"command": command, "workload": "identity"}
     for info in (info.in_command(command) for info in SETTINGS.values() if command in info.commands):
@@ -146,6 +141,5 @@ def test_a_default_is_read_as_it_is_typed(command: str) -> None:
 
 def test_an_entry_of_a_table_belongs_to_its_setting() -> None:
     """Of a section that is no setting itself nothing is known."""
-    assert setting_of("parameters.range") is SETTINGS["parameters"]
-    assert setting_of("load.rate") is SETTINGS["load.rate"]
-    assert setting_of("load.rte") is None
+    found = [setting_of(name) for name in ("parameters.range", "load.rate", "load.rte")]
+    assert found == [SETTINGS["parameters"], SETTINGS["load.rate"], None]

@@ -1,7 +1,5 @@
 """What differed from the defaults, and the command that asks the same again."""
 
-from __future__ import annotations
-
 import shlex
 from typing import Any
 
@@ -68,60 +66,48 @@ EXPERIMENTS = experiments_of("run", load=load_of(rate=RATES, profile=TEXT)) | ex
 
 
 @given(EXPERIMENTS)
-def test_the_line_asks_exactly_what_was_asked(values: dict[str, Any]) -> None:
-    """Whatever was asked by options, the line that is shown asks it again: nothing left out, nothing rounded."""
+def test_the_line_requests_the_same_experiment(values: dict[str, Any]) -> None:
+    """Whatever options were given, the line that is shown has them again: nothing left out, nothing rounded."""
     experiment = build(values)
-    line = reproduce.command(experiment.model_dump(mode="json"))
-    assert line is not None
-    assert parsed(line) == experiment
-
-
-def test_defaults_are_not_listed() -> None:
-    """An experiment without wishes is the bare command."""
-    assert reproduce.settings(dump()) == ()
-    assert reproduce.command(dump()) == "streamgauge run word_count"
+    assert parsed(str(reproduce.command(experiment.model_dump(mode="json")))) == experiment
 
 
 def test_every_change_is_listed_with_its_default() -> None:
     """Nested and free settings are named by their dotted names."""
-    found = reproduce.settings(dump(load={"rate": "1.5M"}, options={"lowering.join": "packed"}))
-    assert [(one.name, one.value, one.default) for one in found] == [
+    settings = reproduce.settings(dump(load={"rate": "1.5M"}, options={"lowering.join": "packed"}))
+    assert [(one.name, one.value, one.default) for one in settings] == [
         ("options.lowering.join", "packed", "-"),
         ("load.rate", "1500000", "100000"),
     ]
 
 
-def test_command_is_quoted() -> None:
-    """Values with blanks survive a shell."""
-    command = reproduce.command(dump(parameters={"pattern": "a b"}, load={"duration": "90s", "seed": 7}))
-    assert command is not None
-    assert shlex.split(command)[3:] == ["--set", "pattern=a b", "--duration", "90s", "--seed", "7"]
-
-
 @pytest.mark.parametrize(
-    ("command", "duration", "said"),
-    [("run", "60s", False), ("run", "30s", True), ("sustain", "30s", False), ("sustain", "60s", True)],
-)
-def test_a_duration_is_left_out_only_where_the_command_has_it_as_its_own(
-    command: str, duration: str, said: bool
-) -> None:
-    """A run measures for 60 s where nothing is said, a search for 30 s a trial."""
-    line = reproduce.command(dump(command=command, load={"duration": duration})) or ""
-    assert (f"--duration {duration}" in line) is said
+    ("values", "words"),
+    [
+        ({}, "run word_count"),
+        ({"parameters": {"pattern": "a b"}, "load": {"duration": "90s", "seed": 7}},
+         "run word_count --set 'pattern=a b' --duration 90s --seed 7"),
+        # A search's width is written as people write it, switches without a value.
+        ({"command": "sustain", "search": {"tolerance": 0.025, "quick": True}},
+         "sustain word_count --tolerance 2.5% --quick"),
+        # A run measures for 60 s where no duration is given, a search for 30 s a trial.
+        ({"load": {"duration": "60s"}}, "run word_count"),
+        ({"load": {"duration": "30s"}}, "run word_count --duration 30s"),
+        ({"command": "sustain", "load": {"duration": "30s"}}, "sustain word_count"),
+        ({"command": "sustain", "load": {"duration": "60s"}}, "sustain word_count --duration 60s"),
+    ],
+)  # fmt: skip
+def test_the_command_has_what_differs_from_its_defaults(values: dict[str, Any], words: str) -> None:
+    """Values with blanks survive a shell."""
+    assert reproduce.command(dump(**values)) == f"streamgauge {words}"
 
 
 def test_a_trial_of_a_search_is_repeated_as_a_run() -> None:
     """It has the search's settings and a rate of its own; `sustain` would look for another."""
-    asked = {**dump(command="sustain", search={"quick": True}), "limits": ["p99<=2s"]}
-    asked["load"]["rate"] = 1.5e6
+    trial = {**dump(command="sustain", search={"quick": True}), "limits": ["p99<=2s"]}
+    trial["load"]["rate"] = 1.5e6
     line = "streamgauge run word_count --rate 1500000 --duration 30s --limit 'p99<=2s'"
-    assert reproduce.command(reproduce.trial_experiment(asked)) == line
-
-
-def test_search_options() -> None:
-    """A search's width is written as people write it, switches without a value."""
-    command = reproduce.command(dump(command="sustain", search={"tolerance": 0.025, "quick": True}))
-    assert command == "streamgauge sustain word_count --tolerance 2.5% --quick"
+    assert reproduce.command(reproduce.trial_experiment(trial)) == line
 
 
 @pytest.mark.parametrize(
@@ -140,7 +126,6 @@ def test_what_has_no_option_needs_the_file(values: dict[str, Any]) -> None:
     assert reproduce.command(dump(**values)) is None
 
 
-def test_nothing_asked_nothing_said() -> None:
+def test_without_an_experiment_there_is_no_command() -> None:
     """A run killed before its experiment was written down has no command."""
-    assert reproduce.command({}) is None
-    assert reproduce.settings({}) == ()
+    assert (reproduce.command({}), reproduce.settings({}), reproduce.settings(dump())) == (None, (), ())

@@ -1,12 +1,11 @@
 """The example of an engine in a distribution of its own: discovered, and measured as any other."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
@@ -71,29 +70,19 @@ def test_messages_are_json_by_default_and_nothing_else() -> None:
 
 
 class Driver:
-    """What the loop asks of the driver: two partitions, whose events it gives once, and the results that came."""
+    """What the loop needs of the driver: two partitions, whose events it gives once, and the results that came."""
 
     def __init__(self) -> None:
-        self.cuts = [1000, 1000, 2000]
-        self.asked: list[tuple[int, int]] = []
-        self.sent: list[pa.RecordBatch] = []
-        self.commits: list[dict[str, Any]] = []
-
-    def common_cut(self, locations: list[str], token: str, position_us: int) -> int:
-        return self.cuts.pop(0)
+        self.common_cut, self.act = Mock(side_effect=[1000, 1000, 2000]), Mock()
+        self.ranges, self.sent = list[tuple[int, int]](), list[pa.RecordBatch]()
+        self.send_results: Any = lambda location, token, address, batches: self.sent.extend(batches)
 
     def read_range(
         self, location: str, token: str, stream: str, from_us: int, to_us: int, columns: Sequence[str], *_: Any
     ) -> Iterator[pa.RecordBatch]:
-        self.asked.append((from_us, to_us))
+        self.ranges.append((from_us, to_us))
         prices = pa.array([80, 91, 99] if location == "first" else [95], pa.int32())
         yield pa.record_batch([prices if name == "price" else prices.cast(KINDS[name]) for name in columns], columns)
-
-    def send_results(self, location: str, token: str, address: dict[str, Any], batches: Any) -> None:
-        self.sent += batches
-
-    def act(self, location: str, token: str, action: str, **arguments: Any) -> None:
-        self.commits.append({"action": action, **arguments})
 
 
 COLUMNS = ("user_id", "gem_pack_id", "price", "event_time")
@@ -110,45 +99,30 @@ def test_the_loop_reads_filters_sends_and_commits() -> None:
     consumer._step()
     consumer._row_wise = module.lowered(filtering("price > 99").sink.input)
     consumer._step()
-    assert driver.asked == [(0, 1000), (0, 1000), (1000, 2000), (1000, 2000)]
+    assert driver.ranges == [(0, 1000), (0, 1000), (1000, 2000), (1000, 2000)]
     assert pa.Table.from_batches(driver.sent).column("price").to_pylist() == [91, 99, 95]
-    assert [(one["batch"], one["accepted"]) for one in driver.commits] == [(0, [[0, 0]]), (1, [])]
+    commits = [(call.kwargs["batch"], call.kwargs["accepted"]) for call in driver.act.call_args_list]
+    assert commits == [(0, [[0, 0]]), (1, [])]
 
 
-class Message:
+def message(partition: int, offset: int, price: int | None) -> Any:
     """One event on a partition."""
-
-    def __init__(self, partition: int, offset: int, price: int | None) -> None:
-        self._place, self._row = (partition, offset), {"user_id": 7, "gem_pack_id": 1, "price": price, "event_time": 5}
-
-    def error(self) -> None:
-        return None
-
-    def partition(self) -> int:
-        return self._place[0]
-
-    def offset(self) -> int:
-        return self._place[1]
-
-    def value(self) -> bytes:
-        return json.dumps(self._row).encode()
+    value = json.dumps({"user_id": 7, "gem_pack_id": 1, "price": price, "event_time": 5}).encode()
+    fields = {"error": None, "partition": partition, "offset": offset, "value": value}
+    return Mock(**{f"{name}.return_value": field for name, field in fields.items()})
 
 
 class Topics:
     """Both clients of Kafka: the events that are there, and the messages that were sent."""
 
-    def __init__(self, *batches: list[Message]) -> None:
-        self._batches, self.sent, self.refuses = [*batches], list[tuple[bytes | str, Any]](), False
+    def __init__(self, *batches: list[Any], error: KafkaError | None = None) -> None:
+        self.consume, self.flush, self.produce = Mock(side_effect=batches), Mock(return_value=0), Mock()
+        self.produce.side_effect = lambda *_, on_delivery, **__: on_delivery(error, None)
 
-    def consume(self, most: int, timeout: float) -> list[Message]:
-        return self._batches.pop(0)
-
-    def produce(self, topic: str, value: Any, key: bytes | str, on_delivery: Any) -> None:
-        self.sent.append((key, value))
-        on_delivery(KafkaError(KafkaError._MSG_TIMED_OUT) if self.refuses else None, None)
-
-    def flush(self, timeout: float) -> int:
-        return 0
+    @property
+    def sent(self) -> list[tuple[bytes | str, Any]]:
+        """Key and value of each message."""
+        return [(call.args[2], call.args[1]) for call in self.produce.call_args_list]
 
 
 def over_kafka(topics: Topics) -> Any:
@@ -165,7 +139,7 @@ def over_kafka(topics: Topics) -> Any:
 
 def test_over_kafka_a_batch_lies_between_marks_with_its_ends() -> None:
     """The first mark says up to which offset of each partition; nulls are left out; no batch without events."""
-    topics = Topics([Message(0, 3, 95), Message(1, 9, None)], [], [Message(0, 4, 1)])
+    topics = Topics([message(0, 3, 95), message(1, 9, None)], [], [message(0, 4, 1)])
     consumer = over_kafka(topics)
     for _ in range(3):
         consumer._step()
@@ -183,8 +157,7 @@ def test_over_kafka_a_batch_lies_between_marks_with_its_ends() -> None:
 
 def test_over_kafka_a_refused_result_is_a_failure() -> None:
     """With the client's reason."""
-    topics = Topics([Message(0, 3, 95)])
-    topics.refuses = True
+    topics = Topics([message(0, 3, 95)], error=KafkaError(KafkaError._MSG_TIMED_OUT))
     with pytest.raises(RuntimeError, match=r"the broker did not accept results: .* timed out"):
         over_kafka(topics)._step()
 
@@ -198,10 +171,9 @@ def test_its_answers_are_right(tmp_path: Path, transport: str) -> None:
         require_jars(ENGINE)
     words = ["run", "filter", "--engine", ENGINE, "--rate", "5k", "--warmup", "1s", "--duration", "4s", "--generators"]
     words += ["2", "--transport", transport, "--out", str(tmp_path / "runs"), "--json"]
-    done = CliRunner().invoke(app.app, words)
-    found = json.loads(done.stdout)
-    verification = found["verification"]
+    result = json.loads(CliRunner().invoke(app.app, words).stdout)
+    verification = result["verification"]
     assert verification["matched"] == verification["expected"] > 1000
     assert [verification[fault] for fault in ("missing", "extra", "duplicate", "wrong", "late")] == [0] * 5
-    assert {check["name"]: check["state"] for check in found["verdict"]["checks"]}["connected"] == "ok"
-    assert found["engine"] == ENGINE
+    assert {check["name"]: check["state"] for check in result["verdict"]["checks"]}["connected"] == "ok"
+    assert result["engine"] == ENGINE

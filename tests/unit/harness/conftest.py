@@ -1,7 +1,5 @@
 """A recorder that listens on the loopback."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,11 +1,10 @@
 """What the tests of the recorder share: its address, results to send, and rows not yet committed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +36,13 @@ class Served:
     ) -> int:
         address = {"query": "q", "batch": batch, "partition": partition, "attempt": attempt, "sink": sink}
         return client.send_results(self.location, TOKEN, address, iter(batches))
+
+    def recorded(self, batch: int, *batches: pa.RecordBatch) -> dict[str, Any]:
+        """The one commit that is reported, after these results were sent and committed."""
+        self.send(batch, list(batches))
+        assert self.commit(batch, [[0, 0]])
+        (commit,) = self.recorder.status()["commits"]
+        return cast(dict[str, Any], commit)
 
     def commit(self, batch: int, accepted: list[list[int]], *sinks: str) -> bool:
         requested = {"query": "q", "batch": batch, "accepted": accepted, "sinks": sinks or ["out"]}

@@ -1,7 +1,5 @@
 """Deliveries by the offsets of a broker's log, and its append times."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -15,7 +13,7 @@ from streamgauge.harness.broker_log import SAMPLES_MAX, Offsets, append_times
 from streamgauge.loadgen.fields import Integer, StreamSpec
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
-from streamgauge.transports.spi import Delivery, OutputProgress, ReadPosition
+from streamgauge.transports.spi import OutputProgress, ReadPosition
 
 SPECS = (StreamSpec("ads", (Integer("n", 1, 9),), 0.5), StreamSpec("purchases", (Integer("n", 1, 9),), 0.5))
 RATE = 1000
@@ -45,15 +43,7 @@ def test_each_event_is_in_the_batch_that_took_it() -> None:
     assert plan.count_before(0, 0, first.to_us) == 300
     assert (second.from_us, plan.count_before(0, 0, second.to_us)) == (first.to_us, 301)
     assert (first.ingest_us, second.ingest_us, second.batch) == (7, 9, 1)
-    assert first.first
-    assert not second.again
-
-
-def test_a_batch_without_news_reads_nothing() -> None:
-    """It only closes windows."""
-    offsets, _ = begun()
-    assert offsets.deliveries([read(0), read(5), read(5, 1)]) != [[]]
-    assert offsets.deliveries([read(5, 2)]) == [[]]
+    assert (first.first, second.again) == (True, False)
 
 
 def test_streams_readers_and_partitions_go_each_their_way() -> None:
@@ -124,18 +114,19 @@ def test_a_plan_that_was_halted_counts_for_what_was_sent() -> None:
 
 
 def test_a_batch_that_is_begun_anew_is_read_once_more() -> None:
-    """After a restart its mark comes again: from where it began, by the same reader."""
+    """After a restart its mark comes again: from where it began, by the same reader. One without news reads nothing."""
     offsets, _ = begun()
+    assert offsets.deliveries([read(0)]) == [[]]
     offsets.deliveries([read(100), read(250, 1)])
     ((again,),) = offsets.deliveries([read(250, 1, when_us=20)])
     assert (again.again, again.events, again.ingest_us) == (True, 150, 7)
     ((on,),) = offsets.deliveries([read(260, 2)])
     assert (on.again, on.events) == (False, 10)
-    assert isinstance(on, Delivery)
+    assert offsets.deliveries([read(260, 3)]) == [[]]
 
 
 def test_what_results_show_is_read_of_every_stream() -> None:
-    """Up to their latest event time, over plans that follow each other; what comes out of order takes nothing back."""
+    """Up to their latest event time, over plans that follow each other; a late report takes nothing back."""
     offsets, plan = begun()
     time_us = int(plan.event_times(0, 0, 299, 300)[0])
     reads = offsets.reads_of([OutputProgress("q0", 0, time_us + 1, 7)])
@@ -160,22 +151,18 @@ def test_what_results_show_is_read_of_every_stream() -> None:
 )
 def test_a_query_without_batches_reads_nothing_twice(steps: list[tuple[bool, int, int]]) -> None:
     """What its results show and what it tells for certain come in any order, each in a batch of its own: every event
-    is read once, up to the furthest that was told of.
+    is read once, up to the furthest that was reported.
     """
     offsets, plan = begun()
-    found, furthest = [], 0
+    parts, furthest = [], 0
     for batch, (certain, number, when_us) in enumerate(steps):
-        if certain:
-            positions = [read(number, batch, when_us)]
-        else:
-            until_us = int(plan.event_times(0, 0, number, number + 1)[0])
-            positions = [
-                one for one in offsets.reads_of([OutputProgress("q0", batch, until_us, when_us)]) if one.stream == "ads"
-            ]
-        found += offsets.deliveries(positions)[0]
-        furthest = max(furthest, positions[0].to_offset)
-    assert sum(part.events for part in found) == furthest
-    assert all(part.first for part in found)
+        until_us = int(plan.event_times(0, 0, number, number + 1)[0])
+        shown = offsets.reads_of([OutputProgress("q0", batch, until_us, when_us)])
+        (position,) = [read(number, batch, when_us)] if certain else [one for one in shown if one.stream == "ads"]
+        parts += offsets.deliveries([position])[0]
+        furthest = max(furthest, position.to_offset)
+    assert sum(part.events for part in parts) == furthest
+    assert all(part.first for part in parts)
 
 
 @given(st.lists(st.tuples(st.integers(0, 300), st.booleans(), st.booleans(), st.booleans()), min_size=1, max_size=20))
@@ -183,15 +170,15 @@ def test_what_is_forgotten_changes_no_count(steps: list[tuple[int, bool, bool, b
     """Two queries read on, and begin their last batch anew now and then; what lies before the last batches of both is
     forgotten, as a test bed does: deliveries stay the same, the books get short.
     """
-    (kept, plan), (short, _) = begun(), begun()
+    (whole, plan), (short, _) = begun(), begun()
     last = {"q0": (0, 0, 0), "q1": (0, 0, 0)}  # batch, from, to
     for when_us, (more, first, anew, forget) in enumerate(steps, 7):
         query = "q0" if first else "q1"
         batch, begin, end = last[query]
         last[query] = (batch, begin, end) if anew else (batch + 1, end, end + more)
         position = read(last[query][2], last[query][0], when_us, query=query)
-        assert short.deliveries([position]) == kept.deliveries([position])
-        assert short.reached_us() == kept.reached_us()
+        assert short.deliveries([position]) == whole.deliveries([position])
+        assert short.reached_us() == whole.reached_us()
         if forget and (before := min(begin for _, begin, _ in last.values())):
             short.forget(int(plan.event_times(0, 0, before, before + 1)[0]))
     short.forget(START + 60 * US)
@@ -203,9 +190,9 @@ def test_samples_are_events_of_the_last_plan() -> None:
     offsets, plan = begun(2)
     later = plan_from(plan.end_us, partitions=2)
     offsets.begin(later, [{"ads": 2500, "purchases": 2500}] * 2)
-    found = {place: (at, times) for place, at, times in offsets.samples(later.start_us, later.start_us + 2 * US, 10)}
-    assert set(found) == {("ads", 0), ("ads", 1), ("purchases", 0), ("purchases", 1)}
-    at, times = found["ads", 1]
+    sampled = {place: (at, times) for place, at, times in offsets.samples(later.start_us, later.start_us + 2 * US, 10)}
+    assert set(sampled) == {("ads", 0), ("ads", 1), ("purchases", 0), ("purchases", 1)}
+    at, times = sampled["ads", 1]
     count = later.count_before(0, 1, later.start_us + 2 * US)
     assert [(offset - 2500) * 10 // count for offset in at] == list(range(10))
     assert len({offset % 10 for offset in at}) > 1  # in step with nothing
@@ -258,10 +245,10 @@ def of(rows: Mapping[str, pa.Table]) -> tuple[Any, Carrier]:
 
 def test_an_event_is_looked_for_where_its_plan_has_put_it() -> None:
     """A warm test bed has had another plan before; two results may be of one event; what lies outside is left out."""
-    found, broker = of(rows_of((0, 7, 1), (1, 3, 2), (0, 2, 0), (0, 7, 1), (0, 9, 5)))
-    assert (found.event_us - START).tolist() == [507_000, 503_001, 502_000, 507_000]
-    assert (found.result_us - START).tolist() == [9 * US] * 4
-    assert found.rows.column_names == ["event_id", "event_time"]
+    sampled, broker = of(rows_of((0, 7, 1), (1, 3, 2), (0, 2, 0), (0, 7, 1), (0, 9, 5)))
+    assert (sampled.event_us - START).tolist() == [507_000, 503_001, 502_000, 507_000]
+    assert (sampled.result_us - START).tolist() == [9 * US] * 4
+    assert sampled.rows.column_names == ["event_id", "event_time"]
     assert len(broker.chosen) == SAMPLES_MAX
 
 

@@ -1,14 +1,13 @@
 """The samples of processes and of the machine, and the machine's own speed."""
 
-from __future__ import annotations
-
 import math
 import os
 import subprocess
 import sys
 import time
 from types import SimpleNamespace
-from typing import Any
+from typing import IO, Any, cast
+from unittest.mock import Mock
 
 import psutil
 import pytest
@@ -21,29 +20,17 @@ from streamgauge.metrics.records import RUNNER, Role, Usage
 CORES = {"user": 0.0, "system": 0.0, "waited": 0.0, "machine": 0.0, "reaped": 0.0}
 
 
-class FakeProcess:
+def fake_process(pid: int) -> Any:
     """A process whose times are those of CORES."""
-
-    def __init__(self, pid: int) -> None:
-        self.pid = pid
-        if pid == 404:
-            raise psutil.NoSuchProcess(pid)
-
-    def cpu_times(self) -> Any:
-        reaped = CORES["reaped"] if self.pid == 1 else 0.0
-        return SimpleNamespace(user=CORES["user"], system=CORES["system"], children_user=reaped, children_system=0.0)
-
-    def ppid(self) -> int:
-        return 1
-
-    def create_time(self) -> float:
-        return time.time() - (2.9 if self.pid < 10 else 3600.0)
-
-    def name(self) -> str:
-        return "java"
-
-    def memory_info(self) -> Any:
-        return SimpleNamespace(rss=4096)
+    if pid == 404:
+        raise psutil.NoSuchProcess(pid)
+    reaped = CORES["reaped"] if pid == 1 else 0.0
+    times = {"user": CORES["user"], "system": CORES["system"], "children_user": reaped, "children_system": 0.0}
+    values = {
+        "cpu_times": SimpleNamespace(**times), "ppid": 1, "create_time": time.time() - (2.9 if pid < 10 else 3600.0),
+        "name": "java", "memory_info": SimpleNamespace(rss=4096),
+    }  # fmt: skip
+    return Mock(pid=pid, **{f"{name}.return_value": value for name, value in values.items()})
 
 
 @pytest.fixture
@@ -51,7 +38,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
     """Times that a test sets; the clock is `now`."""
     values = {"user": 0.0, "system": 0.0, "waited": 0.0, "machine": 0.0, "reaped": 0.0, "now": 0.0, "gone": 0.0}
     monkeypatch.setattr(psutil, "pid_exists", lambda pid: pid != values["gone"])
-    monkeypatch.setattr(psutil, "Process", FakeProcess)
+    monkeypatch.setattr(psutil, "Process", fake_process)
     monkeypatch.setattr(
         psutil,
         "cpu_times",
@@ -63,21 +50,25 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
 
 
 def watching(values: dict[str, float], *processes: tuple[str, Role, int]) -> Monitors:
-    return Monitors(lambda: list(processes), lambda: round(values["now"] * US))
+    """Monitors that have taken their first sample."""
+    return started(values, list(processes))
 
 
-def test_a_process_seen_first_gives_nothing(fake: dict[str, float]) -> None:
-    """One reading is no use over time."""
-    assert watching(fake, ("spark", "sut", 1)).sample() == []
+def started(values: dict[str, float], processes: list[tuple[str, Role, int]]) -> Monitors:
+    """Of processes that a test may change."""
+    monitors = Monitors(lambda: processes, lambda: round(values["now"] * US))
+    assert monitors.sample() == []  # one reading is no use over time
+    return monitors
 
 
 def test_use_is_the_difference_of_two_readings(fake: dict[str, float]) -> None:
-    """User and system time count, as a share of the time between the readings."""
+    """User and system time count, as a share of the time between the readings. An ended thread takes its waiting time
+    along: the sum may fall, and is never negative.
+    """
     watched = watching(fake, ("spark", "sut", 1))
-    watched.sample()
     fake.update(now=2.0, user=2.0, system=1.0, waited=0.5)
     assert watched.sample() == [Usage(2 * US, "spark", "sut", 150.0, 4096, 0.25, "jvm")]
-    fake.update(now=4.0, user=2.0, system=1.0, waited=0.5)
+    fake.update(now=4.0, user=2.0, system=1.0, waited=0.1)
     assert watched.sample() == [Usage(4 * US, "spark", "sut", 0.0, 4096, 0.0, "jvm")]
 
 
@@ -103,41 +94,24 @@ def test_kinds_go_by_the_program(program: str, kind: str) -> None:
     assert monitors.kind_of(program) == kind
 
 
-def test_threads_that_end_give_no_negative_waiting(fake: dict[str, float]) -> None:
-    """An ended thread takes its waiting time along: the sum may fall."""
-    fake["waited"] = 3.0
-    watched = watching(fake, ("spark", "sut", 1))
-    watched.sample()
-    fake.update(now=1.0, waited=1.0)
-    assert watched.sample()[0].core_wait_us == 0.0
-
-
-def test_what_others_use_is_what_is_left_of_the_machine(fake: dict[str, float]) -> None:
-    """Of 2.5 s of processor time in 2 s each of two watched processes used 1 s."""
+@pytest.mark.parametrize(("machine", "stolen"), [(2.5, 0.0), (2.0, 0.5)])
+def test_what_others_use_is_what_is_left_of_the_machine(fake: dict[str, float], machine: float, stolen: float) -> None:
+    """Of 2.5 s of processor time in 2 s each of two watched processes used 1 s. What a virtual machine is denied looks
+    like an engine that got slower.
+    """
     watched = watching(fake, ("spark", "sut", 1), (RUNNER, "driver", 2))
-    watched.sample()
     assert watched.background_percent is None
-    fake.update(now=2.0, user=1.0, machine=2.5)
+    fake.update(now=2.0, user=1.0, machine=machine, stolen=stolen)
     watched.sample()
     assert watched.background_percent == pytest.approx(25.0)
     watched.sample()
     assert watched.background_percent is None
-
-
-def test_what_a_virtual_machine_is_denied_is_others_too(fake: dict[str, float]) -> None:
-    """Of 2 s of two processors half a second was given to other machines: seen as an engine that got slower."""
-    watched = watching(fake, ("spark", "sut", 1), (RUNNER, "driver", 2))
-    watched.sample()
-    fake.update(now=2.0, user=1.0, machine=2.0, stolen=0.5)
-    watched.sample()
-    assert watched.background_percent == pytest.approx(25.0)
 
 
 def test_a_process_that_was_started_since_is_no_other(fake: dict[str, float]) -> None:
     """All that it has used is ours; and sums that are read one after the other never give less than nothing."""
     processes: list[tuple[str, Role, int]] = [("spark", "sut", 1), (RUNNER, "driver", 3)]
-    watched = Monitors(lambda: processes, lambda: round(fake["now"] * US))
-    watched.sample()
+    watched = started(fake, processes)
     processes.append(("worker", "sut", 2))
     fake.update(now=2.0, user=1.0, machine=3.5)
     watched.sample()
@@ -150,8 +124,7 @@ def test_a_process_that_was_started_since_is_no_other(fake: dict[str, float]) ->
 def test_a_process_that_was_started_since_has_used_what_it_has(fake: dict[str, float]) -> None:
     """It may be gone by the next sample. One that is older was not looked at before: all that it used is not of now."""
     processes: list[tuple[str, Role, int]] = [("spark", "sut", 1)]
-    watched = Monitors(lambda: processes, lambda: round(fake["now"] * US))
-    watched.sample()
+    watched = started(fake, processes)
     processes += [("worker", "sut", 2), ("old", "sut", 10)]
     fake.update(now=2.0, user=1.0)
     assert [(usage.name, usage.cpu_percent) for usage in watched.sample()] == [("spark", 50.0), ("worker", 50.0)]
@@ -160,8 +133,7 @@ def test_a_process_that_was_started_since_has_used_what_it_has(fake: dict[str, f
 def test_what_a_child_used_until_its_end_is_counted_once(fake: dict[str, float]) -> None:
     """Of the 1.5 s that its parent has reaped, 1 s was counted while it lived."""
     processes: list[tuple[str, Role, int]] = [("spark", "sut", 1), ("worker", "sut", 2)]
-    watched = Monitors(lambda: processes, lambda: round(fake["now"] * US))
-    watched.sample()
+    watched = started(fake, processes)
     fake.update(now=2.0, user=1.0, machine=2.0)
     watched.sample()
     del processes[1]
@@ -175,9 +147,8 @@ def test_what_a_child_used_until_its_end_is_counted_once(fake: dict[str, float])
 def test_a_child_that_was_not_reaped_takes_nothing_from_its_parent(fake: dict[str, float]) -> None:
     """What the parent itself used stays."""
     processes: list[tuple[str, Role, int]] = [("spark", "sut", 1), ("worker", "sut", 2)]
-    watched = Monitors(lambda: processes, lambda: round(fake["now"] * US))
     fake["user"] = 1.0
-    watched.sample()
+    watched = started(fake, processes)
     del processes[1]
     fake.update(now=2.0, user=2.0, gone=2)
     assert watched.sample()[0].cpu_percent == 50.0
@@ -186,7 +157,6 @@ def test_a_child_that_was_not_reaped_takes_nothing_from_its_parent(fake: dict[st
 def test_a_process_that_has_gone_is_left_out(fake: dict[str, float]) -> None:
     """Workers come and go; the others are sampled all the same."""
     watched = watching(fake, ("gone", "sut", 404), ("generator 0", "driver", 1))
-    watched.sample()
     fake["now"] = 1.0
     assert [usage.name for usage in watched.sample()] == ["generator 0"]
 
@@ -195,9 +165,8 @@ def test_a_real_process_that_works_is_seen_working() -> None:
     """A process in a busy loop shows processor time and memory; it is read by its id alone."""
     code = "print(flush=True)\nwhile True: sum(range(1000))"
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as busy:
-        assert busy.stdout is not None
         try:
-            busy.stdout.readline()
+            cast(IO[bytes], busy.stdout).readline()
             clock = iter([0, 0, 0, US, US, US])
             watched = Monitors(lambda: [("busy", "sut", busy.pid)], lambda: next(clock))
             watched.sample()
@@ -208,8 +177,7 @@ def test_a_real_process_that_works_is_seen_working() -> None:
         finally:
             busy.kill()
     assert usage.cpu_percent >= 4
-    assert usage.memory_bytes > 2**20
-    assert usage.core_wait_us >= 0
+    assert (usage.memory_bytes > 2**20, usage.core_wait_us >= 0) == (True, True)
 
 
 def test_waiting_is_read_of_every_thread() -> None:
@@ -221,12 +189,12 @@ def test_waiting_is_read_of_every_thread() -> None:
 
 def test_waiting_that_the_system_does_not_tell_is_not_known(fake: dict[str, float]) -> None:
     """Neither is it where one of two readings lacks it; the rest of the use is."""
+    fake["waited"] = math.nan
     watched = watching(fake, ("spark", "sut", 1))
-    for now, waited in ((0.0, math.nan), (1.0, math.nan), (2.0, 5.0)):
+    for now, waited in ((1.0, math.nan), (2.0, 5.0)):
         fake.update(now=now, user=now, waited=waited)
-        usages = watched.sample()
-        assert all(math.isnan(usage.core_wait_us) and usage.cpu_percent == 100.0 for usage in usages)
-        assert len(usages) == (now > 0)
+        (usage,) = watched.sample()
+        assert (math.isnan(usage.core_wait_us), usage.cpu_percent) == (True, 100.0)
 
 
 def test_bytes_over_the_loopback_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,8 +217,7 @@ def test_it_passes_over_more_memory_than_caches_hold_and_keeps_little() -> None:
     """More than a shared cache of 32 MiB, or a machine whose memory has become slow would not be seen; 64 MB at most,
     since it is the driver's.
     """
-    kept = sum(array.nbytes for array in vars(MachineSpeed()).values())
-    assert 32 * 2**20 < kept <= 64_000_000
+    assert 32 * 2**20 < sum(array.nbytes for array in vars(MachineSpeed()).values()) <= 64_000_000
 
 
 def test_it_takes_some_time() -> None:

@@ -1,14 +1,14 @@
 """harness/recorder.py: results over the network, on the disk, and in a process of its own."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
+from typing import IO, cast
 
 import numpy as np
 import psutil
@@ -21,7 +21,6 @@ from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME
 from streamgauge.harness.recorder import BEAT_US, RecorderSettings
 from streamgauge.system.child_processes import Child, send_signal, wait_until
 from streamgauge.transports.flight import client
-from streamgauge.transports.flight.client import call_options
 from streamgauge.transports.spi import EndpointConfig
 from tests.unit.harness.helpers_recorder import TOKEN, Served, results, rows_staged
 
@@ -35,9 +34,7 @@ def test_results_are_kept_with_their_emission_time(served: Served) -> None:
     """The spool holds every column as it came, and when it came by the run's clock."""
     clock = served.recorder._clock
     before_us = clock.now_us()
-    assert served.send(0, [results(0, 1000), results(1000, 500)]) == 1500
-    assert served.commit(0, [[0, 0]])
-    (commit,) = served.recorder.status()["commits"]
+    commit = served.recorded(0, results(0, 1000), results(1000, 500))
     table = read(commit["paths"][0])
     assert table.drop_columns([EMISSION_TIME]) == pa.Table.from_batches([results(0, 1000), results(1000, 500)])
     stamps = table.column(EMISSION_TIME).to_numpy()
@@ -48,19 +45,14 @@ def test_results_are_kept_with_their_emission_time(served: Served) -> None:
 
 def test_the_latency_on_the_way_is_about_the_real_one(served: Served) -> None:
     """The sample that progress shows is of emission - event time."""
-    served.send(0, [results(0, 100_000)])
-    served.commit(0, [[0, 0]])
-    (commit,) = served.recorder.status()["commits"]
+    commit = served.recorded(0, results(0, 100_000))
     real = np.median(read(commit["paths"][0]).column(EMISSION_TIME).to_numpy() - np.arange(100_000))
     assert commit["latency_us_p50"] == pytest.approx(real, abs=2000)
 
 
 def test_a_batch_sent_again_after_a_restart_does_not_touch_what_was_accepted(served: Served) -> None:
     """A restarted query numbers its attempts from 0 again; the accepted file keeps its rows and emission times."""
-    served.send(0, [results(0, 10)])
-    assert served.commit(0, [[0, 0]])
-    (commit,) = served.recorder.status()["commits"]
-    accepted = Path(commit["paths"][0])
+    accepted = Path(served.recorded(0, results(0, 10))["paths"][0])
     before = accepted.read_bytes()  # a table over the mapped file would change with it
     served.send(0, [results(500, 10)])
     assert not served.commit(0, [[0, 0]])
@@ -71,22 +63,16 @@ def test_a_batch_sent_again_after_a_restart_does_not_touch_what_was_accepted(ser
 
 def test_results_without_event_time_are_kept_too(served: Served) -> None:
     """A user job that carries no lineage is recorded; it has no frontier."""
-    served.send(0, [pa.record_batch({"word": ["a", "b"]})])
-    served.commit(0, [[0, 0]])
-    (commit,) = served.recorder.status()["commits"]
+    commit = served.recorded(0, pa.record_batch({"word": ["a", "b"]}))
     assert (commit["rows"], commit["frontier_us"], commit["latency_us_p50"]) == (2, 0, None)
 
 
 def test_event_times_may_be_null(served: Served) -> None:
     """An outer join's row without a partner crashes nothing."""
-    served.send(0, [pa.record_batch({EVENT_TIME: pa.array([5, None, 7], pa.int64())})])
-    served.commit(0, [[0, 0]])
-    (commit,) = served.recorder.status()["commits"]
+    commit = served.recorded(0, pa.record_batch({EVENT_TIME: pa.array([5, None, 7], pa.int64())}))
     assert (commit["rows"], commit["frontier_us"]) == (3, 7)
     assert commit["latency_us_p50"] > 0  # of those that have one
-    served.send(1, [pa.record_batch({EVENT_TIME: pa.array([None], pa.int64())})])
-    served.commit(1, [[0, 0]])
-    (commit,) = served.recorder.status()["commits"]
+    commit = served.recorded(1, pa.record_batch({EVENT_TIME: pa.array([None], pa.int64())}))
     assert (commit["rows"], commit["frontier_us"], commit["latency_us_p50"]) == (1, 0, None)
 
 
@@ -115,7 +101,7 @@ def test_an_unknown_action_is_refused(served: Served) -> None:
 
 
 def test_a_disk_that_cannot_be_written_is_a_failure_of_ours(served: Served) -> None:
-    """The sender hears of it, and the status says it: such a run is invalid, not the system's fault."""
+    """The sender gets an error, and the status has it: such a run is invalid, not the system's fault."""
     served.spool.rmdir()
     with pytest.raises(flight.FlightServerError, match="spool could not be written"):
         served.send(0, [results(0, 10)])
@@ -154,8 +140,7 @@ def test_a_sender_that_is_killed_is_not_our_failure(served: Served) -> None:
     command = [sys.executable, "-c", SENDER, served.location, TOKEN]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as sender:
         try:
-            assert sender.stdout is not None
-            assert sender.stdout.readline() == b"sent\n"
+            assert cast(IO[bytes], sender.stdout).readline() == b"sent\n"
             # What is on its way when the sender dies may never come, and the file is there before any row is.
             assert wait_until(lambda: served.recorder.status()["writing"] != [], 20)
         finally:
@@ -175,7 +160,7 @@ def test_a_schema_is_announced_before_rows(served: Served) -> None:
         json.dumps({"query": "q", "batch": 0, "partition": 0, "attempt": 0, "sink": "out"}).encode()
     )
     with flight.FlightClient(served.location) as plain:
-        writer, reply = plain.do_put(descriptor, results(0, 1).schema, call_options(TOKEN))
+        writer, reply = plain.do_put(descriptor, results(0, 1).schema, client.call_options(TOKEN))
         with writer:
             writer.done_writing()
             assert reply.read().to_pybytes() == b"kept"
@@ -184,51 +169,53 @@ def test_a_schema_is_announced_before_rows(served: Served) -> None:
     assert (commit["rows"], commit["paths"]) == (0, [])
 
 
-def test_the_recorder_is_a_process_of_its_own(tmp_path: Path) -> None:
-    """Started by file, asked over its lifeline, sent to over Flight."""
-    settings = RecorderSettings(EndpointConfig("127.0.0.1", 0, TOKEN), 0, str(tmp_path / "spool"))
+CLOCK = Clock.fixed_now()
+
+
+@pytest.fixture
+def child(tmp_path: Path) -> Iterator[Child]:
+    """A recorder in a process of its own, started by file."""
+    settings = RecorderSettings(EndpointConfig("127.0.0.1", 0, TOKEN), CLOCK.offset_us, str(tmp_path / "spool"))
     path = tmp_path / "settings.json"
     path.write_text(json.dumps(asdict(settings)))
     child = Child("recorder", "streamgauge.harness.recorder", [str(path)], tmp_path / "recorder.log")
-    try:
-        location = child.ask("listen")["location"]
-        address = {"query": "q", "batch": 0, "partition": 2, "attempt": 9, "sink": "out"}
-        client.send_results(location, TOKEN, address, iter([results(0, 10)]))
-        assert child.ask("status")["commits"] == []
-        client.act(location, TOKEN, "commit", query="q", batch=0, accepted=[[2, 9]], sinks=["out"])
-        (commit,) = child.ask("status")["commits"]
-        assert (commit["rows"], os.path.exists(commit["paths"][0])) == (10, True)
-    finally:
-        child.stop()
+    yield child
+    if child.exit_code is None:
+        child.kill()
+
+
+def test_the_recorder_is_a_process_of_its_own(child: Child) -> None:
+    """Requested over its lifeline, sent to over Flight."""
+    location = child.ask("listen")["location"]
+    address = {"query": "q", "batch": 0, "partition": 2, "attempt": 9, "sink": "out"}
+    client.send_results(location, TOKEN, address, iter([results(0, 10)]))
+    assert child.ask("status")["commits"] == []
+    client.act(location, TOKEN, "commit", query="q", batch=0, accepted=[[2, 9]], sinks=["out"])
+    (commit,) = child.ask("status")["commits"]
+    assert (commit["rows"], os.path.exists(commit["paths"][0])) == (10, True)
+    child.stop()
     assert child.exit_code == 0
 
 
-def test_a_recorder_that_was_stopped_says_so(tmp_path: Path) -> None:
+def test_a_recorder_that_was_stopped_says_so(child: Child) -> None:
     """A real process: for how long it did not run at all, and when that ended."""
-    clock, length_us = Clock.fixed_now(), 300_000
-    settings = RecorderSettings(EndpointConfig("127.0.0.1", 0, TOKEN), clock.offset_us, str(tmp_path / "spool"))
-    path = tmp_path / "recorder.json"
-    path.write_text(json.dumps(asdict(settings)))
-    child = Child("recorder", "streamgauge.harness.recorder", [str(path)], tmp_path / "log")
-    try:
-        child.ask("listen")
-        began_us = clock.now_us()
-        child.ask("status")
-        send_signal(signal.SIGSTOP, [child.pid])
-        assert wait_until(lambda: psutil.Process(child.pid).status() == psutil.STATUS_STOPPED, 20)
-        stopped_us = clock.now_us()
-        assert wait_until(lambda: clock.now_us() >= stopped_us + length_us, 20)
-        send_signal(signal.SIGCONT, [child.pid])
-        found = child.ask("status")["stood_still"]
-        ended_us = clock.now_us()
-    finally:
-        child.kill()
-    assert all(began_us < when <= ended_us for when, _ in found)
-    assert length_us - 2 * BEAT_US <= sum(late for _, late in found) <= ended_us - began_us
+    length_us = 300_000
+    child.ask("listen")
+    began_us = CLOCK.now_us()
+    child.ask("status")
+    send_signal(signal.SIGSTOP, [child.pid])
+    assert wait_until(lambda: psutil.Process(child.pid).status() == psutil.STATUS_STOPPED, 20)
+    stopped_us = CLOCK.now_us()
+    assert wait_until(lambda: CLOCK.now_us() >= stopped_us + length_us, 20)
+    send_signal(signal.SIGCONT, [child.pid])
+    stood_still = child.ask("status")["stood_still"]
+    ended_us = CLOCK.now_us()
+    assert all(began_us < when <= ended_us for when, _ in stood_still)
+    assert length_us - 2 * BEAT_US <= sum(late for _, late in stood_still) <= ended_us - began_us
 
 
 def test_what_a_batch_reads_is_reported_once(served: Served) -> None:
-    """With the moment at which it was heard of, in the order in which it came."""
+    """With the moment at which it was reported, in the order in which it came."""
     served.recorder.read("q", 3, [("ads", 0, 0, 10), ("ads", 1, 0, 12)])
     served.recorder.read("q", 4, [("ads", 0, 0, 20)])
     reads = served.recorder.status()["reads"]
@@ -245,8 +232,8 @@ def test_what_results_show_is_reported_once(served: Served) -> None:
     """As what was read is."""
     served.recorder.reached("q", 3, 70)
     (progress,) = served.recorder.status()["reached"]
-    assert (progress["query"], progress["batch"], progress["until_us"]) == ("q", 3, 70)
-    assert progress["when_us"] > 0
+    assert progress.pop("when_us") > 0
+    assert progress == {"query": "q", "batch": 3, "until_us": 70}
     assert served.recorder.status()["reached"] == []
 
 

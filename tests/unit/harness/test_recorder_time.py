@@ -1,9 +1,9 @@
 """The recorder's stamps, and the standstills that make them late."""
 
-from __future__ import annotations
-
 import io
+from collections.abc import Callable
 from itertools import count
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -17,29 +17,24 @@ from streamgauge.transports.spi import BusyTracker
 from tests.unit.harness.helpers_recorder import Served, results
 
 
-class ByHand:
-    """A clock that only slow disks and slow work move, microseconds."""
-
-    def __init__(self) -> None:
-        self.at_us = 0
-
-    def __call__(self) -> int:
-        return self.at_us
-
-
 @pytest.fixture
-def by_hand(served: Served, monkeypatch: pytest.MonkeyPatch) -> ByHand:
-    """The clock by which the recorder's own time is taken."""
-    clock = ByHand()
+def by_hand(served: Served, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """The clock by which the recorder's own time is taken; only slow disks and slow work move it, microseconds."""
+    clock = SimpleNamespace(at_us=0)
     for name in ("_receiving", "_writing"):
-        monkeypatch.setattr(served.recorder, name, BusyTracker(clock))
+        monkeypatch.setattr(served.recorder, name, BusyTracker(lambda: clock.at_us))
     return clock
+
+
+def slowed(clock: SimpleNamespace, work: Callable[..., Any]) -> Callable[..., Any]:
+    """`work`, which takes 30 ms of a clock."""
+    return lambda *given: vars(clock).update(at_us=clock.at_us + 30_000) or work(*given)
 
 
 class SlowFile(io.BytesIO):
     """A disk on which every write, the last one at the closing too, takes 30 ms of a clock."""
 
-    def __init__(self, clock: ByHand) -> None:
+    def __init__(self, clock: SimpleNamespace) -> None:
         super().__init__()
         self._clock = clock
 
@@ -53,7 +48,7 @@ def spent_us(spent: list[tuple[int, int]]) -> int:
 
 
 def test_the_time_that_senders_wait_for_the_disk_is_known(
-    served: Served, by_hand: ByHand, monkeypatch: pytest.MonkeyPatch
+    served: Served, by_hand: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All of it and nothing else, what came since the last look."""
     served.send(0, [results(0, 10)])
@@ -70,50 +65,30 @@ def test_the_time_that_senders_wait_for_the_disk_is_known(
 
 @pytest.mark.parametrize("slow", ["_stamped", "_note"])
 def test_the_time_that_the_recorder_works_on_results_is_known(
-    served: Served, by_hand: ByHand, monkeypatch: pytest.MonkeyPatch, slow: str
+    served: Served, by_hand: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, slow: str
 ) -> None:
     """Each batch of results from its arrival on, without the disk's part; the sender waits as long."""
-    work = getattr(recorder_module, slow)
-
-    def slowed(*args: Any) -> Any:
-        by_hand.at_us += 30_000
-        return work(*args)
-
-    monkeypatch.setattr(recorder_module, slow, slowed)
+    monkeypatch.setattr(recorder_module, slow, slowed(by_hand, getattr(recorder_module, slow)))
     served.send(0, [results(0, 10), results(10, 10)])
     status = served.recorder.status()
     assert (spent_us(status["receiving"]), spent_us(status["writing"])) == (60_000, 0)
 
 
 def test_the_time_of_a_commit_is_the_recorders_too(
-    served: Served, by_hand: ByHand, monkeypatch: pytest.MonkeyPatch
+    served: Served, by_hand: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its sender waits for that as well."""
-    commit = served.recorder.ledger.commit
-
-    def slowed(*args: Any) -> bool:
-        by_hand.at_us += 30_000
-        return commit(*args)
-
-    monkeypatch.setattr(served.recorder.ledger, "commit", slowed)
+    ledger = served.recorder.ledger
+    monkeypatch.setattr(ledger, "commit", slowed(by_hand, ledger.commit))
     served.send(0, [results(0, 10)])
     served.commit(0, [[0, 0]])
     assert spent_us(served.recorder.status()["receiving"]) == 30_000
 
 
-class Ticking:
-    """A clock that is a microsecond later at every look."""
-
-    def __init__(self) -> None:
-        self.now_us = count(1000).__next__
-
-
 def test_each_batch_of_an_attempt_is_stamped_as_it_arrives(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """One time a batch, later ones later: a long attempt's first rows did not come with its last."""
-    monkeypatch.setattr(served.recorder, "_clock", Ticking())
-    served.send(0, [results(10 * number, 10) for number in range(3)])
-    served.commit(0, [[0, 0]])
-    (commit,) = served.recorder.status()["commits"]
+    monkeypatch.setattr(served.recorder, "_clock", SimpleNamespace(now_us=count(1000).__next__))
+    commit = served.recorded(0, *(results(10 * number, 10) for number in range(3)))
     (path,) = commit["paths"]
     with pa.OSFile(path, "rb") as file:
         stamps = pa.ipc.open_file(file).read_all().column(EMISSION_TIME).to_pylist()

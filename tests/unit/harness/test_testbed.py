@@ -1,17 +1,17 @@
 """The test bed: real generators and a real recorder on the loopback, and an engine that this test plays itself."""
 
-from __future__ import annotations
-
 import errno
 import os
+import shutil
 import signal
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
@@ -19,12 +19,13 @@ from pyarrow.flight import FlightServerError
 
 from streamgauge.config.options_and_settings import build
 from streamgauge.core.clock import US, Clock
-from streamgauge.core.engine_reports import BatchProgress, OperatorCounts
+from streamgauge.core.engine_reports import OperatorCounts
 from streamgauge.core.errors import DriverError, MachineError
 from streamgauge.core.schema import EVENT_ID, EVENT_TIME
 from streamgauge.engines.spi import Edges, EngineStatus
 from streamgauge.harness import testbed as module
 from streamgauge.harness.testbed import TestBed
+from streamgauge.loadgen.plan import Plan
 from streamgauge.metrics.records import RUNNER, Tick
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
@@ -42,44 +43,25 @@ TIMEOUT_S = 60.0
 
 
 class Played:
-    """An engine that does nothing by itself: it keeps what it is given, and how often it was stopped."""
+    """An engine that does nothing by itself: it records its edges, and how often it was stopped."""
 
     capabilities: Any = None
 
     def __init__(self) -> None:
-        self.edges: Edges | None = None
-        self.stopped = 0
-
-    def start(self, flow: Any, edges: Edges, options: Any, master: str | None, folder: Path) -> None:
-        self.edges = edges
-
-    def stage(self) -> str:
-        return ""
-
-    def status(self) -> EngineStatus:
-        return EngineStatus(True)
-
-    def pids(self) -> list[int]:
-        return [os.getpid()]
-
-    def batch_progress(self, timeout_s: float = 30.0) -> list[BatchProgress]:
-        return []
-
-    def operator_row_counts(self, timeout_s: float = 30.0) -> OperatorCounts:
-        return OperatorCounts()
-
-    def settings(self) -> dict[str, str]:
-        return {}
-
-    def stop(self) -> None:
-        self.stopped += 1
+        self.start, self.stop = Mock(), Mock()
+        self.stage: Any = lambda: ""
+        self.status: Any = lambda: EngineStatus(True)
+        self.pids: Any = lambda: [os.getpid()]
+        self.batch_progress: Any = lambda timeout_s=30.0: []
+        self.operator_row_counts: Any = lambda timeout_s=30.0: OperatorCounts()
+        self.settings: Any = dict
 
 
-class Broken(Played):
+def broken() -> Played:
     """One whose start fails."""
-
-    def start(self, *_: Any) -> None:
-        raise RuntimeError("no such engine")
+    engine = Played()
+    engine.start.side_effect = RuntimeError("no such engine")
+    return engine
 
 
 @pytest.fixture(scope="module")
@@ -97,9 +79,27 @@ def testbed(resolved: ResolvedExperiment, tmp_path: Path) -> Iterator[TestBed]:
 
 
 def edges_of(testbed: TestBed) -> Edges:
-    assert isinstance(testbed.engine, Played)
-    assert testbed.engine.edges is not None
-    return testbed.engine.edges
+    engine: Any = testbed.engine
+    return cast(Edges, engine.start.call_args.args[1])
+
+
+def begun(
+    testbed: TestBed, resolved: ResolvedExperiment, seconds: float, end_s: float, chunk_us: int = CHUNK_US
+) -> tuple[int, Plan, TrialLog]:
+    """(start, plan, log) of a trial that was begun, up to a second of its plan."""
+    start = next_start(testbed)
+    plan = resolved.plan(start, RATE, seconds)
+    testbed.begin(plan, start + round(end_s * US), chunk_us)
+    return start, plan, TrialLog(plan, testbed.sinks)
+
+
+@contextmanager
+def overloaded(resolved: ResolvedExperiment, folder: Path, **bounds: int) -> Iterator[tuple[TestBed, int, TrialLog]]:
+    """(test bed, start, log) of a trial of a minute whose queue has these bounds, and which nothing reads."""
+    with TestBed(replace(testbed_settings(resolved), **bounds), Played, folder, Clock.fixed_now()) as testbed:
+        testbed.start(resolved.plan(next_start(testbed), RATE, 60.0))
+        start, _, trial_log = begun(testbed, resolved, 60.0, 60.0)
+        yield testbed, start, trial_log
 
 
 def watched(testbed: TestBed, trial_log: TrialLog, until: Callable[[Tick], bool]) -> Tick:
@@ -116,7 +116,7 @@ def watched(testbed: TestBed, trial_log: TrialLog, until: Callable[[Tick], bool]
 
 
 def test_a_started_test_bed_has_an_endpoint_for_each_generator_and_one_for_results(testbed: TestBed) -> None:
-    """All of them open to the same token; the processes are told apart by whose they are."""
+    """All of them open to the same token; the processes are distinguished by their role."""
     edges = edges_of(testbed)
     assert len({edge.location for edge in (*edges.inputs, edges.output)}) == 3
     assert len({edge.token for edge in (*edges.inputs, edges.output)}) == 1
@@ -162,10 +162,7 @@ def test_what_is_offered_read_and_committed_is_seen_at_the_next_look(
     testbed: TestBed, resolved: ResolvedExperiment
 ) -> None:
     """One trial of a second: all of it is offered, and what the engine did is reported."""
-    start, edges = next_start(testbed), edges_of(testbed)
-    plan = resolved.plan(start, RATE, 5.0)
-    trial_log = TrialLog(plan, testbed.sinks)
-    testbed.begin(plan, start + US, CHUNK_US)
+    edges, (start, plan, trial_log) = edges_of(testbed), begun(testbed, resolved, 5.0, 1.0)
     last = watched(testbed, trial_log, lambda tick: tick.ended)
     assert (testbed.trials, testbed.reached_us, last.frontier_us, last.overflowed) == (1, start + US, start + US, False)
     assert trial_log.offered_events() == plan.planned_events(start, start + US) == 1000
@@ -223,10 +220,7 @@ def test_each_plan_of_a_test_bed_is_offered_in_chunks_of_its_own_length(
 ) -> None:
     """A search makes trials of high and of low rates on one test bed; chunks are aligned to the plan's start."""
     for chunk_us in (50_000, 20_000, 100_000):
-        start = next_start(testbed)
-        plan = resolved.plan(start, RATE, 1.0)
-        trial_log = TrialLog(plan, testbed.sinks)
-        testbed.begin(plan, start + US // 5, chunk_us)
+        start, _, trial_log = begun(testbed, resolved, 1.0, 0.2, chunk_us)
         watched(testbed, trial_log, lambda tick: tick.ended)
         for log in trial_log.chunks:
             assert [chunk.from_us for chunk in log] == list(range(start, start + US // 5, chunk_us))
@@ -242,10 +236,8 @@ def send(edges: Edges, batch: int) -> None:
 
 
 def test_results_of_a_trial_go_when_the_next_one_begins(testbed: TestBed, resolved: ResolvedExperiment) -> None:
-    """Those that a look told of; what came after the last look is told of in the next trial, and stays for it."""
-    edges, start = edges_of(testbed), next_start(testbed)
-    plan = resolved.plan(start, RATE, 1.0)
-    testbed.begin(plan, start, CHUNK_US)
+    """Those that a look reported; what came after the last look is reported in the next trial, and stays for it."""
+    edges, (start, plan, _) = edges_of(testbed), begun(testbed, resolved, 1.0, 0.0)
     send(edges, 0)
     (commit,) = testbed.tick().commits
     assert [str(path) for path in testbed.spool.iterdir()] == commit.paths
@@ -258,9 +250,7 @@ def test_results_of_a_trial_go_when_the_next_one_begins(testbed: TestBed, resolv
 
 def test_generators_that_are_halted_offer_no_more(testbed: TestBed, resolved: ResolvedExperiment) -> None:
     """Long before the plan's end."""
-    start = next_start(testbed)
-    testbed.begin(resolved.plan(start, RATE, 3600.0), start + 3600 * US, CHUNK_US)
-    trial_log = TrialLog(resolved.plan(start, RATE, 3600.0), testbed.sinks)
+    start, _, trial_log = begun(testbed, resolved, 3600.0, 3600.0)
     watched(testbed, trial_log, lambda tick: any(tick.chunks))
     testbed.halt()
     watched(testbed, trial_log, lambda tick: tick.ended)
@@ -272,8 +262,7 @@ def test_generators_that_are_halted_offer_no_more(testbed: TestBed, resolved: Re
 
 def test_generators_are_halted_beside_one_that_is_gone(testbed: TestBed, resolved: ResolvedExperiment) -> None:
     """Else they would load an engine that is no longer measured; which one is gone is reported all the same."""
-    start = next_start(testbed)
-    testbed.begin(resolved.plan(start, RATE, 3600.0), start + 3600 * US, CHUNK_US)
+    begun(testbed, resolved, 3600.0, 3600.0)
     send_signal(signal.SIGKILL, testbed.pids("generator 0"))
     with pytest.raises(DriverError, match="generator 0"):
         testbed.halt()
@@ -290,22 +279,15 @@ def test_a_driver_process_that_is_gone_is_an_error_of_the_driver(testbed: TestBe
 
 def test_a_generator_that_cannot_follow_its_plan_is_an_error_of_the_driver(testbed: TestBed) -> None:
     """One that has streams the test bed was not started for: the process lives, and says what is wrong."""
-    other = check(build({"workload": "windowed_join", "load": {"rate": RATE, "generators": 2}}))
-    start = next_start(testbed)
-    testbed.begin(other.plan(start, RATE, 5.0), start + US, CHUNK_US)
+    begun(testbed, check(build({"workload": "windowed_join", "load": {"rate": RATE, "generators": 2}})), 5.0, 1.0)
     with pytest.raises(DriverError, match="ads"):
         wait_until(lambda: not testbed.tick(), TIMEOUT_S)
 
 
 def test_a_queue_that_is_full_is_no_error_of_the_driver(resolved: ResolvedExperiment, tmp_path: Path) -> None:
     """Generators stop there because no engine reads; the trial judges that, and the next trial has its own."""
-    settings = replace(testbed_settings(resolved), bound_us=200_000)
-    with TestBed(settings, Played, tmp_path, Clock.fixed_now()) as testbed:
-        start = next_start(testbed)
-        plan = resolved.plan(start, RATE, 60.0)
-        testbed.start(plan)
-        testbed.begin(plan, start + 60 * US, CHUNK_US)
-        last = watched(testbed, TrialLog(plan, testbed.sinks), lambda tick: tick.ended)
+    with overloaded(resolved, tmp_path, bound_us=200_000) as (testbed, start, trial_log):
+        last = watched(testbed, trial_log, lambda tick: tick.ended)
         reached_us = testbed.reached_us
         # The next plan begins in an hour, so nothing is offered that could find the queue full again.
         later = start + 3600 * US
@@ -318,15 +300,9 @@ def test_a_queue_that_is_full_is_no_error_of_the_driver(resolved: ResolvedExperi
 
 def test_a_full_queue_hides_no_failure_of_the_recorder(resolved: ResolvedExperiment, tmp_path: Path) -> None:
     """A spool that cannot be written may be why the engine read no further, so the engine did not fail."""
-    with TestBed(replace(testbed_settings(resolved), bound_us=200_000), Played, tmp_path, Clock.fixed_now()) as testbed:
-        start = next_start(testbed)
-        plan = resolved.plan(start, RATE, 60.0)
-        testbed.start(plan)
-        testbed.begin(plan, start + 60 * US, CHUNK_US)
-        watched(testbed, TrialLog(plan, testbed.sinks), lambda tick: tick.overflowed)
-        for path in testbed.spool.iterdir():
-            path.unlink()
-        testbed.spool.rmdir()
+    with overloaded(resolved, tmp_path, bound_us=200_000) as (testbed, _, trial_log):
+        watched(testbed, trial_log, lambda tick: tick.overflowed)
+        shutil.rmtree(testbed.spool)
         with pytest.raises(FlightServerError):
             send(edges_of(testbed), 0)
         with pytest.raises(DriverError, match="spool could not be written"):
@@ -335,29 +311,23 @@ def test_a_full_queue_hides_no_failure_of_the_recorder(resolved: ResolvedExperim
 
 def test_a_queue_that_is_full_by_its_bytes_says_how_much_waited(resolved: ResolvedExperiment, tmp_path: Path) -> None:
     """Nothing was read here, so it is all that was offered and the chunk that found no room."""
-    with TestBed(replace(testbed_settings(resolved), bytes_max=20_000), Played, tmp_path, Clock.fixed_now()) as testbed:
-        start = next_start(testbed)
-        plan = resolved.plan(start, RATE, 60.0)
-        testbed.start(plan)
-        testbed.begin(plan, start + 60 * US, CHUNK_US)
-        last = watched(testbed, TrialLog(plan, testbed.sinks), lambda tick: tick.ended)
+    with overloaded(resolved, tmp_path, bytes_max=20_000) as (testbed, start, trial_log):
+        last = watched(testbed, trial_log, lambda tick: tick.ended)
     assert last.overflowed
     assert last.memory_full_us == testbed.reached_us - start + CHUNK_US
 
 
-@pytest.mark.parametrize("engine", [Played, Broken])
+@pytest.mark.parametrize("engine", [Played, broken])
 def test_whatever_happens_all_processes_are_ended(resolved: ResolvedExperiment, tmp_path: Path, engine: Any) -> None:
     """The engine first; nothing private stays behind, in a start that failed neither."""
     with TestBed(testbed_settings(resolved), engine, tmp_path, Clock.fixed_now()) as one:
         with suppress(RuntimeError):
             one.start(resolved.plan(next_start(one), RATE, 1.0))
         pids = [pid for name, role, pid in one.processes() if role == "driver" and name != RUNNER]
-        left = (one._private, one.spool)
-    assert len(pids) == 3
-    assert not any(map(is_running, pids))
-    assert isinstance(one.engine, Played)
-    assert one.engine.stopped == 1
-    assert not any(path.exists() for path in left)
+        folders = (one._private, one.spool)
+    played: Any = one.engine
+    assert (len(pids), [pid for pid in pids if is_running(pid)], played.stop.call_count) == (3, [], 1)
+    assert not any(path.exists() for path in folders)
 
 
 def started(testbed: TestBed, resolved: ResolvedExperiment) -> None:
@@ -374,10 +344,7 @@ def test_a_full_disk_for_temporary_files_is_reported(
     resolved: ResolvedExperiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of: Any, name: str
 ) -> None:
     """With the place, and how to name another; for the test bed's own folder, the plan, and what a child is sent."""
-
-    def full(*_: Any, **__: Any) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
+    full = Mock(side_effect=OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
     one, place = TestBed(testbed_settings(resolved), Played, tmp_path, Clock.fixed_now()), tempfile.gettempdir()
     with monkeypatch.context() as patch:
         patch.setattr(of, name, full)
@@ -388,16 +355,12 @@ def test_a_full_disk_for_temporary_files_is_reported(
 
 def test_generators_that_stopped_apart_are_levelled(testbed: TestBed, resolved: ResolvedExperiment) -> None:
     """What one offered beyond the other would else stay unread, and fill the queue of the next trial."""
-    start = next_start(testbed)
-    plan = resolved.plan(start, RATE, 60.0)
-    trial_log = TrialLog(plan, testbed.sinks)
-    testbed.begin(plan, start + 60 * US, CHUNK_US)
+    start, _, trial_log = begun(testbed, resolved, 60.0, 60.0)
     watched(testbed, trial_log, lambda tick: tick.frontier_us > start)
     testbed._generators[0].ask("halt")
     watched(testbed, trial_log, lambda tick: testbed.reached_us >= tick.frontier_us + US)
     testbed.halt()
-    apart = watched(testbed, trial_log, lambda tick: tick.ended)
-    assert apart.frontier_us < testbed.reached_us
+    assert watched(testbed, trial_log, lambda tick: tick.ended).frontier_us < testbed.reached_us
     offered = trial_log.offered_events()
     testbed.level()
     levelled = testbed.tick()

@@ -1,7 +1,5 @@
 """What a test bed makes of its processes' reports."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -34,13 +32,15 @@ def generator(reached_us: int, **fields: Any) -> GeneratorReport:
 
 def testbed_of(folder: Path, generators: list[GeneratorReport], recorder: RecorderReport) -> TestBed:
     """A test bed whose children answer with these reports."""
-    count = len(generators)
-    settings: Any = SimpleNamespace(generators=count, partitions=count)
-    nothing: Any = SimpleNamespace()
-    bed = TestBed(settings, lambda: nothing, folder, nothing)
+    bed = bed_of(folder, len(generators), len(generators))
     bed._generators = [child([one]) for one in generators]
     bed._recorder = child(recorder)
     return bed
+
+
+def bed_of(folder: Path, generators: int, partitions: int) -> TestBed:
+    settings: Any = SimpleNamespace(generators=generators, partitions=partitions)
+    return TestBed(settings, SimpleNamespace, folder, SimpleNamespace())
 
 
 def child(report: list[GeneratorReport] | RecorderReport) -> Any:
@@ -65,9 +65,7 @@ def test_a_tick_has_the_reports_of_all_processes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("generators", "partitions"), [(1, 1), (2, 2), (2, 5), (3, 4), (1, 4)])
 def test_each_partition_has_one_writer(tmp_path: Path, generators: int, partitions: int) -> None:
     """Replies come in the order of the partitions, whichever process wrote them."""
-    settings: Any = SimpleNamespace(generators=generators, partitions=partitions)
-    nothing: Any = SimpleNamespace()
-    bed = TestBed(settings, lambda: nothing, tmp_path, nothing)
+    bed = bed_of(tmp_path, generators, partitions)
     written = [list(bed._written_by(number)) for number in range(generators)]
     assert sorted(each for of_one in written for each in of_one) == list(range(partitions))
     children: list[Any] = [SimpleNamespace(ask=lambda _, own=own: own) for own in written]

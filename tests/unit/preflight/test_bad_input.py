@@ -1,7 +1,5 @@
 """Each wrong input alone: refused before anything is started, in words that name it and a way out."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 
@@ -15,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("quiet")
 TOO_MUCH = str(2**60)
 STREAM_STREAM = {"lowering.join": "stream_stream"}
 
-# (what is asked beside GOOD, the setting that the message names, the value it shows)
+# (the values beside GOOD, the setting that the message names, the value it shows)
 BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"load": {"rate": "fast"}}, "load.rate", "fast"),
     ({"load": {"rate": "0"}}, "load.rate", "0"),
@@ -161,32 +159,27 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("values", "setting", "got"), BAD, ids=lambda one: str(one)[:60])
-def test_bad_input_is_refused(values: dict[str, Any], setting: str, got: str) -> None:
-    """One problem, which names the setting, the rule, the value and a way out."""
-    (problem,) = refused(GOOD | values)
-    assert setting in problem.setting
-    assert got in f"{problem.got!r} {problem.got}"
-    assert problem.rule
-    assert problem.way_out
-    assert all(text in str(problem) for text in (problem.setting, problem.rule, problem.way_out))
-    assert not re.search(r"input should|valid |unable to|value error|another kind", problem.rule.lower())
-
-
 NO_OPTION = ("load.rte", "serach", "search.fast", "workload", "command", "load")
 """Settings that there are not, or that the command line has as words of their own."""
 
 
 @pytest.mark.parametrize(("values", "setting", "got"), BAD, ids=lambda one: str(one)[:60])
-def test_the_way_out_is_one_for_the_command_line(values: dict[str, Any], setting: str, got: str) -> None:
-    """It names the option of the very setting, not only the file's key."""
+def test_bad_input_is_refused(values: dict[str, Any], setting: str, got: str) -> None:
+    """One problem, which names the setting, the rule, the value and a way out: the option of the very setting, not only
+    the file's key.
+    """
     (problem,) = refused(GOOD | values)
+    assert (setting in problem.setting, got in f"{problem.got!r} {problem.got}") == (True, True)
+    assert problem.rule
+    assert all(text in str(problem) for text in (problem.setting, problem.rule, problem.way_out))
+    assert not re.search(r"input should|valid |unable to|value error|another kind", problem.rule.lower())
     head = problem.setting.partition(" ")[0].removeprefix("--")
-    names = {
-        "set": "parameters",
-        "option": "options",
-        "slide": "parameters",
-    }
-    known = [name for name in SETTINGS if (names.get(head, head) + ".").startswith(name + ".")]
+    head = {"set": "parameters", "option": "options", "slide": "parameters"}.get(head, head)
+    known = [name for name in SETTINGS if f"{head}.".startswith(f"{name}.")]
     assert known or problem.setting in NO_OPTION
-    assert not known or SETTINGS[known[0]].flag in problem.way_out or problem.way_out.startswith("one of ")
+    flag = SETTINGS[known[0]].flag if known else problem.way_out
+    assert problem.way_out.startswith("one of ") or flag in problem.way_out != ""
+
+
+NO_OPTION = ("load.rte", "serach", "search.fast", "workload", "command", "load")
+"""Settings that there are not, or that the command line has as words of their own."""

@@ -1,7 +1,5 @@
 """What follows from an experiment that can be started: its spans, plan, chunks, and what its queue holds."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pyarrow as pa
@@ -21,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("quiet")
 REAL_TIME: dict[str, Any] = {"workload": "identity", "engine": "spark-rtm", "transport": "kafka"}
 
 
-def test_spans_follow_from_what_was_asked() -> None:
+def test_spans_follow_from_the_request() -> None:
     """A fresh engine warms up 45 s at least, a warm one a quarter of the events; the tail is the flow's reach."""
     resolved = check_experiment(experiment.build(GOOD))
     fresh, warm = resolved.spans(0, True, 60.0), resolved.spans(0, False, 60.0)
@@ -81,7 +79,7 @@ def test_a_profile_begins_where_the_warm_up_ends() -> None:
 
 
 def test_chunks_are_short_where_the_rate_is_low() -> None:
-    """50 ms at high rates, and where batches are a second apart or more; 10 ms at low ones, else what was asked."""
+    """50 ms at high rates, and where batches are a second apart or more; 10 ms at low ones, else as requested."""
     for workload, options, low in (
         ("identity", {}, 10_000), ("windowed_aggregation", {}, 50_000),
         ("windowed_aggregation", {"trigger": "999 milliseconds"}, 10_000),
@@ -109,7 +107,7 @@ OF_SIZES: list[Any] = [
 
 @pytest.mark.parametrize("values", OF_SIZES, ids=str)
 def test_memory_cuts_the_bound_to_what_the_queue_holds(values: dict[str, Any]) -> None:
-    """The bound is in seconds of the rate; what is said of a memory it holds, and hardly more."""
+    """The bound is in seconds of the rate; a memory holds what the bound says, and hardly more."""
     resolved = check_experiment(experiment.build(values | {"load": {"memory": "16MiB", "generators": 1, "rate": "1k"}}))
     assert resolved.bound_s(1000.0) == (30.0, False)
     seconds, cut = resolved.bound_s(1e6)
@@ -118,7 +116,7 @@ def test_memory_cuts_the_bound_to_what_the_queue_holds(values: dict[str, Any]) -
 
 
 def held_s(resolved: ResolvedExperiment, rate_per_s: float) -> float:
-    """Seconds of a rate that a queue holds which nobody reads, in chunks of a millisecond."""
+    """Seconds of a rate that a queue without a reader holds, in chunks of a millisecond."""
     plan, chunk_us, full_us = resolved.plan(0, rate_per_s, 30.0), 1000, 30 * US
     queue = FlightQueue(tuple(resolved.columns), full_us, resolved.bytes_max, lambda: 0)
     try:

@@ -1,16 +1,13 @@
 """Tuning profiles: which options a run has, what overrides them, and which engines have none."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
-from pathlib import Path
 
 import pytest
 
 from streamgauge.config import reproduce
-from streamgauge.config.options_and_settings import build, read, to_toml
+from streamgauge.config.options_and_settings import build, to_toml
 from streamgauge.core.errors import InputError
 from streamgauge.core.plugin_options import Tuning
 from streamgauge.core.schema import LINEAGE
@@ -35,9 +32,7 @@ def test_a_profile_gives_what_the_user_does_not() -> None:
     """The engine's options and those of the transport in use; `tuned` leaves every default as it is."""
     plain, tuned = resolved(), resolved(tuning="tuned")
     assert (plain.engine_options["source"], plain.engine_options["trigger"]) == ("rows", "0 seconds")
-    assert plain.interval_s == 0.0
-    assert tuned.engine_options == {}
-    assert tuned.interval_s == pytest.approx(1.4)
+    assert (plain.interval_s, tuned.interval_s, tuned.engine_options) == (0.0, pytest.approx(1.4), {})
     assert plain.transport_options == tuned.transport_options == {}
     assert resolved(transport="kafka").transport_options == {"encoding": "json"}
     assert resolved(transport="kafka", tuning="tuned").transport_options == {"encoding": "compact"}
@@ -63,25 +58,28 @@ def test_an_option_overrides_the_profile_and_nothing_else_of_it() -> None:
         options={"source": "bundles", "spark.sql.adaptive.enabled": "false"},
         transport="kafka", transport_options={"encoding": "avro"},
     )  # fmt: skip
-    assert experiment.engine_options["source"] == "bundles"
-    assert experiment.engine_options["spark.sql.adaptive.enabled"] == "false"
-    assert experiment.engine_options["lowering"] == "plain"
+    expected = {"source": "bundles", "spark.sql.adaptive.enabled": "false", "lowering": "plain"}
+    assert experiment.engine_options.items() >= expected.items()
     assert experiment.transport_options == {"encoding": "avro"}
 
 
-def test_an_engine_without_the_profile_refuses_it() -> None:
-    """With the profiles that it has, and an engine that has the one asked for."""
-    with pytest.raises(InputError) as caught:
-        check(build({"workload": "identity", "engine": "known", "tuning": "idiomatic"}), new_folder=False)
-    (problem,) = [one for one in caught.value.problems if one.setting == "tuning"]
-    assert problem.rule == "must be tuned: known has no other tuning profile"
-    assert problem.way_out == "--tuning tuned, or --engine spark"
-
-
-def test_a_name_that_is_no_profile_is_refused() -> None:
-    with pytest.raises(InputError) as caught:
-        build({"workload": "identity", "tuning": "idiomatc"})
-    assert caught.value.problems[0].way_out == "--tuning idiomatic"
+@pytest.mark.parametrize(
+    ("values", "rule", "way_out"),
+    [
+        ({"engine": "known", "tuning": "idiomatic"}, "must be tuned: known has no other tuning profile",
+         "--tuning tuned, or --engine spark"),
+        ({"tuning": "idiomatc"}, "must be one of", "--tuning idiomatic"),
+        # A file with one for a command that starts no engine: passed over in silence it would promise something.
+        ({"command": "generate", "tuning": "idiomatic"}, "is not a setting of generate", ""),
+    ],
+)  # fmt: skip
+def test_a_profile_that_does_not_apply_is_refused(values: dict[str, str], rule: str, way_out: str) -> None:
+    """With the profiles that there are, and an engine that has the one requested."""
+    with pytest.raises(InputError) as refusal:
+        check(build({"workload": "identity", **values}), new_folder=False)
+    (problem,) = [one for one in refusal.value.problems if one.setting == "tuning"]
+    assert problem.rule.startswith(rule)
+    assert problem.way_out.startswith(way_out)
 
 
 def test_another_engine_only_adds_its_table() -> None:
@@ -95,7 +93,7 @@ def test_another_engine_only_adds_its_table() -> None:
 
 @pytest.mark.parametrize("engine", registry.streaming_engines())
 def test_profiles_name_options_that_there_are(engine: str) -> None:
-    """With values that these options take, or a profile would be refused whenever it is asked for."""
+    """With values that these options take, or a profile would be refused whenever it is requested."""
     assert strange_entries(registry.capabilities()[engine]) == []
 
 
@@ -111,12 +109,12 @@ def strange_entries(engine: Capabilities) -> list[str]:
             name for name, value in options.items() if name not in there or (there[name] and value not in there[name])
         ]
 
-    found: list[str] = []
+    strange_names: list[str] = []
     for profile in engine.profiles.values():
-        found += strange(profile.options, {each.name: each.choices for each in engine.settings})
+        strange_names += strange(profile.options, {each.name: each.choices for each in engine.settings})
         for way, options in profile.transport_options.items():
-            found += strange(options, {each.name: each.choices for each in transport(way).settings})
-    return found
+            strange_names += strange(options, {each.name: each.choices for each in transport(way).settings})
+    return strange_names
 
 
 def refused_by_profile(workload: str, tuning: Tuning, way: str) -> list[str]:
@@ -157,16 +155,3 @@ def test_a_profile_is_part_of_what_asks_the_same_again(workload: str) -> None:
     ]
     assert 'tuning = "idiomatic"' in to_toml(experiment)
     assert build({**dump}) == experiment
-
-
-def test_a_command_that_starts_no_engine_takes_no_profile() -> None:
-    """A file that asks for one is refused, as passed over in silence it would promise something."""
-    with pytest.raises(InputError) as caught:
-        check(build({"command": "generate", "workload": "identity", "tuning": "idiomatic"}), new_folder=False)
-    assert [one.setting for one in caught.value.problems] == ["tuning"]
-
-
-def test_a_file_names_its_profile(tmp_path: Path) -> None:
-    file = tmp_path / "my.toml"
-    file.write_text('workload = "identity"\ntuning = "idiomatic"\n')
-    assert read(file).tuning == "idiomatic"

@@ -3,8 +3,6 @@
 All figures are made up by the functions below; nothing was measured.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -101,8 +99,7 @@ def three(make_run: Make) -> Callable[..., str]:
 @pytest.fixture
 def study(tmp_path: Path) -> RunFolder:
     """A study with a trial that held, and a later one that did not; both were made before a kill."""
-    now = datetime.now(UTC)
-    folder = RunFolder.create(tmp_path, "filter", "known", now)
+    folder = RunFolder.create(tmp_path, "filter", "known", datetime.now(UTC))
     for number, (rate, verdict) in enumerate([(HELD_PER_S, "sustained"), (FAILED_PER_S, "not_sustained")], start=1):
         remember(folder, number, rate, verdict)
     return folder

@@ -1,7 +1,5 @@
 """Study folders and searches made by rule, for the tests of searches and of their results."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -9,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.options_and_settings import build
+from streamgauge.config.options_and_settings import Experiment, build
 from streamgauge.core.clock import US
 from streamgauge.preflight.validate import check
 from streamgauge.results.verdict import Check, Verdict, VerdictValue
@@ -24,18 +22,23 @@ def remember(study: RunFolder, number: int, rate_per_s: float, verdict: VerdictV
     """A trial that the search of `study` has made: its folder, and its line of the memo."""
     trial = study.trial(number, datetime.now(UTC))
     criterion = Check(name=f"of {rate_per_s:g}", value=0, limit=0, unit="", ok=True, state="ok", sentence="")
-    kept = trial.read_result().model_copy(update={"verdict": Verdict(value=verdict, checks=(criterion,), sentence="")})
-    trial.write_result(kept)
+    judged = Verdict(value=verdict, checks=(criterion,), sentence="")
+    trial.write_result(trial.read_result().model_copy(update={"verdict": judged}))
     # Another working folder than the one of the search: only the number of the trial can be relied on.
     outcome = TrialOutcome(rate_per_s, verdict, rate_per_s, folder=f"elsewhere/{study.name}/trials/{number:02d}")
     with (study.path / MEMO).open("a") as memo:
         memo.write(json.dumps(asdict(outcome)) + "\n")
 
 
-def worker(study: RunFolder) -> Sustain:
+def requested(**values: Any) -> Experiment:
+    """A request for a search of `filter`, unless `values` name another workload."""
+    return build({"workload": "filter", "command": "sustain", **values})
+
+
+def worker(study: RunFolder, ceiling_per_s: float = 1e6, engine: str = "known", **values: Any) -> Sustain:
     """A search that starts nothing."""
     view = SimpleNamespace(trial_progress=lambda snapshot: None)
-    return Sustain(check(build({"workload": "filter", "engine": "known"})), study, view, 1e6)
+    return Sustain(check(requested(engine=engine, **values)), study, view, ceiling_per_s)
 
 
 def conductor_at(seconds: float, run: Any = lambda *_: 1 / 0) -> Any:

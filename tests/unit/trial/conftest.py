@@ -1,14 +1,21 @@
 """A test bed for the runner of phases."""
 
-from __future__ import annotations
-
+from datetime import UTC, datetime
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.trial import phases
 from tests.unit.trial.helpers_phases import FakeClock, FakeTestBed
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    """A new run folder."""
+    return RunFolder.create(tmp_path / "runs", "a", "b", datetime.now(UTC))
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """A test bed of words, and a clock that moves only when the conductor sleeps."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -37,7 +35,7 @@ class FakeClock:
 
 @dataclass
 class FakeTestBed:
-    """Gives what a story's trial would have given by now; notes what it was requested to do."""
+    """Gives what a story's trial would have given by now; records what it was requested to do."""
 
     story: Any
     make: Any
@@ -49,7 +47,7 @@ class FakeTestBed:
     statuses: int = 0
     not_carried: str = ""
     not_kept: str = ""
-    on_tick: Callable[[int], None] = lambda now_us: None
+    on_tick: Callable[[int], object] = lambda now_us: None
     until_us: int = 0
     given_us: int = 0
     waiting: int = 0
@@ -105,13 +103,11 @@ class FakeTestBed:
         return self.ticks[key]
 
     def require_all_topics(self) -> None:
-        if self.not_carried:
-            raise DriverError(self.not_carried)
+        require(self.not_carried)
 
     def require_no_lost_events(self, all_sent: bool = False) -> None:
         self.requests.append(("all sent", all_sent))
-        if self.not_kept:
-            raise DriverError(self.not_kept)
+        require(self.not_kept)
 
     def engine_status(self) -> EngineStatus:
         self.statuses += 1
@@ -122,6 +118,20 @@ class FakeTestBed:
 
     def requests_named(self, what: str) -> list[tuple[Any, ...]]:
         return [one for one in self.requests if one[0] == what]
+
+    def after(self, second: float, action: Callable[[], object]) -> None:
+        """Calls `action` at every tick after a second of the plan."""
+        self.on_tick = lambda now_us: now_us > START + second * US and action()
+
+    def replaced(self, change: Callable[[int, Any], Any]) -> None:
+        """Every batch is `change(number, tick)` of what it would have been."""
+        plain = self.batch
+        self.batch = lambda number: change(number, plain(number))  # type: ignore[method-assign]
+
+
+def require(failure: str) -> None:
+    if failure:
+        raise DriverError(failure)
 
 
 def conductor(
@@ -142,6 +152,6 @@ def conductor(
 
 
 def extensions(more_us: list[int]) -> Any:
-    """A decision of a policy, asked until there is no more."""
+    """A decision of a policy, called until there is no more."""
     left = iter(more_us)
     return lambda _: next((Extension(each, "undecided") for each in left), None)

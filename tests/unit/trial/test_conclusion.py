@@ -1,15 +1,15 @@
 """The end of a trial: the engine's report, the comparison of answers, late results, and failures on the way."""
 
-from __future__ import annotations
-
 import errno
+import math
 import tempfile
 from collections.abc import Callable
-from datetime import UTC, datetime
+from itertools import chain, count, repeat
 from pathlib import Path
 from threading import Event
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import duckdb
 import pyarrow as pa
@@ -29,28 +29,20 @@ from streamgauge.results.latency import Latencies
 from streamgauge.results.run import Result
 from streamgauge.results.verdict import Verdict
 from streamgauge.trial import conclusion, interrupted, progress
-from streamgauge.trial.conclusion import engine_report
 from streamgauge.trial.conductor import TrialConductor
 from streamgauge.trial.events import Verifying
-from streamgauge.trial.interrupted import NOT_BEGUN, NOT_COUNTED, UNVERIFIED
 from streamgauge.trial.policies import JudgedTrial
-from streamgauge.trial.trial_result import TrialResult
 from tests.unit.helpers_answers import ROWS, Case
 from tests.unit.helpers_trials import cut_short, done_of, kinds_in
 
 NOW = 1_700_000_000 * US + 300_000
 
 
-class LateTestBed:
+def late_testbed(make: Any, at: int) -> Any:
     """A test bed whose sink commits one more batch at its n-th tick after the deadline; 0 for never."""
-
-    def __init__(self, make: Any, at: int) -> None:
-        self._make, self._at, self.ticks = make, at, 0
-
-    def tick(self) -> Any:
-        self.ticks += 1
-        commits = [self._make.commit(99, NOW + 60 * US)] if self.ticks == self._at else []
-        return self._make.tick([[], []], [[], []], commits)
+    late = make.tick([[], []], [[], []], [make.commit(99, NOW + 60 * US)])
+    ticks = chain(repeat(make.tick([[], []], [[], []], []), at - 1), [late] if at else [])
+    return SimpleNamespace(tick=Mock(side_effect=chain(ticks, repeat(make.tick([[], []], [[], []], [])))))
 
 
 @pytest.mark.parametrize(("at", "came"), [(3, True), (0, False)])
@@ -58,84 +50,71 @@ def test_results_after_the_deadline_are_late_and_not_lost(
     at: int, came: bool, make: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What comes while it is looked for is in the log; the look ends with it, or with its time."""
-    monkeypatch.setattr(conclusion, "LATE_POLL_S", 0.0)
     monkeypatch.setattr(conclusion, "LATE_S", 0.05 if not at else 60.0)
-    testbed: Any = LateTestBed(make, at)
-    record = make.story().record()
+    testbed, record = late_testbed(make, at), make.story().record()
     before = len(record.trial_log.commits)
     assert conclusion._late_results_came(testbed, record) is came
     assert len(record.trial_log.commits) == before + came
-    assert not came or testbed.ticks == at
+    assert not came or testbed.tick.call_count == at
 
 
 @pytest.mark.parametrize("state", [{"drained": False}, {"engine_failed": "gone"}])
 def test_nothing_is_looked_for_where_more_is_owed_than_a_few_results(make: Any, state: dict[str, Any]) -> None:
     """An engine that died, or has not done with its input, is not late with some results."""
-    testbed: Any = LateTestBed(make, 1)
+    testbed = late_testbed(make, 1)
     assert not conclusion._late_results_came(testbed, make.story().record(**state))
-    assert testbed.ticks == 0
+    assert testbed.tick.call_count == 0
 
 
-def test_a_verification_says_what_it_does(make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_verification_shows_its_progress(make: Any, folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     """A batch run takes up to minutes, which were silent; the time goes on meanwhile."""
     monkeypatch.setattr(progress, "REPORT_INTERVAL_S", 0.0)
-    heard: list[Verifying] = []
-    running = Event()
+    events, running = list[Verifying](), Event()
 
-    def hear(event: Any) -> None:
-        heard.append(event)
-        if event.note == "running the job in batch" and event.elapsed_s > heard[0].elapsed_s:
+    def observe(event: Any) -> None:
+        events.append(event)
+        if event.note == "running the job in batch" and event.elapsed_s > events[0].elapsed_s:
             running.set()
 
-    def verified(resolved: Any, testbed: Any, record: Any, keep_in: Any, stage: Any) -> Any:
+    def verified(resolved: Any, testbed: Any, record: Any, folder: Any, stage: Any) -> Any:
         stage.follow(lambda: "running the job in batch", "starting Spark for the batch run")
         assert running.wait(10)
         return SimpleNamespace(verification=SimpleNamespace(missing=0))
 
     monkeypatch.setattr(conclusion, "_verified", verified)
-    resolved, folder = check(build({"workload": "identity"})), RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
+    resolved = check(build({"workload": "identity"}))
     policy = JudgedTrial(resolved, 1000.0, fresh=True, duration_s=10.0)
-    conclusion.Conclusion(resolved, SimpleNamespace(), hear, None)._verified(folder, policy, make.story().record())
-    assert {type(one) for one in heard} == {Verifying}
-    assert heard[-1].elapsed_s > heard[0].elapsed_s >= 0
+    conclusion.Conclusion(resolved, SimpleNamespace(), observe, None)._verified(folder, policy, make.story().record())
+    assert {type(one) for one in events} == {Verifying}
+    assert events[-1].elapsed_s > events[0].elapsed_s >= 0
 
 
-def concluded(
-    error: BaseException,
-    make: Any,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    report: conclusion.EngineReport | None = None,
-) -> tuple[TrialResult, RunFolder]:
-    """A steady trial whose verification ends with `error`, and its folder."""
+@pytest.fixture
+def concluded(make: Any, tmp_path: Path, folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """(the result of a steady trial whose verification fails, what its folder has)."""
     values: dict[str, Any] = {"workload": "windowed_aggregation", "load": {"rate": 1000, "duration": "10s"}}
     resolved = check(build(values))
-    folder = RunFolder.create(tmp_path, "windowed_aggregation", "spark", datetime.now(UTC))
     testbed: Any = SimpleNamespace(
         engine=SimpleNamespace(settings=dict), clock=SimpleNamespace(now_us=lambda: NOW), processes=list,
         folder=tmp_path, append_latencies_us=lambda *_: [],
     )  # fmt: skip
 
-    def ended(*_: Any) -> None:
-        raise error
+    def conclude(error: BaseException, report: conclusion.EngineReport | None = None) -> tuple[Any, Any]:
+        monkeypatch.setattr(conclusion, "_verified", Mock(side_effect=error))
+        policy, record = JudgedTrial(resolved, 1000.0, fresh=True, duration_s=10.0), make.story().record()
+        conductor = TrialConductor(resolved, testbed)
+        trial_result = conductor.conclude(folder, policy, record, report or conclusion.EngineReport())
+        return trial_result.result, folder.read_result()
 
-    monkeypatch.setattr(conclusion, "_verified", ended)
-    policy, record = JudgedTrial(resolved, 1000.0, fresh=True, duration_s=10.0), make.story().record()
-    return TrialConductor(resolved, testbed).conclude(
-        folder, policy, record, report or conclusion.EngineReport()
-    ), folder
+    return conclude
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt(), RuntimeError("Query interrupted"), duckdb.InterruptException()])
-def test_stopping_the_verification_keeps_what_was_measured(
-    stop: BaseException, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Ctrl-C while answers are compared: interrupted, with the figures there are, and no stack of anybody's."""
-    judged, folder = concluded(stop, make, tmp_path, monkeypatch)
-    assert judged.result.verdict.value == folder.read_result().verdict.value == "interrupted"
-    assert judged.result.environment["chunk_ms"] == 50
-    assert judged.result.rate is not None
-    assert judged.result.rate.ingested_per_s == pytest.approx(1000)
+def test_stopping_the_verification_keeps_what_was_measured(stop: BaseException, concluded: Callable[..., Any]) -> None:
+    """Ctrl-C while answers are compared: interrupted, with the figures there are, and no stack."""
+    result, written = concluded(stop)
+    assert result.verdict.value == written.verdict.value == "interrupted"
+    assert (result.environment["chunk_ms"], result.rate.ingested_per_s) == (50, pytest.approx(1000))
 
 
 @pytest.mark.parametrize(
@@ -146,18 +125,15 @@ def test_stopping_the_verification_keeps_what_was_measured(
     ],
 )  # fmt: skip
 def test_a_verification_that_cannot_be_done_leaves_the_trial_undecided(
-    error: Exception, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    error: Exception, concluded: Callable[..., Any], folder: RunFolder
 ) -> None:
     """The figures stand, the verdict says why the answers do not, and the page can be drawn."""
-    judged, folder = concluded(error, make, tmp_path, monkeypatch)
-    written = folder.read_result()
+    result, written = concluded(error)
     reason = (str(error) or "MemoryError").splitlines()[0]
-    assert judged.result.verdict.value == written.verdict.value == "undecided"
+    assert result.verdict.value == written.verdict.value == "undecided"
     assert f"answers: the answers could not be judged: {reason}" in written.verdict.sentence
     assert "no reference" not in written.verdict.advice
-    assert written.verification is not None
-    assert not written.verification.judged
-    assert written.rate is not None
+    assert (written.verification.judged, written.rate is None) == (False, False)
     if isinstance(error, MemoryError):
         write_page(folder, "")
         assert (folder.path / "report.html").exists()
@@ -166,37 +142,29 @@ def test_a_verification_that_cannot_be_done_leaves_the_trial_undecided(
 @pytest.mark.parametrize(
     "error", [OSError(errno.ENOSPC, "full"), duckdb.IOException('file "a": No space left on device')]
 )
-def test_a_disk_that_is_full_is_reported_once_with_the_way_out(
-    error: Exception, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_that_is_full_is_reported_once_with_the_way_out(error: Exception, concluded: Callable[..., Any]) -> None:
     """The folder of temporary files and TMPDIR in the head; no advice on processors, and latencies do not repeat it."""
-    judged, _ = concluded(error, make, tmp_path, monkeypatch)
-    found = judged.result
-    assert f"the disk that holds {tempfile.gettempdir()} is full (" in found.verdict.sentence
-    assert found.verdict.advice.startswith("free some space, or set TMPDIR=DIR")
-    assert "isolation" not in found.verdict.advice
-    assert found.latency.notes == ("not counted, because the answers could not be judged",)
+    result, _ = concluded(error)
+    assert f"the disk that holds {tempfile.gettempdir()} is full (" in result.verdict.sentence
+    assert result.verdict.advice.startswith("free some space, or set TMPDIR=DIR")
+    assert "isolation" not in result.verdict.advice
+    assert result.latency.notes == ("not counted, because the answers could not be judged",)
 
 
-def test_an_engine_that_stopped_counting_is_reported(
-    make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With the reason, in what is kept too; of one that counts to the end, or not at all, nothing is reported."""
+def test_an_engine_that_stopped_counting_is_reported(concluded: Callable[..., Any]) -> None:
+    """With the reason, in the folder too; of one that counts to the end, or not at all, nothing is reported."""
     rows = [OperatorRows("", batch, "aggregate", 7) for batch in range(8)]
     report = conclusion.EngineReport(counts=OperatorCounts(rows, "Spark forgot it"))
-    judged, folder = concluded(KeyboardInterrupt(), make, tmp_path, monkeypatch, report)
-    written = folder.read_result()
     message = "rows of operators were not counted to the end: Spark forgot it"
-    assert message in judged.result.warnings
-    assert message in written.warnings
-    silent, _ = concluded(KeyboardInterrupt(), make, tmp_path / "other", monkeypatch)
-    assert not any("counted" in warning for warning in silent.result.warnings)
+    assert [message in one.warnings for one in concluded(KeyboardInterrupt(), report)] == [True, True]
+    silent, _ = concluded(KeyboardInterrupt())
+    assert not any("counted" in warning for warning in silent.warnings)
 
 
-def test_a_defect_of_ours_is_not_hidden(make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_defect_of_ours_is_not_hidden(concluded: Callable[..., Any]) -> None:
     """Only what the machine lacks, or what the reference says, leaves answers unjudged."""
     with pytest.raises(RuntimeError, match="defect"):
-        concluded(RuntimeError("a defect"), make, tmp_path, monkeypatch)
+        concluded(RuntimeError("a defect"))
 
 
 # --- what is left of a trial that was stopped ---
@@ -207,35 +175,33 @@ def of_one_batch(trial: Case) -> list[pa.Table]:
     return [*[trial.answer().slice(0, 0)] * 4, trial.answer()]
 
 
-def stopped(
-    trial: Case, tmp_path: Path, again: RunFolder | None = None, **settings: Any
-) -> tuple[TrialResult, RunFolder]:
-    """A trial that Ctrl-C ended, and its folder: a new one, or that of a trial which is made `again`."""
-    folder = again or RunFolder.create(tmp_path / "runs", "a", "b", datetime.now(UTC))
+def stopped(trial: Case, tmp_path: Path, folder: RunFolder, **settings: Any) -> Any:
+    """A trial that Ctrl-C ended, in its folder; `Any`, because its figures may be None."""
     trial.record.interrupted, trial.record.drained = True, False
     clock = SimpleNamespace(now_us=lambda: NOW)
     testbed: Any = SimpleNamespace(engine=SimpleNamespace(settings=dict), clock=clock, folder=tmp_path, processes=list)
     policy = JudgedTrial(trial.resolved, 1000.0, fresh=True, duration_s=10.0, **settings)
-    return TrialConductor(trial.resolved, testbed).conclude(
-        folder, policy, trial.record, conclusion.EngineReport()
-    ), folder
+    return TrialConductor(trial.resolved, testbed).conclude(folder, policy, trial.record, conclusion.EngineReport())
 
 
-def test_a_stopped_trial_has_the_latencies_of_what_came(case: Callable[..., Case], make: Any, tmp_path: Path) -> None:
-    """Ctrl-C in the measured span: in result.json, the series, the log and the page, said to be unverified; and the
-    results, where they were requested.
-    """
+@pytest.fixture
+def trial(case: Callable[..., Case], make: Any) -> Case:
+    """With all its results in one batch."""
     trial = case(ROWS)
     trial.receive(make, rows=of_one_batch(trial))
-    judged, folder = stopped(trial, tmp_path, keep_results=True)
-    written = folder.read_result()
-    assert judged.result == written
-    assert (written.verdict.value, judged.verified) == ("interrupted", None)
-    assert written.latency.event_time_us is not None
+    return trial
+
+
+def test_a_stopped_trial_has_the_latencies_of_what_came(trial: Case, tmp_path: Path, folder: RunFolder) -> None:
+    """Ctrl-C in the measured span: in result.json, the series, the log and the page, marked as unverified; and the
+    results, where they were requested.
+    """
+    judged = stopped(trial, tmp_path, folder, keep_results=True)
+    written: Any = folder.read_result()
+    assert (judged.result, judged.verified) == (written, None)
+    assert (written.verdict.value, written.verification.judged) == ("interrupted", False)
     assert written.latency.event_time_us.mean == pytest.approx(US, rel=0.01)
-    assert UNVERIFIED in written.latency.notes
-    assert written.verification is not None
-    assert not written.verification.judged
+    assert interrupted.UNVERIFIED in written.latency.notes
     assert folder.read_series()["results"].to_pylist().count(0) < folder.read_series().num_rows
     assert "event_time" in kinds_in(folder.read_hlog() or "")
     assert pq.read_metadata(folder.path / "results.parquet").num_rows == trial.answer().num_rows
@@ -243,59 +209,42 @@ def test_a_stopped_trial_has_the_latencies_of_what_came(case: Callable[..., Case
     assert "Latencies are unverified" in (folder.path / "report.html").read_text()
 
 
-def test_a_trial_stopped_in_its_warm_up_says_so(case: Callable[..., Case], make: Any, tmp_path: Path) -> None:
+def test_a_trial_stopped_in_its_warm_up_says_so(trial: Case, tmp_path: Path, folder: RunFolder) -> None:
     """No latency could be there, so its results are not looked at."""
-    trial = case(ROWS)
-    trial.receive(make, rows=of_one_batch(trial))
     cut_short(trial.record, 3 * US)
-    judged, folder = stopped(trial, tmp_path)
-    assert judged.result.latency == Latencies(notes=(NOT_BEGUN,)) == folder.read_result().latency
+    judged = stopped(trial, tmp_path, folder)
+    assert judged.result.latency == Latencies(notes=(interrupted.NOT_BEGUN,)) == folder.read_result().latency
     assert folder.read_hlog() is None
 
 
 def test_a_second_stop_ends_the_counting_and_loses_nothing_else(
-    case: Callable[..., Case], make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    case: Callable[..., Case], tmp_path: Path, folder: RunFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The trial is whole but for its latencies, and the report can be drawn."""
-
-    def again(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(interrupted, "latencies_without_verification", again)
-    judged, folder = stopped(case(ROWS), tmp_path)
-    assert judged.result == folder.read_result()
-    assert judged.result.latency == Latencies(notes=(NOT_COUNTED,))
-    assert judged.result.rate is not None
+    """The trial is whole except its latencies, and the report can be drawn."""
+    monkeypatch.setattr(interrupted, "latencies_without_verification", Mock(side_effect=KeyboardInterrupt))
+    result = stopped(case(ROWS), tmp_path, folder).result
+    assert result == folder.read_result()
+    assert (result.latency, result.rate is None) == (Latencies(notes=(interrupted.NOT_COUNTED,)), False)
 
 
 def test_a_trial_that_is_made_again_shows_nothing_of_the_one_before(
-    case: Callable[..., Case], make: Any, tmp_path: Path
+    trial: Case, tmp_path: Path, folder: RunFolder
 ) -> None:
     """A search that goes on makes a stopped trial again in its folder, and that one may end before it has latencies."""
-    trial = case(ROWS)
-    trial.receive(make, rows=of_one_batch(trial))
-    _, folder = stopped(trial, tmp_path, keep_results=True)
+    stopped(trial, tmp_path, folder, keep_results=True)
     assert folder.read_hlog()
     cut_short(trial.record, 3 * US)
-    stopped(trial, tmp_path, again=folder)
-    left = {path.name for path in folder.path.iterdir()}
-    assert left == {"engine", "result.json", "series.parquet"}
+    stopped(trial, tmp_path, folder)
+    assert {path.name for path in folder.path.iterdir()} == {"engine", "result.json", "series.parquet"}
 
 
-def result_with_broker_times(make: Any, answer: Any, **record: Any) -> tuple[Result, TrialRecord]:
-    """A result after the broker was requested when it had events."""
-
-    def append_latencies(*_: Any) -> list[int]:
-        if isinstance(answer, BaseException):
-            raise answer
-        return list(answer)
-
+def result_with_broker_times(make: Any, answer: Any, **record: Any) -> tuple[Any, TrialRecord]:
+    """A result after the broker reported when it had events, or failed to."""
     conducted = make.story().record(**record)
-    testbed: Any = SimpleNamespace(append_latencies_us=append_latencies)
-    driver = driver_result(conducted)
+    testbed: Any = SimpleNamespace(append_latencies_us=Mock(side_effect=[answer]))
     base = Result(
         run_id="r", start_time="", workload="identity", engine="spark", isolation="shared", experiment={},
-        environment={}, settings={}, verdict=Verdict(value="interrupted", sentence=""), driver=driver,
+        environment={}, settings={}, verdict=Verdict(value="interrupted", sentence=""), driver=driver_result(conducted),
     )  # fmt: skip
     return conclusion._with_appends(testbed, conducted, base), conducted
 
@@ -303,37 +252,30 @@ def result_with_broker_times(make: Any, answer: Any, **record: Any) -> tuple[Res
 def test_when_the_broker_had_events_is_reported(make: Any) -> None:
     """Of a trial that came to its end; a broker that does not say is a warning, and no figure."""
     result, _ = result_with_broker_times(make, [1000, 3000])
-    assert result.driver is not None
-    assert result.driver.append_latency_us is not None
     assert result.driver.append_latency_us.p50 == 2000
     silent, _ = result_with_broker_times(make, DriverError("no answer"))
-    assert silent.driver is not None
     assert silent.driver.append_latency_us is None
     assert silent.warnings == ("the broker's append times are unknown: no answer",)
-    failed, _ = result_with_broker_times(make, AssertionError("asked all the same"), driver_failed="the broker ended")
+    failed, _ = result_with_broker_times(make, AssertionError("called"), driver_failed="the broker ended")
     assert failed.warnings == ()
 
 
-def test_stopping_while_the_broker_is_asked_is_an_interrupted_trial(make: Any) -> None:
+def test_stopping_while_the_broker_reports_is_an_interrupted_trial(make: Any) -> None:
     """With all that was measured."""
     result, record = result_with_broker_times(make, KeyboardInterrupt())
-    assert record.interrupted
-    assert result.driver is not None
+    assert (record.interrupted, result.driver is None) == (True, False)
 
 
-class SlowReports:
-    """A test bed whose engine reports its last batch at the n-th request only."""
-
-    def __init__(self, numbers: list[int], query: str, at: int) -> None:
-        self._numbers, self._query, self._at, self.requests = numbers, query, at, 0
-        self.engine = SimpleNamespace(
-            batch_progress=self._progress, operator_row_counts=lambda timeout_s: OperatorCounts()
-        )
-
-    def _progress(self, timeout_s: float) -> list[BatchProgress]:
-        self.requests += 1
-        numbers = self._numbers if self.requests >= self._at else self._numbers[:-1]
-        return [BatchProgress(query=self._query, batch=number, start_us=0, late_rows=number) for number in numbers]
+def reporting(record: Any, at: float) -> tuple[Any, list[BatchProgress], int]:
+    """(report, requests, commits) of an engine that reports its last batch at the n-th request only."""
+    commits = record.trial_log.commits
+    whole = [
+        BatchProgress(query=one.query, batch=one.batch, start_us=0, late_rows=one.batch)
+        for one in sorted(commits, key=lambda one: one.batch)
+    ]
+    progress = Mock(side_effect=(whole if number >= at else whole[:-1] for number in count(1)))
+    engine = SimpleNamespace(batch_progress=progress, operator_row_counts=lambda timeout_s: OperatorCounts())
+    return conclusion.engine_report(SimpleNamespace(engine=engine), record).progress, whole, progress.call_count
 
 
 @pytest.fixture(autouse=True)
@@ -346,25 +288,19 @@ def test_the_report_of_the_last_batch_is_awaited(make: Any, drained: bool, reque
     """Rows that it dropped as late would else be called missing without a reason."""
     record = done_of(make)
     record.drained = drained
-    commits = record.trial_log.commits
-    testbed: Any = SlowReports(sorted(commit.batch for commit in commits), commits[0].query, at=3)
-    report = engine_report(testbed, record)
-    assert testbed.requests == requests
-    assert (report.progress[-1].batch == commits[-1].batch) is drained
+    progress, whole, calls = reporting(record, at=3)
+    assert (calls, progress == whole) == (requests, drained)
 
 
 def test_an_engine_without_reports_is_not_awaited(make: Any) -> None:
-    record = done_of(make)
-    record.drained = True
-    testbed: Any = SlowReports([], "", at=1)
-    assert engine_report(testbed, record).progress == []
-    assert testbed.requests == 1
+    engine = SimpleNamespace(
+        batch_progress=Mock(return_value=[]), operator_row_counts=lambda timeout_s: OperatorCounts()
+    )
+    assert conclusion.engine_report(SimpleNamespace(engine=engine), done_of(make)).progress == []
+    assert engine.batch_progress.call_count == 1
 
 
 def test_a_report_that_never_comes_ends_the_wait(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conclusion, "LAST_BATCH_S", 0.0)
-    record = done_of(make)
-    record.drained = True
-    commits = record.trial_log.commits
-    testbed: Any = SlowReports(sorted(commit.batch for commit in commits), commits[0].query, at=1000)
-    assert engine_report(testbed, record).progress[-1].batch == commits[-1].batch - 1
+    progress, whole, _ = reporting(done_of(make), at=math.inf)
+    assert progress == whole[:-1]

@@ -1,11 +1,8 @@
 """trial/interrupted.py: how late the results of a stopped trial were, as far as there was time to count them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pyarrow.parquet as pq
 import pytest
@@ -41,8 +38,22 @@ def enough() -> Budget:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> RunFolder:
-    return RunFolder.create(tmp_path / "runs", "a", "b", datetime.now(UTC))
+def trial(case: Callable[..., Case]) -> Case:
+    """Stopped, of rows alone."""
+    return case(ROWS, drained=False, interrupted=True)
+
+
+@pytest.fixture
+def two_sinks(case: Callable[..., Case], make: Any) -> Case:
+    """Stopped, with no result of windows."""
+    trial = case(BOTH, drained=False, interrupted=True)
+    trial.receive(make, dear=by_second(trial, "dear"), windows=[])
+    return trial
+
+
+def counted(trial: Case, folder: RunFolder | None = None, budget: Budget | None = None) -> Any:
+    """What there was time to count; `Any`, because figures may be None."""
+    return latencies_without_verification(trial.resolved, trial.record, folder, budget or enough())
 
 
 def by_second(trial: Case, sink: str = "") -> list[Any]:
@@ -57,96 +68,75 @@ def test_what_came_in_the_span_is_counted(case: Callable[..., Case], make: Any, 
     """Of the span alone, each with the latency it had; nothing says that anything was compared."""
     trial = case(flow, drained=False, interrupted=True)
     trial.receive(make, **{flow.sink.name: by_second(trial)})
-    found = latencies_without_verification(trial.resolved, trial.record, None, enough())
-    (sink,) = found.sinks.sinks
+    result = counted(trial)
+    (sink,) = result.sinks.sinks
     spans, times = trial.record.spans, trial.answer().column(EVENT_TIME).to_numpy()
-    latency = sink.latencies.latencies.event_time_us
-    assert latency is not None
-    assert latency.count == ((times >= spans.measured_from_us) & (times < spans.measured_to_us)).sum()
-    assert latency.lower_bounds == 0
-    assert latency.min is not None
-    assert latency.min >= 0.99 * US  # the histogram keeps three digits; each came a second after it was due
-    assert sink.rows == len(times)
+    latency, in_span = sink.latencies.latencies.event_time_us, (times >= spans.measured_from_us)
+    in_span &= times < spans.measured_to_us
+    assert (latency.count, latency.lower_bounds, sink.rows) == (in_span.sum(), 0, len(times))
+    assert latency.min >= 0.99 * US  # the histogram has three digits; each came a second after it was due
     assert sink.latencies.latencies.notes[0] == UNVERIFIED
     assert (sink.verification.judged, sink.verification.sentence) == (False, NOTHING_COMPARED)
-    assert (found.sinks.verification.judged, found.warnings) == (False, ())
+    assert (result.sinks.verification.judged, result.warnings) == (False, ())
 
 
-def test_counting_ends_when_its_time_is_over(case: Callable[..., Case], make: Any) -> None:
-    """Somebody waits: what was counted until then stands, and the note says how much of what came that is."""
-    trial = case(ROWS, drained=False, interrupted=True)
+def test_counting_ends_when_its_time_is_over(trial: Case, make: Any) -> None:
+    """A user waits: what was counted until then stands, and the note says how much of what came that is."""
     tables = by_second(trial)
     trial.receive(make, rows=tables)
     # A batch is committed 2 s after its second begins, so that of second 3 is the first one after the warm-up.
     came = sum(table.num_rows for table in tables[3:])
-    found = latencies_without_verification(trial.resolved, trial.record, None, looks(5))
-    (sink,) = found.sinks.sinks
-    latency = sink.latencies.latencies.event_time_us
-    assert latency is not None
-    assert 0 < latency.count < came
-    (message,) = [note for note in sink.latencies.latencies.notes if note.startswith("counted: ")]
-    assert f" of {format_count(came)} results" in message
+    (sink,) = counted(trial, budget=looks(5)).sinks.sinks
+    latencies = sink.latencies.latencies
+    assert 0 < latencies.event_time_us.count < came
+    (note,) = [note for note in latencies.notes if note.startswith("counted: ")]
+    assert f" of {format_count(came)} results" in note
 
 
-def test_a_sink_without_results_of_the_span_has_no_latency_and_says_so(case: Callable[..., Case], make: Any) -> None:
+def test_a_sink_without_results_of_the_span_has_no_latency_and_says_so(two_sinks: Case) -> None:
     """Its note is the reason; the other sink's figures stand, and are the ones that are shown."""
-    trial = case(BOTH, drained=False, interrupted=True)
-    trial.receive(make, dear=by_second(trial, "dear"), windows=[])
-    dear, windows = latencies_without_verification(trial.resolved, trial.record, None, enough()).sinks.sinks
-    assert (dear.name, windows.name) == ("dear", "windows")
+    dear, windows = counted(two_sinks).sinks.sinks
+    assert (dear.name, windows.name, windows.rows) == ("dear", "windows", 0)
+    latencies = windows.latencies.latencies
+    assert (latencies.event_time_us, latencies.notes) == (None, (NONE_CAME,))
     assert dear.latencies.latencies.event_time_us is not None
-    assert windows.latencies.latencies.event_time_us is None
-    assert windows.latencies.latencies.notes == (NONE_CAME,)
-    assert windows.rows == 0
 
 
-def test_results_are_kept_whole(case: Callable[..., Case], make: Any, folder: RunFolder) -> None:
+def test_results_are_stored_whole(two_sinks: Case, folder: RunFolder) -> None:
     """With those of warm-up and tail, a file for each of several sinks, where any came."""
-    trial = case(BOTH, drained=False, interrupted=True)
-    trial.receive(make, dear=by_second(trial, "dear"), windows=[])
-    found = latencies_without_verification(trial.resolved, trial.record, folder, enough())
-    assert found.warnings == ()
+    assert counted(two_sinks, folder).warnings == ()
     assert [path.name for path in folder.path.glob("results*")] == ["results-dear.parquet"]
-    kept = pq.read_table(folder.path / "results-dear.parquet")
-    assert kept.num_rows == trial.answer("dear").num_rows
+    assert pq.read_table(folder.path / "results-dear.parquet").num_rows == two_sinks.answer("dear").num_rows
 
 
-def test_results_that_there_was_no_time_to_keep_are_not_there_in_part(
-    case: Callable[..., Case], make: Any, folder: RunFolder
+def test_results_that_there_was_no_time_to_store_are_not_there_in_part(
+    trial: Case, make: Any, folder: RunFolder
 ) -> None:
     """A part would be taken for all there was; a warning says that they lack."""
-    trial = case(ROWS, drained=False, interrupted=True)
     tables = by_second(trial)
     trial.receive(make, rows=tables)
     counting = 3 + sum(table.num_rows > 0 for table in tables)
-    found = latencies_without_verification(trial.resolved, trial.record, folder, looks(counting))
-    assert found.warnings == (NOT_STORED + NO_TIME,)
+    assert counted(trial, folder, looks(counting)).warnings == (NOT_STORED + NO_TIME,)
     assert list(folder.path.glob("*results*")) == []
 
 
 def test_a_full_disk_takes_nothing_but_the_results(
-    case: Callable[..., Case], make: Any, folder: RunFolder, monkeypatch: pytest.MonkeyPatch
+    trial: Case, make: Any, folder: RunFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The latencies stand, and a warning says why there is no file."""
-
-    def full(*_: Any) -> bool:
-        raise OSError("no space left")
-
-    monkeypatch.setattr(module, "write_results", full)
-    trial = case(ROWS, drained=False, interrupted=True)
+    monkeypatch.setattr(module, "write_results", Mock(side_effect=OSError("no space left")))
     trial.receive(make, rows=by_second(trial))
-    found = latencies_without_verification(trial.resolved, trial.record, folder, enough())
-    assert found.warnings == (f"{NOT_STORED}no space left",)
-    assert found.sinks.slowest.latencies.effective_count
+    result = counted(trial, folder)
+    assert result.warnings == (f"{NOT_STORED}no space left",)
+    assert result.sinks.slowest.latencies.effective_count
 
 
-def test_a_spool_that_cannot_be_read_leaves_the_reason(case: Callable[..., Case], make: Any) -> None:
+def test_a_spool_that_cannot_be_read_leaves_the_reason(trial: Case, make: Any) -> None:
     """No latency then, and no end of the run without its figures."""
-    trial = case(ROWS, drained=False, interrupted=True)
     trial.receive(make, rows=by_second(trial))
     for path in trial.folder.glob("*.arrow"):
         path.unlink()
-    (sink,) = latencies_without_verification(trial.resolved, trial.record, None, enough()).sinks.sinks
+    (sink,) = counted(trial).sinks.sinks
     (note,) = sink.latencies.latencies.notes
     assert note.startswith("not counted: ")
     assert sink.latencies.latencies.event_time_us is None
@@ -159,8 +149,6 @@ def test_each_sink_has_an_even_part_of_the_time_that_is_left() -> None:
     first = budget.share(3)
     assert not first.spent()
     now_s[0] = 12.0
-    assert first.spent()
-    assert not budget.share(2).spent()
+    assert (first.spent(), budget.share(2).spent()) == (True, False)
     now_s[0] = 16.0
-    assert budget.spent()
-    assert budget.share(1).spent()
+    assert (budget.spent(), budget.share(1).spent()) == (True, True)

@@ -1,10 +1,10 @@
 """The conductor, on a test bed of words and a clock that moves only when the conductor sleeps."""
 
-from __future__ import annotations
-
 import signal
+from functools import partial
 from itertools import groupby, pairwise
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -15,14 +15,15 @@ from streamgauge.engines.spi import EngineStatus
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.trial.events import PhaseBegan, Progress
 from streamgauge.trial.progress import snapshots
+from tests.helpers_recording import append_and_return
 from tests.unit.trial.helpers_phases import SPANS, START, FakeTestBed, conductor, extensions
 
 
 def test_a_steady_trial_is_conducted_to_its_end(testbed: FakeTestBed) -> None:
-    """Everything offered, read and committed; drained right after the plan's end; nothing said against anybody."""
+    """Everything offered, read and committed; drained right after the plan's end; without a failure."""
     record = conductor(testbed).conduct()
-    assert record.drained
-    assert (record.engine_failed, record.driver_failed, record.early_stop, record.interrupted) == ("", "", "", False)
+    failures = (record.engine_failed, record.driver_failed, record.early_stop, record.interrupted)
+    assert (failures, record.drained) == (("", "", "", False), True)
     assert record.trial_log.offered_events() == record.trial_log.committed_events() == 20_000
     assert SPANS.end_us < record.deadline_us < SPANS.end_us + US
     assert testbed.requests_named("begin") == [("begin", SPANS.end_us, testbed.make.chunk_us, None)]
@@ -32,9 +33,9 @@ def test_a_steady_trial_is_conducted_to_its_end(testbed: FakeTestBed) -> None:
 
 
 def test_observers_see_phases_and_progress(testbed: FakeTestBed) -> None:
-    """Each phase begins once, also if the span is extended."""
-    longer = [2 * US]
-    conductor(testbed, span_extension=extensions(longer)).conduct()
+    """Each phase begins once, also if the span is extended. Generators get the pace of an overload trial."""
+    conductor(testbed, span_extension=extensions([2 * US]), pace_us=2 * US).conduct()
+    assert testbed.requests_named("begin") == [("begin", SPANS.end_us, testbed.make.chunk_us, 2 * US)]
     began = [event.phase for event in testbed.events if isinstance(event, PhaseBegan)]
     assert began == ["warm-up", "measured", "tail", "drain"]
     assert sum(isinstance(event, Progress) for event in testbed.events) > 40
@@ -54,23 +55,16 @@ def test_progress_shows_a_phase_until_the_policy_ends_it(testbed: FakeTestBed) -
 def test_a_warm_up_goes_on_while_it_has_not_levelled_off(testbed: FakeTestBed) -> None:
     """Span, tail and end move along; generators are reported."""
     record = conductor(testbed, warmup_extension=extensions([2 * US, 2 * US])).conduct()
-    assert record.spans == SPANS.later(4 * US)
+    assert (record.spans, record.drained) == (SPANS.later(4 * US), True)
     assert (record.prolonged_us, record.interim_analyses) == (4 * US, 1)
     assert record.prolonged_for == ("undecided", "undecided")
     assert testbed.requests_named("extend") == [("extend", SPANS.end_us + 2 * US), ("extend", SPANS.end_us + 4 * US)]
-    assert record.drained
 
 
 def test_a_warm_test_beds_trial_knows_that_it_is_not_the_first(testbed: FakeTestBed) -> None:
     """Results of the trial before may still come."""
     testbed.trials = 1
     assert conductor(testbed).conduct().earlier_trials
-
-
-def test_the_pace_is_passed_on(testbed: FakeTestBed) -> None:
-    """An overload trial's generators stand still at so much waiting."""
-    conductor(testbed, pace_us=2 * US).conduct()
-    assert testbed.requests_named("begin") == [("begin", SPANS.end_us, testbed.make.chunk_us, 2 * US)]
 
 
 @pytest.mark.parametrize(("silent_from_s", "after_s"), [(9.0, 11.0), (-1.0, 5.0)])
@@ -97,12 +91,7 @@ def test_a_pace_waits_for_reads(testbed: FakeTestBed) -> None:
 def test_a_pace_leaves_the_generators_time_after_a_read(testbed: FakeTestBed) -> None:
     """A first batch may take long; the chunk after its read is offered only then."""
     testbed.silent_from_us, testbed.waiting = START + 9 * US, 1
-
-    def read_at_12(now_us: int) -> None:
-        if now_us >= START + 12 * US:
-            testbed.waiting = 0
-
-    testbed.on_tick = read_at_12
+    testbed.after(12, lambda: vars(testbed).update(waiting=0))
     record = conductor(testbed, pace_us=2 * US, drain_s=0.0).conduct()
     assert START + 14 * US <= record.deadline_us < START + 15 * US
     assert record.driver_failed
@@ -119,58 +108,44 @@ def test_progress_is_shown_twice_a_second(testbed: FakeTestBed) -> None:
 def test_an_undecided_trial_is_extended_and_measured_on(testbed: FakeTestBed) -> None:
     """The span and the plan's end move by what was requested, and the generators are reported."""
     record = conductor(testbed, span_extension=extensions([10 * US, 10 * US])).conduct()
-    assert record.interim_analyses == 3
-    assert record.extended_for == ("undecided", "undecided")
+    assert (record.interim_analyses, record.extended_for) == (3, ("undecided", "undecided"))
     assert record.spans == SPANS.longer(20 * US)
     assert testbed.requests_named("extend") == [("extend", SPANS.end_us + 10 * US), ("extend", SPANS.end_us + 20 * US)]
-    assert record.trial_log.offered_events() == 40_000
-    assert record.drained
+    assert (record.trial_log.offered_events(), record.drained) == (40_000, True)
 
 
-def test_extension_is_asked_for_at_the_spans_end_not_before(testbed: FakeTestBed) -> None:
+def test_the_policy_decides_on_an_extension_at_the_spans_end_not_before(testbed: FakeTestBed) -> None:
     """A look before the end would be one more chance to pass."""
     calls_us: list[int] = []
-
-    def undecided(record: TrialRecord) -> None:
-        calls_us.append(testbed.clock.now)
-
-    conductor(testbed, span_extension=undecided).conduct()
-    assert len(calls_us) == 1
-    assert SPANS.measured_to_us <= calls_us[0] < SPANS.measured_to_us + US
+    conductor(testbed, span_extension=lambda record: calls_us.append(testbed.clock.now)).conduct()
+    (call_us,) = calls_us
+    assert SPANS.measured_to_us <= call_us < SPANS.measured_to_us + US
 
 
 def test_a_hopeless_trial_ends_early(testbed: FakeTestBed) -> None:
-    """The reason is kept, the generators are halted, and the conductor does not wait for results."""
-
-    def early_stop(record: TrialRecord, now_us: int) -> str | None:
-        return "the queue's bound was reached" if testbed.clock.now > START + 8 * US else None
-
-    record = conductor(testbed, early_stop_reason=early_stop).conduct()
-    assert record.early_stop == "the queue's bound was reached"
+    """With its reason; the generators are halted, and the conductor does not wait for results."""
+    early_stop = {"early_stop_reason": lambda _, now_us: "the queue is full" if now_us > START + 8 * US else None}
+    record = conductor(testbed, **early_stop).conduct()
+    assert (record.early_stop, record.drained) == ("the queue is full", False)
     assert START + 8 * US < record.deadline_us < START + 9 * US
     assert len(testbed.requests_named("halt")) == 1
-    assert not record.drained
 
 
 def test_the_tail_of_a_trial_that_failed_is_not_waited_for(testbed: FakeTestBed) -> None:
-    """Asked once, at the span's end; whoever finds nothing against the trial lets it go on."""
+    """Decided once, at the span's end; a policy with nothing against the trial lets it go on."""
     calls_us: list[int] = []
-
-    def failed(record: TrialRecord) -> str | None:
-        calls_us.append(testbed.clock.now)
-        return "the backlog grew"
-
-    record = conductor(testbed, tail_skip_reason=failed).conduct()
+    failed = {"tail_skip_reason": lambda _: append_and_return(calls_us, testbed.clock.now, "the backlog grew")}
+    record = conductor(testbed, **failed).conduct()
+    (call_us,) = calls_us
     assert record.early_stop == "the backlog grew"
-    assert len(calls_us) == 1
-    assert SPANS.measured_to_us <= calls_us[0] <= record.deadline_us < SPANS.end_us
+    assert SPANS.measured_to_us <= call_us <= record.deadline_us < SPANS.end_us
     assert testbed.requests_named("halt")
 
 
-def test_the_load_is_held_whenever_a_longer_trial_may_be_asked_for(testbed: FakeTestBed) -> None:
+def test_the_load_is_held_whenever_a_longer_trial_may_be_requested(testbed: FakeTestBed) -> None:
     """After the begin, a longer warm-up and an extension; where nothing more is requested the plan ends soon."""
-    hold_us, later, longer = 30 * US, [2 * US], [10 * US]
-    conductor(testbed, hold_us=hold_us, warmup_extension=extensions(later), span_extension=extensions(longer)).conduct()
+    hold_us, longer = 30 * US, {"warmup_extension": extensions([2 * US]), "span_extension": extensions([10 * US])}
+    conductor(testbed, hold_us=hold_us, **longer).conduct()
     assert testbed.requests_named("begin")[0][1] == SPANS.end_us + hold_us
     first, second, last = (end_us for _, end_us in testbed.requests_named("extend"))
     assert (first, second) == (SPANS.end_us + 2 * US + hold_us, SPANS.end_us + 12 * US + hold_us)
@@ -179,27 +154,18 @@ def test_the_load_is_held_whenever_a_longer_trial_may_be_asked_for(testbed: Fake
 
 def test_a_dead_engine_ends_the_trial_with_its_reason(testbed: FakeTestBed) -> None:
     """Seen within a few seconds; what was measured is kept."""
-
-    def die(now_us: int) -> None:
-        if now_us > START + 7 * US:
-            testbed.status = EngineStatus(False, "the Spark process ended (exit code -9)", disk_full=True)
-
-    testbed.on_tick = die
+    ended = EngineStatus(False, "the Spark process ended (exit code -9)", disk_full=True)
+    testbed.after(7, lambda: vars(testbed).update(status=ended))
     record = conductor(testbed).conduct()
-    assert (record.engine_failed, record.engine_disk_full) == ("the Spark process ended (exit code -9)", True)
+    assert (record.engine_failed, record.engine_disk_full, record.driver_failed) == (ended.reason, True, "")
     assert START + 7 * US < record.deadline_us < START + 10 * US
     assert record.trial_log.committed_events() > 0
-    assert record.driver_failed == ""
 
 
 def test_an_engine_that_finds_nothing_to_read_is_not_to_blame(testbed: FakeTestBed) -> None:
     """What stands between it and the driver has lost what it should hold: that is the driver's failure."""
-
-    def lose(now_us: int) -> None:
-        if now_us > START + 7 * US:
-            testbed.status, testbed.not_carried = EngineStatus(False, "unknown topic"), "a topic is gone"
-
-    testbed.on_tick = lose
+    lost = {"status": EngineStatus(False, "unknown topic"), "not_carried": "a topic is gone"}
+    testbed.after(7, lambda: vars(testbed).update(lost))
     record = conductor(testbed).conduct()
     assert (record.engine_failed, record.driver_failed) == ("", "a topic is gone")
 
@@ -208,42 +174,29 @@ def test_events_that_a_broker_lost_are_the_drivers(testbed: FakeTestBed) -> None
     """They are looked for at the end, when all was sent."""
     testbed.not_kept = "partition 0 ends too early"
     record = conductor(testbed).conduct()
-    assert record.drained
-    assert record.driver_failed == "partition 0 ends too early"
+    assert (record.drained, record.driver_failed) == (True, "partition 0 ends too early")
 
 
 def test_an_engine_that_dies_while_draining_is_noticed(testbed: FakeTestBed) -> None:
     """The drain watches too."""
-
-    def die(now_us: int) -> None:
-        if now_us > SPANS.end_us:
-            testbed.status = EngineStatus(False)
-            testbed.story.commit_after_us = 10**12
-
-    testbed.on_tick = die
     testbed.story.commit_after_us = 6 * US
+    testbed.after(20, lambda: vars(testbed).update(status=EngineStatus(False)) or dead())
+    dead = partial(setattr, testbed.story, "commit_after_us", 10**12)
     record = conductor(testbed).conduct()
-    assert record.engine_failed == "the engine ended"
-    assert not record.drained
+    assert (record.engine_failed, record.drained) == ("the engine ended", False)
 
 
-def test_the_engine_is_not_asked_at_every_look(testbed: FakeTestBed) -> None:
-    """Asking costs the system under test; every two seconds is enough."""
+def test_the_status_is_not_read_at_every_look(testbed: FakeTestBed) -> None:
+    """Reading it costs the system under test; every two seconds is enough."""
     conductor(testbed).conduct()
     assert 5 <= testbed.statuses <= 12
 
 
 def test_a_driver_that_fails_is_reported_and_ends_the_trial(testbed: FakeTestBed) -> None:
     """A generator that is gone makes the trial the driver's failure; winding up fails too and hides nothing."""
-
-    def fail(now_us: int) -> None:
-        if now_us > START + 6 * US:
-            raise DriverError("generator 0 ended (exit code 1)")
-
-    testbed.on_tick = fail
+    testbed.after(6, Mock(side_effect=DriverError("generator 0 ended (exit code 1)")))
     record = conductor(testbed).conduct()
-    assert record.driver_failed == "generator 0 ended (exit code 1)"
-    assert record.engine_failed == ""
+    assert (record.driver_failed, record.engine_failed) == ("generator 0 ended (exit code 1)", "")
     assert record.trial_log.offered_events() > 0
 
 
@@ -255,8 +208,7 @@ def test_ctrl_c_keeps_what_was_measured(testbed: FakeTestBed) -> None:
             raise KeyboardInterrupt
 
     record = conductor(testbed, on_progress=interrupt).conduct()
-    assert record.interrupted
-    assert len(testbed.requests_named("halt")) == 1
+    assert (record.interrupted, len(testbed.requests_named("halt"))) == (True, 1)
     assert record.trial_log.committed_events() > 0
 
 
@@ -270,10 +222,10 @@ def test_ctrl_c_in_the_middle_of_a_look_loses_nothing_of_it(
     real_tick, pressed = testbed.tick, iter([True])
 
     def tick() -> Any:
-        found = real_tick()
+        ticked = real_tick()
         if testbed.clock.now > START + 6 * US and next(pressed, False):
             signal.raise_signal(sign)
-        return found
+        return ticked
 
     testbed.tick = tick  # type: ignore[method-assign]
     record = conductor(testbed).conduct()
@@ -286,8 +238,7 @@ def test_committed_input_is_forgotten_but_for_the_last_batch(testbed: FakeTestBe
     record = conductor(testbed).conduct()
     forgotten = [before_us for _, before_us in testbed.requests_named("commit")]
     assert forgotten == sorted(forgotten)
-    ends = record.trial_log.batch_ends()
-    assert max(forgotten) == sorted(ends.values())[-2]
+    assert forgotten[-1] == sorted(record.trial_log.batch_ends().values())[-2]
 
 
 def test_nothing_is_forgotten_before_it_is_committed(testbed: FakeTestBed) -> None:
@@ -315,11 +266,7 @@ def test_offered_until_is_the_slowest_generators(make: Any) -> None:
 
 def test_a_driver_that_failed_before_the_first_look_offered_nothing(testbed: FakeTestBed) -> None:
     """There is not even a log then: the trial measured no second."""
-
-    def fail(now_us: int) -> None:
-        raise DriverError("generator 0 ended (exit code 1)")
-
-    testbed.on_tick = fail
+    testbed.on_tick = Mock(side_effect=DriverError("generator 0 ended (exit code 1)"))
     record = conductor(testbed).conduct()
     assert record.driver_failed
     assert (record.offered_until(), record.offered_spans) == (START, TrialSpans(START, START, START, START))

@@ -1,7 +1,5 @@
 """How long the end of a trial, and the backlog between trials, is waited for."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +9,6 @@ from streamgauge.core.clock import US
 from streamgauge.engines.spi import EngineStatus
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.trial import phases
-from streamgauge.trial.phases import drain_backlog
 from tests.unit.trial.helpers_phases import SPANS, START, FakeTestBed, conductor
 
 
@@ -29,7 +26,7 @@ def test_between_trials_the_backlog_is_drained(testbed: FakeTestBed) -> None:
     testbed.until_us = START + 6 * US
     trial_log, fake = TrialLog(testbed.story.plan), testbed
     testbed.clock.now = START + 6 * US
-    assert drain_backlog(fake, trial_log, 30.0)
+    assert phases.drain_backlog(fake, trial_log, 30.0)
     assert testbed.requests[0][0] == "level"
     assert trial_log.committed_until() == START + 6 * US
     assert testbed.requests_named("commit")
@@ -40,30 +37,34 @@ def test_a_backlog_that_stays_is_given_up_on(testbed: FakeTestBed) -> None:
     testbed.until_us = START + 6 * US
     testbed.story.commit_after_us = 10**12
     begin = testbed.clock.now
-    assert not drain_backlog(testbed, TrialLog(testbed.story.plan), 30.0)
+    assert not phases.drain_backlog(testbed, TrialLog(testbed.story.plan), 30.0)
     assert 30 * US <= testbed.clock.now - begin <= 31 * US
+
+
+LAST = 19
+
+
+def closes_with(testbed: FakeTestBed, later_us: int, **more: Any) -> None:
+    """The batch after the one that read the last input closes its windows, so much later; the drain ends with it."""
+    testbed.replaced(
+        lambda number, tick: (
+            replace(tick, commits=[*tick.commits, closing(testbed, tick, later_us)]) if number == LAST else tick
+        )
+    )
+    record = conductor(testbed, closes_late=("",), **more).conduct()
+    assert (record.drained, record.trial_log.commits[-1].batch) == (True, LAST + 1)
+
+
+def closing(testbed: FakeTestBed, tick: Any, later_us: int) -> Any:
+    return testbed.make.commit(LAST + 1, tick.commits[-1].committed_us + later_us)
 
 
 @pytest.mark.parametrize(("later_s", "interval_s"), [(2, 0.0), (10, 10.0)])
 def test_windows_that_close_one_batch_late_are_waited_for(
     testbed: FakeTestBed, later_s: int, interval_s: float
 ) -> None:
-    """The batch after the one that read the last input closes its windows: the drain ends with that one. One of a 10 s
-    trigger is no less on its way than one of a short trigger.
-    """
-    plain, last = testbed.batch, 19
-
-    def with_closing(number: int) -> Any:
-        tick = plain(number)
-        if number != last:
-            return tick
-        closing = testbed.make.commit(last + 1, tick.commits[-1].committed_us + later_s * US)
-        return replace(tick, commits=[*tick.commits, closing])
-
-    testbed.batch = with_closing  # type: ignore[method-assign]
-    record = conductor(testbed, closes_late=("",), interval_s=interval_s).conduct()
-    assert record.drained
-    assert record.trial_log.commits[-1].batch == last + 1
+    """One of a 10 s trigger is no less on its way than one of a short trigger."""
+    closes_with(testbed, later_s * US, interval_s=interval_s)
 
 
 def test_an_engine_that_closes_at_once_is_not_waited_for_long(testbed: FakeTestBed) -> None:
@@ -75,40 +76,22 @@ def test_an_engine_that_closes_at_once_is_not_waited_for_long(testbed: FakeTestB
 
 def test_a_batch_that_closes_windows_may_take_as_long_as_others_took(testbed: FakeTestBed) -> None:
     """An engine whose batches took up to eight seconds is not given up on after five."""
-    plain, last, held_us = testbed.batch, 19, START + 19 * US
+    held_us = START + 19 * US
 
-    def with_closing(number: int) -> Any:
-        tick = plain(number)
-        if 10 <= number < last - 1:  # what these batches read comes in one piece
-            return replace(tick, commits=[replace(commit, committed_us=held_us) for commit in tick.commits])
-        if number != last:
-            return tick
-        closing = testbed.make.commit(last + 1, tick.commits[-1].committed_us + 7 * US)
-        return replace(tick, commits=[*tick.commits, closing])
+    def in_one_piece(number: int, tick: Any) -> Any:
+        held = 10 <= number < LAST - 1
+        return replace(tick, commits=[replace(one, committed_us=held_us) for one in tick.commits]) if held else tick
 
-    testbed.batch = with_closing  # type: ignore[method-assign]
-    record = conductor(testbed, closes_late=("",)).conduct()
-    assert record.drained
-    assert record.trial_log.commits[-1].batch == last + 1
+    testbed.replaced(in_one_piece)
+    closes_with(testbed, 7 * US)
 
 
 def test_a_batch_that_closes_windows_may_take_as_long_as_the_engine_works_on_it(testbed: FakeTestBed) -> None:
     """Longer than any before it, as beside the first batches of other queries."""
-    plain, last, held_us = testbed.batch, 19, START + 28 * US
-
-    def with_closing(number: int) -> Any:
-        tick = plain(number)
-        if number != last:
-            return tick
-        return replace(tick, commits=[*tick.commits, testbed.make.commit(last + 1, held_us)])
-
-    def working(now_us: int) -> None:
-        testbed.status = EngineStatus(True, busy=("other", "") if now_us < held_us else ("other",))
-
-    testbed.batch, testbed.on_tick = with_closing, working  # type: ignore[method-assign]
-    record = conductor(testbed, closes_late=("",)).conduct()
-    assert record.drained
-    assert record.trial_log.commits[-1].batch == last + 1
+    held_us = START + 28 * US
+    busy, idle = EngineStatus(True, busy=("other", "")), EngineStatus(True, busy=("other",))
+    testbed.on_tick = lambda now_us: vars(testbed).update(status=busy if now_us < held_us else idle)
+    closes_with(testbed, held_us - testbed.batch(LAST).commits[-1].committed_us)
 
 
 def test_the_time_to_drain_grows_with_the_interval(testbed: FakeTestBed) -> None:
@@ -121,13 +104,9 @@ def test_the_time_to_drain_grows_with_the_interval(testbed: FakeTestBed) -> None
 @pytest.mark.parametrize(("apart", "waited_s"), [(False, 0), (True, 7)])
 def test_results_that_come_after_their_commit_are_waited_for(testbed: FakeTestBed, apart: bool, waited_s: int) -> None:
     """Those of the span were up to 8 s late, so its last ones may be 12 s late; the plan ends 5 s after the span."""
-    plain = testbed.batch
-
-    def late(number: int) -> Any:
-        tick = plain(number)
-        return replace(tick, commits=[replace(commit, latency_us_p99=8.0 * US) for commit in tick.commits])
-
-    testbed.batch = late  # type: ignore[method-assign]
+    testbed.replaced(
+        lambda _, tick: replace(tick, commits=[replace(one, latency_us_p99=8.0 * US) for one in tick.commits])
+    )
     record = conductor(testbed, results_apart=apart).conduct()
     assert record.drained
     assert SPANS.end_us + waited_s * US <= record.deadline_us <= SPANS.end_us + (waited_s + 1) * US

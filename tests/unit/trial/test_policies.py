@@ -1,7 +1,6 @@
 """The rules while a trial still runs: each trial here was made by rule, with at most one fault."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,16 +19,8 @@ from streamgauge.results.verdict import Verdict
 from streamgauge.stats.bootstrap import Interval
 from streamgauge.transports.spi import Delivery
 from streamgauge.trial import policies
-from streamgauge.trial.policies import StopCause
 from streamgauge.verdict.check_spec import make_check
 from tests.unit.helpers_trials import RATE, SECONDS, START, cut_short, done_of
-
-
-def test_a_clear_trial_is_not_extended(resolved: ResolvedExperiment, make: Any) -> None:
-    """Nothing would be decided that is not decided now."""
-    record = done_of(make)
-    record.deadline_us = 0
-    assert not policies.undecided_checks(resolved, record, RATE, 2.0)
 
 
 @pytest.mark.parametrize(("longest", "worth"), [(2.0, True), (1.5, False)])
@@ -39,9 +30,7 @@ def test_a_trial_with_too_few_windows_is_extended_where_that_brings_enough(
     """Three windows are due in 30 s at a slide of 10 s, six in twice as long, and four in half as long again."""
     values: dict[str, Any] = {"workload": "windowed_aggregation", "parameters": {"range": "20s", "slide": "10s"}}
     few = check(build({**values, "load": {"rate": 1000, "duration": "30s"}}))
-    record = done_of(make)
-    record.deadline_us = 0
-    assert policies.undecided_checks(few, record, RATE, longest) == (("evidence",) if worth else ())
+    assert policies.undecided_checks(few, still(make), RATE, longest) == (("evidence",) if worth else ())
 
 
 @pytest.mark.parametrize(("level", "longest", "worth"), [
@@ -51,21 +40,9 @@ def test_a_trial_is_extended_for_a_level_where_that_brings_enough(
     make: Any, level: str, longest: float, worth: bool
 ) -> None:
     """30 batches of a second, where nothing else is open: p95 has its 20; 100, for p99, are not in 90 s."""
-    resolved = check(
-        build({"workload": "identity", "load": {"rate": 1000, "duration": "30s"}, "limits": [f"{level}<=5s"]})
-    )
-    record = done_of(make)
-    record.deadline_us = 0
+    resolved, record = identity(f"{level}<=5s"), still(make)
     assert policies.undecided_checks(resolved, record, RATE, longest) == ((f"event_time_{level}",) if worth else ())
     assert policies.lacks_samples(resolved, record) is (level == "p99")
-
-
-def test_a_failed_trial_is_not_extended_for_a_level(make: Any) -> None:
-    """Its percentile would change nothing."""
-    resolved = check(build({"workload": "identity", "load": {"rate": 1000, "duration": "30s"}, "limits": ["p99<=5s"]}))
-    record = done_of(make, growth_us=100_000)
-    record.deadline_us = 0
-    assert not policies.undecided_checks(resolved, record, RATE, 4.0)
 
 
 def test_windows_are_due_by_the_slide() -> None:
@@ -75,24 +52,37 @@ def test_windows_are_due_by_the_slide() -> None:
     assert check(build({"workload": "identity"})).windows_due(39 * US) is None
 
 
-def test_a_failed_trial_is_not_extended(resolved: ResolvedExperiment, make: Any) -> None:
-    """More time would not acquit it."""
-    record = done_of(make, growth_us=100_000)
+@pytest.mark.parametrize(
+    ("growth_us", "limits", "longest"), [(0, [], 2.0), (100_000, [], 2.0), (100_000, ["p99<=5s"], 4.0)]
+)
+def test_a_decided_trial_is_not_extended(
+    resolved: ResolvedExperiment, make: Any, growth_us: int, limits: list[str], longest: float
+) -> None:
+    """More time would not acquit a failed one, and its percentile would change nothing."""
+    limited = replace(resolved, limits=tuple(map(parse_limit, limits)))
+    assert not policies.undecided_checks(limited, still(make, growth_us=growth_us), RATE, longest)
+
+
+def still(make: Any, **story: Any) -> TrialRecord:
+    """A trial that still runs, at the end of its span."""
+    record = done_of(make, **story)
     record.deadline_us = 0
-    assert not policies.undecided_checks(resolved, record, RATE, 2.0)
+    return record
+
+
+def identity(*limits: str) -> ResolvedExperiment:
+    return check(build({"workload": "identity", "load": {"rate": 1000, "duration": "30s"}, "limits": list(limits)}))
 
 
 def noisy(make: Any) -> TrialRecord:
     """A trial whose batches come at wild moments."""
-    random = np.random.default_rng(5)
-    record = done_of(make)
+    random, record = np.random.default_rng(5), still(make)
     late = {batch: int(random.integers(0, 900_000)) for batch in range(SECONDS)}
     record.trial_log.deliveries = [
         [Delivery(p.stream, p.from_us, p.to_us, p.events, p.ingest_us + late[p.batch], p.batch, False) for p in log]
         for log in record.trial_log.deliveries
     ]
     record.trial_log.commits = [make.commit(c.batch, c.committed_us + late[c.batch]) for c in record.trial_log.commits]
-    record.deadline_us = 0
     return record
 
 
@@ -104,19 +94,23 @@ def test_a_noisy_trial_is_extended(resolved: ResolvedExperiment, make: Any) -> N
 
 def test_a_search_learns_what_can_no_longer_hold(resolved: ResolvedExperiment, make: Any) -> None:
     """At the end of the last look: a failed trend, or an undecided one; a level trial is verified."""
-    level, growing = done_of(make), done_of(make, growth_us=100_000)
-    level.deadline_us = growing.deadline_us = 0
-    assert policies.infeasible_reason(resolved, level, RATE) is None
-    assert str(policies.infeasible_reason(resolved, growing, RATE)).startswith("the backlog grows by")
-    assert str(policies.infeasible_reason(resolved, noisy(make), RATE)).startswith("still undecided: ")
+    records = still(make), still(make, growth_us=100_000), noisy(make)
+    level, growing, undecided = (str(policies.infeasible_reason(resolved, record, RATE)) for record in records)
+    assert (level, growing[:20], undecided[:17]) == ("None", "the backlog grows by", "still undecided: ")
 
 
 def test_a_warm_up_is_level_once_its_backlog_does_not_fall(make: Any) -> None:
     """Falling by a tenth of the rate a second at the end of the warm-up: not yet; level or growing: yes."""
     for growth_us, falls in ((-100_000, True), (0, False), (100_000, False)):
-        record = done_of(make, growth_us=growth_us, read_after_us=3 * US)
-        record.spans = TrialSpans(START, START + 20 * US, START + 30 * US, START + 40 * US)
+        record = warming(make, 20, growth_us=growth_us, read_after_us=3 * US)
         assert bool(policies.warmup_incomplete_reason(record)) is falls
+
+
+def warming(make: Any, seconds: int = 30, **story: Any) -> TrialRecord:
+    """A trial with so long a warm-up."""
+    record = done_of(make, **story)
+    record.spans = TrialSpans(START, START + seconds * US, START + 35 * US, START + 40 * US)
+    return record
 
 
 @pytest.mark.parametrize(
@@ -126,8 +120,7 @@ def test_a_warm_up_lasts_while_much_more_waits_than_an_interval(
     make: Any, interval_s: float, prolonged_s: int, starts: bool
 ) -> None:
     """What waits is level at three seconds: the rise may still be felt, or it is the rate; half a minute tells."""
-    record = done_of(make, read_after_us=3 * US)
-    record.spans = TrialSpans(START, START + 30 * US, START + 35 * US, START + 40 * US)
+    record = warming(make, read_after_us=3 * US)
     record.prolonged_us = prolonged_s * US
     assert bool(policies.warmup_incomplete_reason(record, interval_s)) is starts
     assert not policies.warmup_incomplete_reason(record, interval_s, behind_max_us=prolonged_s * US)
@@ -136,22 +129,17 @@ def test_a_warm_up_lasts_while_much_more_waits_than_an_interval(
 @pytest.mark.parametrize(("share", "faster"), [(0.99, True), (1.0, False), (1.01, False)])
 def test_a_warm_up_lasts_until_batches_get_no_shorter(make: Any, share: float, faster: bool) -> None:
     """Each takes a hundredth less time than the one before: a JVM that still compiles. Nothing waits all the while."""
-    record = done_of(make)
-    record.spans = TrialSpans(START, START + 30 * US, START + 35 * US, START + 40 * US)
-    reads = {part.batch: part.when_us for log in record.trial_log.deliveries for part in log}
-    record.trial_log.commits = [
-        make.commit(batch, when + round(600_000 * share**batch)) for batch, when in sorted(reads.items())
-    ]
+    record = batches_of(make, [600 * share**batch for batch in range(SECONDS)])
     assert bool(policies.warmup_incomplete_reason(record)) is faster
 
 
-def batches_of(make: Any, took_ms: list[int]) -> TrialRecord:
+def batches_of(make: Any, took_ms: Sequence[float]) -> TrialRecord:
     """A warm-up of 30 s with a batch a second, the n-th of which took so many milliseconds."""
-    record = done_of(make)
-    record.spans = TrialSpans(START, START + 30 * US, START + 35 * US, START + 40 * US)
+    record = warming(make)
     reads = {part.batch: part.when_us for log in record.trial_log.deliveries for part in log}
     record.trial_log.commits = [
-        make.commit(batch, when + took_ms[min(batch, len(took_ms) - 1)] * 1000) for batch, when in sorted(reads.items())
+        make.commit(batch, when + round(took_ms[min(batch, len(took_ms) - 1)] * 1000))
+        for batch, when in sorted(reads.items())
     ]
     return record
 
@@ -180,17 +168,14 @@ def test_observations_are_windows_or_batches_whichever_are_fewer(
     """Of 30 s: 30 batches, and 3, 30 or 150 windows; p95 needs 20 and p99 needs 100."""
     values: dict[str, Any] = {"workload": "windowed_aggregation", "parameters": {"range": "20s", "slide": slide}}
     # A level that never can be decided is refused; a span that was cut short has fewer than were foreseen.
-    requested = replace(
-        check(build({**values, "load": {"rate": 1000, "duration": "30s"}})), limits=(parse_limit(limit),)
-    )
-    assert policies.lacks_samples(requested, done_of(make)) is lacks
+    resolved = check(build({**values, "load": {"rate": 1000, "duration": "30s"}}))
+    assert policies.lacks_samples(replace(resolved, limits=(parse_limit(limit),)), done_of(make)) is lacks
 
 
 @pytest.mark.parametrize(("factor", "lacks"), [(0.7, False), (0.6, True)])
 def test_a_span_of_another_length_is_judged_by_what_it_would_hold(make: Any, factor: float, lacks: bool) -> None:
     """Of 30 batches in 30 s, where a verdict needs 20."""
-    requested = replace(check(build({"workload": "identity", "load": {"rate": 1000, "duration": "30s"}})), limits=())
-    assert policies.lacks_samples(requested, done_of(make), factor) is lacks
+    assert policies.lacks_samples(identity(), done_of(make), factor) is lacks
 
 
 def test_a_warm_up_lasts_until_every_sink_has_had_a_batch(make: Any) -> None:
@@ -205,11 +190,9 @@ def test_a_warm_up_lasts_until_every_sink_has_had_a_batch(make: Any) -> None:
 
 def test_a_longer_warm_up_says_for_what(make: Any) -> None:
     """An engine that takes in the full rate while its backlog drains is not starting any more."""
-    record = done_of(make, growth_us=-100_000, read_after_us=3 * US)
-    record.spans = TrialSpans(START, START + 20 * US, START + 30 * US, START + 40 * US)
-    assert policies.warmup_incomplete_reason(record) == "the engine's backlog was still draining"
-    behind = done_of(make, read_after_us=3 * US)
-    behind.spans = record.spans
+    draining = warming(make, 20, growth_us=-100_000, read_after_us=3 * US)
+    assert policies.warmup_incomplete_reason(draining) == "the engine's backlog was still draining"
+    behind = warming(make, 20, read_after_us=3 * US)
     assert policies.warmup_incomplete_reason(behind, 1.0) == "more waited than one and a half batch intervals"
     shorter = batches_of(make, [900] * 19 + [600] * 11)
     assert policies.warmup_incomplete_reason(shorter) == "the engine was still getting faster"
@@ -231,9 +214,11 @@ def test_a_slope_at_its_limit_is_given_up(
         assert policies.undecided_checks(resolved, record, RATE, 2.0) == (("backlog_trend",) if worth else ())
 
 
-@pytest.mark.parametrize(("memory_full_us", "cause"), [(None, StopCause.QUEUE_FULL), (3 * US, StopCause.MEMORY_FULL)])
+@pytest.mark.parametrize(
+    ("memory_full_us", "cause"), [(None, policies.StopCause.QUEUE_FULL), (3 * US, policies.StopCause.MEMORY_FULL)]
+)
 def test_a_full_queue_is_hopeless_at_once(
-    resolved: ResolvedExperiment, make: Any, memory_full_us: int | None, cause: StopCause
+    resolved: ResolvedExperiment, make: Any, memory_full_us: int | None, cause: policies.StopCause
 ) -> None:
     """Even in the warm-up: generators have stopped."""
     record = done_of(make)
@@ -242,19 +227,14 @@ def test_a_full_queue_is_hopeless_at_once(
     assert policies.reason_to_stop_early(resolved, record, RATE, START + US) is cause
 
 
-def test_steady_trials_are_not_hopeless(resolved: ResolvedExperiment, make: Any) -> None:
-    """At any moment of the span."""
-    for second in range(0, 36, 5):
-        record = cut_short(done_of(make), second * US)
-        assert policies.reason_to_stop_early(resolved, record, RATE, START + second * US) is None
-
-
-def test_what_is_not_due_yet_does_not_wait(
-    monkeypatch: pytest.MonkeyPatch, resolved: ResolvedExperiment, make: Any
+@pytest.mark.parametrize("bound_s", [None, 10.0])
+def test_steady_trials_are_not_hopeless(
+    monkeypatch: pytest.MonkeyPatch, resolved: ResolvedExperiment, make: Any, bound_s: float | None
 ) -> None:
-    """A queue that holds less than what is left of the span is not full because of that."""
-    monkeypatch.setattr(ResolvedExperiment, "bound_s", lambda *_: (10.0, True))
-    for second in range(12, 36, 5):
+    """At any moment of the span. A queue that holds less than what is left of it is not full because of that."""
+    if bound_s:
+        monkeypatch.setattr(ResolvedExperiment, "bound_s", lambda *_: (bound_s, True))
+    for second in range(12 if bound_s else 0, 36, 5):
         record = cut_short(done_of(make), second * US)
         assert policies.reason_to_stop_early(resolved, record, RATE, START + second * US) is None
 

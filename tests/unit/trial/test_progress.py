@@ -1,7 +1,5 @@
 """What progress shows of a trial that runs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -50,20 +48,20 @@ def chunks_until(now_us: int, chunk_us: int) -> list[Chunk]:
 def test_progress_says_why_a_trial_takes_longer(make: Any) -> None:
     """Longer warm-up, extended span, Ctrl-C."""
     record = TrialRecord(make.story().trial_log(), TrialSpans(START, START + 5 * US, START + 35 * US, START + 40 * US))
-    assert snapshot(record, START + US, "measured").note == ""
+
+    def note() -> str:
+        return snapshot(record, START + US, "measured").note
+
+    assert note() == ""
     record.prolong_warmup(10 * US, policies.NOTHING_COMMITTED)
     record.prolong_warmup(5 * US, policies.DRAINING)
-    assert (
-        snapshot(record, START + US, "measured").note
-        == "warm-up 15 s longer, because the engine's backlog was still draining"
-    )
+    assert note() == "warm-up 15 s longer, because the engine's backlog was still draining"
     record.extend_span(10 * US, "evidence")
-    assert snapshot(record, START + US, "measured").note.endswith("; extended, because evidence was undecided")
+    assert note().endswith("; extended, because evidence was undecided")
     record.extend_span(10 * US, "backlog trend and output trend")
-    both = "; extended, because backlog trend and output trend were undecided"
-    assert snapshot(record, START + US, "measured").note.endswith(both)
+    assert note().endswith("; extended, because backlog trend and output trend were undecided")
     record.interrupted = True
-    assert snapshot(record, START + US, "measured").note.startswith("stopping")
+    assert note().startswith("stopping")
 
 
 def test_progress_says_that_the_rate_still_rises(make: Any) -> None:

@@ -1,13 +1,12 @@
 """The result of a trial before its verdict: its figures, its warnings, and what several queries do twice."""
 
-from __future__ import annotations
-
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -18,6 +17,7 @@ from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import flow, source
 from streamgauge.metrics import resources
 from streamgauge.metrics.trial_log import TrialLog
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
 from streamgauge.results.codes import WarningCode
 from streamgauge.transports.spi import COMMITS
@@ -27,60 +27,73 @@ from streamgauge.user_workloads.user_job import UserJob
 from streamgauge.workloads.registry import Workload
 from tests.unit.helpers_trials import START
 
+RESOLVED = check(build({"workload": "identity"}))
+
+
+def warned(code: WarningCode, make: Any, resolved: ResolvedExperiment = RESOLVED, rate_per_s: float = 1000.0) -> str:
+    """The warning of a steady trial by its code; empty without one."""
+    return dict(cautions(resolved, make.story().record(), rate_per_s)).get(code, "")
+
+
+@pytest.fixture
+def built(make: Any, tmp_path: Path) -> Callable[..., Any]:
+    """The result of a trial whose engine ended, with the processes and settings of its test bed."""
+
+    def build_one(resolved: ResolvedExperiment, record: Any = None, processes: Any = (), **settings: str) -> Any:
+        testbed: Any = SimpleNamespace(engine=SimpleNamespace(settings=lambda: settings), processes=lambda: processes)
+        folder = RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
+        record = record or make.story().record(engine_failed="gone")
+        return build_result(resolved, testbed, folder, record, 1000.0, None)
+
+    return build_one
+
 
 def test_a_machine_that_was_busy_besides_is_warned_of(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """From a tenth of it on, whatever the verdict is."""
     monkeypatch.setattr(resources, "machine_percent", lambda: 200.0)
-    resolved, record = check(build({"workload": "identity"})), make.story().record()
-    for percent, warned in ((20.0, False), (30.0, True)):
+    record = make.story().record()
+    for percent, is_warned in ((20.0, False), (30.0, True)):
         record.trial_log.background = [(make.start + 6 * US, percent)]
-        message = dict(cautions(resolved, record, 1000.0)).get(WarningCode.BACKGROUND_LOAD, "")
-        assert message.startswith("background processes used 15% of the CPU") is warned
+        message = dict(cautions(RESOLVED, record, 1000.0)).get(WarningCode.BACKGROUND_LOAD, "")
+        assert message.startswith("background processes used 15% of the CPU") is is_warned
     record.trial_log.background = [(make.start + n * US, 200.0 if 6 <= n < 9 else 0.0) for n in range(3, 15)]
     monkeypatch.setattr(resources, "background_share", lambda _: 0.09)
-    assert "used 60% of the CPU for 5 s" in dict(cautions(resolved, record, 1000.0))[WarningCode.BACKGROUND_LOAD]
+    assert "used 60% of the CPU for 5 s" in dict(cautions(RESOLVED, record, 1000.0))[WarningCode.BACKGROUND_LOAD]
 
 
-@pytest.mark.parametrize(("processors", "warned"), [(2, True), (3, False)])
+@pytest.mark.parametrize(("processors", "is_warned"), [(2, True), (3, False)])
 def test_more_generators_than_processors_are_warned_of(
-    processors: int, warned: bool, make: Any, monkeypatch: pytest.MonkeyPatch
+    processors: int, is_warned: bool, make: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They wait for each other."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(processors)))
     resolved = check(build({"workload": "identity", "load": {"generators": 3}}))
-    warnings = dict(cautions(resolved, make.story().record(), 1000.0))
-    message = warnings.get(WarningCode.MORE_GENERATORS_THAN_CORES, "")
-    assert message.startswith("3 generators, more than the 2 processors") is warned
+    message = warned(WarningCode.MORE_GENERATORS_THAN_CORES, make, resolved)
+    assert message.startswith("3 generators, more than the 2 processors") is is_warned
 
 
-@pytest.mark.parametrize(("memory", "warned"), [("1GiB", False), ("40MiB", True)])
-def test_a_queue_cut_by_memory_is_warned_of(memory: str, warned: bool, make: Any) -> None:
+@pytest.mark.parametrize(("memory", "is_warned"), [("1GiB", False), ("40MiB", True)])
+def test_a_queue_cut_by_memory_is_warned_of(memory: str, is_warned: bool, make: Any) -> None:
     """With what restores it."""
     resolved = check(build({"workload": "identity", "load": {"memory": memory, "generators": 1}}))
-    warnings = dict(cautions(resolved, make.story().record(), 100_000.0))
-    message = warnings.get(WarningCode.QUEUE_CUT_BY_MEMORY, "")
-    assert message.endswith("s of the rate (below 10 s the trial is invalid). More --memory restores it") is warned
+    message = warned(WarningCode.QUEUE_CUT_BY_MEMORY, make, resolved, 100_000.0)
+    assert message.endswith("s of the rate (below 10 s the trial is invalid). More --memory restores it") is is_warned
 
 
-@pytest.mark.parametrize(("slowed", "warned"), [(0.14, False), (0.16, True), (-0.5, False)])
+@pytest.mark.parametrize(("slowed", "is_warned"), [(0.14, False), (0.16, True), (-0.5, False)])
 def test_a_machine_that_became_slower_is_warned_of(
-    slowed: float, warned: bool, make: Any, monkeypatch: pytest.MonkeyPatch
+    slowed: float, is_warned: bool, make: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Within the span; one that became faster makes no trend that speaks against the system."""
     monkeypatch.setattr(resources, "slowed_by", lambda _: slowed)
-    warnings = dict(cautions(check(build({"workload": "identity"})), make.story().record(), 1000.0))
-    message = warnings.get(WarningCode.MACHINE_SLOWED, "")
-    assert message.startswith("the machine became 16% slower") is warned
+    assert warned(WarningCode.MACHINE_SLOWED, make).startswith("the machine became 16% slower") is is_warned
 
 
-def test_a_trial_keeps_what_its_job_was(make: Any, tmp_path: Path) -> None:
-    """The digests of a user job's files go into its result, as the experiment does."""
+def test_a_result_has_the_digests_of_its_job(built: Callable[..., Any]) -> None:
+    """Of a user job's files, as it has the experiment."""
     resolved = check(build({"workload": "filter", "engine": "known"}))
     resolved = replace(resolved, workload=replace(resolved.workload, files={"job.py": "a" * 64}))
-    testbed: Any = SimpleNamespace(engine=SimpleNamespace(settings=dict), processes=list)
-    folder = RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
-    record = make.story().record(engine_failed="gone")
-    assert build_result(resolved, testbed, folder, record, 1000.0, None).job_files == {"job.py": "a" * 64}
+    assert built(resolved).job_files == {"job.py": "a" * 64}
 
 
 @pytest.mark.parametrize(("requested", "allowed", "expected", "warned"), [
@@ -91,42 +104,34 @@ def test_a_trial_keeps_what_its_job_was(make: Any, tmp_path: Path) -> None:
     ({"cpus": {"driver": "0-1", "sut": "1-3"}}, {7: {1, 2, 3}}, ([0, 1], [1, 2, 3], [1]), "share core 1,"),
 ])  # fmt: skip
 def test_a_result_says_which_cores_both_sides_share(
-    requested: dict[str, Any], allowed: dict[int, set[int]], expected: Any, warned: str, make: Any, tmp_path: Path,
+    requested: dict[str, Any], allowed: dict[int, set[int]], expected: Any, warned: str, built: Callable[..., Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """As the system has them in force, executors of a cluster included; as planned, if the processes have ended."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: allowed.get(pid, {0, 1, 2, 3}))
-    resolved = check(build({"workload": "filter", "engine": "known", **requested}))
     processes = [("runner", "driver", 1), *(("sut", "sut", pid) for pid in allowed)]
-    testbed: Any = SimpleNamespace(engine=SimpleNamespace(settings=dict), processes=lambda: processes)
-    folder = RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
-    result = build_result(resolved, testbed, folder, make.story().record(engine_failed="gone"), 1000.0, None)
+    result = built(check(build({"workload": "filter", "engine": "known", **requested})), processes=processes)
     assert tuple(result.environment[f"{side}_cpus"] for side in ("driver", "sut", "shared")) == expected
     assert [warned in warning for warning in result.warnings if "share core" in warning] == [True] * bool(warned)
 
 
-def test_a_result_says_its_profile_and_what_is_not_the_engines_own(make: Any, tmp_path: Path) -> None:
+def test_a_result_has_its_profile_and_what_is_not_the_engines_own(built: Callable[..., Any]) -> None:
     """Of the engine's settings; those of the transport are its own."""
     requested = {"workload": "filter", "tuning": "idiomatic", "transport": "kafka", "load": {"generators": 1}}
-    resolved = check(build(requested))
     settings = {"source": "rows", "trigger": "2 seconds", "spark.ui.enabled": "false"}
-    testbed: Any = SimpleNamespace(engine=SimpleNamespace(settings=lambda: settings), processes=list)
-    folder = RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
-    result = build_result(resolved, testbed, folder, make.story().record(engine_failed="gone"), 1000.0, None)
+    result = built(check(build(requested)), **settings)
     assert (result.tuning, result.changed_settings) == ("idiomatic", ("trigger", "spark.ui.enabled"))
     assert "encoding=json" in result.settings["producer"]
 
 
-def test_a_result_says_what_of_own_data_could_be_taken(make: Any, tmp_path: Path) -> None:
+def test_a_result_says_what_of_own_data_could_be_taken(make: Any, tmp_path: Path, built: Callable[..., Any]) -> None:
     """Counted in `data`, and in words in the notes, by what the trial offered."""
     file = tmp_path / "a.csv"
     file.write_text("user_id,gem_pack_id,price\n1,2,much\n1,2,3\n")
     resolved = check(build({"workload": "filter", "engine": "known", "parameters": {"data": str(file)}}))
     record = make.story().record(engine_failed="gone")
     record.trial_log.plan = replace(record.trial_log.plan, streams=resolved.streams(1000.0))
-    testbed: Any = SimpleNamespace(engine=SimpleNamespace(settings=dict), processes=list)
-    folder = RunFolder.create(tmp_path, "a", "b", datetime.now(UTC))
-    result = build_result(resolved, testbed, folder, record, 1000.0, None)
+    result = built(resolved, record)
     (data,) = result.data
     assert data.rounds == record.trial_log.plan.planned_events(record.spans.start_us, record.offered_until()) / 2
     assert [(column.name, column.unreadable) for column in data.columns if column.unreadable] == [("price", 1)]
@@ -153,7 +158,7 @@ def journal_of(make: Any, **sinks: str) -> TrialLog:
 
 
 def test_what_stands_before_sinks_of_several_queries_is_done_by_each(make: Any) -> None:
-    """By name, with the queries and their sinks; the source itself is told of by what the transport counts."""
+    """By name, with the queries and their sinks; the source itself is counted by the transport."""
     trial_log = journal_of(make, users="q0", prices="q1", dear="q2", buyers="q2")
     assert duplicate_work(FLOW, trial_log) == [
         "sound runs 3 times: in queries q0 (users), q1 (prices), q2 (dear, buyers)",
@@ -200,20 +205,13 @@ def test_a_program_drops_nothing_by_a_watermark_of_ours(
 )  # fmt: skip
 def test_progress_that_is_the_engines_own_claim_is_called_one(engine: str, transport: str, claims: bool) -> None:
     """And a latency that is null has its reason."""
-    requested = {
-        "workload": "identity",
-        "engine": engine,
-        "transport": transport,
-        "load": {"rate": "1k", "generators": 1},
-    }
+    load = {"rate": "1k", "generators": 1}
+    requested = {"workload": "identity", "engine": engine, "transport": transport, "load": load}
     resolved = check(build(requested), new_folder=False)
-    followed: Any = SimpleNamespace(trial_log=SimpleNamespace(remarks={COMMITS: (2, "")}))
-    assert len(tuple(_not_seen(resolved, followed))) == claims  # of a group, a remark says how its offsets move
-    record: Any = SimpleNamespace(trial_log=SimpleNamespace(remarks={}))
-    notes = tuple(_not_seen(resolved, record))
-    if not claims:
-        assert notes == ()
-        return
-    latency, progress = notes
-    assert latency.startswith(f"processing-time latency is unknown: over {transport} the driver does not see")
-    assert f"is what {engine} reports of its batches, since it commits no offsets" in progress
+    followed, record = (SimpleNamespace(trial_log=SimpleNamespace(remarks=one)) for one in ({COMMITS: (2, "")}, {}))
+    assert len(tuple(_not_seen(resolved, cast(Any, followed)))) == claims  # of a group, a remark says how it moves
+    notes = tuple(_not_seen(resolved, cast(Any, record)))
+    latency = f"processing-time latency is unknown: over {transport} the driver does not see"
+    progress = f"is what {engine} reports of its batches, since it commits no offsets"
+    parts = [latency, progress] if claims else []
+    assert [part in note for part, note in zip(parts, notes, strict=True)] == [True] * len(parts)

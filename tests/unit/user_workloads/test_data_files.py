@@ -1,16 +1,15 @@
 """Workloads on a user's own data: which stream a file is of, what stands in the result, what is refused."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from streamgauge.config import reproduce
-from streamgauge.config.options_and_settings import Experiment, build, read
-from streamgauge.core.errors import DriverError, InputError
+from streamgauge.config.options_and_settings import build, read
+from streamgauge.core.errors import DriverError, InputError, Problem
 from streamgauge.dataflow.graph import sources
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.replay.columns import ReplayedColumn
@@ -18,7 +17,6 @@ from streamgauge.loadgen.replay.files import content, digest
 from streamgauge.preflight.validate import check
 from streamgauge.studies.run import run as run_module
 from streamgauge.user_workloads import data_files as user_data
-from streamgauge.user_workloads.data_files import notes_of, replayed_data, with_user_data
 from streamgauge.user_workloads.lookup import absolute_paths, changed_files, with_absolute_paths
 from streamgauge.workloads.registry import get
 
@@ -30,6 +28,18 @@ def data(tmp_path: Path) -> Path:
     return path
 
 
+def refused(workload: str, **parameters: Any) -> Problem:
+    """The first problem."""
+    with pytest.raises(InputError) as refusal:
+        check(build(values_of(workload, **parameters)))
+    return refusal.value.problems[0]
+
+
+def prices_in(plan: Plan) -> list[list[int]]:
+    """Those of the first two events of each partition."""
+    return [plan.batch(0, partition, 0, 2, ["price"]).column("price").to_pylist() for partition in range(2)]
+
+
 def values_of(workload: str, **parameters: Any) -> dict[str, Any]:
     return {"workload": workload, "parameters": parameters, "load": {"rate": 1000}}
 
@@ -37,51 +47,36 @@ def values_of(workload: str, **parameters: Any) -> dict[str, Any]:
 def test_a_workload_runs_on_the_rows_of_a_file(data: Path) -> None:
     """With its own parameters beside; the file's digest is of what the run was."""
     resolved = check(build(values_of("filter", data=str(data), above="50")))
-    plan = resolved.plan(0, 1000.0, 1.0)
-    rows = [plan.batch(0, partition, 0, 2, ["price"]).column("price").to_pylist() for partition in range(2)]
-    assert rows == [[30, 30], [60, 60]]
-    assert list(resolved.workload.files) == [str(data)]
-    kept = dict(resolved.workload.files)
-    assert not list(changed_files(resolved.workload, kept, "-"))
+    assert prices_in(resolved.plan(0, 1000.0, 1.0)) == [[30, 30], [60, 60]]
+    before = dict(resolved.workload.files)
+    assert (list(before), list(changed_files(resolved.workload, before, "-"))) == ([str(data)], [])
     data.write_text(data.read_text() + "7,8,90\n")
     again = check(build(values_of("filter", data=str(data))))
-    assert [problem.setting for problem in changed_files(again.workload, kept, "-")] == [str(data)]
+    assert [problem.setting for problem in changed_files(again.workload, before, "-")] == [str(data)]
 
 
 def test_one_stream_of_several_is_named(data: Path) -> None:
     """The others are made as ever."""
-    resolved = check(build(values_of("windowed_join", **{"data.purchases": str(data)})))
-    plan = resolved.plan(0, 1000.0, 1.0)
+    plan = check(build(values_of("windowed_join", **{"data.purchases": str(data)}))).plan(0, 1000.0, 1.0)
     numbers = {stream.name: number for number, stream in enumerate(plan.streams)}
     assert plan.batch(numbers["purchases"], 0, 0, 1, ["price"]).column("price").to_pylist() == [30]
-    ads = plan.batch(numbers["ads"], 0, 0, 50, ["user_id"]).column("user_id").to_pylist()
-    assert len(set(ads)) > 2
+    assert len(set(plan.batch(numbers["ads"], 0, 0, 50, ["user_id"]).column("user_id").to_pylist())) > 2
 
 
 @pytest.mark.parametrize(("workload", "name", "rule"), [
     ("windowed_join", "data", "must name the stream: purchases, ads"),
     ("filter", "data.purchase", "must name a stream of the workload: purchases"),
     ("word_count", "data", "must have a column text"),
+    (str(Path(__file__).parents[3] / "examples" / "enrich.py"), "data", "is for built-in workloads"),
 ])  # fmt: skip
 def test_data_that_fit_no_stream_are_refused(data: Path, workload: str, name: str, rule: str) -> None:
-    """Before anything is started."""
-    with pytest.raises(InputError) as refused:
-        check(build(values_of(workload, **{name: str(data)})))
-    assert any(rule in problem.rule for problem in refused.value.problems)
-
-
-def test_data_is_refused_for_a_user_job(data: Path) -> None:
-    """Its sample is in its file."""
-    job = Path(__file__).parents[3] / "examples" / "enrich.py"
-    with pytest.raises(InputError) as refused:
-        check(build(values_of(str(job), data=str(data))))
-    assert "is for built-in workloads" in refused.value.problems[0].rule
+    """Before anything is started; a user job's sample is in its file."""
+    assert rule in refused(workload, **{name: str(data)}).rule
 
 
 def test_a_file_of_a_stream_stands_beside_the_workloads_own(data: Path) -> None:
     """What decides what the workload is: neither takes the other's place."""
-    own = replace(get("filter"), files={"map.bin": "a" * 64})
-    workload, _ = with_user_data(own, {"data": str(data)})
+    workload, _ = user_data.with_user_data(replace(get("filter"), files={"map.bin": "a" * 64}), {"data": str(data)})
     assert dict(workload.files) == {"map.bin": "a" * 64, str(data): digest(data)}
 
 
@@ -90,9 +85,7 @@ def test_the_only_stream_gets_one_file(data: Path) -> None:
     for name in ("data", "data.purchases"):
         streams = check(build(values_of("filter", **{name: str(data)}))).streams(1000.0)
         assert {type(field) for field in streams[0].fields} == {ReplayedColumn}
-    with pytest.raises(InputError) as refused:
-        check(build(values_of("filter", **{"data": str(data), "data.purchases": str(data)})))
-    assert "must be given once" in refused.value.problems[0].rule
+    assert "must be given once" in refused("filter", **{"data": str(data), "data.purchases": str(data)}).rule
 
 
 def test_a_file_is_the_one_that_was_checked(data: Path) -> None:
@@ -104,7 +97,7 @@ def test_a_file_is_the_one_that_was_checked(data: Path) -> None:
         resolved.streams(2000.0)
 
 
-def test_engines_are_told_which_columns_hold_nulls(data: Path) -> None:
+def test_engines_know_which_columns_hold_nulls(data: Path) -> None:
     """The flow's sources have the schemas of the streams: an engine that is promised values may do anything else."""
     data.write_text("user_id,gem_pack_id,price\n1,2,\n4,5,60\n")
     resolved = check(build(values_of("filter", data=str(data))))
@@ -123,8 +116,8 @@ def test_only_what_is_read_must_be_in_the_file(data: Path) -> None:
         data.write_text(f"{names}\n" + "1,2,3\n"[: 2 * names.count(",") + 1] + "\n")
         check(build(values_of(workload, data=str(data), **parameters)))
     data.write_text("device,temp\n1,20.5\n")
-    with pytest.raises(InputError, match="must have a column volt double"):
-        check(build(values_of("spike_detection", data=str(data), parser_value_field="volt")))
+    problem = refused("spike_detection", data=str(data), parser_value_field="volt")
+    assert "must have a column volt double" in problem.rule
 
 
 @pytest.mark.parametrize(("workload", "column", "rest", "keys"), [
@@ -162,23 +155,21 @@ def test_ids_of_mails_may_be_texts_in_both_streams(tmp_path: Path) -> None:
 def test_a_key_that_is_missing_may_be_one_for_all(data: Path) -> None:
     """Google's machines have no cluster: the error says how to give them one."""
     data.write_text("machine,cpu,memory\n1,0.5,0.5\n")
-    with pytest.raises(InputError) as refused:
-        check(build(values_of("machine_outlier", data=str(data))))
-    (problem,) = refused.value.problems
+    problem = refused("machine_outlier", data=str(data))
     assert problem.rule == "must have a column cluster int"
     assert "add cluster with one value, such as 0, in every row" in problem.way_out
 
 
 def notes(plan: Plan) -> tuple[str, ...]:
-    return notes_of(replayed_data(plan, plan.end_us))
+    return user_data.notes_of(user_data.replayed_data(plan, plan.end_us))
 
 
 def test_a_result_says_what_of_a_file_could_be_taken(data: Path) -> None:
     """Beside the file's digest: rows and lines, and of each column what is null and why; the same in words."""
     data.write_text("user_id,gem_pack_id,price\n1,2,30\n4,5,much\n7,8\n4,,60\n")
     plan = check(build(values_of("filter", data=str(data)))).plan(0, 1000.0, 1.0)
-    (found,) = replayed_data(plan, plan.end_us)
-    assert found.model_dump() == {
+    (stored,) = user_data.replayed_data(plan, plan.end_us)
+    assert stored.model_dump() == {
         "stream": "purchases", "file": str(data), "sha256": digest(data), "rows": 3, "left_out": 1,
         "left_out_no_utf8": 0, "rounds": pytest.approx(1000 / 3), "time": None,
         "columns": (
@@ -187,7 +178,7 @@ def test_a_result_says_what_of_a_file_could_be_taken(data: Path) -> None:
             {"name": "price", "unreadable": 1, "empty": 0, "numbered": None},
         ),
     }  # fmt: skip
-    assert notes_of((found,)) == (
+    assert user_data.notes_of((stored,)) == (
         "data of purchases: 1 line is no row, and is left out",
         "data of purchases: gem_pack_id is null in 1 of 3 rows (no value: 1)",
         "data of purchases: price is null in 1 of 3 rows (unreadable value: 1)",
@@ -196,15 +187,15 @@ def test_a_result_says_what_of_a_file_could_be_taken(data: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(("texts", "events", "said"), [
+@pytest.mark.parametrize(("texts", "events", "message"), [
     ("1,2,30\n", 1000, "its one row comes 1,000 times"), ("1,2,30\n" * 3, 123_456, "its 3 rows come 41,152 times"),
     ("1,2,30\n" * 3, 5, "its 3 rows come 1.67 times"),
 ])  # fmt: skip
-def test_how_often_a_file_comes_is_said_in_plain_numbers(data: Path, texts: str, events: int, said: str) -> None:
+def test_how_often_a_file_comes_is_written_in_plain_numbers(data: Path, texts: str, events: int, message: str) -> None:
     """No powers of ten."""
     data.write_text("user_id,gem_pack_id,price\n" + texts)
     plan = check(build(values_of("filter", data=str(data)))).plan(0, float(events), 1.0)
-    assert said in notes(plan)[0]
+    assert message in notes(plan)[0]
 
 
 def test_a_file_that_comes_once_needs_no_word(data: Path) -> None:
@@ -223,8 +214,7 @@ def test_the_datas_time_is_a_column_and_no_file(data: Path, name: str, monkeypat
     experiment = with_absolute_paths(build(values_of("filter", data="bought.csv", **{name: "price"})))
     assert experiment.parameters[name] == "price"
     plan = check(experiment).plan(0, 1000.0, 1.0)
-    prices = [plan.batch(0, partition, 0, 2, ["price"]).column("price").to_pylist() for partition in range(2)]
-    assert prices == [[30, 90], [60, 120]]
+    assert prices_in(plan) == [[30, 90], [60, 120]]
     assert "price continues from round to round" in notes(plan)[-1]
 
 
@@ -243,13 +233,8 @@ def test_a_time_of_no_file_is_refused(
     """With the streams and columns that there are."""
     if workload == "word_count":
         data.write_text("text\nthe cow\n")
-    with pytest.raises(InputError) as refused:
-        check(
-            build(values_of(workload, **{name: value.replace("FILE", str(data)) for name, value in parameters.items()}))
-        )
-    (problem,) = refused.value.problems
-    assert problem.setting == setting
-    assert rule in problem.rule
+    problem = refused(workload, **{name: value.replace("FILE", str(data)) for name, value in parameters.items()})
+    assert (problem.setting, rule in problem.rule) == (setting, True)
 
 
 def test_a_time_that_the_whole_run_cannot_say_is_refused(data: Path) -> None:
@@ -277,11 +262,8 @@ def test_parameters_of_rows_that_are_not_made_are_refused(
     lines = data.with_suffix(".log")
     lines.write_text("one\n")
     files = {"FILE": str(data), "LINES": str(lines)}
-    with pytest.raises(InputError) as refused:
-        check(build(values_of(workload, **{name: files.get(value, value) for name, value in parameters.items()})))
-    (problem,) = refused.value.problems
-    assert problem.setting == f"set {idle}"
-    assert "affects only generated rows" in problem.rule
+    problem = refused(workload, **{name: files.get(value, value) for name, value in parameters.items()})
+    assert (problem.setting, "affects only generated rows" in problem.rule) == (f"set {idle}", True)
 
 
 @pytest.mark.parametrize(("workload", "parameters"), [
@@ -292,7 +274,7 @@ def test_parameters_of_rows_that_are_not_made_are_refused(
 def test_parameters_that_are_as_ever_or_shape_another_stream_are_taken(
     data: Path, workload: str, parameters: dict[str, str]
 ) -> None:
-    """A default may be said; and where nothing is replayed, every one counts."""
+    """A default may be given; and where nothing is replayed, every one counts."""
     given = {name: str(data) if value == "FILE" else value for name, value in parameters.items()}
     check(build(values_of(workload, **given)))
 
@@ -301,65 +283,50 @@ def test_data_are_found_from_any_working_folder(data: Path, monkeypatch: pytest.
     """An experiment says their whole path, whichever stream they are of, and leaves other parameters alone."""
     monkeypatch.chdir(data.parent)
     given = {"data": "bought.csv", "data.ads": "x/../ads.csv", "database": "places.mmdb", "above": 3}
-    found = with_absolute_paths(build(values_of("filter", **given)))
+    stored = with_absolute_paths(build(values_of("filter", **given)))
     whole = {"data": str(data), "data.ads": str(data.parent / "ads.csv"), "database": "places.mmdb", "above": 3}
-    assert found.parameters == whole
-    assert with_absolute_paths(found) == found
+    assert stored.parameters == whole
+    assert with_absolute_paths(stored) == stored
+    assert f"--set data={data}" in str(reproduce.command(stored.model_dump(mode="json")))
     assert absolute_paths("filter", {"data": ""}) == {"data": ""}
 
 
 def test_a_parameters_file_is_one_of_the_users(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its whole path is said however the parameter is spelled, and its digest decides what the workload is."""
+    """Its whole path is stored however the parameter is spelled, and its digest decides what the workload is."""
     monkeypatch.chdir(data.parent)
     name = "tm.map.matcher.shapefile"
-    found = with_absolute_paths(build(values_of("traffic_monitoring", **{name: "bought.csv"})))
-    assert found.parameters == {name: str(data)}
-    workload, values = with_user_data(get("traffic_monitoring"), found.parameters)
+    stored = with_absolute_paths(build(values_of("traffic_monitoring", **{name: "bought.csv"})))
+    assert stored.parameters == {name: str(data)}
+    workload, values = user_data.with_user_data(get("traffic_monitoring"), stored.parameters)
     assert (dict(workload.files), values) == ({str(data): digest(data)}, {name: str(data)})
-    workload, _ = with_user_data(get("log_processing"), {"data": str(data), "database": str(data.with_name("no.mmdb"))})
+    workload, _ = user_data.with_user_data(
+        get("log_processing"), {"data": str(data), "database": str(data.with_name("no.mmdb"))}
+    )
     assert dict(workload.files) == {str(data): digest(data)}
 
 
-def test_the_reports_command_names_data_by_their_whole_path(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It can be given in any folder."""
-    monkeypatch.chdir(data.parent)
-    experiment = with_absolute_paths(build(values_of("filter", data="bought.csv")))
-    assert f"--set data={data}" in str(reproduce.command(experiment.model_dump(mode="json")))
-
-
-def test_a_run_keeps_the_whole_path_of_its_data(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_has_the_whole_path_of_its_data(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is checked at its start is what its folder says."""
-
-    class CheckedData(Exception):
-        pass
-
-    def checked(experiment: Experiment) -> None:
-        raise CheckedData(experiment.parameters["data"])
-
     monkeypatch.chdir(data.parent)
-    monkeypatch.setattr(run_module, "check", checked)
-    with pytest.raises(CheckedData, match=str(data)):
+    monkeypatch.setattr(run_module, "check", check := Mock(side_effect=ZeroDivisionError))
+    with pytest.raises(ZeroDivisionError):
         run_module.run_single(build(values_of("filter", data="bought.csv")))
+    assert check.call_args.args[0].parameters["data"] == str(data)
 
 
 def test_data_may_lie_beside_the_experiments_file(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are looked for from the working folder first."""
     text = 'workload = "filter"\n[parameters]\ndata = "bought.csv"\nabove = "50"\n'
-    (data.parent / "asked.toml").write_text(text)
+    (data.parent / "mine.toml").write_text(text)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)
-    assert read(data.parent / "asked.toml").parameters == {"data": str(data), "above": "50"}
+    assert read(data.parent / "mine.toml").parameters == {"data": str(data), "above": "50"}
     (elsewhere / "bought.csv").write_text(data.read_text())
-    assert read(data.parent / "asked.toml").parameters["data"] == "bought.csv"
+    assert read(data.parent / "mine.toml").parameters["data"] == "bought.csv"
 
 
 def test_a_file_that_may_not_be_read_is_refused(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And is no defect of ours."""
-
-    def forbidden(path: Path) -> str:
-        raise PermissionError(13, "Permission denied", str(path))
-
-    monkeypatch.setattr(user_data, "digest", forbidden)
-    with pytest.raises(InputError, match="must be readable"):
-        check(build(values_of("filter", data=str(data))))
+    monkeypatch.setattr(user_data, "digest", Mock(side_effect=PermissionError(13, "Permission denied", str(data))))
+    assert "must be readable" in refused("filter", data=str(data)).rule

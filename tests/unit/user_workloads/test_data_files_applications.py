@@ -1,7 +1,5 @@
 """Every workload on a user's own file with malformed cells: what is counted, and that there is one right answer."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -42,12 +40,12 @@ def plan_of(resolved: ResolvedExperiment) -> Plan:
 def made_cells(resolved: ResolvedExperiment) -> Cells:
     """Rows of each stream as its generator makes them, of the columns that the flow reads."""
     plan, needed = plan_of(resolved), needed_columns(resolved.flow)
-    found = {}
+    cells = {}
     for number, stream in enumerate(plan.streams):
         columns = [name for name in stream.schema.names if name in needed[stream.name]]
         batch = plan.batch(number, 0, 0, ROWS, columns)
-        found[stream.name] = {name: [_cell(value) for value in batch.column(name).to_pylist()] for name in columns}
-    return found
+        cells[stream.name] = {name: [_cell(value) for value in batch.column(name).to_pylist()] for name in columns}
+    return cells
 
 
 def _cell(value: Any) -> Any:
@@ -92,8 +90,7 @@ def _input(plan: Plan, name: str, columns: tuple[str, ...]) -> pa.Table:
     (number,) = [number for number, stream in enumerate(plan.streams) if stream.name == name]
     events = plan.count_before(number, 0, plan.end_us)
     fields = [column for column in columns if column not in (EVENT_TIME, INGEST_TIME, EVENT_ID)]
-    batch = plan.batch(number, 0, 0, events, [*fields, EVENT_TIME, EVENT_ID])
-    table = pa.Table.from_batches([batch])
+    table = pa.Table.from_batches([plan.batch(number, 0, 0, events, [*fields, EVENT_TIME, EVENT_ID])])
     return table.append_column(INGEST_TIME, table.column(EVENT_TIME))
 
 
@@ -117,8 +114,7 @@ def test_malformed_cells_stop_nothing(tmp_path: Path, workload: str) -> None:
             readable = kinds[stream][name] in ("string", "binary")
             for row in range(place, ROWS, EVERY):
                 column[row] = None if readable or row % 2 else "?!"
-            empty = column.count(None)
-            spoilt[stream, name] = (column.count("?!"), empty)
+            spoilt[stream, name] = (column.count("?!"), column.count(None))
     resolved = ready_for(workload, written(tmp_path, cells))
     plan = plan_of(resolved)
     found = replayed_data(plan, plan.end_us)

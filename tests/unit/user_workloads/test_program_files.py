@@ -1,7 +1,5 @@
 """The files that decide what a program is: their digests go into the result."""
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 
@@ -36,7 +34,7 @@ def test_files_in_the_command_belong_to_the_program(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
-    found = program(tmp_path / "program.toml").files
-    assert dict(found) == {name: sha256(text) for name, text in texts.items()}
+    files = program(tmp_path / "program.toml").files
+    assert dict(files) == {name: sha256(text) for name, text in texts.items()}
     (tmp_path / "src" / "consumer.py").write_text("print(2)")
     assert program(tmp_path / "program.toml").files["src/consumer.py"] == sha256("print(2)")

@@ -1,7 +1,5 @@
 """What a program's file is answered that says something nearly right: one message that names what is meant."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -17,18 +15,23 @@ FIELDS = GOOD.partition("[inputs.purchases.fields]")[2].partition("[output]")[0]
 COUNTS = 'reference = "SELECT user_id, price, count(*) AS n, max(ts) AS ts FROM purchases GROUP BY user_id, price"\n'
 
 
-def problem_of(folder: Path, *changes: tuple[str, str]) -> str:
-    """The one problem of the good file with texts replaced, each of which it must have."""
+def written(folder: Path, *changes: tuple[str, str]) -> Path:
+    """The good file with texts replaced, each of which it must have."""
     text = GOOD
     for old, new in changes:
         assert old in text
         text = text.replace(old, new, 1)
     path = folder / "program.toml"
     path.write_text(text)
-    with pytest.raises(JobError) as caught:
-        program(path)
-    assert len(caught.value.problems) == 1, caught.value
-    return str(caught.value)
+    return path
+
+
+def problem_of(folder: Path, *changes: tuple[str, str]) -> str:
+    """The one problem of the changed file."""
+    with pytest.raises(JobError) as refusal:
+        program(written(folder, *changes))
+    assert len(refusal.value.problems) == 1, refusal.value
+    return str(refusal.value)
 
 
 @pytest.mark.parametrize(
@@ -53,9 +56,9 @@ def problem_of(folder: Path, *changes: tuple[str, str]) -> str:
 )
 def test_a_value_of_another_type(tmp_path: Path, old: str, new: str, words: tuple[str, ...]) -> None:
     """In the words of TOML, with a value that is right."""
-    said = problem_of(tmp_path, (old, new))
-    assert all(each in said for each in words), said
-    assert not re.search(r"\b(str|int|list|tuple|dict)\b|--program", said)
+    message = problem_of(tmp_path, (old, new))
+    assert all(each in message for each in words), message
+    assert not re.search(r"\b(str|int|list|tuple|dict)\b|--program", message)
 
 
 @pytest.mark.parametrize(
@@ -75,19 +78,27 @@ def test_a_value_of_another_type(tmp_path: Path, old: str, new: str, words: tupl
 def test_a_choice_that_is_wrong(tmp_path: Path, given: str, words: tuple[str, ...]) -> None:
     """Its class speaks of Python."""
     city = f'price = {{ kind = "integer", low = 1, high = 100 }}\ncity = {{ kind = "choice", {given} }}'
-    said = problem_of(tmp_path, ('price = { kind = "integer", low = 1, high = 100 }', city))
-    assert all(each in said for each in words), said
-    assert "tuple" not in said
-    assert "Choice(" not in said
+    message = problem_of(tmp_path, ('price = { kind = "integer", low = 1, high = 100 }', city))
+    assert all(each in message for each in words), message
+    assert not re.search(r"tuple|Choice\(", message)
 
 
 BIG = f'[output.big]\nkeys = ["user_id"]\n{REFERENCE}'
 HEADER, OUTPUT = "[inputs.purchases.fields]", "[output]"
 
 
+IN_S = ('[output]\nkeys = ["user_id", "ts"]\ntime = "ts"\n', '[output]\ntime_unit = "s"\nkeys = ["ts"]\ntime = "ts"\n')
+WINDOW = "SELECT user_id, sum(price) AS spent, (ts // 2000 + 1) * 2 AS closed FROM purchases GROUP BY ALL"
+BOTH = "SELECT user_id, max(ts) AS ts, ts // 2000 * 2000 + 2000 AS closed FROM purchases GROUP BY user_id, closed"
+BOTH_TIMES = f'time_unit = "s"\nkeys = ["user_id", "closed"]\ntime = "ts"\nwindow_end = "closed"\nreference = "{BOTH}"'
+OUT_OF_RANGE = "got 's, in which the time ts of a result is out of range'"
+IN_1970 = "got 'us, in which the time ts of a result is in 1970'"
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
+        # A table or setting in another place: its right name, or the place where it belongs.
         (((OUTPUT, f"{BIG}[output]"),), ("output.big", "try: [outputs.big]")),
         (((HEADER, "[input.purchases.fields]"), ("[inputs.purchases]", "[input.purchases]")), ("[inputs.purchases]",)),
         (((HEADER, "[inputs.purchases.field]"),), ("inputs.purchases.field", "try: [inputs.purchases.fields]")),
@@ -99,19 +110,7 @@ HEADER, OUTPUT = "[inputs.purchases.fields]", "[output]"
         ((('kind = "program"', 'kind = "program"\nkeys = ["ts"]'),), ("try: keys below [output]",)),
         ((('reach = "0s"', "share = 0.5"),), ("try: share below [inputs.NAME]",)),
         ((('reach = "0s"', 'colour = "red"'),), ("try: leave it out",)),
-    ],
-)
-def test_a_table_or_setting_in_another_place(
-    tmp_path: Path, changes: tuple[tuple[str, str], ...], words: tuple[str, ...]
-) -> None:
-    """Its right name, or the place where it belongs."""
-    said = problem_of(tmp_path, *changes)
-    assert all(each in said for each in words), said
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
+        # Shares, of the only input, and of several.
         ((('key = "user_id"', "share = 0.5"),), ("purchases.share: must be 1 for the only input", "leave it out")),
         ((('key = "user_id"', "share = 0"),), ("inputs.purchases.share: must be above 0",)),
         (
@@ -119,60 +118,17 @@ def test_a_table_or_setting_in_another_place(
              ("{input}", "{input.ads}")),
             ("share of the inputs: shares must sum to 1, or be left out", "got 'ads: 0.4, purchases: none'"),
         ),
-    ],
-)  # fmt: skip
-def test_shares(tmp_path: Path, changes: tuple[tuple[str, str], ...], words: tuple[str, ...]) -> None:
-    """Of the only input, and of several."""
-    said = problem_of(tmp_path, *changes)
-    assert all(each in said for each in words), said
-
-
-def test_every_field_is_answered_at_once(tmp_path: Path) -> None:
-    """One problem each."""
-    text = GOOD.replace("domain = 1000", "domain = true").replace("low = 1,", "low = 1.5,")
-    (tmp_path / "program.toml").write_text(text)
-    with pytest.raises(JobError) as caught:
-        program(tmp_path / "program.toml")
-    assert [one.setting.rpartition("fields.")[2] for one in caught.value.problems] == ["user_id.domain", "price.low"]
-
-
-def test_the_only_input_may_say_that_it_has_everything(tmp_path: Path) -> None:
-    """As the documents show it."""
-    (tmp_path / "program.toml").write_text(GOOD.replace('key = "user_id"', "share = 1.0"))
-    assert program(tmp_path / "program.toml")
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ((("--from={input}", "--from={broker}"),), ("command: must be one of the placeholders {py", "{brokers}; ")),
-        ((("--from={input}", "--from={broker}"),), ("to pass on the braces themselves: {{broker}}",)),
+        # Unknown placeholders would reach the program as they are.
+        (
+            (("--from={input}", "--from={broker}"),),
+            ("command: must be one of the placeholders {py", "{brokers}; ",
+             "to pass on the braces themselves: {{broker}}"),
+        ),
         ((("--from={input}", '{"in":{inptu}}'.replace('"', "'")),), ("try: {input};",)),
         (((OUTPUT, '[environment]\nWHERE = "{scratsh}/x"\n[output]'),), ("environment.WHERE: ", "{scratch}")),
-    ],
-)
-def test_unknown_placeholders(tmp_path: Path, changes: tuple[tuple[str, str], ...], words: tuple[str, ...]) -> None:
-    """They would reach the program as they are."""
-    said = problem_of(tmp_path, *changes)
-    assert all(each in said for each in words), said
-
-
-@pytest.mark.parametrize("word", ["${HOME}", "{{print}}", "{'a': 1}", "{}", "{1}"])
-def test_other_braces_are_the_programs(tmp_path: Path, word: str) -> None:
-    """Shell variables, doubled braces and JSON."""
-    (tmp_path / "program.toml").write_text(GOOD.replace("--from={input}", word))
-    assert program(tmp_path / "program.toml")
-
-
-IN_S = ('[output]\nkeys = ["user_id", "ts"]\ntime = "ts"\n', '[output]\ntime_unit = "s"\nkeys = ["ts"]\ntime = "ts"\n')
-WINDOW = "SELECT user_id, sum(price) AS spent, (ts // 2000 + 1) * 2 AS closed FROM purchases GROUP BY ALL"
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ((IN_S,), ("output.time_unit", "got 's, in which the time ts of a result is out of range'", '= "ms"')),
-        (((OUTPUT, '[output]\ntime_unit = "us"'),), ("got 'us, in which the time ts of a result is in 1970'", '"ms"')),
+        # A dry run of the reference, over some events.
+        ((IN_S,), ("output.time_unit", OUT_OF_RANGE, '= "ms"')),
+        (((OUTPUT, '[output]\ntime_unit = "us"'),), (IN_1970, '"ms"')),
         (
             ((REFERENCE, f'reference = "{WINDOW}"\n'), ('time = "ts"\nreach', 'window_end = "closed"\nreach'),
              ('keys = ["user_id", "ts"]', 'keys = ["user_id"]')),
@@ -186,12 +142,40 @@ WINDOW = "SELECT user_id, sum(price) AS spent, (ts // 2000 + 1) * 2 AS closed FR
             ((REFERENCE, COUNTS), ('reach = "0s"', 'mode = "update"'), ('"user_id", "ts"]', '"user_id"]')),
             ("output.keys: must identify one row of the reference", 'try: keys = ["user_id", "price"]', "GROUP BY"),
         ),
+        # One unit is one problem, though both times of a result have it.
+        (((REFERENCE, ""), ('keys = ["user_id", "ts"]\ntime = "ts"', BOTH_TIMES)), ("output.time_unit",)),
+        # DuckDB says only where it stumbled.
+        (
+            (("user_id, price, ts FROM", "user_id, at FROM"),),
+            ("a field whose name is a word of SQL needs double quotes",),
+        ),
     ],
 )  # fmt: skip
-def test_what_a_dry_run_finds(tmp_path: Path, changes: tuple[tuple[str, str], ...], words: tuple[str, ...]) -> None:
-    """Of the reference, over some events."""
-    said = problem_of(tmp_path, *changes)
-    assert all(each in said for each in words), said
+def test_a_setting_that_is_nearly_right(
+    tmp_path: Path, changes: tuple[tuple[str, str], ...], words: tuple[str, ...]
+) -> None:
+    message = problem_of(tmp_path, *changes)
+    assert all(each in message for each in words), message
+
+
+def test_every_field_is_answered_at_once(tmp_path: Path) -> None:
+    """One problem each."""
+    with pytest.raises(JobError) as refusal:
+        program(written(tmp_path, ("domain = 1000", "domain = true"), ("low = 1,", "low = 1.5,")))
+    assert [one.setting.rpartition("fields.")[2] for one in refusal.value.problems] == ["user_id.domain", "price.low"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        # Shell variables, doubled braces and JSON are the program's.
+        *(("--from={input}", word) for word in ("${HOME}", "{{print}}", "{'a': 1}", "{}", "{1}")),
+        # The only input may say that it has everything, as the documents show it.
+        ('key = "user_id"', "share = 1.0"),
+    ],
+)
+def test_what_is_right_all_the_same(tmp_path: Path, old: str, new: str) -> None:
+    assert program(written(tmp_path, (old, new)))
 
 
 @pytest.mark.parametrize(
@@ -215,15 +199,6 @@ def test_what_a_dry_run_lets_through(tmp_path: Path, reference: str, keys: str) 
         text = text.replace('reach = "0s"', 'mode = "update"')
     (tmp_path / "program.toml").write_text(text)
     assert program(tmp_path / "program.toml")
-
-
-def test_one_unit_is_one_problem(tmp_path: Path) -> None:
-    """Though both times of a result have it."""
-    both = f'time_unit = "s"\nkeys = ["user_id", "closed"]\ntime = "ts"\nwindow_end = "closed"\nreference = "{BOTH}"'
-    assert "output.time_unit" in problem_of(tmp_path, (REFERENCE, ""), ('keys = ["user_id", "ts"]\ntime = "ts"', both))
-
-
-BOTH = "SELECT user_id, max(ts) AS ts, ts // 2000 * 2000 + 2000 AS closed FROM purchases GROUP BY user_id, closed"
 
 
 @pytest.mark.parametrize(
@@ -252,22 +227,13 @@ def test_the_unit_of_a_sample(tmp_path: Path, unit: str, time: int, meant: str) 
     changes = (
         (HEADER + FIELDS, ""), ('time = "ts"', f'time = "ts"\nsample = "sample.jsonl"\ntime_unit = "{unit}"'),
     )  # fmt: skip
-    said = problem_of(tmp_path, *changes)
-    assert "inputs.purchases.time_unit: must be the unit of the times in its sample" in said
-    assert f'try: time_unit = "{meant}"' in said
-    assert str(time + 19) in said
+    message = problem_of(tmp_path, *changes)
+    words = ("inputs.purchases.time_unit: must be the unit of the times in its sample", str(time + 19))
+    assert all(each in message for each in (*words, f'try: time_unit = "{meant}"')), message
 
 
 def test_a_sample_whose_times_are_of_no_unit(tmp_path: Path) -> None:
     """They may count from another day."""
     rows = [{"user_id": number % 3, "price": 95, "ts": number} for number in range(20)]
     (tmp_path / "sample.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    text = GOOD.replace(HEADER + FIELDS, "").replace('time = "ts"', 'time = "ts"\nsample = "sample.jsonl"', 1)
-    (tmp_path / "program.toml").write_text(text)
-    assert program(tmp_path / "program.toml")
-
-
-def test_a_name_that_is_a_word_of_sql(tmp_path: Path) -> None:
-    """DuckDB says only where it stumbled."""
-    said = problem_of(tmp_path, ("user_id, price, ts FROM", "user_id, at FROM"))
-    assert "a field whose name is a word of SQL needs double quotes" in said
+    assert program(written(tmp_path, (HEADER + FIELDS, ""), ('time = "ts"', 'time = "ts"\nsample = "sample.jsonl"')))

@@ -1,6 +1,4 @@
-"""Mistakes in a job's function that are said before Spark starts, and code that must not be refused."""
-
-from __future__ import annotations
+"""Mistakes in a job's function that are refused before Spark starts, and code that must not be refused."""
 
 import sys
 import textwrap
@@ -45,14 +43,13 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixtur
 @pytest.mark.parametrize(
     ("file", "got", "way_out"), MISTAKES.values(), ids=MISTAKES.keys(), indirect=["file"]
 )  # fmt: skip
-def test_a_certain_mistake_is_said_before_spark_starts(file: Path, got: str, way_out: str) -> None:
+def test_a_certain_mistake_is_refused_before_spark_starts(file: Path, got: str, way_out: str) -> None:
     """With the user's line and a way out."""
-    with pytest.raises(JobError) as caught:
+    with pytest.raises(JobError) as refusal:
         user_job(file)
-    (problem,) = caught.value.problems
+    (problem,) = refusal.value.problems
     assert got in f"{problem.rule} {problem.got}"
-    assert way_out in str(caught.value)
-    assert f'File "{file}", line ' in problem.way_out
+    assert (way_out in str(refusal.value), f'File "{file}", line ' in problem.way_out) == (True, True)
 
 
 @pytest.mark.parametrize("file", FINE.values(), ids=FINE.keys(), indirect=True)

@@ -1,8 +1,7 @@
 """A made-up engine that the overload trial climbs."""
 
-from __future__ import annotations
-
 import math
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,7 +12,6 @@ from streamgauge.core.trial import TrialSpans
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.studies.capacity import saturation_probe
-from streamgauge.studies.capacity.saturation_probe import SaturationResult, probe_saturation
 from streamgauge.transports.spi import Delivery
 
 START = 1_700_000_000 * US
@@ -39,30 +37,37 @@ def drained_at(rate_per_s: float, **more: Any) -> TrialRecord:
 
 
 class Stairs:
-    """Stands for a test bed: notes the stairs, and lets an engine that drains `capacity_per_s` climb them."""
+    """Stands for a test bed: records the steps, and lets an engine that drains `capacity_per_s` climb them.
+
+    `last` are failures of the first step above the capacity, from step `last_from` on; `changed` may change a record.
+    """
 
     heap_per_s, closing_s, interval_s = math.inf, 0.0, 0.0
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, capacity_per_s: float, **last: Any) -> None:
-        self.seen: list[tuple[float, float]] = []
+        self.steps: list[tuple[float, float]] = []
         self.paces: list[float] = []
-        self.drains = 0
-        self.now_s, self.capacity_per_s, self.last, self.last_from = 0.0, capacity_per_s, last, 0
+        self.drains, self.now_s, self.capacity_per_s, self.last, self.last_from = 0, 0.0, capacity_per_s, last, 0
+        self.changed: Callable[[TrialRecord], TrialRecord] = lambda record: record
         monkeypatch.setattr(saturation_probe, "_step", self.step)
         monkeypatch.setattr(saturation_probe, "most_within_heap", lambda _: self.heap_per_s)
         monkeypatch.setattr(saturation_probe, "closing_s", lambda _: self.closing_s)
         monkeypatch.setattr(saturation_probe, "time", SimpleNamespace(monotonic=lambda: self.now_s))
 
     def step(self, conductor: Any, rate_per_s: float, seconds: float, pace_s: float) -> TrialRecord:
-        self.seen.append((rate_per_s, seconds))
+        self.steps.append((rate_per_s, seconds))
         self.paces.append(pace_s)
         self.now_s += seconds
-        behind = rate_per_s > self.capacity_per_s and len(self.seen) >= self.last_from
-        return drained_at(min(rate_per_s, self.capacity_per_s), **(self.last if behind else {}))
+        behind = rate_per_s > self.capacity_per_s and len(self.steps) >= self.last_from
+        return self.changed(drained_at(min(rate_per_s, self.capacity_per_s), **(self.last if behind else {})))
 
-    def climb(self, most_per_s: float, to_the_end: bool = False) -> SaturationResult:
+    @property
+    def rates(self) -> list[float]:
+        return [rate for rate, _ in self.steps]
+
+    def climb(self, most_per_s: float, to_the_end: bool = False) -> saturation_probe.SaturationResult:
         conductor: Any = SimpleNamespace(resolved=SimpleNamespace(interval_s=self.interval_s), drain=self.drain)
-        return probe_saturation(conductor, most_per_s, to_the_end)
+        return saturation_probe.probe_saturation(conductor, most_per_s, to_the_end)
 
     def drain(self, timeout_s: float) -> None:
         self.drains += 1

@@ -1,13 +1,14 @@
 """Made-up systems for the tests of the search, which answer by rule."""
 
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from hypothesis import strategies as st
 
 from streamgauge.results.search import SearchResult
 from streamgauge.results.verdict import VerdictValue
-from streamgauge.studies.capacity.search import Settings, TrialOutcome, search
+from streamgauge.studies.capacity.search import Search, Settings, TrialCall, TrialOutcome, search
 from streamgauge.studies.capacity.search_state import TrialRequest
 
 CEILING = 50e6
@@ -18,41 +19,62 @@ capacities = st.floats(0, 7.6).map(lambda exponent: 10**exponent)
 
 
 class Sut:
-    """A made-up system that sustains `capacity_per_s`; it records the trials that the search requests."""
+    """A made-up system that sustains `capacity_per_s`; it records the trials that the search requests.
 
-    def __init__(self, capacity_per_s: float, flatters: float = 1.4, failed_flatters: float | None = None) -> None:
-        self.capacity_per_s, self.flatters = capacity_per_s, flatters
+    `verdicts` are those of the first trials of a purpose, None where the rate says it; `changed(rate, number, purpose)`
+    may give another one too, and `fields(outcome, number)` other fields of an outcome.
+    """
+
+    def __init__(
+        self,
+        capacity_per_s: float,
+        flatters: float = 1.4,
+        failed_flatters: float | None = None,
+        changed: Callable[[float, int, str], VerdictValue | None] = lambda *_: None,
+        fields: Callable[[TrialOutcome, int], dict[str, Any]] = lambda *_: {},
+        **verdicts: Sequence[VerdictValue | None],
+    ) -> None:
+        self.capacity_per_s, self.flatters, self.changed, self.fields = capacity_per_s, flatters, changed, fields
         self.failed_flatters = flatters if failed_flatters is None else failed_flatters
+        self.verdicts = {purpose: iter(verdicts[purpose]) for purpose in verdicts}
         self.requests: list[TrialRequest] = []
 
     def __call__(self, rate: float, purpose: str, fresh: bool) -> TrialOutcome:
         self.requests.append(TrialRequest(rate, purpose, fresh))
-        verdict = self.verdict(rate, len(self.requests))
+        number = len(self.requests)
+        verdict = next(self.verdicts.get(purpose, iter(())), None) or self.changed(rate, number, purpose)
+        verdict = verdict or ("sustained" if rate <= self.capacity_per_s else "not_sustained")
         flatters = self.flatters if purpose == "overload" else self.failed_flatters
-        drained = (
-            None
-            if verdict in ("sustained", "invalid") and purpose != "overload"
-            else min(rate, flatters * self.capacity_per_s)
-        )
-        return TrialOutcome(rate, verdict, drained, purpose=purpose, seconds=45.0)
+        drains = purpose == "overload" or verdict not in ("sustained", "invalid")
+        drained = min(rate, flatters * self.capacity_per_s) if drains else None
+        outcome = TrialOutcome(rate, verdict, drained, purpose=purpose, seconds=45.0)
+        return dataclasses.replace(outcome, **self.fields(outcome, number))
 
-    def verdict(self, rate: float, number: int) -> VerdictValue:
-        return "sustained" if rate <= self.capacity_per_s else "not_sustained"
+    @property
+    def rates(self) -> list[float]:
+        return [request.rate_per_s for request in self.requests]
 
     @property
     def purposes(self) -> list[str]:
         return [request.purpose for request in self.requests]
 
+    @property
+    def fresh(self) -> list[bool]:
+        return [request.fresh for request in self.requests]
 
-class Scripted(Sut):
-    """As `Sut`, but `changed(rate, number)` may give another verdict."""
 
-    def __init__(self, capacity_per_s: float, changed: Callable[[float, int, str], VerdictValue | None]) -> None:
-        super().__init__(capacity_per_s)
-        self.changed = changed
+def searched(trial: TrialCall, **settings: Any) -> Any:
+    """The result of a search that may use many trials; `Any`, because most of its fields may be None."""
+    return search(trial, dataclasses.replace(PLENTY, **settings))
 
-    def verdict(self, rate: float, number: int) -> VerdictValue:
-        return self.changed(rate, number, self.requests[-1].purpose) or super().verdict(rate, number)
+
+def requested_after(*outcomes: TrialOutcome, **settings: Any) -> Any:
+    """What a search requests after these outcomes, whose rates and purposes are those of its requests."""
+    machine = Search(dataclasses.replace(PLENTY, **settings))
+    for outcome in outcomes:
+        request: Any = machine.request
+        machine.tell(dataclasses.replace(outcome, rate_per_s=request.rate_per_s, purpose=request.purpose))
+    return machine.request
 
 
 def search_with_outcomes(sut: Sut) -> tuple[SearchResult, list[TrialOutcome]]:

@@ -1,7 +1,5 @@
 """The overload trial of an engine that works in batches: approaches predict its limit."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -18,7 +16,6 @@ from streamgauge.studies.capacity.saturation_probe import (
     PACE_S,
     STEP_S,
 )
-from streamgauge.studies.capacity.saturation_probe import APPROACH_FACTOR_WARM as WARM
 from streamgauge.studies.capacity.strategy import BUSY_FULL, FIXED_SHARE, rate_at
 from tests.unit.studies.capacity.helpers_saturation_probe import Stairs, drained_at
 
@@ -34,7 +31,7 @@ class BusyStairs(Stairs):
         monkeypatch.setattr(saturation_probe, "busy_share", self.busy_share)
 
     def busy_share(self, resolved: Any, record: TrialRecord) -> float | None:
-        return self.shares.get(len(self.seen), share_of(self.seen[-1][0] / self.capacity_per_s))
+        return self.shares.get(len(self.steps), share_of(self.steps[-1][0] / self.capacity_per_s))
 
 
 def share_of(load: float) -> float:
@@ -45,26 +42,25 @@ def share_of(load: float) -> float:
 def test_busy_batches_lead_to_an_approach_that_predicts_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """From 6.4 M/s not to 51 M/s: below the limit, until the engine is warm, each after a drained backlog."""
     climbed = BusyStairs(monkeypatch, 1e7)
-    found = climbed.climb(180e6)
-    assert climbed.seen[:3] == [(1e5, FIRST_S), (8e5, STEP_S), (6.4e6, STEP_S)]
+    result = climbed.climb(180e6)
+    assert climbed.steps[:3] == [(1e5, FIRST_S), (8e5, STEP_S), (6.4e6, STEP_S)]
     cold_s = FRESH_WARMUP_S - FIRST_S - 2 * STEP_S
-    assert climbed.seen[3:] == [(pytest.approx(APPROACH_FACTOR * 1e7), cold_s), (pytest.approx(WARM * 1e7), LAST_S)]
-    assert (climbed.drains, set(climbed.paces)) == (2, {PACE_S})
-    assert (found.limit_per_s, found.kept_up) == (pytest.approx(1e7), False)
-    assert found.drained_per_s == pytest.approx(6.4e6)
+    assert climbed.steps[3:] == [
+        (pytest.approx(APPROACH_FACTOR * 1e7), cold_s),
+        (pytest.approx(saturation_probe.APPROACH_FACTOR_WARM * 1e7), LAST_S),
+    ]
+    assert (climbed.drains, set(climbed.paces), result.kept_up) == (2, {PACE_S}, False)
+    assert (result.limit_per_s, result.drained_per_s) == pytest.approx((1e7, 6.4e6))
 
 
 def test_an_engine_that_falls_behind_is_approached_from_below(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not overloaded for longer: batches are then larger than any trial's, and none may end in the step."""
     climbed = BusyStairs(monkeypatch, 6e5)
     climbed.shares = {2: None}
-    found = climbed.climb(180e6)
-    assert [rate for rate, _ in climbed.seen] == [
-        1e5,
-        8e5,
-        *(pytest.approx(share * 6e5) for share in (APPROACH_FACTOR, WARM)),
-    ]
-    assert found.limit_per_s == pytest.approx(6e5)
+    assert climbed.climb(180e6).limit_per_s == pytest.approx(6e5)
+    assert climbed.rates == pytest.approx(
+        [1e5, 8e5, APPROACH_FACTOR * 6e5, saturation_probe.APPROACH_FACTOR_WARM * 6e5]
+    )
 
 
 @pytest.mark.parametrize(
@@ -72,8 +68,16 @@ def test_an_engine_that_falls_behind_is_approached_from_below(monkeypatch: pytes
     [
         ([1.1, 0.8], [1.0, APPROACH_FACTOR], APPROACH_FACTOR / 0.8),  # too full: three quarters of what was drained
         ([None, 0.8], [1.0, APPROACH_FACTOR], APPROACH_FACTOR / 0.8),  # one batch lasted all the time
-        ([0.8, 0.7], [1.0, WARM / 0.8], WARM / 0.8 / 0.7),  # the first warms the engine
-        ([0.8, 0.5, 0.6], [1.0, WARM / 0.8, WARM**2 / 0.4], WARM**2 / 0.4 / 0.6),  # the limit was far away
+        (
+            [0.8, 0.7],
+            [1.0, saturation_probe.APPROACH_FACTOR_WARM / 0.8],
+            saturation_probe.APPROACH_FACTOR_WARM / 0.8 / 0.7,
+        ),  # the first warms the engine
+        (
+            [0.8, 0.5, 0.6],
+            [1.0, saturation_probe.APPROACH_FACTOR_WARM / 0.8, saturation_probe.APPROACH_FACTOR_WARM**2 / 0.4],
+            saturation_probe.APPROACH_FACTOR_WARM**2 / 0.4 / 0.6,
+        ),  # the limit was far away
         ([0.1, 0.2, 0.3], [1.0, 3.0, 9.0], 9.0 / 0.3),  # at most three times as much, at most three times
         ([1.1, 1.1, 1.1], [1.0, APPROACH_FACTOR, APPROACH_FACTOR**2], None),
     ],
@@ -85,10 +89,10 @@ def test_an_approach_is_repeated_where_batches_are_too_full_or_too_idle(
     climbed = BusyStairs(monkeypatch, 1e8)
     climbed.shares = {1: None, 2: share_of(APPROACH_FACTOR)}
     climbed.shares |= {step: load and share_of(load) for step, load in enumerate(loads, start=3)}
-    found = climbed.climb(180e6)
-    assert [rate / 8e5 for rate, _ in climbed.seen[2:]] == [pytest.approx(rate) for rate in rates]
-    assert found.limit_per_s == (limit and pytest.approx(limit * 8e5))
-    assert found.drained_per_s == pytest.approx(8e5)
+    result = climbed.climb(180e6)
+    assert [rate / 8e5 for rate in climbed.rates[2:]] == pytest.approx(rates)
+    assert result.limit_per_s == (limit and pytest.approx(limit * 8e5))
+    assert result.drained_per_s == pytest.approx(8e5)
 
 
 @pytest.mark.parametrize(
@@ -105,25 +109,29 @@ def test_cold_and_idle_batches_predict_no_limit(
     climbed = BusyStairs(monkeypatch, 1e8)
     climbed.shares = shares
     climbed.climb(180e6)
-    assert climbed.seen[len(shares)][0] == pytest.approx(APPROACH_FACTOR * approached)
+    assert climbed.steps[len(shares)][0] == pytest.approx(APPROACH_FACTOR * approached)
 
 
-@pytest.mark.parametrize("interval_s", [0.0, 1.4])
-def test_batches_without_an_interval_predict_nothing(monkeypatch: pytest.MonkeyPatch, interval_s: float) -> None:
-    """They follow each other, so they fill the time at any rate."""
+@pytest.mark.parametrize(
+    ("interval_s", "to_the_end", "drained_per_s"), [(0.0, False, 2e6), (1.4, False, 8e5), (1.4, True, 2e6)]
+)
+def test_batches_without_an_interval_predict_nothing(
+    monkeypatch: pytest.MonkeyPatch, interval_s: float, to_the_end: bool, drained_per_s: float
+) -> None:
+    """They follow each other, so they fill the time at any rate. A comparison measures the drain rate itself."""
     climbed = BusyStairs(monkeypatch, 2e6)
     climbed.interval_s = interval_s
-    found = climbed.climb(50e6)
-    assert (found.limit_per_s is None) is (interval_s == 0)
-    assert found.drained_per_s == pytest.approx(2e6 if interval_s == 0 else 8e5)
+    result = climbed.climb(50e6, to_the_end)
+    assert (result.limit_per_s is None) is (drained_per_s == 2e6)
+    assert result.drained_per_s == pytest.approx(drained_per_s)
 
 
 def test_an_engine_that_keeps_up_to_the_ceiling_is_not_approached(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its limit lies above all that can be offered."""
     climbed = BusyStairs(monkeypatch, 1e7)
-    found = climbed.climb(7e6)
-    assert [rate for rate, _ in climbed.seen] == [1e5, 8e5, 6.4e6, 7e6]
-    assert (found.kept_up, found.limit_per_s) == (True, None)
+    result = climbed.climb(7e6)
+    assert climbed.rates == [1e5, 8e5, 6.4e6, 7e6]
+    assert (result.kept_up, result.limit_per_s) == (True, None)
 
 
 def test_the_predicted_limit_is_bounded_by_the_heap(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,61 +139,44 @@ def test_the_predicted_limit_is_bounded_by_the_heap(monkeypatch: pytest.MonkeyPa
     climbed = BusyStairs(monkeypatch, 6e6)
     climbed.heap_per_s = 4e6
     climbed.shares = {2: 0.3, 3: 0.4, 4: 0.45, 5: 0.45}
-    found = climbed.climb(50e6)
-    assert [rate for rate, _ in climbed.seen] == [1e5, 8e5, pytest.approx(3 * 8e5), 4e6]
-    assert (found.limit_per_s, found.heap_limits, found.kept_up) == (4e6, True, False)
+    result = climbed.climb(50e6)
+    assert climbed.rates == [1e5, 8e5, pytest.approx(3 * 8e5), 4e6]
+    assert (result.limit_per_s, result.heap_limits, result.kept_up) == (4e6, True, False)
 
 
 def test_what_approaches_drained_is_the_guess_if_they_predict_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """A step was kept up with by a few batches, and each approach shows that it was luck."""
     climbed = BusyStairs(monkeypatch, 1e6)
-    climbed.shares = {2: 0.9}
-    step = climbed.step
+    climbed.shares = {2: 0.9, 3: 1.1, 4: 1.1, 5: 1.1}
+    approaches = iter((3e5, 3e5 / 2, 3e5 / 4))
+    climbed.changed = lambda record: record if len(climbed.steps) < 3 else drained_at(next(approaches))
 
-    def slower(*requested: Any) -> TrialRecord:
-        climbed.capacity_per_s = 3e5 if len(climbed.seen) == 2 else climbed.capacity_per_s / 2
-        climbed.capacity_per_s = 1e6 if len(climbed.seen) < 2 else climbed.capacity_per_s
-        return step(*requested)
-
-    monkeypatch.setattr(saturation_probe, "_step", slower)
-    found = climbed.climb(50e6)
-    assert found.limit_per_s is None
-    assert found.drained_per_s == pytest.approx(3e5 / 4)
+    result = climbed.climb(50e6)
+    assert (result.limit_per_s, result.drained_per_s) == (None, pytest.approx(3e5 / 4))
 
 
 def test_a_limit_below_the_ceiling_is_no_keeping_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """With 96 % of all that can be offered, but its batches predict that they would be full there."""
-    found = BusyStairs(monkeypatch, 6.8e6).climb(6.6e6)
-    assert (found.kept_up, found.limit_per_s) == (False, pytest.approx(6.6e6))
+    result = BusyStairs(monkeypatch, 6.8e6).climb(6.6e6)
+    assert (result.kept_up, result.limit_per_s) == (False, pytest.approx(6.6e6))
 
 
 def test_a_slow_first_step_is_measured_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
     """A cold engine may drain a twentieth of what it will."""
     climbed = BusyStairs(monkeypatch, 4e4)
-    found = climbed.climb(50e6)
-    assert {rate for rate, _ in climbed.seen} == {FIRST_RATE_PER_S}
-    assert (found.drained_per_s, found.limit_per_s) == (pytest.approx(4e4), None)
-
-
-def test_a_comparison_measures_the_drain_rate_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    climbed = BusyStairs(monkeypatch, 2e6)
-    found = climbed.climb(50e6, to_the_end=True)
-    assert (found.drained_per_s, found.limit_per_s) == (pytest.approx(2e6), None)
+    result = climbed.climb(50e6)
+    assert {rate for rate, _ in climbed.steps} == {FIRST_RATE_PER_S}
+    assert (result.drained_per_s, result.limit_per_s) == (pytest.approx(4e4), None)
 
 
 def test_a_failure_in_an_approach_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """The guess is what was drained before."""
     climbed = BusyStairs(monkeypatch, 1e7)
-    step = climbed.step
-
-    def failing(*requested: Any) -> TrialRecord:
-        record = step(*requested)
-        return drained_at(1e6, engine_failed="it ended") if len(climbed.seen) == 4 else record
-
-    monkeypatch.setattr(saturation_probe, "_step", failing)
-    found = climbed.climb(180e6)
-    assert len(climbed.seen) == 4
-    assert (found.drained_per_s, found.limit_per_s, found.engine_failed) == (pytest.approx(6.4e6), None, "it ended")
+    failed = drained_at(1e6, engine_failed="it ended")
+    climbed.changed = lambda record: failed if len(climbed.steps) == 4 else record
+    result = climbed.climb(180e6)
+    assert len(climbed.steps) == 4
+    assert (result.drained_per_s, result.limit_per_s, result.engine_failed) == (pytest.approx(6.4e6), None, "it ended")
 
 
 def test_a_flow_that_keeps_rows_gets_steps_in_which_windows_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,4 +184,4 @@ def test_a_flow_that_keeps_rows_gets_steps_in_which_windows_end(monkeypatch: pyt
     climbed = BusyStairs(monkeypatch, 1e6)
     climbed.closing_s = 24.0
     climbed.climb(180e6)
-    assert [seconds for _, seconds in climbed.seen] == [24.0, 24.0, 24.0, 36.0]
+    assert [seconds for _, seconds in climbed.steps] == [24.0, 24.0, 24.0, 36.0]

@@ -1,7 +1,5 @@
 """What a search's result says, of studies whose trials were made by rule."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -22,31 +20,36 @@ from streamgauge.studies.capacity.saved_search import recorded
 from streamgauge.studies.capacity.search import Search, Settings, replay
 from tests.unit.studies.helpers_studies import FAILED_PER_S, HELD_PER_S, remember
 
+QUICK = Settings(ceiling_per_s=1e6, start_per_s=HELD_PER_S, quick=True)
+
 
 def test_a_search_that_went_on_shows_the_trial_that_held(study: RunFolder) -> None:
-    """From its folder, although this process has made no trial; never the figures of a rate that failed."""
-    settings = Settings(ceiling_per_s=1e6, start_per_s=HELD_PER_S, quick=True)
-    found = replay(settings, recorded(study)).result()
-    assert found.sustained_per_s == HELD_PER_S
-    shown = trial_shown(study, found)
-    assert shown is not None
+    """From its folder, although this process has made no trial; never the figures of a rate that failed. One that
+    found nothing shows its last trial, and none before the first.
+    """
+    result = replay(QUICK, recorded(study)).result()
+    shown: Any = trial_shown(study, result)
+    assert result.sustained_per_s == HELD_PER_S
     assert [check.name for check in shown.verdict.checks] == [f"of {HELD_PER_S:g}"]
     assert limit_of(shown) == ""
+    settings = replace(QUICK, start_per_s=FAILED_PER_S)
+    assert trial_shown(study, Search(settings).result()) is None
+    shown = trial_shown(study, replay(settings, recorded(study)[1:]).result())
+    assert [check.name for check in shown.verdict.checks] == [f"of {FAILED_PER_S:g}"]
 
 
 def test_a_trial_whose_folder_was_cleared_away_ends_no_search(study: RunFolder) -> None:
     """The one before that held at the rate is shown; where none is left, none is."""
     remember(study, 3, HELD_PER_S, "sustained")
-    found = replay(Settings(ceiling_per_s=1e6, start_per_s=HELD_PER_S, quick=True), recorded(study)[:2]).result()
-    found = found.model_copy(update={"trials": (*found.trials, found.trials[0].model_copy(update={"folder": "t/03"}))})
-    shown = []
+    result = replay(QUICK, recorded(study)[:2]).result()
+    last = result.trials[0].model_copy(update={"folder": "t/03"})
+    result = result.model_copy(update={"trials": (*result.trials, last)})
+    shown: list[Any] = []
     for number in ("none", "03", "01"):
         shutil.rmtree(study.path / "trials" / number, ignore_errors=True)
-        result = trial_shown(study, found)
-        shown.append(Path(result.folder).name if result and result.folder else result and result.run_id)
-    assert shown[2] is None
-    assert None not in shown[:2]
-    assert shown[0] != shown[1]
+        shown.append(trial_shown(study, result))
+    assert [trial and trial.run_id for trial in shown] == [*(trial.run_id for trial in shown[:2]), None]
+    assert shown[0].run_id != shown[1].run_id
 
 
 WRONG = Verification(judged=True, independent=True, reference="", expected=3000, matched=2997, missing=3)
@@ -70,43 +73,33 @@ def test_a_search_that_wrong_answers_ended_says_where_to_look(study: RunFolder) 
     trial = RunFolder.open(study.path / "trials" / "02")
     verdict = Verdict(value="not_sustained", decided_by=("answers",), sentence="")
     trial.write_result(trial.read_result().model_copy(update={"verdict": verdict, "verification": WRONG}))
-    settings = Settings(ceiling_per_s=1e6, start_per_s=HELD_PER_S, quick=True)
     held, failed = recorded(study)
-    found = replay(settings, [held, replace(failed, wrong_answers="3 missing")]).result()
-    shown = outcome._verdict(found, trial_shown(study, found), None, study)
-    assert (found.sustained_per_s, shown.value) == (None, "not_sustained")
-    assert (found.ended_by, shown.cause) == (SearchEnd.WRONG_ANSWERS, Cause.WRONG_ANSWERS)
-    assert shown.advice.startswith(f"look at the examples in {trial.path}/verification.json; the workload is built in")
-    own = trial_shown(study, found)
-    assert own is not None
-    own = own.model_copy(update={"job_files": {"job.py": "0" * 64}})
-    assert "correct the job or a setting" in outcome._verdict(found, own, None, study).advice
-    assert outcome._verdict(found, None, None, study).cause == Cause.WRONG_ANSWERS
+    result = replay(QUICK, [held, replace(failed, wrong_answers="3 missing")]).result()
+    assert (result.sustained_per_s, result.ended_by) == (None, SearchEnd.WRONG_ANSWERS)
+    shown: Any = trial_shown(study, result)
+    user_job = shown.model_copy(update={"job_files": {"job.py": "0" * 64}})
+    verdicts = [outcome._verdict(result, one, None, study) for one in (shown, user_job, None)]
+    assert {(one.value, one.cause) for one in verdicts} == {("not_sustained", Cause.WRONG_ANSWERS)}
+    built_in = f"look at the examples in {trial.path}/verification.json; the workload is built in"
+    assert verdicts[0].advice.startswith(built_in)
+    assert "correct the job or a setting" in verdicts[1].advice
 
 
 def limit_message(
-    sut: float,
-    driver: float,
-    isolation: str = "shared",
-    master: str | None = None,
-    others: float | None = None,
-    parallelism: int | None = None,
+    sut: float = 110.0,
+    driver: float = 20.0,
     broker: float | None = None,
-    **settings: str,
+    isolation: str = "shared",
+    others: float | None = None,
+    settings: dict[str, str] | None = None,
+    **experiment: Any,
 ) -> str:
-    processes = [
-        SimpleNamespace(role="sut", cpu_percent_mean=sut),
-        SimpleNamespace(role="driver", cpu_percent_mean=driver),
-        *([] if broker is None else [SimpleNamespace(role="broker", cpu_percent_mean=broker)]),
-    ]
+    used = {"sut": sut, "driver": driver, "broker": broker}
     shown: Any = SimpleNamespace(
-        processes=processes,
-        isolation=isolation,
-        environment={"cpus": 2},
-        experiment={"master": master, "parallelism": parallelism},
-        settings=settings,
+        processes=[SimpleNamespace(role=role, cpu_percent_mean=used[role]) for role in used if used[role] is not None],
+        isolation=isolation, environment={"cpus": 2}, experiment=experiment, settings=settings or {},
         others_cpu_percent=others,
-    )
+    )  # fmt: skip
     return limit_of(shown)
 
 
@@ -117,126 +110,89 @@ def limit_message(
         ("invalid", "the trials at higher rates were invalid"),
     ],
 )
-def test_invalid_trials_are_not_said_to_have_held(study: RunFolder, above: VerdictValue, message: str) -> None:
+def test_invalid_trials_are_not_reported_as_held(study: RunFolder, above: VerdictValue, message: str) -> None:
     """Without an upper end: either every rate held, or nothing is known of the rates above."""
-    held = recorded(study)[0]
-    found = replay(Settings(ceiling_per_s=1e6, start_per_s=held.rate_per_s, quick=True), [held]).result()
-    rate_per_s = 1.2 * held.rate_per_s
-    higher = TrialSummary(number=2, purpose="bracket", offered_per_s=rate_per_s, verdict=above, folder="trials/02")
-    found = found.model_copy(update={"trials": (*found.trials, higher)})
+    result = replay(QUICK, recorded(study)[:1]).result()
+    higher = TrialSummary(
+        number=2, purpose="bracket", offered_per_s=1.2 * HELD_PER_S, verdict=above, folder="trials/02"
+    )
+    result = result.model_copy(update={"trials": (*result.trials, higher)})
     use = ProcessUse(name="engine", role="sut", cpu_percent_mean=110.0, cpu_percent_max=120.0, memory_bytes_max=1)
-    shown = trial_shown(study, found)
-    assert shown is not None
+    shown: Any = trial_shown(study, result)
     shown = shown.model_copy(update={"processes": (use,), "environment": {"cpus": 2}})
-    assert message in outcome._limit(shown, found)
+    assert message in outcome._limit(shown, result)
+
+
+ALLOWED, CLUSTER = "110 % of 100 %: the engine has used up what its master allows it", "spark://127.0.0.1:7077"
 
 
 @pytest.mark.parametrize(
-    ("sut", "driver", "isolation", "message"),
+    ("used", "message"),
     [
-        (180.0, 15.0, "shared", "the engine is CPU bound"),
-        (110.0, 75.0, "shared", "engine and driver together"),
-        (110.0, 75.0, "pinned", "a single busy task uses only one core"),
-        (80.0, 20.0, "shared", "not all of the CPU: look at the engine's batches;"),
+        ({"sut": 180.0, "driver": 15.0}, "the engine is CPU bound"),
+        # A driver that takes the processors from the engine is not called the engine's limit; nor is it blamed for
+        # what the broker took.
+        ({"driver": 75.0}, "engine and driver together have used up the CPU; driver used 75 %"),
+        (
+            {"driver": 15.0, "broker": 60.0},
+            "engine, driver and broker together have used up the CPU; driver used 15 %, broker 60 %",
+        ),
+        ({"driver": 75.0, "isolation": "pinned"}, "a single busy task uses only one core"),
+        ({"sut": 80.0}, "not all of the CPU: look at the engine's batches;"),
+        # One core of two that is used up is no idle machine, and this machine shows nothing of executors elsewhere.
+        ({"master": "local"}, ALLOWED),
+        ({"master": "local[1]"}, ALLOWED),
+        ({"master": "local[1, 4]"}, ALLOWED),
+        ({"master": "local[2]"}, "110 % of 200 %: not all"),
+        ({"master": "local[8]"}, "110 % of 200 %: not all"),
+        ({"master": "local[*]"}, "110 % of 200 %: not all"),
+        ({"master": "spark://far:7077"}, "110 % on this machine: not known, because executors run elsewhere"),
+        ({"master": "yarn"}, "not known, because executors run elsewhere"),
+        # Executors of a cluster of this machine are processes of the system under test.
+        ({"master": CLUSTER, "settings": {CLUSTER_CORES: "1"}}, ALLOWED),
+        ({"master": CLUSTER, "settings": {CLUSTER_CORES: "2"}}, "110 % of 200 %: not all"),
+        ({"parallelism": 1}, ALLOWED),
+        ({"parallelism": 8}, "110 % of 200 %: not all"),
+        # Only an engine at its master's allowance, below the whole machine, is limited by that beside background load.
+        ({"others": 60.0}, "background processes used 60 %, so the limit is not known. Close them"),
+        ({"sut": 172.0, "others": 25.0}, "background processes used 25 %, so the limit is not known"),
+        ({"sut": 172.0, "others": 8.0}, "the engine is CPU bound; background processes used 8 %"),
+        ({"sut": 98.0, "others": 60.0, "master": "local[1]"}, "allows it; background processes used 60 %"),
     ],
 )
-def test_the_limit_names_who_used_the_processors(sut: float, driver: float, isolation: str, message: str) -> None:
-    """A driver that takes the processors from the engine is not called the engine's limit."""
-    assert message in limit_message(sut, driver, isolation)
-
-
-def test_a_broker_that_used_up_the_processors_is_named() -> None:
-    """Beside the driver, which is not blamed for it."""
-    said = limit_message(110.0, 15.0, broker=60.0)
-    assert said.endswith("engine, driver and broker together have used up the CPU; driver used 15 %, broker 60 %")
-    assert "broker" not in limit_message(110.0, 75.0)
-
-
-@pytest.mark.parametrize(
-    ("master", "message"),
-    [
-        ("local", "110 % of 100 %: the engine has used up what its master allows it"),
-        ("local[1]", "110 % of 100 %: the engine has used up what its master allows it"),
-        ("local[1, 4]", "110 % of 100 %"),
-        ("local[2]", "110 % of 200 %: not all"),
-        ("local[8]", "110 % of 200 %: not all"),
-        ("local[*]", "110 % of 200 %: not all"),
-        ("spark://far:7077", "110 % on this machine: not known, because executors run elsewhere"),
-        ("yarn", "not known, because executors run elsewhere"),
-    ],
-)
-def test_the_limit_is_what_the_master_may_use(master: str, message: str) -> None:
-    """One core of two that is used up is no idle machine, and this machine says nothing of executors elsewhere."""
-    assert message in limit_message(110.0, 20.0, master=master)
-
-
-@pytest.mark.parametrize(("cores", "message"), [
-    ("1", "110 % of 100 %: the engine has used up what its master allows it"), ("2", "110 % of 200 %: not all"),
-])  # fmt: skip
-def test_the_limit_on_a_cluster_of_this_machine_is_its_workers_cores(cores: str, message: str) -> None:
-    """Its executors are processes of the system under test."""
-    assert message in limit_message(110.0, 20.0, master="spark://127.0.0.1:7077", **{CLUSTER_CORES: cores})
-
-
-def test_a_parallelism_below_the_machine_s_cores_is_the_limit() -> None:
-    assert "110 % of 100 %: the engine has used up" in limit_message(110.0, 20.0, parallelism=1)
-    assert "110 % of 200 %: not all" in limit_message(110.0, 20.0, parallelism=8)
-
-
-@pytest.mark.parametrize(
-    ("sut", "others", "master", "message"),
-    [
-        (110.0, 60.0, None, "background processes used 60 %, so the limit is not known. Close them"),
-        (172.0, 25.0, None, "background processes used 25 %, so the limit is not known"),
-        (172.0, 8.0, None, "the engine is CPU bound; background processes used 8 %"),
-        (98.0, 60.0, "local[1]", "used up what its master allows it; background processes used 60 %"),
-    ],
-)
-def test_no_system_is_blamed_for_cpu_that_others_used(
-    monkeypatch: pytest.MonkeyPatch, sut: float, others: float, master: str | None, message: str
+def test_the_limit_names_what_used_the_processors(
+    monkeypatch: pytest.MonkeyPatch, used: dict[str, Any], message: str
 ) -> None:
-    """Only an engine at its master's allowance, below the whole machine, is limited by that all the same."""
     monkeypatch.setattr(outcome, "machine_percent", lambda: 200.0)
-    found = limit_message(sut, 15.0, master=master, others=others)
-    assert message in found
-    assert ("not known" in found) != ("CPU bound" in found or "allows" in found)
+    sentence = limit_message(**used)
+    assert message in sentence
+    assert ("broker" in sentence) is ("broker" in used)
+    assert ("not known" in sentence) is ("not known" in message)
 
 
-def test_a_search_says_what_ran_beside_each_of_its_trials(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_names_what_ran_beside_each_of_its_trials(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     """The trial that is shown may have been quiet while the one that the upper end rests on was not."""
     monkeypatch.setattr(outcome, "machine_percent", lambda: 200.0)
     busy = RunFolder.open(study.path / "trials" / "02")
     busy.write_result(busy.read_result().model_copy(update={"others_cpu_percent": 80.0}))
-    settings = Settings(ceiling_per_s=1e6, start_per_s=HELD_PER_S, quick=True)
-    found = with_interference(study, replay(settings, recorded(study)).result())
-    assert [trial.others_cpu_percent for trial in found.trials] == [None, 80.0]
-    assert [one.sentence for one in warnings_of(found)] == ["trial 2: background processes used 40% of the CPU"]
+    result = replay(QUICK, recorded(study)).result()
+    shown = with_interference(study, result)
+    assert [trial.others_cpu_percent for trial in shown.trials] == [None, 80.0]
+    assert [one.sentence for one in warnings_of(shown)] == ["trial 2: background processes used 40% of the CPU"]
     shutil.rmtree(busy.path)
-    assert with_interference(study, replay(settings, recorded(study)).result()).trials[1].others_cpu_percent is None
+    assert with_interference(study, result).trials[1].others_cpu_percent is None
 
 
-@pytest.mark.parametrize(("slow_us", "message"), [(1100.0, False), (1200.0, True)])
-def test_a_search_says_where_the_machine_was_not_the_same(study: RunFolder, slow_us: float, message: bool) -> None:
+@pytest.mark.parametrize(("slow_us", "warned"), [(1100.0, False), (1200.0, True)])
+def test_a_search_warns_if_the_machine_was_not_the_same(study: RunFolder, slow_us: float, warned: bool) -> None:
     """The same small work took longer in one trial: its rate is of another machine."""
     for number, took_us in (("01", 1000.0), ("02", slow_us)):
         trial = RunFolder.open(study.path / "trials" / number)
         trial.write_result(trial.read_result().model_copy(update={"reference_work_us": took_us}))
-    settings = Settings(ceiling_per_s=1e6, start_per_s=HELD_PER_S, quick=True)
-    found = with_interference(study, replay(settings, recorded(study)).result())
-    assert [trial.reference_work_us for trial in found.trials] == [1000.0, slow_us]
-    warned = [one for one in warnings_of(found) if one.code == WarningCode.MACHINE_CHANGED]
-    assert len(warned) == message
-    assert not warned or "1 ms in trial 1, 1.2 ms in trial 2" in warned[0].sentence
-
-
-def test_a_search_that_found_nothing_shows_its_last_trial(study: RunFolder) -> None:
-    """There is no better one; and none at all before the first."""
-    settings = Settings(ceiling_per_s=1e6, start_per_s=FAILED_PER_S, quick=True)
-    assert trial_shown(study, Search(settings).result()) is None
-    failed = recorded(study)[1]
-    shown = trial_shown(study, replay(settings, [failed]).result())
-    assert shown is not None
-    assert [check.name for check in shown.verdict.checks] == [f"of {FAILED_PER_S:g}"]
+    result = with_interference(study, replay(QUICK, recorded(study)).result())
+    assert [trial.reference_work_us for trial in result.trials] == [1000.0, slow_us]
+    sentences = [one.sentence for one in warnings_of(result) if one.code == WarningCode.MACHINE_CHANGED]
+    assert ["1 ms in trial 1, 1.2 ms in trial 2" in sentence for sentence in sentences] == [True] * warned
 
 
 def searched_at(rate_per_s: float, number: int = 1, **changes: Any) -> SearchResult:
@@ -275,10 +231,13 @@ ENDS: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("changes", "message"), ENDS)
 def test_every_end_of_a_search_says_what_to_do_next(changes: dict[str, Any], message: str) -> None:
-    """In the verdict, whose advice is a line of terminal and report."""
-    found = searched_at(1000.0, **changes)
-    verdict = outcome._verdict(found, None, None, ONE)
-    assert verdict.advice.startswith(message)
+    """In the verdict, whose advice is a line of terminal and report; a stop tells how to go on, before any rate held
+    too.
+    """
+    result = searched_at(1000.0, **changes)
+    assert outcome._verdict(result, None, None, ONE).advice.startswith(message)
+    stopped = outcome._verdict(result, None, KeyboardInterrupt(), ONE)
+    assert (stopped.value, stopped.advice) == ("interrupted", f"to go on: {RESUME}")
 
 
 def test_a_search_that_invalid_trials_ended_has_the_advice_of_the_last(study: RunFolder) -> None:
@@ -288,9 +247,9 @@ def test_a_search_that_invalid_trials_ended_has_the_advice_of_the_last(study: Ru
     trial.write_result(trial.read_result().model_copy(update={"verdict": verdict}))
     last = TrialSummary(number=2, purpose="bisect", offered_per_s=1.0, verdict="invalid", folder="elsewhere/trials/02")
     confirming = last.model_copy(update={"number": 3, "verdict": "sustained", "folder": "elsewhere/trials/03"})
-    found = searched_at(1000.0, trials=(last, confirming), ended_by=SearchEnd.INVALID_TWICE, **WITH_LOW)
-    message = outcome._verdict(found, None, None, study).advice
-    assert message == f"give the queue more memory (--memory); then search again (the reason: {trial.path})"
+    result = searched_at(1000.0, trials=(last, confirming), ended_by=SearchEnd.INVALID_TWICE, **WITH_LOW)
+    advice = outcome._verdict(result, None, None, study).advice
+    assert advice == f"give the queue more memory (--memory); then search again (the reason: {trial.path})"
 
 
 @pytest.mark.parametrize(("duration_s", "longer"), [(30.0, "120s"), (120.0, "240s")])
@@ -298,8 +257,8 @@ def test_longer_trials_are_longer_than_those_before(study: RunFolder, duration_s
     """Two minutes, or twice the length."""
     chosen = RunFolder.open(study.path / "trials" / "02").read_result()
     chosen = chosen.model_copy(update={"experiment": {"load": {"duration": duration_s}}})
-    found = searched_at(1000.0, high_verdict="undecided", relative_width=None)
-    advice = outcome._verdict(found, chosen, None, study).advice
+    result = searched_at(1000.0, high_verdict="undecided", relative_width=None)
+    advice = outcome._verdict(result, chosen, None, study).advice
     assert advice == f"the upper end is open: longer trials (--duration {longer}) may decide it"
 
 
@@ -308,21 +267,10 @@ def test_no_end_of_a_search_lacks_its_advice() -> None:
     assert {changes["ended_by"] for changes, _ in ENDS if "ended_by" in changes} == set(SearchEnd)
 
 
-def test_a_search_that_was_stopped_says_how_to_go_on() -> None:
-    """Also before any rate held."""
-    searched = SearchResult(
-        sustained_per_s=None, low=None, high=None, confirmed=False, relative_width=None, sentence="nothing yet"
-    )
-    stopped = outcome._verdict(searched, None, KeyboardInterrupt(), ONE)
-    ended = outcome._verdict(searched, None, None, ONE)
-    assert (stopped.value, stopped.advice) == ("interrupted", "to go on: streamgauge sustain --resume runs/one")
-    assert ended.advice.startswith("no rate was proven")
-
-
 def test_the_command_that_goes_on_can_be_pasted() -> None:
     """Also where the folder's name has a blank; the advice names that folder in whole."""
     folder = RunFolder(Path("my runs/one"))
-    found = searched_at(1000.0, ended_by=SearchEnd.FAILED, **WITH_LOW)
-    message = outcome._verdict(found, None, None, folder).advice
-    assert "read the engine's log in my runs/one/engine and" in message
-    assert message.endswith("streamgauge sustain --resume 'my runs/one'")
+    result = searched_at(1000.0, ended_by=SearchEnd.FAILED, **WITH_LOW)
+    advice = outcome._verdict(result, None, None, folder).advice
+    assert "read the engine's log in my runs/one/engine and" in advice
+    assert advice.endswith("streamgauge sustain --resume 'my runs/one'")

@@ -1,10 +1,8 @@
 """The overload trial: how far it climbs, when it ends, and what it calls drained."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable
-from dataclasses import asdict, replace
+from contextlib import nullcontext
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,6 +14,7 @@ from streamgauge.core.trial import TrialSpans
 from streamgauge.engines.registry import entry
 from streamgauge.engines.spark.options import trigger
 from streamgauge.metrics.records import Commit
+from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.validate import check
 from streamgauge.studies.capacity import saturation_probe
@@ -32,23 +31,21 @@ from streamgauge.studies.capacity.saturation_probe import (
 from streamgauge.system.machine import cpus
 from streamgauge.transports.spi import Delivery
 from streamgauge.trial import conductor as conductor_module
-from streamgauge.trial.conductor import TrialConductor
 from streamgauge.trial.phases import TrialPolicy
 from tests.unit.studies.capacity.helpers_saturation_probe import START, Batches, Stairs, done_of, drained_at
 
 
-@pytest.mark.parametrize(("capacity_per_s", "stairs", "last_s"), [(2e5, 2, LAST_S), (2e6, 3, LAST_S)])
+@pytest.mark.parametrize(("capacity_per_s", "stairs"), [(2e5, 2), (2e6, 3)])
 def test_it_climbs_until_the_engine_falls_behind_and_stays_until_it_is_warm(
-    monkeypatch: pytest.MonkeyPatch, capacity_per_s: float, stairs: int, last_s: float
+    monkeypatch: pytest.MonkeyPatch, capacity_per_s: float, stairs: int
 ) -> None:
     """Eight times as much each step; the last one is made again, shortly while it is cold, then for long."""
     climbed = Stairs(monkeypatch, capacity_per_s)
-    found = climbed.climb(50e6)
+    result = climbed.climb(50e6)
     rates = [FIRST_RATE_PER_S * STEP**n for n in range(stairs)]
-    assert [rate for rate, _ in climbed.seen] == [*rates, rates[-1], rates[-1]]
-    assert [seconds for _, seconds in climbed.seen] == [FIRST_S, *[STEP_S] * stairs, last_s]
-    assert last_s >= LAST_S
-    assert (found.drained_per_s, found.kept_up) == (pytest.approx(capacity_per_s), False)
+    seconds = [FIRST_S, *[STEP_S] * stairs, LAST_S]
+    assert climbed.steps == list(zip([*rates, rates[-1], rates[-1]], seconds, strict=True))
+    assert (result.drained_per_s, result.kept_up) == (pytest.approx(capacity_per_s), False)
 
 
 @pytest.mark.parametrize(("choked_per_s", "guess_per_s"), [(2.5e6, 6.4e6), (7e6, 7e6)])
@@ -56,19 +53,13 @@ def test_a_stair_that_is_far_too_high_says_less_than_the_one_below(
     monkeypatch: pytest.MonkeyPatch, choked_per_s: float, guess_per_s: float
 ) -> None:
     """An engine that keeps up with 6.4 M/s drained 2.5 M/s of 51 M/s, in batches of a hundred million events: it is
-    not asked for those again.
+    not offered those again.
     """
     climbed = Stairs(monkeypatch, 1e7)
-    step = climbed.step
-
-    def choking(conductor: Any, rate_per_s: float, *more: Any) -> TrialRecord:
-        record = step(conductor, rate_per_s, *more)
-        return drained_at(choked_per_s) if rate_per_s > 1e7 else record
-
-    monkeypatch.setattr(saturation_probe, "_step", choking)
-    found = climbed.climb(180e6)
-    assert [rate for rate, _ in climbed.seen] == [1e5, 8e5, 6.4e6, 51.2e6]
-    assert (found.drained_per_s, found.kept_up) == (pytest.approx(guess_per_s), False)
+    climbed.changed = lambda record: drained_at(choked_per_s) if climbed.rates[-1] > 1e7 else record
+    result = climbed.climb(180e6)
+    assert climbed.rates == [1e5, 8e5, 6.4e6, 51.2e6]
+    assert (result.drained_per_s, result.kept_up) == (pytest.approx(guess_per_s), False)
 
 
 @pytest.mark.parametrize(("workload", "holds"), [("machine_outlier", True), ("log_processing", False)])
@@ -93,7 +84,7 @@ def test_a_slow_engine_is_not_judged_before_it_is_warm(
     monkeypatch.setattr(saturation_probe, "FRESH_WARMUP_S", warm_after_s)
     climbed = Stairs(monkeypatch, 5e4)
     assert climbed.climb(50e6).drained_per_s == pytest.approx(5e4)
-    assert climbed.seen == [(1e5, FIRST_S), (1e5, STEP_S), (1e5, rest_s)]
+    assert climbed.steps == [(1e5, FIRST_S), (1e5, STEP_S), (1e5, rest_s)]
 
 
 @pytest.mark.parametrize(("warm_share", "climbs_on"), [(0.9, False), (0.96, True)])
@@ -102,71 +93,50 @@ def test_a_stair_that_was_stayed_on_is_climbed_only_where_nearly_all_of_it_was_d
 ) -> None:
     """A cold engine drained half of it; nine tenths of it, once warm, is no guess that anything will change."""
     climbed = Stairs(monkeypatch, 1e9)
-    step = climbed.step
-
-    def warming(*requested: Any) -> TrialRecord:
-        record = step(*requested)
-        rate_per_s, seconds = climbed.seen[-1]
-        if rate_per_s != 8e5:
-            return record
-        return drained_at(rate_per_s * (0.5 if seconds == STEP_S else warm_share))
-
-    monkeypatch.setattr(saturation_probe, "_step", warming)
-    found = climbed.climb(6.4e6)
-    assert [rate for rate, _ in climbed.seen] == [1e5, 8e5, 8e5, 8e5, *([6.4e6] if climbs_on else [])]
-    assert (found.drained_per_s, found.kept_up) == (pytest.approx(6.4e6 if climbs_on else 7.2e5), climbs_on)
+    stayed = {(8e5, STEP_S): drained_at(4e5), (8e5, LAST_S): drained_at(8e5 * warm_share)}
+    climbed.changed = lambda record: stayed.get(climbed.steps[-1], record)
+    result = climbed.climb(6.4e6)
+    assert climbed.rates == [1e5, 8e5, 8e5, 8e5, *([6.4e6] if climbs_on else [])]
+    assert (result.drained_per_s, result.kept_up) == (pytest.approx(6.4e6 if climbs_on else 7.2e5), climbs_on)
 
 
 def test_batches_by_far_too_large_are_made_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
     """An engine that drains a tenth of the first step would be guessed by batches of ten times what it will get."""
     climbed = Stairs(monkeypatch, 1e4)
     assert climbed.climb(50e6).drained_per_s == pytest.approx(1e4)
-    assert climbed.seen[-1] == (1e5, LAST_S)
+    assert climbed.steps[-1] == (1e5, LAST_S)
     assert climbed.paces[-2:] == [pytest.approx(PACE_S / 2), pytest.approx(PACE_S * LARGER / 10)]
 
 
 def test_an_engine_that_was_only_slow_to_start_climbs_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its first step drained little, the same step made again, shortly, all of it: that was no limit."""
     climbed = Stairs(monkeypatch, 2e6)
-    step = climbed.step
-
-    def cold(*requested: Any) -> TrialRecord:
-        record = step(*requested)
-        return drained_at(20_000) if len(climbed.seen) == 1 else record
-
-    monkeypatch.setattr(saturation_probe, "_step", cold)
-    found = climbed.climb(50e6)
-    assert [rate for rate, _ in climbed.seen] == [1e5, 1e5, 8e5, 6.4e6, 6.4e6, 6.4e6]
-    assert climbed.seen[1] == (1e5, STEP_S)
-    assert found.drained_per_s == pytest.approx(2e6)
+    climbed.changed = lambda record: drained_at(20_000) if len(climbed.steps) == 1 else record
+    result = climbed.climb(50e6)
+    assert (climbed.rates, climbed.steps[1]) == ([1e5, 1e5, 8e5, 6.4e6, 6.4e6, 6.4e6], (1e5, STEP_S))
+    assert result.drained_per_s == pytest.approx(2e6)
 
 
 def test_an_engine_that_chews_on_one_batch_is_guessed_from_that(monkeypatch: pytest.MonkeyPatch) -> None:
     """A search once found nothing, because the step made again held no delivery at all."""
     stairs = Stairs(monkeypatch, 20_000)
-    step = stairs.step
-
-    def chewing(*requested: Any) -> TrialRecord:
-        record = step(*requested)
-        return record if len(stairs.seen) == 1 else done_of([], FIRST_S)
-
-    monkeypatch.setattr(saturation_probe, "_step", chewing)
+    stairs.changed = lambda record: record if len(stairs.steps) == 1 else done_of([], FIRST_S)
     assert stairs.climb(50e6).drained_per_s == pytest.approx(20_000)
-    assert len(stairs.seen) == 4
+    assert len(stairs.steps) == 4
 
 
-def test_nearly_all_there_is_is_a_drain_rate(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An engine that drains nine tenths of what can be offered does not keep up with it."""
-    found = Stairs(monkeypatch, 0.9e6).climb(1e6)
-    assert (found.drained_per_s, found.kept_up) == (pytest.approx(0.9e6), False)
-
-
-def test_an_engine_that_keeps_up_with_all_there_is_was_not_overloaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No step is higher than what may be offered, and after that one there is nothing to find out."""
-    stairs = Stairs(monkeypatch, 1e9)
-    found = stairs.climb(1e6)
-    assert [rate for rate, _ in stairs.seen] == [FIRST_RATE_PER_S, FIRST_RATE_PER_S * STEP, 1e6]
-    assert (found.drained_per_s, found.kept_up) == (pytest.approx(1e6), True)
+@pytest.mark.parametrize(("capacity_per_s", "kept_up"), [(1e9, True), (0.9e6, False)])
+def test_an_engine_that_keeps_up_with_all_there_is_was_not_overloaded(
+    monkeypatch: pytest.MonkeyPatch, capacity_per_s: float, kept_up: bool
+) -> None:
+    """No step is higher than what may be offered, and after that one there is nothing to find out. One that drains
+    nine tenths of it does not keep up.
+    """
+    stairs = Stairs(monkeypatch, capacity_per_s)
+    result = stairs.climb(1e6)
+    assert stairs.rates[:3] == [FIRST_RATE_PER_S, FIRST_RATE_PER_S * STEP, 1e6]
+    assert (result.drained_per_s, result.kept_up) == (pytest.approx(min(capacity_per_s, 1e6)), kept_up)
+    assert len(stairs.rates) == 3 or not kept_up
 
 
 @pytest.mark.parametrize(("capacity_per_s", "limits"), [(1e9, True), (1.5e6, False)])
@@ -176,10 +146,10 @@ def test_no_stair_is_higher_than_the_heap_allows(
     """An engine that drains the highest of them whole has not kept up with all there is, and is called limited."""
     stairs = Stairs(monkeypatch, capacity_per_s)
     stairs.heap_per_s = 1.8e6
-    found = stairs.climb(50e6)
-    assert max(rate for rate, _ in stairs.seen) == 1.8e6
-    assert (found.heap_limits, found.kept_up) == (limits, False)
-    assert found.drained_per_s == pytest.approx(min(capacity_per_s, 1.8e6))
+    result = stairs.climb(50e6)
+    assert max(rate for rate, _ in stairs.steps) == 1.8e6
+    assert (result.heap_limits, result.kept_up) == (limits, False)
+    assert result.drained_per_s == pytest.approx(min(capacity_per_s, 1.8e6))
 
 
 @pytest.mark.parametrize(
@@ -207,66 +177,90 @@ def test_flows_that_keep_rows_are_bounded_by_the_heap(workload: str, engine: str
 def test_a_failed_test_bed_climbs_no_further(monkeypatch: pytest.MonkeyPatch, failed: dict[str, Any]) -> None:
     """What was drained until then is all the guess there is; the reason goes along."""
     stairs = Stairs(monkeypatch, 2e5, **failed)
-    found = stairs.climb(50e6)
-    assert [rate for rate, _ in stairs.seen] == [FIRST_RATE_PER_S, FIRST_RATE_PER_S * STEP]
-    assert (found.drained_per_s, found.kept_up) == (pytest.approx(2e5), False)
-    reasons = {"engine_failed": found.engine_failed, "driver_failed": found.driver_failed}
-    assert reasons == {"engine_failed": "", "driver_failed": ""} | failed
+    result = stairs.climb(50e6)
+    assert stairs.rates == [FIRST_RATE_PER_S, FIRST_RATE_PER_S * STEP]
+    assert (result.drained_per_s, result.kept_up) == (pytest.approx(2e5), False)
+    assert {
+        name: getattr(result, name) for name in ("engine_failed", "driver_failed") if getattr(result, name)
+    } == failed
 
 
 def test_a_failed_test_bed_has_not_kept_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where it had drained all that there is until then."""
     stairs = Stairs(monkeypatch, 1e9)
-    step = stairs.step
-
-    def failing(*requested: Any) -> TrialRecord:
-        record = step(*requested)
-        return drained_at(1e6, engine_failed="it ended") if stairs.seen[-1][0] == 1e6 else record
-
-    monkeypatch.setattr(saturation_probe, "_step", failing)
-    found = stairs.climb(1e6)
-    assert (found.drained_per_s, found.kept_up, found.engine_failed) == (pytest.approx(1e6), False, "it ended")
+    failed = drained_at(1e6, engine_failed="it ended")
+    stairs.changed = lambda record: failed if stairs.rates[-1] == 1e6 else record
+    result = stairs.climb(1e6)
+    assert (result.drained_per_s, result.kept_up, result.engine_failed) == (pytest.approx(1e6), False, "it ended")
 
 
 @pytest.mark.parametrize("step", [2, 3])
 def test_ctrl_c_ends_it(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
-    """The search that asked for it is stopped, not told a guess; on the way up, and on the last step."""
+    """The search that requested it is stopped, without a guess; on the way up, and on the last step."""
     stairs = Stairs(monkeypatch, 2e5, interrupted=True)
     stairs.last_from = step
     with pytest.raises(KeyboardInterrupt):
         stairs.climb(50e6)
-    assert len(stairs.seen) == step
+    assert len(stairs.steps) == step
 
 
-def test_a_stair_ends_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stair_ends_with_its_time(monkeypatch: pytest.MonkeyPatch, runners: list[Any]) -> None:
     """Its plan, its end and its later half; only so much event time waits. Pinned, it keeps to its processors."""
-    requested: dict[str, Any] = {}
-
-    class Conductor:
-        def __init__(
-            self, testbed: Any, plan: Any, spans: TrialSpans, chunk_us: int, policy: TrialPolicy, _: Any
-        ) -> None:
-            requested.update(plan=plan, spans=spans, chunk_us=chunk_us, drain_s=policy.drain_s, pace_us=policy.pace_us)
-
-        def conduct(self) -> TrialRecord:
-            requested["on"] = tuple(cpus())
-            return done_of([])
-
-    monkeypatch.setattr(conductor_module, "PhaseRunner", Conductor)
-    there, driver_cpus = tuple(cpus()), tuple(cpus()[:1])
-    testbed: Any = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: START), reached_us=0)
+    before, driver_cpus = tuple(cpus()), tuple(cpus()[:1])
     resolved: Any = SimpleNamespace(
         plan=lambda *arguments: arguments, bound_s=lambda rate_per_s: (30.0, False),
         chunk_for=lambda rate_per_s: 7_000, driver_cpus=driver_cpus,
     )  # fmt: skip
-    saturation_probe._step(TrialConductor(resolved, testbed), 8e6, 10.0)
-    start, spans = requested["spans"].start_us, requested["spans"]
-    assert requested["plan"] == (start, 8e6, 10.0)
+    saturation_probe._step(conductor_module.TrialConductor(resolved, TESTBED), 8e6, 10.0)
+    [runner] = runners
+    spans, start = runner.spans, runner.spans.start_us
+    assert runner.plan == (start, 8e6, 10.0)
     assert (spans.measured_from_us, spans.measured_to_us, spans.end_us) == (
         start + 5 * US, start + 10 * US, start + 10 * US
     )  # fmt: skip
-    assert (requested["drain_s"], requested["pace_us"], requested["chunk_us"]) == (0.0, 3 * US, 7_000)
-    assert (requested["on"], tuple(cpus())) == (driver_cpus, there)
+    assert (runner.policy.drain_s, runner.policy.pace_us, runner.chunk_us) == (0.0, 3 * US, 7_000)
+    assert (runner.cpus, tuple(cpus())) == (driver_cpus, before)
+
+
+RATE_PER_S = 1e5
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_a_fresh_engine_gets_a_rising_load_and_nothing_of_it_is_judged(runners: list[Any], interrupted: bool) -> None:
+    """For the warm-up of a fresh engine, without a span, and with no more waiting than in an overload trial."""
+    runners.append(interrupted)
+    conductor = conductor_module.TrialConductor(
+        check(build({"workload": "filter", "load": {"warmup": "20s"}})), TESTBED
+    )
+    with pytest.raises(KeyboardInterrupt) if interrupted else nullcontext():
+        saturation_probe.warm_up(conductor, RATE_PER_S)
+    runner = runners[-1]
+    spans = runner.spans
+    assert spans.measured_from_us == spans.measured_to_us == spans.end_us == spans.start_us + 20 * US
+    first, last = (runner.plan.planned_events(spans.start_us + s * US, spans.start_us + (s + 1) * US) for s in (0, 19))
+    assert first < 0.2 * RATE_PER_S < last == pytest.approx(RATE_PER_S, rel=0.01)
+    assert (runner.policy.drain_s, runner.policy.pace_us) == (0.0, 3 * US)
+
+
+TESTBED: Any = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: START), reached_us=0)
+
+
+@pytest.fixture
+def runners(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The phase runners that a conductor makes; they run nothing. A first True interrupts them."""
+    made: list[Any] = []
+
+    def make(testbed: Any, plan: Any, spans: TrialSpans, chunk_us: int, policy: TrialPolicy, _: Any) -> Any:
+        def conduct() -> TrialRecord:
+            runner.cpus = tuple(cpus())
+            return TrialRecord(TrialLog(plan), spans, interrupted=made[0] is True)
+
+        runner = SimpleNamespace(plan=plan, spans=spans, chunk_us=chunk_us, policy=policy, conduct=conduct)
+        made.append(runner)
+        return runner
+
+    monkeypatch.setattr(conductor_module, "PhaseRunner", make)
+    return made
 
 
 @pytest.mark.parametrize(
@@ -279,18 +273,18 @@ def test_what_may_wait_never_fills_the_queue(rate_per_s: float, bound_s: float, 
     assert saturation_probe.pace_us(resolved, rate_per_s, saturation_probe.PACE_S) == pytest.approx(pace_s * US)
 
 
-def test_more_may_wait_than_the_longest_interval_between_batches() -> None:
+@pytest.mark.parametrize("state_copied", [False, True])
+def test_more_may_wait_than_the_longest_interval_between_batches(state_copied: bool) -> None:
     """Or the engine could not take a second's events each second: a search once began at 70 % of its first step."""
-    for state_copied in (False, True):
-        number, unit = trigger("auto", True, state_copied).split()
-        assert float(number) / {"seconds": 1, "milliseconds": 1000}[unit] < saturation_probe.PACE_S
+    number, unit = trigger("auto", True, state_copied).split()
+    assert float(number) / {"seconds": 1, "milliseconds": 1000}[unit] < saturation_probe.PACE_S
 
 
 def test_a_stair_that_few_batches_call_a_little_short_is_climbed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A search began at a third of the engine's rate, because five batches said 87 % of a step it kept up with."""
     stairs = Stairs(monkeypatch, 0.87 * 8e5)
     assert stairs.climb(50e6).drained_per_s == pytest.approx(0.87 * 8e5)
-    assert stairs.seen[-1][0] == 1.6e6  # not eight times: batches of seconds of that would be none that a trial has
+    assert stairs.steps[-1][0] == 1.6e6  # not eight times: batches of seconds of that would be none that a trial has
 
 
 @pytest.mark.parametrize(("capacity_per_s", "pace_s"), [(5e6, 3 * 5 / 6.4), (2e6, 1.5)])
@@ -300,7 +294,7 @@ def test_where_it_stays_no_more_waits_than_three_seconds_of_what_it_drains(
     """Half a step's at least. With batches of 20 million events an engine drained 4.1 M/s that sustained 6.4."""
     stairs = Stairs(monkeypatch, capacity_per_s)
     stairs.climb(50e6)
-    assert (stairs.seen[-1][0], stairs.paces[-1]) == (6.4e6, pytest.approx(pace_s))
+    assert (stairs.steps[-1][0], stairs.paces[-1]) == (6.4e6, pytest.approx(pace_s))
     assert set(stairs.paces[:-1]) == {saturation_probe.PACE_S}
 
 
@@ -321,20 +315,16 @@ def test_drained_is_what_batches_took_by_when_the_next_one_came(batches: Batches
     assert saturation_probe._drained(done_of(batches)) == pytest.approx(per_s)
 
 
-def changed(part: Delivery, how: Callable[[dict[str, Any]], dict[str, Any]]) -> Delivery:
-    return Delivery(**how(asdict(part)))
+def changed(parts: list[Delivery], **fields: Any) -> list[Delivery]:
+    return [replace(part, **fields) for part in parts]
 
 
 def test_only_what_was_drained_counts() -> None:
     """Not what is read again, by a second reader, or nothing at all; a batch of two partitions is one."""
     record = drained_at(100.0)
     log = record.trial_log.deliveries[0]
-    more = (
-        [changed(part, lambda one: one | {"again": True}) for part in log]
-        + [changed(part, lambda one: one | {"reader": 1}) for part in log]
-        + [changed(part, lambda one: one | {"events": 0, "batch": 99 + one["batch"]}) for part in log]
-    )
-    record.trial_log.deliveries = [log + more]
+    nothing = [part for number, part in enumerate(log, 99) for part in changed([part], events=0, batch=number)]
+    record.trial_log.deliveries = [log + changed(log, again=True) + changed(log, reader=1) + nothing]
     assert saturation_probe._drained(record) == pytest.approx(100.0)
     record.trial_log.deliveries = [log, log]
     assert saturation_probe._drained(record) == pytest.approx(200.0)

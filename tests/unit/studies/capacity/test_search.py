@@ -13,37 +13,20 @@ from streamgauge.core.formatting import format_rate
 from streamgauge.results.codes import SearchEnd
 from streamgauge.results.search import SearchResult
 from streamgauge.results.verdict import VerdictValue
-from streamgauge.studies.capacity.search import TrialOutcome, search
-from streamgauge.studies.capacity.search_state import (
-    State,
-    TrialRequest,
-)
-from tests.unit.studies.capacity.helpers_search import CEILING, PLENTY, Scripted, Sut, capacities
+from streamgauge.studies.capacity.search import TrialOutcome
+from streamgauge.studies.capacity.search_state import State, TrialRequest
+from tests.unit.studies.capacity.helpers_search import CEILING, PLENTY, Sut, capacities, searched
 
-
-def scanned(capacity: float, result: SearchResult) -> tuple[float, float]:
-    """What a linear scan over a fine grid of rates says: the last rate that holds, the first that does not."""
-    assert result.low is not None
-    assert result.high is not None
-    rates = [result.low * 0.8 * 1.001**step for step in range(700)]
-    held = [rate for rate in rates if rate <= capacity]
-    return held[-1], next(rate for rate in rates if rate > capacity)
+AT_90 = "at 90 %"
 
 
 @given(capacity=capacities, flatters=st.floats(0.3, 5), tolerance=st.sampled_from([0.02, 0.05, 0.2]))
 def test_the_search_finds_what_a_linear_scan_finds(capacity: float, flatters: float, tolerance: float) -> None:
-    """Whatever the capacity, however wrong the first guess: the bracket holds the border and is as narrow as asked."""
-    sut = Sut(capacity, flatters)
-    result = search(sut, dataclasses.replace(PLENTY, tolerance=tolerance))
-    last_held, first_refused = scanned(capacity, result)
-    assert result.low is not None
-    assert result.high is not None
-    assert result.low <= last_held * 1.001
-    assert result.high >= first_refused / 1.001
-    assert result.relative_width is not None
+    """Whatever the capacity, however wrong the first guess: the bracket holds the border and is as narrow as set."""
+    result = searched(Sut(capacity, flatters), tolerance=tolerance)
+    assert result.low <= capacity < result.high
     assert result.relative_width <= tolerance * 1.0001
-    assert (result.confirmed, result.sustained_per_s) == (True, result.low)
-    assert result.high_verdict == "not_sustained"
+    assert (result.confirmed, result.sustained_per_s, result.high_verdict) == (True, result.low, "not_sustained")
 
 
 rates = st.floats(0, 7).map(lambda exponent: 10**exponent)
@@ -56,23 +39,21 @@ rates = st.floats(0, 7).map(lambda exponent: 10**exponent)
 def test_a_start_that_is_far_off_costs_few_trials_and_ends_with_both_ends(
     capacity: float, start: float, failed: float, huge_batches: float
 ) -> None:
-    """Seven decades cost fourteen trials at most, also where a rate far too high drains in few, huge batches."""
+    """Seven decades cost fourteen trials at most, also where a rate far too high drains in few, huge batches.
 
-    class Flattered(Sut):
-        def __call__(self, rate: float, purpose: str, fresh: bool) -> TrialOutcome:
-            outcome = super().__call__(rate, purpose, fresh)
-            if outcome.holds:
-                return outcome
-            flatters = failed * max(1.0, min(huge_batches, rate / self.capacity_per_s / 10))
-            return dataclasses.replace(outcome, drained_per_s=min(rate, flatters * self.capacity_per_s))
+    A guess of the user's own replaces the overload trial, so its trial starts the engine.
+    """
 
-    sut = Flattered(capacity)
-    result = search(sut, dataclasses.replace(PLENTY, start_per_s=start, quick=True))
+    def fields(outcome: TrialOutcome, number: int) -> dict[str, Any]:
+        rate, flatters = outcome.rate_per_s, failed * max(1.0, min(huge_batches, outcome.rate_per_s / capacity / 10))
+        return {} if outcome.holds else {"drained_per_s": min(rate, flatters * capacity)}
+
+    sut = Sut(capacity, fields=fields)
+    result = searched(sut, start_per_s=start, quick=True)
     assert len(sut.requests) <= 14
-    assert result.low is not None
-    assert result.high is not None
     assert result.low <= capacity < result.high
     assert result.high_verdict == "not_sustained"
+    assert (sut.requests[0].purpose, sut.requests[0].fresh) == ("bracket", True)
 
 
 @given(capacity=st.floats(1e3, 4e7), flatters=st.floats(0.95, 1.5), failed=st.floats(0.98, 1.1))
@@ -82,92 +63,72 @@ def test_a_usual_search_takes_few_trials(capacity: float, flatters: float, faile
     A judged trial that falls behind drains hardly more than the engine sustains.
     """
     sut = Sut(capacity, flatters, failed)
-    assert search(sut, PLENTY).confirmed
+    assert searched(sut).confirmed
     assert len(sut.requests) <= 9
 
 
 def test_the_steps_come_in_order() -> None:
     """Overload, bracket, bisection, 90 % on a fresh engine, confirmation; the engine is fresh only where it must be."""
     sut = Sut(1.5e6)
-    result = search(sut, PLENTY)
+    result = searched(sut)
     assert sut.requests[0] == TrialRequest(CEILING, "overload", fresh=True)
-    assert sut.purposes == sorted(sut.purposes, key=["overload", "bracket", "bisect", "at 90 %", "confirm"].index)
-    assert [request.fresh for request in sut.requests[1:-2]] == [False] * (len(sut.requests) - 3)
-    assert (sut.requests[-2].fresh, sut.requests[-1].fresh) == (True, False)
-    assert result.at_90_percent is not None
-    assert result.at_90_percent.offered_per_s == pytest.approx(0.9 * result.low)  # type: ignore[operator]
+    assert sut.purposes == sorted(sut.purposes, key=["overload", "bracket", "bisect", AT_90, "confirm"].index)
+    assert sut.fresh == [True, *[False] * (len(sut.requests) - 3), True, False]
+    assert result.at_90_percent.offered_per_s == pytest.approx(0.9 * result.low)
     assert (len(result.trials), result.seconds) == (len(sut.requests), 45.0 * len(sut.requests))
-
-
-def test_flows_with_unbounded_state_get_a_fresh_engine_each_time() -> None:
-    """No trial may begin with the state of another."""
-    sut = Sut(1.5e6)
-    search(sut, dataclasses.replace(PLENTY, fresh_always=True))
-    assert all(request.fresh for request in sut.requests)
-
-
-def test_without_an_overload_trial_the_first_one_starts_the_engine() -> None:
-    """A guess of the user's own takes the place of the overload trial."""
-    sut = Sut(1.5e6)
-    search(sut, dataclasses.replace(PLENTY, start_per_s=1e6))
-    assert "overload" not in sut.purposes
-    assert sut.requests[0].fresh
 
 
 def test_quick_confirms_nothing_and_says_so() -> None:
     """Fewer trials, and the sentence names what is not there."""
     sut = Sut(1.5e6)
-    result = search(sut, dataclasses.replace(PLENTY, quick=True))
+    result = searched(sut, quick=True)
     assert set(sut.purposes) == {"overload", "bracket", "bisect"}
-    assert (result.confirmed, result.at_90_percent) == (False, None)
+    assert (result.confirmed, result.at_90_percent, result.ended_by) == (False, None, None)
     assert "not confirmed (quick)" in result.sentence
     assert "the search ended because the two rates lie within 5 %" in result.sentence
-    assert result.ended_by is None
 
 
-def test_the_generators_ceiling_caps_every_rate() -> None:
-    """A system faster than the generator: the answer is the ceiling, and the sentence says whose limit it is."""
-    sut = Sut(10 * CEILING)
-    result = search(sut, PLENTY)
-    assert max(request.rate_per_s for request in sut.requests) == CEILING
-    assert (result.low, result.high, result.confirmed) == (CEILING, None, True)
-    assert "generator can offer no more" in result.sentence
+@pytest.mark.parametrize("capacity", [1e6, 10 * CEILING])
+def test_the_generators_ceiling_caps_every_rate_and_an_overload_trial_has_no_verdict(capacity: float) -> None:
+    """A system faster than the generator: the answer is the ceiling, and the sentence says whose limit it is.
+
+    An overload trial is not judged, although the engine kept up.
+    """
+    sut = Sut(capacity)
+    result = searched(sut)
+    assert max(sut.rates) == CEILING
+    assert [trial.verdict is None for trial in result.trials] == [True] + [False] * (len(sut.requests) - 1)
+    assert (result.low == CEILING, result.high is None, result.confirmed) == (*[capacity > CEILING] * 2, True)
+    assert ("generator can offer no more" in result.sentence) is (capacity > CEILING)
 
 
 def test_nothing_holds() -> None:
     """Not even the lowest rate: no answer, and no invented one."""
-    result = search(Sut(0.0, flatters=1.0), dataclasses.replace(PLENTY, start_per_s=1000))
-    assert (result.sustained_per_s, result.confirmed) == (None, False)
+    result = searched(Sut(0.0, flatters=1.0), start_per_s=1000)
+    assert (result.sustained_per_s, result.confirmed, result.ended_by) == (None, False, SearchEnd.NO_RATE_HELD)
     assert "not even 1 /s held" in result.sentence
-    assert result.ended_by == SearchEnd.NO_RATE_HELD
 
 
 def test_an_overload_trial_that_drains_nothing_ends_the_search() -> None:
     """Without a guess there is nothing to look around."""
-    result = search(lambda rate, *_: TrialOutcome(rate, "not_sustained", 0.0, why="the SUT died"), PLENTY)
-    assert len(result.trials) == 1
+    result = searched(lambda rate, *_: TrialOutcome(rate, "not_sustained", 0.0, why="the SUT died"))
+    assert (len(result.trials), result.ended_by) == (1, SearchEnd.NOTHING_DRAINED)
     assert "the SUT died" in result.sentence
-    assert result.ended_by == SearchEnd.NOTHING_DRAINED
 
 
 @given(capacity=st.floats(10, 4e7), trial=st.integers(1, 5))
 def test_wrong_answers_end_a_search_with_no_rate(capacity: float, trial: int) -> None:
     """Whatever held before, and in whatever step: fewer events would only hide them."""
 
-    def wrong(rate: float, purpose: str, fresh: bool) -> TrialOutcome:
-        outcome = sut(rate, purpose, fresh)
-        if len(sut.requests) < trial or rate > capacity:
-            return outcome
-        return dataclasses.replace(outcome, verdict="not_sustained", wrong_answers="3 missing of 3,000 (0.10%)")
+    def fields(outcome: TrialOutcome, number: int) -> dict[str, Any]:
+        wrong = number >= trial and outcome.holds
+        return {"verdict": "not_sustained", "wrong_answers": "3 missing of 3,000 (0.10%)"} if wrong else {}
 
-    sut = Sut(capacity)
-    result = search(wrong, dataclasses.replace(PLENTY, start_per_s=capacity / 2))
+    sut = Sut(capacity, fields=fields)
+    result = searched(sut, start_per_s=capacity / 2)
     assert len(sut.requests) >= trial
     assert (result.sustained_per_s, result.low, result.confirmed) == (None, None, False)
-    assert result.trials[-1].verdict == "not_sustained"
-    assert "no rate was found that holds" in result.sentence
-    assert "the answers are wrong at" in result.sentence
-    assert result.ended_by == SearchEnd.WRONG_ANSWERS
+    assert (result.trials[-1].verdict, result.ended_by) == ("not_sustained", SearchEnd.WRONG_ANSWERS)
     assert "3 missing of 3,000 (0.10%)" in result.sentence
 
 
@@ -182,33 +143,20 @@ def test_noise_near_the_border_stays_near_the_border(capacity: float, noise: flo
         near = capacity / (1 + noise) <= rate <= capacity * (1 + noise)
         return arbitrary[picks[number % 40]] if near and purpose != "overload" else None
 
-    result = search(Scripted(capacity, changed), PLENTY)
+    result = searched(Sut(capacity, changed=changed))
     assert result.confirmed
-    assert result.low is not None
     # Stepping down after refuted confirmations ends a width below the noise; 90 % of a rate may be refuted too.
     assert capacity / (1 + noise) / 1.05 / 1.12 <= result.low <= capacity * (1 + noise)
 
 
 def test_undecided_is_not_held_and_is_reported_as_undecided() -> None:
-    """Only proof raises the answer; the upper end's sentence says that it is no proof of failure."""
-    sut = Scripted(1e6, lambda rate, number, purpose: "undecided" if 9e5 < rate <= 1e6 else None)
-    result = search(sut, PLENTY)
-    assert result.low is not None
-    assert result.low <= 9e5
-    assert "undecided" in {trial.verdict for trial in result.trials}
+    """Only proof raises the answer. An undecided rate is the upper end, but a refused one above still is the proof."""
+    sut = Sut(0.9e6, changed=lambda rate, number, purpose: "undecided" if 0.9e6 < rate <= 1.1e6 else None)
+    result = searched(sut, start_per_s=1.3e6)
+    refused = min(trial.offered_per_s for trial in result.trials if trial.verdict == "not_sustained")
+    assert (result.high_verdict, result.relative_width, result.refused_per_s) == ("undecided", None, refused)
+    assert result.low <= 0.9e6 < result.high <= 1.1e6 < refused
     assert "undecided, which is not proof" in result.sentence
-    assert (result.high_verdict, result.relative_width) == ("undecided", None)
-
-
-def test_a_refused_rate_bounds_the_answer_although_less_was_undecided() -> None:
-    """An undecided rate below it takes its place as the upper end, and is no proof; the one above still is."""
-    sut = Scripted(0.9e6, lambda rate, number, purpose: "undecided" if 0.9e6 < rate <= 1.1e6 else None)
-    result = search(sut, dataclasses.replace(PLENTY, start_per_s=1.3e6))
-    failed = [trial.offered_per_s for trial in result.trials if trial.verdict == "not_sustained"]
-    assert result.low is not None
-    assert result.high is not None
-    assert result.refused_per_s == min(rate for rate in failed if rate is not None)
-    assert result.low <= 0.9e6 < result.high <= 1.1e6 < result.refused_per_s
 
 
 def test_a_refused_rate_that_lies_no_higher_than_what_holds_bounds_nothing() -> None:
@@ -222,30 +170,14 @@ def test_a_refused_rate_that_lies_no_higher_than_what_holds_bounds_nothing() -> 
 @pytest.mark.parametrize(
     ("verdict", "refused"), [("not_sustained", 2e6), ("undecided", None), ("invalid", None), (None, 2e6)]
 )
-def test_results_of_before_refused_rates_were_kept_are_read(
+def test_results_of_before_refused_rates_were_stored_are_read(
     verdict: VerdictValue | None, refused: float | None
 ) -> None:
     """There the upper end is the only rate known to have failed."""
     values = {"sustained_per_s": 1e6, "low": 1e6, "high": 2e6, "high_verdict": verdict, "relative_width": 1.0}
-    found = SearchResult.model_validate({**values, "confirmed": True})
-    assert found.refused_per_s == refused
-    assert SearchResult.model_validate_json(found.model_dump_json()) == found
-
-
-@pytest.mark.parametrize(
-    ("verdict", "message"),
-    [
-        ("sustained", "confirmed on a fresh engine and at 90 %"),
-        ("undecided", "but undecided at 90 %"),
-        ("invalid", "but the trial at 90 % was invalid"),
-    ],
-)
-def test_what_the_trial_at_ninety_percent_concluded_is_reported(verdict: VerdictValue, message: str) -> None:
-    """Confirmed is the rate above it; the lower one only where it held."""
-    sut = Scripted(1e6, lambda rate, number, purpose: verdict if purpose == "at 90 %" else None)
-    result = search(sut, PLENTY)
-    assert result.confirmed
-    assert message in result.sentence
+    result = SearchResult.model_validate({**values, "confirmed": True})
+    assert result.refused_per_s == refused
+    assert SearchResult.model_validate_json(result.model_dump_json()) == result
 
 
 @pytest.mark.parametrize("recorded", [True, False])
@@ -266,58 +198,26 @@ def test_the_engine_of_a_confirmation_is_called_fresh_only_if_it_is(
     """A trial at 90 % that held before it changes nothing. A second confirmation runs on the engine of the first,
     unless that was invalid; old outcomes have no starts.
     """
-
-    class Starts(Scripted):
-        start = 0
-
-        def __call__(self, rate: float, purpose: str, fresh: bool) -> TrialOutcome:
-            self.start += fresh
-            return dataclasses.replace(
-                super().__call__(rate, purpose, fresh), engine_start=self.start if recorded else 0
-            )
-
-    confirmations: list[int] = []
-
-    def changed(rate: float, number: int, purpose: str) -> VerdictValue | None:
-        if purpose == "at 90 %" and first == "undecided at 90 %" and sut.purposes.count(purpose) == 1:
-            return "undecided"
-        if purpose != "confirm":
-            return None
-        confirmations.append(number)
-        verdict: Any = first
-        return verdict if len(confirmations) == 1 and "at" not in verdict.split() else None
-
-    sut = Starts(1e6, changed)
-    result = search(sut, dataclasses.replace(PLENTY, start_per_s=start_per_s))
-    tried = format_rate(sut.requests[confirmations[0] - 1 - ("at 90 %" in first)].rate_per_s)
+    undecided = first == "undecided at 90 %"
+    verdicts: Any = {AT_90: ["undecided"]} if undecided else {"confirm": [first]}
+    sut = Sut(1e6, fields=lambda *_: {"engine_start": sum(sut.fresh) if recorded else 0}, **verdicts)
+    result = searched(sut, start_per_s=start_per_s)
+    tried = format_rate(sut.rates[sut.purposes.index("confirm") - undecided])
     assert result.confirmed
     assert message.format(rate=tried) in result.sentence
     assert "at 90 %" in result.sentence
     assert ("confirmed on a fresh engine" in result.sentence) == ("fresh" in message)
-    assert (sut.requests[confirmations[-1] - 1].fresh) == restarted
-
-
-def test_an_overload_trial_has_no_verdict() -> None:
-    """An engine that kept up was not judged: neither sustained nor not, in the table."""
-    for capacity in (1e6, 2 * CEILING):
-        trials = search(Sut(capacity), PLENTY).trials
-        assert (trials[0].purpose, trials[0].verdict) == ("overload", None)
-        assert None not in [trial.verdict for trial in trials[1:]]
+    assert [request.fresh for request in sut.requests if request.purpose == "confirm"][-1] == restarted
 
 
 def test_a_failed_confirmation_steps_down_by_the_width_and_is_repeated() -> None:
     """A fresh engine that holds 10 % less: two steps of 5 %, all on one fresh engine, then 90 %."""
-    sut = Scripted(
-        1e6, lambda rate, number, purpose: "not_sustained" if purpose == "confirm" and rate > 0.9e6 else None
-    )
-    result = search(sut, PLENTY)
-    confirmations = [request for request in sut.requests if request.purpose == "confirm"]
-    rates = [request.rate_per_s for request in confirmations]
+    sut = Sut(1e6, changed=lambda rate, _, purpose: "not_sustained" if purpose == "confirm" and rate > 0.9e6 else None)
+    result = searched(sut)
+    start, rates = sut.purposes.index(AT_90), [one.rate_per_s for one in sut.requests if one.purpose == "confirm"]
+    assert sut.purposes[start : start + 2] == [AT_90, "confirm"]
+    assert sut.fresh[start:] == [True] + [False] * (len(sut.requests) - start - 1)
     assert len(rates) >= 2
-    of_90_percent = sut.purposes.index("at 90 %")
-    assert sut.requests[of_90_percent].fresh
-    assert sut.requests.index(confirmations[0]) == of_90_percent + 1
-    assert not any(request.fresh for request in sut.requests[of_90_percent + 1 :])
     assert all(above / below == pytest.approx(1.05) for above, below in pairwise(rates))
     assert (result.confirmed, result.low, result.high) == (True, rates[-1], rates[-2])
 
@@ -325,112 +225,81 @@ def test_a_failed_confirmation_steps_down_by_the_width_and_is_repeated() -> None
 @pytest.mark.parametrize("tolerance", [0.05, 0.2, 0.5])
 def test_no_confirmation_counts_as_the_trial_at_ninety_percent(tolerance: float) -> None:
     """However wide the bracket may be, what is called 90 % is 90 %."""
-    sut = Sut(1e6)
-    result = search(sut, dataclasses.replace(PLENTY, start_per_s=0.7e6, tolerance=tolerance))
-    assert result.at_90_percent is not None
-    assert result.low is not None
+    result = searched(Sut(1e6), start_per_s=0.7e6, tolerance=tolerance)
     assert result.at_90_percent.purpose != "confirm"
     assert result.at_90_percent.offered_per_s == pytest.approx(0.9 * result.low, rel=0.056)
 
 
 def test_a_rate_is_not_confirmed_while_ninety_percent_of_it_fail() -> None:
     """What does not hold at 90 % was not sustained at 100 %."""
-    failures = iter(["not_sustained"])
-    sut = Scripted(1e6, lambda rate, number, purpose: next(failures, None) if purpose == "at 90 %" else None)
-    result = search(sut, PLENTY)
-    assert sut.purposes[-3:] == ["at 90 %", "confirm", "at 90 %"]
-    assert result.confirmed
-    refuted = sut.requests[-3].rate_per_s
-    assert (result.low, result.high) == (pytest.approx(refuted / 1.05), refuted)
-    assert result.low == sut.requests[-2].rate_per_s
+    sut = Sut(1e6, **{AT_90: ["not_sustained"]})
+    result = searched(sut)
+    refuted, confirmed, _ = sut.rates[-3:]
+    assert sut.purposes[-3:] == [AT_90, "confirm", AT_90]
+    assert (result.confirmed, result.low, result.high) == (True, confirmed, refuted)
+    assert confirmed == pytest.approx(refuted / 1.05)
 
 
 def test_a_trial_at_ninety_percent_of_a_rate_serves_the_next_lower_one() -> None:
     """A width lower, it is 94.5 % of that."""
-    message = iter(["not_sustained"])
-    sut = Scripted(1e6, lambda rate, number, purpose: next(message, None) if purpose == "confirm" else None)
-    result = search(sut, PLENTY)
-    assert sut.purposes[-3:] == ["at 90 %", "confirm", "confirm"]
-    assert result.at_90_percent is not None
+    sut = Sut(1e6, confirm=["not_sustained"])
+    result = searched(sut)
+    assert sut.purposes[-3:] == [AT_90, "confirm", "confirm"]
     assert result.at_90_percent.number == len(sut.requests) - 2
     assert "and at 90 %" in result.sentence
 
 
-def test_a_confirmed_rate_is_refuted_by_ninety_percent_of_it() -> None:
-    """Where a first confirmation failed, the trial at 90 % comes after the next one."""
-
-    def changed(rate: float, number: int, purpose: str) -> VerdictValue | None:
-        seen = [request.purpose for request in sut.requests]
-        if purpose == "confirm":
-            return "not_sustained" if seen.count("confirm") < 3 else None
-        return "not_sustained" if purpose == "at 90 %" and seen.count("at 90 %") == 2 else None
-
-    sut = Scripted(1e6, changed)
-    result = search(sut, PLENTY)
-    assert sut.purposes[-6:] == ["at 90 %", "confirm", "confirm", "confirm", "at 90 %", "confirm"]
-    refuted, confirmed = (request.rate_per_s for request in sut.requests[-2:])
-    assert (result.confirmed, result.low, result.high) == (True, confirmed, refuted)
-    assert confirmed < refuted == pytest.approx(0.9 * sut.requests[-3].rate_per_s)
+@pytest.mark.parametrize("trials_max", [PLENTY.trials_max, 11])
+def test_a_confirmed_rate_is_refuted_by_ninety_percent_of_it(trials_max: int) -> None:
+    """Where a first confirmation failed, the trial at 90 % comes after the next one; no trial may be left then."""
+    sut = Sut(1e6, **{"confirm": ["not_sustained"] * 2, AT_90: [None, "not_sustained"]})
+    result = searched(sut, trials_max=trials_max)
+    start, more = sut.purposes.index(AT_90), ["confirm"] if trials_max > 11 else []
+    assert sut.purposes[start:] == [AT_90, "confirm", "confirm", "confirm", AT_90, *more]
+    refuted = sut.rates[start + 4]
+    assert refuted == pytest.approx(0.9 * sut.rates[start + 3])
+    assert result.confirmed is bool(more)
+    assert result.low is None or result.low < refuted
+    assert not more or (result.low, result.high) == (sut.rates[-1], refuted)
 
 
 @pytest.mark.parametrize("verdict", ["undecided", "invalid"])
 def test_a_fresh_engine_that_is_near_its_limit_at_ninety_percent_is_confirmed_below(verdict: VerdictValue) -> None:
     """The rate above would be undecided too. `invalid`: the engine left the driver too little CPU."""
+    # A starved driver would be starved again, so only the undecided trial is repeated.
+    repeated = [AT_90] * (verdict == "undecided")
 
-    def trial(rate: float, purpose: str, fresh: bool) -> TrialOutcome:
-        outcome = sut(rate, purpose, fresh)
-        if purpose == "at 90 %" and sut.purposes.count("at 90 %") <= 1 + (verdict == "undecided"):
-            return dataclasses.replace(outcome, verdict=verdict, starved=verdict == "invalid", busy_share=0.95)
-        return dataclasses.replace(outcome, busy_share=0.8)
+    def fields(outcome: TrialOutcome, number: int) -> dict[str, Any]:
+        failed = outcome.verdict == verdict
+        return {"starved": failed and verdict == "invalid", "busy_share": 0.95 if failed else 0.8}
 
-    sut = Sut(1e6)
-    result = search(trial, PLENTY)
-    repeated = ["at 90 %"] * (verdict == "undecided")  # a starved driver would be starved again
-    assert sut.purposes[-3 - len(repeated) :] == ["at 90 %", *repeated, "confirm", "at 90 %"]
+    sut = Sut(1e6, fields=fields, **{AT_90: [verdict] * (1 + len(repeated))})
+    result = searched(sut)
+    assert sut.purposes[-3 - len(repeated) :] == [AT_90, *repeated, "confirm", AT_90]
     assert (result.confirmed, result.high_verdict) == (True, verdict)
-    assert result.low is not None
-    assert result.low < sut.requests[-3].rate_per_s
+    assert result.low < sut.rates[-3]
     assert "is not proof that it fails" in result.sentence
 
 
-def test_a_refuted_confirmation_is_none_when_trials_run_out() -> None:
-    """At 90 % it fails after the rate was confirmed, and no trial is left."""
-    verdicts = {"confirm": ["not_sustained", "not_sustained"], "at 90 %": [None, "not_sustained"]}
-
-    def changed(rate: float, number: int, purpose: str) -> VerdictValue | None:
-        message: Any = verdicts.get(purpose)
-        return message.pop(0) if message else None
-
-    sut = Scripted(1e6, changed)
-    result = search(sut, dataclasses.replace(PLENTY, trials_max=11))
-    assert sut.purposes[-5:] == ["at 90 %", "confirm", "confirm", "confirm", "at 90 %"]
-    assert not result.confirmed
-    assert result.low is None or result.low < sut.requests[-1].rate_per_s
-
-
-@pytest.mark.parametrize("refuted", ["confirm", "at 90 %"])
+@pytest.mark.parametrize("refuted", ["confirm", AT_90])
 def test_a_refuted_rate_is_not_the_answer_when_trials_run_out(refuted: str) -> None:
     """The last trial allowed refutes the rate that held: what is left is lower, and unconfirmed."""
     whole = Sut(1.5e6)
-    confirmed = search(whole, PLENTY)
-    sut = Scripted(1.5e6, lambda rate, number, purpose: "not_sustained" if purpose == refuted else None)
-    result = search(sut, dataclasses.replace(PLENTY, trials_max=whole.purposes.index(refuted) + 1))
-    assert sut.purposes[-1] == refuted
-    assert not result.confirmed
-    assert confirmed.low is not None
+    confirmed = searched(whole)
+    sut = Sut(1.5e6, **{refuted: ["not_sustained"]})
+    result = searched(sut, trials_max=whole.purposes.index(refuted) + 1)
+    assert (sut.purposes[-1], result.confirmed) == (refuted, False)
     assert result.low is None or result.low < confirmed.low
-    assert result.high == sut.requests[-1].rate_per_s <= confirmed.low
+    assert result.high == sut.rates[-1] <= confirmed.low
 
 
 @pytest.mark.parametrize("allowed", [1, 2, 3, 5, 8])
 def test_no_more_trials_than_allowed(allowed: int) -> None:
     """The bracket as far as it got, and no claim that it was confirmed."""
     sut = Sut(1.234e6, flatters=3.0)
-    result = search(sut, dataclasses.replace(PLENTY, trials_max=allowed))
-    assert len(sut.requests) == allowed
-    assert not result.confirmed
+    result = searched(sut, trials_max=allowed)
+    assert (len(sut.requests), result.confirmed, result.ended_by) == (allowed, False, SearchEnd.TRIALS_USED_UP)
     assert "allowed trials are used" in result.sentence
-    assert result.ended_by == SearchEnd.TRIALS_USED_UP
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """studies/capacity/search.py: trials that are invalid, and drivers that fail, say nothing of the engine."""
 
-import dataclasses
 import math
 from typing import Any
 
@@ -13,38 +12,37 @@ from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.capacity.search import TrialOutcome, replay, search
 from streamgauge.studies.capacity.search_state import SearchEnded, TrialRequest
 from streamgauge.studies.capacity.strategy import DRAIN_OVERESTIMATE_FACTOR, DriverStarvationBackoff
-from tests.unit.studies.capacity.helpers_search import CEILING, PLENTY, Scripted, Sut, capacities, search_with_outcomes
+from tests.unit.studies.capacity.helpers_search import CEILING, PLENTY, Sut, capacities, search_with_outcomes, searched
 
 
 @pytest.mark.parametrize(("verdict", "trials"), [("invalid", 10), ("interrupted", 5)])
 def test_a_driver_that_fails_twice_ends_the_search_and_keeps_what_held(verdict: VerdictValue, trials: int) -> None:
     """The highest rate that held stays as a lower bound, unconfirmed where that fails too, with the first reason."""
-    sut = Scripted(1e6, lambda rate, number, purpose: verdict if number >= 5 else None)
-    sut.flatters, sut.failed_flatters = 1.2 * DRAIN_OVERESTIMATE_FACTOR, 1.2
-    result = search(sut, PLENTY)
-    held = [request.rate_per_s for request in sut.requests[1:4] if request.rate_per_s <= 1e6]
-    assert len(sut.requests) == trials
-    assert (result.low, result.confirmed) == (max(held), False)
+    changed = {"changed": lambda rate, number, purpose: verdict if number >= 5 else None}
+    sut = Sut(1e6, 1.2 * DRAIN_OVERESTIMATE_FACTOR, 1.2, **changed)
+    result = searched(sut)
+    low = max(rate for rate in sut.rates[1:4] if rate <= 1e6)
+    end = {"invalid": SearchEnd.INVALID_TWICE, "interrupted": SearchEnd.INTERRUPTED}[verdict]
+    assert (len(sut.requests), result.low, result.confirmed, result.ended_by) == (trials, low, False, end)
     assert f"ended early: {verdict}" in result.sentence
-    assert result.ended_by == {"invalid": SearchEnd.INVALID_TWICE, "interrupted": SearchEnd.INTERRUPTED}[verdict]
 
 
 @given(capacity=capacities, disturbed=st.sets(st.integers(2, 12)), cut=st.integers(0, 24))
 def test_a_trial_that_was_disturbed_is_made_once_more(capacity: float, disturbed: set[int], cut: int) -> None:
     """The search asks the very same again, keeps both in its table, and finds what it would have found; killed at any
-    moment, it goes on with what it would have asked next.
+    moment, it goes on with what it would have requested next.
     """
     calm = Sut(capacity)
-    calm_answer = search(calm, PLENTY)
+    calm_answer = searched(calm)
     # The overload trial and the guess that it gave are not repeated.
     expected = [request for n, request in enumerate(calm.requests) for _ in range(2 if n in disturbed else 1)]
     spoilt = [place for place in range(1, len(expected)) if expected[place - 1] == expected[place]]
-    sut = Scripted(capacity, lambda rate, number, purpose: "invalid" if number in spoilt else None)
+    sut = Sut(capacity, changed=lambda rate, number, purpose: "invalid" if number in spoilt else None)
     answer, outcomes = search_with_outcomes(sut)
     assert sut.requests == expected
     assert [trial.number for trial in answer.trials if trial.verdict == "invalid"] == spoilt
     assert (answer.low, answer.high, answer.confirmed) == (calm_answer.low, calm_answer.high, True)
-    rest = Scripted(capacity, lambda rate, number, purpose: "invalid" if number + cut in spoilt else None)
+    rest = Sut(capacity, changed=lambda rate, number, purpose: "invalid" if number + cut in spoilt else None)
     assert search(rest, PLENTY, recorded=outcomes[:cut]) == answer
     assert rest.requests == expected[cut:]
 
@@ -54,13 +52,11 @@ def test_the_guess_of_an_overload_trial_that_was_disturbed_is_lowered_by_a_width
     capacity: float, flatters: float
 ) -> None:
     """One trial that proves nothing costs no second one at the same rate, and does not change what is found."""
-    sut = Scripted(capacity, lambda rate, number, purpose: "invalid" if number == 2 else None)
-    sut.flatters = flatters
-    result = search(sut, PLENTY)
-    guess, following = sut.requests[1].rate_per_s, sut.requests[2].rate_per_s
+    sut = Sut(capacity, flatters, 1.4, changed=lambda rate, number, purpose: "invalid" if number == 2 else None)
+    result = searched(sut)
+    _, guess, following, *_ = sut.rates
     assert following == pytest.approx(max(guess / (1 + PLENTY.tolerance), PLENTY.floor_per_s))
     assert result.confirmed
-    assert result.low is not None
     assert result.low <= capacity < result.low * (1 + PLENTY.tolerance) ** 2
 
 
@@ -71,86 +67,75 @@ def test_what_an_engine_drained_beside_a_failed_driver_is_the_next_guess(
     drained: float | None, following: float
 ) -> None:
     """Within half of the guess, because such a trial proves nothing."""
-    sut = Scripted(1e6, lambda rate, number, purpose: "invalid" if number == 2 else None)
-    sut.flatters = 1.5 * DRAIN_OVERESTIMATE_FACTOR
-
-    def trial(*request: Any) -> TrialOutcome:
-        outcome = sut(*request)
-        return dataclasses.replace(outcome, drained_per_s=drained) if len(sut.requests) == 2 else outcome
-
-    result = search(trial, PLENTY)
-    assert [request.rate_per_s for request in sut.requests[1:3]] == pytest.approx([1.5e6, following])
-    assert result.confirmed
+    invalid = {"verdict": "invalid", "drained_per_s": drained}
+    sut = Sut(1e6, 1.5 * DRAIN_OVERESTIMATE_FACTOR, 1.4, fields=lambda _, number: invalid if number == 2 else {})
+    assert searched(sut).confirmed
+    assert sut.rates[1:3] == pytest.approx([1.5e6, following])
 
 
 @given(capacity=st.floats(1e3, 1e6), start=st.floats(0.05, 0.5), starved=st.floats(1.3, 8))
-def test_a_driver_that_starves_far_above_what_held_is_asked_for_less(
+def test_a_driver_that_starves_far_above_what_held_is_offered_less(
     capacity: float, start: float, starved: float
 ) -> None:
     """On shared cores a hopeless rate leaves the driver no processor: that is no end, and no proof either."""
-    sut = Scripted(capacity, lambda rate, number, purpose: "invalid" if rate > starved * capacity else None)
-    result = search(sut, dataclasses.replace(PLENTY, start_per_s=start * capacity))
+    sut = Sut(capacity, changed=lambda rate, number, purpose: "invalid" if rate > starved * capacity else None)
+    result = searched(sut, start_per_s=start * capacity)
     assert (result.confirmed, result.high_verdict) == (True, "not_sustained")
-    assert result.low is not None
     assert result.low <= capacity < result.low * (1 + PLENTY.tolerance) ** 2
 
 
 def test_a_driver_that_starves_just_above_what_held_ends_the_search() -> None:
-    """There is no rate left to ask: what held is confirmed as a lower bound, and the reason is reported."""
-    sut = Scripted(1e6, lambda rate, number, purpose: "invalid" if rate > 1e6 else None)
-    result = search(sut, dataclasses.replace(PLENTY, start_per_s=5e5))
+    """There is no rate left to try: what held is confirmed as a lower bound, and the reason is reported."""
+    sut = Sut(1e6, changed=lambda rate, number, purpose: "invalid" if rate > 1e6 else None)
+    result = searched(sut, start_per_s=5e5)
     assert (result.confirmed, result.high) == (True, None)
-    assert result.low is not None
     assert 1e6 / (1 + PLENTY.tolerance) ** 2 < result.low <= 1e6
     assert "ended early: invalid twice" in result.sentence
-    starved = [request.rate_per_s for request in sut.requests if request.rate_per_s > 1e6]
-    assert starved == sorted(starved, reverse=True), "nothing above what starved is asked again"
+    starved = [rate for rate in sut.rates if rate > 1e6]
+    assert starved == sorted(starved, reverse=True), "nothing above what starved is tried again"
 
 
 @pytest.mark.parametrize("purpose", ["bracket", "confirm"])
 def test_an_engine_near_its_limit_that_starves_the_driver_is_not_repeated(purpose: str) -> None:
     """It was so twice at 12.5 M/s with full batches, and twice in a confirmation, which then ended the search."""
 
-    def trial(rate: float, why: str, fresh: bool) -> TrialOutcome:
-        outcome = sut(rate, why, fresh)
-        if outcome.holds and not (purpose == why == "confirm" and sut.purposes.count("confirm") == 1):
-            return dataclasses.replace(outcome, busy_share=0.9)
-        return dataclasses.replace(outcome, verdict="invalid", starved=True, busy_share=0.98)
+    def fields(outcome: TrialOutcome, number: int) -> dict[str, Any]:
+        held = outcome.holds and not (purpose == outcome.purpose == "confirm" and sut.purposes.count("confirm") == 1)
+        return {"busy_share": 0.9} if held else {"verdict": "invalid", "starved": True, "busy_share": 0.98}
 
-    sut = Sut(1e6)
-    result = search(trial, dataclasses.replace(PLENTY, start_per_s=0.95e6))
-    assert len({(request.rate_per_s, request.purpose) for request in sut.requests}) == len(sut.requests)
+    sut = Sut(1e6, fields=fields)
+    result = searched(sut, start_per_s=0.95e6)
+    assert len(set(zip(sut.rates, sut.purposes, strict=True))) == len(sut.requests)
     assert (result.confirmed, result.high_verdict, result.relative_width) == (True, "invalid", None)
-    assert result.low is not None
     assert 0.9e6 < result.low <= 1e6
     assert "left the driver too little CPU, which is not proof" in result.sentence
     assert result.ended_by is None
 
 
-@pytest.mark.parametrize("share", [0.95, None])
-def test_a_driver_that_is_starved_at_any_rate_has_a_fault(share: float | None) -> None:
-    """Batches that are full at any rate tell no limit. Without them a few lower rates are tried."""
+@pytest.mark.parametrize(
+    ("starved", "drained_share", "busy_share", "trials_max"),
+    [(True, None, 0.95, 8), (True, 0.9, None, 11), (False, None, None, 8)],
+)
+def test_a_driver_that_fails_at_any_rate_has_a_fault(
+    starved: bool, drained_share: float | None, busy_share: float | None, trials_max: int
+) -> None:
+    """Batches that are full at any rate show no limit. Without them four rates are tried twice, or a few lower ones."""
 
     def trial(rate: float, purpose: str, fresh: bool) -> TrialOutcome:
-        drained = 0.9 * rate if share is None else None
-        return TrialOutcome(rate, "invalid", drained, purpose=purpose, starved=True, busy_share=share)
+        drained = drained_share and drained_share * rate
+        return TrialOutcome(rate, "invalid", drained, purpose=purpose, starved=starved, busy_share=busy_share)
 
-    result = search(trial, dataclasses.replace(PLENTY, start_per_s=1e5))
+    result = searched(trial, start_per_s=1e5)
     assert (result.low, result.confirmed, result.ended_by) == (None, False, SearchEnd.INVALID_TWICE)
-    assert len(result.trials) <= 11
-    assert "invalid twice" in result.sentence
+    assert len(result.trials) <= trials_max
+    assert "ended early: invalid twice" in result.sentence
 
 
 def test_a_trial_that_starved_the_driver_by_chance_is_repeated() -> None:
     """Batches follow each other at any rate, and the limit is far away."""
-
-    def trial(rate: float, purpose: str, fresh: bool) -> TrialOutcome:
-        outcome = dataclasses.replace(sut(rate, purpose, fresh), busy_share=0.95)
-        disturbed = len(sut.requests) == 2
-        return dataclasses.replace(outcome, verdict="invalid", starved=True) if disturbed else outcome
-
-    sut = Sut(1e5, failed_flatters=1.0)
-    result = search(trial, dataclasses.replace(PLENTY, start_per_s=100, quick=True))
+    starved = {"verdict": "invalid", "starved": True}
+    sut = Sut(1e5, failed_flatters=1.0, fields=lambda _, n: {"busy_share": 0.95} | (starved if n == 2 else {}))
+    result = searched(sut, start_per_s=100, quick=True)
     assert sut.requests[1] == sut.requests[2]
     assert result.low == pytest.approx(1e5, rel=0.06)
 
@@ -166,66 +151,50 @@ def test_no_rate_at_which_the_driver_failed_is_offered_again() -> None:
         backoff.higher_rate(195.0, 210.0)
 
 
-def test_a_first_guess_that_starves_the_driver_is_made_smaller() -> None:
-    """The drain rate flatters, so of all rates the guess starves most often; half of it is tried before giving up."""
-    sut = Scripted(1e6, lambda rate, number, purpose: "invalid" if rate > 1.3e6 else None)
-    result = search(sut, dataclasses.replace(PLENTY, start_per_s=3e6))
+@pytest.mark.parametrize(
+    ("verdicts", "fresh", "last", "message"),
+    [
+        (["undecided"], [True, False, False], "sustained", "that was undecided and at 90 %"),
+        (["invalid"] * 2, [True, True, False], "invalid", "but the trial at 90 % was invalid"),
+    ],
+)
+def test_what_is_not_decided_at_ninety_percent_is_tried_once_more(
+    verdicts: list[VerdictValue], fresh: list[bool], last: VerdictValue, message: str
+) -> None:
+    """And the second trial counts. If both are invalid, nothing speaks against the rate."""
+    sut = Sut(1e6, **{"at 90 %": verdicts})
+    result = searched(sut)
+    assert (sut.purposes[-3:], sut.fresh[-3:]) == (["at 90 %", "at 90 %", "confirm"], fresh)
+    assert (result.at_90_percent.number, result.at_90_percent.verdict) == (len(sut.requests) - 1, last)
     assert result.confirmed
-    assert result.low == pytest.approx(1e6, rel=0.11)
-
-
-def test_a_driver_that_fails_at_any_rate_ends_the_search() -> None:
-    """Not after sixteen trials: four rates, each asked twice."""
-    sut = Scripted(1e6, lambda rate, number, purpose: "invalid")
-    result = search(sut, dataclasses.replace(PLENTY, start_per_s=3e6))
-    assert (len(sut.requests), result.low, result.confirmed) == (8, None, False)
-    assert "ended early: invalid twice" in result.sentence
-
-
-def test_what_is_undecided_at_ninety_percent_is_asked_once_more() -> None:
-    """And what the second trial says counts."""
-    message: list[VerdictValue | None] = ["undecided", None]
-    sut = Scripted(1e6, lambda rate, number, purpose: message.pop(0) if purpose == "at 90 %" else None)
-    result = search(sut, PLENTY)
-    assert sut.purposes[-3:] == ["at 90 %", "at 90 %", "confirm"]
-    assert [request.fresh for request in sut.requests[-3:]] == [True, False, False]
-    assert "that was undecided and at 90 %" in result.sentence
-    assert result.at_90_percent is not None
-    assert result.at_90_percent.number == len(sut.requests) - 1
-
-
-def test_what_is_invalid_twice_at_ninety_percent_leaves_the_rate_confirmed() -> None:
-    """Nothing was reported against it; and it is not called confirmed at 90 %."""
-    sut = Scripted(1e6, lambda rate, number, purpose: "invalid" if purpose == "at 90 %" else None)
-    result = search(sut, PLENTY)
-    assert sut.purposes[-3:] == ["at 90 %", "at 90 %", "confirm"]
-    assert result.confirmed
-    assert result.at_90_percent is not None
-    assert (result.at_90_percent.number, result.at_90_percent.verdict) == (len(sut.requests) - 1, "invalid")
+    assert message in result.sentence
 
 
 def test_two_trials_that_held_do_not_replace_the_one_at_ninety_percent() -> None:
     """The rate below held in the bracket and in the confirmation; 90 % of it was not tried yet."""
-    message: dict[str, list[VerdictValue]] = {"at 90 %": ["invalid", "invalid"], "confirm": ["not_sustained"]}
-    sut = Scripted(1e6, lambda rate, number, purpose: message[purpose].pop() if message.get(purpose) else None)
-    result = search(sut, dataclasses.replace(PLENTY, start_per_s=0.97e6, tolerance=0.02))
+    sut = Sut(1e6, **{"at 90 %": ["invalid", "invalid"], "confirm": ["not_sustained"]})
+    result = searched(sut, start_per_s=0.97e6, tolerance=0.02)
     assert sut.purposes[-5:] == ["at 90 %", "at 90 %", "confirm", "confirm", "at 90 %"]
     assert (result.low, result.confirmed) == (0.97e6, True)
     assert "and at 90 %" in result.sentence
 
 
-def test_an_overload_trial_may_be_invalid_and_still_give_a_guess() -> None:
-    """Under overload the driver starves on shared cores; the guess is tested anyway."""
-    sut = Scripted(1e6, lambda rate, number, purpose: "invalid" if number == 1 else None)
-    assert search(sut, PLENTY).confirmed
+@pytest.mark.parametrize("start_per_s", [3e6, None])
+def test_a_first_guess_that_starves_the_driver_is_made_smaller(start_per_s: float | None) -> None:
+    """The drain rate flatters, so of all rates the guess starves most often; half of it is tried before giving up. An
+    overload trial may be invalid and still give a guess.
+    """
+    sut = Sut(1e6, changed=lambda rate, number, purpose: "invalid" if rate > 1.3e6 else None)
+    result = searched(sut, start_per_s=start_per_s)
+    assert result.confirmed
+    assert result.low == pytest.approx(1e6, rel=0.11)
 
 
-def test_a_driver_that_fails_in_the_overload_trial_says_nothing_of_the_engine() -> None:
+def test_a_driver_that_fails_in_the_overload_trial_proves_nothing_of_the_engine() -> None:
     """Made once more where nothing was drained; twice, the search ends with the driver's reason, and shows invalid."""
     outcomes = [TrialOutcome(CEILING, "invalid", 0.0, why=f"generator {n} ended") for n in range(2)]
-    once = replay(PLENTY, outcomes[:1])
-    assert once.request == TrialRequest(CEILING, "overload", fresh=True)
-    twice = replay(PLENTY, outcomes).result()
-    assert [trial.verdict for trial in twice.trials] == ["invalid", "invalid"]
-    assert "ended early: invalid twice" in twice.sentence
-    assert "generator 1 ended" in twice.sentence
+    assert replay(PLENTY, outcomes[:1]).request == TrialRequest(CEILING, "overload", fresh=True)
+    result = replay(PLENTY, outcomes).result()
+    assert [trial.verdict for trial in result.trials] == ["invalid", "invalid"]
+    assert "ended early: invalid twice" in result.sentence
+    assert "generator 1 ended" in result.sentence

@@ -1,6 +1,7 @@
 """studies/capacity/search.py: a search that is resumed continues with the next trial, or refuses the record."""
 
 import dataclasses
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -25,33 +26,31 @@ def test_a_search_that_was_killed_goes_on_as_if_it_had_not_been(capacity: float,
 
 
 def test_the_trial_that_was_killed_is_made_again() -> None:
-    """An interrupted last trial says nothing; the ones before it do."""
-    recorded = [
-        TrialOutcome(CEILING, "not_sustained", DRAIN_OVERESTIMATE_FACTOR * 1e6),
-        TrialOutcome(1e6, "interrupted"),
-    ]
-    resumed = replay(PLENTY, recorded)
-    assert resumed.request is not None
-    assert (resumed.request.rate_per_s, resumed.request.purpose) == (pytest.approx(1e6), "bracket")
+    """An interrupted last trial proves nothing; the ones before it do."""
+    overload = TrialOutcome(CEILING, "not_sustained", DRAIN_OVERESTIMATE_FACTOR * 1e6)
+    request: Any = replay(PLENTY, [overload, TrialOutcome(1e6, "interrupted")]).request
+    assert (request.rate_per_s, request.purpose) == (pytest.approx(1e6), "bracket")
 
 
-def test_outcomes_of_another_search_are_refused() -> None:
-    """Rates that no search of these settings asks for now: only another version can have made them."""
-    with pytest.raises(InputError, match=r"search\.resume.*\n.*another version of streamgauge made it: start a new"):
-        replay(PLENTY, [TrialOutcome(CEILING, "not_sustained", 1.4e6), TrialOutcome(2e6, "sustained")])
+@pytest.mark.parametrize(
+    ("settings", "outcomes", "message"),
+    [
+        ({}, [TrialOutcome(CEILING, "not_sustained", 1.4e6), TrialOutcome(2e6, "sustained")], "another version"),
+        (
+            {"start_per_s": 1e6},
+            [TrialOutcome(1e6, "sustained", purpose="confirm")],
+            r"tries bracket at 1e\+06/s here; got 'confirm at 1e\+06/s'",
+        ),
+        ({"trials_max": 1}, [TrialOutcome(CEILING, "sustained")] * 2, "more trials"),
+    ],
+)
+def test_outcomes_of_another_search_are_refused(settings: Any, outcomes: list[TrialOutcome], message: str) -> None:
+    """By rate, purpose, or number: only another version can have made them."""
+    with pytest.raises(InputError, match=rf"search\.resume(.|\n)*{message}"):
+        replay(dataclasses.replace(PLENTY, **settings), outcomes)
 
 
-def test_outcomes_of_another_purpose_are_refused() -> None:
-    """The rate alone may be the same by chance; outcomes that name no purpose are taken by their rate."""
+@pytest.mark.parametrize("purpose", ["", "bracket"])
+def test_outcomes_that_name_no_purpose_are_accepted_by_their_rate(purpose: str) -> None:
     settings = dataclasses.replace(PLENTY, start_per_s=1e6)
-    for purpose in ("", "bracket"):
-        assert replay(settings, [TrialOutcome(1e6, "sustained", purpose=purpose)]).request is not None
-    with pytest.raises(InputError, match=r"which tries bracket at 1e\+06/s here; got 'confirm at 1e\+06/s'"):
-        replay(settings, [TrialOutcome(1e6, "sustained", purpose="confirm")])
-
-
-def test_more_outcomes_than_the_search_makes_are_refused() -> None:
-    """A record longer than the search belongs to another one."""
-    outcome = TrialOutcome(CEILING, "sustained")
-    with pytest.raises(InputError, match="more trials"):
-        replay(dataclasses.replace(PLENTY, trials_max=1), [outcome, outcome])
+    assert replay(settings, [TrialOutcome(1e6, "sustained", purpose=purpose)]).request is not None

@@ -3,13 +3,14 @@
 import dataclasses
 import math
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.results.verdict import VerdictValue
-from streamgauge.studies.capacity.search import Search, TrialOutcome, search
+from streamgauge.studies.capacity.search import TrialOutcome
 from streamgauge.studies.capacity.search_state import State, TrialRequest
 from streamgauge.studies.capacity.strategy import (
     BUSY_FULL,
@@ -28,7 +29,7 @@ from streamgauge.studies.capacity.strategy import (
     _rate_between,
     rate_at,
 )
-from tests.unit.studies.capacity.helpers_search import PLENTY, Scripted, Sut
+from tests.unit.studies.capacity.helpers_search import PLENTY, Sut, requested_after, searched
 
 
 @pytest.mark.parametrize(
@@ -36,32 +37,37 @@ from tests.unit.studies.capacity.helpers_search import PLENTY, Scripted, Sut
 )
 def test_the_first_bracket_rate_is_lower_than_what_was_drained(keeps_rows: bool, factor: float) -> None:
     """Much lower if windows that end later cost most."""
-    sut = Sut(3.5e6, flatters=5.0 / 3.5)
-    search(sut, dataclasses.replace(PLENTY, keeps_rows=keeps_rows))
-    assert sut.requests[1].rate_per_s == pytest.approx(5.0e6 / factor)
+    request = requested_after(TrialOutcome(0, "not_sustained", 5e6), keeps_rows=keeps_rows)
+    assert request.rate_per_s == pytest.approx(5e6 / factor)
 
 
-def test_an_engine_that_was_idle_for_long_is_asked_for_much_more() -> None:
-    """The guess was too low by more than half: batches filled little of the time, and say so."""
-    busy = Busy(1e6)
-    result = search(busy, dataclasses.replace(PLENTY, start_per_s=0.4e6, quick=True))
-    assert busy.rates[:2] == [0.4e6, pytest.approx(load_of(BUSY_OVER) * 1e6)]
-    assert result.low is not None
-    assert 0.95e6 <= result.low <= 1e6
-    assert len(busy.rates) <= 7
+@pytest.mark.parametrize(
+    ("capacity", "start", "share", "trials_max", "keeps_rows"),
+    [
+        (1e6, 0.4e6, BUSY_OVER, 7, False),  # too low by more than half, and batches show it
+        (1e6, 0.6e6, KEPT_ROWS_BUSY, 7, True),  # what most trials decide
+        (0.93e6, 0.88e6, BUSY_OVER, 4, False),  # a trial that fails is shorter, and gives the upper end
+    ],
+)
+def test_an_engine_is_offered_what_would_fill_its_batches(
+    capacity: float, start: float, share: float, trials_max: int, keeps_rows: bool
+) -> None:
+    """At once, however far that is; a little more than full, unless the flow keeps rows."""
+    sut = busy(capacity, 1e6)
+    result = searched(sut, start_per_s=start, quick=True, keeps_rows=keeps_rows)
+    assert sut.rates[:2] == [start, pytest.approx(load_of(share) * 1e6)]
+    assert capacity / 1.06 <= result.low <= capacity
+    assert len(sut.rates) <= trials_max
 
 
-class Busy:
+def busy(capacity_per_s: float, full_per_s: float) -> Sut:
     """Sustains `capacity_per_s`; its batches fill all the time at `full_per_s`."""
-
-    def __init__(self, capacity_per_s: float, full_per_s: float | None = None) -> None:
-        self.capacity_per_s, self.full_per_s = capacity_per_s, full_per_s or capacity_per_s
-        self.rates: list[float] = []
-
-    def __call__(self, rate: float, purpose: str, fresh: bool) -> TrialOutcome:
-        self.rates.append(rate)
-        verdict: VerdictValue = "sustained" if rate <= self.capacity_per_s else "undecided"
-        return TrialOutcome(rate, verdict, purpose=purpose, busy_share=share_of(rate / self.full_per_s))
+    undecided: VerdictValue = "undecided"
+    return Sut(
+        capacity_per_s,
+        changed=lambda rate, *_: undecided if rate > capacity_per_s else None,
+        fields=lambda outcome, _: {"busy_share": share_of(outcome.rate_per_s / full_per_s), "drained_per_s": None},
+    )
 
 
 def share_of(load: float) -> float:
@@ -88,22 +94,19 @@ def test_batches_that_need_hardly_any_time_promise_much(share: float) -> None:
 
 @pytest.mark.parametrize("again", ["sustained", "undecided", "not_sustained"])
 def test_an_undecided_trial_that_began_behind_is_repeated_once(again: VerdictValue) -> None:
-    """What the second says counts. No other undecided rate is tried again."""
+    """The second one counts. No other undecided rate is tried again."""
     verdicts: dict[int, VerdictValue] = {2: "undecided", 3: again}
-    sut = Scripted(1e6, lambda rate, number, _: verdicts.get(number) or ("undecided" if rate > 1e6 else None))
-
-    def trial(rate: float, purpose: str, fresh: bool) -> TrialOutcome:
-        outcome = sut(rate, purpose, fresh)
-        return dataclasses.replace(outcome, began_behind=len(sut.requests) in (2, 3))
-
-    result = search(trial, PLENTY)
-    rates = [request.rate_per_s for request in sut.requests]
-    assert rates[1] == rates[2] != rates[3]
-    assert not sut.requests[2].fresh
-    assert (rates[3] > rates[1]) is (again == "sustained")
-    searched = [request.rate_per_s for request in sut.requests[2:] if request.purpose in ("bracket", "bisect")]
-    assert len(set(searched)) == len(searched)
-    assert result.confirmed
+    sut = Sut(
+        1e6,
+        changed=lambda rate, number, _: verdicts.get(number) or ("undecided" if rate > 1e6 else None),
+        fields=lambda _, number: {"began_behind": number in (2, 3)},
+    )
+    assert searched(sut).confirmed
+    _, first, second, following, *_ = sut.rates
+    assert first == second != following
+    assert (sut.fresh[2], following > first) == (False, again == "sustained")
+    rates = [one.rate_per_s for one in sut.requests[2:] if one.purpose in ("bracket", "bisect")]
+    assert len(set(rates)) == len(rates)
 
 
 @pytest.mark.parametrize(
@@ -123,43 +126,21 @@ def test_an_undecided_trial_far_from_the_limit_is_repeated_once(
 
     Not a confirmation, which would then be one on a warm engine.
     """
-    made: list[float] = []
 
-    def trial(rate: float, why: str, fresh: bool) -> TrialOutcome:
-        if why == purpose and len(made) < 2:
-            made.append(rate)
-            return TrialOutcome(rate, verdict, purpose=why, busy_share=busy_share)
-        return TrialOutcome(rate, "sustained" if rate <= 1e6 else "not_sustained", purpose=why)
+    def fields(outcome: TrialOutcome, number: int) -> dict[str, Any]:
+        first = outcome.purpose == purpose and sut.purposes.count(purpose) <= 2
+        return {"drained_per_s": None, "busy_share": busy_share if first else None}
 
-    search(trial, dataclasses.replace(PLENTY, start_per_s=0.99e6))
-    assert (made[0] == made[1]) is (repeated and purpose == "bracket")
+    sut = Sut(1e6, fields=fields, **{purpose: [verdict] * 2})
+    searched(sut, start_per_s=0.99e6)
+    first, second = [one.rate_per_s for one in sut.requests if one.purpose == purpose][:2]
+    assert (first == second) is (repeated and purpose == "bracket")
 
 
 def test_an_undecided_trial_counts_if_its_repetition_is_invalid() -> None:
     """Twice: the search goes on below it."""
-    machine = Search(dataclasses.replace(PLENTY, start_per_s=1e6))
-    machine.tell(TrialOutcome(1e6, "undecided", purpose="bracket", busy_share=0.5))
-    for _ in range(2):
-        assert machine.request is not None
-        machine.tell(TrialOutcome(machine.request.rate_per_s, "invalid", purpose="bracket"))
-    assert machine.request is not None
-    assert machine.request.rate_per_s < 1e6
-
-
-def test_a_flow_that_keeps_rows_is_offered_what_most_trials_decide() -> None:
-    busy = Busy(1e6)
-    search(busy, dataclasses.replace(PLENTY, start_per_s=0.6e6, quick=True, keeps_rows=True))
-    assert busy.rates[:2] == [0.6e6, pytest.approx(load_of(KEPT_ROWS_BUSY) * 1e6)]
-
-
-def test_an_engine_that_is_nearly_full_is_offered_what_would_overfill_it() -> None:
-    """A trial that fails is shorter than one that holds, and gives the bracket its upper end."""
-    busy = Busy(0.93e6, 1e6)
-    result = search(busy, dataclasses.replace(PLENTY, start_per_s=0.88e6, quick=True))
-    assert busy.rates[:2] == [0.88e6, pytest.approx(load_of(BUSY_OVER) * 1e6)]
-    assert len(busy.rates) == 4
-    assert result.low is not None
-    assert 0.93e6 / 1.05 <= result.low <= 0.93e6
+    undecided, invalid = TrialOutcome(0, "undecided", busy_share=0.5), TrialOutcome(0, "invalid")
+    assert requested_after(undecided, invalid, invalid, start_per_s=1e6).rate_per_s < 1e6
 
 
 @pytest.mark.parametrize(
@@ -175,18 +156,15 @@ def test_after_an_undecided_guess_the_search_goes_down_to_a_rate_that_decides(
     verdict: VerdictValue, busy_share: float | None, following: float
 ) -> None:
     """In steps of 5 %, each undecided rate on the way costs a minute."""
-    machine = Search(dataclasses.replace(PLENTY, start_per_s=1e6))
-    machine.tell(TrialOutcome(1e6, verdict, purpose="bracket", busy_share=busy_share))
-    assert machine.request is not None
-    assert machine.request.rate_per_s == pytest.approx(following)
+    request = requested_after(TrialOutcome(0, verdict, busy_share=busy_share), start_per_s=1e6)
+    assert request.rate_per_s == pytest.approx(following)
 
 
 def test_an_engine_that_is_full_a_little_above_a_width_is_offered_a_width_more() -> None:
     """If it fails there, as is likely, the bracket is closed. At 7 % above it would not be."""
-    busy = Busy(0.95e6, 1e6)
-    result = search(busy, dataclasses.replace(PLENTY, start_per_s=0.92e6, quick=True))
-    assert busy.rates == [0.92e6, pytest.approx(1.05 * 0.92e6)]
-    assert result.low == 0.92e6
+    sut = busy(0.95e6, 1e6)
+    assert searched(sut, start_per_s=0.92e6, quick=True).low == 0.92e6
+    assert sut.rates == [0.92e6, pytest.approx(1.05 * 0.92e6)]
 
 
 @pytest.mark.parametrize(
@@ -205,35 +183,26 @@ def test_after_an_undecided_confirmation_the_step_depends_on_how_full_batches_we
     keeps_rows: bool, verdict: VerdictValue, busy_share: float | None, step: float
 ) -> None:
     """A fresh engine needed a sixth more time: 933, 888, 846, and 806 k/s were all undecided."""
-    machine = Search(dataclasses.replace(PLENTY, start_per_s=1e6, keeps_rows=keeps_rows))
-    machine.tell(TrialOutcome(1e6, "sustained", purpose="bracket", busy_share=0.92))
-    assert machine.request is not None
-    machine.tell(TrialOutcome(machine.request.rate_per_s, "not_sustained", purpose="bracket"))
-    machine.tell(TrialOutcome(0.9e6, "sustained", purpose="at 90 %"))
-    outcome = TrialOutcome(1e6, verdict, purpose="confirm", busy_share=busy_share)
-    machine.tell(dataclasses.replace(outcome, starved=verdict == "invalid"))
-    assert (machine.request.purpose, machine.request.fresh) == ("confirm", False)
-    assert machine.request.rate_per_s == pytest.approx(1e6 / step)
+    held, failed, at_90 = (TrialOutcome(0, one) for one in ("sustained", "not_sustained", "sustained"))
+    held = dataclasses.replace(held, busy_share=0.92)
+    confirmation = TrialOutcome(0, verdict, busy_share=busy_share, starved=verdict == "invalid")
+    request = requested_after(held, failed, at_90, confirmation, start_per_s=1e6, keeps_rows=keeps_rows)
+    assert (request.purpose, request.fresh, request.rate_per_s) == ("confirm", False, pytest.approx(1e6 / step))
 
 
 @pytest.mark.parametrize(("below", "purposes"), [(0.905, ["confirm"]), (0.84, ["at 90 %", "confirm"])])
 def test_a_trial_that_held_at_about_ninety_percent_is_not_repeated(below: float, purposes: list[str]) -> None:
     """At 85 to 95 % of the rate; the result shows that trial's figures."""
-    capacity = 1e6
-    busy = Busy(capacity * 1.001, 1e9)
-
-    def trial(rate: float, purpose: str, fresh: bool) -> TrialOutcome:
-        made.append(purpose)
-        share = FIXED_SHARE + (BUSY_OVER - FIXED_SHARE) * below if len(made) == 1 else BUSY_OVER
-        return dataclasses.replace(busy(rate, purpose, fresh), busy_share=share)
-
-    made: list[str] = []
-    result = search(trial, dataclasses.replace(PLENTY, start_per_s=below * capacity))
-    assert result.confirmed
-    assert result.low == pytest.approx(capacity)
-    assert [purpose for purpose in made if purpose in ("confirm", "at 90 %")] == purposes
-    assert result.at_90_percent is not None
-    assert result.at_90_percent.number == (1 if len(purposes) == 1 else len(made) - 1)
+    first = FIXED_SHARE + (BUSY_OVER - FIXED_SHARE) * below
+    sut = Sut(
+        1.001e6,
+        changed=lambda rate, *_: "undecided" if rate > 1.001e6 else None,
+        fields=lambda _, number: {"busy_share": first if number == 1 else BUSY_OVER, "drained_per_s": None},
+    )
+    result = searched(sut, start_per_s=below * 1e6)
+    assert (result.confirmed, result.low) == (True, pytest.approx(1e6))
+    assert [purpose for purpose in sut.purposes if purpose in ("confirm", "at 90 %")] == purposes
+    assert result.at_90_percent.number == (1 if len(purposes) == 1 else len(sut.purposes) - 1)
 
 
 @pytest.mark.parametrize(
@@ -268,43 +237,30 @@ def test_where_a_bracket_is_cut(
 
 def test_steps_from_far_below_grow_and_none_is_longer_than_the_longest() -> None:
     """What an idle engine promises is believed up to four times; what held again and again is left behind faster."""
-
-    def trial(rate: float, purpose: str, fresh: bool) -> TrialOutcome:
-        offered.append(rate)
-        verdict: VerdictValue = "sustained" if rate <= 1e7 else "not_sustained"
-        return TrialOutcome(rate, verdict, purpose=purpose, busy_share=0.001 if len(offered) == 1 else None)
-
-    offered: list[float] = []
-    search(trial, dataclasses.replace(PLENTY, start_per_s=10.0, tolerance=0.5, quick=True))
-    steps = [above / below for below, above in pairwise(offered) if above > below]
+    sut = Sut(1e7, fields=lambda _, number: {"drained_per_s": None, "busy_share": 0.001 if number == 1 else None})
+    searched(sut, start_per_s=10.0, tolerance=0.5, quick=True)
+    steps = [above / below for below, above in pairwise(sut.rates) if above > below]
     assert steps[:3] == [pytest.approx(4.0), pytest.approx(1.5**5), pytest.approx(64)]
     assert max(steps) <= STEP_MAX * 1.001
 
 
 def test_an_engine_that_had_time_over_and_is_full_now_is_offered_a_width_more() -> None:
     """After three steps that held, a step of 2.65 filled the driver's memory twice."""
-    shares = iter((0.73, 0.87, 0.85, 0.981))
-    machine = Search(dataclasses.replace(PLENTY, start_per_s=5.7e6))
-    for share in shares:
-        assert machine.request is not None
-        rate = machine.request.rate_per_s
-        machine.tell(TrialOutcome(rate, "sustained", purpose="bracket", busy_share=share))
-    assert machine.request is not None
-    assert machine.request.rate_per_s == pytest.approx(1.05 * rate)
+    outcomes = [TrialOutcome(0, "sustained", busy_share=share) for share in (0.73, 0.87, 0.85, 0.981)]
+    last, following = (requested_after(*outcomes[:count], start_per_s=5.7e6) for count in (3, 4))
+    assert following.rate_per_s == pytest.approx(1.05 * last.rate_per_s)
 
 
-def test_an_engine_whose_batches_are_full_at_any_rate_is_left_behind_too() -> None:
-    """Batches that follow each other fill all the time, far below the limit as well."""
-
-    def trial(rate: float, purpose: str, fresh: bool) -> TrialOutcome:
-        offered.append(rate)
-        return dataclasses.replace(sut(rate, purpose, fresh), busy_share=1.0)
-
-    offered: list[float] = []
-    sut = Sut(2e4, failed_flatters=1.0)
-    result = search(trial, dataclasses.replace(PLENTY, start_per_s=10.0, quick=True))
-    assert result.low == pytest.approx(2e4, rel=0.06)
-    assert len(offered) <= 12
+@pytest.mark.parametrize(("share", "capacity", "start", "trials_max"), [(1.0, 2e4, 10.0, 12), (0.9, 1e5, 1e4, 20)])
+def test_an_engine_whose_batches_are_full_at_any_rate_is_left_behind_too(
+    share: float, capacity: float, start: float, trials_max: int
+) -> None:
+    """Batches that follow each other fill all the time, or nearly all, far below the limit as well. After some shares
+    that promised the end within two widths, and held, they predict nothing.
+    """
+    sut = Sut(capacity, failed_flatters=1.0, fields=lambda *_: {"busy_share": share})
+    assert searched(sut, start_per_s=start, quick=True).low == pytest.approx(capacity, rel=0.06)
+    assert len(sut.requests) <= trials_max
 
 
 @pytest.mark.parametrize(
@@ -317,7 +273,7 @@ def test_an_engine_whose_batches_are_full_at_any_rate_is_left_behind_too() -> No
     ],
 )
 def test_the_rate_below_is_that_of_a_step_or_of_what_was_drained(drained_per_s: float | None, expected: float) -> None:
-    """Whichever is lower: an engine that took far less than its load is not asked for nearly as much again."""
+    """Whichever is lower: an engine that took far less than its load is not offered nearly as much again."""
     assert _rate_below(1e6, 1.1, drained_per_s) == pytest.approx(expected)
 
 
@@ -343,17 +299,3 @@ def test_the_time_left_over_in_the_overload_trial_counts(share: float | None, ti
     outcome = TrialOutcome(5e7, "not_sustained", 9e5, purpose="overload", busy_share=share)
     state.trials.append((TrialRequest(5e7, "overload", fresh=True), outcome))
     assert _had_time_over(state) is time_over
-
-
-def test_an_engine_whose_batches_are_nearly_full_at_any_rate_is_left_behind_too() -> None:
-    """Each share promises the end within two widths; after some that held, they predict nothing."""
-
-    def trial(rate: float, purpose: str, fresh: bool) -> TrialOutcome:
-        offered.append(rate)
-        return dataclasses.replace(sut(rate, purpose, fresh), busy_share=0.9)
-
-    offered: list[float] = []
-    sut = Sut(1e5, failed_flatters=1.0)
-    result = search(trial, dataclasses.replace(PLENTY, start_per_s=1e4, quick=True))
-    assert result.low == pytest.approx(1e5, rel=0.06)
-    assert len(offered) <= 20

@@ -1,23 +1,20 @@
 """A search's folder: what it keeps, so that a search that was killed goes on and shows what it found."""
 
-from __future__ import annotations
-
 import dataclasses
 import errno
 import io
-import json
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from rich.console import Console
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.options_and_settings import build
+from streamgauge.config.options_and_settings import Experiment
 from streamgauge.core.errors import EngineError, InputError, MachineError
 from streamgauge.engines.registry import entry
 from streamgauge.preflight.validate import check
@@ -29,15 +26,17 @@ from streamgauge.studies.capacity import saved_search
 from streamgauge.studies.capacity import sustain as sustain_module
 from streamgauge.studies.capacity.outcome import NOT_SEEN
 from streamgauge.studies.capacity.saved_search import CEILING, MEMO, recorded, stored_ceiling
-from streamgauge.studies.capacity.search import Search, Settings, TrialOutcome, TrialRequest, replay
-from streamgauge.studies.capacity.sustain import Sustain
+from streamgauge.studies.capacity.search import Search, Settings, TrialOutcome, TrialRequest
 from streamgauge.studies.exclusive_folder import LOCK
 from streamgauge.studies.run import run as run_module
 from streamgauge.system.disk import try_lock
 from streamgauge.trial.policies import SearchTrial
-from tests.unit.studies.helpers_studies import HELD_PER_S, conductor_at, worker
+from tests.unit.studies.helpers_studies import HELD_PER_S, conductor_at, requested, worker
 
 Sit = Callable[..., Result]
+
+
+PROGRAM = Path(__file__).parents[4] / "examples" / "external" / "python_consumer" / "program.toml"
 
 
 @pytest.mark.parametrize(
@@ -48,103 +47,73 @@ Sit = Callable[..., Result]
         ({"master": "local[1]"}, "   spark local[1]   flight   "),
         ({"engine": "known"}, "   known 2 cores   flight   "),
         ({"search": {"start_rate": 5e6}}, "1 M/s   starts at 900 k/s, 90% of it, not at --start-rate"),
+        ({"workload": str(PROGRAM), "load": {}}, "python consumer   external "),  # has no parameters
     ],
 )
-def test_a_search_says_where_it_runs(more: dict[str, Any], words: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A master only of an engine that has one; and where it starts if no generator makes so much."""
-    monkeypatch.setattr(sustain_module, "cpus", lambda: (0, 1))
-    requested = {"workload": "filter", "command": "sustain", "load": {"duration": "10s"}}
-    assert words in sustain_module.header(check(build({**requested, **more})), 1e6)
-
-
-def test_an_engine_on_a_jvm_has_no_master_of_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its plugin says where it runs."""
+@pytest.mark.parametrize("jvm", [False, True])
+def test_the_header_of_a_search_names_where_it_runs(
+    more: dict[str, Any], words: str, jvm: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A master only of an engine that has one, which a JVM does not show; and the first rate if no generator makes so
+    much.
+    """
     plugin = entry("known")
-    monkeypatch.setattr(plugin, "capabilities", dataclasses.replace(plugin.capabilities, needs_java=True))
+    monkeypatch.setattr(plugin, "capabilities", dataclasses.replace(plugin.capabilities, needs_java=jvm))
     monkeypatch.setattr(sustain_module, "cpus", lambda: (0, 1))
-    requested = {"workload": "filter", "command": "sustain", "engine": "known", "load": {"duration": "10s"}}
-    assert "   known 2 cores   " in sustain_module.header(check(build(requested)), 1e6)
+    assert words in sustain_module.header(check(requested(**{"load": {"duration": "10s"}, **more})), 1e6)
 
 
-def test_a_search_of_a_program_shows_no_empty_parameters() -> None:
-    """It has none."""
-    path = Path(__file__).parents[4] / "examples" / "external" / "python_consumer" / "program.toml"
-    shown = sustain_module.header(check(build({"workload": str(path), "command": "sustain"})), 1e6)
-    assert shown.startswith("python consumer   external ")
-
-
-def test_a_search_that_goes_on_asks_for_the_rates_that_it_asked_for(study: RunFolder) -> None:
-    """The ceiling differs with every measurement; kept, the recorded trials are those of the same search."""
+def test_a_search_that_goes_on_requests_the_same_rates(study: RunFolder) -> None:
+    """The ceiling differs with every measurement; stored, the recorded trials are those of the same search."""
     measured = iter([1e6, 2e6])
     first, again = (Search(Settings(stored_ceiling(study, lambda: next(measured)))) for _ in range(2))
     assert first.request == again.request
-    outcome = TrialOutcome(first.request.rate_per_s, "not_sustained", 5e5)  # type: ignore[union-attr]
-    assert replay(Settings(stored_ceiling(study, lambda: next(measured))), [outcome]).request is not None
 
 
 def test_no_trial_is_offered_the_whole_ceiling(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     """That of all generators which have a core each: eight of them on two make no more than two would."""
     monkeypatch.setattr(run_module, "measure_capacity", lambda plan, columns: 1000.0)
     monkeypatch.setattr(run_module, "cpus", lambda: [0, 1])
-    resolved = check(build({"workload": "filter", "engine": "known", "load": {"generators": 8}}))
-    ceiling = run_module.ceiling_of(resolved, 100.0)
-    few = run_module.ceiling_of(dataclasses.replace(resolved, generators=1), 100.0)
-    work = Sustain(resolved, study, worker(study).view, ceiling)
-    assert (ceiling, few, work.settings().ceiling_per_s) == (2000.0, 1000.0, 1800.0)
+    work = worker(study, 2000.0, load={"generators": 8})
+    few = dataclasses.replace(work.resolved, generators=1)
+    assert [run_module.ceiling_of(one, 100.0) for one in (work.resolved, few)] == [2000.0, 1000.0]
+    assert work.settings().ceiling_per_s == 1800.0
 
 
-@pytest.mark.parametrize(
-    ("options", "probed"),
-    [({"probes": "progress"}, True), ({"probes": "on"}, True), ({"probes": "off"}, False)],
-)
-def test_the_trials_of_a_search_have_the_probes_that_were_asked_for(
-    study: RunFolder, monkeypatch: pytest.MonkeyPatch, options: dict[str, str], probed: bool
-) -> None:
-    """Asking the engine for its own progress costs it something: `--option probes=off` holds for searches too."""
-    requested: list[SearchTrial] = []
+@pytest.mark.parametrize(("probes", "probed"), [("progress", True), ("on", True), ("off", False)])
+def test_a_trial_of_a_search_is_one_that_run_can_repeat(study: RunFolder, probes: str, probed: bool) -> None:
+    """Its file is that of a run at its rate, with nothing of a search in it. Asking the engine for its own progress
+    costs it something: `--option probes=off` holds for searches too.
+    """
+    trials: list[SearchTrial] = []
 
     def run(folder: Any, trial: SearchTrial) -> None:
-        requested.append(trial)
+        trials.append(trial)
         raise KeyboardInterrupt
 
-    values: dict[str, Any] = {"workload": "filter", "command": "sustain", "options": options}
-    work = Sustain(check(build(values)), study, SimpleNamespace(trial_progress=None), 1e6)
-    with pytest.raises(KeyboardInterrupt):
-        work._judged(SimpleNamespace(run=run), TrialRequest(HELD_PER_S, "bracket", fresh=False), fresh=False)
-    assert [trial.probe_batches for trial in requested] == [probed]
-
-
-def test_a_trial_of_a_search_can_be_asked_again(study: RunFolder) -> None:
-    """Its file is that of a run at its rate, with nothing of a search in it."""
-    values: dict[str, Any] = {"workload": "filter", "command": "sustain", "search": {"quick": True}}
-    work = Sustain(check(build(values)), study, SimpleNamespace(trial_progress=None), 1e6)
+    work = worker(study, engine="spark", options={"probes": probes}, search={"quick": True})
     work._number = 7
-    with pytest.raises(ZeroDivisionError):
-        work._judged(conductor_at(0.0), TrialRequest(HELD_PER_S, "bracket", fresh=False), fresh=False)
-    requested = saved_search.read_experiment(study.path / "trials" / "07" / "experiment.toml")
-    assert (check(requested).experiment.load.rate, requested.command) == (HELD_PER_S, "run")
+    with pytest.raises(KeyboardInterrupt):
+        work._judged(conductor_at(0.0, run), TrialRequest(HELD_PER_S, "bracket", fresh=False), fresh=False)
+    assert [trial.probe_batches for trial in trials] == [probed]
+    stored = saved_search.read_experiment(study.path / "trials" / "07" / "experiment.toml")
+    assert (check(stored).experiment.load.rate, stored.command) == (HELD_PER_S, "run")
 
 
 def test_a_line_that_a_kill_cut_short_is_left_out(study: RunFolder) -> None:
     """What stands before it is whole; and so is what the search that goes on writes after it."""
     with (study.path / MEMO).open("a") as memo:
         memo.write('{"rate_per_s": 1.2e')
-    outcomes = recorded(study)
-    assert len(outcomes) == 2
-    work = worker(study)
-    work.skip(outcomes)
-    saved_search.remember(study, outcomes[0])
-    assert recorded(study) == [*outcomes, outcomes[0]]
+    first, second = recorded(study)
+    worker(study).skip([first, second])
+    saved_search.remember(study, first)
+    assert recorded(study) == [first, second, first]
 
 
 def test_a_disk_that_is_full_is_reported(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the file, and how to name another place; what was remembered before is still there."""
-    before = recorded(study)
-
-    def full(*_: Any) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(saved_search, "_line", full)
+    before, full = recorded(study), OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    monkeypatch.setattr(saved_search, "_line", Mock(side_effect=full))
     with pytest.raises(MachineError, match=f"{MEMO} is full.*--out"):
         saved_search.remember(study, before[0])
     assert recorded(study) == before
@@ -152,11 +121,11 @@ def test_a_disk_that_is_full_is_reported(study: RunFolder, monkeypatch: pytest.M
 
 def test_interrupted_trials_of_older_searches_are_left_out(study: RunFolder) -> None:
     """Wherever they stand: stopped twice, a search goes on; and no later trial writes into the folder of one."""
-    good = recorded(study)
-    stopped = dataclasses.replace(good[0], verdict="interrupted", folder="trials/02")
-    last = dataclasses.replace(good[1], folder="trials/03")
-    (study.path / MEMO).write_text("".join(json.dumps(asdict(one)) + "\n" for one in (good[0], stopped, last, stopped)))
-    assert recorded(study) == [good[0], last]
+    first, second = recorded(study)
+    stopped = dataclasses.replace(first, verdict="interrupted", folder="trials/02")
+    last = dataclasses.replace(second, folder="trials/03")
+    saved_search.rewrite(study, [first, stopped, last, stopped])
+    assert recorded(study) == [first, last]
     work = worker(study)
     work.skip(recorded(study))
     assert work._number == 3
@@ -170,7 +139,6 @@ def test_an_interrupted_trial_is_not_recorded(study: RunFolder, monkeypatch: pyt
         outcome = TrialOutcome(HELD_PER_S, verdict)
         monkeypatch.setattr(work, "_judged", lambda *_, outcome=outcome: outcome)
         assert work.trial(TrialRequest(HELD_PER_S, "bracket", fresh=True)).verdict == verdict
-        assert len(recorded(study)) == len(before) + written
         assert len((study.path / MEMO).read_text().splitlines()) == len(before) + written
 
 
@@ -178,35 +146,28 @@ def test_an_interrupted_trial_is_not_recorded(study: RunFolder, monkeypatch: pyt
 def sit(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> Sit:
     """One sitting at the search of `study`, with nothing remembered, or what is in `outcomes`.
 
-    Its trials are what `said` answers or raises, one after the other.
+    Its trials have the verdicts of `trials`, one after the other, or raise them.
     """
     monkeypatch.setattr(sustain_module, "require_machine", lambda resolved: None)
     monkeypatch.setattr(sustain_module, "ceiling_of", lambda resolved, rate: 1e6)
-    requested = build(
-        {"workload": "filter", "command": "sustain", "search": {"start_rate": HELD_PER_S, "trials_max": 5}}
-    )
-    study.write_experiment(requested)
-    resumed = requested.model_copy(update={"search": requested.search.model_copy(update={"resume": str(study.path)})})
+    search: dict[str, Any] = {"start_rate": HELD_PER_S, "trials_max": 5}
+    study.write_experiment(requested(search=search))
 
-    def one(message: Iterable[VerdictValue | BaseException], outcomes: Sequence[TrialOutcome] = ()) -> Result:
-        (study.path / MEMO).write_text("".join(json.dumps(asdict(outcome)) + "\n" for outcome in outcomes))
-        answers = iter(message)
-
-        def trial(work: Sustain, request: TrialRequest) -> TrialOutcome:
-            answer = next(answers)
-            if isinstance(answer, BaseException):
-                raise answer
-            return TrialOutcome(request.rate_per_s, answer, purpose=request.purpose)
-
-        monkeypatch.setattr(Sustain, "trial", trial)
-        nothing = dict.fromkeys(("header", "trial", "finish", "trial_progress"), lambda _: None)
-        return sustain_module.sustain(resumed, SimpleNamespace(**nothing))
+    def one(trials: Iterable[VerdictValue | BaseException], outcomes: Sequence[TrialOutcome] = ()) -> Result:
+        saved_search.rewrite(study, outcomes)
+        verdicts = Mock(side_effect=trials)
+        monkeypatch.setattr(
+            sustain_module.Sustain,
+            "trial",
+            lambda _, trial: TrialOutcome(trial.rate_per_s, verdicts(), purpose=trial.purpose),
+        )
+        return sustain_module.sustain(requested(search=search | {"resume": str(study.path)}), Mock())
 
     return one
 
 
 @pytest.mark.parametrize(
-    ("message", "verdict"),
+    ("trials", "verdict"),
     [
         (["undecided"] * 5, "undecided"),
         (["undecided"] * 4 + ["not_sustained"], "not_sustained"),
@@ -217,48 +178,45 @@ def sit(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> Sit:
         (["undecided", "interrupted"], "interrupted"),
     ],
 )
-def test_only_proof_makes_a_search_say_that_nothing_holds(sit: Sit, message: Any, verdict: VerdictValue) -> None:
+def test_only_proof_is_a_verdict_that_nothing_holds(sit: Sit, trials: Any, verdict: VerdictValue) -> None:
     """Undecided trials alone leave it undecided."""
-    assert sit(message).verdict.value == verdict
+    assert sit(trials).verdict.value == verdict
 
 
-@pytest.mark.parametrize("message", [["sustained"], []])
-def test_an_engine_that_fails_to_start_leaves_what_was_found(study: RunFolder, sit: Sit, message: Any) -> None:
-    """In the folder, with what ended it; the failure itself goes on to who asked."""
+@pytest.mark.parametrize(
+    ("trials", "low"),
+    [
+        ([], None),
+        (["sustained"], HELD_PER_S),
+        # A rate that held once, and is not confirmed.
+        (["sustained", "not_sustained", "not_sustained", "sustained"], None),
+    ],
+)
+def test_an_engine_that_fails_to_start_leaves_what_was_found(
+    study: RunFolder, sit: Sit, trials: Any, low: float | None
+) -> None:
+    """In the folder, with what ended it; the failure itself is raised too."""
     with pytest.raises(EngineError, match="no such master"):
-        sit([*message, EngineError("no such master\nand more of it")])
-    left = study.read_result()
-    assert left.search is not None
-    assert left.search.sustained_per_s == (HELD_PER_S if message else None)
-    assert left.search.ended_by == SearchEnd.FAILED
-    assert left.verdict.value == "invalid"
-    assert left.verdict.sentence.endswith("ended early: no such master")
-
-
-def test_a_rate_that_held_once_is_not_confirmed_when_an_engine_fails(study: RunFolder, sit: Sit) -> None:
-    """It stays in the result as what was found."""
-    with pytest.raises(EngineError):
-        sit(["sustained", "not_sustained", "not_sustained", "sustained", EngineError("no such master")])
-    left = study.read_result()
-    assert left.search is not None
-    assert (left.verdict.value, left.search.confirmed) == ("invalid", False)
-    assert left.search.sustained_per_s is not None
+        sit([*trials, EngineError("no such master\nand more of it")])
+    result: Any = study.read_result()
+    assert (result.search.ended_by, result.search.confirmed) == (SearchEnd.FAILED, False)
+    assert (result.search.sustained_per_s is None) is (trials == [])
+    assert low is None or result.search.sustained_per_s == low
+    assert result.verdict.value == "invalid"
+    assert result.verdict.sentence.endswith("ended early: no such master")
 
 
 def test_the_seconds_of_a_search_are_those_of_all_its_sittings(sit: Sit) -> None:
     """Those of this one, and of the trials that were made before it."""
-    before = [TrialOutcome(HELD_PER_S, "sustained", purpose="bracket", seconds=1000.0)]
-    found = sit(["interrupted"], before)
-    assert found.search is not None
-    assert 1000.0 < found.search.seconds < 1100.0
+    result: Any = sit(["interrupted"], [TrialOutcome(HELD_PER_S, "sustained", purpose="bracket", seconds=1000.0)])
+    assert 1000.0 < result.search.seconds < 1100.0
 
 
-@pytest.mark.parametrize("message", [["interrupted"], [KeyboardInterrupt()]])
-def test_a_search_stopped_in_its_first_trial_has_every_line_of_its_end(sit: Sit, message: Any) -> None:
+@pytest.mark.parametrize("trials", [["interrupted"], [KeyboardInterrupt()]])
+def test_a_search_stopped_in_its_first_trial_has_every_line_of_its_end(sit: Sit, trials: Any) -> None:
     """What is still unknown is reported: a limit that is left out would be taken for none."""
-    found = sit(message)
     console = Console(file=io.StringIO(), width=200)
-    show_result(found, False, console)
+    show_result(sit(trials), False, console)
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
     assert f"limit       {NOT_SEEN}" in lines
     assert any(line.startswith("answers     not judged") for line in lines)
@@ -269,15 +227,11 @@ def test_a_search_stopped_before_its_first_trial_names_its_folder(
     study: RunFolder, sit: Sit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ctrl-C while the generators' ceiling is measured: how to go on, and the folder."""
-
-    def stopped(*_: Any) -> float:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(sustain_module, "ceiling_of", stopped)
-    found = sit([])
-    assert found == study.read_result()
-    assert (found.verdict.value, found.folder) == ("interrupted", str(study.path))
-    assert found.verdict.advice == f"to go on: streamgauge sustain --resume {study.path}"
+    monkeypatch.setattr(sustain_module, "ceiling_of", Mock(side_effect=KeyboardInterrupt))
+    result = sit([])
+    assert result == study.read_result()
+    assert (result.verdict.value, result.folder) == ("interrupted", str(study.path))
+    assert result.verdict.advice == f"to go on: streamgauge sustain --resume {study.path}"
 
 
 def test_a_stopped_search_has_the_limit_and_the_answers_of_what_held(study: RunFolder, sit: Sit) -> None:
@@ -287,42 +241,45 @@ def test_a_stopped_search_has_the_limit_and_the_answers_of_what_held(study: RunF
     right = Verification(judged=True, independent=True, reference="here", expected=9, matched=9)
     update = {"processes": (use,), "environment": {"cpus": 2}, "verification": right}
     trial.write_result(trial.read_result().model_copy(update=update))
-    found = sit(["interrupted"], recorded(study)[:1])
-    assert found.search is not None
-    assert found.search.limit.startswith("not found, because every tried rate held: SUT CPU 110 % of 200 %")
-    assert found.search.ended_by == SearchEnd.INTERRUPTED
-    assert found.verification == right
+    result: Any = sit(["interrupted"], recorded(study)[:1])
+    assert result.search.limit.startswith("not found, because every tried rate held: SUT CPU 110 % of 200 %")
+    assert (result.search.ended_by, result.verification) == (SearchEnd.INTERRUPTED, right)
+
+
+def resumed(study: RunFolder, search: dict[str, Any] | None = None, **values: Any) -> Experiment:
+    """The experiment of a search that goes on."""
+    return saved_search.resumed(requested(search={"resume": str(study.path), **(search or {})}, **values))[0]
 
 
 def test_going_on_is_of_the_same_search(study: RunFolder) -> None:
-    """What contradicts it is refused, all at once, rather than passed over; more trials may be allowed."""
-    requested = build({"workload": "filter", "command": "sustain", "search": {"trials_max": 5, "quick": True}})
-    study.write_experiment(requested)
-    same = {"workload": "filter", "command": "sustain", "search": {"resume": str(study.path)}}
-    assert saved_search.resumed(build(same))[0] == requested
-    more = saved_search.resumed(build(same | {"search": {"resume": str(study.path), "trials_max": 9}}))[0]
-    assert (more.search.trials_max, more.search.quick) == (9, True)
-    outcome = TrialOutcome(100.0, "sustained")
-    (study.path / saved_search.MEMO).write_text(saved_search._line(outcome) * 7)
-    allowed = same | {"search": {"resume": str(study.path), "trials_max": 7}}
-    assert saved_search.resumed(build(allowed))[0].search.trials_max == 7
+    """More trials may be allowed, and no fewer than it has made."""
+    before = requested(search={"trials_max": 5, "quick": True})
+    study.write_experiment(before)
+    assert resumed(study) == before
+    more = resumed(study, {"trials_max": 9}).search
+    assert (more.trials_max, more.quick) == (9, True)
+    saved_search.rewrite(study, [TrialOutcome(100.0, "sustained")] * 7)
+    assert resumed(study, {"trials_max": 7}).search.trials_max == 7
     with pytest.raises(InputError, match=r"search.trials_max: must be at least 7"):
-        saved_search.resumed(build(same | {"search": {"resume": str(study.path), "trials_max": 6}}))
-    (study.path / saved_search.MEMO).unlink()
-    empty = str(study.path.parent)
+        resumed(study, {"trials_max": 6})
+
+
+def test_what_contradicts_the_search_is_refused(study: RunFolder) -> None:
+    """All at once, rather than passed over."""
+    study.write_experiment(requested())
     with pytest.raises(InputError, match=r"search\.resume: must be the folder of a search .*\n.*folder of a sustain"):
-        saved_search.resumed(build(same | {"search": {"resume": empty}}))
-    other = same | {"workload": "identity", "load": {"memory": "8GiB", "seed": 3}}
-    with pytest.raises(InputError) as refused:
-        saved_search.resumed(build(other))
-    assert [problem.setting for problem in refused.value.problems] == ["workload", "load.seed", "load.memory"]
-    assert refused.value.problems[2].way_out == "leave --memory out"
+        resumed(study, {"resume": str(study.path.parent)})
+    with pytest.raises(InputError) as refusal:
+        resumed(study, workload="identity", load={"memory": "8GiB", "seed": 3})
+    problems = [(problem.setting, problem.way_out) for problem in refusal.value.problems]
+    assert [setting for setting, _ in problems] == ["workload", "load.seed", "load.memory"]
+    assert problems[2][1] == "leave --memory out"
 
 
-@pytest.mark.parametrize("left", ["", "1.2e", "null", "[]"])
-def test_a_ceiling_that_cannot_be_read_is_measured_anew(study: RunFolder, left: str) -> None:
+@pytest.mark.parametrize("text", ["", "1.2e", "null", "[]"])
+def test_a_ceiling_that_cannot_be_read_is_measured_anew(study: RunFolder, text: str) -> None:
     """A kill in the midst of writing must not end the search for good."""
-    (study.path / CEILING).write_text(left)
+    (study.path / CEILING).write_text(text)
     assert [stored_ceiling(study, lambda: 1e6), stored_ceiling(study, lambda: 2e6)] == [1e6, 1e6]
 
 
@@ -337,55 +294,40 @@ def test_a_search_that_still_runs_is_not_gone_on_with(study: RunFolder, sit: Sit
 
 
 def test_a_search_goes_on_from_any_working_folder(study: RunFolder, sit: Sit) -> None:
-    """Its folder is there already: where it once was made, seen from elsewhere, says nothing."""
-    requested = saved_search.read_experiment(study.path / "experiment.toml")
-    study.write_experiment(requested.model_copy(update={"out": "seen/from/elsewhere"}))
+    """Its folder is there already, wherever it was made."""
+    experiment = saved_search.read_experiment(study.path / "experiment.toml")
+    study.write_experiment(experiment.model_copy(update={"out": "seen/from/elsewhere"}))
     assert sit(["undecided"] * 5).verdict.value == "undecided"
 
 
-def test_a_searchs_file_is_found_from_any_working_folder(
-    study: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("file", "values"),
+    [("job.py", lambda name: {"workload": name}), ("a.csv", lambda name: {"parameters": {"data": name}})],
+)
+def test_files_of_a_search_are_found_from_any_working_folder(
+    study: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, values: Any
 ) -> None:
-    """It is kept with its whole path; going on may name it as it lies from there."""
+    """Jobs and data are stored with their whole path; going on may name them as they lie from there."""
     monkeypatch.chdir(tmp_path)
-    requested = saved_search.resumed(build({"workload": "mine/job.py", "command": "sustain"}))[0]
-    assert requested.workload == str(tmp_path / "mine" / "job.py")
-    study.write_experiment(requested)
+    first = saved_search.resumed(requested(**values(f"mine/{file}")))[0]
+    whole = values(str(tmp_path / "mine" / file))
+    assert {name: getattr(first, name) for name in whole} == whole
+    study.write_experiment(first)
     (study.path / MEMO).unlink()
     (tmp_path / "mine").mkdir()
     monkeypatch.chdir(tmp_path / "mine")
-    again: dict[str, Any] = {"command": "sustain", "search": {"resume": str(study.path)}}
-    assert saved_search.resumed(build(again | {"workload": "job.py"}))[0] == requested
-    with pytest.raises(InputError, match="workload"):
-        saved_search.resumed(build(again | {"workload": "mine/job.py"}))
+    assert resumed(study, **{"workload": "filter", **values(file)}) == first
+    assert resumed(study, workload=first.workload) == first
+    with pytest.raises(InputError, match=next(iter(whole))):
+        resumed(study, **{"workload": "filter", **values(f"mine/{file}")})
 
 
 def test_a_search_of_a_job_that_has_changed_is_not_gone_on_with(
     study: RunFolder, sit: Sit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Trials of two versions of a job are no one search."""
-    monkeypatch.setattr(sustain_module, "check", lambda *_, **__: resolved)
-    resolved: Any = SimpleNamespace(workload=SimpleNamespace(files={"job.py": "b" * 64}))
-    kept = study.read_result().model_copy(update={"job_files": {"job.py": "a" * 64}})
-    study.write_result(kept)
+    changed = SimpleNamespace(workload=SimpleNamespace(files={"job.py": "b" * 64}))
+    monkeypatch.setattr(sustain_module, "check", lambda *_, **__: changed)
+    study.write_result(study.read_result().model_copy(update={"job_files": {"job.py": "a" * 64}}))
     with pytest.raises(InputError, match=r"job\.py: must be unchanged.*aaa.*\n.*without --resume"):
         sit([])
-
-
-def test_data_of_a_search_are_found_from_any_working_folder(
-    study: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """They are kept with their whole path, as a user job's file is; going on may name them as they lie from there."""
-    monkeypatch.chdir(tmp_path)
-    request = {"workload": "filter", "command": "sustain", "parameters": {"data": "a.csv"}}
-    requested = saved_search.resumed(build(request))[0]
-    assert requested.parameters == {"data": str(tmp_path / "a.csv")}
-    study.write_experiment(requested)
-    (study.path / MEMO).unlink()
-    (tmp_path / "elsewhere").mkdir()
-    monkeypatch.chdir(tmp_path / "elsewhere")
-    again: dict[str, Any] = {"workload": "filter", "command": "sustain", "search": {"resume": str(study.path)}}
-    assert saved_search.resumed(build(again))[0] == requested
-    assert saved_search.resumed(build(again | {"parameters": {"data": "../a.csv"}}))[0] == requested
-    with pytest.raises(InputError, match=r"parameters\.data"):
-        saved_search.resumed(build(again | {"parameters": {"data": "a.csv"}}))

@@ -5,27 +5,26 @@ from __future__ import annotations
 import dataclasses
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock, Mock
 
 import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.options_and_settings import build
 from streamgauge.core.errors import DriverError
 from streamgauge.engines.spi import EngineStatus
 from streamgauge.metrics import resources
 from streamgauge.metrics.records import Tick
 from streamgauge.metrics.trial_log import TrialLog
-from streamgauge.preflight.validate import check
 from streamgauge.studies.capacity import sustain as sustain_module
 from streamgauge.studies.capacity.saved_search import recorded
 from streamgauge.studies.capacity.search import TrialOutcome, TrialRequest
-from streamgauge.studies.capacity.sustain import Sustain
 from streamgauge.trial import conductor as conductor_module
-from streamgauge.trial.conductor import TrialConductor
-from streamgauge.trial.policies import SearchTrial
 from streamgauge.trial.progress import snapshots
 from tests.helpers_recording import append_and_return
 from tests.unit.studies.helpers_studies import HELD_PER_S, conductor_at, worker
+
+BRACKET = TrialRequest(HELD_PER_S, "bracket", fresh=False)
+SUSTAINED = TrialOutcome(HELD_PER_S, "sustained")
 
 
 @pytest.mark.parametrize(
@@ -35,22 +34,15 @@ def test_a_fresh_engine_is_warmed_before_its_trial(
     study: RunFolder, monkeypatch: pytest.MonkeyPatch, workload: str, fresh: bool, warmed: bool
 ) -> None:
     """That trial is then like any other; but where no trial can follow another, the warm-up is the trial's own."""
-    seen: list[Any] = []
-
-    def warm(conductor: Any, rate_per_s: float) -> Any:
-        seen.append(rate_per_s)
-        return SimpleNamespace(trial_log=None, spans=SimpleNamespace(start_us=0))
-
-    def run(folder: Any, trial: SearchTrial) -> None:
-        seen.append(trial.fresh)
-        raise ZeroDivisionError
-
-    monkeypatch.setattr(sustain_module, "warm_up", warm)
-    work = Sustain(check(build({"workload": workload, "command": "sustain"})), study, worker(study).view, 1e6)
-    monkeypatch.setattr(work, "_drain", lambda conductor, timeout_s: append_and_return(seen, "emptied", True))
+    calls: list[Any] = []
+    record = SimpleNamespace(trial_log=None, spans=SimpleNamespace(start_us=0))
+    monkeypatch.setattr(sustain_module, "warm_up", lambda _, rate_per_s: append_and_return(calls, rate_per_s, record))
+    work = worker(study, engine="spark", workload=workload)
+    monkeypatch.setattr(work, "_drain", lambda conductor, timeout_s: append_and_return(calls, "emptied", True))
+    conductor = conductor_at(10.0, lambda _, trial: append_and_return(calls, trial.fresh, 1) / 0)
     with pytest.raises(ZeroDivisionError):
-        work._judged(conductor_at(10.0, run), TrialRequest(HELD_PER_S, "confirm", fresh=fresh), fresh=fresh)
-    assert seen == ([HELD_PER_S, "emptied", False] if warmed else [fresh])
+        work._judged(conductor, TrialRequest(HELD_PER_S, "confirm", fresh=fresh), fresh=fresh)
+    assert calls == ([HELD_PER_S, "emptied", False] if warmed else [fresh])
 
 
 @pytest.mark.parametrize(("taken", "judged"), [(2_000_000, False), (2_000_000_000, True)])
@@ -62,7 +54,7 @@ def test_an_engine_that_falls_far_behind_in_its_warm_up_is_not_sustained(
     record: Any = SimpleNamespace(trial_log=trial_log, spans=SimpleNamespace(start_us=0), ended_early=False)
     monkeypatch.setattr(sustain_module, "warm_up", lambda *_: record)
     monkeypatch.setattr(resources, "background_share", lambda _: 0.0)
-    work = Sustain(check(build({"workload": "filter", "command": "sustain"})), study, worker(study).view, 1e6)
+    work = worker(study, engine="spark")
     monkeypatch.setattr(work, "_drain", lambda conductor, timeout_s=None: False)
     request = TrialRequest(4e7, "bracket", fresh=True)
     if judged:
@@ -74,121 +66,84 @@ def test_an_engine_that_falls_far_behind_in_its_warm_up_is_not_sustained(
     assert "drained 0.05% of its warm-up" in outcome.why
 
 
-@pytest.mark.parametrize(("left", "kept"), [(100_000, True), (20_000_000, False)])
-def test_an_engine_is_started_anew_where_draining_takes_longer(
-    study: RunFolder, fresh: type[Fresh], left: int, kept: bool
+@pytest.mark.parametrize(
+    ("state", "reused"),
+    [
+        ({}, True),
+        ({"backlog": 100_000}, True),
+        ({"backlog": 20_000_000}, False),  # at 20 k/s it takes a quarter of an hour, a new engine a minute
+        ({"fails": True}, False),  # a generator has ended
+        ({"alive": False}, False),  # no process would read what the next trial offers
+    ],
+)
+def test_a_test_bed_is_used_again_unless_a_new_one_is_ready_sooner(
+    study: RunFolder, fresh: Mock, state: dict[str, Any], reused: bool
 ) -> None:
-    """At 20 k/s a backlog of 20 M takes a quarter of an hour, a new engine a minute."""
+    """By the time to drain its backlog; and one whose driver failed or whose engine died is given up."""
     work = worker(study)
-    conductor = warm(work)
-    conductor.last_log.running.offered_events = left
     work._drained_per_s = 2e4
-    used, is_fresh = work._conductor_for(TrialRequest(HELD_PER_S, "bracket", fresh=False))
-    assert (used is conductor, is_fresh) == (kept, not kept)
+    conductor = warm(work, **state)
+    used, is_fresh = work._conductor_for(BRACKET)
+    assert (used is conductor, is_fresh, fresh.call_count) == (reused, not reused, not reused)
 
 
-def warm(work: Sustain, **more: Any) -> Any:
+def warm(work: sustain_module.Sustain, backlog: int = 0, fails: bool = False, alive: bool = True) -> Any:
     """The conductor of a test bed on which a trial has just been made."""
-    testbed: Any = SimpleNamespace(
-        engine_status=lambda: EngineStatus(True), commit=lambda before_us: None, level=lambda: None,
-        tick=lambda: drained_tick(fails=False), **more,
-    )  # fmt: skip
-    conductor = work._conductor = TrialConductor(
+    drained = Tick([], [], [], frontier_us=0, overflowed=False, ended=True, rows_ignored={})
+    failure = DriverError("generator 0 ended (exit code -9)")
+    testbed = Mock(level=lambda: None, commit=lambda before_us: None)
+    testbed.engine_status.return_value = EngineStatus(alive)
+    testbed.tick = Mock(side_effect=failure) if fails else lambda: drained
+    conductor: Any = conductor_module.TrialConductor(
         work.resolved, testbed, snapshots(lambda shown: work.view.trial_progress(shown))
     )
     conductor.last_log = TrialLog(SimpleNamespace(start_us=0))
+    conductor.last_log.running.offered_events = backlog
+    work._conductor = conductor
     return conductor
 
 
-class Fresh:
-    """A test bed that is started, and stopped; nothing else."""
-
-    made: list[Fresh]
-
-    def __init__(self, *_: Any) -> None:
-        self.clock = SimpleNamespace(now_us=lambda: 0)
-        self.reached_us, self.stopped = 0, False
-        Fresh.made.append(self)
-
-    def __enter__(self) -> Fresh:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stopped = True
-
-    def start(self, plan: Any) -> None:
-        pass
-
-    def stage(self) -> str:
-        return ""
-
-
 @pytest.fixture
-def fresh(monkeypatch: pytest.MonkeyPatch) -> type[Fresh]:
-    """The test beds that are started from here on."""
-    Fresh.made = []
-    monkeypatch.setattr(conductor_module, "TestBed", Fresh)
-    return Fresh
+def fresh(monkeypatch: pytest.MonkeyPatch) -> Mock:
+    """Makes test beds that are started and stopped, nothing else; `exits` are their ends."""
 
+    def make(*_: Any) -> MagicMock:
+        testbed = MagicMock(reached_us=0, **{"clock.now_us.return_value": 0, "stage.return_value": ""})
+        testbed.__enter__.return_value, testbed.__exit__ = testbed, made.exits
+        testbed.engine_status.return_value = EngineStatus(True)
+        return testbed
 
-@pytest.mark.parametrize("fails", [True, False])
-def test_a_test_bed_whose_driver_failed_is_given_up(study: RunFolder, fresh: type[Fresh], fails: bool) -> None:
-    """The trial is made once more, on a test bed of its own; one that can be drained is kept."""
-    work = worker(study)
-    conductor = warm(work)
-    conductor.testbed.tick = lambda: drained_tick(fails)
-    used, is_fresh = work._conductor_for(TrialRequest(HELD_PER_S, "bracket", fresh=False))
-    assert is_fresh is fails
-    assert (used is conductor) is not fails
-    assert len(fresh.made) == fails
-
-
-@pytest.mark.parametrize("alive", [True, False])
-def test_a_test_bed_whose_engine_died_is_given_up(study: RunFolder, fresh: type[Fresh], alive: bool) -> None:
-    """Though all that it was offered is committed: no process would read what the next trial offers."""
-    work = worker(study)
-    conductor = warm(work)
-    conductor.testbed.engine_status = lambda: EngineStatus(alive)
-    used, is_fresh = work._conductor_for(TrialRequest(HELD_PER_S, "bracket", fresh=False))
-    assert (used is conductor, is_fresh) == (alive, not alive)
+    made = Mock(side_effect=make, **{"exits.return_value": None})
+    monkeypatch.setattr(conductor_module, "TestBed", made)
+    return made
 
 
 def test_a_search_that_goes_on_counts_engine_starts_from_where_it_was(
-    study: RunFolder, fresh: type[Fresh], monkeypatch: pytest.MonkeyPatch
+    study: RunFolder, fresh: Mock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each start has a folder of its own; a second first one would write over what the first one left."""
-    folders: list[str] = []
-    started = Fresh.__init__
-    monkeypatch.setattr(
-        Fresh, "__init__", lambda testbed, *args: append_and_return(folders, args[2].name, started(testbed, *args))
-    )
-    work, outcome = worker(study), TrialOutcome(HELD_PER_S, "sustained")
-    work.skip([dataclasses.replace(outcome, engine_start=start) for start in (1, 3, 2)])
-    monkeypatch.setattr(work, "_judged", lambda *_: outcome)
+    work = worker(study)
+    work.skip([dataclasses.replace(SUSTAINED, engine_start=start) for start in (1, 3, 2)])
+    monkeypatch.setattr(work, "_judged", lambda *_: SUSTAINED)
     assert work.trial(TrialRequest(HELD_PER_S, "confirm", fresh=True)).engine_start == 4
-    assert folders == ["start-4"]
+    assert [call.args[2].name for call in fresh.call_args_list] == ["start-4"]
 
 
 def test_a_test_bed_that_cannot_be_emptied_in_time_is_given_up(
-    study: RunFolder, fresh: type[Fresh], monkeypatch: pytest.MonkeyPatch
+    study: RunFolder, fresh: Mock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its time grows with the engine's interval."""
-    given: list[float] = []
-    monkeypatch.setattr(
-        conductor_module,
-        "drain_backlog",
-        lambda testbed, *args: append_and_return(given, args[1], False),
-    )
-    values = {"workload": "filter", "engine": "known", "options": {"batch": "5s"}, "load": {"duration": "100s"}}
-    work = Sustain(check(build(values)), study, worker(study).view, 1e6)
+    drain = Mock(return_value=False)
+    monkeypatch.setattr(conductor_module, "drain_backlog", drain)
+    work = worker(study, options={"batch": "5s"}, load={"duration": "100s"})
     conductor = warm(work)
-    used, is_fresh = work._conductor_for(TrialRequest(HELD_PER_S, "bracket", fresh=False))
+    used, is_fresh = work._conductor_for(BRACKET)
     assert (is_fresh, used is conductor) == (True, False)
-    assert given == [sustain_module.DRAIN_TIMEOUT_S + 20.0]
+    assert [call.args[2] for call in drain.call_args_list] == [sustain_module.DRAIN_TIMEOUT_S + 20.0]
 
 
 def test_a_test_bed_that_is_not_used_again_is_not_drained(
-    study: RunFolder, fresh: type[Fresh], monkeypatch: pytest.MonkeyPatch
+    study: RunFolder, fresh: Mock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither after the last trial nor before a fresh one: a minute and a half for nothing, in which a Ctrl-C would
     leave a trial in the memo that the search's result lacks.
@@ -196,37 +151,32 @@ def test_a_test_bed_that_is_not_used_again_is_not_drained(
     monkeypatch.setattr(conductor_module, "drain_backlog", lambda *_: 1 / 0)
     before = len(recorded(study))
     with worker(study) as work:
-        outcome = TrialOutcome(HELD_PER_S, "sustained")
-        monkeypatch.setattr(work, "_judged", lambda *_: outcome)
+        monkeypatch.setattr(work, "_judged", lambda *_: SUSTAINED)
         for _ in range(2):
             work.trial(TrialRequest(HELD_PER_S, "confirm", fresh=True))
     assert len(recorded(study)) == before + 2
-    assert [testbed.stopped for testbed in fresh.made] == [True, True]
+    assert (fresh.call_count, fresh.exits.call_count) == (2, 2)
 
 
 def test_what_a_trial_left_is_drained_before_the_next_one_on_its_test_bed(
-    study: RunFolder, fresh: type[Fresh], monkeypatch: pytest.MonkeyPatch
+    study: RunFolder, fresh: Mock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the log of the trial before."""
-    drained: list[Any] = []
-    monkeypatch.setattr(
-        conductor_module,
-        "drain_backlog",
-        lambda testbed, *args: append_and_return(drained, args[0], True),
-    )
-    left = [TrialLog(SimpleNamespace(start_us=start)) for start in range(3)]
-    work, journals = worker(study), iter(left)
+    drain = Mock(return_value=True)
+    monkeypatch.setattr(conductor_module, "drain_backlog", drain)
+    logs = [TrialLog(SimpleNamespace(start_us=start)) for start in range(3)]
+    work, following = worker(study), iter(logs)
 
-    def judged(conductor: TrialConductor, *_: Any) -> TrialOutcome:
-        conductor.last_log = next(journals)
-        return TrialOutcome(HELD_PER_S, "sustained")
+    def judged(conductor: conductor_module.TrialConductor, *_: Any) -> TrialOutcome:
+        conductor.last_log = next(following)
+        return SUSTAINED
 
     monkeypatch.setattr(work, "_judged", judged)
-    monkeypatch.setattr(Fresh, "engine_status", lambda self: EngineStatus(True), raising=False)
+
     for is_fresh in (True, False, False):
         work.trial(TrialRequest(HELD_PER_S, "bracket", fresh=is_fresh))
-    assert drained == left[:2]
-    assert len(fresh.made) == 1
+    assert [call.args[1] for call in drain.call_args_list] == logs[:2]
+    assert fresh.call_count == 1
 
 
 def test_draining_is_reported(study: RunFolder) -> None:
@@ -234,14 +184,6 @@ def test_draining_is_reported(study: RunFolder) -> None:
     reported: list[str] = []
     work = worker(study)
     work.view.trial_progress = lambda snapshot: reported.append(snapshot.note)  # type: ignore[method-assign]
-    conductor = warm(work)
-    conductor.testbed.level = lambda: reported.append("drained")
-    work._conductor_for(TrialRequest(HELD_PER_S, "bracket", fresh=False))
+    warm(work).testbed.level = lambda: reported.append("drained")
+    work._conductor_for(BRACKET)
     assert reported == ["draining the backlog of the last trial", "drained"]
-
-
-def drained_tick(fails: bool) -> Any:
-    """What a test bed says that has nothing left to do, or that has lost a generator."""
-    if fails:
-        raise DriverError("generator 0 ended (exit code -9)")
-    return Tick([], [], [], frontier_us=0, overflowed=False, ended=True, rows_ignored={})

@@ -1,6 +1,4 @@
-"""studies/capacity/trial_outcome.py: what the search is told of a trial."""
-
-from __future__ import annotations
+"""studies/capacity/trial_outcome.py: the outcome of a trial, for the search."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -14,15 +12,20 @@ from streamgauge.results.run import Rates
 from streamgauge.results.verdict import Verdict, VerdictValue
 from streamgauge.studies.capacity import trial_outcome
 from streamgauge.studies.capacity.saturation_probe import SaturationResult
-from streamgauge.studies.capacity.search import TrialRequest
+from streamgauge.studies.capacity.search import TrialOutcome, TrialRequest
 from streamgauge.studies.capacity.strategy import BUSY_FULL
-from streamgauge.studies.capacity.trial_outcome import outcome_of, outcome_of_overload
 from tests.unit.studies.helpers_studies import HELD_PER_S
 
-NOTHING_READ = SimpleNamespace(by_query=lambda: ())
-"""The log of a trial in which the engine took nothing."""
 WITHOUT_BATCHES: Any = SimpleNamespace(engine=SimpleNamespace(has_batch_ids=False))
 """An experiment whose engine's results belong to no batches, so its busy share is unknown."""
+
+
+def outcome_in(study: RunFolder, early_stop: str = "", verdict: Verdict | None = None, **changes: Any) -> TrialOutcome:
+    """The outcome of a trial, with the result of `study` but for its changes."""
+    changes |= {} if verdict is None else {"verdict": verdict}
+    record = SimpleNamespace(early_stop=early_stop, trial_log=SimpleNamespace(by_query=lambda: ()))
+    trial: Any = SimpleNamespace(result=study.read_result().model_copy(update=changes), record=record)
+    return trial_outcome.outcome_of(WITHOUT_BATCHES, TrialRequest(HELD_PER_S, "bisect", fresh=False), trial, study)
 
 
 @pytest.mark.parametrize(
@@ -36,42 +39,26 @@ WITHOUT_BATCHES: Any = SimpleNamespace(engine=SimpleNamespace(has_batch_ids=Fals
 def test_why_a_trial_failed_is_what_ended_it(
     study: RunFolder, verdict: VerdictValue, early_stop: str, why: str
 ) -> None:
-    """Where it could only fail, that is reported; where the driver is to blame, what the verdict says."""
-    result = study.read_result().model_copy(update={"verdict": Verdict(value=verdict, sentence="the backlog grew")})
-    judged: Any = SimpleNamespace(result=result, record=SimpleNamespace(early_stop=early_stop, trial_log=NOTHING_READ))
-    assert outcome_of(WITHOUT_BATCHES, TrialRequest(HELD_PER_S, "bisect", fresh=False), judged, study).why == why
+    """Where it could only fail, that is reported; where the driver is to blame, the verdict's reason."""
+    assert outcome_in(study, early_stop, Verdict(value=verdict, sentence="the backlog grew")).why == why
 
 
 @pytest.mark.parametrize(
-    ("verdict", "drained_per_s"), [("not_sustained", 9e4), ("undecided", None), ("sustained", None), ("invalid", 9e4)]
-)
-def test_only_a_trial_that_fell_behind_tells_what_the_engine_drains(
-    study: RunFolder, verdict: VerdictValue, drained_per_s: float | None
+    ("verdict", "ingested_per_s", "drained_per_s"),
+    [
+        ("not_sustained", 9e4, 9e4), ("undecided", 9e4, None), ("sustained", 9e4, None), ("invalid", 9e4, 9e4),
+        ("invalid", 9.8e4, None),
+    ],
+)  # fmt: skip
+def test_only_a_trial_that_fell_behind_shows_what_the_engine_drains(
+    study: RunFolder, verdict: VerdictValue, ingested_per_s: float, drained_per_s: float | None
 ) -> None:
     """What one that kept up has read is what it was offered: a search would take that for a limit.
 
-    An invalid one proves nothing, but what it drained is the best guess.
+    An invalid one proves nothing, but what it drained is the best guess, unless the engine took the rate.
     """
-    rates = Rates(offered_per_s=1e5, achieved_per_s=9e4, ingested_per_s=9e4, planned_per_s=1e5)
-    changed = {"verdict": Verdict(value=verdict, sentence="as it is"), "rate": rates}
-    record = SimpleNamespace(early_stop="", trial_log=NOTHING_READ)
-    judged: Any = SimpleNamespace(result=study.read_result().model_copy(update=changed), record=record)
-    assert (
-        outcome_of(WITHOUT_BATCHES, TrialRequest(HELD_PER_S, "bisect", fresh=False), judged, study).drained_per_s
-        == drained_per_s
-    )
-
-
-def test_an_invalid_trial_that_kept_up_shows_no_limit(study: RunFolder) -> None:
-    """A disturbed driver at a rate that the engine took."""
-    rates = Rates(offered_per_s=1e5, achieved_per_s=1e5, ingested_per_s=9.8e4, planned_per_s=1e5)
-    changed = {"verdict": Verdict(value="invalid", sentence="as it is"), "rate": rates}
-    record = SimpleNamespace(early_stop="", trial_log=NOTHING_READ)
-    judged: Any = SimpleNamespace(result=study.read_result().model_copy(update=changed), record=record)
-    assert (
-        outcome_of(WITHOUT_BATCHES, TrialRequest(HELD_PER_S, "bisect", fresh=False), judged, study).drained_per_s
-        is None
-    )
+    rates = Rates(offered_per_s=1e5, achieved_per_s=9e4, ingested_per_s=ingested_per_s, planned_per_s=1e5)
+    assert outcome_in(study, verdict=Verdict(value=verdict, sentence=""), rate=rates).drained_per_s == drained_per_s
 
 
 @pytest.mark.parametrize(
@@ -101,41 +88,32 @@ def test_an_engine_near_its_limit_starves_a_driver_on_its_cores(
     """Not if something else was to blame, or if its batches left time over."""
     monkeypatch.setattr(trial_outcome, "busy_share", lambda resolved, record: share)
     rates = Rates(offered_per_s=1e5, achieved_per_s=9e4, ingested_per_s=ingested_per_s, planned_per_s=1e5)
-    message = Verdict(value=verdict, cause=cause, sentence="as it is")
+    changes: Any = {"verdict": Verdict(value=verdict, cause=cause, sentence=""), "rate": rates, "isolation": isolation}
     for master, local in ((None, True), ("local[2]", True), ("spark://elsewhere:7077", False)):
-        update = {"verdict": message, "rate": rates, "isolation": isolation, "experiment": {"master": master}}
-        result = study.read_result().model_copy(update=update)
-        judged: Any = SimpleNamespace(result=result, record=SimpleNamespace(early_stop="", trial_log=NOTHING_READ))
-        request = TrialRequest(HELD_PER_S, "bisect", fresh=False)
-        assert outcome_of(WITHOUT_BATCHES, request, judged, study).starved is (starved and local)
+        assert outcome_in(study, experiment={"master": master}, **changes).starved is (starved and local)
 
 
-def test_a_trial_of_updates_tells_the_wait_of_every_event_too(study: RunFolder) -> None:
+def test_a_trial_of_updates_has_the_wait_of_every_event_too(study: RunFolder) -> None:
     """Beside that of the newest event in each update; null where results are none."""
     latency = Latencies(event_time_us=Latency(p50=8e5), until_counted_us=Latency(p50=2.8e6, p99=4.8e6))
-    record = SimpleNamespace(early_stop="", trial_log=NOTHING_READ)
-    request = TrialRequest(HELD_PER_S, "bisect", fresh=False)
-    judged: Any = SimpleNamespace(result=study.read_result().model_copy(update={"latency": latency}), record=record)
-    found = outcome_of(WITHOUT_BATCHES, request, judged, study)
-    assert (found.event_time_p50_us, found.until_counted_p50_us, found.until_counted_p99_us) == (8e5, 2.8e6, 4.8e6)
-    judged = SimpleNamespace(result=study.read_result(), record=record)
-    assert outcome_of(WITHOUT_BATCHES, request, judged, study).until_counted_p50_us is None
+    outcome = outcome_in(study, latency=latency)
+    assert (outcome.event_time_p50_us, outcome.until_counted_p50_us, outcome.until_counted_p99_us) == (
+        8e5,
+        2.8e6,
+        4.8e6,
+    )
+    assert outcome_in(study).until_counted_p50_us is None
 
 
 def test_a_search_learns_how_busy_a_trial_left_the_engine(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     """By what the driver saw of its batches, and nothing where it saw none: steps up are as long as that allows."""
-    record = SimpleNamespace(early_stop="", trial_log=NOTHING_READ)
-    judged: Any = SimpleNamespace(result=study.read_result(), record=record)
-    request = TrialRequest(HELD_PER_S, "bracket", fresh=False)
-    assert outcome_of(WITHOUT_BATCHES, request, judged, study).busy_share is None
-    monkeypatch.setattr(
-        trial_outcome, "busy_share", lambda of, trial: 0.25 if of is WITHOUT_BATCHES and trial is record else 1 / 0
-    )
-    assert outcome_of(WITHOUT_BATCHES, request, judged, study).busy_share == 0.25
+    assert outcome_in(study).busy_share is None
+    monkeypatch.setattr(trial_outcome, "busy_share", lambda of, record: 0.25 if of is WITHOUT_BATCHES else 1 / 0)
+    assert outcome_in(study).busy_share == 0.25
 
 
 @pytest.mark.parametrize(
-    ("found", "verdict", "why"),
+    ("changes", "verdict", "why"),
     [
         ({"kept_up": True}, "sustained", "kept up with"),
         ({}, "not_sustained", "looking below that"),
@@ -144,10 +122,9 @@ def test_a_search_learns_how_busy_a_trial_left_the_engine(study: RunFolder, monk
         ({"driver_failed": "its edge closed", "engine_failed": "it ended"}, "invalid", "its edge closed"),
     ],
 )
-def test_what_an_overload_trial_says(found: dict[str, Any], verdict: VerdictValue, why: str) -> None:
+def test_what_an_overload_trial_shows(changes: dict[str, Any], verdict: VerdictValue, why: str) -> None:
     """A driver that failed says nothing of the engine; an engine's own death is reported."""
-    nothing: Any = None
-    overloaded = SaturationResult(**({"drained_per_s": 0.0, "kept_up": False, "trial_log": nothing} | found))
-    outcome = outcome_of_overload(TrialRequest(1e6, "overload", fresh=True), overloaded)
+    overload = SaturationResult(**({"drained_per_s": 0.0, "kept_up": False, "trial_log": None} | changes))
+    outcome = trial_outcome.outcome_of_overload(TrialRequest(1e6, "overload", fresh=True), overload)
     assert outcome.verdict == verdict
     assert why in outcome.why

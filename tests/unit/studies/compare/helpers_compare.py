@@ -1,7 +1,5 @@
 """Figures of a comparison, its refusals, and results of searches."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,22 +8,24 @@ import pytest
 from hypothesis import strategies as st
 
 from streamgauge.core.errors import InputError
-from streamgauge.results.comparison import Comparison, Difference
+from streamgauge.results.comparison import Comparison
 from streamgauge.results.search import SearchResult, TrialSummary
 from streamgauge.studies.compare.compare import compare
 
 Make = Callable[..., Path]
 Three = Callable[..., str]
+RULES = ["rate -60%", "p50 +60%", "cpu +60%", "wrong_answers +0"]
 
 
-def figure(comparison: Comparison, name: str) -> Difference:
+def figure(comparison: Comparison, name: str) -> Any:
+    """A `Difference`, whose ends may be None."""
     return next(one for one in comparison.figures if one.name == name)
 
 
 def refused(*arguments: Any, **options: Any) -> str:
-    with pytest.raises(InputError) as error:
+    with pytest.raises(InputError) as refusal:
         compare(*arguments, **options)
-    return str(error.value)
+    return str(refusal.value)
 
 
 def search(
@@ -38,12 +38,12 @@ def search(
     refused: float | None = None,
 ) -> Path:
     trial = TrialSummary(number=2, purpose="confirm", offered_per_s=sustained, verdict="sustained")
-    found = SearchResult(
+    result = SearchResult(
         sustained_per_s=sustained, low=sustained, high=sustained and 1.05 * sustained, high_verdict=high_verdict,
         relative_width=0.05, confirmed=confirmed, trials=(trial,), sentence="said so",
         **({} if refused is None else {"refused_per_s": refused}),
     )  # fmt: skip
-    return make_run(name, seed, search=found)
+    return make_run(name, seed, search=result)
 
 
 ends = st.floats(-0.9, 2)

@@ -1,9 +1,5 @@
 """What differs in the question decides no gate and is reported; what differs in the answer is compared."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,10 +11,7 @@ from streamgauge.results.latency import Latencies
 from streamgauge.results.run import SinkResult, Verification
 from streamgauge.results.search import SearchResult
 from streamgauge.studies.compare.compare import compare
-
-Make = Callable[..., Path]
-Three = Callable[..., str]
-RULES = ["rate -60%", "p50 +60%", "cpu +60%", "wrong_answers +0"]
+from tests.unit.studies.compare.helpers_compare import RULES, Make, Three
 
 
 def experiment_values(**changes: Any) -> dict[str, Any]:
@@ -27,7 +20,7 @@ def experiment_values(**changes: Any) -> dict[str, Any]:
     return build({"workload": "identity", **changes, "load": load}).model_dump(mode="json")
 
 
-OTHERWISE: list[tuple[dict[str, Any], tuple[str, ...]]] = [
+DIFFERENT_QUESTIONS: list[tuple[dict[str, Any], tuple[str, ...]]] = [
     (
         {"experiment": experiment_values(parameters={"range": "80s", "slide": "80s"})},
         ("parameters.range", "parameters.slide"),
@@ -44,22 +37,22 @@ OTHERWISE: list[tuple[dict[str, Any], tuple[str, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize(("of_b", "names"), OTHERWISE, ids=lambda each: str(each) if isinstance(each, tuple) else "")
-def test_what_is_asked_otherwise_decides_no_gate_but_that_on_wrong_answers(
+@pytest.mark.parametrize(("of_b", "names"), DIFFERENT_QUESTIONS, ids=str)
+def test_a_different_question_decides_no_gate_except_that_on_wrong_answers(
     three: Three, of_b: dict[str, Any], names: tuple[str, ...]
 ) -> None:
-    """Each alone, on figures that would pass by far: unknown, and said in the headline, the reason and a warning."""
+    """Each alone, on figures that would pass by far: unknown, and named in the headline, the reason and a warning."""
     a, b = three("a", 10, experiment=experiment_values()), three("b", 20, **{"experiment": experiment_values(), **of_b})
-    found = compare(a, b, RULES)
+    answer = compare(a, b, RULES)
     message = labels.different_settings(names)
-    assert found.asked_otherwise == names
-    assert [gate.state for gate in found.gates] == ["unknown", "unknown", "unknown", "passed"]
-    assert all(message in gate.sentence for gate in found.gates[:3])
-    assert comparison.headline(found).startswith(message)
-    assert any(warning.startswith(message) for warning in found.warnings)
+    assert answer.asked_otherwise == names
+    assert [gate.state for gate in answer.gates] == ["unknown", "unknown", "unknown", "passed"]
+    assert all(message in gate.sentence for gate in answer.gates[:3])
+    assert comparison.headline(answer).startswith(message)
+    assert any(warning.startswith(message) for warning in answer.warnings)
 
 
-ANSWERS_OTHERWISE: list[dict[str, Any]] = [
+DIFFERENT_ANSWERS: list[dict[str, Any]] = [
     {},
     {"engine": "spark-rtm", "experiment": experiment_values(engine="spark-rtm", transport="kafka")},
     {"experiment": experiment_values(options={"trigger": "1s"}), "settings": {"trigger": "1s"}},
@@ -70,13 +63,13 @@ ANSWERS_OTHERWISE: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("of_b", ANSWERS_OTHERWISE)
-def test_what_answers_otherwise_is_what_a_gate_is_for(three: Three, of_b: dict[str, Any]) -> None:
+@pytest.mark.parametrize("of_b", DIFFERENT_ANSWERS)
+def test_a_different_answer_is_what_a_gate_is_for(three: Three, of_b: dict[str, Any]) -> None:
     """Engines, options, versions; seeds, which differ from run to run, and what says only when a run is given up."""
     a, b = three("a", 10, experiment=experiment_values()), three("b", 20, **{"experiment": experiment_values(), **of_b})
-    found = compare(a, b, RULES)
-    assert (found.asked_otherwise, found.passed) == ((), True)
-    assert comparison.headline(found).startswith("B is ") or comparison.headline(found) == "no difference shown"
+    answer = compare(a, b, RULES)
+    assert (answer.asked_otherwise, answer.passed) == ((), True)
+    assert comparison.headline(answer).startswith("B is ") or comparison.headline(answer) == "no difference shown"
 
 
 def test_data_are_what_is_in_the_file(three: Three) -> None:
@@ -104,12 +97,12 @@ def test_another_sample_of_an_own_job_is_another_question(three: Three) -> None:
 def test_built_in_workloads_on_own_data_are_no_own_jobs(three: Three) -> None:
     """Both have files whose digests stand in the result; two of the first kind are two questions all the same."""
     files = {"/rows.csv": "1" * 64}
-    found = compare(three("a", 10, job_files=files), three("b", 20, workload="filter", job_files=files), RULES)
-    assert {gate.state for gate in found.gates} == {"unknown"}
-    assert found.asked_otherwise == ("workload",)
+    answer = compare(three("a", 10, job_files=files), three("b", 20, workload="filter", job_files=files), RULES)
+    assert {gate.state for gate in answer.gates} == {"unknown"}
+    assert answer.asked_otherwise == ("workload",)
 
 
-def test_runs_of_one_side_may_be_asked_otherwise_where_those_of_the_other_are_too(make_run: Make) -> None:
+def test_runs_of_one_side_may_differ_where_those_of_the_other_do_too(make_run: Make) -> None:
     """As often: two short ones and a long one are not one short one and two long ones."""
 
     def side(name: str, durations: list[str]) -> str:
@@ -127,30 +120,30 @@ def test_runs_of_one_side_may_be_asked_otherwise_where_those_of_the_other_are_to
 def test_another_load_and_another_span_are_both_reported(three: Three) -> None:
     """A rate that no run kept up with stands between different loads, and not between different spans."""
     b = three("b", 20, experiment=experiment_values(load={"rate": "200k", "duration": "80s"}))
-    found = compare(three("a", 10, experiment=experiment_values()), b, RULES)
-    assert found.asked_otherwise == ("load.rate", "load.duration")
-    assert [gate.state for gate in found.gates] == ["unknown", "unknown", "unknown", "passed"]
-    assert "more" in found.gates[1].sentence
-    assert "load.duration" in found.gates[1].sentence
+    answer = compare(three("a", 10, experiment=experiment_values()), b, RULES)
+    assert answer.asked_otherwise == ("load.rate", "load.duration")
+    assert [gate.state for gate in answer.gates] == ["unknown", "unknown", "unknown", "passed"]
+    assert "more" in answer.gates[1].sentence
+    assert "load.duration" in answer.gates[1].sentence
 
 
 def test_a_search_up_to_a_limit_is_another_question(make_run: Make) -> None:
     """The rate is what a search is requested, and a limit lowers it; of a run it changes the verdict alone."""
-    found = SearchResult(sustained_per_s=1e6, low=1e6, high=1.05e6, relative_width=0.05, confirmed=True)
+    answer = SearchResult(sustained_per_s=1e6, low=1e6, high=1.05e6, relative_width=0.05, confirmed=True)
     limited = experiment_values(command="sustain", limits=["p99 <= 9s"])
     a, b = (
-        make_run("a", 1, search=found, experiment=experiment_values(command="sustain")),
-        make_run("b", 2, search=found, experiment=limited),
+        make_run("a", 1, search=answer, experiment=experiment_values(command="sustain")),
+        make_run("b", 2, search=answer, experiment=limited),
     )
     assert compare(str(a), str(b)).asked_otherwise == ("limits",)
 
 
 def test_runs_that_gave_and_owed_nothing_are_none_better(make_run: Make) -> None:
-    """Whatever they took of the machine; runs with results are told apart."""
+    """Whatever they took of the machine; runs with results are distinguished."""
     nothing = Verification(judged=True, independent=True, reference="duckdb", expected=0, matched=0)
     silent = {"verification": nothing, "sinks": (SinkResult(name="results", rows=0, latency=Latencies()),)}
-    found = compare(str(make_run("a", 1, **silent)), str(make_run("b", 2, slower=1.5, **silent)))
-    assert {one.says for one in found.figures} <= {"unknown", "no_difference"}
-    assert any("gave no result and owed none" in one.reason for one in found.figures)
+    answer = compare(str(make_run("a", 1, **silent)), str(make_run("b", 2, slower=1.5, **silent)))
+    assert {one.says for one in answer.figures} <= {"unknown", "no_difference"}
+    assert any("gave no result and owed none" in one.reason for one in answer.figures)
     with_results = compare(str(make_run("c", 1)), str(make_run("d", 2, slower=1.5)))
     assert "worse" in {one.says for one in with_results.figures}

@@ -1,8 +1,7 @@
 """studies/compare: differences between two groups of runs, their direction, and what makes them incomparable."""
 
-from __future__ import annotations
-
 import shutil
+from typing import Any
 
 import pytest
 
@@ -17,65 +16,61 @@ from tests.unit.studies.compare.helpers_compare import Make, Three, figure, refu
 
 def test_a_planted_slowdown_is_found_in_single_runs(make_run: Make) -> None:
     """Two runs of forty seconds: 20 % more latency is worse, by an interval that holds it."""
-    found = compare(str(make_run("a", 1)), str(make_run("b", 2, slower=1.2)))
-    p50 = figure(found, "event_time_p50")
+    comparison = compare(str(make_run("a", 1)), str(make_run("b", 2, slower=1.2)))
+    p50 = figure(comparison, "event_time_p50")
     assert (p50.says, p50.method) == ("worse", "seconds")
-    assert p50.low is not None
-    assert p50.high is not None
     assert 0 < p50.low < 0.2 < p50.high < 0.35
-    assert any("one run a side" in warning for warning in found.warnings)
+    assert any("one run a side" in warning for warning in comparison.warnings)
 
 
 def test_a_planted_slowdown_is_found_over_runs(three: Three) -> None:
     """Three a side: a rate 10 % lower and latency 10 % higher are found, and what is equal is not."""
-    found = compare(three("a", 10), three("b", 20, slower=1.1, rate=9e4))
+    comparison = compare(three("a", 10), three("b", 20, slower=1.1, rate=9e4))
     for name, planted in (("ingested", -0.1), ("event_time_p99", 0.1)):
-        one = figure(found, name)
+        one = figure(comparison, name)
         assert (one.says, one.method) == ("worse", "runs"), name
         assert one.difference == pytest.approx(planted, abs=0.04)
         assert len(one.a_runs) == len(one.b_runs) == 3
-    assert figure(found, "event_time_p99").label == "event time, mean of the runs' p99"
-    assert (figure(found, "ingested").label, figure(found, "event_time_mean").label) == ("ingested", "event time mean")
-    assert figure(found, "memory").says == "no_difference"
-    assert (found.not_the_same, found.kind) == ((), "run")
+    assert figure(comparison, "event_time_p99").label == "event time, mean of the runs' p99"
+    assert (figure(comparison, "ingested").label, figure(comparison, "event_time_mean").label) == (
+        "ingested",
+        "event time mean",
+    )
+    assert figure(comparison, "memory").says == "no_difference"
+    assert (comparison.not_the_same, comparison.kind) == ((), "run")
 
 
 @pytest.mark.parametrize("seed", [30, 40, 50])
-def test_equal_sides_are_not_told_apart(three: Three, seed: int) -> None:
+def test_equal_sides_differ_in_nothing(three: Three, seed: int) -> None:
     """The same made-up engine on both sides: the interval holds 0."""
-    found = compare(three("a", seed), three("b", seed + 5))
-    for name in ("event_time_p50", "ingested"):
-        one = figure(found, name)
-        assert one.low is not None
-        assert one.high is not None
+    comparison = compare(three("a", seed), three("b", seed + 5))
+    for one in (figure(comparison, "event_time_p50"), figure(comparison, "ingested")):
         assert one.low <= 0.01
         assert one.high >= -0.01
 
 
 def test_better_has_a_direction(make_run: Make) -> None:
     """Lower latency is better; a lower rate is worse."""
-    found = compare(str(make_run("a", 1, slower=1.3)), str(make_run("b", 2, rate=5e4)))
-    assert figure(found, "event_time_p50").label == "event time p50"
-    assert figure(found, "event_time_p50").says == "better"
-    assert figure(found, "ingested").says == "worse"
+    comparison = compare(str(make_run("a", 1, slower=1.3)), str(make_run("b", 2, rate=5e4)))
+    p50 = figure(comparison, "event_time_p50")
+    assert (p50.label, p50.says, figure(comparison, "ingested").says) == ("event time p50", "better", "worse")
 
 
 def test_rates_that_were_kept_up_with_make_no_side_better(make_run: Make) -> None:
-    """They say what was requested; the difference and its interval stand, and other figures are told apart as ever."""
+    """They say what was requested; the difference and its interval stand, and other figures are compared as ever."""
     requested = {"a": 1e5, "b": 5e4}
     paths = {name: make_run(name, seed, slower=slower) for name, seed, slower in (("a", 1, 1.3), ("b", 2, 1.0))}
     for name, per_s in requested.items():
         rates = Rates(offered_per_s=per_s, achieved_per_s=per_s, ingested_per_s=per_s, planned_per_s=per_s)
         folder = RunFolder.open(paths[name])
         folder.write_result(folder.read_result().model_copy(update={"rate": rates}))
-    found = compare(str(paths["a"]), str(paths["b"]))
-    one = figure(found, "ingested")
-    assert (one.says, one.difference) == ("unknown", -0.5)
-    assert one.low is not None
+    comparison = compare(str(paths["a"]), str(paths["b"]))
+    one = figure(comparison, "ingested")
+    assert (one.says, one.difference, one.low is None) == ("unknown", -0.5, False)
     assert "only say what was asked" in one.reason
-    assert figure(found, "event_time_p50").says == "better"
-    assert "1 of" in comparison_document.sentences(found)[-1]
-    assert comparison_document.sentences(found)[-1].endswith("figures do not show which side is better.")
+    assert figure(comparison, "event_time_p50").says == "better"
+    assert "1 of" in comparison_document.sentences(comparison)[-1]
+    assert comparison_document.sentences(comparison)[-1].endswith("figures do not show which side is better.")
 
 
 def test_of_two_workloads_neither_is_better(make_run: Make) -> None:
@@ -83,23 +78,19 @@ def test_of_two_workloads_neither_is_better(make_run: Make) -> None:
     for files, says in (({}, set()), ({"job.py": "0" * 64}, {"better", "worse"})):
         a = make_run(f"a{len(files)}", 1, slower=1.3, job_files=files)
         b = make_run(f"b{len(files)}", 2, rate=5e4, workload="filter", job_files=files)
-        found = compare(str(a), str(b))
-        assert {one.says for one in found.figures} & {"better", "worse"} == says
-        assert ("workloads differ" in figure(found, "ingested").reason) is not bool(files)
-        assert comparison_document.headline(found).endswith("no figure shows which side is better") is not bool(files)
-
-
-def test_the_folder_a_command_was_given_in_is_no_difference(make_run: Make) -> None:
-    """Spark's warehouse lies there, and neither reads nor writes anything of ours."""
-    a, b = (make_run(name, seed, settings={"spark.sql.warehouse.dir": name}) for seed, name in enumerate("ab"))
-    assert compare(str(a), str(b)).not_the_same == ()
+        comparison = compare(str(a), str(b))
+        assert {one.says for one in comparison.figures} & {"better", "worse"} == says
+        assert ("workloads differ" in figure(comparison, "ingested").reason) is not bool(files)
+        assert comparison_document.headline(comparison).endswith("no figure shows which side is better") is not bool(
+            files
+        )
 
 
 def test_one_against_several_borrows_the_spread(make_run: Make, three: Three) -> None:
     """A single run has no spread of its own; that of the other side stands for it, and it is reported."""
-    found = compare(str(make_run("single", 1)), three("b", 20))
-    assert figure(found, "event_time_p50").method == "runs"
-    assert any("single run" in warning for warning in found.warnings)
+    comparison = compare(str(make_run("single", 1)), three("b", 20))
+    assert figure(comparison, "event_time_p50").method == "runs"
+    assert any("single run" in warning for warning in comparison.warnings)
 
 
 @pytest.mark.parametrize(
@@ -116,8 +107,7 @@ def test_a_machine_that_was_another_one_is_warned_of(make_run: Make, of_b_us: fl
 def test_a_figure_that_is_missing_is_unknown(make_run: Make) -> None:
     """A percentile that one run cannot carry has no difference, and the run is named."""
     few = Latencies(event_time_us=Latency(p50=2e5, count=10, effective_count=10))
-    found = compare(str(make_run("a", 1)), str(make_run("b", 2, latency=few)))
-    p99 = figure(found, "event_time_p99")
+    p99 = figure(compare(str(make_run("a", 1)), str(make_run("b", 2, latency=few))), "event_time_p99")
     assert (p99.says, p99.difference, p99.method) == ("unknown", None, "none")
     assert "B: 10 independent results are too few for p99 (b)" in p99.reason
 
@@ -125,9 +115,9 @@ def test_a_figure_that_is_missing_is_unknown(make_run: Make) -> None:
 def test_results_that_never_came_leave_an_end_open(make_run: Make) -> None:
     """B's p99 is at least what it says, so its interval has no upper end; its p50 is not touched."""
     late = Latencies(event_time_us=Latency(p50=2e5, p99=6e5, count=8000, effective_count=8000, lower_bounds=100))
-    found = compare(str(make_run("a", 1)), str(make_run("b", 2, latency=late)))
-    assert figure(found, "event_time_p99").high is None
-    assert figure(found, "event_time_p50").high is not None
+    comparison = compare(str(make_run("a", 1)), str(make_run("b", 2, latency=late)))
+    assert figure(comparison, "event_time_p99").high is None
+    assert figure(comparison, "event_time_p50").high is not None
 
 
 def test_wrong_answers_are_counted(make_run: Make) -> None:
@@ -139,46 +129,49 @@ def test_wrong_answers_are_counted(make_run: Make) -> None:
     assert unjudged.says == "unknown"
 
 
-def test_what_is_not_the_same_is_listed(make_run: Make) -> None:
-    """Settings, isolation, machine and load that differ stand in the answer; a seed on both sides does not."""
-    other = build({"workload": "identity", "load": {"rate": "120k", "seed": 2}}).model_dump(mode="json")
-    b = make_run("b", 2, isolation="pinned", settings={"spark.sql.shuffle.partitions": "8"}, experiment=other,
-             environment={"cpu_model": "another", "cpus": 2})  # fmt: skip
-    found = {one.setting: (one.a, one.b) for one in compare(str(make_run("a", 1)), str(b)).not_the_same}
-    assert found["settings.spark.sql.shuffle.partitions"] == (("2",), ("8",))
-    assert found["isolation"] == (("shared",), ("pinned",))
-    assert found["environment.cpu_model"] == (("made up",), ("another",))
-    assert {"load.rate", "load.seed"} <= set(found)
-    assert "environment.cpus" not in found
+def experiment_of(**values: Any) -> dict[str, Any]:
+    return {"experiment": build({"workload": "identity", **values}).model_dump(mode="json")}
 
 
-def test_two_profiles_are_distinguished(make_run: Make) -> None:
-    """Once, by name; results from before there were profiles are of `tuned`."""
-    plain = build({"workload": "identity", "tuning": "idiomatic"}).model_dump(mode="json")
-    tuned = build({"workload": "identity"}).model_dump(mode="json")
-    before = {name: value for name, value in tuned.items() if name != "tuning"}
-    a, b = str(make_run("a", 1, experiment=tuned)), str(make_run("b", 2, experiment=plain, tuning="idiomatic"))
-    (found,) = compare(a, b).not_the_same
-    assert (found.setting, found.a, found.b) == ("tuning", ("tuned",), ("idiomatic",))
-    assert compare(a, str(make_run("c", 3, experiment=before))).not_the_same == ()
+TUNED = experiment_of()
+OLD = {"experiment": {name: value for name, value in TUNED["experiment"].items() if name != "tuning"}}
 
 
-def test_two_versions_of_a_job_are_distinguished(make_run: Make) -> None:
-    """By what is in its files, as they have one name."""
-    a, b = (make_run(name, number, job_files={"my_job.py": name * 64}) for number, name in enumerate("ab"))
-    (found,) = compare(str(a), str(b)).not_the_same
-    assert (found.setting, found.a, found.b) == (
-        "job_files.my_job.py",
-        (f"SHA-256 {'a' * 12}",),
-        (f"SHA-256 {'b' * 12}",),
-    )
+@pytest.mark.parametrize(
+    ("of_a", "of_b", "differences"),
+    [
+        # A seed on both sides is none; load.rate and load.seed are compared below.
+        (
+            {},
+            {"isolation": "pinned", "settings": {"spark.sql.shuffle.partitions": "8"},
+             "environment": {"cpu_model": "another", "cpus": 2}, **experiment_of(load={"rate": "120k", "seed": 2})},
+            {"settings.spark.sql.shuffle.partitions": (("2",), ("8",)), "isolation": (("shared",), ("pinned",)),
+             "environment.cpu_model": (("made up",), ("another",)), "load.rate": None, "load.seed": None},
+        ),
+        # A profile once, by name; results from before there were profiles are of `tuned`.
+        (TUNED, {"tuning": "idiomatic", **experiment_of(tuning="idiomatic")}, {"tuning": (("tuned",), ("idiomatic",))}),
+        (TUNED, OLD, {}),
+        # Versions of a job, by what is in its files, as they have one name.
+        (
+            {"job_files": {"my_job.py": "a" * 64}}, {"job_files": {"my_job.py": "b" * 64}},
+            {"job_files.my_job.py": ((f"SHA-256 {'a' * 12}",), (f"SHA-256 {'b' * 12}",))},
+        ),
+        # Spark's warehouse lies where the command was given, and neither reads nor writes anything of ours.
+        ({"settings": {"spark.sql.warehouse.dir": "a"}}, {"settings": {"spark.sql.warehouse.dir": "b"}}, {}),
+    ],
+)  # fmt: skip
+def test_what_is_not_the_same_is_listed(make_run: Make, of_a: Any, of_b: Any, differences: dict[str, Any]) -> None:
+    """Settings, isolation, machine and load that differ stand in the answer."""
+    comparison = compare(str(make_run("a", 1, **of_a)), str(make_run("b", 2, **of_b)))
+    sides_of = {one.setting: (one.a, one.b) for one in comparison.not_the_same}
+    assert {name: sides if differences.get(name, 1) else None for name, sides in sides_of.items()} == differences
 
 
 def test_a_side_that_is_not_of_one_kind_is_listed(make_run: Make) -> None:
     """Runs of different engine settings on one side are not repetitions."""
     a = f"{make_run('a1', 1)},{make_run('a2', 2, isolation='pinned')}"
-    found = compare(a, f"{make_run('b1', 3)},{make_run('b2', 4, isolation='pinned')}")
-    assert [one.setting for one in found.not_the_same] == ["isolation"]
+    comparison = compare(a, f"{make_run('b1', 3)},{make_run('b2', 4, isolation='pinned')}")
+    assert [one.setting for one in comparison.not_the_same] == ["isolation"]
 
 
 def test_a_run_against_itself_is_refused(make_run: Make) -> None:

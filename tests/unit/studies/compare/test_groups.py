@@ -1,7 +1,5 @@
 """What a reader must know of a run before its figures are compared."""
 
-from __future__ import annotations
-
 import pytest
 
 from streamgauge.results.run import Result, Verification

@@ -2,20 +2,13 @@
 decided.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 
 from streamgauge.results.codes import WarningCode
 from streamgauge.studies.compare.compare import compare
 from streamgauge.verdict.evidence import background_load_warning
+from tests.unit.studies.compare.helpers_compare import RULES, Make, Three
 
-Make = Callable[..., Path]
-Three = Callable[..., str]
-RULES = ["rate -60%", "p50 +60%", "cpu +60%", "wrong_answers +0"]
 UNDECIDED = ["unknown", "unknown", "unknown", "passed"]
 
 
@@ -38,10 +31,10 @@ def test_busy_neighbours_of_one_run_decide_no_gate(make_run: Make, busy: str) ->
         )
         for side in "AB"
     }
-    found = compare(sides["A"], sides["B"], RULES)
-    assert [gate.state for gate in found.gates] == UNDECIDED
-    assert all(f"{busy}-2" in gate.sentence for gate in found.gates[:3])
-    (reported,) = [warning for warning in found.warnings if "background processes" in warning]
+    comparison = compare(sides["A"], sides["B"], RULES)
+    assert [gate.state for gate in comparison.gates] == UNDECIDED
+    assert all(f"{busy}-2" in gate.sentence for gate in comparison.gates[:3])
+    (reported,) = [warning for warning in comparison.warnings if "background processes" in warning]
     assert reported.startswith(f"{busy}: {busy}-2: background processes used 95% of the machine")
 
 
@@ -49,23 +42,23 @@ def test_busy_neighbours_of_a_result_without_codes_are_found_by_their_cpu(make_r
     """An older result has no warning codes: 45 % of one core, of two, is above a tenth of the machine."""
     old = {"warning_codes": (), "environment": {"cpus": 2}}
     a = ",".join(str(make_run(f"a{n}", n, others_cpu_percent=45.0 if n == 1 else 15.0, **old)) for n in range(3))
-    found = compare(a, three("b", 20, others_cpu_percent=5.0, environment={"cpus": 2}), RULES)
-    assert [gate.state for gate in found.gates] == UNDECIDED
-    (message,) = [warning for warning in found.warnings if "background processes" in warning]
+    comparison = compare(a, three("b", 20, others_cpu_percent=5.0, environment={"cpus": 2}), RULES)
+    assert [gate.state for gate in comparison.gates] == UNDECIDED
+    (message,) = [warning for warning in comparison.warnings if "background processes" in warning]
     assert message.startswith("A: a1: background processes used 22% of the CPU")
 
 
-def test_quiet_neighbours_are_not_told_of(three: Three) -> None:
+def test_quiet_neighbours_are_no_warning(three: Three) -> None:
     """What others used below the rule of a verdict is in every run."""
-    found = compare(three("a", 10, others_cpu_percent=5.0), three("b", 20, others_cpu_percent=9.0), RULES)
-    assert found.passed
-    assert not any("background processes" in warning for warning in found.warnings)
+    comparison = compare(three("a", 10, others_cpu_percent=5.0), three("b", 20, others_cpu_percent=9.0), RULES)
+    assert comparison.passed
+    assert not any("background processes" in warning for warning in comparison.warnings)
 
 
 @pytest.mark.parametrize(("of_b_us", "states"), [(1200.0, UNDECIDED), (1100.0, ["passed"] * 4), (800.0, UNDECIDED)])
 def test_a_machine_of_another_speed_decides_no_gate(three: Three, of_b_us: float, states: list[str]) -> None:
     """By the same reference work, from the difference on that is warned of."""
     a, b = three("a", 10, reference_work_us=1000.0), three("b", 20, reference_work_us=of_b_us)
-    found = compare(a, b, RULES)
-    assert [gate.state for gate in found.gates] == states
-    assert any("the machine's speed differed" in warning for warning in found.warnings) is (states == UNDECIDED)
+    comparison = compare(a, b, RULES)
+    assert [gate.state for gate in comparison.gates] == states
+    assert any("the machine's speed differed" in warning for warning in comparison.warnings) is (states == UNDECIDED)

@@ -1,8 +1,7 @@
 """studies/compare: two searches, by the rates that bound them."""
 
-from __future__ import annotations
-
 import shutil
+from typing import Any
 
 import pytest
 
@@ -36,36 +35,42 @@ def test_the_latency_of_a_search_is_that_of_the_trial_that_held(make_run: Make) 
             (3, "bracket", 1.05e5, "undecided", "05"),
         )
     ]  # fmt: skip
-    result = folder.read_result()
-    assert result.search is not None
-    found = result.model_copy(update={"search": result.search.model_copy(update={"trials": tuple(trials)})})
-    assert _confirming(folder, found).path.name == "04"
+    result: Any = folder.read_result()
+    comparison = result.model_copy(update={"search": result.search.model_copy(update={"trials": tuple(trials)})})
+    assert _confirming(folder, comparison).path.name == "04"
 
 
-def test_an_upper_end_that_was_undecided_bounds_nothing(make_run: Make) -> None:
-    """B may be as much faster as it likes where nothing was shown to fail on its side; and A, on the other one."""
-    a, b = search(make_run, "a", 1, 1e6), search(make_run, "b", 2, 9e5, high_verdict="undecided")
-    rate, turned = (figure(compare(str(one), str(other)), "sustained") for one, other in ((a, b), (b, a)))
-    assert (rate.low, rate.high, rate.says) == (pytest.approx(9e5 / 1.05e6 - 1), None, "no_difference")
-    assert (turned.low, turned.high) == (None, pytest.approx(1.05e6 / 9e5 - 1))
+LOW = 9e5 / 1.05e6 - 1
 
 
-def test_a_refused_rate_above_an_undecided_one_bounds_a_search(make_run: Make) -> None:
-    """B may be faster than its undecided upper end, but not than what failed there."""
-    a, b = search(make_run, "a", 1, 1e6), search(make_run, "b", 2, 9e5, high_verdict="undecided", refused=1.2e6)
+@pytest.mark.parametrize(
+    ("of_a", "of_b", "ends", "says"),
+    [
+        # B may be as much faster as it likes where nothing was shown to fail on its side; and A, on the other one.
+        ({}, {"high_verdict": "undecided"}, (LOW, None), "no_difference"),
+        ({"high_verdict": "undecided"}, {}, (None, 9e5 * 1.05 / 1e6 - 1), "worse"),
+        # Not faster than what failed above its undecided upper end.
+        ({}, {"high_verdict": "undecided", "refused": 1.2e6}, (LOW, 1.2e6 / 1e6 - 1), "no_difference"),
+        # Two lower bounds prove nothing of each other: unknown, which is not "no difference shown".
+        ({"high_verdict": "undecided"}, {"high_verdict": "undecided"}, (None, None), "unknown"),
+    ],
+)
+def test_an_upper_end_that_was_undecided_bounds_nothing(
+    make_run: Make, of_a: Any, of_b: Any, ends: tuple[float | None, float | None], says: str
+) -> None:
+    a, b = search(make_run, "a", 1, 1e6, **of_a), search(make_run, "b", 2, 9e5, **of_b)
     rate = figure(compare(str(a), str(b)), "sustained")
-    assert (rate.low, rate.high) == pytest.approx((9e5 / 1.05e6 - 1, 1.2e6 / 1e6 - 1))
+    assert [rate.low, rate.high] == [end if end is None else pytest.approx(end) for end in ends]
+    assert rate.says == says
 
 
 def test_a_gate_on_searches_reads_the_sustained_rate(make_run: Make) -> None:
     """`rate` is the sustained one, and equal searches are no surer than their brackets."""
     a = ",".join(str(search(make_run, f"a{n}", n, 1e6)) for n in range(3))
     b = ",".join(str(search(make_run, f"b{n}", 10 + n, 8e5)) for n in range(3))
-    found = compare(a, b, ["rate -5%"])
-    assert (found.gates[0].figure, found.gates[0].state) == ("sustained", "failed")
-    one = figure(found, "sustained")
-    assert one.low is not None
-    assert one.high is not None
+    comparison = compare(a, b, ["rate -5%"])
+    assert (comparison.gates[0].figure, comparison.gates[0].state) == ("sustained", "failed")
+    one = figure(comparison, "sustained")
     assert one.low < -0.2 < one.high
 
 
@@ -86,16 +91,9 @@ def test_over_searches_an_upper_end_that_was_undecided_bounds_nothing(
         )
         for side in "ab"
     )
-    found = compare(a, b, ["rate -15%"])
-    one = figure(found, "sustained")
+    comparison = compare(a, b, ["rate -15%"])
+    one = figure(comparison, "sustained")
     assert (one.low is not None, one.high is not None) == ends
-    assert (found.gates[0].state, one.says) == (state, "no_difference")
+    assert (comparison.gates[0].state, one.says) == (state, "no_difference")
     assert "undecided" in one.reason
-    assert "more runs" not in found.gates[0].sentence
-
-
-def test_two_sides_without_a_refused_rate_cannot_be_told_apart(make_run: Make) -> None:
-    """Two lower bounds say nothing about each other: unknown, which is not "no difference shown"."""
-    a, b = (search(make_run, name, n, 1e6, high_verdict="undecided") for n, name in enumerate("ab"))
-    rate = figure(compare(str(a), str(b)), "sustained")
-    assert (rate.low, rate.high, rate.says) == (None, None, "unknown")
+    assert "more runs" not in comparison.gates[0].sentence

@@ -1,11 +1,10 @@
 """The cells of a matrix: checked before anything starts, performed, and listed in a table."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,7 +20,6 @@ from streamgauge.studies.matrix import cells as module
 from streamgauge.studies.matrix.cells import (
     SEARCH_TRIALS,
     TABLES,
-    CheckedCell,
     Observers,
     cells_table,
     check_cells,
@@ -35,64 +33,43 @@ ON_KNOWN = {"workload": "windowed_aggregation", "engine": "known", "parameters":
 LOAD = {"warmup": "2s", "duration": "30s"}
 
 
-def checked(command: str, **more: Any) -> CheckedCell:
+def seconds(command: str, **more: Any) -> Any:
+    """The time of a cell, which is None if unforeseen."""
     (one,) = check_cells(expand(build({"command": command, **ON_KNOWN, "load": LOAD, **more})))
-    return one
+    return one.seconds
 
 
 def test_a_runs_time_is_that_of_its_phases_and_its_start() -> None:
     """Warm-up, span and tail; a JVM needs longer to start."""
-    here = checked("run")
-    assert here.seconds is not None
-    assert 30 + 2 + 2 < here.seconds < 45
-    on_spark = checked("run", engine="spark")
-    assert on_spark.seconds is not None
-    assert on_spark.seconds > here.seconds + 10
+    assert 30 + 2 + 2 < seconds("run") < 45
+    assert seconds("run", engine="spark") > seconds("run") + 10
 
 
 def test_a_searchs_time_is_that_of_some_trials() -> None:
     """Without its confirmation it is shorter."""
-    run, search, quick = (
-        checked("run").seconds, checked("sustain").seconds, checked("sustain", search={"quick": True}).seconds
-    )  # fmt: skip
-    assert run is not None
-    assert search is not None
-    assert quick is not None
-    assert quick < search <= SEARCH_TRIALS * run
+    assert seconds("sustain", search={"quick": True}) < seconds("sustain") <= SEARCH_TRIALS * seconds("run")
 
 
 def test_an_anatomys_time_is_that_of_its_trials() -> None:
     """Each on an engine of its own."""
     of = {"workload": "identity", "engine": "spark", "parameters": {}}
-    one, two = (checked("anatomy", **of, anatomy={"rates": rates}) for rates in ("1k", "1k,2k"))
-    assert one.seconds is not None
-    assert two.seconds == 2 * one.seconds
+    one, two = (seconds("anatomy", **of, anatomy={"rates": rates}) for rates in ("1k", "1k,2k"))
+    assert two == 2 * one > 0
 
 
 def test_a_characterizations_time_is_unforeseen() -> None:
-    """Nobody can say how long a tuple takes before it is measured."""
-    requested = {
-        "command": "characterize",
-        "workload": "identity",
-        "characterize": {"slices": 10, "slice_events": 1000},
-    }
-    (one,) = check_cells(expand(build(requested)))
+    """The time of a tuple is unknown before it is measured."""
+    sizes = {"slices": 10, "slice_events": 1000}
+    (one,) = check_cells(expand(build({"command": "characterize", "workload": "identity", "characterize": sizes})))
     assert one.seconds is None
 
 
 def test_repetitions_are_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They ask the same."""
+    """They are the same."""
     cells = expand(build({"command": "run", **ON_KNOWN, "load": LOAD, "matrix": {"load.seed": [1, 2], "repeat": 5}}))
-    calls: list[Any] = []
-    usual = module._CHECKS["run"]
-
-    def counted(experiment: Any) -> Any:
-        calls.append(experiment)
-        return usual(experiment)
-
-    monkeypatch.setitem(module._CHECKS, "run", counted)
-    assert len(check_cells(cells)) == 10
-    assert len(calls) == 2
+    check = Mock(side_effect=module._CHECKS["run"])
+    monkeypatch.setitem(module._CHECKS, "run", check)
+    assert (len(check_cells(cells)), check.call_count) == (10, 2)
 
 
 @pytest.mark.parametrize(
@@ -106,51 +83,44 @@ def test_repetitions_are_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_what_a_cell_cannot_be_is_refused(requested: dict[str, Any], setting: str, rule: str) -> None:
     """By the rules of its command."""
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError) as refusal:
         check_cells(expand(build({**ON_KNOWN, "load": LOAD, **requested})))
-    assert [problem.setting for problem in refused.value.problems] == [setting]
-    assert rule in refused.value.problems[0].rule
+    (problem,) = refusal.value.problems
+    assert (problem.setting, rule in problem.rule) == (setting, True)
 
 
 RUN = build({"workload": "identity", "engine": "known"})
 
 
-def test_the_figures_are_those_of_the_result(make_run: Callable[..., Path]) -> None:
-    """Of a run folder."""
-    result = RunFolder.open(make_run("one", seed=1)).read_result()
+@pytest.fixture
+def result(make_run: Callable[..., Path]) -> Any:
+    """Of a run."""
+    return RunFolder.open(make_run("one", seed=1)).read_result()
+
+
+def test_the_figures_are_those_of_the_result(result: Any) -> None:
+    """Of a run folder; what was not compared has no faults, because unknown is not zero."""
     figures = figures_of(result)
-    assert result.rate is not None
-    assert result.latency.event_time_us is not None
     assert (figures.verdict, figures.folder) == ("sustained", result.folder)
     assert (figures.planned_per_s, figures.ingested_per_s) == (1e5, result.rate.ingested_per_s)
     assert figures.event_time_p50_us == result.latency.event_time_us.p50
     assert (figures.processing_time_p50_us, figures.until_counted_p99_us) == (None, None)
     assert (figures.sut_cpu_percent, figures.sut_memory_bytes, figures.faults) == (100, 2**30, 0)
     assert (figures.sustained_per_s, figures.backlog_max, figures.driver_cpu_percent) == (None, None, None)
-
-
-def test_a_searchs_rate_is_a_figure(make_run: Callable[..., Path]) -> None:
-    """Beside those of its best trial."""
-    search = SearchResult(sustained_per_s=5e4, low=5e4, high=6e4, relative_width=0.2, confirmed=True)
-    result = RunFolder.open(make_run("one", seed=1)).read_result().model_copy(update={"search": search})
-    assert figures_of(result).sustained_per_s == 5e4
-
-
-def test_what_was_not_compared_has_no_faults(make_run: Callable[..., Path]) -> None:
-    """Unknown is not zero."""
-    result = RunFolder.open(make_run("one", seed=1)).read_result()
-    assert result.verification is not None
     unjudged = result.verification.model_copy(update={"judged": False})
     assert figures_of(result.model_copy(update={"verification": unjudged})).faults is None
 
 
-def test_an_anatomy_of_one_trial_has_its_figures(
-    make_run: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_searchs_rate_is_a_figure(result: Any) -> None:
+    """Beside those of its best trial."""
+    search = SearchResult(sustained_per_s=5e4, low=5e4, high=6e4, relative_width=0.2, confirmed=True)
+    assert figures_of(result.model_copy(update={"search": search})).sustained_per_s == 5e4
+
+
+def test_an_anatomy_of_one_trial_has_its_figures(result: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of several only the worst verdict."""
-    run = str(make_run("one", seed=1))
     experiment = build({"command": "anatomy", "workload": "identity"})
-    one = breakdown(breakdown_trial(run=run), folder="there")
+    one = breakdown(breakdown_trial(run=result.folder), folder="there")
     monkeypatch.setattr(module, "anatomy", lambda *_: one)
     figures = perform(experiment, Observers())
     assert (figures.verdict, figures.folder, figures.planned_per_s) == ("sustained", "there", 1e5)
@@ -162,12 +132,7 @@ def test_an_anatomy_of_one_trial_has_its_figures(
 def test_a_characterization_has_a_folder_and_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its steps are progress."""
     shown: list[Any] = []
-
-    def characterize(experiment: Any, say: Any, on_study: Any) -> Any:
-        say("counting")
-        return operator_profile()
-
-    monkeypatch.setattr(module, "characterize", characterize)
+    monkeypatch.setattr(module, "characterize", lambda _, progress, __: progress("counting") or operator_profile())
     figures = perform(build({"command": "characterize", "workload": "identity"}), Observers(show=shown.append))
     assert (figures.verdict, figures.folder) == (None, "runs/made")
     assert [snapshot.note for snapshot in shown] == ["counting"]
@@ -185,11 +150,7 @@ def test_a_cell_that_could_not_start_is_invalid(
 ) -> None:
     """With the reason on one line."""
     error.folder = "runs/one"  # type: ignore[attr-defined]
-
-    def fail(*_: Any) -> Any:
-        raise error
-
-    monkeypatch.setattr(module, "run_single", fail)
+    monkeypatch.setattr(module, "run_single", Mock(side_effect=error))
     figures = perform(RUN, Observers())
     assert (figures.verdict, figures.folder) == ("invalid", "runs/one")
     assert figures.sentence.startswith(sentence)
@@ -197,30 +158,24 @@ def test_a_cell_that_could_not_start_is_invalid(
 
 def test_what_this_machine_lacks_ends_the_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every other cell would end so too."""
-
-    def fail(*_: Any) -> Any:
-        raise MachineError("no Java")
-
-    monkeypatch.setattr(module, "run_single", fail)
+    monkeypatch.setattr(module, "run_single", Mock(side_effect=MachineError("no Java")))
     with pytest.raises(MachineError):
         perform(RUN, Observers())
 
 
-def test_only_a_searchs_progress_is_shown(monkeypatch: pytest.MonkeyPatch, make_run: Callable[..., Path]) -> None:
+def test_only_a_searchs_progress_is_shown(monkeypatch: pytest.MonkeyPatch, result: Any) -> None:
     """Its header, trials and result stand in the cell's report."""
-    result, shown = RunFolder.open(make_run("one", seed=1)).read_result(), list[Any]()
+    shown: list[Any] = []
 
     def sustain(experiment: Any, view: Any, on_result: Any) -> Any:
-        view.header("asked")
-        view.trial_progress("running")
-        view.trial(None)
-        view.finish(result)
+        for name in ("header", "trial_progress", "trial", "finish"):
+            getattr(view, name)(name)
         return result
 
     monkeypatch.setattr(module, "sustain", sustain)
-    requested = build({"command": "sustain", "workload": "identity"})
-    assert perform(requested, Observers(show=shown.append)).verdict == "sustained"
-    assert shown == ["running"]
+    experiment = build({"command": "sustain", "workload": "identity"})
+    assert perform(experiment, Observers(show=shown.append)).verdict == "sustained"
+    assert shown == ["trial_progress"]
 
 
 def written(folder: Path, matrix: dict[str, Any], *figures: CellFigures) -> tuple[pa.Table, list[dict[str, str]]]:
@@ -244,13 +199,11 @@ def test_the_columns_are_number_settings_repetition_and_figures(tmp_path: Path) 
     first = CellFigures(verdict="sustained", ingested_per_s=9999.5, faults=0, sentence='said "so",\nin two lines')
     table, rows = written(tmp_path, matrix, first, CellFigures(verdict="invalid"))
     names = ["number", *matrix, "repetition", *CellFigures.model_fields]
-    assert table.column_names == names
-    assert list(rows[0]) == names
+    assert table.column_names == list(rows[0]) == names
     assert table.column("load.rate").to_pylist() == [10_000.0, 1_500_000.0]
-    assert table.schema.field("parameters.packs").type == pa.int64()
-    assert table.schema.field("parameters.range").type == pa.string()
     assert table.column("faults").to_pylist() == [0, None]
-    assert table.schema.field("ingested_per_s").type == pa.float64()
+    types = [table.schema.field(name).type for name in ("parameters.packs", "parameters.range", "ingested_per_s")]
+    assert types == [pa.int64(), pa.string(), pa.float64()]
     assert [(row["verdict"], row["ingested_per_s"], row["faults"]) for row in rows] == [
         ("sustained", "9999.5", "0"), ("invalid", "", "")
     ]  # fmt: skip
@@ -260,8 +213,7 @@ def test_the_columns_are_number_settings_repetition_and_figures(tmp_path: Path) 
 def test_without_a_cell_there_is_a_table_without_rows(tmp_path: Path) -> None:
     """With the same columns, so that programs need no exception."""
     table, rows = written(tmp_path, {"load.rate": ["10k"]})
-    assert (table.num_rows, rows) == (0, [])
-    assert table.column_names[:3] == ["number", "load.rate", "repetition"]
+    assert (table.num_rows, rows, table.column_names[:3]) == (0, [], ["number", "load.rate", "repetition"])
 
 
 def test_values_of_several_kinds_are_text_and_lists_too(tmp_path: Path) -> None:

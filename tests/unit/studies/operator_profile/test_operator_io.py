@@ -1,7 +1,5 @@
 """What the reference counts of each operator, on flows worked by hand."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,9 +15,10 @@ import pytest
 from streamgauge.config.options_and_settings import build
 from streamgauge.core.clock import US
 from streamgauge.core.schema import EVENT_TIME, Schema
+from streamgauge.dataflow import graph
 from streamgauge.dataflow.builder import Stream, source, tumble
 from streamgauge.dataflow.builder import flow as flow_of
-from streamgauge.dataflow.nodes import Flow, Process, Source
+from streamgauge.dataflow.nodes import Flow, Source
 from streamgauge.dataflow.operators.api import ROW, Processor
 from streamgauge.preflight.validate import check
 from streamgauge.studies.operator_profile.operator_io import OperatorIO, Span, materialise, write_slices
@@ -60,7 +59,8 @@ def connection() -> Iterator[Any]:
         yield made
 
 
-def counted(connection: Any, flow: Flow, plan: Any, span: Span = SPAN) -> dict[str, OperatorIO]:
+def counted(connection: Any, flow: Stream | Flow, plan: Any, span: Span = SPAN) -> dict[str, OperatorIO]:
+    flow = flow.sink("out") if isinstance(flow, Stream) else flow
     return {one.node.name: one for one in materialise(connection, flow, plan, span)}
 
 
@@ -73,43 +73,41 @@ def test_word_count_by_hand(connection: Any) -> None:
     Bytes. Lines: offsets of 4 and 3 + 1 + 3 + 0 letters. Words beside their lines: 8 of offsets each, 13 letters of
     lines, 5 of words. Updates: 4 + 1 of the word, 8 of the count.
     """
-    flow = TEXTS.explode(word=WORDS, name="splitter").running(keys="word", n="count(*)", name="counter").sink("out")
-    found = counted(connection, flow, Given(lines=LINES))
-    lines, splitter, counter = found["lines"], found["splitter"], found["counter"]
-    assert (lines.rows_in, lines.rows_out, lines.selectivity) == ((), 4, None)
-    assert (splitter.rows_in, splitter.rows_out, splitter.selectivity) == ((4,), 5, 1.25)
-    assert (counter.rows_in, counter.rows_out, counter.selectivity) == ((5,), 3, 0.6)
+    flow = TEXTS.explode(word=WORDS, name="splitter").running(keys="word", n="count(*)", name="counter")
+    rows = counted(connection, flow, Given(lines=LINES))
+    lines, splitter, counter = (rows[name] for name in ("lines", "splitter", "counter"))
+    assert [(one.rows_in, one.rows_out, one.selectivity, one.tuple_bytes) for one in (lines, splitter, counter)] == [
+        ((), 4, None, (16 + 7) / 4),
+        ((4,), 5, 1.25, (40 + 13 + 5) / 5),
+        ((5,), 3, 0.6, 13.0),
+    ]
     assert (splitter.rule, counter.rule) == ("rows", "updates")
-    assert lines.tuple_bytes == (16 + 7) / 4
-    assert splitter.tuple_bytes == (40 + 13 + 5) / 5
-    assert counter.tuple_bytes == 13.0
     updates = connection.execute('SELECT word, n FROM "rows_of_counter" ORDER BY word, n').fetchall()
     assert updates == [("a", 2), ("b", 1), ("b", 3)]
 
 
-def test_an_average_has_the_same_updates(connection: Any) -> None:
-    """What cannot be joined from parts is computed another way: the mean of 1 and 3, then of 1, 3 and 5."""
-    flow = NUMBERS.running(keys="key", mean="avg(value)", name="mean").sink("out")
-    found = counted(connection, flow, Given(numbers=numbers([7, 7, 7], [1, 3, 5], [0, 9, 10])))
-    assert found["mean"].rows_out == 2
-    assert connection.execute('SELECT * FROM "rows_of_mean" ORDER BY mean').fetchall() == [(7, 2.0), (7, 3.0)]
-
-
-def test_a_key_that_is_null_has_updates_too(connection: Any) -> None:
-    """All rows without a key are one key, also where the aggregate cannot be joined from parts."""
-    flow = NUMBERS.running(keys="key", mean="avg(value)", name="mean").sink("out")
-    found = counted(connection, flow, Given(numbers=numbers([None, None, 7], [1, 3, 5], [0, 9, 10])))
-    assert found["mean"].rows_out == 2
-    assert connection.execute('SELECT * FROM "rows_of_mean" ORDER BY mean').fetchall() == [(None, 2.0), (7, 5.0)]
+@pytest.mark.parametrize(
+    ("keys", "times", "updates"),
+    [
+        # The mean of 1 and 3 in the first slice, then of 1, 3 and 5.
+        ([7, 7, 7], [0, 9, 10], [(7, 2.0), (7, 3.0)]),
+        # All rows without a key are one key.
+        ([None, None, 7], [0, 9, 10], [(None, 2.0), (7, 5.0)]),
+    ],
+)
+def test_an_average_has_the_same_updates(connection: Any, keys: Any, times: list[int], updates: Any) -> None:
+    """What cannot be joined from parts is computed another way."""
+    flow = NUMBERS.running(keys="key", mean="avg(value)", name="mean")
+    assert counted(connection, flow, Given(numbers=numbers(keys, [1, 3, 5], times)))["mean"].rows_out == 2
+    assert connection.execute('SELECT * FROM "rows_of_mean" ORDER BY mean').fetchall() == updates
 
 
 def test_rows_outside_the_span_are_not_there(connection: Any) -> None:
     """Its end is not in it; an operator that nothing reaches has no selectivity and no size."""
-    flow = NUMBERS.where("value > 100", name="dear").select(value="value", name="value").sink("out")
-    found = counted(connection, flow, Given(numbers=numbers([1] * 3, [1, 2, 101], [0, 19, 20])))
-    assert (found["numbers"].rows_out, found["dear"].rows_out) == (2, 0)
-    assert found["dear"].selectivity == 0.0
-    assert (found["value"].selectivity, found["value"].tuple_bytes) == (None, None)
+    flow = NUMBERS.where("value > 100", name="dear").select(value="value", name="value")
+    rows = counted(connection, flow, Given(numbers=numbers([1] * 3, [1, 2, 101], [0, 19, 20])))
+    assert (rows["numbers"].rows_out, rows["dear"].rows_out, rows["dear"].selectivity) == (2, 0, 0.0)
+    assert (rows["value"].selectivity, rows["value"].tuple_bytes) == (None, None)
 
 
 def test_both_inputs_are_counted(connection: Any) -> None:
@@ -120,16 +118,16 @@ def test_both_inputs_are_counted(connection: Any) -> None:
         dear.select(key="key", other="value", name="right"), window=tumble(1), on="key", name="join"
     )
     flow = flow_of(both.sink("both"), joined.sink("joined"))
-    found = counted(connection, flow, Given(numbers=numbers([1, 1, 2], [1, 2, 3], [0, 1, 2])))
-    assert (found["both"].rows_in, found["both"].rows_out) == ((2, 2), 4)
-    assert (found["join"].rows_in, found["join"].rows_out, found["join"].selectivity) == ((2, 2), 2, 0.5)
+    rows = counted(connection, flow, Given(numbers=numbers([1, 1, 2], [1, 2, 3], [0, 1, 2])))
+    assert (rows["both"].rows_in, rows["both"].rows_out) == ((2, 2), 4)
+    assert (rows["join"].rows_in, rows["join"].rows_out, rows["join"].selectivity) == ((2, 2), 2, 0.5)
 
 
 def test_the_first_of_all_is_so_over_all_slices(connection: Any) -> None:
     """State is not forgotten between slices: key 1 comes in both, and counts once."""
-    flow = NUMBERS.distinct(keys="key", name="first").sink("out")
-    found = counted(connection, flow, Given(numbers=numbers([1, 2, 1], [1, 1, 1], [0, 5, 15])))
-    assert (found["first"].rows_in, found["first"].rows_out) == ((3,), 2)
+    flow = NUMBERS.distinct(keys="key", name="first")
+    rows = counted(connection, flow, Given(numbers=numbers([1, 2, 1], [1, 1, 1], [0, 5, 15])))
+    assert (rows["first"].rows_in, rows["first"].rows_out) == ((3,), 2)
 
 
 def test_arrays_go_with_what_reads_them(connection: Any) -> None:
@@ -138,37 +136,23 @@ def test_arrays_go_with_what_reads_them(connection: Any) -> None:
     Bytes of the array's row: 4 of its offset, and of each of its words 4 and its letters.
     """
     words = TEXTS.select(words="split(text, ' ')", name="words").explode(word="words", name="each")
-    found = counted(connection, words.select(word="word", name="word").sink("out"), Given(lines=LINES.slice(0, 2)))
-    assert found["words"].tuple_bytes == (2 * 4 + 3 * 4 + 3) / 2
-    assert (found["each"].rows_in, found["each"].rows_out) == ((2,), 3)
-    assert (found["word"].rows_in, found["word"].rows_out) == ((3,), 3)
-    reads = [node.name for node in graph_sources(found["word"])]
-    assert reads == ["rows_of_lines"]
+    rows = counted(connection, words.select(word="word", name="word"), Given(lines=LINES.slice(0, 2)))
+    assert rows["words"].tuple_bytes == (2 * 4 + 3 * 4 + 3) / 2
+    assert [(rows[name].rows_in, rows[name].rows_out) for name in ("each", "word")] == [((2,), 3), ((3,), 3)]
+    sources = [node.name for node in graph.walk(rows["word"].isolated) if isinstance(node, Source)]
+    assert sources == ["rows_of_lines"]
 
 
-def graph_sources(one: OperatorIO) -> list[Source]:
-    from streamgauge.dataflow import graph
-
-    return [node for node in graph.walk(one.isolated) if isinstance(node, Source)]
-
-
-@pytest.mark.parametrize(("type_", "value", "size"), [
-    ("int", 1, 4), ("bigint", 1, 8), ("double", 1.0, 8), ("boolean", True, 1 / 8), ("string", "äb", 4 + 3),
-    ("binary", b"abc", 4 + 3),
+@pytest.mark.parametrize(("type_", "values", "size"), [
+    ("int", [1, 1], 4), ("bigint", [1, 1], 8), ("double", [1.0, 1.0], 8), ("boolean", [True, True], 1 / 8),
+    ("string", ["äb", "äb"], 4 + 3), ("binary", [b"abc", b"abc"], 4 + 3), ("string", ["abc", None], (8 + 3) / 2),
 ])  # fmt: skip
-def test_bytes_of_each_type(connection: Any, type_: str, value: Any, size: float) -> None:
+def test_bytes_of_each_type(connection: Any, type_: str, values: list[Any], size: float) -> None:
     """As Arrow has them; letters count by their bytes, and a null text takes its offset alone."""
-    given = source("s", Schema.from_types(v=type_))
     kinds = {"int": pa.int32(), "binary": pa.binary()}
-    rows = pa.table({"v": pa.array([value, value], kinds.get(type_)), EVENT_TIME: [0, 1]})
-    found = counted(connection, given.sink("out"), Given(s=rows))
-    assert found["s"].tuple_bytes == size
-
-
-def test_a_null_text_takes_its_offset(connection: Any) -> None:
-    """Two rows, one of them null: 8 of offsets and 3 letters."""
-    rows = pa.table({"text": pa.array(["abc", None], pa.string()), EVENT_TIME: [0, 1]})
-    assert counted(connection, TEXTS.sink("out"), Given(lines=rows))["lines"].tuple_bytes == (8 + 3) / 2
+    rows = pa.table({"v": pa.array(values, kinds.get(type_)), EVENT_TIME: [0, 1]})
+    flow = source("s", Schema.from_types(v=type_)).sink("out")
+    assert counted(connection, flow, Given(s=rows))["s"].tuple_bytes == size
 
 
 class Even(Processor):
@@ -192,51 +176,36 @@ def even(keys: str | tuple[str, ...], truth: str | None = None) -> Stream:
 @pytest.mark.parametrize("truth", [None, "SELECT value, _row FROM input WHERE value % 2 = 0"])
 def test_a_class_is_counted_by_its_truth_or_by_itself(connection: Any, truth: str | None) -> None:
     """Both give the two even rows of three."""
-    found = counted(connection, even("key", truth).sink("out"), Given(numbers=numbers([1] * 3, [2, 3, 4], [0, 1, 2])))
-    assert (found["even"].rows_out, found["even"].tuple_bytes) == (2, 4.0)
+    rows = counted(connection, even("key", truth), Given(numbers=numbers([1] * 3, [2, 3, 4], [0, 1, 2])))
+    assert (rows["even"].rows_out, rows["even"].tuple_bytes) == (2, 4.0)
 
 
-def parts_of(folder: Path) -> dict[int, list[int]]:
-    """Number of a part to its event times."""
-    found: dict[int, list[int]] = {}
-    for path in folder.glob("*/*.parquet"):
-        times = pq.ParquetFile(path).read()[EVENT_TIME].to_pylist()
-        found.setdefault(int(path.parent.name.partition("=")[2]), []).extend(times)
-    return {number: sorted(found[number]) for number in sorted(found)}
+def parts_of(folders: dict[str, Path], source: str = "numbers") -> dict[int, list[int]]:
+    """Number of a part to the event times of its rows, as they lie there."""
+    paths = sorted(folders[f"rows_of_{source}"].glob("*/*.parquet"))
+    return {
+        int(path.parent.name.partition("=")[2]): pq.ParquetFile(path).read()[EVENT_TIME].to_pylist() for path in paths
+    }
 
 
 def test_slices_have_equal_numbers_of_rows_in_order(connection: Any, tmp_path: Path) -> None:
-    """Ten rows in three parts, whatever their times."""
-    times = [0, 0, 0, 0, 0, 1, 2, 3, 4, 19]
-    flow = NUMBERS.window(tumble(1), keys="key").aggregate(n="count(*)", name="n").sink("out")
-    found = counted(connection, flow, Given(numbers=numbers([1] * 10, [1] * 10, times)))
-    folders = write_slices(connection, found["n"], tmp_path, 3)
+    """Ten rows in three parts, in the order of time as a stream would bring them, whatever order the reference found
+    them in.
+    """
+    flow = NUMBERS.window(tumble(1), keys="key").aggregate(n="count(*)", name="n")
+    rows = counted(connection, flow, Given(numbers=numbers([1] * 10, [1] * 10, [3, 0, 19, 0, 1, 0, 4, 0, 2, 0])))
+    folders = write_slices(connection, rows["n"], tmp_path, 3)
     assert list(folders) == ["rows_of_numbers"]
-    assert parts_of(folders["rows_of_numbers"]) == {0: [0, 0, 0, 0], 1: [0, 1, 2], 2: [3, 4, 19]}
+    assert parts_of(folders) == {0: [0, 0, 0, 0], 1: [0, 1, 2], 2: [3, 4, 19]}
 
 
 def test_slices_hold_what_is_read(connection: Any, tmp_path: Path) -> None:
     """A column that the operator does not read would be read for nothing in the run that is taken off."""
-    flow = NUMBERS.select(value="value", name="value").sink("out")
-    found = counted(connection, flow, Given(numbers=numbers([1], [2], [0])))
-    (folder,) = write_slices(connection, found["value"], tmp_path, 1).values()
+    flow = NUMBERS.select(value="value", name="value")
+    rows = counted(connection, flow, Given(numbers=numbers([1], [2], [0])))
+    (folder,) = write_slices(connection, rows["value"], tmp_path, 1).values()
     (file,) = folder.glob("*/*.parquet")
     assert pq.ParquetFile(file).schema_arrow.names == ["value"]
-
-
-def times_in(folder: Path) -> list[int]:
-    """Event times of the one part, as they lie there."""
-    (file,) = folder.glob("*/*.parquet")
-    times: list[int] = pq.ParquetFile(file).read()[EVENT_TIME].to_pylist()
-    return times
-
-
-def test_rows_of_a_slice_lie_in_the_order_of_time(connection: Any, tmp_path: Path) -> None:
-    """As a stream would bring them, whatever order the reference found them in."""
-    times = [(7 * n) % 20 for n in range(20)]
-    flow = NUMBERS.window(tumble(1), keys="key").aggregate(n="count(*)", name="n").sink("out")
-    found = counted(connection, flow, Given(numbers=numbers([1] * 20, [1] * 20, times)))
-    assert times_in(*write_slices(connection, found["n"], tmp_path, 1).values()) == sorted(times)
 
 
 def test_a_ranking_gets_the_ends_of_its_windows(connection: Any, tmp_path: Path) -> None:
@@ -244,9 +213,9 @@ def test_a_ranking_gets_the_ends_of_its_windows(connection: Any, tmp_path: Path)
     windows = NUMBERS.window(tumble(1), keys="key").aggregate(n="count(*)", name="n")
     flow = windows.top(1, by="n", name="top").sink("out")
     plan = Given(numbers=numbers([1, 2, 1, 2], [1] * 4, [0, 1, US, US + 1]))
-    found = counted(connection, flow, plan, Span(0, 2 * US, US))
-    times = times_in(*write_slices(connection, found["top"], tmp_path, 1).values())
-    assert times == [US - 1, US - 1, 2 * US - 1, 2 * US - 1]
+    rows = counted(connection, flow, plan, Span(0, 2 * US, US))
+    parts = parts_of(write_slices(connection, rows["top"], tmp_path, 1), "n")
+    assert parts == {0: [US - 1, US - 1, 2 * US - 1, 2 * US - 1]}
 
 
 def test_both_inputs_are_cut_at_the_same_times(connection: Any, tmp_path: Path) -> None:
@@ -255,36 +224,33 @@ def test_both_inputs_are_cut_at_the_same_times(connection: Any, tmp_path: Path) 
     flow = NUMBERS.join(other, window=tumble(1), on="key", name="join").sink("out")
     ours = numbers([1, 1], [1, 1], [0, 10])
     theirs = pa.table({"key": pa.array([1] * 4, pa.int32()), EVENT_TIME: [1, 2, 11, 12]})
-    found = counted(connection, flow, Given(numbers=ours, others=theirs))
-    folders = write_slices(connection, found["join"], tmp_path, 2)
-    assert [parts_of(folders[f"rows_of_{name}"]) for name in ("numbers", "others")] == [
+    rows = counted(connection, flow, Given(numbers=ours, others=theirs))
+    folders = write_slices(connection, rows["join"], tmp_path, 2)
+    assert [parts_of(folders, name) for name in ("numbers", "others")] == [
         {0: [0], 1: [10]}, {0: [1, 2], 1: [11, 12]},
     ]  # fmt: skip
 
 
 def test_a_keyed_process_gets_rows_of_one_time_together(connection: Any, tmp_path: Path) -> None:
     """It is promised that; a stateless one is not."""
-    times = [0, 0, 0, 0, 5, 6]
-    plan = Given(numbers=numbers([1] * 6, [2] * 6, times))
-    keyed = counted(connection, even("key").sink("out"), plan)["even"]
-    assert isinstance(keyed.node, Process)
-    assert parts_of(*write_slices(connection, keyed, tmp_path, 3).values()) == {0: [0, 0, 0, 0], 2: [5, 6]}
+    plan = Given(numbers=numbers([1] * 6, [2] * 6, [0, 0, 0, 0, 5, 6]))
+    keyed = counted(connection, even("key"), plan)["even"]
+    assert parts_of(write_slices(connection, keyed, tmp_path, 3)) == {0: [0, 0, 0, 0], 2: [5, 6]}
 
 
-def test_a_generated_input_is_counted_as_plain_python_does() -> None:
+def test_a_generated_input_is_counted_as_plain_python_does(connection: Any) -> None:
     """Word Count over its own generator: ten words a line, and as many updates as a slice has words."""
     values = {"command": "generate", "workload": "word_count", "load": {"rate": 1000, "generators": 1}}
     resolved = check(build(values))
     span = Span(0, 2 * US, US // 4)
     plan = resolved.plan(0, 1000.0, 2.0)
-    with duckdb.connect() as connection:
-        found = counted(connection, resolved.flow, plan, span)
-    rows = plan.batch(0, 0, 0, plan.count_before(0, 0, span.end_us))
+    rows = counted(connection, resolved.flow, plan, span)
+    events = plan.batch(0, 0, 0, plan.count_before(0, 0, span.end_us))
     words = Counter(
         (time // span.slice_us, word)
-        for text, time in zip(rows["text"].to_pylist(), rows[EVENT_TIME].to_pylist(), strict=True)
+        for text, time in zip(events["text"].to_pylist(), events[EVENT_TIME].to_pylist(), strict=True)
         for word in text.split()
     )
-    assert found["splitter"].selectivity == 10.0
-    assert found["counter"].rows_in == (sum(words.values()),)
-    assert found["counter"].rows_out == len(words)
+    counter = rows["counter"]
+    assert rows["splitter"].selectivity == 10.0
+    assert (counter.rows_in, counter.rows_out) == ((sum(words.values()),), len(words))

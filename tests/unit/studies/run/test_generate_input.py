@@ -1,12 +1,11 @@
 """`generate`: what was requested, what a run of the same settings is offered, and a run's very input made again."""
 
-from __future__ import annotations
-
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -43,8 +42,7 @@ def extended(tmp_path: Path, **requested: Any) -> tuple[RunFolder, Plan, int]:
     plan = resolved.trial_plan(spans, 500.0, fresh=True, spare_s=20.0)
     record = TrialRecord(TrialLog(plan), spans.later(5 * US).longer(2 * US), prolonged_us=5 * US, interim_analyses=2)
     folder = RunFolder.create(tmp_path, "identity", "spark", datetime.now(UTC))
-    experiment = resolved.experiment.model_dump(mode="json")
-    changes = {"experiment": experiment, "input": offered_input(record, 2)}
+    changes = {"experiment": resolved.experiment.model_dump(mode="json"), "input": offered_input(record, 2)}
     folder.write_result(folder.read_result().model_copy(update=changes))
     return folder, plan, record.spans.end_us
 
@@ -87,20 +85,13 @@ def test_what_a_run_of_these_settings_is_offered_is_written(
 
 def plan_of_a_run(monkeypatch: pytest.MonkeyPatch, experiment: Experiment) -> tuple[Plan, TrialSpans]:
     """What a trial's conductor is given on a test bed that has just been started."""
-    given: list[Any] = []
-
-    def conductor(testbed: Any, *plan_and_spans: Any) -> None:
-        given.extend(plan_and_spans)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(trial, "PhaseRunner", conductor)
+    monkeypatch.setattr(trial, "PhaseRunner", runner := Mock(side_effect=KeyboardInterrupt))
     testbed: Any = SimpleNamespace(clock=SimpleNamespace(now_us=lambda: START_US + 5), reached_us=0)
-    folder: Any = None
     resolved = check(experiment)
-    requested = JudgedTrial(resolved, experiment.load.rate, fresh=True, duration_s=experiment.load.duration)
+    policy = JudgedTrial(resolved, experiment.load.rate, fresh=True, duration_s=experiment.load.duration)
     with pytest.raises(KeyboardInterrupt):
-        trial.TrialConductor(resolved, testbed).run(folder, requested)
-    return given[0], given[1]
+        trial.TrialConductor(resolved, testbed).run(Mock(), policy)
+    return runner.call_args.args[1], runner.call_args.args[2]
 
 
 def rows(folder: Path) -> dict[str, Any]:
@@ -131,7 +122,7 @@ def test_a_run_over_a_broker_is_made_again_with_its_keys(tmp_path: Path, engine:
     assert len(rows(tmp_path / "again")) == plan.partitions
 
 
-def test_the_runs_own_settings_may_be_said_again(tmp_path: Path) -> None:
+def test_the_runs_own_settings_may_be_given_again(tmp_path: Path) -> None:
     """The arguments of the run, repeated with --of, contradict nothing."""
     folder, *_ = extended(tmp_path)
     generate(experiment_of_run(folder, load={"rate": 500, "seed": 7}), tmp_path / "again")
@@ -167,13 +158,13 @@ def test_a_trial_that_ended_early_was_offered_no_more(make: Any) -> None:
 
 def test_what_is_written_is_reported_as_it_is_written(tmp_path: Path) -> None:
     """Events so far of all events, to the last one."""
-    heard: list[tuple[int, int]] = []
+    progress: list[tuple[int, int]] = []
     written = generate(
-        build({**VALUES, "command": "generate"}), tmp_path / "input", lambda *so_far: heard.append(so_far)
+        build({**VALUES, "command": "generate"}), tmp_path / "input", lambda *so_far: progress.append(so_far)
     )
     total = sum(written["events"].values())
-    assert [planned for _, planned in heard] == [total] * len(heard)
-    assert heard[-1][0] == total > heard[0][0] > 0
+    assert [planned for _, planned in progress] == [total] * len(progress)
+    assert progress[-1][0] == total > progress[0][0] > 0
 
 
 SAMPLED = """

@@ -1,7 +1,5 @@
 """What a run looks at before it starts anything: this machine, and what generators can make."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import sys
@@ -11,6 +9,7 @@ from threading import Event
 from threading import enumerate as enumerate_threads
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from rich.console import Console
@@ -19,6 +18,7 @@ from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config import options_and_settings as experiment
 from streamgauge.core.errors import InputError, MachineError
 from streamgauge.core.trial import TrialSnapshot
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check as check_experiment
 from streamgauge.report.documents.run import write_page
 from streamgauge.report.terminal.console import show_result
@@ -27,7 +27,6 @@ from streamgauge.results.verdict import Verdict
 from streamgauge.studies.run import run as run_module
 from streamgauge.system import machine
 from streamgauge.trial import conductor, progress
-from streamgauge.trial.progress import snapshots
 from tests.helpers_recording import append_and_return
 from tests.unit.helpers_requests import GOOD
 
@@ -52,45 +51,42 @@ def commit_calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_the_commit_is_that_of_the_start(commit_calls: list[str]) -> None:
     """What is committed, or changed, while a trial runs is not what it ran."""
-    run_module.require_machine(check_experiment(experiment.build(GOOD | {"engine": "known"})))
+    run_module.require_machine(resolved(engine="known"))
     assert commit_calls == ["commit"]
 
 
-def test_missing_java_is_the_machines_lack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is made before Java is found, and the message says how to get it."""
+def resolved(**values: Any) -> ResolvedExperiment:
+    return check_experiment(experiment.build(GOOD | values))
+
+
+@pytest.fixture
+def no_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
-    with pytest.raises(MachineError, match="Java 17 or later is needed") as caught:
+
+
+@pytest.mark.usefixtures("no_java")
+def test_missing_java_is_the_machines_lack() -> None:
+    """Only for engines that need it. Nothing is made before Java is found, and the message says how to get it."""
+    with pytest.raises(MachineError, match="Java 17 or later is needed") as failure:
         run_module.run_single(experiment.build(GOOD))
-    assert caught.value.exit_code == 3
-    assert "install" in str(caught.value)
-
-
-def test_java_is_asked_for_by_engines_that_need_it_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The result then says that there is none."""
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
-    run_module.require_machine(check_experiment(experiment.build(GOOD | {"engine": "known"})))
+    assert (failure.value.exit_code, "install" in str(failure.value)) == (3, True)
+    run_module.require_machine(resolved(engine="known"))
     assert machine.environment()["java"] == "not installed"
-    with pytest.raises(MachineError):
-        run_module.require_machine(check_experiment(experiment.build(GOOD)))
 
 
 def test_every_trial_of_a_study_needs_its_resources(monkeypatch: pytest.MonkeyPatch) -> None:
     """A level that the cluster cannot give is refused before the first trial, and each level is looked at once."""
-    looked: list[Any] = []
-    monkeypatch.setattr(run_module, "require_master", lambda *words: looked.append(words[1:]))
-    built = [experiment.build(GOOD | {"engine": "known", "parallelism": number}) for number in (1, 2, 2)]
-    run_module.require_machine(*map(check_experiment, built))
-    assert looked == [(None, {}, 1), (None, {}, 2)]
+    monkeypatch.setattr(run_module, "require_master", require := Mock())
+    run_module.require_machine(*(resolved(engine="known", parallelism=number) for number in (1, 2, 2)))
+    assert [call.args[1:] for call in require.call_args_list] == [(None, {}, 1), (None, {}, 2)]
 
 
 def test_the_ceiling_is_of_the_columns_that_generators_make(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not of fields that the flow does not read, and of ids where it needs them."""
-    calls: list[Any] = []
-    monkeypatch.setattr(run_module, "measure_capacity", lambda plan, columns: append_and_return(calls, columns, 1.0))
-    run_module.ceiling_of(check_experiment(experiment.build(GOOD)), 1000.0)
-    assert calls == [{"purchases": ("gem_pack_id", "price", "event_time")}]
+    monkeypatch.setattr(run_module, "measure_capacity", measure := Mock(return_value=1.0))
+    run_module.ceiling_of(resolved(), 1000.0)
+    assert measure.call_args.args[1] == {"purchases": ("gem_pack_id", "price", "event_time")}
 
 
 def test_a_run_of_an_own_job_can_be_repeated_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,7 +112,7 @@ def test_a_start_counts_its_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[TrialSnapshot] = []
     thrice = Event()
 
-    def hear(snapshot: TrialSnapshot) -> None:
+    def observe(snapshot: TrialSnapshot) -> None:
         shown.append(snapshot)
         if len(shown) == 3:
             thrice.set()
@@ -125,17 +121,18 @@ def test_a_start_counts_its_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
         assert thrice.wait(60)
         raise ValueError("gone")
 
-    stages = chain(["", "up"], repeat("running"))
-    engine: Any = SimpleNamespace(stage=lambda: next(stages))
+    engine: Any = SimpleNamespace(stage=Mock(side_effect=chain(["", "up"], repeat("running"))))
     with (
         pytest.raises(ValueError, match="gone"),
-        progress.report_start_progress(snapshots(hear), "starting spark", engine),
+        progress.report_start_progress(progress.snapshots(observe), "starting spark", engine),
     ):
         fail()
-    assert {one.phase for one in shown} == {"start"}
-    assert [one.note for one in shown[:3]] == ["starting spark", "up", "running"]
-    assert [one.elapsed_s for one in shown] == sorted(one.elapsed_s for one in shown)
-    assert shown[-1].elapsed_s > shown[0].elapsed_s
+    assert [(one.phase, one.note) for one in shown[:3]] == [
+        ("start", note) for note in ("starting spark", "up", "running")
+    ]
+    seconds = [one.elapsed_s for one in shown]
+    assert seconds == sorted(seconds)
+    assert seconds[-1] > seconds[0]
     assert "reporter" not in {thread.name for thread in enumerate_threads()}
 
 
@@ -151,12 +148,8 @@ def test_a_rate_that_generators_cannot_make_is_refused(tmp_path: Path, monkeypat
 
 def test_a_run_stopped_at_its_start_names_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its result says that it was stopped, no longer that it may still go on; and its page is there."""
-
-    def stopped(*_: Any) -> None:
-        raise KeyboardInterrupt
-
     monkeypatch.setattr(run_module, "measure_capacity", lambda *_: 1e9)
-    monkeypatch.setattr(conductor, "TestBed", stopped)
+    monkeypatch.setattr(conductor, "TestBed", Mock(side_effect=KeyboardInterrupt))
     result = run_module.run_single(
         experiment.build(GOOD | {"engine": "known", "out": str(tmp_path / "runs")}), on_result=write_page
     )

@@ -1,7 +1,5 @@
 """Studies of simulated systems fit their laws quickly, except in the tests of the fits themselves."""
 
-from __future__ import annotations
-
 import pytest
 
 FITS = ("test_scaling_laws.py", "test_fit_intervals.py")

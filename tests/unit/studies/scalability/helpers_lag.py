@@ -1,7 +1,5 @@
 """Series of a trial whose lag is that of a simulated engine. All figures are made up."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Scalability studies whose trials are simulated by a law: nothing is started. All figures are made up."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -50,17 +48,21 @@ class RecordingObserver:
 Perform = Callable[[Experiment, Observers], CellFigures]
 
 
+def resumed(folder: object, **values: Any) -> Experiment:
+    """A study that goes on in its folder."""
+    return build({"command": "scale", "workload": "", "search": {"resume": str(folder)}, **values})
+
+
 def simulated(law: ScalingOptions, of_one_per_s: float = 7000.0, seed: int = 1) -> tuple[Perform, list[Experiment]]:
     """A stand-in for `perform`, whose trials hold up to the capacity of a law, and the experiments given to it."""
-    chance, given = random.Random(seed), list[Experiment]()
+    chance, trials = random.Random(seed), list[Experiment]()
 
     def perform(experiment: Experiment, observers: Observers) -> CellFigures:
-        given.append(experiment)
-        assert experiment.parallelism is not None
-        held = experiment.load.rate <= law.capacity(of_one_per_s, experiment.parallelism, chance)
+        trials.append(experiment)
+        held = experiment.load.rate <= law.capacity(of_one_per_s, experiment.parallelism or 0, chance)
         return made(experiment, "sustained" if held else "not_sustained")
 
-    return perform, given
+    return perform, trials
 
 
 def made(experiment: Experiment, verdict: Any) -> CellFigures:

@@ -1,7 +1,5 @@
 """Loads from easy to hard, and levels of resources, as settings of trials."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest
@@ -37,8 +35,7 @@ def test_every_range_ascends_in_steps(first: int, factor: int, step: float) -> N
 def test_smaller_is_harder_where_the_range_descends() -> None:
     """Times are written with their unit, to the microsecond."""
     axis = load_axis(Scale(loads="1s..10ms", load="period"), 1.0)
-    assert axis.setting == "parameters.period"
-    assert (axis.unit, axis.ascends) == ("s", False)
+    assert (axis.setting, axis.unit, axis.ascends) == ("parameters.period", "s", False)
     assert (axis.values[0], axis.values[-1]) == ("1000ms", "10ms")
     assert all(one > other for one, other in pairwise(axis.numbers))
 
@@ -75,11 +72,10 @@ def test_levels_ascend() -> None:
 )
 def test_loads_that_are_none_are_refused(given_loads: str, load: str, rule: str) -> None:
     """Once, by the setting's name."""
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError) as refusal:
         load_axis(Scale(loads=given_loads or (), load=load), 0.05)
-    (problem,) = refused.value.problems
-    assert problem.setting == "scale.loads"
-    assert rule in problem.rule
+    (problem,) = refusal.value.problems
+    assert (problem.setting, rule in problem.rule) == ("scale.loads", True)
 
 
 def test_levels_must_be_given_and_set_a_setting() -> None:

@@ -1,7 +1,5 @@
 """Whether a trial sustained its load: by the growth of its lag, or by the verdict of its run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,10 +21,9 @@ AT_ONCE = {"interval_s": 0.0, "busy": 0.5}
 """Triggers as soon as the batch before has ended, so that a long batch makes the next one long."""
 
 
-def growth_of(table: Any, span_s: float = SPAN_S, end: int = 5) -> Growth:
-    found = lag_growth(table, span_s, end)
-    assert isinstance(found, Growth)
-    return found
+def growth_of(table: Any, span_s: float = SPAN_S, end: int = 5) -> Any:
+    """`Growth`, or text where it is unknown."""
+    return lag_growth(table, span_s, end)
 
 
 def is_failed(growth: Growth) -> bool:
@@ -81,43 +78,44 @@ def test_the_ends_of_seconds_do_not_matter_where_there_are_commits() -> None:
     assert growth_of(series(saw_tooth, [50.0] * SPAN_S)) == (0.0, 0.0, 0.0, 0.0)
 
 
-def test_without_commits_the_least_lag_of_each_end_counts() -> None:
-    """Within one batch interval; a second sampled alone would show a difference that is none."""
-    tooth = [10.0, 40.0, 20.0, 30.0]
-    assert growth_of(series(tooth * 5), 20, 4).records == 0
-    assert growth_of(series([10.0, *tooth * 5]), 20, 4).records == 0
-    assert growth_of(series([n * 30 + one for n, one in enumerate(tooth * 5)]), 20, 4).records == 16 * 30
-    assert growth_of(series([30.0] * 4 + [10.0] * 12 + [30.0] * 4), 20, 4).records == 0
-    assert growth_of(series([*tooth * 5]), 20, 1).records == 20
-
-
-def test_an_extension_of_the_span_does_not_count() -> None:
-    """The span is the planned one."""
-    assert growth_of(series([5.0] * 10 + [500.0] * 5), 10, 1).records == 0
-    assert growth_of(series([5.0] * 15, [5.0] * 10 + [500.0] * 5), 10, 1).records == 0
+TOOTH = [10.0, 40.0, 20.0, 30.0]
 
 
 @pytest.mark.parametrize(
-    ("table", "reason"),
+    ("table", "span_s", "end", "records"),
     [
-        (series([5.0] * 9), "its span was not complete"),
-        (series([5.0] * 9 + [None]), "its span was not complete"),
-        (series([5.0] * 10, [None] * 8 + [1.0, 2.0]), "each end of its span needs 3 commits, and the span has 2"),
+        # Within one batch interval; a second sampled alone would show a difference that is none.
+        (series(TOOTH * 5), 20, 4, 0),
+        (series([10.0, *TOOTH * 5]), 20, 4, 0),
+        (series([n * 30 + one for n, one in enumerate(TOOTH * 5)]), 20, 4, 16 * 30),
+        (series([30.0] * 4 + [10.0] * 12 + [30.0] * 4), 20, 4, 0),
+        (series(TOOTH * 5), 20, 1, 20),
+        # An extension of the planned span does not count.
+        (series([5.0] * 10 + [500.0] * 5), 10, 1, 0),
+        (series([5.0] * 15, [5.0] * 10 + [500.0] * 5), 10, 1, 0),
+        # An end grows until it has enough commits, because long batches need longer ends.
+        (series([0.0] * SPAN_S, [7.0 if second % 20 == 0 else None for second in range(SPAN_S)]), SPAN_S, 5, 0),
+        # A run of an older version has no lag at commits.
+        (series([5.0] * 10).drop_columns("lag_at_commit_mean"), 10, 1, 0),
     ],
 )
-def test_a_growth_that_cannot_be_known_has_a_reason(table: Any, reason: str) -> None:
+def test_without_commits_the_least_lag_of_each_end_counts(table: Any, span_s: float, end: int, records: float) -> None:
+    assert growth_of(table, span_s, end).records == records
+
+
+@pytest.mark.parametrize(
+    ("table", "span_s", "reason"),
+    [
+        (series([5.0] * 9), 10, "its span was not complete"),
+        (series([5.0] * 9 + [None]), 10, "its span was not complete"),
+        (series([5.0] * 10, [None] * 8 + [1.0, 2.0]), 10, "each end of its span needs 3 commits, and the span has 2"),
+        # An end grows at most to half of the span.
+        (series([0.0] * SPAN_S, [None if second % 90 else 7.0 for second in range(SPAN_S)]), SPAN_S, "each end of"),
+    ],
+)
+def test_a_growth_that_cannot_be_known_has_a_reason(table: Any, span_s: float, reason: str) -> None:
     """A span that was cut short, an unknown lag, and batches that are too few."""
-    found = lag_growth(table, 10, 1)
-    assert isinstance(found, str)
-    assert found.startswith(reason)
-
-
-def test_an_end_grows_until_it_has_enough_commits() -> None:
-    """At most to half of the span: long batches need longer ends."""
-    rare: list[float | None] = [7.0 if second % 20 == 0 else None for second in range(SPAN_S)]
-    assert growth_of(series([0.0] * SPAN_S, rare)).records == 0
-    rarer: list[float | None] = [7.0 if second % 90 == 0 else None for second in range(SPAN_S)]
-    assert isinstance(lag_growth(series([0.0] * SPAN_S, rarer), SPAN_S, 5), str)
+    assert growth_of(table, span_s, 1 if span_s == 10 else 5).startswith(reason)
 
 
 def test_an_end_has_room_for_three_batches() -> None:
@@ -125,13 +123,21 @@ def test_an_end_has_room_for_three_batches() -> None:
     assert (end_s(0.0), end_s(1.0), end_s(4.0), end_s(7.5)) == (5, 5, 12, 23)
 
 
-def test_a_run_of_an_older_version_has_no_lag_at_commits() -> None:
-    """Its series lacks the column."""
-    assert growth_of(series([5.0] * 10).drop_columns("lag_at_commit_mean"), 10, 1).records == 0
+@pytest.fixture
+def folder(make_run: Callable[..., Path]) -> RunFolder:
+    return RunFolder.open(make_run("one", seed=1))
 
 
-def checked(name: str, state: Any) -> Check:
-    return Check(name=name, value=1, limit=0, unit="rows", ok=state == "ok", state=state, sentence=f"{name} {state}")
+def store(folder: RunFolder, lags: Any, verdict: Any = "sustained", *cautions: Caution, **states: Any) -> None:
+    """The run of `folder`, with these lags and the states of its checks."""
+    checks = tuple(
+        Check(name=name, value=1, limit=0, unit="rows", ok=state == "ok", state=state, sentence=f"{name} {state}")
+        for name, state in {"connected": "ok", "answers": "ok", **states}.items()
+    )
+    result = folder.read_result().warned(*cautions)
+    judged = result.verdict.model_copy(update={"value": verdict, "checks": checks})
+    folder.write_result(result.model_copy(update={"verdict": judged}))
+    folder.write_series(lags)
 
 
 @pytest.mark.parametrize(
@@ -150,15 +156,10 @@ def checked(name: str, state: Any) -> Check:
     ],
 )
 def test_the_growth_decides_where_answers_are_right(
-    make_run: Callable[..., Path], verdict: Any, checks: dict[str, str], lags: list[float | None], outcome: str
+    folder: RunFolder, verdict: Any, checks: dict[str, str], lags: list[float | None], outcome: str
 ) -> None:
     """The run's own slope does not; a dead system, wrong answers and a failed driver do."""
-    folder = RunFolder.open(make_run("one", seed=1))
-    result = folder.read_result()
-    all_checks = tuple(checked(name, state) for name, state in {"connected": "ok", "answers": "ok", **checks}.items())
-    changed = result.verdict.model_copy(update={"value": verdict, "checks": all_checks})
-    folder.write_result(result.model_copy(update={"verdict": changed}))
-    folder.write_series(series(lags))
+    store(folder, series(lags), verdict, **checks)
     figures = CellFigures(verdict=verdict, sentence="of the run")
     judged = judge("ehrenstein", figures, folder.path, 10, 0.0)
     assert judged.outcome == outcome
@@ -167,38 +168,28 @@ def test_the_growth_decides_where_answers_are_right(
         assert "records a partition (limit 100)" in judged.sentence or "connected" in judged.sentence
 
 
-def test_an_interval_across_the_limit_is_undecided(make_run: Callable[..., Path]) -> None:
+def test_an_interval_across_the_limit_is_undecided(folder: RunFolder) -> None:
     """With the scatter that was seen, and what decides it."""
-    folder = RunFolder.open(make_run("one", seed=1))
-    result = folder.read_result()
-    checks = (checked("connected", "ok"), checked("answers", "ok"))
-    folder.write_result(result.model_copy(update={"verdict": result.verdict.model_copy(update={"checks": checks})}))
     lags: list[float | None] = [5000.0 if second % 2 else 15_000.0 for second in range(60)]
-    folder.write_series(series(lags, lags))
+    store(folder, series(lags, lags))
     judged = judge("ehrenstein", CellFigures(verdict="sustained"), folder.path, 60, 0.0)
     assert judged.outcome == "undecided"
     assert "scatters by 5,477 records. Use a longer --duration, a lower rate or --criterion slope" in judged.sentence
 
 
 @pytest.mark.parametrize(("verdict", "outcome"), [("sustained", "undecided"), ("not_sustained", "not_sustained")])
-def test_a_lag_that_is_not_known_cannot_decide(make_run: Callable[..., Path], verdict: Any, outcome: str) -> None:
+def test_a_lag_that_is_not_known_cannot_decide(folder: RunFolder, verdict: Any, outcome: str) -> None:
     """A program that commits no offsets: everything due counts as its lag. Its run may still have failed."""
-    folder = RunFolder.open(make_run("one", seed=1))
-    result = folder.read_result().warned(Caution(WarningCode.LAG_UNKNOWN, "has committed no offset"))
-    checks = (checked("connected", "ok"), checked("answers", "ok"))
-    changed = result.verdict.model_copy(update={"value": verdict, "checks": checks})
-    folder.write_result(result.model_copy(update={"verdict": changed}))
-    folder.write_series(series([1e6 * second for second in range(10)]))
+    caution = Caution(WarningCode.LAG_UNKNOWN, "has committed no offset")
+    store(folder, series([1e6 * second for second in range(10)]), verdict, caution)
     judged = judge("ehrenstein", CellFigures(verdict=verdict), folder.path, 10, 0.0)
     assert (judged.outcome, judged.lag_growth) == (outcome, None)
     assert judged.sentence.startswith("the lag is unknown, because the program commits no offsets")
 
 
-def test_answers_that_are_wrong_while_it_keeps_up_are_reported(make_run: Callable[..., Path]) -> None:
+def test_answers_that_are_wrong_while_it_keeps_up_are_reported(folder: RunFolder) -> None:
     """By the run's verdict: only its answers decided it."""
-    folder = RunFolder.open(make_run("one", seed=1))
-    result = folder.read_result()
-    assert result.verification is not None
+    result: Any = folder.read_result()
     changed = {
         "verdict": result.verdict.model_copy(update={"value": "not_sustained", "decided_by": ("answers",)}),
         "verification": result.verification.model_copy(update={"missing": 3, "expected": 10}),

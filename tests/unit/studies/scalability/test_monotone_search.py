@@ -1,11 +1,8 @@
 """The search for demand and capacity against a linear scan, and where others give up."""
 
-from __future__ import annotations
-
 import math
 
-import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from streamgauge.studies.scalability.monotone_search import (
@@ -53,17 +50,29 @@ def scanned(grid: Grid, sustained: list[int]) -> tuple[list[float | None], list[
     return by_level, by_load
 
 
+def levels_of(*sustained: int) -> tuple[Grid, list[int]]:
+    """Up to four loads, and for each level how many of them it sustains."""
+    return Grid((1000.0, 2000.0, 3000.0, 4000.0), tuple(2.0**n for n in range(len(sustained)))), list(sustained)
+
+
 @given(systems())
+@example(levels_of(0, 0, 2, 3))
+@example(levels_of(0, 0, 0, 0))
+@example(levels_of(4, 4, 4, 4))
 def test_it_finds_what_a_linear_scan_finds(system: tuple[Grid, list[int]]) -> None:
-    """Both metrics, from at most log2(loads + 1) trials a level; every end is decided."""
+    """Both metrics, from at most log2(loads + 1) trials a level; every end is decided. Levels that sustain nothing do
+    not end it: Theodolite starts a level's search at the previous level's answer, and gives up where that is empty.
+    """
     grid, sustained = system
     outcomes = searched(grid, sustained)
-    found = capacities(grid, outcomes)
-    assert ([one.load for one in found], [one.resources for one in demands(grid, outcomes)]) == scanned(grid, sustained)
+    result = capacities(grid, outcomes)
+    assert ([one.load for one in result], [one.resources for one in demands(grid, outcomes)]) == scanned(
+        grid, sustained
+    )
     assert len(outcomes) <= trials_max(grid) <= len(grid.resources) * math.ceil(math.log2(len(grid.loads) + 1))
-    assert all(one.decided for one in found)
+    assert all(one.decided for one in result)
     assert all(one.decided for one in demands(grid, outcomes))
-    for one, count in zip(found, sustained, strict=True):
+    for one, count in zip(result, sustained, strict=True):
         assert one.refused == (grid.loads[count] if count < len(grid.loads) else None)
 
 
@@ -72,10 +81,10 @@ def test_it_goes_on_from_what_was_tried(system: tuple[Grid, list[int]], data: st
     """A search that was killed tries only what is missing, and so ends with the same outcomes."""
     grid, sustained = system
     whole = searched(grid, sustained)
-    kept = dict(list(whole.items())[: data.draw(st.integers(0, len(whole)))])
-    while (point := next_point(grid, kept)) is not None:
-        kept[point] = whole[point]
-    assert kept == whole
+    outcomes = dict(list(whole.items())[: data.draw(st.integers(0, len(whole)))])
+    while (point := next_point(grid, outcomes)) is not None:
+        outcomes[point] = whole[point]
+    assert outcomes == whole
 
 
 @given(systems(), st.data())
@@ -101,45 +110,20 @@ def test_a_capacity_that_an_undecided_trial_bounds_is_not_decided(system: tuple[
         assert one.decided == (count == len(grid.loads))
 
 
-@pytest.mark.parametrize(
-    ("sustained", "expected"),
-    [
-        ([0, 0, 2, 3], [None, None, 2000.0, 3000.0]),
-        ([0, 1, 1, 4], [None, 1000.0, 1000.0, 4000.0]),
-        ([0, 0, 0, 4], [None, None, None, 4000.0]),
-        ([0, 0, 0, 0], [None] * 4),
-        ([4, 4, 4, 4], [4000.0] * 4),
-    ],
-)
-def test_levels_that_sustain_nothing_do_not_end_the_search(sustained: list[int], expected: list[float | None]) -> None:
-    """Theodolite starts a level's capacity search at the previous level's answer. Where that level sustained nothing,
-    its list of loads is empty, and its bisection gives up.
-    """
-    grid = Grid((1000.0, 2000.0, 3000.0, 4000.0), (1.0, 2.0, 4.0, 8.0))
-    assert [one.load for one in capacities(grid, searched(grid, sustained))] == expected
-
-
-def test_a_load_that_no_level_sustains_has_no_demand_and_others_have() -> None:
-    """The same in the other direction."""
-    grid = Grid((1000.0, 2000.0, 3000.0), (1.0, 2.0))
-    found = demands(grid, searched(grid, [0, 2]))
-    assert found == (Demand(1000.0, 2.0, True), Demand(2000.0, 2.0, True), Demand(3000.0, None, True))
-
-
 def test_an_undecided_trial_bounds_no_demand() -> None:
     """A lower level may sustain the load too, and a load without a demand may have one."""
     grid = Grid((1000.0, 2000.0, 3000.0), (1.0, 2.0))
-    found = demands(grid, searched(grid, [1, 2], frozenset({Point(1, 0), Point(2, 1)})))
-    assert found == (Demand(1000.0, 1.0, True), Demand(2000.0, 2.0, False), Demand(3000.0, None, False))
+    result = demands(grid, searched(grid, [1, 2], frozenset({Point(1, 0), Point(2, 1)})))
+    assert result == (Demand(1000.0, 1.0, True), Demand(2000.0, 2.0, False), Demand(3000.0, None, False))
 
 
 def test_what_no_load_exceeded_is_a_lower_bound() -> None:
     """It has no refused load, and what follows from a lower level was not measured."""
     grid = Grid((1000.0,), (1.0, 2.0, 4.0))
-    found = capacities(grid, searched(grid, [1, 1, 1]))
-    assert found[1] == Capacity(2.0, 1000.0, None, measured=True, decided=True)
-    assert found[2] == Capacity(4.0, 1000.0, None, measured=False, decided=True)
-    assert [one.measured for one in found] == [True, True, False]
+    result = capacities(grid, searched(grid, [1, 1, 1]))
+    assert result[1] == Capacity(2.0, 1000.0, None, measured=True, decided=True)
+    assert result[2] == Capacity(4.0, 1000.0, None, measured=False, decided=True)
+    assert [one.measured for one in result] == [True, True, False]
 
 
 def test_repetitions_decide_by_majority() -> None:

@@ -1,7 +1,5 @@
 """Whole trials on the engine `known` with a fault in them that no proof of the self-test plants."""
 
-from __future__ import annotations
-
 import signal
 from typing import Any
 
@@ -56,12 +54,10 @@ def test_a_recorder_that_is_stopped_is_not_charged_to_the_system() -> None:
             bench.resolved, RATE_PER_S, fresh=False, duration_s=SPAN_S, may_extend=False, probe_batches=False
         )
         bench._conductor.observe = snapshots(stopper)
-        result = bench._conductor.run(create_folder(bench.resolved), trial).result
-    assert stopper.done
+        result: Any = bench._conductor.run(create_folder(bench.resolved), trial).result
     driver = check_of(result, "driver")
-    assert (result.verdict.value, driver.state) == ("invalid", "invalid")
+    assert (stopper.done, result.verdict.value, driver.state) == (True, "invalid", "invalid")
     assert "the recorder stood still for" in driver.sentence
-    assert result.driver is not None
     assert result.driver.recorder_stood_still_us >= 0.8 * US
 
 
@@ -69,12 +65,10 @@ def test_results_without_an_event_time_end_as_wrong_answers() -> None:
     """Of every 997th it is null: each is counted, none is in a latency, and the trial is judged to its end."""
     options = {"capacity": "400k", "fault": "untime", "fault_every": "997"}
     with start_bench("identity", RATE_PER_S, options, LOAD, {}) as bench:
-        result = bench.trial(RATE_PER_S, 2.0).result
+        result: Any = bench.trial(RATE_PER_S, 2.0).result
         planted = len(bench.facts()["planted_us"])
     verification = result.verification
-    assert verification is not None
-    assert planted > 0
-    assert verification.judged
+    assert (planted > 0, verification.judged) == (True, True)
     assert (verification.extra, verification.wrong, verification.duplicate) == (planted, 0, 0)
     assert 0 < verification.missing <= planted  # what lies in the tail need not be there
     assert check_of(result, "answers").state == "failed"
