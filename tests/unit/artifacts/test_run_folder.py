@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,30 +17,25 @@ from streamgauge.artifacts.run_folder import STARTED, RunFolder
 from streamgauge.config.options_and_settings import Experiment, read
 from streamgauge.core.errors import DriverError, InputError, MachineError
 from streamgauge.results.run import Result, Verification
+from tests.unit.helpers_refusals import problem_of
 
 Make = Callable[..., Result]
 
 
 def test_name_is_utc_time_workload_engine(tmp_path: Path, now: datetime) -> None:
-    """The folder is named after the time in UTC, whatever zone `now` is given in."""
+    """The folder is named after the time in UTC, whatever zone `now` is given in. Two runs of the same second get
+    folders of their own. A job in a file is named without its folders, its ending and characters that paths dislike.
+    """
     elsewhere = now.astimezone(timezone(timedelta(hours=5)))
-    assert RunFolder.create(tmp_path, "word_count", "spark", elsewhere).name == "2026-01-02T03-04-05Z-word_count-spark"
-
-
-def test_names_are_unique(tmp_path: Path, now: datetime) -> None:
-    """Two runs of the same second get folders of their own."""
-    folders = {RunFolder.create(tmp_path, "word_count", "spark", now).path for _ in range(3)}
-    assert len(folders) == 3
-
-
-def test_own_job_gives_its_stem(tmp_path: Path, now: datetime) -> None:
-    """A job in a file is named without its folders, its ending and characters that paths dislike."""
+    folders = [RunFolder.create(tmp_path / "runs", "word_count", "spark", elsewhere) for _ in range(3)]
+    assert folders[0].path == tmp_path / "runs" / "2026-01-02T03-04-05Z-word_count-spark"
+    assert len({folder.path for folder in folders}) == 3
+    assert folders[0].engine.is_dir()
     assert RunFolder.create(tmp_path, "jobs/my job.py", "spark", now).name.endswith("Z-my_job-spark")
 
 
-def test_root_is_made(tmp_path: Path, now: datetime) -> None:
-    """The root itself is made where only it is missing."""
-    assert RunFolder.create(tmp_path / "runs", "a", "b", now).path.parent == tmp_path / "runs"
+def _failing(number: int) -> Mock:
+    return Mock(side_effect=OSError(number, os.strerror(number)))
 
 
 @pytest.mark.parametrize("root", ["gone/runs", "file", "file/runs"])
@@ -56,11 +52,8 @@ def test_a_place_in_which_nothing_can_be_made_is_no_missing_folder(
     """As `/proc`: the system says that there is no such file, but the folder above is there."""
     monkeypatch.setattr(os, "mkdir", _failing(errno.ENOENT))
     for root in (tmp_path / "new", tmp_path):
-        with pytest.raises(InputError) as error:
-            RunFolder.create(root, "word_count", "spark", now)
-        (problem,) = error.value.problems
+        problem = problem_of(RunFolder.create, root, "word_count", "spark", now)
         assert (problem.setting, problem.got) == ("out", str(root))
-        assert problem.rule == "must be a place that can be written to (No such file or directory)"
         assert problem.way_out == "--out DIR in a folder you may write to"
 
 
@@ -68,7 +61,7 @@ def test_a_place_in_which_nothing_can_be_made_is_no_missing_folder(
 def test_unwritable_root_is_refused(
     tmp_path: Path, now: datetime, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    """What cannot be written to is the asker's to change."""
+    """What cannot be written to is the user's to change."""
     monkeypatch.setattr(Path, "mkdir", _failing(number))
     with pytest.raises(InputError, match="can be written to"):
         RunFolder.create(tmp_path / "runs", "a", "b", now)
@@ -95,7 +88,7 @@ def test_new_folder_is_readable_and_interrupted(tmp_path: Path, now: datetime) -
 
 
 def test_experiment_goes_into_the_interrupted_result(tmp_path: Path, now: datetime, experiment: Experiment) -> None:
-    """What was asked is in both files at once, and the file gives the same experiment back."""
+    """The experiment is in both files at once, and the file gives the same one back."""
     folder = RunFolder.create(tmp_path, "made_up_aggregation", "spark", now)
     folder.write_experiment(experiment)
     assert read(folder.path / "experiment.toml") == experiment
@@ -109,13 +102,11 @@ def test_experiment_does_not_replace_a_judged_result(run_folder: RunFolder, expe
     assert run_folder.read_result() == before
 
 
-def test_result_comes_back(run_folder: RunFolder, make_result: Make) -> None:
-    """A result is read as it was written."""
+def test_results_and_tables_come_back(
+    run_folder: RunFolder, make_result: Make, make_series: Callable[[], pa.Table]
+) -> None:
+    """They are read as they were written, series and batches in the documented types."""
     assert run_folder.read_result() == make_result()
-
-
-def test_tables_come_back(run_folder: RunFolder, make_series: Callable[[], pa.Table]) -> None:
-    """Series and batches are read as they were written, in the documented types."""
     assert run_folder.read_series().equals(make_series())
     assert run_folder.read_batches().num_rows == 44
 
@@ -150,15 +141,11 @@ def test_verification_is_written(run_folder: RunFolder) -> None:
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
-def test_kill_between_writes_keeps_the_old_file(
+def test_a_kill_between_writes_leaves_the_old_file(
     run_folder: RunFolder, make_result: Make, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     """A write that is cut off before its rename leaves the result that was there."""
-
-    def killed(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(os, step, killed)
+    monkeypatch.setattr(os, step, Mock(side_effect=KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         run_folder.write_result(make_result(workload="other"))
     monkeypatch.undo()
@@ -182,9 +169,7 @@ def test_open_refuses_what_is_no_run(tmp_path: Path, name: str) -> None:
 def test_open_refuses_a_result_of_another_kind(run_folder: RunFolder, text: str) -> None:
     """A result that cannot be understood is refused by one sentence."""
     (run_folder.path / "result.json").write_text(text)
-    with pytest.raises(InputError, match="of this version") as caught:
-        RunFolder.open(run_folder.path)
-    assert len(caught.value.problems) == 1
+    assert "of this version" in problem_of(RunFolder.open, run_folder.path).rule
 
 
 def test_broken_series_is_refused(run_folder: RunFolder) -> None:
@@ -202,15 +187,3 @@ def test_trials_are_run_folders(run_folder: RunFolder, now: datetime, make_resul
     assert run_folder.trial(2, now).read_result().isolation == "pinned"
     assert [trial.name for trial in run_folder.trials()] == ["01", "02", "10"]
     assert run_folder.trial(1, now).read_result().run_id.endswith("-spark/trials/01")
-
-
-def test_engine_folder_is_made(tmp_path: Path, now: datetime) -> None:
-    """The place for the engine's logs is there when it is asked for."""
-    assert RunFolder.create(tmp_path, "a", "b", now).engine.is_dir()
-
-
-def _failing(number: int) -> Callable[..., None]:
-    def fail(*_: object, **__: object) -> None:
-        raise OSError(number, os.strerror(number))
-
-    return fail

@@ -11,24 +11,18 @@ from streamgauge.artifacts import tables
 from streamgauge.core.errors import DriverError
 
 
-def test_only_time_and_phase_are_required() -> None:
-    """Everything that may be unknown may be null."""
-    assert [field.name for field in tables.SCHEMA if not field.nullable] == ["time_us", "phase"]
-
-
 @given(st.sets(st.sampled_from(tables.SCHEMA.names[2:])))
 def test_absent_columns_become_null(names: set[str]) -> None:
     """Any subset of the nullable columns is enough; the rest is null, never 0."""
     values = {name: [[1], [2, 3]] if name == "lag_by_partition" else [1, 2] for name in names}
-    given_columns = dict(values)
-    table = tables.conform(pa.table({"time_us": [0, 1_000_000], "phase": ["measured"] * 2, **given_columns}))
+    table = tables.conform(pa.table({"time_us": [0, 1_000_000], "phase": ["measured"] * 2, **values}))
     assert table.schema == tables.SCHEMA
     for name in tables.SCHEMA.names[2:]:
         assert table.column(name).to_pylist() == values.get(name, [None, None])
 
 
 @pytest.mark.parametrize(
-    ("columns", "said"),
+    ("columns", "message"),
     [
         ({"time_us": [1], "phase": ["a"], "extra": [1]}, "extra"),
         ({"time_us": [1]}, "phase is required"),
@@ -38,7 +32,7 @@ def test_absent_columns_become_null(names: set[str]) -> None:
         ({"time_us": [1, 1], "phase": ["a", "a"]}, "ascend"),
     ],
 )
-def test_broken_series_is_refused(columns: dict[str, object], said: str) -> None:
+def test_broken_series_is_refused(columns: dict[str, object], message: str) -> None:
     """Each way to break the schema is refused by the column's name."""
-    with pytest.raises(DriverError, match=said):
+    with pytest.raises(DriverError, match=message):
         tables.conform(pa.table(columns))

@@ -21,20 +21,20 @@ from streamgauge.dataflow.operators.api import INPUT, ROW, TIME
 from streamgauge.engines.duckdb_oracle.engine import Oracle
 from streamgauge.engines.operator_runtime import OperatorRuntime
 from tests.unit.helpers_duckdb import duckdb_session
-from tests.unit.workloads.helpers_cuts import END, without_truth
+from tests.unit.workloads.helpers_cuts import BOTH, END, table
 
 OWN = source("own", Schema.from_types(k="int", v="int"))
 EVERYONES = source("everyones", Schema.from_types(w="int"))
 FLOW = with_totals(OWN, EVERYONES).sink("out")
-TYPES = {"k": pa.int32(), "v": pa.int32(), "w": pa.int32()}
 Sides = tuple[pa.Table, pa.Table]
 
 
 def rows_of(first_id: int, times: list[int], **columns: list[Any]) -> pa.Table:
     """Events with lineage; ids count up from `first_id`."""
-    lineage = {"event_time": times, "ingest_time": times, "event_id": list(range(first_id, first_id + len(times)))}
-    own = {name: pa.array(values, TYPES[name]) for name, values in columns.items()}
-    return pa.table(own | {name: pa.array(values, pa.int64()) for name, values in lineage.items()})
+    ids = pa.array(range(first_id, first_id + len(times)), pa.int64())
+    rows = table(list(zip(*columns.values(), strict=True)), times, **dict.fromkeys(columns, "int32"))
+    rows = rows.drop_columns("event_id").append_column("ingest_time", rows["event_time"])
+    return rows.append_column("event_id", ids)
 
 
 def answer(flow: Flow, sides: Sides) -> list[dict[str, Any]]:
@@ -68,14 +68,14 @@ def between(rows: pa.Table, low: int, high: int) -> pa.Table:
     return rows.filter(pa.array([low < time <= high for time in rows[TIME].to_pylist()], pa.bool_()))
 
 
-BOTH = pytest.mark.parametrize("way", [lambda flow: flow, without_truth], ids=["truth", "class"])
-
-
 @BOTH
-def test_worked_by_hand(way: Any) -> None:
-    """Of one time, own rows come before the broadcast ones; a result has its own row's times and id."""
+def test_worked_by_hand(variant: Any) -> None:
+    """Of one time, own rows come before the broadcast ones; a result has its own row's times and id. A picture shows
+    which input goes to all.
+    """
+    assert describe(FLOW)[2]["label"] == "Totals() by k, all of everyones to each instance"
     sides = rows_of(0, [1, 4, 4, 9], k=[1, 1, 2, 2], v=[5, 6, 7, 8]), rows_of(100, [3, 4, 20], w=[10, 1, 1000])
-    assert [tuple(row.values()) for row in answer(way(FLOW), sides)] == [
+    assert [tuple(row.values()) for row in answer(variant(FLOW), sides)] == [
         (1, 5, 0, 1, 1, 0), (1, 6, 10, 4, 4, 1), (2, 7, 10, 4, 4, 2), (2, 8, 11, 9, 9, 3),
     ]  # fmt: skip
     assert identity(FLOW) == ("event_id",)
@@ -113,11 +113,6 @@ def test_a_result_of_a_broadcast_row_is_an_error() -> None:
     answer(flow, (rows_of(0, [1], k=[1], v=[1]), rows_of(100, [], w=[])))
     with pytest.raises(ValueError, match="gave a result for a row of its broadcast input"):
         answer(flow, (rows_of(0, [1], k=[1], v=[1]), rows_of(100, [2], w=[1])))
-
-
-def test_picture() -> None:
-    """Which input goes to all."""
-    assert describe(FLOW)[2]["label"] == "Totals() by k, all of everyones to each instance"
 
 
 @pytest.mark.parametrize(

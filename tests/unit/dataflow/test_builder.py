@@ -1,5 +1,7 @@
 """The fluent words make the nodes they say, and are checked as they are spoken."""
 
+from collections.abc import Callable
+
 import pytest
 
 from streamgauge.core.errors import InputError
@@ -20,6 +22,7 @@ from streamgauge.dataflow.nodes import (
 
 PURCHASES = Schema.from_types(user_id="int", gem_pack_id="int", price="int")
 ADS = Schema.from_types(user_id="int", gem_pack_id="int")
+BOUGHT = source("purchases", PURCHASES)
 
 
 def test_windowed_aggregation() -> None:
@@ -38,38 +41,33 @@ def test_windowed_aggregation() -> None:
 
 def test_every_word_makes_its_node() -> None:
     """where, select, join and running give one node each, with the names asked for."""
-    bought, seen = source("purchases", PURCHASES), source("ads", ADS)
-    cheap = bought.where("price < 9", name="cheap")
-    assert cheap.node == Where(bought.node, "price < 9", "cheap")
-    assert bought.select(p="price").node == Select(bought.node, (("p", "price"),))
-    joined = bought.join(seen, window=tumble(2), on=("user_id", "gem_pack_id"), name="met")
+    seen = source("ads", ADS)
+    cheap = BOUGHT.where("price < 9", name="cheap")
+    assert cheap.node == Where(BOUGHT.node, "price < 9", "cheap")
+    assert BOUGHT.select(p="price").node == Select(BOUGHT.node, (("p", "price"),))
+    joined = BOUGHT.join(seen, window=tumble(2), on=("user_id", "gem_pack_id"), name="met")
     assert joined.node == WindowJoin(
-        bought.node, seen.node, Window(2_000_000, 2_000_000), ("user_id", "gem_pack_id"), "met"
+        BOUGHT.node, seen.node, Window(2_000_000, 2_000_000), ("user_id", "gem_pack_id"), "met"
     )
-    counts = bought.running(keys=["user_id"], n="count(*)")
-    assert counts.node == RunningAggregate(bought.node, ("user_id",), (("n", "count(*)"),))
+    counts = BOUGHT.running(keys=["user_id"], n="count(*)")
+    assert counts.node == RunningAggregate(BOUGHT.node, ("user_id",), (("n", "count(*)"),))
 
 
 def test_sink_mode_follows_the_flow() -> None:
     """Updates after a running aggregate, rows otherwise; what does not fit is refused."""
-    bought = source("purchases", PURCHASES)
-    counts = bought.running(keys="user_id", n="count(*)")
+
+    counts = BOUGHT.running(keys="user_id", n="count(*)")
     assert counts.sink("n").sink.mode == "update"
-    assert bought.sink("all").sink.mode == "append"
+    assert BOUGHT.sink("all").sink.mode == "append"
     with pytest.raises(InputError, match="takes mode update"):
         counts.sink("n", mode="append")
 
 
-def test_operators_are_numbered_where_no_name_is_given() -> None:
-    """Operators of one kind get names of their own, along both sides of a join."""
-    bought = source("purchases", PURCHASES)
-    twice = bought.where("price > 1").where("price > 2").where("price > 3")
-    assert twice.node.name == "where_3"
-    twice.sink("out")
-
-
 def test_operators_of_both_sides_of_a_join_get_names_of_their_own() -> None:
-    """Names that we gave are numbered apart; names that the author gave twice are refused; shared steps are one."""
+    """Names that we gave are numbered apart, in one line of operators too; names that the author gave twice are
+    refused; shared steps are one.
+    """
+    assert BOUGHT.where("price > 1").where("price > 2").where("price > 3").node.name == "where_3"
     left = source("purchases", PURCHASES).where("price > 1").select(user_id="user_id", p="price")
     right = source("ads", ADS).where("user_id > 1").select(user_id="user_id")
     flow = left.join(right, window=tumble(1), on="user_id").sink("out")
@@ -86,43 +84,39 @@ def test_operators_of_both_sides_of_a_join_get_names_of_their_own() -> None:
 
 def test_columns_may_be_called_name_or_keys() -> None:
     """A dict takes the names that are words of the call."""
-    bought = source("purchases", PURCHASES)
-    assert bought.select({"name": "price"}, other="price").columns == {"name": "int", "other": "int"}
-    assert bought.running({"keys": "count(*)"}, keys="user_id").columns == {"user_id": "int", "keys": "bigint"}
-    windowed = bought.window(tumble(1), keys="user_id").aggregate({"name": "max(price)"})
+
+    assert BOUGHT.select({"name": "price"}, other="price").columns == {"name": "int", "other": "int"}
+    assert BOUGHT.running({"keys": "count(*)"}, keys="user_id").columns == {"user_id": "int", "keys": "bigint"}
+    windowed = BOUGHT.window(tumble(1), keys="user_id").aggregate({"name": "max(price)"})
     assert windowed.columns["name"] == "int"
 
 
-def test_wrong_words_are_refused_at_once() -> None:
+@pytest.mark.parametrize("wrong", [
+    lambda: BOUGHT.where("prise > 1"),
+    lambda: BOUGHT.select(x="nosuch(price)"),
+    lambda: BOUGHT.window(tumble(1), keys="pack").aggregate(n="count(*)"),
+    lambda: BOUGHT.running(keys="user_id", n="price"),
+    lambda: BOUGHT.join(source("ads", ADS), window=tumble(1), on="user_id"),
+    lambda: BOUGHT.select(x=1),
+])  # fmt: skip
+def test_wrong_words_are_refused_at_once(wrong: Callable[[], object]) -> None:
     """An error comes from the call that made it, not from the sink."""
-    bought = source("purchases", PURCHASES)
-    for call in (
-        lambda: bought.where("prise > 1"),
-        lambda: bought.select(x="nosuch(price)"),
-        lambda: bought.window(tumble(1), keys="pack").aggregate(n="count(*)"),
-        lambda: bought.running(keys="user_id", n="price"),
-        lambda: bought.join(source("ads", ADS), window=tumble(1), on="user_id"),
-        lambda: bought.select(x=1),
-    ):
-        with pytest.raises(InputError):
-            call()
+    with pytest.raises(InputError):
+        wrong()
 
 
 @pytest.mark.parametrize(
-    ("slide", "words"), [("9s", "longer than its range"), ("x", "must be a time"), (0, "at least 1 us")]
-)
-def test_hop_refuses_windows_that_cannot_be(slide: str | int, words: str) -> None:
-    """A slide longer than the range, no time, or none at all."""
-    with pytest.raises(InputError, match=words):
-        hop("8s", slide)
-
-
-def test_a_time_is_asked_for_as_the_argument_that_it_is() -> None:
-    """None of them is an option of the command line."""
-    with pytest.raises(InputError, match='try: range="60s"'):
-        hop("soon", "2s")
-    with pytest.raises(InputError, match='try: gap="60s"'):
-        session("soon")
+    ("window", "message"),
+    [
+        (lambda: hop("8s", "9s"), "longer than its range"), (lambda: hop("8s", "x"), "must be a time"),
+        (lambda: hop("8s", 0), "at least 1 us"), (lambda: hop("soon", "2s"), 'try: range="60s"'),
+        (lambda: session("soon"), 'try: gap="60s"'),
+    ],
+)  # fmt: skip
+def test_windows_that_cannot_be_are_refused(window: Callable[[], object], message: str) -> None:
+    """A slide longer than the range, no time, or none at all; by the argument, as no option of the command line."""
+    with pytest.raises(InputError, match=message):
+        window()
 
 
 def test_hop_reads_times() -> None:

@@ -40,15 +40,16 @@ def test_labels_of_the_other_nodes() -> None:
         union(stream, ADS).distinct(keys="user_id").interval_join(ADS.select(user_id="user_id"), on="user_id", latest=5)
     )
     labels = {row["name"]: row["label"] for row in describe(flow.sink("out"))}
-    assert labels["explode"] == "each of array(price, 1) as bit"
-    assert labels["lookup"] == "user_id in table names or null"
-    assert labels["union"] == "all of select, ads"
-    assert labels["distinct"] == "first by user_id so far"
-    assert labels["interval_join"] == "distinct with select_2 on user_id, 0s to 5s later"
     paused = PURCHASES.window(session("30s"), keys="user_id").aggregate(n="count(*)").top(3, by="n", keys="user_id")
-    labels = {row["name"]: row["label"] for row in describe(paused.sink("out"))}
-    assert labels["session"] == "count(*) as n by user_id until a pause of 30s"
-    assert labels["top"] == "greatest 3 by n of each user_id in each window"
+    labels |= {row["name"]: row["label"] for row in describe(paused.sink("out"))}
+    expected = {
+        "explode": "each of array(price, 1) as bit", "lookup": "user_id in table names or null",
+        "union": "all of select, ads", "distinct": "first by user_id so far",
+        "interval_join": "distinct with select_2 on user_id, 0s to 5s later",
+        "session": "count(*) as n by user_id until a pause of 30s",
+        "top": "greatest 3 by n of each user_id in each window",
+    }  # fmt: skip
+    assert {name: labels[name] for name in expected} == expected
     windowed = describe(PURCHASES.distinct(keys="price", window=hop(8, 4)).sink("out"))
     assert windowed[1]["label"] == "first by price over 8s every 4s"
 

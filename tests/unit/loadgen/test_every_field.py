@@ -15,7 +15,7 @@ from streamgauge.loadgen.datasets.calls import Called, Caller, Established
 from streamgauge.loadgen.datasets.gps_traces import Coordinate, Taxis
 from streamgauge.loadgen.datasets.leads import Action, Owner, Reward, Round, Turn
 from streamgauge.loadgen.datasets.plugs import PlugId
-from streamgauge.loadgen.datasets.sensors import Cluster, InTurn, Usage
+from streamgauge.loadgen.datasets.sensors import Cluster, InTurn, Reading, Usage
 from streamgauge.loadgen.datasets.texts import Message, Opinion, Tweet
 from streamgauge.loadgen.datasets.web import AccessLine, Address, Page, Visitor
 from streamgauge.loadgen.fields import FieldSpec
@@ -69,6 +69,7 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (lambda: Reward("reward", test_leads.ACTION, 1, ((30, 12),)), "for each of 3 actions"),
     (lambda: Reward("reward", test_leads.ACTION, 1, ((30, 12), (60, 30), (80, 1001))), "deviations 0 to 1000"),
     (lambda: Reward("reward", test_leads.ACTION, 1, ((30, 12), (60, 30), (-1, 10))), "means must be 0 to 10000"),
+    (lambda: Reading("temp", test_sensors.DEVICE, 0, 22.0, 1.5), r"temp\.spikes"),
     (lambda: Usage("cpu", test_sensors.MACHINE, 1, 0.4, 1.5), r"cpu\.overloaded"),
     (lambda: Usage("cpu", test_sensors.MACHINE, 1, 0.4, -0.1), r"cpu\.overloaded"),
     (lambda: Cluster("cluster", test_sensors.MACHINE, 1, 0), r"cluster\.clusters"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from streamgauge.loadgen.export import existing_parts, write_input
 from streamgauge.loadgen.fields import Integer, Key, StreamSpec, Text
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
+from tests.unit.helpers_refusals import problem_of
 
 START = 1_700_000_000_000_000
 
@@ -66,59 +68,50 @@ def test_an_empty_span_gives_readable_files(tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / "lines" / "part-0.parquet").num_rows == 0
 
 
-def test_parts_of_another_input_are_not_mixed_in(tmp_path: Path) -> None:
-    """A folder that holds parts beyond this plan's partitions is refused, and left as it is."""
-    write_input(plan_of(partitions=3), tmp_path, START, START + US)
-    with pytest.raises(InputError, match=r"part-2\.parquet"):
+@pytest.mark.parametrize(("part", "rule"), [
+    ("purchases/part-2.parquet", r"part-2\.parquet"), ("ads/part-0.parquet", "must not hold streams of another input"),
+])  # fmt: skip
+def test_parts_of_another_input_are_not_mixed_in(tmp_path: Path, part: str, rule: str) -> None:
+    """A folder that holds parts beyond this plan's partitions, or other streams, is refused, and left as it is."""
+    (tmp_path / part).parent.mkdir()
+    (tmp_path / part).touch()
+    with pytest.raises(InputError, match=rule):
         write_input(plan_of(partitions=2), tmp_path, START, START + US)
-    assert (tmp_path / "purchases" / "part-2.parquet").exists()
+    assert [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.parquet")] == [part]
+
+
+def stop_after(rows: int) -> Callable[[int, int], None]:
+    def stop(done: int, total: int) -> None:
+        if done > rows:
+            raise KeyboardInterrupt
+
+    return stop
 
 
 def test_an_input_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
     """All of its files, before one is written: whoever stops it has no mixture of two rates or seeds."""
     write_input(plan_of(seed=2), tmp_path, START, START + US)
     assert len(existing_parts(plan_of(), tmp_path)) == 4
-
-    def stop(done: int, total: int) -> None:
-        raise KeyboardInterrupt
-
     with pytest.raises(Interrupted):
-        write_input(plan_of(), tmp_path, START, START + US, stop)
+        write_input(plan_of(), tmp_path, START, START + US, stop_after(0))
     assert list(tmp_path.rglob("*.parquet")) == []
 
 
-def test_streams_of_another_workload_are_not_mixed_in(tmp_path: Path) -> None:
-    """They would be read as streams of this input; nothing of theirs is removed."""
-    (tmp_path / "ads").mkdir()
-    (tmp_path / "ads" / "part-0.parquet").touch()
-    with pytest.raises(InputError, match="must not hold streams of another input"):
-        write_input(plan_of(), tmp_path, START, START + US)
-    assert [path.name for path in tmp_path.rglob("*.parquet")] == ["part-0.parquet"]
-    assert not (tmp_path / "purchases").exists()
-
-
 def test_a_folder_that_cannot_be_is_refused(tmp_path: Path) -> None:
-    """A file where the folder should be is said by name, with a way out."""
+    """A file where the folder should be is refused by name, with a way out."""
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(InputError) as caught:
-        write_input(plan_of(), tmp_path / "file", START, START + US)
-    assert caught.value.problems[0].setting == "out"
+    assert problem_of(write_input, plan_of(), tmp_path / "file", START, START + US).setting == "out"
 
 
-def test_an_input_that_was_stopped_is_said_to_be_incomplete(tmp_path: Path) -> None:
+def test_an_input_that_was_stopped_is_called_incomplete(tmp_path: Path) -> None:
     """Its earlier parts look whole; of the one that was being written nothing stays."""
-
-    def stop(done: int, total: int) -> None:
-        if done > 400:
-            raise KeyboardInterrupt
-
     with pytest.raises(Interrupted, match="is incomplete"):
-        write_input(plan_of(), tmp_path, START, START + US, stop)
+        write_input(plan_of(), tmp_path, START, START + US, stop_after(400))
     assert [path.name for path in tmp_path.rglob("part-*")] == ["part-0.parquet"]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux's /dev/full")
-def test_a_full_disk_is_said(tmp_path: Path) -> None:
+def test_a_full_disk_is_an_error_of_the_machine(tmp_path: Path) -> None:
     """A full disk is an error of the machine, and leaves no half file."""
     (tmp_path / "purchases").mkdir()
     partial = tmp_path / "purchases" / "part-0.parquet.partial"

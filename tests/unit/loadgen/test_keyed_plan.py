@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -66,13 +67,12 @@ def test_every_event_is_in_the_partition_of_its_key(name: str, partitions: int) 
 @pytest.mark.parametrize("name", ["uniform", "normal", "zipf", "few"])
 def test_keys_are_as_frequent_as_declared(name: str) -> None:
     """Over all partitions together, because each has the share of the rate that its keys have."""
-    field = KEYS[name]
-    assert isinstance(field, Key)
+    field: Any = KEYS[name]
     plan = plan_of(field, 4, 20_000.0, "constant")
     keys = np.concatenate([column(plan, each, "k").to_numpy() for each in range(4)])
     expected = len(keys) * probabilities(field.distribution, field.domain)
-    found = np.bincount(keys, minlength=field.domain)
-    assert (np.abs(found - expected) <= 6 * np.sqrt(expected) + 6).all()
+    counts = np.bincount(keys, minlength=field.domain)
+    assert (np.abs(counts - expected) <= 6 * np.sqrt(expected) + 6).all()
     assert abs(len(keys) - 400_000) <= 4
 
 
@@ -111,17 +111,12 @@ def test_a_slice_is_part_of_the_whole(name: str) -> None:
     assert plan.batch(0, partition, 300, 700) == whole.slice(300, 400)
 
 
-def test_one_partition_is_as_without_keys() -> None:
-    """Bit for bit."""
-    keyed = plan_of(KEYS["zipf"], 1)
-    assert keyed.batch(0, 0, 0, 1000) == replace(keyed, keyed=False).batch(0, 0, 0, 1000)
-
-
-def test_without_keys_partitions_take_turns() -> None:
-    """A stream that declares none, and a transport that takes no keys."""
-    spec = StreamSpec("s", (Key("k", 100),))
-    plain = Plan((spec,), parse_profile("constant", 100.0, 9.0), START, 9.0, 3, 1)
-    assert replace(plain, keyed=True).batch(0, 1, 0, 200) == plain.batch(0, 1, 0, 200)
+@pytest.mark.parametrize(("key", "partitions"), [("k", 1), (None, 3)])
+def test_one_partition_and_streams_without_keys_are_as_without_keys(key: str | None, partitions: int) -> None:
+    """Bit for bit: partitions take turns where a stream declares no key, or a transport takes none."""
+    spec = StreamSpec("s", (KEYS["zipf"],), key=key)
+    plain = Plan((spec,), parse_profile("constant", 100.0, 40.0), START, 40.0, partitions, 1)
+    assert replace(plain, keyed=True).batch(0, partitions - 1, 0, 1000) == plain.batch(0, partitions - 1, 0, 1000)
 
 
 def test_a_partition_without_keys_is_empty() -> None:
@@ -214,12 +209,10 @@ def test_rows_of_a_file_keep_their_order_and_times(tmp_path: Path) -> None:
         plan = Plan((stream,), parse_profile("constant", 50.0, 9.0), START, 9.0, partitions, 1, keyed=True)
         merged = []
         for partition in range(partitions):
-            batch = plan.batch(
-                0, partition, 0, plan.count_before(0, partition, plan.end_us), ["event_time", "user", "price"]
-            )
-            keys = key_texts(batch.column("user")).drop_null()
+            keys = key_texts(column(plan, partition, "user")).drop_null()
             assert set(partitions_of(keys, partitions).tolist()) <= {partition}
-            merged += [tuple(row.values()) for row in batch.to_pylist()]
+            columns = [column(plan, partition, name).to_pylist() for name in ("event_time", "user", "price")]
+            merged += zip(*columns, strict=True)
         events.append(sorted(merged, key=lambda row: row[0]))
     assert events[0] == events[1]
     assert len(events[0]) == 450

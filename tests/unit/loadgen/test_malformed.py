@@ -41,10 +41,7 @@ def listed(values: Any) -> list[Any]:
 def test_a_share_has_one_of_the_forms_and_all_else_is_as_it_was(whole: FieldSpec, forms: tuple[Any, ...]) -> None:
     """Of a tenth of the values each form is as likely; every other value is the one that it would have been."""
     events = 60_000
-    before, after = (
-        listed(whole.column(BITS, 0, events)),
-        listed(with_malformed(whole, 0.1, *forms).column(BITS, 0, events)),
-    )
+    before, after = (listed(field.column(BITS, 0, events)) for field in (whole, with_malformed(whole, 0.1, *forms)))
     changed = [value for value, old in zip(after, before, strict=True) if value != old]
     assert len(changed) == pytest.approx(0.1 * events, rel=0.05)
     for form in listed(pa.array(forms)):
@@ -88,15 +85,10 @@ def test_what_a_value_takes_is_about_what_is_said(whole: FieldSpec, forms: tuple
     assert field.row_bytes == pytest.approx(field.column(BITS, 0, 20_000).nbytes / 20_000, rel=0.1)
 
 
-def test_all_values_can_be_malformed() -> None:
-    """A share of 1."""
-    field = with_malformed(Integer("int", 1, 10), 1.0, -1, -2)
-    assert set(listed(field.column(BITS, 0, 1000))) == {-1, -2}
-
-
-def test_a_share_of_nothing_is_the_field_itself() -> None:
-    """It costs nothing then, and its column is not nullable."""
+def test_all_values_can_be_malformed_or_none() -> None:
+    """A share of 1, and one of 0, which costs nothing; its column is not nullable."""
     field = Integer("int", 1, 10)
+    assert set(listed(with_malformed(field, 1.0, -1, -2).column(BITS, 0, 1000))) == {-1, -2}
     assert with_malformed(field, 0.0, None) is field
 
 
@@ -111,14 +103,11 @@ def test_fields_that_follow_another_follow_what_is_whole() -> None:
     """Who is called does not depend on whether the stream tells who called."""
     caller = Caller("calling", 100, 5, 0.1)
     called = Called("called", caller, 0, 8, 0.1)
-    told = StreamSpec("calls", (with_malformed(caller, 0.5, None), called, Duration("duration", caller, 0)))
-    plain = StreamSpec("calls", (caller, called, Duration("duration", caller, 0)))
-    batches = [
-        Plan((stream,), parse_profile("constant", 1000.0, 1.0), 0, 1.0, 1, 1).batch(
-            0, 0, 0, 1000, ["called", "duration"]
-        )
-        for stream in (told, plain)
-    ]
+    batches = []
+    for field in (with_malformed(caller, 0.5, None), caller):
+        stream = StreamSpec("calls", (field, called, Duration("duration", caller, 0)))
+        plan = Plan((stream,), parse_profile("constant", 1000.0, 1.0), 0, 1.0, 1, 1)
+        batches.append(plan.batch(0, 0, 0, 1000, ["called", "duration"]))
     assert batches[0].equals(batches[1])
 
 

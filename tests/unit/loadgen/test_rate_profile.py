@@ -12,14 +12,10 @@ from scipy.integrate import quad
 
 from streamgauge.core.errors import InputError
 from streamgauge.loadgen.rate_profile import RateProfile, parse_profile
+from tests.unit.helpers_refusals import problem_of
+from tests.unit.loadgen.test_plan import TEXTS
 
 RATE = st.floats(0.5, 5e6)
-TEXTS = st.one_of(
-    st.just("constant"),
-    st.builds("step:{}@10s,{}@45s".format, st.integers(1, 10**6), st.integers(1, 10**6)),
-    st.builds("ramp:{}".format, st.integers(1, 10**6)),
-    st.builds("burst:{}@20s+10s".format, st.floats(0.1, 20)),
-)
 PROFILES = st.builds(parse_profile, TEXTS, RATE, st.just(60.0))
 
 
@@ -90,11 +86,8 @@ def test_rates_at_times(text: str, t_s: float, rate: float) -> None:
 )  # fmt: skip
 def test_wrong_texts_are_refused(text: str) -> None:
     """A profile that cannot be is refused by name, with the text that was given and a text that works."""
-    with pytest.raises(InputError) as caught:
-        parse_profile(text, 100.0, 60.0)
-    (problem,) = caught.value.problems
-    assert problem.setting == "load.profile"
-    assert problem.got == text
+    problem = problem_of(parse_profile, text, 100.0, 60.0)
+    assert (problem.setting, problem.got) == ("load.profile", text)
     parse_profile(problem.way_out.removeprefix("--profile "), 100.0, 60.0)
 
 

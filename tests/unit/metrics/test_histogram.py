@@ -1,5 +1,6 @@
 """metrics/histogram.py: slot for slot what the hdrhistogram package would have counted."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -46,8 +47,7 @@ def test_figures_equal_those_of_the_package(values: list[int], q: float) -> None
     """Percentiles, minimum, maximum and mean are what any reader of the log will compute."""
     ours, hdr = histogram_of(values), hdr_of(values)
     assert ours.percentile(q) == hdr.get_value_at_percentile(100 * q)
-    assert ours.min == hdr.get_min_value()
-    assert ours.max == hdr.get_max_value()
+    assert (ours.min, ours.max) == (hdr.get_min_value(), hdr.get_max_value())
     assert ours.mean == pytest.approx(hdr.get_mean_value())
 
 
@@ -65,28 +65,32 @@ def test_blocks_do_not_show() -> None:
     assert (histogram.count, histogram.n_negative) == (199_998, 2)
 
 
-def test_negative_values_are_an_error_apart() -> None:
-    """They are in no slot, no percentile and no minimum, and they are counted."""
-    histogram = histogram_of([-1, -5_000_000, 0, 7])
-    assert (histogram.n_negative, histogram.count, histogram.min, histogram.max) == (2, 2, 0, 7)
-
-
-def test_values_beyond_the_range_are_kept_in_the_last_slot() -> None:
-    """Two hours are not dropped: they are at least 71 minutes."""
-    histogram = histogram_of([2 * 3_600_000_000, 2**62])
-    assert (histogram.count, histogram.max) == (2, TOP_US)
-
-
-def test_numbers_that_are_not_whole_are_refused() -> None:
-    """A float would be a unit mistaken."""
-    with pytest.raises(ValueError, match="whole microseconds"):
-        counts_of(np.array([0.5]))
-
-
-def test_an_empty_histogram_has_no_figures() -> None:
+@pytest.mark.parametrize(("values", "figures"), [
+    ([-1, -5_000_000, 0, 7], (2, 2, 0, 7)),  # negative ones are an error apart: in no slot, percentile or minimum
+    ([7, 2 * 3_600_000_000, 2**62], (0, 3, 7, TOP_US)),  # two hours are not dropped: they are at least 71 minutes
+    ([], (0, 0, None, None)),
+])  # fmt: skip
+def test_values_beyond_the_range(values: list[int], figures: tuple[int | None, ...]) -> None:
     """No value, no percentile: None, not zero."""
-    histogram = Histogram()
-    assert (histogram.percentile(0.5), histogram.min, histogram.max, histogram.mean) == (None, None, None, None)
+    histogram = histogram_of(values)
+    assert (histogram.n_negative, histogram.count, histogram.min, histogram.max) == figures
+    assert values or (histogram.percentile(0.5), histogram.mean) == (None, None)
+
+
+def other_precision() -> str:
+    other = HdrHistogram(1, 3_600_000_000, 2)
+    other.record_value(5)
+    return other.encode().decode()
+
+
+@pytest.mark.parametrize(("wrong", "message"), [
+    (lambda: counts_of(np.array([0.5])), "whole microseconds"),  # a float would be a unit mistaken
+    (lambda: hlog.decode(other_precision()), "slots"),  # two digits have other slots, and would give other latencies
+    (lambda: log_lines({}, "event,time"), "tag"),  # a comma ends a field of the log
+])  # fmt: skip
+def test_what_is_no_histogram_is_refused(wrong: Callable[[], object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        wrong()
 
 
 def test_merging_is_counting_together() -> None:
@@ -104,14 +108,6 @@ def test_the_encoding_reads_back_equal(values: list[int]) -> None:
     text = hlog.encoder(histogram_of(values).counts).encode().decode()
     assert Histogram(hlog.decode(text)) == histogram_of(values)
     assert HdrHistogram.decode(text).get_total_count() == len(values)
-
-
-def test_a_histogram_of_another_precision_is_refused() -> None:
-    """Two digits have other slots; reading them as ours would give other latencies."""
-    other = HdrHistogram(1, 3_600_000_000, 2)
-    other.record_value(5)
-    with pytest.raises(ValueError, match="slots"):
-        hlog.decode(other.encode().decode())
 
 
 def test_the_log_is_read_by_the_packages_reader(tmp_path: Path) -> None:
@@ -135,14 +131,8 @@ def test_the_log_is_read_by_the_packages_reader(tmp_path: Path) -> None:
     assert lines[1][3] == list(hdr_of([5, 5000, 5_000_000]).counts)
 
 
-def test_a_tag_that_would_break_the_line_is_refused() -> None:
-    """A comma ends a field of the log."""
-    with pytest.raises(ValueError, match="tag"):
-        log_lines({}, "event,time")
-
-
 @given(st.lists(st.tuples(st.integers(0, 5_000_000), st.integers(-10, 5_000_000)), min_size=1, max_size=60))
-def test_seconds_are_told_apart_in_any_order(rows: list[tuple[int, int]]) -> None:
+def test_seconds_are_separate_in_any_order(rows: list[tuple[int, int]]) -> None:
     """Each second's histogram holds its own rows, however they arrive; the total holds all and the negatives."""
     table = SecondHistograms()
     for part in (rows[: len(rows) // 2], rows[len(rows) // 2 :]):
@@ -152,8 +142,7 @@ def test_seconds_are_told_apart_in_any_order(rows: list[tuple[int, int]]) -> Non
     expected: dict[int, list[int]] = {}
     for event_time, latency in rows:
         expected.setdefault(event_time // 1_000_000, []).append(latency)
-    found = table.histograms()
-    assert list(found) == sorted(expected)
-    for second, latencies in expected.items():
-        assert found[second] == histogram_of([latency for latency in latencies if latency >= 0])
+    assert table.histograms() == {
+        second: histogram_of([latency for latency in expected[second] if latency >= 0]) for second in sorted(expected)
+    }
     assert table.total == histogram_of([row[1] for row in rows])

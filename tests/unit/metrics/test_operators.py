@@ -22,9 +22,10 @@ HALVES = PURCHASES.where("price > 50", name="half").where("price > 75", name="qu
 BATCHES = range(20)
 
 
-def trial(make: Any, **story: Any) -> TrialRecord:
-    """1000 events in each batch of a second, of which the recorder took 250; 5 s to 15 s are measured."""
-    record = make.story(**story).record()
+def trial(make: Any, seconds: int = 20) -> TrialRecord:
+    """1000 events in each batch of a second, of which the recorder took 250; from 5 s to 5 s before the end."""
+    record = make.story(seconds=seconds).record()
+    record.spans = replace(record.spans, measured_to_us=record.spans.start_us + (seconds - 5) * US)
     record.trial_log.sinks = ("dear",)
     record.trial_log.commits = [replace(commit, sink="dear", rows=250) for commit in record.trial_log.commits]
     return record
@@ -83,7 +84,7 @@ def test_an_operator_of_which_nothing_is_known_has_no_figures(make: Any) -> None
 
 @pytest.mark.parametrize(("gave", "rows"), [({"half": 500}, 10_000), ({}, None)])
 def test_an_uncounted_select_gives_as_many_rows_as_it_reads(make: Any, gave: dict[str, int], rows: int | None) -> None:
-    """Row by row; in batches of which the engine told nothing at all nobody knows what passed there."""
+    """Row by row; in batches of which the engine reported nothing at all it is unknown what passed there."""
     seen = (
         PURCHASES.select(price="price", name="seen").where("price > 50", name="half").where("price > 75").sink("dear")
     )
@@ -101,9 +102,8 @@ def test_re_reads_and_second_readers_count_once(make: Any) -> None:
 
 def test_a_low_throughput_needs_twenty_batches(make: Any) -> None:
     """Of 30, where one in ten takes a third of the rows, the 5th percentile is that third."""
+    assert summed(HALVES, counts(half=500), trial(make))["half"].throughput_per_s_p5 is None
     record = trial(make, seconds=40)
-    assert summed(HALVES, counts(half=500), record)["half"].throughput_per_s_p5 is None
-    record.spans = replace(record.spans, measured_to_us=record.spans.start_us + 35 * US)
     rows = [OperatorRows("", batch, "half", 150 if batch % 10 == 0 else 500) for batch in range(40)]
     found = summed(HALVES, rows, record)["quarter"]
     assert found.rows_in == 3 * (150 + 9 * 500)
@@ -131,7 +131,7 @@ def test_operators_of_a_second_query_stand_once(make: Any) -> None:
 
 
 def test_batches_of_a_trial_before_are_left_out(make: Any) -> None:
-    """A warm test bed's engine counts on; what it still had to tell of earlier batches belongs to nobody."""
+    """A warm test bed's engine counts on; late reports of earlier batches belong to no trial."""
     rows = [OperatorRows("", batch, "half", 500) for batch in range(-40, 20)]
     record = trial(make)
     table = operators.table(HALVES, operators.operator_row_counts(rows, record.trial_log))
@@ -141,7 +141,6 @@ def test_batches_of_a_trial_before_are_left_out(make: Any) -> None:
 def test_idle_batches_count_with_their_time(make: Any) -> None:
     """Behind what gives rows in every fourth batch alone: its throughput is a quarter, and its 5th percentile none."""
     record = trial(make, seconds=40)
-    record.spans = replace(record.spans, measured_to_us=record.spans.start_us + 35 * US)
     rows = [OperatorRows("", batch, "half", 500 if batch % 4 == 0 else 0) for batch in range(40)]
     found = summed(HALVES, rows, record)["quarter"]
     assert found.rows_in == 7 * 500
@@ -152,7 +151,6 @@ def test_idle_batches_count_with_their_time(make: Any) -> None:
 def test_a_source_that_stands_still_has_idle_seconds(make: Any) -> None:
     """The driver delivered nothing in half of the batches: it knows that, and so it is a 0."""
     record = trial(make, seconds=40)
-    record.spans = replace(record.spans, measured_to_us=record.spans.start_us + 35 * US)
     for log in record.trial_log.deliveries:
         log[:] = [replace(part, events=0) if part.batch % 2 else part for part in log]
     found = summed(HALVES, [], record)["purchases"]
@@ -172,7 +170,6 @@ def test_figures_are_of_the_batches_that_are_known(make: Any) -> None:
     in no figure. What may have been lost in them nobody knows.
     """
     record = trial(make, seconds=40)
-    record.spans = replace(record.spans, measured_to_us=record.spans.start_us + 35 * US)
     rows = [
         OperatorRows("", batch, name, number)
         for batch in range(40)

@@ -37,23 +37,17 @@ def test_each_rate_has_its_own_records(make: Any) -> None:
     assert (rates.ingested_per_s, rates.achieved_per_s) == pytest.approx((400, 240), abs=1)
 
 
-def test_what_comes_too_late_is_not_offered(make: Any) -> None:
-    """What a second owes and gives only well after its end counts against the driver."""
-    rates = rates_of(make.story(schedule_delay_us=SCHEDULE_DELAY_US_MAX + US).record(), None, SCHEDULE_DELAY_US_MAX)
-    assert (rates.planned_per_s, rates.offered_per_s) == (1000, 0)
-
-
-def test_a_trial_that_ended_early_is_measured_to_its_end(make: Any) -> None:
-    """Rates divide by the time there was, not by the time there should have been."""
-    rates = rates_of(make.story().record(deadline_us=START + 10 * US), None, SCHEDULE_DELAY_US_MAX)
-    assert (rates.planned_per_s, rates.ingested_per_s) == (1000, 1000)
-    assert rates.offered_per_s == 1000
-
-
-def test_a_trial_that_ended_in_its_warm_up_has_no_rates(make: Any) -> None:
-    """No division by nothing, and no made-up figure."""
-    rates = rates_of(make.story(seconds=2).record(deadline_us=START + 3 * US), None, SCHEDULE_DELAY_US_MAX)
-    assert (rates.ingested_per_s, rates.achieved_per_s) == (0, 0)
+@pytest.mark.parametrize(("story", "changes", "per_s"), [
+    ({"schedule_delay_us": SCHEDULE_DELAY_US_MAX + US}, {}, (1000, 0, 1000)),  # well after its second's end
+    ({}, {"deadline_us": START + 10 * US}, (1000, 1000, 1000)),  # the time there was, not the time there should be
+    ({"seconds": 2}, {"deadline_us": START + 3 * US}, (1000, 0, 0)),  # in the warm-up: no division by nothing
+], ids=["late", "early end", "no span"])  # fmt: skip
+def test_rates_of_late_drivers_and_short_trials(
+    make: Any, story: dict[str, int], changes: dict[str, int], per_s: tuple[float, ...]
+) -> None:
+    rates = rates_of(make.story(**story).record(**changes), None, SCHEDULE_DELAY_US_MAX)
+    assert (rates.planned_per_s, rates.offered_per_s, rates.ingested_per_s) == pytest.approx(per_s, abs=1)
+    assert rates.achieved_per_s <= rates.ingested_per_s
 
 
 def test_the_backlog_of_a_steady_trial(make: Any) -> None:
@@ -70,22 +64,17 @@ def test_a_growing_backlog_has_a_slope(make: Any) -> None:
     assert backlog.slope_per_s == pytest.approx(50 / 1.05, rel=1e-3)
 
 
-def test_an_engine_that_never_read_has_everything_as_backlog(make: Any) -> None:
-    """No delivery, no sample; what was due is the backlog."""
-    record = make.story().record()
-    record.trial_log.deliveries = [[], []]
-    backlog = backlog_of(record)
-    assert (backlog.max, backlog.end, backlog.slope_per_s) == (15_000, 15_000, 0.0)
-
-
 def test_the_backlog_of_an_engine_that_stopped_is_largest_at_the_end(make: Any) -> None:
-    """Peaks are sampled at deliveries, and the last of those came long before: what waits at the end is more."""
-    record = make.story().record()
-    record.trial_log.deliveries = [
-        [part for part in log if part.to_us <= START + 8 * US] for log in record.trial_log.deliveries
-    ]
-    backlog = backlog_of(record)
-    assert (backlog.max, backlog.end) == (backlog.end, 7000)
+    """Peaks are sampled at deliveries, and the last of those came long before: what waits at the end is more. Of one
+    that never read, all that was due is the backlog.
+    """
+    for until_s, waiting in ((8, 7000), (0, 15_000)):
+        record = make.story().record()
+        record.trial_log.deliveries = [
+            [part for part in log if part.to_us <= START + until_s * US] for log in record.trial_log.deliveries
+        ]
+        backlog = backlog_of(record)
+        assert (backlog.max, backlog.end, until_s > 0 or backlog.slope_per_s == 0) == (waiting, waiting, True)
 
 
 def test_slides_are_counted_where_their_windows_were_delivered(make: Any) -> None:
@@ -103,8 +92,7 @@ def test_slides_are_counted_where_their_windows_were_delivered(make: Any) -> Non
 
 def test_an_even_lag_is_shared_by_the_partitions(make: Any) -> None:
     """Read and committed a second after it was due, at 1000 events/s in two partitions."""
-    lag = lag_of(make.story().record())
-    assert lag is not None
+    lag: Any = lag_of(make.story().record())
     assert lag.sum.model_dump() == {"begin": 1000, "end": 1000, "max": 1000}
     assert lag.mean.model_dump() == {"begin": 500, "end": 500, "max": 500}
     assert [(one.stream, one.partition, one.end) for one in lag.partitions] == [
@@ -118,8 +106,7 @@ def test_a_partition_that_is_not_read_any_more_lags_alone(make: Any) -> None:
     stopped = START + 9 * US
     log = record.trial_log
     log.deliveries[1] = [part for part in log.deliveries[1] if part.to_us <= stopped]
-    lag = lag_of(record)
-    assert lag is not None
+    lag: Any = lag_of(record)
     even, behind = lag.partitions
     assert (even.begin, even.end, even.max) == (500, 500, 500)
     assert (behind.begin, behind.end) == (500, (15 - 9) * 500)
@@ -136,20 +123,13 @@ def test_the_series_has_the_lag_of_each_partition(make: Any) -> None:
     assert rows["lag_by_partition"][10] == [1000, 1000]
 
 
-def test_without_a_span_there_is_no_lag(make: Any) -> None:
-    """A trial that ended in its warm-up."""
-    record = make.story().record()
-    empty = replace(record, spans=replace(record.spans, measured_to_us=record.spans.measured_from_us))
-    assert lag_of(empty) is None
-
-
 def test_what_was_not_committed_lags(make: Any) -> None:
-    """All that is due."""
+    """All that is due; a trial that ended in its warm-up has no lag."""
     record = make.story().record()
     record.trial_log.commits.clear()
-    lag = lag_of(record)
-    assert lag is not None
+    lag: Any = lag_of(record)
     assert (lag.sum.begin, lag.sum.end) == (5000, 15_000)
+    assert lag_of(replace(record, spans=replace(record.spans, measured_to_us=record.spans.measured_from_us))) is None
 
 
 def test_each_partition_is_due_what_its_own_keys_say() -> None:
@@ -161,5 +141,7 @@ def test_each_partition_is_due_what_its_own_keys_say() -> None:
     )
     committed = SimpleNamespace(committed_of=lambda stream, partition, moments: np.full(len(moments), partition))
     trial_log: Any = SimpleNamespace(plan=plan, running=committed)
-    found = lags(trial_log, np.array([1, 2, 9]), end_us=3)
-    assert {place: lag.tolist() for place, lag in found.items()} == {("a", 0): [1, 2, 3], ("a", 1): [9, 19, 29]}
+    by_partition = lags(trial_log, np.array([1, 2, 9]), end_us=3)
+    assert {place: lag.tolist() for place, lag in by_partition.items()} == {
+        ("a", 0): [1, 2, 3], ("a", 1): [9, 19, 29],
+    }  # fmt: skip

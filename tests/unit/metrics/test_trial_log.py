@@ -33,11 +33,8 @@ def test_events_are_counted_once_whatever_is_read_again(make: Any) -> None:
         commits=(make.commit(0, START + 2 * US),),
     )
     running = trial_log.running
-    assert (running.delivered_by(FAR_FUTURE_US), running.reread_events, trial_log.committed_events()) == (
-        1200,
-        500,
-        900,
-    )
+    events = running.delivered_by(FAR_FUTURE_US), running.reread_events, trial_log.committed_events()
+    assert events == (1200, 500, 900)
 
 
 def test_offered_events_are_those_of_every_chunk(make: Any) -> None:
@@ -272,9 +269,8 @@ def test_output_lag_at_reads_has_no_batch_time_in_it(make: Any) -> None:
     """
     for commit_after_us in (100_000, 400_000, 900_000):
         story = make.story(seconds=4, read_after_us=0, commit_after_us=commit_after_us)
-        found = story.trial_log().output_lags_at_reads()
-        assert found is not None
-        times, lags = found
+        lags_at_reads: Any = story.trial_log().output_lags_at_reads()
+        times, lags = lags_at_reads
         assert (times - START).tolist() == [US, 2 * US, 3 * US, 4 * US]
         assert lags.tolist() == pytest.approx([1.0] * 4)
 
@@ -347,12 +343,9 @@ def test_a_job_that_reads_its_input_twice_in_every_batch_retried_nothing(make: A
     retried = [part for part in trial_log.deliveries[0] if part.batch == 7][-1]
     trial_log.deliveries[0].append(retried)
     assert trial_log.reads_again(*EVER, as_a_rule=True) == 1
-
-
-def test_a_read_again_in_one_batch_alone_is_a_retry(make: Any) -> None:
-    trial_log = make.story().trial_log()
-    trial_log.deliveries[0].append(replace(trial_log.deliveries[0][3], again=True))
-    assert [trial_log.reads_again(*EVER, as_a_rule=usual) for usual in (False, True)] == [1, 1]
+    once = make.story().trial_log()
+    once.deliveries[0].append(replace(once.deliveries[0][3], again=True))
+    assert [once.reads_again(*EVER, as_a_rule=usual) for usual in (False, True)] == [1, 1]
 
 
 # --- several sinks, several queries ---

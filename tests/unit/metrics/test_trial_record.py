@@ -58,10 +58,10 @@ def writes(code: str) -> set[str]:
 
 def test_only_phases_and_conclusion_write_a_record() -> None:
     """By methods; whatever else has it reads it."""
-    found = {str(path.relative_to(SOURCE)): writes(path.read_text()) for path in SOURCE.rglob("*.py")}
-    assert {path for path, written in found.items() if written} == WRITERS
-    assert found["trial/conclusion.py"] == {"interrupt"}
-    assert not [name for written in found.values() for name in written if name.endswith("=")]
+    written = {str(path.relative_to(SOURCE)): writes(path.read_text()) for path in SOURCE.rglob("*.py")}
+    assert {path for path, names in written.items() if names} == WRITERS
+    assert written["trial/conclusion.py"] == {"interrupt"}
+    assert not [name for names in written.values() for name in names if name.endswith("=")]
 
 
 def test_a_planted_write_is_found() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -25,14 +26,12 @@ Make = Callable[..., Result]
         ("interrupted", "200 k events/s: interrupted"),
     ],
 )
-def test_answer_never_claims_more_than_the_verdict(make_result: Make, value: str, message: str) -> None:
-    """Only a sustained rate is called sustained."""
-    assert narrative.answer(make_result(verdict=Verdict(value=value))) == message
-
-
-def test_answer_of_a_search_is_its_rate(make_search: Callable[[], Result]) -> None:
-    """A search answers with the rate found."""
+def test_answer_never_claims_more_than_the_verdict(
+    make_result: Make, make_search: Callable[[], Result], value: str, message: str
+) -> None:
+    """Only a sustained rate is called sustained; a search answers with the rate that it found."""
     assert narrative.answer(make_search()) == "1.54 M events/s sustained"
+    assert narrative.answer(make_result(verdict=Verdict(value=value))) == message
 
 
 def test_three_sentences(make_result: Make) -> None:
@@ -74,12 +73,8 @@ def test_missing_results_are_reported(make_result: Make) -> None:
     )
     assert "4 of 500" in narrative.missing_results(result)
     assert narrative.missing_results(make_result()) == ""
-
-
-def test_no_result_at_all_is_reported(make_result: Make) -> None:
-    """An engine that died at once gave nothing; that is a finding, not a gap in the page."""
-    message = narrative.summary_sentences(make_result(latency=Latencies(event_time_us=Latency())))
-    assert message[1] == "No result of the measured span had arrived when the run ended."
+    none = make_result(latency=Latencies(event_time_us=Latency()))
+    assert narrative.summary_sentences(none)[1] == "No result of the measured span had arrived when the run ended."
 
 
 def test_the_span_is_as_long_as_it_was(make_result: Make) -> None:
@@ -100,37 +95,38 @@ def test_a_run_that_ended_in_its_warm_up_claims_no_rate(make_result: Make) -> No
     assert narrative.no_latency(ended).endswith("the run ended before the measured span began")
 
 
-def test_results_that_were_not_compared_are_not_called_missing(make_result: Make) -> None:
-    """An interrupted run compared nothing; what was compared and empty had no result."""
-    stopped = make_result(verification=None, latency=Latencies())
-    assert narrative.no_latency(stopped).endswith("its results were not verified")
-    assert narrative.no_latency(make_result(latency=Latencies())).endswith("no result of the measured span arrived")
+@pytest.mark.parametrize(("changes", "reason"), [
+    ({"verification": None, "latency": Latencies()}, "its results were not verified"),
+    ({"latency": Latencies()}, "no result of the measured span arrived"),
+    ({"verification": None, "latency": Latencies(notes=("not counted: the disk is full",))}, "for the reason below"),
+])  # fmt: skip
+def test_why_there_is_no_latency(make_result: Make, changes: dict[str, Any], reason: str) -> None:
+    """An interrupted run compared nothing; what was compared and empty had no result; a reason that the page shows
+    below is the only one.
+    """
+    assert narrative.no_latency(make_result(**changes)).endswith(reason)
 
 
 def test_latencies_of_unverified_results_are_called_so(make_result: Make) -> None:
     """Of a stopped run that has any; not where its answers were compared, nor where there is nothing to verify."""
-    stopped = Verdict(value="interrupted")
-    message = narrative.unverified(make_result(verdict=stopped, verification=None))
+    stopped, unverified = {"verdict": Verdict(value="interrupted")}, {"verification": None}
+    result = make_result(**stopped, **unverified)
+    message = narrative.unverified(result)
     assert message.startswith("Latencies are unverified: the run was stopped")
-    assert narrative.summary_sentences(make_result(verdict=stopped, verification=None))[-1] == message
-    assert narrative.unverified(make_result(verdict=stopped)) == ""
-    assert narrative.unverified(make_result(verification=None)) == ""
-    assert narrative.unverified(make_result(verdict=stopped, latency=Latencies(notes=("a",)), verification=None)) == ""
+    assert narrative.summary_sentences(result)[-1] == message
+    for changes in (stopped, unverified, {**stopped, **unverified, "latency": Latencies(notes=("a",))}):
+        assert narrative.unverified(make_result(**changes)) == ""
 
 
-def test_a_reason_why_there_is_no_latency_is_not_talked_over(make_result: Make) -> None:
-    """The page shows it below; no other one is claimed."""
-    found = make_result(verification=None, latency=Latencies(notes=("not counted: the disk is full",)))
-    assert narrative.no_latency(found) == "no latency was computed, for the reason below"
-
-
-def test_an_engine_that_never_started_is_not_the_drivers_fault(make_result: Make) -> None:
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"rate": None}, narrative.NOTHING), ({"phases": []}, narrative.NOTHING), ({}, narrative.UNUSABLE),
+    ({"verdict": Verdict(value="sustained")}, ""),
+])  # fmt: skip
+def test_an_engine_that_never_started_is_not_the_drivers_fault(
+    make_result: Make, changes: dict[str, Any], message: str
+) -> None:
     """Invalid without a figure: there is none that must not be used."""
-    invalid = Verdict(value="invalid")
-    assert narrative.unusable(make_result(verdict=invalid, rate=None)) == narrative.NOTHING
-    assert narrative.unusable(make_result(verdict=invalid, phases=[])) == narrative.NOTHING
-    assert narrative.unusable(make_result(verdict=invalid)) == narrative.UNUSABLE
-    assert narrative.unusable(make_result()) == ""
+    assert narrative.unusable(make_result(**{"verdict": Verdict(value="invalid"), **changes})) == message
 
 
 @pytest.mark.parametrize(

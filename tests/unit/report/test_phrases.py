@@ -29,44 +29,41 @@ from streamgauge.results.search import SearchResult, TrialSummary
 from streamgauge.results.verdict import Check
 
 
-@pytest.mark.parametrize(
-    ("us", "text"),
-    [
-        (None, "-"),
-        (0, "0 us"),
-        (87, "87 us"),
-        (185_000, "185 ms"),
-        (3.1e6, "3.1 s"),
-        (999_960, "1 s"),
+@pytest.mark.parametrize(("written", "text"), [
+    *((format_us(us), text) for us, text in [
+        (None, "-"), (0, "0 us"), (87, "87 us"), (185_000, "185 ms"), (3.1e6, "3.1 s"), (999_960, "1 s"),
         (3.6e9, "3,600 s"),
-    ],
-)
-def test_times(us: float | None, text: str) -> None:
-    """Times take the unit that reads best, also just below it."""
-    assert format_us(us) == text
-
-
-@pytest.mark.parametrize(
-    ("rate", "text"),
-    [
-        (None, "-"),
-        (0, "0 events/s"),
-        (999.9, "1 k events/s"),
-        (999_960, "1 M events/s"),
+    ]),
+    *((format_rate(rate, "events/s"), text) for rate, text in [
+        (None, "-"), (0, "0 events/s"), (999.9, "1 k events/s"), (999_960, "1 M events/s"),
         (1_540_000, "1.54 M events/s"),
-    ],
-)
-def test_rates(rate: float | None, text: str) -> None:
-    """Rates carry a prefix, never a power of ten."""
-    assert format_rate(rate, "events/s") == text
+    ]),
+    *((format_size(size), text) for size, text in [
+        (None, "-"), (512, "512 B"), (1024, "1 KiB"), (2**30, "1 GiB"), (2**30 - 1, "1 GiB"), (1.5 * 2**20, "1.5 MiB"),
+    ]),
+    *((format_duration(seconds), text) for seconds, text in [
+        (4.2, "4.2 s"), (59.7, "1 min"), (372, "6 min 12 s"), (3840, "1 h 4 min"),
+    ]),
+    *((phrases.slope(share), text) for share, text in [
+        (None, "-"), (0.0004, "flat"), (0.041, "+4.1 %/s"), (-0.02, "-2.0 %/s"),
+    ]),
+    *((format_quantity(value, unit), text) for value, unit, text in [
+        (None, "us", "-"), (0.0498, "s/s", "4.98 %"), (-0.0033, "s/s", "-0.33 %"),
+        (0.999, "share of plan", "99.9 % of plan"), (0.12, "share of time", "12 % of time"),
+    ]),
+])  # fmt: skip
+def test_quantities(written: str, text: str) -> None:
+    """Times take the unit that reads best, also just below it; rates carry a prefix, never a power of ten; spans are in
+    minutes and hours. Growth has a sign; next to none is called flat. Seconds a second are a share too: of the rate, or
+    of the time.
+    """
+    assert written == text
 
 
-@pytest.mark.parametrize(
-    ("size", "text"),
-    [(None, "-"), (512, "512 B"), (1024, "1 KiB"), (2**30, "1 GiB"), (2**30 - 1, "1 GiB"), (1.5 * 2**20, "1.5 MiB")],
-)
-def test_sizes(size: float | None, text: str) -> None:
-    assert format_size(size) == text
+def test_numbers_and_settings_in_full() -> None:
+    """A setting's number is read back as the same; nested ones get dotted names, and an empty mapping stays a value."""
+    assert Experiment(workload="w", load={"rate": format_exact(1_540_000.5)}).load.rate == 1_540_000.5
+    assert flatten({"a": {"b": 1, "c": {}}, "d": 2}) == {"a.b": 1, "a.c": {}, "d": 2}
 
 
 @given(st.floats(min_value=1e-6, max_value=1e12))
@@ -75,20 +72,6 @@ def test_digits_are_close_and_never_in_powers_of_ten(value: float) -> None:
     text = format_digits(value)
     assert "e" not in text
     assert math.isclose(float(text.replace(",", "")), value, rel_tol=0.0051)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(4.2, "4.2 s"), (59.7, "1 min"), (372, "6 min 12 s"), (3840, "1 h 4 min")]
-)
-def test_spans(seconds: float, text: str) -> None:
-    """Spans are reported in minutes and hours."""
-    assert format_duration(seconds) == text
-
-
-@pytest.mark.parametrize(("share", "text"), [(None, "-"), (0.0004, "flat"), (0.041, "+4.1 %/s"), (-0.02, "-2.0 %/s")])
-def test_slopes(share: float | None, text: str) -> None:
-    """Growth has a sign; next to none is called flat."""
-    assert phrases.slope(share) == text
 
 
 def test_bracket_says_what_is_not_known() -> None:
@@ -101,52 +84,18 @@ def test_bracket_says_what_is_not_known() -> None:
     assert phrases.bracket(invalid) == "1 M holds, 2 M is invalid"
 
 
-def test_an_overload_trial_is_not_judged() -> None:
-    """It has no verdict, and no dash that could be read as none yet."""
+def test_what_was_not_judged_is_not_called_right() -> None:
+    """Neither an absent nor a failed verification is ever a success, and an overload trial has no dash for a verdict; a
+    check without a number has no interval. What is wrong is named, kind by kind.
+    """
     trial = TrialSummary(number=1, purpose="overload", offered_per_s=1e6, verdict=None)
     assert phrases.trial_verdict(trial) == "not judged"
-
-
-def test_not_judged_is_reported() -> None:
-    """Neither an absent nor a failed verification is ever a success."""
     unjudged = Verification(judged=False, independent=False, reference="", sentence="the reference crashed")
     assert phrases.verified(None) == phrases.verified(unjudged) == "answers: not judged"
-
-
-def test_wrong_answers_are_counted() -> None:
-    """What is wrong is named, kind by kind."""
     wrong = Verification(judged=True, independent=True, reference="x", expected=5, matched=3, missing=2, extra=1)
     assert phrases.verified(wrong) == "5 results expected, 3 matched; 2 missing, 1 extra"
-
-
-@pytest.mark.parametrize(
-    ("value", "unit", "shown"),
-    [
-        (0.0498, "s/s", "4.98 %"),
-        (-0.0033, "s/s", "-0.33 %"),
-        (0.999, "share of plan", "99.9 % of plan"),
-        (0.12, "share of time", "12 % of time"),
-    ],
-)
-def test_a_share_is_in_percent_as_in_the_sentence_beside_it(value: float, unit: str, shown: str) -> None:
-    """Seconds a second are a share too: of the rate, or of the time."""
-    assert format_quantity(value, unit) == shown
-
-
-def test_check_without_number_shows_a_dash() -> None:
-    """An unknown number is "-", never 0."""
     check = Check(name="x", value=None, limit=1, unit="us", ok=None, state="not_judged", sentence="nothing to compare")
-    assert (format_quantity(check.value, check.unit), phrases.interval(check)) == ("-", "-")
-
-
-def test_numbers_are_read_back_by_the_command_line() -> None:
-    """A setting's number is printed in full, so that it is read back as the same."""
-    assert Experiment(workload="w", load={"rate": format_exact(1_540_000.5)}).load.rate == 1_540_000.5
-
-
-def test_flat_keeps_empty_mappings() -> None:
-    """Nested settings get dotted names; an empty mapping stays a value."""
-    assert flatten({"a": {"b": 1, "c": {}}, "d": 2}) == {"a.b": 1, "a.c": {}, "d": 2}
+    assert phrases.interval(check) == "-"
 
 
 def test_a_latency_that_holds_missing_results_is_a_lower_bound() -> None:
@@ -173,7 +122,7 @@ def test_every_kind_of_latency_has_a_name_and_a_meaning() -> None:
         ({"value": 0.015, "low": None, "high": None}, "holds"),
     ],
 )
-def test_a_check_that_may_be_beyond_its_limit_is_not_said_to_hold(changes: dict[str, Any], message: str) -> None:
+def test_a_check_that_may_be_beyond_its_limit_does_not_hold(changes: dict[str, Any], message: str) -> None:
     """Its number and its interval stand beside the word; other checks have limits from below, and no interval."""
     values: dict[str, Any] = {"value": 0.005, "limit": 0.01, "low": 0.0, "high": 0.01, "ok": True, "state": "ok"}
     assert phrases.state(Check(name="latency_trend", unit="s/s", sentence="", **(values | changes))) == message

@@ -17,12 +17,7 @@ def test_the_formula_worked_by_hand() -> None:
     works = {"splitter": work([(2.0, 1.0)]), "counter": work([(0.5, 10.0)])}
     assert works == {"splitter": 2.0, "counter": 5.0}
     assert advised(works) == {"splitter": 3, "counter": 8}  # 20 / 7 and 50 / 7
-
-
-def test_inputs_of_an_operator_are_summed() -> None:
-    """A join of two streams works for the tuples of both."""
-    assert work([(2.0, 0.25), (4.0, 0.75)]) == 0.5 + 3.0
-    assert work([]) == 0.0
+    assert (work([(2.0, 0.25), (4.0, 0.75)]), work([])) == (0.5 + 3.0, 0.0)  # a join works for both its inputs
 
 
 def test_what_is_not_known_stays_so() -> None:

@@ -54,13 +54,13 @@ def test_it_is_the_fewest_that_chance_does_not_give(n: int, confidence: float) -
 @given(st.integers(0, 5000), st.integers(1, 200))
 def test_there_is_one_of_each_part(count: int, parts: int) -> None:
     """Whatever the parts' length; of few all."""
-    found = stratified_indices(count, parts)
-    assert len(found) == min(count, parts)
-    assert (np.diff(found) > 0).all()
+    indices = stratified_indices(count, parts)
+    assert len(indices) == min(count, parts)
+    assert (np.diff(indices) > 0).all()
     if count > parts:
         borders = np.arange(parts + 1) * count // parts
-        assert (np.searchsorted(borders, found, side="right") - 1).tolist() == list(range(parts))
-    assert found.tolist() == stratified_indices(count, parts).tolist()
+        assert (np.searchsorted(borders, indices, side="right") - 1).tolist() == list(range(parts))
+    assert indices.tolist() == stratified_indices(count, parts).tolist()
 
 
 def test_it_is_in_step_with_nothing() -> None:

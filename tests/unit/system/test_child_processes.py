@@ -11,10 +11,11 @@ import queue
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import psutil
 import pytest
@@ -106,16 +107,9 @@ def test_a_child_answers(start: Start) -> None:
     child = start()
     for value in ({"a": [1, 2.5, None]}, "text with\nlines", None, list(range(20_000))):
         assert child.ask("echo", value=value) == value
-    assert child.alive
-    assert child.exit_code is None
-
-
-def test_a_child_announces_what_it_works_on(start: Start) -> None:
-    """Besides its answer; the last stage stays."""
-    child = start()
-    assert child.stage == ""
+    assert (child.alive, child.exit_code, child.stage) == (True, None, "")
     assert child.ask("announced", stages=["loading", "done"]) is None
-    assert child.stage == "done"
+    assert child.stage == "done"  # what it announces besides its answer: the last stage stays
 
 
 @pytest.mark.parametrize(
@@ -141,19 +135,16 @@ def test_an_error_comes_back_with_its_kind(start: Start, request_: str, kind: st
 def test_only_a_defect_leaves_a_traceback_in_the_log(start: Start) -> None:
     """Errors raised on purpose are plain sentences; what was not meant can be traced."""
     child = start()
-    with pytest.raises(ChildFailed):
-        child.ask("engine")
-    assert "Traceback" not in child.log.read_text()
-    with pytest.raises(ChildFailed):
-        child.ask("defect")
-    assert "Traceback" in child.log.read_text()
+    for request, traced in (("engine", False), ("defect", True)):
+        with pytest.raises(ChildFailed):
+            child.ask(request)
+        assert ("Traceback" in child.log.read_text()) is traced
 
 
 def test_printing_does_not_break_the_protocol(start: Start) -> None:
     """What a child or a library in it writes to standard output lands in the log."""
     child = start()
-    assert child.ask("noisy") == "quiet"
-    assert child.ask("echo", value=2) == 2
+    assert [child.ask("noisy"), child.ask("echo", value=2)] == ["quiet", 2]
     text = child.log.read_text()
     assert all(line in text for line in ("to stdout", "to descriptor 1", "to stderr"))
 
@@ -164,8 +155,7 @@ def test_a_child_that_ends_is_reported_with_its_exit_code(start: Start) -> None:
     for _ in range(2):
         with pytest.raises(ChildFailed, match=r"exit code 7.*child\.log"):
             child.ask("end", timeout_s=60)
-    assert not child.alive
-    assert child.exit_code == 7
+    assert (child.alive, child.exit_code) == (False, 7)
 
 
 @pytest.mark.parametrize("end", [Child.stop, Child.kill], ids=lambda end: end.__name__)
@@ -178,7 +168,7 @@ def test_a_child_that_was_ended_leaves_no_pipe_open(start: Start, end: Callable[
     assert wait_until(lambda: psutil.Process().num_fds() == open_before, 10)
 
 
-def test_an_ended_child_is_told_of_at_every_request(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_ended_child_is_reported_at_every_request(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the request still finds a reader, as that of a child's own child: no time is waited out."""
     child = start()
     with pytest.raises(ChildFailed, match="exit code 7"):
@@ -189,17 +179,12 @@ def test_an_ended_child_is_told_of_at_every_request(start: Start, monkeypatch: p
             child.ask("echo", timeout_s=0.0, value=1)
 
 
-def test_a_killed_child_is_reported_with_its_signal(start: Start) -> None:
-    """-9 says that somebody killed it."""
+@pytest.mark.parametrize("killed", ["before", "while it answers"])
+def test_a_killed_child_is_reported_with_its_signal(start: Start, killed: str) -> None:
+    """-9 says that it was killed. Half a line is no answer, and the rest of it is not waited for."""
     child = start()
-    os.kill(child.pid, signal.SIGKILL)
-    with pytest.raises(ChildFailed, match="exit code -9"):
-        child.ask("echo", value=1)
-
-
-def test_a_child_that_is_killed_in_the_middle_of_an_answer_has_ended(start: Start) -> None:
-    """Half a line is no answer, and nobody waits for the rest of it."""
-    child = start()
+    if killed == "before":
+        os.kill(child.pid, signal.SIGKILL)
     with pytest.raises(ChildFailed, match="exit code -9"):
         child.ask("die_answering", timeout_s=60)
 
@@ -226,8 +211,7 @@ def test_stop_ends_the_child_and_what_it_started(start: Start) -> None:
     child = start()
     grandchild = child.ask("grandchild")
     child.stop()
-    assert not child.alive
-    assert child.exit_code == 0
+    assert (child.alive, child.exit_code) == (False, 0)
     assert wait_until(lambda: not is_running(grandchild), 10)
     child.stop()
 
@@ -244,13 +228,13 @@ def test_stop_ends_a_child_that_hangs(start: Start) -> None:
 
 def test_children_are_stopped_side_by_side(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     """All lifelines end before the first wait, and what they have used of the time is not given again."""
-    told: list[tuple[str, int, float]] = []
-    there = [start(), start()]
-    monkeypatch.setattr(Child, "release", lambda child: told.append(("release", child.pid, 0)))
-    monkeypatch.setattr(Child, "stop", lambda child, grace_s: told.append(("stop", child.pid, grace_s)))
-    stop_all(there, grace_s=10)
-    assert [what[:2] for what in told] == [(what, child.pid) for what in ("release", "stop") for child in there]
-    assert 10 >= told[2][2] > told[3][2]
+    calls: list[tuple[str, int, float]] = []
+    children = [start(), start()]
+    monkeypatch.setattr(Child, "release", lambda child: calls.append(("release", child.pid, 0)))
+    monkeypatch.setattr(Child, "stop", lambda child, grace_s: calls.append(("stop", child.pid, grace_s)))
+    stop_all(children, grace_s=10)
+    assert [call[:2] for call in calls] == [(what, child.pid) for what in ("release", "stop") for child in children]
+    assert 10 >= calls[2][2] > calls[3][2]
 
 
 @pytest.mark.parametrize("state", ["idle", "hanging"])
@@ -272,12 +256,8 @@ def test_a_killed_parent_leaves_no_child(modules: dict[str, str], tmp_path: Path
 def test_an_orphan_ends_whatever_fails_in_its_last_seconds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """One that could not remove a folder, which another had just removed, stayed for ever."""
     codes: list[int] = []
-
-    def fails(folder: Path) -> bool:
-        raise FileNotFoundError(folder)
-
     monkeypatch.setattr(child_processes.sys, "stdin", io.StringIO(""))
-    monkeypatch.setattr(child_processes, "remove_if_abandoned", fails)
+    monkeypatch.setattr(child_processes, "remove_if_abandoned", Mock(side_effect=FileNotFoundError))
     monkeypatch.setattr(child_processes.os, "_exit", codes.append)
     with pytest.raises(FileNotFoundError):
         child_processes._watch_lifeline(queue.Queue(), None, tmp_path)
@@ -290,6 +270,21 @@ def usual() -> Iterator[Any]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield signal.default_int_handler
     signal.signal(signal.SIGINT, before)
+
+
+def test_who_cannot_be_interrupted_still_cannot(usual: Any) -> None:
+    """A program started with nohup ignores Ctrl-C, and another thread may not set a handler."""
+
+    def inside() -> Any:
+        with delay_interrupts():
+            return signal.getsignal(signal.SIGINT)
+
+    with ThreadPoolExecutor(1) as thread:
+        assert thread.submit(inside).result() is usual
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with delay_interrupts():
+        signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
 
 def press(times: int, done: list[str], error: Exception | None = None) -> None:
@@ -316,25 +311,3 @@ def test_ctrl_c_waits(usual: Any, times: int, error: Exception | None, whole: li
     assert signal.getsignal(signal.SIGINT) is usual
     press(0, done)
     assert done == [*whole, "whole"]
-
-
-def test_another_thread_passes_through(usual: Any) -> None:
-    """It may not set a handler, and none is told there."""
-    done: list[Any] = []
-
-    def work() -> None:
-        with delay_interrupts():
-            done.append(signal.getsignal(signal.SIGINT))
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    assert done == [usual]
-
-
-def test_who_ignores_ctrl_c_still_does() -> None:
-    """As a program started with nohup does."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with delay_interrupts():
-        signal.raise_signal(signal.SIGINT)
-    assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN

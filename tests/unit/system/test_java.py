@@ -11,6 +11,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -47,87 +48,56 @@ def fake_java(folder: Path, body: str) -> Path:
     return folder
 
 
-def message(caught: pytest.ExceptionInfo[MachineError]) -> str:
-    assert java.install_hint() in str(caught.value)
-    return str(caught.value)
-
-
 def test_the_java_of_java_home_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """JAVA_HOME wins over PATH, as it does for Spark."""
+    """JAVA_HOME wins over PATH, as it does for Spark; without it the first java of PATH is taken, which may name its
+    options first, where JAVA_TOOL_OPTIONS is set.
+    """
     home = fake_java(tmp_path / "home", """echo 'openjdk version "21.0.1" 2023-10-17' >&2""")
-    other = fake_java(tmp_path / "other", """echo 'openjdk version "17.0.1" 2021-10-19' >&2""")
+    picked, version = "Picked up JAVA_TOOL_OPTIONS: -Xmx1g", 'openjdk version "17.0.1" 2021-10-19'
+    other = fake_java(tmp_path / "other", f"echo '{picked}' >&2; echo '{version}' >&2")
     monkeypatch.setenv("JAVA_HOME", str(home))
     monkeypatch.setenv("PATH", str(other / "bin"), prepend=":")
     assert java.find_java() == java.Java(str(home / "bin" / "java"), 21, 'openjdk version "21.0.1" 2023-10-17')
-
-
-def test_a_java_that_tells_of_its_options_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Java does so where JAVA_TOOL_OPTIONS is set, as in many containers."""
-    picked, version = "Picked up JAVA_TOOL_OPTIONS: -Xmx1g", 'openjdk version "17.0.1" 2021-10-19'
-    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path, f"echo '{picked}' >&2; echo '{version}' >&2")))
+    monkeypatch.delenv("JAVA_HOME")
     assert (java.find_java().version, java.find_java().text) == (17, version)
-
-
-def test_the_java_of_path_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without JAVA_HOME the first java of PATH is taken."""
-    home = fake_java(tmp_path, """echo 'openjdk version "17.0.1" 2021-10-19' >&2""")
-    monkeypatch.delenv("JAVA_HOME", raising=False)
-    monkeypatch.setenv("PATH", str(home / "bin"), prepend=":")
-    assert java.find_java().version == 17
 
 
 @pytest.mark.parametrize("body", [None, "echo 'java version \"1.8.0_392\"' >&2"])
 def test_a_wrong_java_home_beside_a_java_that_fits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str | None
 ) -> None:
-    """Nothing has to be installed: the one setting is told, and what it should be."""
+    """Nothing has to be installed: the message names the one setting, and what it should be."""
     home = fake_java(tmp_path / "old", body) if body else tmp_path / "nowhere"
-    there = fake_java(tmp_path / "good", """echo 'openjdk version "17.0.1" 2021-10-19' >&2""")
+    good = fake_java(tmp_path / "good", """echo 'openjdk version "17.0.1" 2021-10-19' >&2""")
     monkeypatch.setenv("JAVA_HOME", str(home))
-    monkeypatch.setenv("PATH", str(there / "bin"), prepend=":")
+    monkeypatch.setenv("PATH", str(good / "bin"), prepend=":")
     with pytest.raises(MachineError, match="Java 17 or later is needed") as caught:
         java.find_java()
-    assert str(caught.value).endswith(f"unset JAVA_HOME (PATH has Java 17), or set it to {there}")
+    assert str(caught.value).endswith(f"unset JAVA_HOME (PATH has Java 17), or set it to {good}")
     assert "install" not in str(caught.value)
 
 
-def test_no_java_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message says what is needed, where it was sought, and the command that installs it."""
+@pytest.mark.parametrize(("home", "body", "reason"), [
+    (None, None, "none was found by PATH"),
+    ("nothing", None, "none was found by JAVA_HOME="),
+    *(("old", f"echo '{text}' >&2", text) for text in ('java version "1.8.0_392"', 'openjdk version "11.0.2"', "odd")),
+    ("broken", "exit 0", "does not start"),
+])  # fmt: skip
+def test_no_java_that_fits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: str | None, body: str | None, reason: str
+) -> None:
+    """The message says what is needed, where it was sought or what was found, and the command that installs it. A wrong
+    JAVA_HOME is named, not passed over: Spark would use it too. A file that cannot be run is no Java.
+    """
+    monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(MachineError, match=r"Java 17 or later is needed.*none was found by PATH") as caught:
+    if home:
+        monkeypatch.setenv("JAVA_HOME", str(tmp_path / home))
+    if body:
+        (fake_java(tmp_path / home, body) / "bin" / "java").chmod(0o755 if "echo" in body else 0o644)
+    with pytest.raises(MachineError, match=r"Java 17 or later is needed|does not start") as caught:
         java.find_java()
-    assert message(caught)
-
-
-def test_a_java_home_without_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A wrong JAVA_HOME is named, not passed over: Spark would use it too."""
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nothing"))
-    with pytest.raises(MachineError, match="none was found by JAVA_HOME=") as caught:
-        java.find_java()
-    assert "nothing" in message(caught)
-
-
-@pytest.mark.parametrize("text", ['java version "1.8.0_392"', 'openjdk version "11.0.2"', "garbage"])
-def test_a_java_too_old_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    """What was found is quoted beside what is needed."""
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path, f"echo '{text}' >&2")))
-    with pytest.raises(MachineError, match="Java 17 or later is needed") as caught:
-        java.find_java()
-    assert text in message(caught)
-
-
-def test_a_java_that_does_not_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that cannot be run is no Java."""
-    home = fake_java(tmp_path, "exit 0")
-    (home / "bin" / "java").chmod(0o644)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setenv("JAVA_HOME", str(home))
-    with pytest.raises(MachineError, match="does not start") as caught:
-        java.find_java()
-    assert message(caught)
+    assert [part for part in (home or "", reason, java.install_hint()) if part not in str(caught.value)] == []
 
 
 @pytest.mark.parametrize(
@@ -146,7 +116,7 @@ def test_the_install_command_is_this_systems(monkeypatch: pytest.MonkeyPatch, re
 
 
 @pytest.mark.parametrize("marked", [True, False])
-def test_tests_on_spark_ask_for_java_once(
+def test_tests_on_spark_need_java_once(
     marked: bool, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One message instead of a failure for each; tests that start no Spark need no Java."""
@@ -161,13 +131,10 @@ def test_tests_on_spark_ask_for_java_once(
     assert ended is None or ended.value.returncode == MachineError.exit_code
 
 
-def test_java_is_asked_without_the_options_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_java_starts_without_the_options_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With an agent that is not there it would not start, and would be taken for no Java at all."""
-    program = tmp_path / "bin" / "java"
-    program.parent.mkdir()
-    program.write_text('#!/bin/sh\necho "${_JAVA_OPTIONS}${JAVA_TOOL_OPTIONS}openjdk version \\"17.0.1\\"" >&2\n')
-    program.chmod(0o755)
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    home = fake_java(tmp_path, 'echo "${_JAVA_OPTIONS}${JAVA_TOOL_OPTIONS}openjdk version \\"17.0.1\\"" >&2')
+    monkeypatch.setenv("JAVA_HOME", str(home))
     monkeypatch.setenv("_JAVA_OPTIONS", "-Xmx300m")
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-javaagent:/nowhere.jar")
     assert java.find_java().text == 'openjdk version "17.0.1"'
@@ -186,15 +153,15 @@ def test_what_reaches_a_network_may_stay() -> None:
 EXACT, OLDER = JarSet("exact", ("a:b:2",), ("c:d",)), JarSet("older", ("a:b:1",))
 
 
-def ivy(there: dict[str, list[str]], calls: list[str]) -> object:
+def ivy(repository: dict[str, list[str]], calls: list[str]) -> object:
     """What Spark's Ivy does with a repository that has these jars of these sets."""
 
     def run(wanted: JarSet, work: Path) -> None:
         calls.append(wanted.name)
-        if wanted.name not in there:
+        if wanted.name not in repository:
             raise jars._Unresolved("unresolved dependency: not found")
         (work / "jars").mkdir()
-        for name in there[wanted.name]:
+        for name in repository[wanted.name]:
             (work / "jars" / name).write_text(name)
 
     return run
@@ -214,34 +181,32 @@ def test_they_are_resolved_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert [path.name for path in tmp_path.iterdir()] == ["exact"]
 
 
-def test_the_next_set_is_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And where that is there already, no repository is asked for the first."""
-    calls: list[str] = []
-    monkeypatch.setattr(jars, "_run_ivy", ivy({"older": ["a.jar"]}, calls))
-    assert [path.name for path in resolved([[EXACT], [OLDER]], tmp_path)] == ["a.jar"]
-    assert calls == ["exact", "older"]
-    resolved([[EXACT], [OLDER]], tmp_path)
-    assert calls == ["exact", "older"]
+@pytest.mark.parametrize(("repository", "choices", "names", "calls"), [
+    ({"older": ["a.jar"]}, [[EXACT], [OLDER]], ["a.jar"], ["exact", "older"]),
+    ({"exact": ["a.jar"], "older": ["b.jar"]}, [[EXACT, JarSet("none", ("x:y:1",))], [EXACT, OLDER]],
+     ["a.jar", "b.jar"], ["exact", "none", "older"]),
+], ids=["next", "several sets"])  # fmt: skip
+def test_the_next_choice_is_tried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repository: dict[str, list[str]], choices: list[list[JarSet]],
+    names: list[str], calls: list[str],
+) -> None:  # fmt: skip
+    """A choice may be several sets: all of them, or it is none; what one of them has brought stays for another time.
+    Where a choice is there already, no repository is asked for the first.
+    """
+    asked: list[str] = []
+    monkeypatch.setattr(jars, "_run_ivy", ivy(repository, asked))
+    assert [path.name for path in resolved(choices, tmp_path)] == names
+    resolved([[OLDER]], tmp_path)
+    assert asked == calls
 
 
-def test_a_choice_may_be_several_sets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All of them, or it is none; what one of them has brought is kept for another time."""
-    calls: list[str] = []
-    monkeypatch.setattr(jars, "_run_ivy", ivy({"exact": ["a.jar"], "older": ["b.jar"]}, calls))
-    found = resolved([[EXACT, JarSet("none", ("x:y:1",))], [EXACT, OLDER]], tmp_path)
-    assert [path.name for path in found] == ["a.jar", "b.jar"]
-    assert calls == ["exact", "none", "older"]
-
-
-def test_where_none_can_be_had_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With each set's reason and the way out; nothing is left that looks like jars."""
+def test_where_none_can_be_had_both_reasons_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the way out; nothing is left that looks like jars."""
     monkeypatch.setattr(jars, "_run_ivy", ivy({"older": []}, []))
     with pytest.raises(MachineError) as caught:
         resolved([[EXACT], [OLDER]], tmp_path)
-    said = str(caught.value)
-    assert "a:b:2: unresolved dependency: not found" in said
-    assert "a:b:1: Ivy reported no error and returned no jars" in said
-    assert f"copy {tmp_path}" in said
+    reasons = "a:b:2: unresolved dependency: not found", "a:b:1: Ivy reported no error and returned no jars"
+    assert [part for part in (*reasons, f"copy {tmp_path}") if part not in str(caught.value)] == []
     assert list(tmp_path.iterdir()) == []
 
 
@@ -266,7 +231,7 @@ def test_the_cache_is_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("said", "reason"),
+    ("output", "reason"),
     [
         ("a\n\t\t:: a#b;2: not found\n\t:::::\nlast", "a#b;2: not found"),
         ("Host h not found. url=https://h/a.jar\n\t\t:: a#b;2: not found\nlast", "a#b;2: not found"),
@@ -274,30 +239,23 @@ def test_the_cache_is_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         ("", ""),
     ],
 )
-def test_ivys_own_words(said: str, reason: str) -> None:
-    """Of a page of them, the line that tells."""
-    assert jars._reason(said) == reason
+def test_ivys_own_words(output: str, reason: str) -> None:
+    """Of a page of them, the line with the reason."""
+    assert jars._reason(output) == reason
 
 
 def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the variable to set; it is the machine's lack, no defect."""
-
-    def refuses(*_: object, **__: object) -> None:
-        raise PermissionError(13, "Permission denied")
-
+    refuses = Mock(side_effect=PermissionError(13, "Permission denied"))
     monkeypatch.setattr(jars.tempfile, "TemporaryDirectory", refuses)
     with pytest.raises(MachineError, match=r"Permission denied\)\n  set XDG_CACHE_HOME") as refused:
         resolved([[EXACT], [OLDER]], tmp_path / "cache")
     assert str(tmp_path / "cache") in str(refused.value)
 
 
-def test_a_user_without_a_home_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_without_a_home_must_set_a_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in containers that run under any number."""
-
-    def unknown() -> Path:
-        raise RuntimeError("Could not determine home directory.")
-
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setattr(jars.Path, "home", unknown)
+    monkeypatch.setattr(jars.Path, "home", Mock(side_effect=RuntimeError("Could not determine home directory.")))
     with pytest.raises(MachineError, match="set XDG_CACHE_HOME"):
         jars.cache()

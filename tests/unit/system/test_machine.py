@@ -8,6 +8,7 @@ import re
 import subprocess
 import threading
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -16,18 +17,13 @@ import pytest
 from streamgauge.system import machine
 
 
-def test_only_processors_of_this_process_count() -> None:
-    """What a container or taskset withholds is not ours."""
-    assert machine.cpus() == sorted(os.sched_getaffinity(0))
-
-
-@pytest.mark.parametrize(("there", "driver"), [(1, 1), (2, 1), (4, 1), (8, 2), (17, 4)])
-def test_pinned_cores_are_apart(monkeypatch: pytest.MonkeyPatch, there: int, driver: int) -> None:
+@pytest.mark.parametrize(("cores", "for_driver"), [(1, 1), (2, 1), (4, 1), (8, 2), (17, 4)])
+def test_pinned_cores_are_apart(monkeypatch: pytest.MonkeyPatch, cores: int, for_driver: int) -> None:
     """One in four to the driver, at least one; nothing shared, nothing left over."""
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(there)))
-    mine, sut = machine.split_cpus()
-    assert len(mine) == driver
-    assert [*mine, *sut] == list(range(there))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)))
+    driver, sut = machine.split_cpus()
+    assert len(driver) == for_driver
+    assert [*driver, *sut] == list(range(cores))
 
 
 def affinities() -> set[frozenset[int]]:
@@ -43,6 +39,8 @@ def affinities() -> set[frozenset[int]]:
 def test_the_driver_keeps_off_the_others_processors_for_a_while() -> None:
     """With all its threads, those that are there before too; whatever ends it, all is as before."""
     before, one = machine.cpus(), machine.cpus()[:1]
+    with machine.pin_threads(None):
+        assert machine.cpus() == before == sorted(os.sched_getaffinity(0))  # shared ones are left alone
     ended = threading.Event()
     thread = threading.Thread(target=ended.wait)
     thread.start()
@@ -56,13 +54,6 @@ def test_the_driver_keeps_off_the_others_processors_for_a_while() -> None:
     assert outside == {frozenset(before)}
 
 
-def test_shared_processors_are_left_alone() -> None:
-    """None is wherever it was."""
-    before = machine.cpus()
-    with machine.pin_threads(None):
-        assert machine.cpus() == before
-
-
 @pytest.mark.parametrize(("limit", "expected"), [("1048576", 2**20), ("max", None), (str(2**60), None)])
 def test_a_control_groups_memory_limit_holds(monkeypatch: pytest.MonkeyPatch, limit: str, expected: int | None) -> None:
     """The lesser of machine and group; no limit is no limit."""
@@ -71,32 +62,23 @@ def test_a_control_groups_memory_limit_holds(monkeypatch: pytest.MonkeyPatch, li
 
 
 def test_the_environment_says_what_a_figure_depends_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Machine, system and versions, as JSON."""
-    found = machine.environment()
-    assert json.loads(json.dumps(found)) == found
-    assert found["cpus"] == len(os.sched_getaffinity(0))
-    assert found["memory_bytes"] > 0
-    for name in ("cpu_model", "system", "python", "java", "pyspark", "pyarrow", "duckdb", "numpy", "streamgauge"):
-        assert found[name], name
-
-
-def test_a_library_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A missing library does not stop a run that does not need it."""
+    """Machine, system and versions, as JSON; a missing library does not stop a run that does not need it."""
+    environment = machine.environment()
+    assert json.loads(json.dumps(environment)) == environment
+    assert environment["cpus"] == len(os.sched_getaffinity(0))
+    known = ("cpu_model", "system", "python", "java", "pyspark", "pyarrow", "duckdb", "numpy", "streamgauge")
+    assert [name for name in ("memory_bytes", *known) if not environment[name]] == []
     monkeypatch.setattr(machine, "_LIBRARIES", ("no_such_library",))
     assert machine.environment()["no_such_library"] == "not installed"
 
 
-def test_the_commit_of_a_checkout_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_commit_of_a_checkout_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With what was changed since; code that was installed from a package has none."""
     monkeypatch.setattr(machine, "CHECKOUT", tmp_path)
     assert machine.commit.__wrapped__() == ""
-    for asked in (
-        ["init", "-q"],
-        ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "x"],
-    ):
-        subprocess.run(["git", "-C", str(tmp_path), *asked], check=True)
-    found = machine.commit.__wrapped__()
-    assert re.fullmatch(r"\+[0-9a-f]{7,}", found)
-    (tmp_path / "new").write_text("x")
-    subprocess.run(["git", "-C", str(tmp_path), "add", "new"], check=True)
-    assert machine.commit.__wrapped__() == f"{found}.dirty"
+    git = partial(subprocess.run, cwd=tmp_path, shell=True, check=True)
+    git("git init -q && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x")
+    commit = machine.commit.__wrapped__()
+    assert re.fullmatch(r"\+[0-9a-f]{7,}", commit)
+    git("touch new && git add new")
+    assert machine.commit.__wrapped__() == f"{commit}.dirty"

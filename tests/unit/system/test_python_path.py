@@ -44,18 +44,18 @@ def test_entries_with_another_pyspark_are_set_aside(tmp_path: Path, foreign: lis
     assert python_path.removed_entries() == tuple(foreign)
 
 
-def test_the_variable_goes_where_nothing_is_left_of_it(foreign: list[str]) -> None:
-    """An empty entry would be the working folder."""
+@pytest.mark.parametrize("others", [True, False])
+@pytest.mark.parametrize("ours", [True, False])
+def test_the_only_pyspark_and_where_streamgauge_lies_stay(foreign: list[str], others: bool, ours: bool) -> None:
+    """Some have no other PySpark. Without a folder that pip installed everything into, no process of ours would start.
+    Of a variable that is empty then nothing stays: an empty entry would be the working folder.
+    """
+    if ours:
+        (Path(foreign[0]) / "streamgauge").mkdir()
+        (Path(foreign[0]) / "streamgauge" / "__init__.py").write_text("")
     environment = {"PYTHONPATH": foreign[0]}
-    drop_foreign_pyspark([foreign[0], *sys.path], environment)
-    assert environment == {}
-
-
-def test_the_only_pyspark_stays(foreign: list[str]) -> None:
-    """Some have none but that."""
-    environment = {"PYTHONPATH": foreign[0]}
-    assert drop_foreign_pyspark([foreign[0]], environment) == []
-    assert environment == {"PYTHONPATH": foreign[0]}
+    dropped = drop_foreign_pyspark([foreign[0], *(sys.path if others else [])], environment)
+    assert (dropped, environment) == (([foreign[0]], {}) if others and not ours else ([], {"PYTHONPATH": foreign[0]}))
 
 
 def test_the_installed_one_and_folders_without_code_stay(tmp_path: Path) -> None:
@@ -85,13 +85,3 @@ def test_the_command_line_imports_the_installed_one(tmp_path: Path, foreign: lis
     )
     assert done.returncode == 0, done.stderr
     assert str(tmp_path) not in done.stderr
-
-
-def test_where_streamgauge_itself_lies_stays(foreign: list[str]) -> None:
-    """A folder that pip installed everything into: without it no process of ours would start."""
-    ours = Path(foreign[0]) / "streamgauge"
-    ours.mkdir()
-    (ours / "__init__.py").write_text("")
-    environment = {"PYTHONPATH": foreign[0]}
-    assert drop_foreign_pyspark([foreign[0], *sys.path], environment) == []
-    assert environment == {"PYTHONPATH": foreign[0]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -22,28 +22,6 @@ SCHEMA = pa.schema([(name, pa.int64()) for name in (EVENT_TIME, INGEST_TIME, EVE
 EVENTS = pa.record_batch({EVENT_TIME: [1, 2, 3], EVENT_ID: [0, 1, 2]})
 
 
-class RecordingReceiver:
-    """A receiver that remembers."""
-
-    def __init__(self) -> None:
-        self.results: list[tuple[dict[str, Any], pa.Table]] = []
-        self.committed: list[tuple[str, int]] = []
-
-    def now_us(self) -> int:
-        return 7
-
-    def receive(
-        self, address: dict[str, Any], schema: pa.Schema, batches: Iterator[pa.RecordBatch], stamped: bool = False
-    ) -> None:
-        self.results.append((address, pa.Table.from_batches(batches, schema)))
-
-    def commit(
-        self, query: str, batch: int, accepted: list[list[int]], sinks: list[str], when_us: int | None = None
-    ) -> bool:
-        self.committed.append((query, batch))
-        return True
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_an_outlet_counts_what_is_offered(name: str) -> None:
     """The driver's side of every transport keeps the same books."""
@@ -57,7 +35,12 @@ def test_an_outlet_counts_what_is_offered(name: str) -> None:
 
 def test_flight_carries_both_ways() -> None:
     """What the driver offers the system reads, and what the system sends the recorder gets."""
-    flight, receiver = transport("flight"), RecordingReceiver()
+    flight, results, commits = transport("flight"), [], []
+    receiver: Any = SimpleNamespace(
+        now_us=lambda: 7,
+        receive=lambda address, schema, batches: results.append((address, pa.Table.from_batches(batches, schema))),
+        commit=lambda query, batch, accepted, sinks: commits.append((query, batch)) or True,
+    )
     outlet = flight.open_outlet(AT, OutletConfig({"ads": SCHEMA}, 10 * US, 2**20, lambda: 7))
     inlet = flight.open_inlet(AT, receiver)
     outlet.offer(0, 1000, {"ads": EVENTS}, 5)
@@ -67,8 +50,8 @@ def test_flight_carries_both_ways() -> None:
     assert read.to_pydict() == {EVENT_TIME: [1, 2, 3], INGEST_TIME: [7, 7, 7]}
     client.send_results(inlet.location, AT.token, {"query": "q", "batch": 4}, iter([EVENTS]))
     assert client.act(inlet.location, AT.token, "commit", query="q", batch=4, accepted=[], sinks=[]) is True
-    assert receiver.results == [({"query": "q", "batch": 4}, pa.Table.from_batches([EVENTS]))]
-    assert receiver.committed == [("q", 4)]
+    assert results == [({"query": "q", "batch": 4}, pa.Table.from_batches([EVENTS]))]
+    assert commits == [("q", 4)]
     inlet.close()
 
 
@@ -78,13 +61,13 @@ def test_names_are_known_without_loading_a_transport() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_what_is_known_of_a_transport_is_in_its_entry() -> None:
+def test_the_entry_of_a_transport_describes_it() -> None:
     """Which stamp deliveries, which meet at a broker, which have options, and which of those name files."""
-    there = {name: transport(name) for name in NAMES}
+    transports = {name: transport(name) for name in NAMES}
     assert (STAMPS, BROKERED) == (("flight",), ("kafka",))
-    assert {name for name, each in there.items() if each.settings} == {"kafka"}
-    assert {file for name, each in there.items() for file in each.files} <= {
-        one.name for one in there["kafka"].settings
+    assert {name for name, each in transports.items() if each.settings} == {"kafka"}
+    assert {file for each in transports.values() for file in each.files} <= {
+        one.name for one in transports["kafka"].settings
     }
 
 
@@ -98,7 +81,7 @@ def test_options_of_a_transport_without_any_are_refused() -> None:
 
 def test_files_among_options_are_found_from_anywhere() -> None:
     """What names no file stays as it is, and so does an empty one, which is refused as what it is."""
-    found = with_absolute_paths("kafka", {"client": "login.txt", "acks": "all"})
-    assert found == {"client": os.path.abspath("login.txt"), "acks": "all"}
+    options = with_absolute_paths("kafka", {"client": "login.txt", "acks": "all"})
+    assert options == {"client": os.path.abspath("login.txt"), "acks": "all"}
     assert with_absolute_paths("kafka", {"client": ""}) == {"client": ""}
     assert with_absolute_paths("flight", {"client": "login.txt"}) == {"client": "login.txt"}

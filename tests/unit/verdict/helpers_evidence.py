@@ -68,9 +68,9 @@ def staircase(slope: float, windows: int, noise_s: float, seed: int = 1, until_s
     return Samples(time_s, time_s - frontier_s)
 
 
-def sink(name: str, p99: float = 1e6, **found: int) -> SinkResult:
-    """A sink of ten rows with that p99, all right but for what was `found`."""
+def sink(name: str, p99: float = 1e6, **faults: int) -> SinkResult:
+    """A sink of ten rows with that p99, all right except `faults`."""
     latency = LATENCY.model_copy(update={"p99": p99})
     return SinkResult(
-        name=name, rows=10, latency=Latencies(event_time_us=latency), verification=RIGHT.model_copy(update=found)
+        name=name, rows=10, latency=Latencies(event_time_us=latency), verification=RIGHT.model_copy(update=faults)
     )

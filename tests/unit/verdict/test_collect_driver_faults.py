@@ -17,7 +17,7 @@ from streamgauge.trial import policies
 from streamgauge.verdict import collect_evidence as collect_module
 from streamgauge.verdict.verdict import judge
 from tests.unit.helpers_trials import LATENCIES, RATE, SECONDS, START, cut_short, done_of
-from tests.unit.verdict.helpers_collect import judged, verified
+from tests.unit.verdict.helpers_collect import evidence_of, judged, verified
 
 pytestmark = pytest.mark.usefixtures("quick_draws")
 
@@ -67,30 +67,26 @@ def test_a_driver_that_keeps_the_system_waiting_is_not_taken_for_a_slow_system(
 ) -> None:
     """Invalid from half of the span on, or from a quarter where the engine falls behind; below that it is its doing."""
     record = waited_for(make, done_of(make, growth_us=growth_us), log, seconds)
-    verdict = judge(collect_module.collect_evidence(resolved, record, RATE, verified(), LATENCIES))
+    verdict = judge(evidence_of(resolved, record))
     assert (verdict.value, what in verdict.sentence) == (value, value == "invalid")
 
 
-@pytest.mark.parametrize(("percent", "value"), [(20.0, "not_sustained"), (80.0, "invalid")])
+@pytest.mark.parametrize(("background", "value"), [
+    ([20.0] * SECONDS, "not_sustained"), ([80.0] * SECONDS, "invalid"),
+    ([200.0 if 20 <= n < 26 else 0.0 for n in range(SECONDS)], "invalid"),
+], ids=["a tenth", "much", "a burst"])  # fmt: skip
 def test_an_engine_that_falls_behind_beside_others_proves_nothing(
-    resolved: ResolvedExperiment, make: Any, monkeypatch: pytest.MonkeyPatch, percent: float, value: str
+    resolved: ResolvedExperiment, make: Any, monkeypatch: pytest.MonkeyPatch, background: list[float], value: str
 ) -> None:
-    """What the monitors saw of other processes reaches the verdict; of two processors a tenth is nothing."""
+    """What the monitors saw of other processes reaches the verdict; of two processors a tenth is nothing. A few seconds
+    of all processors are little of the whole span, and enough to leave an engine behind.
+    """
     monkeypatch.setattr(resources, "machine_percent", lambda: 200.0)
+    if 0.0 in background:
+        monkeypatch.setattr(resources, "background_share", lambda _: 0.0)
     record = done_of(make, growth_us=50_000)
-    record.trial_log.background = [(START + second * US, percent) for second in range(SECONDS)]
+    record.trial_log.background = [(START + n * US, percent) for n, percent in enumerate(background)]
     assert judged(resolved, record)[0] == value
-
-
-def test_bursts_of_others_reach_the_verdict(
-    resolved: ResolvedExperiment, make: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A few seconds of all processors are little of the whole span, and enough to leave an engine behind."""
-    monkeypatch.setattr(resources, "machine_percent", lambda: 200.0)
-    monkeypatch.setattr(resources, "background_share", lambda _: 0.0)
-    record = done_of(make, growth_us=50_000)
-    record.trial_log.background = [(START + n * US, 200.0 if 20 <= n < 26 else 0.0) for n in range(SECONDS)]
-    assert judged(resolved, record)[0] == "invalid"
 
 
 def test_a_starved_driver_is_invalid(resolved: ResolvedExperiment, make: Any) -> None:
@@ -107,7 +103,7 @@ def test_a_driver_process_that_failed_makes_the_trial_invalid(
     """A recorder that is gone has lost results, whenever it went; nobody else is to blame."""
     record = cut_short(done_of(make), after_us)
     record.driver_failed = "recorder ended (exit code -9)"
-    verdict = judge(collect_module.collect_evidence(resolved, record, RATE, verified(missing=9), LATENCIES))
+    verdict = judge(evidence_of(resolved, record, verified(missing=9)))
     assert (verdict.value, verdict.decided_by) == ("invalid", ("driver",))
     assert "recorder ended (exit code -9)" in verdict.sentence
 
@@ -123,9 +119,9 @@ def test_a_chunk_under_way_when_the_span_ends_is_not_late(resolved: ResolvedExpe
     """The look at the span's end comes a moment before the last chunk does: that is no reason not to go on."""
     record = cut_short(done_of(make), 35 * US + 500)
     record.deadline_us = 0
-    found = collect_module.collect_evidence(resolved, record, RATE, None, None)
-    assert (found.offered_per_s >= 0.99 * found.planned_per_s).all()
-    assert found.offered_per_s.size == 30
+    evidence = collect_module.collect_evidence(resolved, record, RATE, None, None)
+    assert (evidence.offered_per_s >= 0.99 * evidence.planned_per_s).all()
+    assert evidence.offered_per_s.size == 30
 
 
 def test_negative_latencies_are_the_drivers_fault(resolved: ResolvedExperiment, make: Any) -> None:
@@ -155,23 +151,21 @@ def test_a_queue_full_of_what_does_not_wait_is_no_fault_of_the_engine(
     record = cut_short(done_of(make), 20 * US)
     full = make.tick([[], []], [[], []], [], overflowed=True, memory_full_us=waiting_s and waiting_s * US)
     record.trial_log.add(full)
-    verdict = judge(collect_module.collect_evidence(resolved, record, RATE, verified(), LATENCIES))
+    verdict = judge(evidence_of(resolved, record))
     assert verdict.value == value
     assert "queue_bound" in verdict.decided_by
     assert ("--memory" in verdict.advice and "2 s of event time waited" in verdict.sentence) is (value == "invalid")
     assert reason in (policies.reason_to_stop_early(resolved, record, RATE, START + 20 * US) or "")
 
 
-def test_memory_that_cuts_the_bound_is_said(make: Any) -> None:
-    """A queue that memory keeps below ten seconds of the rate cannot hold against the system."""
+def test_memory_that_cuts_the_bound_is_known(make: Any, resolved: ResolvedExperiment) -> None:
+    """A queue that memory keeps below ten seconds of the rate cannot hold against the system; a bound that the user has
+    set is not memory's.
+    """
     values: dict[str, Any] = {"workload": "identity", "load": {"rate": "1M"}}
     small = replace(check(build(values)), bytes_max=64 * 2**20)
-    found = collect_module.collect_evidence(small, done_of(make), 1e6, verified(), LATENCIES)
-    assert found.bound_cut_by_memory
-    assert found.bound_s < 10
-
-
-def test_a_bound_that_was_asked_for_is_not_memorys(make: Any, resolved: ResolvedExperiment) -> None:
-    """The default bound at a low rate is what was asked."""
-    found = collect_module.collect_evidence(resolved, done_of(make), RATE, verified(), LATENCIES)
-    assert (found.bound_s, found.bound_cut_by_memory) == (30.0, False)
+    evidence = collect_module.collect_evidence(small, done_of(make), 1e6, verified(), LATENCIES)
+    assert evidence.bound_cut_by_memory
+    assert evidence.bound_s < 10
+    usual = evidence_of(resolved, done_of(make))
+    assert (usual.bound_s, usual.bound_cut_by_memory) == (30.0, False)

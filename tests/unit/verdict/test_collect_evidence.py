@@ -22,14 +22,20 @@ from streamgauge.user_workloads.user_job import UserJob
 from streamgauge.verdict import collect_evidence as collect_module
 from streamgauge.verdict.verdict import judge
 from tests.unit.helpers_trials import LATENCIES, RATE, START, cut_short, done_of
-from tests.unit.verdict.helpers_collect import judged, verified, with_latencies
+from tests.unit.verdict.helpers_collect import changing_rate, evidence_of, judged, verified, with_latencies
+from tests.unit.verdict.helpers_evidence import check_of
 
 pytestmark = pytest.mark.usefixtures("quick_draws")
 
 
-def test_a_steady_right_trial_is_sustained(resolved: ResolvedExperiment, make: Any) -> None:
-    """Nothing wrong in what the driver saw, and the answers are right."""
-    assert judged(resolved, done_of(make)) == ("sustained", ())
+@pytest.mark.parametrize(("faults", "expected"), [
+    ({}, ("sustained", ())), ({"missing": 1}, ("not_sustained", ("answers",))),
+])  # fmt: skip
+def test_answers_decide_a_steady_trial(
+    resolved: ResolvedExperiment, make: Any, faults: dict[str, int], expected: tuple[str, tuple[str, ...]]
+) -> None:
+    """Nothing wrong in what the driver saw."""
+    assert judged(resolved, done_of(make), verified(**faults)) == expected
 
 
 def test_without_answers_it_is_not_called_sustained(resolved: ResolvedExperiment, make: Any) -> None:
@@ -46,11 +52,6 @@ def test_windows_that_never_closed_are_no_evidence(
     assert judged(resolved, done_of(make), verified(windows=windows))[1] == decided
 
 
-def test_wrong_answers_decide(resolved: ResolvedExperiment, make: Any) -> None:
-    """However well everything else went."""
-    assert judged(resolved, done_of(make), verified(missing=1)) == ("not_sustained", ("answers",))
-
-
 def test_an_engine_that_falls_behind_is_not_sustained(resolved: ResolvedExperiment, make: Any) -> None:
     """Each batch 50 ms later than the last: the backlog and the output both grow by 5 %."""
     value, by = judged(resolved, done_of(make, growth_us=50_000))
@@ -58,13 +59,24 @@ def test_an_engine_that_falls_behind_is_not_sustained(resolved: ResolvedExperime
     assert set(by) == {"backlog_trend", "output_trend"}
 
 
-def test_an_engine_that_reads_eagerly_and_falls_behind_inside_is_seen(resolved: ResolvedExperiment, make: Any) -> None:
-    """The queue stays empty, and the commits come later and later."""
-    record = done_of(make)
-    record.trial_log.commits = [
-        make.commit(one.batch, one.committed_us + one.batch * 50_000) for one in record.trial_log.commits
-    ]
+@pytest.mark.parametrize("by_us", [50_000, 15_000])
+def test_an_engine_whose_batches_take_longer_and_longer_is_seen(
+    resolved: ResolvedExperiment, make: Any, by_us: int
+) -> None:
+    """The queue stays empty, and the commits come later and later. By 15 ms nothing waits yet, since each batch ends
+    within its interval; its results are later by 1.5 % of the time.
+    """
+    record = slower_and_slower(done_of(make), make, by_us)
+    assert record.trial_log.output_lags_at_reads() is not None or by_us > 15_000
     assert judged(resolved, record) == ("not_sustained", ("output_trend",))
+
+
+def slower_and_slower(record: TrialRecord, make: Any, by_us: int) -> TrialRecord:
+    """Each batch takes `by_us` longer than the one before."""
+    record.trial_log.commits = [
+        make.commit(one.batch, one.committed_us + one.batch * by_us) for one in record.trial_log.commits
+    ]
+    return record
 
 
 @pytest.mark.parametrize(
@@ -123,29 +135,12 @@ def test_a_partition_that_is_left_behind_keeps_batches_busy(resolved: ResolvedEx
     assert work.busy_s == pytest.approx(0.505)
 
 
-def slower_and_slower(record: TrialRecord, make: Any, by_us: int) -> TrialRecord:
-    """Each batch takes `by_us` longer than the one before, and still ends before the next is due."""
-    record.trial_log.commits = [
-        make.commit(one.batch, one.committed_us + one.batch * by_us) for one in record.trial_log.commits
-    ]
-    return record
-
-
-def test_an_engine_whose_batches_take_longer_and_longer_is_seen(resolved: ResolvedExperiment, make: Any) -> None:
-    """Nothing waits yet, since each batch ends within its interval; its results are later by 1.5 % of the time."""
-    record = slower_and_slower(done_of(make), make, 15_000)
-    assert record.trial_log.output_lags_at_reads() is not None
-    assert judged(resolved, record) == ("not_sustained", ("output_trend",))
-
-
 def test_where_the_rate_grows_longer_batches_are_none_of_the_engines_faults(
     resolved: ResolvedExperiment, make: Any
 ) -> None:
     """They hold more events; what waits says whether the engine keeps up."""
     record = slower_and_slower(done_of(make, profile="ramp:4k"), make, 15_000)
-    load = resolved.experiment.load.model_copy(update={"profile": "ramp:4k"})
-    changing = replace(resolved, experiment=resolved.experiment.model_copy(update={"load": load}))
-    assert judged(changing, record) == ("sustained", ())
+    assert judged(changing_rate(resolved, "ramp:4k"), record) == ("sustained", ())
 
 
 @pytest.mark.parametrize(("kind", "growth_us"), [("processing_time", 30_000), ("event_time", 100_000)])
@@ -163,11 +158,9 @@ def test_windows_and_batches_that_drift_against_each_other_are_no_growth(
     resolved: ResolvedExperiment, make: Any
 ) -> None:
     """Seen: later by 4.5 % of the time for half a minute, with a level backlog, until it is a batch sooner again."""
-    drifting = with_latencies(lambda second: 1_000_000 + 30_000 * second)
-    assert judged(resolved, done_of(make), drifting) == ("sustained", ())
-    found = collect_module.collect_evidence(resolved, done_of(make), RATE, drifting, LATENCIES)
-    said = next(check.sentence for check in judge(found).checks if check.name == "latency_trend")
-    assert "drift against each other" in said
+    verdict = judge(evidence_of(resolved, done_of(make), with_latencies(lambda second: 1_000_000 + 30_000 * second)))
+    assert (verdict.value, verdict.decided_by) == ("sustained", ())
+    assert "drift against each other" in check_of(verdict, "latency_trend").sentence
 
 
 CHANGING = ("ramp:4k", "ramp:100", "step:15k@15s", "step:100@15s", "burst:5@12s+4s", "step:8k@10s,200@16s,3k@24s")
@@ -198,15 +191,8 @@ def test_the_engines_flag_says_whether_a_disk_was_full(
     """The code does not rest on the text of the reason."""
     record = cut_short(done_of(make), 12 * US)
     record.engine_failed, record.engine_disk_full = "No space left on device", full
-    verdict = judge(collect_module.collect_evidence(resolved, record, RATE, verified(), LATENCIES))
+    verdict = judge(evidence_of(resolved, record))
     assert (verdict.decided_by[0], verdict.cause) == ("connected", cause)
-
-
-def test_a_read_that_was_repeated_is_a_retried_task(resolved: ResolvedExperiment, make: Any) -> None:
-    """A range delivered twice means that something died or was retried."""
-    record = done_of(make)
-    record.trial_log.deliveries[0].append(read_again(9))
-    assert judged(resolved, record) == ("not_sustained", ("connected",))
 
 
 def read_again(at_s: float) -> Delivery:
@@ -226,19 +212,11 @@ def test_a_task_retried_outside_the_span_decides_nothing(
     resolved = replace(resolved, workload=job) if own else resolved
     reading, sending = done_of(make), done_of(make)
     reading.trial_log.deliveries[0].append(read_again(at_s))
-    sending.trial_log.add(make.tick([[], []], [[], []], [], retried_us=[START + round(at_s * US)]))
+    retried_us = [START - US, START + round(at_s * US)]  # the first is another trial's
+    sending.trial_log.add(make.tick([[], []], [[], []], [], retried_us=retried_us))
     for record in (reading, sending):
-        found = collect_module.collect_evidence(resolved, record, RATE, verified(), LATENCIES)
-        assert found.retried_tasks == counts
-        assert judge(found).value == ("not_sustained" if counts else "sustained")
-
-
-def test_a_task_that_sent_its_results_again_was_retried(resolved: ResolvedExperiment, make: Any) -> None:
-    """Where it read no input, what the recorder saw twice is all that tells of it."""
-    record = done_of(make)
-    record.trial_log.add(make.tick([[], []], [[], []], [], retried_us=[START - US, START + 9 * US]))
-    assert collect_module.collect_evidence(resolved, record, RATE, verified(), LATENCIES).retried_tasks == 1
-    assert judged(resolved, record) == ("not_sustained", ("connected",))
+        assert evidence_of(resolved, record).retried_tasks == counts
+        assert judged(resolved, record) == (("not_sustained", ("connected",)) if counts else ("sustained", ()))
 
 
 @pytest.mark.parametrize(("at_s", "counts"), [(4.9, False), (5.0, True), (34.9, True), (35.0, False)])
@@ -257,25 +235,19 @@ def test_an_own_job_may_end_a_read_as_it_likes(resolved: ResolvedExperiment, mak
     record.trial_log.aborted_us = [START + 9 * US]
     nothing: Any = None
     own = UserJob(**vars(resolved.workload), path=Path("job.py"), description=nothing, node=nothing)
-    found = collect_module.collect_evidence(replace(resolved, workload=own), record, RATE, verified(), LATENCIES)
-    assert found.aborted_reads == 0
+    assert evidence_of(replace(resolved, workload=own), record).aborted_reads == 0
 
 
-@pytest.mark.parametrize("after_us", [12 * US, 12_370_000, 12_999_999, 20_050_000])
+@pytest.mark.parametrize("after_us", [3_200_000, 12 * US, 12_370_000, 12_999_999, 20_050_000])
 def test_an_engine_that_died_decides_at_any_moment(resolved: ResolvedExperiment, make: Any, after_us: int) -> None:
-    """The driver was cut short in the middle of a second, and is not blamed for what was not due yet."""
+    """The driver was cut short in the middle of a second, and is not blamed for what was not due yet; before the span
+    began there is nothing measured, and yet an answer.
+    """
     record = cut_short(done_of(make), after_us)
     record.engine_failed = "the Spark process ended (exit code -9)"
-    verdict = judge(collect_module.collect_evidence(resolved, record, RATE, verified(), LATENCIES))
+    verdict = judge(evidence_of(resolved, record))
     assert (verdict.value, "connected" in verdict.decided_by) == ("not_sustained", True)
     assert "exit code -9" in verdict.sentence
-
-
-def test_an_engine_that_died_while_warming_up_decides(resolved: ResolvedExperiment, make: Any) -> None:
-    """Before the span began there is nothing measured, and yet an answer."""
-    record = cut_short(done_of(make), 3_200_000)
-    record.engine_failed = "ended"
-    assert judged(resolved, record) == ("not_sustained", ("connected",))
 
 
 @pytest.mark.parametrize("after_us", [12 * US, 12_370_000, 20_050_000])
@@ -304,25 +276,23 @@ def test_start_up_backlog_in_the_span_is_undecided(resolved: ResolvedExperiment,
         for p in record.trial_log.deliveries[0]
     ]
     record.trial_log.deliveries[0] = firsts
-    found = collect_module.collect_evidence(resolved, record, RATE, verified(), LATENCIES)
-    assert found.draining_at_start
-    assert not collect_module.collect_evidence(resolved, done_of(make), RATE, verified(), LATENCIES).draining_at_start
+    assert evidence_of(resolved, record).draining_at_start
+    assert not evidence_of(resolved, done_of(make)).draining_at_start
 
 
 def test_numbers_are_of_the_measured_span(resolved: ResolvedExperiment, make: Any) -> None:
     """Batches, seconds and samples of warm-up and tail are left out."""
-    found = collect_module.collect_evidence(resolved, done_of(make), RATE, verified(), LATENCIES)
-    assert found.planned_per_s.tolist() == found.offered_per_s.tolist() == [1000] * 30
-    assert (found.batches, found.backlog[0].value.size, found.output_lag[0].value.size) == (30, 30, 30)
-    assert found.backlog_max_s == pytest.approx(1.005, abs=0.002)
-    assert found.interim_analysis == 0
+    seen = evidence_of(resolved, done_of(make))
+    assert seen.planned_per_s.tolist() == seen.offered_per_s.tolist() == [1000] * 30
+    assert (seen.batches, seen.backlog[0].value.size, seen.output_lag[0].value.size) == (30, 30, 30)
+    assert seen.backlog_max_s == pytest.approx(1.005, abs=0.002)
+    assert seen.interim_analysis == 0
 
 
 def test_limits_are_judged_after_the_run_only(make: Any) -> None:
     """While it runs there are no latencies to hold a limit against."""
-    values: dict[str, Any] = {"workload": "identity", "limits": ["p99 <= 2s"]}
-    limited = check(build(values))
-    assert len(collect_module.collect_evidence(limited, done_of(make), RATE, verified(), LATENCIES).levels) == 1
+    limited = check(build({"workload": "identity", "limits": ["p99 <= 2s"]}))
+    assert len(evidence_of(limited, done_of(make)).levels) == 1
     assert collect_module.collect_evidence(limited, done_of(make), RATE, None, None).levels == ()
 
 
@@ -337,18 +307,11 @@ def test_an_engine_that_stops_before_the_spans_end_is_not_acquitted(resolved: Re
         [part for part in log if part.when_us < end] for log in stopped.trial_log.deliveries
     ]
     stopped.trial_log.commits = [commit for commit in stopped.trial_log.commits if commit.committed_us < end]
-    states = [
-        {
-            check.name: check.state
-            for check in judge(collect_module.collect_evidence(resolved, record, RATE, verified(), LATENCIES)).checks
-        }
-        for record in (steady, stopped)
-    ]
+    verdicts = [judge(evidence_of(resolved, record)) for record in (steady, stopped)]
     for name in ("backlog_trend", "output_trend"):
-        assert (states[0][name], states[1][name] in ("undecided", "failed")) == ("ok", True)
-    assert collect_module.collect_evidence(
-        resolved, stopped, RATE, verified(), LATENCIES
-    ).backlog_max_s == pytest.approx(8, abs=1.1)
+        before, after = (check_of(verdict, name).state for verdict in verdicts)
+        assert (before, after in ("undecided", "failed")) == ("ok", True)
+    assert evidence_of(resolved, stopped).backlog_max_s == pytest.approx(8, abs=1.1)
 
 
 def test_a_queue_that_was_full_before_the_span_says_nothing_of_the_rate(
@@ -361,7 +324,6 @@ def test_a_queue_that_was_full_before_the_span_says_nothing_of_the_rate(
         record.early_stop = "the queue's bound was reached"
         record.spans = TrialSpans(START, START + 50 * US, START + 80 * US, START + 85 * US)
         record.trial_log.commits = record.trial_log.commits[:batches]
-        found = collect_module.collect_evidence(resolved, record, RATE, None, None)
-        assert (found.span_began, found.batches, found.batches_ever) == (False, 0, batches)
-        bound = next(c for c in judge(found).checks if c.name == "queue_bound")
-        assert bound.state == state
+        seen = collect_module.collect_evidence(resolved, record, RATE, None, None)
+        assert (seen.span_began, seen.batches, seen.batches_ever) == (False, 0, batches)
+        assert check_of(judge(seen), "queue_bound").state == state

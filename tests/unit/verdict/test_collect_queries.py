@@ -19,7 +19,9 @@ from streamgauge.transports.spi import Delivery
 from streamgauge.verdict import collect_evidence as collect_module
 from streamgauge.verdict.evidence import Evidence, Samples
 from streamgauge.verification.sink_comparison import SinkDiff, VerificationResult
-from tests.unit.helpers_trials import LATENCIES, RATE, RIGHT, SECONDS, START, cut_short, done_of
+from tests.unit.helpers_trials import LATENCIES, RIGHT, SECONDS, START, cut_short, done_of
+from tests.unit.verdict import helpers_collect
+from tests.unit.verdict.helpers_collect import changing_rate
 
 QUICK = ("q0", "quick", 1, 400_000)
 SLOW = ("q1", "slow", 2, 1_000_000)
@@ -56,7 +58,7 @@ def verified() -> VerificationResult:
 
 
 def evidence_of(resolved: ResolvedExperiment, record: TrialRecord) -> Evidence:
-    return collect_module.collect_evidence(resolved, record, RATE, verified(), LATENCIES)
+    return helpers_collect.evidence_of(resolved, record, verified())
 
 
 def test_each_figure_is_of_the_query_that_it_must_be_of(resolved: ResolvedExperiment, make: Any) -> None:
@@ -85,9 +87,7 @@ def test_latency_is_no_trend_where_the_rate_changes(
     resolved: ResolvedExperiment, make: Any, profile: str, sinks: int
 ) -> None:
     """More load makes longer batches, and their results later, while nothing waits."""
-    load = resolved.experiment.load.model_copy(update={"profile": profile})
-    asked = replace(resolved, experiment=resolved.experiment.model_copy(update={"load": load}))
-    assert len(evidence_of(asked, two_queries(make)).latency) == sinks
+    assert len(evidence_of(changing_rate(resolved, profile), two_queries(make)).latency) == sinks
 
 
 @pytest.mark.parametrize(("first_s", "last_s", "draining"), [(1.9, 0.9, False), (3.0, 0.9, True), (3.0, 1.6, False)])
@@ -118,16 +118,13 @@ def test_updates_without_batches_must_come_in_the_span(
         replace(one, rows=5 if one.sink == "quick" or one.committed_us > end_us else 0) for one in trial_log.commits
     ]
     engine = replace(resolved.engine, has_batch_ids=has_batch_ids)
-    found = verified()
-    found = replace(found, sinks=tuple(replace(sink, kind=kind) for sink in found.sinks))
-    of = collect_module.collect_evidence(replace(resolved, engine=engine), record, RATE, found, LATENCIES)
-    assert of.silent_sinks == silent
+    result = replace(verified(), sinks=tuple(replace(sink, kind=kind) for sink in verified().sinks))
+    seen = helpers_collect.evidence_of(replace(resolved, engine=engine), record, result)
+    assert seen.silent_sinks == silent
 
 
 def test_the_busiest_query_says_how_much_time_is_left(make: Any, resolved: ResolvedExperiment) -> None:
     """Half a second in each, in every other."""
     record = two_queries(make)
-    quick, slow = (work.estimated_share for work in evidence_of(resolved, record).work)
-    assert quick is not None
-    assert slow is not None
+    quick, slow = (work.estimated_share or 0 for work in evidence_of(resolved, record).work)
     assert collect_module.busy_share(resolved, record) == max(quick, slow) > min(quick, slow)

@@ -21,7 +21,7 @@ TOO_SLOW: list[dict[str, Any]] = [
 @pytest.mark.parametrize("share", SHARES)
 @pytest.mark.parametrize("fault", TOO_SLOW, ids=lambda fault: next(iter(fault)))
 def test_a_system_that_may_have_waited_for_the_driver_is_not_blamed(share: str, fault: dict[str, Any]) -> None:
-    """From a quarter of the time on nobody can say whether it would have kept up; the driver's sentence says why, and
+    """From a quarter of the time on, whether it would have kept up is unknown; the driver's sentence says why, and
     what was seen of the system stands in its own checks. Below that it is the system's doing.
     """
     verdict = judge(evidence(**fault, **{share: 0.3}))
@@ -48,7 +48,7 @@ def test_no_slow_driver_excuses_what_slowness_does_not_bring_about(fault: dict[s
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "named"),
     [
         ({"core_wait_us": 50_000.0}, True),
         ({"driver_reason": "ended"}, True),
@@ -58,11 +58,11 @@ def test_no_slow_driver_excuses_what_slowness_does_not_bring_about(fault: dict[s
         ({}, False),
     ],
 )
-def test_a_busy_machine_is_named_before_the_driver_is_blamed(changed: dict[str, Any], said: bool) -> None:
-    """Invalid beside other processes: look at those first. Wrong answers, ones that nobody judged, and a system that
+def test_a_busy_machine_is_named_before_the_driver_is_blamed(changed: dict[str, Any], named: bool) -> None:
+    """Invalid beside other processes: look at those first. Wrong answers, ones that were not judged, and a system that
     died come of no neighbour, and a rate that held needs none.
     """
-    assert ("background processes: they used 40%" in judge(evidence(background_share=0.4, **changed)).advice) is said
+    assert ("background processes: they used 40%" in judge(evidence(background_share=0.4, **changed)).advice) is named
     assert "background processes" not in judge(evidence(background_share=0.1, **changed)).advice
 
 
@@ -82,7 +82,7 @@ def test_what_kept_the_driver_from_its_work_is_named_first(fault: dict[str, Any]
 
 
 @pytest.mark.parametrize(
-    ("fault", "said", "advice"),
+    ("fault", "reason", "advice"),
     [
         ({"driver_reason": "ended"}, "the driver failed", "logs: engine/"),
         ({"negative_latencies": 1}, "a clock is wrong", "check the time synchronisation"),
@@ -99,11 +99,11 @@ def test_what_kept_the_driver_from_its_work_is_named_first(fault: dict[str, Any]
         ),
     ],
 )
-def test_an_invalid_trial_says_what_was_at_fault(fault: dict[str, Any], said: str, advice: str) -> None:
+def test_an_invalid_trial_says_what_was_at_fault(fault: dict[str, Any], reason: str, advice: str) -> None:
     """Ends, clocks, disks and memory: no background process causes these, and a small queue is no driver's failure."""
     verdict = judge(evidence(background_share=0.8, **fault))
-    assert verdict.sentence.startswith(f"invalid: {said}, so these figures must not be used")
-    if "clock" in said or "bound_cut_by_memory" in fault:
+    assert verdict.sentence.startswith(f"invalid: {reason}, so these figures must not be used")
+    if "clock" in reason or "bound_cut_by_memory" in fault:
         assert "background processes" not in verdict.advice
     assert advice in verdict.advice
 
@@ -165,12 +165,11 @@ def test_what_no_neighbour_brings_about_is_proof_beside_others(fault: dict[str, 
     assert judge(evidence(background_share=0.4, backlog=ramp(0.05), **fault)).value == "not_sustained"
 
 
-def test_what_held_beside_others_has_held() -> None:
-    """It did so in spite of them; and what nobody has judged was not judged because of them."""
-    assert judge(evidence(background_share=0.4)).value == "sustained"
-    assert judge(evidence(background_share=0.4, verification=None)).value == "undecided"
-    assert (
-        judge(evidence(background_share=0.4, verification=RIGHT.model_copy(update={"expected": 0}))).value
-        == "undecided"
-    )
-    assert judge(evidence(background_share=0.4, backlog=ramp(0.05), interrupted=True)).value == "interrupted"
+@pytest.mark.parametrize(("changes", "value"), [
+    ({}, "sustained"), ({"verification": None}, "undecided"),
+    ({"verification": RIGHT.model_copy(update={"expected": 0})}, "undecided"),
+    ({"backlog": ramp(0.05), "interrupted": True}, "interrupted"),
+])  # fmt: skip
+def test_what_held_beside_others_has_held(changes: dict[str, Any], value: str) -> None:
+    """It did so in spite of them; and what was not judged was not judged for another reason."""
+    assert judge(evidence(background_share=0.4, **changes)).value == value

@@ -140,9 +140,9 @@ def test_a_new_check_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     for by_slowness, value, advice in ((False, "not_sustained", "add salt"), (True, "invalid", "close the background")):
         new = CheckSpec("salt", salt, "add salt", by_slowness=by_slowness)
         monkeypatch.setattr(verdict_module, "CHECKS", (*CHECKS, new))
-        found = judge(evidence(background_share=0.9))
-        assert (found.value, found.decided_by) == (value, ("salt",))
-        assert found.advice.startswith(advice)
+        verdict = judge(evidence(background_share=0.9))
+        assert (verdict.value, verdict.decided_by) == (value, ("salt",))
+        assert verdict.advice.startswith(advice)
 
 
 ADVISED: dict[Any, str] = {
@@ -166,20 +166,18 @@ ADVISED: dict[Any, str] = {
 
 
 @pytest.mark.parametrize(("name", "value", "code", "fault"), FAULTS)
-def test_a_check_brings_its_own_advice(name: str, value: str, code: Cause, fault: dict[str, Any]) -> None:
-    """By its code, or by what it decided; most undecided trials are advised by the evidence that they lack."""
-    if code in ADVISED or (value != "undecided" and code not in (Cause.DISK_FULL, Cause.NEGATIVE_LATENCY)):
-        assert (ADVISED.get(code) or ADVISED[name, value]) in judge(evidence(**fault)).advice
-
-
-@pytest.mark.parametrize(("name", "value", "code", "fault"), FAULTS)
 def test_each_planted_fault_is_found_by_its_check(name: str, value: str, code: Cause, fault: dict[str, Any]) -> None:
-    """One fault in a good trial: that check alone decides, and says so with its code and what to do next."""
+    """One fault in a good trial: that check alone decides, and says so with its code and what to do next.
+
+    It advises by its code, or by what it decided; most undecided trials by the evidence that they lack.
+    """
     verdict = judge(evidence(**fault))
     assert (verdict.value, verdict.decided_by, verdict.cause) == (value, (name,), code)
     assert check_of(verdict, name).code == code
     assert name in verdict.sentence
     assert verdict.advice
+    if code in ADVISED or (value != "undecided" and code not in (Cause.DISK_FULL, Cause.NEGATIVE_LATENCY)):
+        assert (ADVISED.get(code) or ADVISED[name, value]) in verdict.advice
 
 
 @pytest.mark.parametrize(

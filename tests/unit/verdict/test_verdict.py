@@ -32,28 +32,12 @@ def test_a_trial_with_nothing_wrong_is_sustained() -> None:
     assert all(check.ok and check.value is not None and check.limit is not None for check in verdict.checks)
 
 
-def test_what_became_of_the_system_is_told_though_the_driver_failed() -> None:
-    """An invalid trial says nothing against it, and that it died as well, but not that it lived."""
-    failed = {"schedule_delay_us_p99": 150_000}
-    died = judge(evidence(**failed, sut_alive=False, sut_reason="out of memory")).sentence
-    assert "connected: a process of the system under test died or does not answer: out of memory" in died
+@pytest.mark.parametrize("failed", [{"schedule_delay_us_p99": 150_000}, {"delivery_share": 0.6}])
+def test_a_death_is_reported_although_the_driver_failed_too(failed: dict[str, Any]) -> None:
+    """An invalid trial says nothing against the system, and that it died as well, but not that it lived."""
+    died = judge(evidence(**failed, sut_alive=False, sut_reason="out of memory"))
+    assert (died.value, "out of memory" in died.sentence) == ("invalid", True)
     assert "connected" not in judge(evidence(**failed)).sentence
-
-
-@pytest.mark.parametrize(("half_width", "says"), [(0.02, "about 1.6 times as long"), (0.2, "so close to the limit")])
-def test_how_much_longer_is_asked_for_goes_by_the_width_of_the_interval(half_width: float, says: str) -> None:
-    """It narrows with the span's power 1.5; where that would take more than five times as long, another rate does."""
-    check = make_check(
-        "backlog_trend",
-        "undecided",
-        Cause.TREND_UNDECIDED,
-        0.0,
-        0.01,
-        "s/s",
-        "",
-        Interval(0.0, -half_width, half_width, 0.95, 60),
-    )
-    assert says in _advice_undecided(check, evidence())
 
 
 def test_a_full_disk_is_advised_on_as_such() -> None:
@@ -77,11 +61,11 @@ def test_verdicts_outrank_each_other_in_order() -> None:
     assert (stopped.value, stopped.cause) == ("interrupted", Cause.INTERRUPTED)
 
 
-@pytest.mark.parametrize(("share", "said"), [(0.103, "10.3%"), (0.12, "12%"), (0.1001, "10.01%")])
-def test_a_share_above_its_limit_is_not_rounded_to_it(share: float, said: str) -> None:
+@pytest.mark.parametrize(("share", "text"), [(0.103, "10.3%"), (0.12, "12%"), (0.1001, "10.01%")])
+def test_a_share_above_its_limit_is_not_rounded_to_it(share: float, text: str) -> None:
     """ "Used 10%, at most 10% is allowed" is no reason."""
     sentence = judge(evidence(backlog=ramp(0.05), background_share=share)).sentence
-    assert f"background processes used {said} of the CPU (limit 10%)" in sentence
+    assert f"background processes used {text} of the CPU (limit 10%)" in sentence
 
 
 def test_a_short_bound_of_the_users_own_is_the_suts_business() -> None:
@@ -89,15 +73,8 @@ def test_a_short_bound_of_the_users_own_is_the_suts_business() -> None:
     assert judge(evidence(bound_s=5.0)).value == "sustained"
 
 
-def test_a_sentence_names_number_and_limit() -> None:
-    """What decided can be read without the table of checks."""
-    sentence = judge(evidence(backlog=ramp(0.05))).sentence
-    assert "grows by 4.98%" in sentence
-    assert "limit 1 %" in sentence.replace("1%", "1 %")
-
-
 def test_an_undecided_trend_says_how_much_longer() -> None:
-    """A wide interval well below the limit asks for a longer trial, one at the limit for another rate."""
+    """A wide interval well below the limit needs a longer trial, one at the limit another rate."""
     assert "times as long" in judge(evidence(backlog=ramp(0.0, noise_s=1.0))).advice
     assert "lower the rate a little" in judge(evidence(backlog=ramp(0.01))).advice
 
@@ -110,18 +87,14 @@ def test_each_look_is_at_a_corrected_level() -> None:
 
 
 @pytest.mark.parametrize(
-    ("half_width", "said"), [(1.0, "1.2 times"), (8**0.5, "2.0 times"), (8.0, "4.0 times"), (12.0, "so close")]
+    ("half_width", "advice"), [(1.0, "1.2 times"), (8**0.5, "2.0 times"), (8.0, "4.0 times"), (12.0, "so close")]
 )
-def test_how_much_longer_follows_the_power_of_a_slopes_interval(half_width: float, said: str) -> None:
+def test_how_much_longer_follows_the_power_of_a_slopes_interval(half_width: float, advice: str) -> None:
     """It narrows with the span to the power of 1.5: eight times as wide takes four times as long; five is too long."""
-    assert said in verdict._longer(1.0, half_width)
-
-
-def test_a_death_is_reported_although_the_driver_failed_too() -> None:
-    """The figure must not be used, and what became of the system is worth knowing all the same."""
-    verdict = judge(evidence(sut_alive=False, sut_reason="OutOfMemoryError", delivery_share=0.6))
-    assert verdict.value == "invalid"
-    assert "OutOfMemoryError" in verdict.sentence
+    assert advice in verdict._longer(1.0, half_width)
+    interval = Interval(0.0, -0.01 * half_width, 0.01 * half_width, 0.95, 60)
+    check = make_check("backlog_trend", "undecided", Cause.TREND_UNDECIDED, 0.0, 0.01, "s/s", "", interval)
+    assert advice in _advice_undecided(check, evidence())
 
 
 WRONG_TOO = RIGHT.model_copy(update={"wrong": 2, "matched": RIGHT.matched - 2})

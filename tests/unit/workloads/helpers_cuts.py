@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +18,7 @@ from streamgauge.engines.operator_runtime import OperatorRuntime
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.workloads import registry
+from streamgauge.workloads.registry import Job
 from tests.unit.helpers_duckdb import duckdb_session
 
 END = 1000
@@ -32,19 +34,41 @@ def without_truth(flow: Flow) -> Flow:
     return Flow(tuple(replace(sink, input=made[sink.input]) for sink in flow.sinks))
 
 
-def whole_and_in_parts(
-    flow: Flow, rows: pa.Table, times: list[int], cuts: list[int], end: int = END
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The results of `rows`, the n-th with time `times[n]` and event id n, in one batch, and in one up to each cut.
+def flow_of(name: str, /, **parameters: Any) -> Flow:
+    """A workload's flow."""
+    return job_of(name, 1000.0, **parameters).flow
 
+
+def job_of(name: str, rate_per_s: float, /, **parameters: Any) -> Job:
+    """A workload as it is at a rate."""
+    workload = registry.get(name)
+    return workload.build(workload.read(parameters), rate_per_s)
+
+
+def table(rows: Sequence[Sequence[Any]], times: Sequence[int] | None = None, **types: Any) -> pa.Table:
+    """Rows as columns of these types. The n-th has event id n, and event time n without `times`."""
+    numbers = range(len(rows))
+    columns = dict(zip(types, zip(*rows, strict=True) if rows else [()] * len(types), strict=True))
+    columns |= {"event_time": numbers if times is None else times, "event_id": numbers}
+    all_types = types | {"event_time": "int64", "event_id": "int64"}
+    return pa.table({name: pa.array(column, all_types[name]) for name, column in columns.items()})
+
+
+def results_in_batches(
+    flow: Flow, rows: pa.Table, times: list[int], cuts: list[int], end: int = END, rel: float | None = None
+) -> list[dict[str, Any]]:
+    """The results of `rows` in one batch, which must be those of batches up to each cut, within `rel` if it is given.
+
+    The n-th row has time `times[n]` and event id n. A snapshot goes into a fresh instance at every cut, as in engines.
     `end` is after every time.
     """
     node = next(each for each in graph.walk(with_lineage(flow).sink.input) if isinstance(each, Process))
     numbers, at = pa.array(range(len(times)), pa.int64()), pa.array(times, pa.int64())
-    for name, column in (("event_time", at), ("ingest_time", numbers), ("event_id", numbers), (TIME, at)):
-        rows = rows.append_column(name, column)
-    whole = pa.concat_tables(list(OperatorRuntime(node).advance([rows], end)))
-    parts, state, low = [], None, -1
+    added = {"event_time": at, "ingest_time": numbers, "event_id": numbers, TIME: at}
+    columns = [name for name in rows.column_names if name not in added]
+    rows = pa.table(dict(zip(columns, rows.select(columns).columns, strict=True)) | added)
+    whole = pa.concat_tables(list(OperatorRuntime(node).advance([rows], end))).to_pylist()
+    parts, state, low = [], None, min([0, *times]) - 1
     for cut in sorted({*cuts, end}):
         instance = OperatorRuntime(node)
         if state is not None:
@@ -52,30 +76,37 @@ def whole_and_in_parts(
         inside = pa.array([low < time <= cut for time in times], pa.bool_())
         parts += list(instance.advance([rows.filter(inside)], cut))
         state, low = instance.snapshot(), cut
-    return whole.to_pylist(), pa.concat_tables(parts).to_pylist()
+    results = pa.concat_tables(parts).to_pylist()
+    if rel is None:
+        assert repr(results) == repr(whole)  # NaN equals nothing, and is the same all the same
+    else:
+        assert results == [pytest.approx(row, rel=rel, abs=1e-12) for row in whole]
+    return whole
 
 
-BOTH = pytest.mark.parametrize("way", [lambda flow: flow, without_truth], ids=["truth", "class"])
+BOTH = pytest.mark.parametrize("variant", [lambda flow: flow, without_truth], ids=["truth", "class"])
 
 
 def answered(flow: Flow, inputs: dict[str, pa.Table]) -> pa.Table:
     """The reference's results by event id, or by time where an id is not theirs; without ingest times."""
     with duckdb_session() as connection:
-        found = Oracle().answer(with_lineage(flow, ingest_time=False), inputs, connection).to_arrow_table()
-    return found.sort_by("event_id" if "event_id" in found.column_names else "event_time")
+        results = Oracle().answer(with_lineage(flow, ingest_time=False), inputs, connection).to_arrow_table()
+    return results.sort_by("event_id" if "event_id" in results.column_names else "event_time")
 
 
 def made(name: str, rate: float, seconds: float, **parameters: Any) -> tuple[Flow, dict[str, pa.Table]]:
     """A workload's flow and the streams that two generators make for it, in order."""
-    workload = registry.get(name)
-    flow, streams, _ = workload.build(workload.read(parameters), rate)
+    flow, streams, _ = job_of(name, rate, **parameters)
     plan = Plan(streams, parse_profile("constant", rate, seconds), 0, seconds, 2, 1)
     needed = needed_columns(with_lineage(flow, ingest_time=False))
     inputs = {}
     for number, stream in enumerate(streams):
-        columns = (*dict.fromkeys((*needed[stream.name], "event_time", "event_id")),)
-        counts = [plan.count_before(number, part, plan.end_us) for part in range(2)]
-        batches = [plan.batch(number, part, 0, count, columns) for part, count in enumerate(counts)]
-        rows = pa.Table.from_batches(batches)
+        rows = all_rows(plan, number, (*dict.fromkeys((*needed[stream.name], "event_time", "event_id")),))
         inputs[stream.name] = rows.sort_by([("event_time", "ascending"), ("event_id", "ascending")])
     return flow, inputs
+
+
+def all_rows(plan: Plan, stream: int, columns: Sequence[str]) -> pa.Table:
+    """All events of a stream, partition by partition."""
+    counts = [plan.count_before(stream, part, plan.end_us) for part in range(plan.partitions)]
+    return pa.Table.from_batches([plan.batch(stream, part, 0, count, columns) for part, count in enumerate(counts)])

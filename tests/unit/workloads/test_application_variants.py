@@ -1,4 +1,4 @@
-"""Which parameters make another flow of an application is found without being told."""
+"""Parameters that make another flow of an application are found by trying them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KNOWN: list[tuple[str, dict[str, Any]]] = [
 @pytest.mark.parametrize(("workload", "parameter"), KNOWN, ids=[name for name, _ in KNOWN])
 def test_a_parameter_that_makes_another_flow_is_found(workload: str, parameter: dict[str, Any]) -> None:
     """Choices, numbers of which the least makes it, and numbers of which the least is the default: off."""
-    asked = operators_of(workload, parameter)
-    assert asked != operators_of(workload, {})
+    operators = operators_of(workload, parameter)
+    assert operators != operators_of(workload, {})
     (name,) = parameter
-    assert name in {each for way, found in ways_of(workload) if way == asked for each in found}
+    assert name in {each for other, parameters in ways_of(workload) if other == operators for each in parameters}

@@ -9,7 +9,8 @@ from streamgauge.dataflow.nodes import IntervalJoin, Source, WindowJoin
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.random import key_texts, partitions_of
 from streamgauge.loadgen.rate_profile import parse_profile
-from streamgauge.workloads.registry import Job, get, names
+from streamgauge.workloads.registry import names
+from tests.unit.workloads.helpers_cuts import job_of
 
 KEYED = (
     "ads_analytics", "bargain_index", "click_analytics", "count", "fraud_detection", "machine_outlier",
@@ -19,15 +20,10 @@ KEYED = (
 )  # fmt: skip
 
 
-def built(name: str) -> Job:
-    workload = get(name)
-    return workload.build(workload.parameters(), 1000.0)
-
-
 @pytest.mark.parametrize("name", names())
 def test_events_are_in_the_partition_of_their_key(name: str) -> None:
     """Of every stream that declares a key, with the default parameters."""
-    job = built(name)
+    job = job_of(name, 1000.0)
     assert any(stream.key for stream in job.streams) == (name in KEYED)
     plan = Plan(job.streams, parse_profile("constant", 1000.0, 10.0), 0, 10.0, 3, 1, keyed=True)
     for number, stream in enumerate(job.streams):
@@ -42,12 +38,11 @@ def test_events_are_in_the_partition_of_their_key(name: str) -> None:
 @pytest.mark.parametrize("name", names())
 def test_joined_streams_share_a_key(name: str) -> None:
     """Both sides have the same key, or none, so that equal keys are in partitions of the same number."""
-    job = built(name)
-    kinds = {}
-    for stream in job.streams:
-        field = next((each for each in stream.fields if each.name == stream.key), None)
-        kinds[stream.name] = None if field is None else field.key_kind
+    job = job_of(name, 1000.0)
+    kinds = {
+        stream.name: [field.key_kind for field in stream.fields if field.name == stream.key] for stream in job.streams
+    }
     for node in graph.operators(job.flow):
         if isinstance(node, WindowJoin | IntervalJoin):
             sources = {each.name for each in graph.walk(node) if isinstance(each, Source)}
-            assert len({kinds[each] for each in sources}) == 1
+            assert len({str(kinds[each]) for each in sources}) == 1

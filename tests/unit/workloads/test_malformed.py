@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,13 +15,15 @@ from streamgauge.core.schema import arrow_type
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.expressions.check import checked
 from streamgauge.dataflow.lineage import with_lineage
-from streamgauge.dataflow.nodes import Flow, Node, Process
+from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.duckdb_oracle.engine import Oracle
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.workloads import registry
 from streamgauge.workloads.registry import Job
 from tests.unit.helpers_duckdb import duckdb_session
+from tests.unit.workloads import helpers_cuts
+from tests.unit.workloads.helpers_cuts import BOTH, all_rows
 
 GOOD_LINE = '64.242.88.10 - - [07/Mar/2004:16:05:49 -0800] "GET /twiki HTTP/1.1" 401 12846'
 Edges = tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]]
@@ -158,8 +159,7 @@ SMALL: dict[str, dict[str, Any]] = {
 
 
 def job_of(name: str, **parameters: Any) -> Job:
-    workload = registry.get(name)
-    return workload.build(workload.read(SMALL.get(name, {}) | parameters), RATE)
+    return helpers_cuts.job_of(name, RATE, **SMALL.get(name, {}) | parameters)
 
 
 def is_malformed(job: Job, stream: str, records: pa.Table) -> pa.Array:
@@ -183,15 +183,21 @@ def test_every_application_that_takes_records_apart_states_a_rule() -> None:
 
 @EACH
 def test_rules_are_conditions_over_their_streams(name: str) -> None:
-    """Also with other parameters than the defaults."""
+    """Also with other parameters than the defaults; a thousandth is malformed by default, so that a run meets some."""
     job_of(name).check_rules()
+    assert registry.get(name).parameters.model_fields["malformed"].default == 0.001
 
 
-def test_the_rule_follows_parameters() -> None:
-    """The quantity that is looked at, the actions there are, whether anybody learns."""
-    assert "volt" in job_of("spike_detection", parser_value_field="volt").malformed["sensors"]
-    assert "'a', 'b'" in job_of("reinforcement_learner", actions="a,b", distribution="1/1,2/2").malformed["rewards"]
-    assert list(job_of("spam_filter", training_share=0).malformed) == ["analysis"]
+@pytest.mark.parametrize(("name", "parameters", "stream", "part"), [
+    ("spike_detection", {"parser_value_field": "volt"}, "sensors", "volt"),
+    ("reinforcement_learner", {"actions": "a,b", "distribution": "1/1,2/2"}, "rewards", "'a', 'b'"),
+    ("spam_filter", {"training_share": 0}, "analysis", "id"),
+])  # fmt: skip
+def test_the_rule_follows_parameters(name: str, parameters: dict[str, Any], stream: str, part: str) -> None:
+    """The quantity that is looked at, the actions there are, whether there is a training."""
+    rules = job_of(name, **parameters).malformed
+    assert part in rules[stream]
+    assert "training" not in rules
 
 
 @pytest.mark.parametrize(("name", "stream"), EDGES)
@@ -208,53 +214,32 @@ def test_edges_worked_by_hand(name: str, stream: str) -> None:
 @EACH
 @pytest.mark.parametrize("share", [0.2, 0.0])
 def test_malformed_records_are_made(name: str, share: float) -> None:
-    """In the share that is asked for, in a stream at least; none of them where that is 0."""
+    """In the share of the parameter, in a stream at least; none of them where that is 0."""
     job = job_of(name, malformed=share)
     plan = Plan(job.streams, parse_profile("constant", 20_000.0, 1.0), 0, 1.0, 2, 1)
-    counts = {}
-    for number, stream in enumerate(job.streams):
-        made = pa.Table.from_batches(
-            [plan.batch(number, p, 0, plan.count_before(number, p, plan.end_us)) for p in range(2)]
-        )
-        counts[stream.name] = pc.mean(is_malformed(job, stream.name, made)).as_py()
+    shares = [
+        pc.mean(is_malformed(job, stream.name, all_rows(plan, number, stream.schema.names))).as_py()
+        for number, stream in enumerate(job.streams)
+    ]
     half = 0.5 if name == "smart_grid" else 1.0  # half of its readings are of work, which is not looked at
-    assert max(counts.values()) == pytest.approx(half * share, abs=0.03)
-
-
-@EACH
-def test_a_thousandth_is_malformed_unless_told_otherwise(name: str) -> None:
-    """Every application alike, so that a run always meets some."""
-    assert registry.get(name).parameters.model_fields["malformed"].default == 0.001
-
-
-def of_classes(flow: Flow) -> Flow:
-    """The same flow with nothing but its classes."""
-    made: dict[Node, Node] = {}
-    for node in graph.walk(flow.sink.input):
-        new = graph.with_inputs(node, tuple(made[input_] for input_ in graph.inputs(node)))
-        made[node] = replace(new, truth=None) if isinstance(new, Process) else new
-    return Flow((replace(flow.sink, input=made[flow.sink.input]),))
+    assert max(shares) == pytest.approx(half * share, abs=0.03)
 
 
 def odd_input(job: Job, seed: int) -> dict[str, pa.Table]:
     """Two seconds of each stream, a fifth of it malformed as made; of the fields of rules a tenth is odd besides."""
-    plan, random = (
-        Plan(job.streams, parse_profile("constant", RATE, SECONDS), 0, SECONDS, 2, seed),
-        np.random.default_rng(seed),
-    )
-    found = {}
+    plan = Plan(job.streams, parse_profile("constant", RATE, SECONDS), 0, SECONDS, 2, seed)
+    random = np.random.default_rng(seed)
+    inputs = {}
     for number, stream in enumerate(job.streams):
-        names = (*stream.schema.names, "event_time", "event_id")
-        parts = [plan.batch(number, p, 0, plan.count_before(number, p, plan.end_us), names) for p in range(2)]
-        table = pa.Table.from_batches(parts)
+        rows = all_rows(plan, number, (*stream.schema.names, "event_time", "event_id"))
         types = stream.schema.types()
         for field in sorted(checked(job.malformed[stream.name], types, stream.name).columns):
             odd = pa.array(ODD[types[field]], arrow_type(types[field]))
-            drawn = odd.take(pa.array(random.integers(0, len(odd), table.num_rows)))
-            mixed = pc.if_else(pa.array(random.random(table.num_rows) < 0.1), drawn, table.column(field))
-            table = table.set_column(table.schema.get_field_index(field), field, mixed)
-        found[stream.name] = table.append_column("ingest_time", table.column("event_time")).combine_chunks()
-    return found
+            drawn = odd.take(pa.array(random.integers(0, len(odd), rows.num_rows)))
+            mixed = pc.if_else(pa.array(random.random(rows.num_rows) < 0.1), drawn, rows.column(field))
+            rows = rows.set_column(rows.schema.get_field_index(field), field, mixed)
+        inputs[stream.name] = rows.append_column("ingest_time", rows.column("event_time")).combine_chunks()
+    return inputs
 
 
 def answer(flow: Flow, inputs: dict[str, pa.Table]) -> Counter[tuple[Any, ...]]:
@@ -262,13 +247,13 @@ def answer(flow: Flow, inputs: dict[str, pa.Table]) -> Counter[tuple[Any, ...]]:
     with duckdb_session() as connection:
         connection.execute("SET TimeZone = 'UTC'")
         needed = {name: inputs[name] for name in {source.name for source in graph.sources(flow)}}
-        found = Oracle().answer(with_lineage(flow), needed, connection).to_arrow_table().to_pylist()
-    return Counter(tuple(f"{v:.9g}" if isinstance(v, float) else v for v in row.values()) for row in found)
+        rows = Oracle().answer(with_lineage(flow), needed, connection).to_arrow_table().to_pylist()
+    return Counter(tuple(f"{v:.9g}" if isinstance(v, float) else v for v in row.values()) for row in rows)
 
 
 @EACH
-@pytest.mark.parametrize("way", [lambda flow: flow, of_classes], ids=["truth", "classes"])
-def test_the_answer_is_that_of_the_input_without_malformed_records(name: str, way: Any) -> None:
+@BOTH
+def test_the_answer_is_that_of_the_input_without_malformed_records(name: str, variant: Any) -> None:
     """Records of which the rule is true give nothing and change nothing, odd ones of every kind among them."""
     job = job_of(name, malformed=0.2)
     inputs = odd_input(job, 1)
@@ -276,6 +261,6 @@ def test_the_answer_is_that_of_the_input_without_malformed_records(name: str, wa
     assert all(pc.any(each).as_py() for each in malformed.values())
     whole = {stream: table.filter(pc.invert(malformed[stream])) for stream, table in inputs.items()}
     for flow in job.flow.each():
-        expected = answer(way(flow), whole)
-        assert answer(way(flow), inputs) == expected
+        expected = answer(variant(flow), whole)
+        assert answer(variant(flow), inputs) == expected
         assert expected.total() > 5

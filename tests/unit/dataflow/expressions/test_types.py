@@ -1,6 +1,6 @@
 """The binder gives Spark's names of types, and refuses what a flow has no type for."""
 
-from threading import Thread
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -13,6 +13,7 @@ def test_every_type_of_a_flow_has_a_duckdb_type_and_comes_back() -> None:
     assert set(DUCKDB_TYPES) == {*TYPES, *(f"array<{type_}>" for type_ in TYPES)}
     for type_ in DUCKDB_TYPES:
         assert bound_type('"x"', (("x", type_),)) == type_
+    assert quote('a"b') == '"a""b"'  # a name never ends its own quotes
 
 
 def test_other_types_are_refused() -> None:
@@ -31,15 +32,5 @@ def test_what_cannot_be_bound_is_refused() -> None:
 
 def test_threads_bind_at_the_same_time() -> None:
     """Each thread has a connection of its own."""
-    actual: list[str] = []
-    threads = [Thread(target=lambda n=n: actual.append(bound_type(f"{n} + 1", ()))) for n in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert actual == ["int"] * 8
-
-
-def test_quotes_are_doubled() -> None:
-    """A name never ends its own quotes."""
-    assert quote('a"b') == '"a""b"'
+    with ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(lambda n: bound_type(f"{n} + 1", ()), range(8))) == ["int"] * 8

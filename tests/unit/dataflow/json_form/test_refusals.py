@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import functools
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +22,7 @@ from streamgauge.dataflow.operators.api import Processor
 from streamgauge.user_workloads.program_node import ProgramNode
 from streamgauge.workloads.registry import get
 from tests.unit.dataflow.json_form.helpers_flows import every_node, picky
+from tests.unit.helpers_refusals import problem_of
 
 A = source("a", Schema.from_types(k="int", v="int"))
 NAMES = table("names", {"k": [1, 2], "title": ["x", "y"]}, Schema.from_types(k="int", title="string"))
@@ -30,7 +33,7 @@ Change = Callable[[Any], object]
 
 
 def refusal(change: Change, flow: Flow = SUMS) -> str:
-    """What is said of the flow's document after a change."""
+    """How the flow's document is refused after a change."""
     document = copy.deepcopy(to_json(flow, {"a": "k"}))
     change(document)
     with pytest.raises(InputError) as refused:
@@ -38,26 +41,18 @@ def refusal(change: Change, flow: Flow = SUMS) -> str:
     return str(refused.value.problems[0])
 
 
+def at(path: str, change: Callable[[Any, Any], object]) -> Change:
+    """Changes what holds `nodes.0.id`, given its last part."""
+    *before, last = [int(part) if part.isdigit() else part for part in path.split(".")]
+    return lambda document: change(functools.reduce(operator.getitem, before, document), last)
+
+
 def put(path: str, value: Any) -> Change:
-    """Sets `nodes.0.id`."""
-
-    def change(document: Any) -> None:
-        *before, last = [int(part) if part.isdigit() else part for part in path.split(".")]
-        for part in before:
-            document = document[part]
-        document[last] = value
-
-    return change
+    return at(path, lambda part, last: part.__setitem__(last, value))
 
 
 def drop(path: str) -> Change:
-    def change(document: Any) -> None:
-        *before, last = [int(part) if part.isdigit() else part for part in path.split(".")]
-        for part in before:
-            document = document[part]
-        del document[last]
-
-    return change
+    return at(path, lambda part, last: part.__delitem__(last))
 
 
 def both(*changes: Change) -> Change:
@@ -120,10 +115,9 @@ CHANGES: dict[str, tuple[Change, str, str]] = {
 
 @pytest.mark.parametrize("what", CHANGES)
 def test_a_wrong_document_is_refused(what: str) -> None:
-    change, rule, also = CHANGES[what]
+    change, *parts = CHANGES[what]
     message = refusal(change)
-    assert rule in message
-    assert also in message
+    assert [part for part in parts if part not in message] == []
 
 
 def test_the_schema_says_so_too() -> None:
@@ -184,9 +178,7 @@ def test_a_wrong_process_is_refused(change: Change, rule: str) -> None:
 
 @pytest.mark.parametrize("value", [math.inf, 1 + 2j, frozenset({1}), np.float64(1.5), b"x", Schema.from_types])
 def test_a_parameter_without_a_json_form_is_refused(value: Any) -> None:
-    with pytest.raises(InputError, match="parameter 'rule': has no JSON form") as refused:
-        to_json(picky(value))
-    assert "frozen dataclass" in refused.value.problems[0].way_out
+    assert "frozen dataclass" in problem_of(to_json, picky(value)).way_out
 
 
 def test_a_class_that_cannot_be_imported_is_refused() -> None:
@@ -200,17 +192,13 @@ def test_a_class_that_cannot_be_imported_is_refused() -> None:
         to_json(A.process(Local, gives=Schema.from_types(k="int")).sink("out"))
 
 
-def test_a_user_job_is_refused() -> None:
-    """It is code for one engine."""
-    node = UserJobNode((A.node,), ("t",), "jobs/mine.py", "mine")
-    with pytest.raises(InputError, match="user job 'mine': is PySpark code, and has no JSON form"):
-        to_json(Flow((Sink(node, "out", "append"),)))
-
-
-def test_a_program_is_refused() -> None:
-    """It is any code, and not PySpark's."""
-    node = ProgramNode((A.node,), ("t",), "dear/program.toml", "mine")
-    with pytest.raises(InputError, match="program 'mine': is any code over Kafka, and has no JSON form"):
+@pytest.mark.parametrize(("node", "message"), [
+    (UserJobNode((A.node,), ("t",), "jobs/mine.py", "mine"), "user job 'mine': is PySpark code"),
+    (ProgramNode((A.node,), ("t",), "dear/program.toml", "mine"), "program 'mine': is any code over Kafka"),
+])  # fmt: skip
+def test_a_user_job_and_a_program_are_refused(node: Any, message: str) -> None:
+    """One is code for one engine, the other any code."""
+    with pytest.raises(InputError, match=f"{message}, and has no JSON form"):
         to_json(Flow((Sink(node, "out", "append"),)))
 
 
@@ -233,9 +221,9 @@ def test_every_value_that_a_document_derives_is_checked() -> None:
             elif isinstance(part, dict | list) and name not in ("schema", "gives", "rows", "parameters"):
                 yield from places(part, f"{path}.{name}".removeprefix("."))
 
-    found = list(places(document))
-    assert len(found) > 50
-    for path in found[:: len(found) // 25]:
+    paths = list(places(document))
+    assert len(paths) > 50
+    for path in paths[:: len(paths) // 25]:
         changed = copy.deepcopy(document)
         put(path, "other" if path.endswith(("type", "column")) else [])(changed)
         if changed != document:

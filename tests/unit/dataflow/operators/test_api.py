@@ -57,11 +57,14 @@ def test_columns_lineage_and_identity_come_from_the_row() -> None:
         "key", "value", "event_time", "ingest_time", "event_id",
     ]  # fmt: skip
     assert identity(flow) == ("event_id",)
-    assert identity(keyed(several=True).sink("out")) == ("event_id", "event_ordinal")
-    assert list(schema.columns(with_lineage(keyed(several=True).sink("out")).sink.input))[-2:] == [
-        "event_id",
-        "event_ordinal",
-    ]
+    assert describe(keyed(parameters={"size": 5}).sink("out"))[1]["label"] == "Keyed(size=5) by key"
+    times = ["event_time", "ingest_time"]
+    for several, ids, added in (
+        (keyed(several=True).sink("out"), ("event_id", "event_ordinal"), [*times, "event_id", "event_ordinal"]),
+        (keyed(identity=("key", "value")).sink("out"), ("key", "value"), times),  # a class that states times
+    ):
+        assert identity(several) == ids
+        assert list(schema.columns(with_lineage(several).sink.input)) == ["key", "value", *added]
 
 
 def test_only_what_it_reads_is_needed() -> None:
@@ -90,26 +93,12 @@ def test_after_a_window_its_rows_are_identified_by_it() -> None:
     assert (actual["id_key"], actual["window_start"]) == ("int", "timestamp")
 
 
-def test_a_class_that_states_times_is_identified_by_its_columns() -> None:
-    """Nothing is added but the times."""
-    flow = keyed(identity=("key", "value")).sink("out")
-    assert identity(flow) == ("key", "value")
-    own = schema.columns(flow.sink.input)
-    assert list(schema.columns(with_lineage(flow).sink.input)) == [*own, "event_time", "ingest_time"]
-
-
 def test_reach_is_what_it_says() -> None:
     """Without end, unless stated; none without keys."""
     assert reach_us(keyed().sink("out")) is None
     windows = EVENTS.window(tumble(1), keys="key").aggregate(value="count(*)")
     assert reach_us(keyed(windows, reach="3s").sink("out")) == 4_000_000
     assert reach_us(EVENTS.process(Stateless, gives=GIVES).sink("out")) == 0
-
-
-def test_picture() -> None:
-    """The class with its parameters, and its keys."""
-    flow = keyed(parameters={"size": 5}).sink("out")
-    assert [(row["kind"], row["label"]) for row in describe(flow)][1] == ("process", "Keyed(size=5) by key")
 
 
 def test_two_inputs_take_numbers_where_names_clash() -> None:

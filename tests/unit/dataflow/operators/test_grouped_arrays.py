@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from itertools import accumulate, groupby, pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -89,24 +91,21 @@ def test_sql_adds_up_in_the_same_order(readings: list[tuple[int, float]], size: 
         np.testing.assert_array_equal(actual["twice"], Recent(size).add(keys, 2 * values).sums)
 
 
-def test_codes_are_given_in_the_order_of_meeting() -> None:
-    """Strings and null are keys; a restored book goes on where it ended."""
-    book = KeyDictionary(pa.string())
-    assert book.encode(pa.array(["b", "a", None, "b"])).tolist() == [0, 1, 2, 0]
-    again = KeyDictionary(pa.string())
+@pytest.mark.parametrize(("kind", "keys", "codes", "more", "more_codes"), [
+    (pa.string(), ["b", "a", None, "b"], [0, 1, 2, 0], ["c", None, "a"], [3, 2, 1]),
+    (pa.float64(), [math.nan, 1.0, math.nan], [0, 1, 0], [2.0, 1.0, math.nan], [2, 1, 0]),
+])  # fmt: skip
+def test_codes_are_given_in_the_order_of_meeting(
+    kind: pa.DataType, keys: list[Any], codes: list[int], more: list[Any], more_codes: list[int]
+) -> None:
+    """Strings and null are keys; NaN equals nothing, itself neither, and has one code all the same. A restored book
+    goes on where it ended.
+    """
+    book, again = KeyDictionary(kind), KeyDictionary(kind)
+    assert book.encode(pa.array(keys)).tolist() == codes
     again.restore(load(save(keys=book.keys))["keys"])
-    assert again.encode(pa.array(["c", None, "a"])).tolist() == [3, 2, 1]
-    assert len(again) == 4
-
-
-def test_no_number_is_one_key() -> None:
-    """NaN equals nothing, itself neither; it has one code all the same, in a later batch and after a restart too."""
-    codes = KeyDictionary(pa.float64())
-    assert codes.encode(pa.array([math.nan, 1.0, math.nan])).tolist() == [0, 1, 0]
-    assert codes.encode(pa.array([1.0, math.nan])).tolist() == [1, 0]
-    again = KeyDictionary(pa.float64())
-    again.restore(codes.keys)
-    assert again.encode(pa.array([math.nan, 1.0, 2.0])).tolist() == [0, 1, 2]
+    assert again.encode(pa.array(more)).tolist() == book.encode(pa.array(more)).tolist() == more_codes
+    assert len(again) == max(more_codes) + 1
 
 
 def test_codes_of_rows_tell_every_column() -> None:

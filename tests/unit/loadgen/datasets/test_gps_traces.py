@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -143,14 +142,3 @@ def test_planted_speeds_are_as_many_as_asked_for() -> None:
     assert ratio.max() < 3.3
     assert planted.max() <= USUAL_HIGH * OUTLIER_HIGH
     assert np.array_equal(planted[(planted > 0) & ~fast], usual[(planted > 0) & ~fast])
-
-
-REFUSED: list[tuple[Any, str]] = [
-    (lambda: Taxis(TAXI, 0, 1), "streets: must be 2 to 200"),
-    (lambda: Taxis(TAXI, 0, 201), "streets: must be 2 to 200"),
-    (lambda: Coordinate("lat", TAXIS, "lat", 1.5), r"lat\.outside"),
-    (lambda: plain(slow_downs=-0.1), r"speed\.slow_downs"),
-    (lambda: plain(outliers=1.1), r"speed\.outliers"),
-    (lambda: plain(stopped=1.1), r"speed\.stopped"),
-    (lambda: plain(stopped=0.6, outliers=0.6), r"speed\.outliers \+ stopped"),
-]

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from streamgauge.core.errors import InputError
 from streamgauge.loadgen.datasets.gps_traces import GPS_METRES, Coordinate, Taxis
 from streamgauge.loadgen.datasets.road_map import (
     BOX,
@@ -29,6 +29,7 @@ from streamgauge.loadgen.datasets.road_map import (
 )
 from streamgauge.loadgen.fields import Key
 from streamgauge.loadgen.random import PhiloxBits
+from tests.unit.helpers_refusals import problem_of
 from tests.unit.loadgen.datasets.helpers_degrees import to_degrees
 
 EACH_SIZE = pytest.mark.parametrize("streets", [STREETS_MIN, 3, 50, STREETS_MAX])
@@ -51,8 +52,7 @@ def test_the_map_is_whole_metres_within_the_box(streets: int) -> None:
     vertices = roads(streets)
     assert vertices.shape == (road_count(streets), 4, 2)
     assert np.array_equal(vertices, np.rint(vertices))
-    assert vertices.min() > 0
-    assert vertices.max() < SIDE
+    assert 0 < vertices.min() < vertices.max() < SIDE
     assert np.hypot(*(np.diff(vertices, axis=1).reshape(-1, 2).T)).min() > 1
 
 
@@ -95,10 +95,9 @@ def test_the_plane_is_the_box() -> None:
 def test_mixed_numbers_are_spread_evenly() -> None:
     """Over all that a crossing asks for: about as many in each tenth."""
     grid = np.arange(200)
-    found = mixed(grid[:, None], grid[None, :], 1)
-    assert found.min() >= 0
-    assert found.max() < PRIME
-    tenths = np.bincount((found.ravel() * 10 // PRIME), minlength=10)
+    numbers = mixed(grid[:, None], grid[None, :], 1)
+    assert 0 <= numbers.min() < numbers.max() < PRIME
+    tenths = np.bincount((numbers.ravel() * 10 // PRIME), minlength=10)
     assert tenths == pytest.approx(np.full(10, 4000), rel=0.1)
 
 
@@ -118,14 +117,13 @@ def test_a_file_by_hand(tmp_path: Path) -> None:
     """A road is a feature with all its lines; what is no line is no road, and a part that leads nowhere is none."""
     lines = {"type": "MultiLineString", "coordinates": [[[0, 0], [0, 0.5]], [[0.5, 0.5], [0.5, 0.5], [1, 0.5, 7]]]}
     path = written(tmp_path, {"type": "Point", "coordinates": [90, 9]}, line([0, -0.5], [1, 0.5]), None, lines)
-    found = read_roads(path)
-    assert (found.box.south, found.box.north, found.box.west, found.box.east) == (-0.5, 0.5, 0.0, 1.0)
-    assert found.box.metres_east == METRES_NORTH  # the equator is in the middle
-    assert found.parts.road.tolist() == [1, 3, 3]
-    half = METRES_NORTH / 2
-    assert found.parts.start.tolist() == [[0, 0], [0, half], [half, 2 * half]]
-    assert found.parts.way.tolist() == [[2 * half, 2 * half], [0, half], [half, 0]]
-    assert found.parts.first.tolist() == [0, 1, 3]
+    box, parts, half = read_roads(path).box, read_roads(path).parts, METRES_NORTH / 2
+    assert (box.south, box.north, box.west, box.east) == (-0.5, 0.5, 0.0, 1.0)
+    assert box.metres_east == METRES_NORTH  # the equator is in the middle
+    assert parts.road.tolist() == [1, 3, 3]
+    assert parts.start.tolist() == [[0, 0], [0, half], [half, 2 * half]]
+    assert parts.way.tolist() == [[2 * half, 2 * half], [0, half], [half, 0]]
+    assert parts.first.tolist() == [0, 1, 3]
 
 
 BAD: dict[str, list[Any]] = {
@@ -152,10 +150,9 @@ def test_a_file_without_roads_is_refused(tmp_path: Path, rule: str, whole: Any) 
     """With the rule, the path and what would do."""
     path = tmp_path / "roads.geojson"
     path.write_text(json.dumps(whole))
-    with pytest.raises(InputError, match=rule) as refused:
-        read_roads(str(path))
-    (problem,) = refused.value.problems
+    problem = problem_of(read_roads, str(path))
     assert (problem.setting, problem.got) == ("set map_matcher_shapefile", str(path))
+    assert re.search(rule, problem.rule)
     assert "GeoJSON" in problem.way_out
 
 
@@ -165,9 +162,7 @@ def test_what_is_no_geojson_is_refused(tmp_path: Path, content: bytes | None) ->
     path = tmp_path / "roads.shp"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(InputError, match=r"must be (GeoJSON|a file)") as refused:
-        read_roads(str(path))
-    assert "ogr2ogr" in refused.value.problems[0].way_out
+    assert "ogr2ogr" in problem_of(read_roads, str(path)).way_out
 
 
 def test_taxis_drive_on_the_roads_of_a_file(tmp_path: Path) -> None:

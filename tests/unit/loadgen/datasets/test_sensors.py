@@ -8,7 +8,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from streamgauge.core.errors import InputError
 from streamgauge.loadgen.datasets.sensors import (
     DRIFT,
     FREE_SHARE,
@@ -71,12 +70,6 @@ def test_readings_lie_on_a_grid() -> None:
     """So that sums are exact in any order."""
     values = readings(0.01, 0, 10_000)[1] * GRID
     assert (values == np.rint(values)).all()
-
-
-def test_a_share_above_one_is_refused() -> None:
-    """Before anything is made."""
-    with pytest.raises(InputError, match=r"temp\.spikes"):
-        Reading("temp", DEVICE, 0, 22.0, 1.5)
 
 
 MACHINE = InTurn("machine", 50)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -39,54 +40,47 @@ MESSAGE = Message("message", 8, 100, 0.25)
 FIELDS = [OwnNumber("id"), MESSAGE, IsSpam("spam", MESSAGE, 1)]
 
 
-def made(field: FieldSpec, bits: PhiloxBits, first: int, last: int) -> list[object]:
-    values = field.column(bits, first, last)
-    return values.tolist() if isinstance(values, np.ndarray) else values.to_pylist()
+BITS = replace(MAIL_BITS, field=0)
 
 
-def test_no_two_mails_have_one_id() -> None:
-    """Of two streams and two partitions."""
-    every = [
-        each for stream in (0, 1) for partition in (0, 1)
-        for each in made(OwnNumber("id"), PhiloxBits(1, stream, partition, 0), 0, 1000)
-    ]  # fmt: skip
-    assert len(set(every)) == 4000
+def values(field: FieldSpec, first: int, last: int, bits: PhiloxBits = BITS) -> list[Any]:
+    column = field.column(bits, first, last)
+    return column.tolist() if isinstance(column, np.ndarray) else column.to_pylist()
 
 
 def test_a_label_is_that_of_the_mail() -> None:
-    """Whatever the label's own place in the stream is; as many are spam as were asked for."""
-    labels = made(FIELDS[2], replace(MAIL_BITS, field=2), 0, 10_000)
+    """Whatever the label's own place in the stream is; as many are spam as the share says."""
+    labels = values(FIELDS[2], 0, 10_000, replace(MAIL_BITS, field=2))
     assert labels == MESSAGE.is_spam(MAIL_BITS, 0, 10_000).tolist()
     assert labels.count(True) == pytest.approx(2500, abs=3 * (10_000 * 0.25 * 0.75) ** 0.5)
-    assert not any(made(IsSpam("spam", replace(MESSAGE, spam=0.0), 1), MAIL_BITS, 0, 1000))
-    assert all(made(IsSpam("spam", replace(MESSAGE, spam=1.0), 1), MAIL_BITS, 0, 1000))
+    assert not any(values(IsSpam("spam", replace(MESSAGE, spam=0.0), 1), 0, 1000, MAIL_BITS))
+    assert all(values(IsSpam("spam", replace(MESSAGE, spam=1.0), 1), 0, 1000, MAIL_BITS))
 
 
 def test_lengths_lie_around_the_mean() -> None:
     """From half to one and a half of it, most in the middle; a mail of one word has no other length."""
-    lengths = Counter(str(mail).count(" ") + 1 for mail in made(replace(MESSAGE, words=40), MAIL_BITS, 0, 5000))
-    assert min(lengths) >= 20
-    assert max(lengths) <= 60
+    lengths = Counter(mail.count(" ") + 1 for mail in values(replace(MESSAGE, words=40), 0, 5000, MAIL_BITS))
+    assert 20 <= min(lengths) < max(lengths) <= 60
     assert sum(length * count for length, count in lengths.items()) / 5000 == pytest.approx(40, abs=0.5)
     assert lengths[40] > 2 * lengths[30] > 4 * lengths[24]
-    assert {str(mail).count(" ") for mail in made(replace(MESSAGE, words=1), MAIL_BITS, 0, 100)} == {0}
+    assert {mail.count(" ") for mail in values(replace(MESSAGE, words=1), 0, 100, MAIL_BITS)} == {0}
 
 
 def test_sentences() -> None:
     """The first of eight words has a capital, the last one a full stop, no other one has either."""
-    for mail in made(replace(MESSAGE, words=16), MAIL_BITS, 0, 50):
-        for place, word in enumerate(str(mail).split(" ")):
+    for mail in values(replace(MESSAGE, words=16), 0, 50, MAIL_BITS):
+        for place, word in enumerate(mail.split(" ")):
             assert word.istitle() == (place % 8 == 0)
             assert word.endswith(".") == (place % 8 == 7)
 
 
 def test_words_are_all_different_and_the_usual_ones_short() -> None:
     """Those of other texts first, then pairs of them."""
-    found = words(10_000).to_pylist()
-    assert len(set(found)) == 10_000
-    assert found[:2500] == vocabulary().to_pylist()
-    assert words(20).to_pylist() == found[:20]
-    assert all(word.isascii() and word.islower() for word in found)
+    all_words = words(10_000).to_pylist()
+    assert len(set(all_words)) == 10_000
+    assert all_words[:2500] == vocabulary().to_pylist()
+    assert words(20).to_pylist() == all_words[:20]
+    assert all(word.isascii() and word.islower() for word in all_words)
 
 
 def test_words_come_as_often_as_they_are_likely() -> None:
@@ -97,16 +91,15 @@ def test_words_come_as_often_as_they_are_likely() -> None:
     ratio = of_spam / of_ham
     assert Counter(np.round(ratio / ratio[0], 6)) == {1.0: 80, LEAN**2: 10, round(LEAN**-2, 6): 10}
     spam = MESSAGE.is_spam(MAIL_BITS, 0, 20_000)
-    mails = pa.array(made(MESSAGE, MAIL_BITS, 0, 20_000))
+    mails = pa.array(values(MESSAGE, 0, 20_000, MAIL_BITS))
     for kind, likely in ((spam, of_spam), (~spam, of_ham)):
-        said = Counter(" ".join(mails.filter(pa.array(kind)).to_pylist()).lower().replace(".", "").split(" "))
-        counts = np.array([said[word] for word in words(100).to_pylist()])
+        seen = Counter(" ".join(mails.filter(pa.array(kind)).to_pylist()).lower().replace(".", "").split(" "))
+        counts = np.array([seen[word] for word in words(100).to_pylist()])
         expected = likely * counts.sum()
-        assert set(said) <= set(words(100).to_pylist())
+        assert set(seen) <= set(words(100).to_pylist())
         assert np.all(np.abs(counts - expected) < 5 * np.sqrt(expected) + 1)
 
 
-BITS = PhiloxBits(seed=1, stream=0, partition=0, field=0)
 GOOD, BAD, SMALL_WORDS = ("nice", "like"), ("awful", "sorry", "lame"), ("the", "i'm", "to")
 """`like` and `lame` are words of the vocabulary too."""
 
@@ -115,25 +108,19 @@ def opinion(words: int = 5, opinions: float = 0.2) -> Opinion:
     return Opinion("text", words, opinions, GOOD, BAD, SMALL_WORDS)
 
 
-def values(field: FieldSpec, first: int, last: int, bits: PhiloxBits = BITS) -> list[object]:
-    return list(field.column(bits, first, last).tolist())
-
-
 def plain(word: str) -> str:
     return word.strip("#,.!…“”").lower()
 
 
 def test_an_id_is_one_tweets_alone() -> None:
     """Whichever partition or stream it comes by, and whatever the seed: it is a place, and no draw."""
-    found = [
-        values(OwnNumber("id"), 0, 1000, PhiloxBits(1, stream, part, 0)) for stream in range(2) for part in range(3)
-    ]
-    assert len({number for numbers in found for number in numbers}) == 6000
-    assert found[1] == values(OwnNumber("id"), 0, 1000, PhiloxBits(2, 0, 1, 4))
+    ids = [values(OwnNumber("id"), 0, 1000, PhiloxBits(1, stream, part, 0)) for stream in (0, 1) for part in range(3)]
+    assert len({number for numbers in ids for number in numbers}) == 6000
+    assert ids[1] == values(OwnNumber("id"), 0, 1000, PhiloxBits(2, 0, 1, 4))
 
 
 @pytest.mark.parametrize("share", [0.0, 0.2, 1.0])
-def test_opinions_are_as_many_as_asked_for(share: float) -> None:
+def test_opinions_come_in_their_share(share: float) -> None:
     """Half of them good, each word of a list as often as the next; within four standard errors."""
     lines = [str(line).split(" ") for line in values(opinion(opinions=share), 0, 10_000)]
     assert {len(line) for line in lines} == {5}
@@ -164,18 +151,15 @@ def test_words_are_written_in_every_way() -> None:
 
 
 @pytest.mark.parametrize("share", [0.0, 0.2, 1.0])
-def test_words_and_hashtags_are_as_many_as_asked_for(share: float) -> None:
-    """Within three standard errors; a line takes about what is said."""
-    field = Tweet("text", 5, share)
-    made = field.column(BITS, 0, 10_000)
-    words = [line.split(" ") for line in made.to_pylist()]
-    assert {len(line) for line in words} == {5}
-    tagged = sum(word.startswith("#") for line in words for word in line)
+def test_words_and_hashtags_come_in_their_shares(share: float) -> None:
+    """Within three standard errors; `test_every_field` looks at what a line takes."""
+    lines = [line.split(" ") for line in values(Tweet("text", 5, share), 0, 10_000)]
+    assert {len(line) for line in lines} == {5}
+    tagged = sum(word.startswith("#") for line in lines for word in line)
     assert tagged == pytest.approx(50_000 * share, abs=3 * (50_000 * share * (1 - share)) ** 0.5)
-    assert field.row_bytes == pytest.approx(made.nbytes / 10_000, rel=0.05)
 
 
-def test_a_record_is_as_is_said() -> None:
+def test_a_record_by_hand() -> None:
     """Worked out by hand: at 1000/s the fourth record of the second of two partitions is number 7, 7 ms later."""
     (record,) = (
         TimestampedText("record", RECORD_BYTES_MIN, 1000.0)
@@ -188,13 +172,13 @@ def test_a_record_is_as_is_said() -> None:
 def test_partitions_share_the_numbers() -> None:
     """None comes twice, and none is left out."""
     field = TimestampedText("record", 40, 100.0)
-    found = [
+    records = [
         text
         for part in (0, 1, 2)
         for text in field.of_events(PhiloxBits(1, 0, part, 0), 0, 5, partial(np.arange, part, 15, 3)).to_pylist()
     ]
-    assert sorted(int(text[:10]) for text in found) == list(range(15))
-    assert all(len(text) == 40 and text[24:].isalpha() for text in found)
+    assert sorted(int(text[:10]) for text in records) == list(range(15))
+    assert all(len(text) == 40 and text[24:].isalpha() for text in records)
 
 
 def test_a_record_that_holds_less_is_refused() -> None:

@@ -3,34 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.errors import Problem
 from streamgauge.loadgen.replay import files
 from streamgauge.loadgen.replay.files import Content, File, digest
 from streamgauge.loadgen.replay.fit_sample import fit
 from streamgauge.loadgen.replay.text import LeftOut, in_words
+from tests.unit.helpers_refusals import problem_of
+from tests.unit.loadgen.replay.test_files import written
 
 ROW = "1,a\n"
 
 
-def written(folder: Path, name: str, content: str | bytes) -> Path:
-    path = folder / name
-    path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return path
-
-
 def data(path: Path, **columns: str) -> Content:
     return files.content(File(str(path), digest(path), tuple(columns.items())))
-
-
-def problem_of(what: Any, *arguments: Any, **options: Any) -> Problem:
-    with pytest.raises(InputError) as error:
-        what(*arguments, **options)
-    (problem,) = error.value.problems
-    return problem
 
 
 def both_problems(path: Path) -> list[Problem]:
@@ -45,24 +33,20 @@ def test_a_sample_is_fitted_to_all_rows_after_the_line_of_names(tmp_path: Path) 
     assert sample.notes[-1] == "3 lines are no rows, and are left out"
 
 
-def test_a_sample_of_which_no_line_is_a_row_says_so(tmp_path: Path) -> None:
-    problem = problem_of(fit, written(tmp_path, "a.csv", "u,town\n" + "1\n" * 3), "timestamp")
-    assert (problem.rule, problem.got) == ("must hold some rows", "none; 3 lines are no rows, and are left out")
-
-
 @pytest.mark.parametrize(("content", "rule", "got"), [
     (ROW * 30, "must begin with a line of names", "1, a, where 1 is a number"),
     ("\n" + ROW * 30, "must begin with a line of names", "an empty line"),
     ("u,u\n" + ROW * 30, "must name each column once", "a.csv, where u is there more than once"),
+    ("u,town\n" + "1\n" * 3, "must hold some rows", "none; 3 lines are no rows, and are left out"),
 ])  # fmt: skip
-def test_a_sample_without_a_line_of_names_is_refused(tmp_path: Path, content: str, rule: str, got: str) -> None:
+def test_a_sample_without_a_line_of_names_or_rows_is_refused(tmp_path: Path, content: str, rule: str, got: str) -> None:
     """A row in its place would be names, and one name for two columns no name of either."""
     problem = problem_of(fit, written(tmp_path, "a.csv", content), "timestamp")
     assert (problem.rule, problem.got) == (rule, got)
 
 
 def test_data_with_two_columns_of_a_name_that_is_needed_are_refused(tmp_path: Path) -> None:
-    """Another name that is there twice is nobody's business."""
+    """Another name may be there twice."""
     path = written(tmp_path, "a.csv", "u,town,town\n1,a,b\n")
     assert data(path, u="int").columns["u"].to_pylist() == [1]
     assert "town is there more than once" in str(problem_of(data, path, town="string").got)
@@ -99,10 +83,10 @@ def test_a_binary_file_is_no_text(tmp_path: Path) -> None:
 def test_some_lines_in_another_encoding_are_left_out_and_called_so(tmp_path: Path) -> None:
     """As those of plain text are."""
     path = written(tmp_path, "a.csv", ("u,town\n" + ROW * 30 + "2,Köln\n" * 10 + "1,2,3\n").encode("latin-1"))
-    found = data(path, u="int", town="string").left_out
-    assert found == LeftOut(11, 10)
-    assert in_words(found) == "11 lines are no rows, and are left out (10 for being no UTF-8)"
-    assert in_words(found) in fit(path, "timestamp").notes
+    left_out = data(path, u="int", town="string").left_out
+    assert left_out == LeftOut(11, 10)
+    assert in_words(left_out) == "11 lines are no rows, and are left out (10 for being no UTF-8)"
+    assert in_words(left_out) in fit(path, "timestamp").notes
     assert in_words(LeftOut(1, 1)) == "1 line is no row, and is left out (all for being no UTF-8)"
 
 
@@ -114,12 +98,6 @@ def test_a_quote_that_is_not_closed_is_refused_by_its_line(tmp_path: Path, befor
         assert problem.rule == "must close every quote"
         assert f"in whose line {before + 2:,} one begins" in str(problem.got)
         assert "Sniff" not in str(problem)
-
-
-def test_a_quote_in_the_wrong_place_is_one_line_that_is_no_row(tmp_path: Path) -> None:
-    """The others are read."""
-    found = data(written(tmp_path, "a.csv", "u,town\n" + ROW * 30 + '2,"open"x\n' + ROW * 30), u="int", town="string")
-    assert (len(found.columns["u"]), found.left_out) == (60, LeftOut(1))
 
 
 @pytest.mark.parametrize("content", ['[{"u": 1, "town": "a"},', '[{"u": 1, "town": "a"},\n{"u": 2, "town": "b"},\n\n'])
@@ -142,18 +120,20 @@ def test_data_without_any_name_say_so(tmp_path: Path, name: str, content: str, r
 
 def test_a_folder_is_no_sample(tmp_path: Path) -> None:
     """Some write Parquet as one."""
-    (tmp_path / "a.parquet").mkdir()
-    problem = problem_of(fit, tmp_path / "a.parquet", "timestamp")
-    assert "which is a folder" in str(problem.got)
-    assert problem.way_out == "name one file of it"
+    assert problem_of(fit, tmp_path, "timestamp").way_out == "name one file of it"
 
 
-def test_what_a_reader_says_ends_with_a_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_quote_in_the_wrong_place_is_one_line_that_is_no_row(tmp_path: Path) -> None:
+    """The others are read."""
+    content = data(written(tmp_path, "a.csv", "u,town\n" + ROW * 30 + '2,"open"x\n' + ROW * 30), u="int", town="string")
+    assert (len(content.columns["u"]), content.left_out) == (60, LeftOut(1))
+
+
+def test_a_long_error_of_a_reader_ends_with_a_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However long a line it quotes, and without the name of its class."""
     monkeypatch.setattr(files, "ERROR_TEXT_MAX", 30)
-    problem = problem_of(data, written(tmp_path, "a.json", '{"u": 1}\n{"u"'), u="int")
-    assert str(problem.got).startswith("Malformed JSON")
-    assert str(problem.got).endswith(" ...")
+    message = str(problem_of(data, written(tmp_path, "a.json", '{"u": 1}\n{"u"'), u="int").got)
+    assert (message[:14], message[-4:]) == ("Malformed JSON", " ...")
 
 
 def test_space_around_names_is_none_of_them(tmp_path: Path) -> None:

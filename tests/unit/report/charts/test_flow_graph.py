@@ -32,12 +32,17 @@ def test_own_job_has_no_picture(make_result: Make) -> None:
 
 def test_figures_of_operators_are_in_their_boxes(make_result: Make, flow: Flow) -> None:
     """Rows, selectivity, results and the share of the input stand where they belong; what is not known is left out."""
-    figure = flow_graph.picture(flow, make_result())
-    assert figure is not None
-    for text in ("400 k rows in/s", "selectivity 0.00125", "15,000 results", "100 % of the input"):
-        assert text in figure.wide
-    assert "with warm-up and tail" in figure.wide
-    assert "p5" not in figure.wide
+    figure: Any = flow_graph.picture(flow, make_result())
+    parts = ("400 k rows in/s", "selectivity 0.00125", "15,000 results", "100 % of the input", "with warm-up and tail")
+    assert [part for part in (*parts, "p5") if part not in figure.wide] == ["p5"]
+
+
+def test_a_source_gives_and_others_take_in(make_result: Make) -> None:
+    """Throughput is rows in; a source has none, so it is what left it."""
+    rates = tuple(Operator(name=name, throughput_per_s=500.0, throughput_per_s_p5=80.0) for name in ("a", "b"))
+    figure: Any = flow_graph.picture([node("a"), node("b", "a")], make_result(operators=rates))
+    for text in ("500 rows/s", "p5 80 rows/s", "500 rows in/s", "p5 80 rows in/s"):
+        assert f">{text}<" in figure.wide
 
 
 @pytest.mark.parametrize(
@@ -53,8 +58,7 @@ def test_figures_of_operators_are_in_their_boxes(make_result: Make, flow: Flow) 
 )
 def test_every_node_and_edge_is_drawn_once(make_result: Make, flow: Flow, arrows: int) -> None:
     """Both renderings are well-formed and whole, whatever the flow's form."""
-    figure = flow_graph.picture(flow, make_result())
-    assert figure is not None
+    figure: Any = flow_graph.picture(flow, make_result())
     assert drawn(figure.wide) == drawn(figure.narrow) == (len(flow), arrows)
 
 
@@ -62,12 +66,3 @@ def test_inputs_stand_before_their_readers(flow: Flow) -> None:
     """A node lies one layer behind the last of its inputs."""
     layers = flow_graph._layers([node("late", "b"), node("b", "a"), node("a"), node("c")])
     assert [[one["name"] for one in layer] for layer in layers] == [["a", "c"], ["b"], ["late"]]
-
-
-def test_a_source_gives_and_others_take_in(make_result: Make) -> None:
-    """Throughput is rows in; a source has none, so it is what left it."""
-    rates = tuple(Operator(name=name, throughput_per_s=500.0, throughput_per_s_p5=80.0) for name in ("a", "b"))
-    figure = flow_graph.picture([node("a"), node("b", "a")], make_result(operators=rates))
-    assert figure is not None
-    for text in ("500 rows/s", "p5 80 rows/s", "500 rows in/s", "p5 80 rows in/s"):
-        assert f">{text}<" in figure.wide

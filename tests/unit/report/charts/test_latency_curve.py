@@ -72,8 +72,8 @@ def test_without_histogram_the_printed_percentiles_remain() -> None:
 def test_log_adds_up_intervals_by_tag(make_hlog: Callable[[], str]) -> None:
     """Intervals of a kind are added up, and comments are passed over; of several sinks, one is requested by name."""
     log = make_hlog()
-    found = latency_curve.histograms(log + log)
-    assert {tag: one.sum() for tag, one in found.items()} == {"event_time": 6000, "processing_time": 6000}
+    both = latency_curve.histograms(log + log)
+    assert {tag: one.sum() for tag, one in both.items()} == {"event_time": 6000, "processing_time": 6000}
     of_other = latency_curve.histograms(log + log.replace("Tag=event_time,", "Tag=event_time/other,"), "other")
     assert {tag: one.sum() for tag, one in of_other.items()} == {"event_time": 3000}
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-import vl_convert
 
 from streamgauge.artifacts import tables
 from streamgauge.report.charts import capacity, engine_batches, latency_curve, over_time
@@ -26,52 +26,48 @@ def table(**columns: object) -> pa.Table:
     return tables.conform(pa.table(base | columns))
 
 
-def test_no_seconds_no_timeline() -> None:
-    """An empty series is nothing to draw."""
-    assert over_time.from_series(tables.SCHEMA.empty_table()) is None
+def timeline(series: pa.Table) -> Any:
+    return over_time.from_series(series)
+
+
+def figure_of(series: pa.Table) -> Any:
+    return over_time.over_time(timeline(series))
+
+
+def labels_of(figure: Any) -> list[str]:
+    return [key.label for key in figure.keys]
 
 
 def test_short_runs_are_not_binned(make_series: Callable[[], pa.Table]) -> None:
-    """Up to the greatest number of points, every second is a point, counted from the run's start."""
-    line = over_time.from_series(make_series())
-    assert line is not None
+    """Up to the greatest number of points, every second is a point, counted from the run's start; phases are bands that
+    touch and cover the whole time.
+    """
+    line = timeline(make_series())
     assert (line.bin_s, line.second[0], line.second[-1], line.end_s) == (1, 0.0, 91.0, 92.0)
+    bands = [(band.label, band.start_s, band.end_s) for band in line.bands]
+    assert bands == [("warm-up", 0, 20), ("measured", 20, 80), ("tail", 80, 92)]
 
 
 def test_long_runs_are_binned_by_mean_and_maximum() -> None:
     """A point of many seconds shows the mean rate and the greatest latency, and knows what is not known."""
     n = 2 * over_time.POINTS_MAX
     late = pa.array(np.arange(n, dtype=float), mask=np.arange(n) >= n - 2)
-    line = over_time.from_series(table(offered=np.arange(n), event_time_us_p99=late))
-    assert line is not None
+    line = timeline(table(offered=np.arange(n), event_time_us_p99=late))
     assert (line.bin_s, len(line.second)) == (2, over_time.POINTS_MAX)
     assert line.columns["offered"][:2].tolist() == [0.5, 2.5]
     assert line.columns["event_time_us_p99"][:2].tolist() == [1.0, 3.0]
     assert np.isnan(line.columns["event_time_us_p99"][-1])
 
 
-def test_bands_are_the_phases(make_series: Callable[[], pa.Table]) -> None:
-    """Each run of equal phases is a band; they touch and cover the whole time."""
-    line = over_time.from_series(make_series())
-    assert line is not None
-    assert [(band.label, band.start_s, band.end_s) for band in line.bands] == [
-        ("warm-up", 0, 20),
-        ("measured", 20, 80),
-        ("tail", 80, 92),
-    ]
-
-
 def test_smoothing_keeps_the_rate_of_a_saw_tooth() -> None:
     """Deliveries of 0 and twice the rate have the rate as their mean."""
-    line = over_time.from_series(table(handed_out=np.tile([0, 200], 20)))
-    assert line is not None
+    line = timeline(table(handed_out=np.tile([0, 200], 20)))
     assert line.columns["handed_out_mean"][10:].tolist() == [100.0] * 30
 
 
 def test_unknown_values_break_or_skip() -> None:
     """A null is a gap in a line of rates, and no point at all in a line of sparse latencies."""
-    line = over_time.from_series(table(backlog_events=pa.array([1, None, 3])))
-    assert line is not None
+    line = timeline(table(backlog_events=pa.array([1, None, 3])))
     assert [row["v"] for row in line.rows("backlog_events")] == [1.0, None, 3.0]
     assert [row["v"] for row in line.rows("backlog_events", gaps=False)] == [1.0, 3.0]
     assert not line.known("lag_events")
@@ -81,19 +77,12 @@ def test_unknown_values_break_or_skip() -> None:
 
 def test_the_most_of_several_partitions_is_known() -> None:
     """Of one partition there is no other; a run of before has no lists."""
-    line = over_time.from_series(table(lag_by_partition=[[1, 5, 2], None, [7], []]))
-    assert line is not None
+    line = timeline(table(lag_by_partition=[[1, 5, 2], None, [7], []]))
     assert np.isnan(line.columns["lag_most"]).tolist() == [False, True, True, True]
     assert line.columns["lag_most"][0] == 5.0
 
 
 Table = Callable[..., pa.Table]
-
-
-@pytest.fixture
-def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Charts without a drawing, for tests that look only at legends and notes."""
-    monkeypatch.setattr(vl_convert, "vegalite_to_svg", lambda chart: "<svg></svg>")
 
 
 def texts(svg: str) -> list[str]:
@@ -108,105 +97,86 @@ def replaced(table: pa.Table, name: str, values: object) -> pa.Table:
 def test_nothing_measured_nothing_drawn() -> None:
     """Without data there is no chart, rather than an empty one."""
     none = engine_batches.batches_of(tables.BATCHES.empty_table(), None)
-    assert (
-        over_time.over_time(None) is over_time.resources(None) is latency_curve.percentiles({"event_time": []}) is None
-    )
-    assert engine_batches.durations(none) is engine_batches.waterfall(none) is None
+    figures = (
+        over_time.from_series(tables.SCHEMA.empty_table()), over_time.over_time(None), over_time.resources(None),
+        latency_curve.percentiles({"event_time": []}), engine_batches.durations(none), engine_batches.waterfall(none),
+    )  # fmt: skip
+    assert figures == (None,) * 6
 
 
 def test_time_chart_has_units_and_phases(make_series: Table) -> None:
     """Every panel names its unit, the time axis its origin, and the phases their names."""
-    figure = over_time.over_time(over_time.from_series(make_series()))
-    assert figure is not None
+    figure = figure_of(make_series())
     shown = texts(figure.wide)
     panels = ("rate (events/s)", "backlog (events)", "consumer lag (events)", "latency by second of event time (s)")
     for text in (*panels, "warm-up", "measured"):
         assert text in shown
     assert shown.count("seconds since the run's start") == 1
+    assert any("axis is cut" in note and "1.4" in note for note in figure.notes)  # a start that swallows the scale
 
 
 def test_a_broker_is_drawn_beside_both_sides(make_series: Table) -> None:
     """Only where there is one."""
     series = make_series()
-    alone = over_time.resources(over_time.from_series(series))
-    figure = over_time.resources(over_time.from_series(replaced(series, "broker_cpu_percent", [40.0] * len(series))))
-    assert alone is not None
-    assert figure is not None
+    brokered = replaced(series, "broker_cpu_percent", [40.0] * len(series))
+    alone, figure = (cast(Any, over_time.resources(timeline(one))) for one in (series, brokered))
     assert [key.label for key in figure.keys if key not in alone.keys] == ["broker"]
-    assert "var(--broker)" in figure.wide
-    assert "var(--broker)" not in alone.wide
+    assert ["var(--broker)" in one.wide for one in (figure, alone)] == [True, False]
 
 
 def test_the_lag_of_the_worst_partition_is_drawn_beside_the_sum(make_series: Table) -> None:
     """Only of several partitions; and a series without lag has no such panel."""
-    kept = make_series()
-    shares = [[lag // 4, lag - lag // 4] for lag in kept.column("lag_events").to_pylist()]
-    several = replaced(kept, "lag_by_partition", shares)
-    single = replaced(kept, "lag_by_partition", [[sum(each)] for each in shares])
-    none = replaced(kept, "lag_events", [None] * kept.num_rows)
-    drawn = [one for table in (several, single, none) if (one := over_time.over_time(over_time.from_series(table)))]
-    labels = [[key.label for key in one.keys if "lag" in key.label] for one in drawn]
+    series = make_series()
+    shares = [[lag // 4, lag - lag // 4] for lag in series.column("lag_events").to_pylist()]
+    several = replaced(series, "lag_by_partition", shares)
+    single = replaced(series, "lag_by_partition", [[sum(each)] for each in shares])
+    figures = [figure_of(each) for each in (several, single, replaced(series, "lag_events", [None] * len(series)))]
+    labels = [[label for label in labels_of(figure) if "lag" in label] for figure in figures]
     total, most = "consumer lag, all partitions", "consumer lag of the partition with most"
     assert labels == [[total, most], [total], []]
-    assert ["consumer lag (events)" in texts(one.wide) for one in drawn] == [True, True, False]
+    assert ["consumer lag (events)" in texts(one.wide) for one in figures] == [True, True, False]
 
 
-def test_cut_axis_is_reported(make_series: Table) -> None:
-    """A start that swallows the scale is cut off, and the note gives what was cut."""
-    figure = over_time.over_time(over_time.from_series(make_series()))
-    assert figure is not None
-    assert any("axis is cut" in note and "1.4" in note for note in figure.notes)
-
-
-@pytest.mark.usefixtures("undrawn")
 def test_missed_plan_is_drawn(make_series: Table) -> None:
     """The plan has a line of its own only where the driver missed it."""
-    kept = make_series()
-    missed = replaced(kept, "offered", pc.divide(kept.column("planned"), 2).to_pylist())
-    keys = [
-        [key.label for key in one.keys]
-        for t in (kept, missed)
-        if (one := over_time.over_time(over_time.from_series(t)))
-    ]
-    assert ["planned" in labels for labels in keys] == [False, True]
+    series = make_series()
+    missed = replaced(series, "offered", pc.divide(series.column("planned"), 2).to_pylist())
+    assert ["planned" in labels_of(figure_of(each)) for each in (series, missed)] == [False, True]
 
 
-@pytest.mark.usefixtures("undrawn")
 def test_the_legend_names_only_the_latencies_that_are_drawn(make_series: Table) -> None:
     """A user job may leave out the time of delivery; then there is no processing time."""
     without = make_series()
     for name in ("processing_time_us_p50", "processing_time_us_p99"):
         without = replaced(without, name, [None] * without.num_rows)
-    drawn = [one for table in (make_series(), without) if (one := over_time.over_time(over_time.from_series(table)))]
-    shown = [[key.label.partition(" p99")[0] for key in one.keys if " time p99" in key.label] for one in drawn]
-    assert shown == [["event time", "processing time"], ["event time"]]
+    labels = [labels_of(figure_of(each)) for each in (make_series(), without)]
+    assert [[label.partition(" p99")[0] for label in each if " time p99" in label] for each in labels] == [
+        ["event time", "processing time"], ["event time"],
+    ]  # fmt: skip
 
 
-@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("seconds", [90, 3600])
 def test_a_chunk_that_comes_in_the_next_second_is_no_missed_plan(
     make_series: Callable[..., pa.Table], seconds: int
 ) -> None:
     """Each is available after its last event, so the first second has one less; and a second's standstill is seen."""
-    kept = make_series(seconds)
-    planned = kept.column("planned").to_numpy().copy()
+    series = make_series(seconds)
+    planned = series.column("planned").to_numpy().copy()
     planned[-1], chunk = 0, planned[0] // 20
     offered = planned.copy()
     offered[0], offered[-1] = planned[0] - chunk, chunk
     stalled = offered.copy()
     stalled[seconds // 2 : seconds // 2 + 2] = 0, 2 * planned[0]
-    tables = [replaced(replaced(kept, "planned", planned.tolist()), "offered", one) for one in (offered, stalled)]
-    drawn = [one for table in tables if (one := over_time.over_time(over_time.from_series(table)))]
-    assert ["planned" in [key.label for key in one.keys] for one in drawn] == [False, True]
+    due = replaced(series, "planned", planned.tolist())
+    figures = [figure_of(replaced(due, "offered", each)) for each in (offered, stalled)]
+    assert ["planned" in labels_of(figure) for figure in figures] == [False, True]
 
 
 def test_axes_are_labelled_as_numbers_are_written_elsewhere(make_series: Table) -> None:
     """Thousands apart, and a gap before a unit's prefix: no 1000, and no 200k."""
     long = make_series(3000)
     late = pc.multiply(long.column("event_time_us_p99"), 2000).to_pylist()
-    figure = over_time.over_time(over_time.from_series(replaced(long, "event_time_us_p99", late)))
-    assert figure is not None
-    shown = texts(figure.wide)
+    shown = texts(figure_of(replaced(long, "event_time_us_p99", late)).wide)
     assert {"200 k", "1,000", "10,000"} <= set(shown)
     assert not [text for text in shown if re.fullmatch(r"[\d.]+[kMG]|\d{4,}", text)]
 
@@ -255,8 +225,7 @@ def test_axis_labels_are_those_that_people_write(make_series: Table, make_batche
 
 def test_ids_of_both_renderings_differ(make_series: Table) -> None:
     """Two drawings on one page never share an id, or one would clip the other away."""
-    figure = over_time.over_time(over_time.from_series(make_series()))
-    assert figure is not None
+    figure = figure_of(make_series())
     ids = [set(re.findall(r'\bid="([^"]+)"', svg)) for svg in (figure.wide, figure.narrow)]
     assert ids[0]
     assert not ids[0] & ids[1]
@@ -266,9 +235,7 @@ def test_ids_of_both_renderings_differ(make_series: Table) -> None:
 @pytest.mark.parametrize("seconds", [1, 20_000])
 def test_size_does_not_grow_with_the_run(make_series: Table, seconds: int) -> None:
     """A run of hours makes a chart as small as one of minutes; one of a second is drawn too."""
-    figure = over_time.over_time(over_time.from_series(make_series(seconds)))
-    assert figure is not None
-    assert len(figure.wide) < 120_000
+    assert len(figure_of(make_series(seconds)).wide) < 120_000
 
 
 def test_labels_keep_their_digits() -> None:
@@ -310,8 +277,7 @@ def test_many_batches_show_the_longest(make_batches: Table) -> None:
     assert len(shown) <= engine_batches.BARS_MAX
     assert shown.total_us.max() == batches.total_us.max()
     assert every == 22
-    waterfall = engine_batches.waterfall(batches)
-    assert waterfall is not None
+    waterfall: Any = engine_batches.waterfall(batches)
     assert "the longest, batch 0," in waterfall.notes[0]
 
 
@@ -319,16 +285,17 @@ def trial(number: int, rate: float | None, verdict: str) -> TrialSummary:
     return TrialSummary(number=number, purpose="", offered_per_s=rate, verdict=verdict)
 
 
-def test_bracket_closes() -> None:
-    """The bracket after each trial lies between what holds and what does not."""
-    trials = [trial(1, 1.0, "sustained"), trial(2, 4.0, "not_sustained"), trial(3, 2.0, "sustained")]
-    assert capacity.brackets(trials) == [(1.0, None, False), (1.0, 4.0, True), (2.0, 4.0, True)]
-
-
-def test_failed_confirmation_takes_back_what_held() -> None:
-    """A rate that held once and failed on a fresh engine does not hold."""
-    trials = [trial(1, 1.0, "sustained"), trial(2, 2.0, "sustained"), trial(3, 2.0, "not_sustained")]
-    assert capacity.brackets(trials)[-1] == (1.0, 2.0, True)
+@pytest.mark.parametrize(("rates", "brackets"), [
+    ([(1.0, "sustained"), (4.0, "not_sustained"), (2.0, "sustained")],
+     [(1.0, None, False), (1.0, 4.0, True), (2.0, 4.0, True)]),
+    ([(1.0, "sustained"), (2.0, "sustained"), (2.0, "not_sustained")], [(1.0, 2.0, True)]),
+])  # fmt: skip
+def test_bracket_closes(rates: list[tuple[float, str]], brackets: list[tuple[float, float | None, bool]]) -> None:
+    """The bracket after each trial lies between what holds and what does not. A rate that held once and failed on a
+    fresh engine does not hold.
+    """
+    trials = [trial(number, *each) for number, each in enumerate(rates, 1)]
+    assert capacity.brackets(trials)[-len(brackets) :] == brackets
 
 
 def test_an_upper_end_that_is_unproven_is_drawn_as_such() -> None:
@@ -339,8 +306,7 @@ def test_an_upper_end_that_is_unproven_is_drawn_as_such() -> None:
     for verdict, tested in (("undecided", False), ("not_sustained", True)):
         trials = (trial(1, 1.0, "sustained"), trial(2, 2.0, verdict))
         assert capacity.brackets(trials)[-1] == (1.0, 2.0, tested)
-        figure = capacity.closing(none.model_copy(update={"trials": trials}))
-        assert figure is not None
+        figure: Any = capacity.closing(none.model_copy(update={"trials": trials}))
         areas = [(key.colour, "undecided" in key.label) for key in figure.keys if key.style == "area"]
         assert areas == [("shade", False) if tested else ("undecided", True)]
         assert ("not shown" in figure.words) is not tested
@@ -370,8 +336,5 @@ def test_search_without_rates_is_not_drawn() -> None:
 
 def test_bracket_chart_says_where_its_axis_starts(make_search: Callable[[], Result]) -> None:
     """An axis that does not start at 0 says so."""
-    search = make_search().search
-    assert search is not None
-    figure = capacity.closing(search)
-    assert figure is not None
+    figure: Any = capacity.closing(make_search().search)
     assert "The vertical axis does not start at 0." in figure.notes

@@ -8,6 +8,7 @@ import re
 from importlib.resources import files
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -40,25 +41,21 @@ FAILED = BreakdownTrial(
 )
 
 
-def render(found: LatencyBreakdown) -> str:
-    return page_of(document(found))
+def render(study: LatencyBreakdown) -> str:
+    return page_of(document(study))
 
 
-def shown(found: LatencyBreakdown) -> str:
+def shown(study: LatencyBreakdown) -> str:
     output = io.StringIO()
-    show_anatomy(found, Console(file=output, width=160))
+    show_anatomy(study, Console(file=output, width=160))
     return output.getvalue()
 
 
 def test_each_stage_is_shown_with_its_share() -> None:
     """In the terminal and on the page; what the stages are stands below."""
-    text = shown(WHOLE)
-    assert "waiting" in text
-    assert "540 ms (90 %)" in text
-    assert "30 batches" in text
-    page = render(WHOLE)
-    assert "540 ms (90 %)" in page
-    assert "until a batch began" in page
+    text, page = shown(WHOLE), render(WHOLE)
+    assert [part for part in ("waiting", "540 ms (90 %)", "30 batches") if part not in text] == []
+    assert [part for part in ("540 ms (90 %)", "until a batch began") if part not in page] == []
     assert page.count("<svg role") == 4
 
 
@@ -70,20 +67,17 @@ def test_useful_work_is_shown_beside_what_was_published() -> None:
     nothing = dict.fromkeys(("tasks_share", "batches", "commit_after_us", "contradicting_batches", "first_of_batch"))
     by_broker = {"contradicting_results": 7, "contradiction_us_max": 900, "sampled": 1000}
     text = shown(breakdown(trial(batch_window="", **nothing, **by_broker)))
-    assert "useful work" not in text
-    assert "first record" not in text
+    assert not re.search("useful work|first record", text)
     assert "stages of 1,000 of them, sampled at random" in text
     assert "the broker's timestamps contradict the driver's in 7 results, by 900 us at most" in text
 
 
 def test_latency_is_drawn_against_the_interval_where_there_are_several() -> None:
     """A line of means and one of 90th percentiles for each rate; of one interval there is nothing to draw."""
-    usual = trial().latency
-    assert usual is not None
+    usual: Any = trial().latency
     latency = usual.model_copy(update={"p90_us": 700_000.0})
     trials = [trial(batch_window_s=s, rate_per_s=r, latency=latency) for s in (0.0, 0.5, 1.0) for r in (1e3, 20e3)]
-    figure = by_window(trials)
-    assert figure is not None
+    figure: Any = by_window(trials)
     assert [key.style for key in figure.keys] == ["line", "dash"] * 2
     assert 'id="windows"' in render(breakdown(*trials))
     assert by_window(trials[:2]) is None
@@ -92,18 +86,18 @@ def test_latency_is_drawn_against_the_interval_where_there_are_several() -> None
 
 def test_a_doubt_is_shown_first() -> None:
     """In so many words; and a rate that is not sustained has its verdict above its column."""
-    found = breakdown(trial(doubts=("what Spark says contradicts",), verdict="undecided"))
-    for text in (shown(found), render(found)):
+    study = breakdown(trial(doubts=("what Spark says contradicts",), verdict="undecided"))
+    for text in (shown(study), render(study)):
         assert "DOUBTFUL: what Spark says contradicts" in text
         assert "1 s, undecided" in text
 
 
 def test_a_trial_that_was_not_taken_apart_says_why() -> None:
     """Beside those that were."""
-    found = breakdown(trial(), FAILED, finished=False)
-    assert "not broken down: it did not start: no port" in shown(found)
-    assert "20 k events/s, invalid" in shown(found)
-    assert "not finished" in render(found)
+    study = breakdown(trial(), FAILED, finished=False)
+    assert "not broken down: it did not start: no port" in shown(study)
+    assert "20 k events/s, invalid" in shown(study)
+    assert "not finished" in render(study)
 
 
 @pytest.mark.parametrize("trials", [[], [FAILED]])
@@ -138,11 +132,10 @@ def test_an_interval_is_reported_shortly(interval: str, expected: str) -> None:
 @pytest.mark.parametrize("names", WAYS, ids=len)
 def test_stages_of_one_bar_are_distinguished(names: tuple[str, ...], theme: str) -> None:
     """By colours that differ on light and on dark paper."""
-    figure = waterfall([trial(stages=tuple(stage(name) for name in names))])
-    assert figure is not None
+    figure: Any = waterfall([trial(stages=tuple(stage(name) for name in names))])
     css = PAGE_CSS.read_text()
     light, dark = css.split("@media screen and (prefers-color-scheme: dark)")[:2]
-    found = dict(re.findall(r"--([\w-]+): #([0-9a-f]{6})", light if theme == "light" else dark))
-    colours = [[int(found[key.colour][place : place + 2], 16) for place in (0, 2, 4)] for key in figure.keys]
+    palette = dict(re.findall(r"--([\w-]+): #([0-9a-f]{6})", light if theme == "light" else dark))
+    colours = [[int(palette[key.colour][place : place + 2], 16) for place in (0, 2, 4)] for key in figure.keys]
     for one, other in combinations(zip(names, colours, strict=True), 2):
         assert math.dist(one[1], other[1]) > 25, (one[0], other[0])

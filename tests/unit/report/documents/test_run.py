@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from streamgauge.report.page import render
 from streamgauge.results.latency import Latencies, Latency
 from streamgauge.results.run import MalformedRecords, Result, Verification
 from streamgauge.results.verdict import Check, Verdict
+from tests.unit.report.documents.test_comparison import Tags, check_page
 
 Make = Callable[..., Result]
 Flow = list[dict[str, Any]]
@@ -27,33 +27,14 @@ CHROMIUM = next(
 )
 
 
-class Page(HTMLParser):
-    """A page taken apart: text of each h2 section, its table captions, all links and ids, and tags left open."""
-
-    void = frozenset({"meta", "link", "br", "img", "input"})
+class Page(Tags):
+    """A page with the text of each h2 section and its table captions."""
 
     def __init__(self, text: str) -> None:
-        super().__init__()
         self.sections: dict[str, str] = {"": ""}
         self.captions: list[str] = []
-        self.links: list[str] = []
-        self.ids: list[str] = []
-        self.open: list[str] = []
         self._heading = ""
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        values = dict(attrs)
-        self.links += [value for name in ("href", "src") if (value := values.get(name))]
-        self.ids += [value for value in [values.get("id")] if value]
-        if tag not in self.void:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.links += [value for name in ("href", "src") if (value := dict(attrs).get(name))]
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
+        super().__init__(text)
 
     def handle_data(self, data: str) -> None:
         if "style" in self.open:
@@ -64,6 +45,9 @@ class Page(HTMLParser):
         elif "caption" in self.open:
             self.captions.append(data.strip())
         self.sections[self._heading] += " " + " ".join(data.split())
+
+    def words(self, section: str) -> str:
+        return " ".join(self.sections[section].split())
 
 
 def rendered(folder: RunFolder, flow: Flow | None) -> str:
@@ -90,23 +74,10 @@ def test_sections_stand_in_order(whole_page: str) -> None:
     ]
 
 
-def test_page_is_well_formed(whole_page: str) -> None:
-    """Every tag is closed, and every id is there once and is what the links within the page point to."""
-    parsed = Page(whole_page)
-    assert parsed.open == []
-    assert len(parsed.ids) == len(set(parsed.ids))
-    assert {link[1:] for link in parsed.links if link.startswith("#")} <= set(parsed.ids)
-
-
-def test_page_names_the_glossary_at_its_foot(whole_page: str) -> None:
-    foot = whole_page.partition("<footer")[2]
-    assert "What these words mean: docs/reference/glossary.md" in foot
-
-
-def test_page_needs_nothing_else(whole_page: str) -> None:
-    """No address outside the file: no link, no import, no script, no font."""
-    assert all(link.startswith(("#", "data:,")) for link in Page(whole_page).links)
-    assert not re.search(r"https?://|@import|<script|url\((?!#)", whole_page)
+def test_page_is_well_formed_and_needs_nothing_else(whole_page: str) -> None:
+    """Every tag is closed, every id is there once, links within the page resolve, and none leads out of it."""
+    check_page(whole_page)
+    assert "What these words mean: docs/reference/glossary.md" in whole_page.partition("<footer")[2]
 
 
 def test_page_is_small_and_lies_in_the_folder(
@@ -122,21 +93,22 @@ def test_page_is_small_and_lies_in_the_folder(
 
 def test_the_busy_shares_of_the_driver_stand_beside_its_schedule_delay(bare_folder: RunFolder) -> None:
     """As shares of the time; the reader need not open result.json to see a disturbance."""
-    text = " ".join(" ".join(shown(bare_folder).sections.values()).split())
+    text = " ".join(map(shown(bare_folder).words, shown(bare_folder).sections))
     assert "schedule delay p99 62 ms at most 71 ms" in text
     assert "driver at work deliveries 2.1 % of the time results 0.4 %, their disk 1.25 %" in text
 
 
 def test_checks_show_number_interval_and_limit(bare_folder: RunFolder) -> None:
     """Each check is a row with what it found and what it may find at most."""
-    assert "sut: jvm part of it" in shown(bare_folder).sections["Resources"]
-    checks = shown(bare_folder).sections["Checks"]
-    assert "backlog_trend holds 0.2 %/s -0.1 %/s to 0.5 %/s 1 %/s the backlog does not grow" in " ".join(checks.split())
+    page = shown(bare_folder)
+    assert "sut: jvm part of it" in page.sections["Resources"]
+    row = "backlog_trend holds 0.2 %/s -0.1 %/s to 0.5 %/s 1 %/s the backlog does not grow"
+    assert row in page.words("Checks")
 
 
 def test_operators_have_the_figures_of_a_trial(bare_folder: RunFolder) -> None:
     """What only `characterize` measures has no column, and is pointed at; batches that were not counted are."""
-    flow = " ".join(shown(bare_folder).sections["Flow"].split())
+    flow = shown(bare_folder).words("Flow")
     assert "operator rows in /s 5th percentile selectivity rows lost" in flow
     assert "aggregate 3 of 40 batches not counted 400 k - 0.00125 -" in flow
     assert "A loss between two operators does not show here" in flow
@@ -145,14 +117,14 @@ def test_operators_have_the_figures_of_a_trial(bare_folder: RunFolder) -> None:
 
 def test_results_are_counted_by_name(bare_folder: RunFolder) -> None:
     """Of the span, of warm-up and span, of the whole trial: three numbers that would contradict each other."""
-    sections = {name: " ".join(text.split()) for name, text in shown(bare_folder).sections.items()}
-    assert "results of the span independent" in sections["Latency"]
-    assert "Expected results are those of warm-up and measured span" in sections["Verification"]
+    page = shown(bare_folder)
+    assert "results of the span independent" in page.words("Latency")
+    assert "Expected results are those of warm-up and measured span" in page.words("Verification")
 
 
 def test_missing_percentile_is_a_dash_with_its_reason(bare_folder: RunFolder) -> None:
     """A percentile without evidence is "-", and the reason stands below the table."""
-    latency = " ".join(shown(bare_folder).sections["Latency"].split())
+    latency = shown(bare_folder).words("Latency")
     assert "3.7 s 4.3 s - 5.2 s 15,000 300" in latency
     assert "300 independent results (batches or windows) are too few, 1,000 are needed" in latency
     assert "match time does not apply" in latency
@@ -183,12 +155,12 @@ def test_wrong_answers_show_examples(bare_folder: RunFolder, make_result: Make) 
 
 def test_a_promised_guarantee_stands_beside_what_was_seen(bare_folder: RunFolder, make_result: Make) -> None:
     """Rows that it allows are counted in the table, and a note says that they are no faults."""
-    found = Verification(judged=True, independent=True, reference="DuckDB", expected=2, matched=2, duplicate=12)
-    bare_folder.write_result(make_result(verification=found))
+    judged = Verification(judged=True, independent=True, reference="DuckDB", expected=2, matched=2, duplicate=12)
+    bare_folder.write_result(make_result(verification=judged))
     assert "promised" not in shown(bare_folder).sections["Verification"]
-    promised = found.model_copy(update={"delivery": "at_least_once", "allowed": {"duplicate": 12}})
+    promised = judged.model_copy(update={"delivery": "at_least_once", "allowed": {"duplicate": 12}})
     bare_folder.write_result(make_result(verification=promised))
-    section = " ".join(shown(bare_folder).sections["Verification"].split())
+    section = shown(bare_folder).words("Verification")
     assert "uncommitted promised" in section
     assert "at_least_once" in section
     assert "The promised delivery guarantee allows 12 duplicate, so these rows are no faults." in section
@@ -201,12 +173,11 @@ def test_malformed_records_stand_beside_the_verification(bare_folder: RunFolder,
     bare_folder.write_result(make_result(verification=whole))
     assert caption not in rendered(bare_folder, None)
     rule = "NOT coalesce(price < 10 AND " + "x" * 300 + ", false)"
-    found = {"lines": MalformedRecords(rule=rule, malformed=0, records=100_000)}
-    bare_folder.write_result(make_result(verification=whole.model_copy(update={"malformed": found})))
-    made = rendered(bare_folder, None)
-    assert caption in made
-    assert f"<code>{rule.replace('<', '&lt;')}</code>" in made
-    assert '<th scope="row">lines</th><td class="n">0</td><td class="n">100,000</td>' in made
+    records = {"lines": MalformedRecords(rule=rule, malformed=0, records=100_000)}
+    bare_folder.write_result(make_result(verification=whole.model_copy(update={"malformed": records})))
+    row = '<th scope="row">lines</th><td class="n">0</td><td class="n">100,000</td>'
+    page = rendered(bare_folder, None)
+    assert [part for part in (caption, f"<code>{rule.replace('<', '&lt;')}</code>", row) if part not in page] == []
 
 
 def test_invalid_run_says_not_to_use_it(bare_folder: RunFolder, make_result: Make) -> None:
@@ -255,11 +226,11 @@ def test_updates_have_both_figures(bare_folder: RunFolder, make_result: Make) ->
     counted = Latency(p50=2.8e6, max=4.8e6, count=4000, effective_count=10)
     bare_folder.write_result(make_result(latency=Latencies(event_time_us=newest, until_counted_us=counted), sinks=()))
     page = shown(bare_folder)
-    section = " ".join(page.sections["Latency"].split())
+    section = page.words("Latency")
     assert "event time, newest event emission - event time, from the plan - - 800 ms" in section
     assert "until counted of every event" in section
     assert "2.8 s" in section
-    whole = " ".join(" ".join(page.sections.values()).split())
+    whole = " ".join(map(page.words, page.sections))
     assert "event time p50 800 ms, p99 - p90 -" in whole
     assert "(newest event of each update) counted p50 2.8 s, p99 -" in whole
 
@@ -269,10 +240,8 @@ def test_several_sinks_are_verified_one_by_one(bare_folder: RunFolder, make_resu
     result = make_result()
     (one,) = result.sinks
     later = result.latency.model_copy(update={"notes": ("later",)})
-    found = result.verification
-    assert found is not None
     sinks = tuple(
-        one.model_copy(update={"name": name, "latency": latency, "verification": found})
+        one.model_copy(update={"name": name, "latency": latency, "verification": result.verification})
         for name, latency in (("fast", result.latency), ("alerts", later))
     )
     bare_folder.write_result(make_result(sinks=sinks, latency=later))
@@ -330,9 +299,8 @@ def chart_height_px(path: Path, folder: Path) -> float:
     probe.write_text(
         path.read_text().replace("</body>", f"<script>document.title = 'height ' + {height}</script></body>")
     )
-    found = re.search(r"<title>height ([\d.]+)</title>", browse(probe, folder, "light", "--dump-dom"))
-    assert found is not None
-    return float(found.group(1))
+    (height,) = re.findall(r"<title>height ([\d.]+)</title>", browse(probe, folder, "light", "--dump-dom"))
+    return float(height)
 
 
 def browse(path: Path, folder: Path, scheme: str, *action: str) -> str:

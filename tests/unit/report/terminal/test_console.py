@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -35,6 +37,18 @@ def fancy() -> Console:
 def written(console: Console) -> str:
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
+
+
+def result_text(result: Result, verbose: bool = False) -> str:
+    console = plain()
+    console_module.show_result(result, verbose, console)
+    return written(console)
+
+
+def refusal_text(error: Exception, options: dict[str, str] | None = None) -> str:
+    console = plain()
+    console_module.show_refusal(error, console, options or {})
+    return written(console)
 
 
 def test_progress_has_a_unit_everywhere() -> None:
@@ -85,7 +99,7 @@ def test_a_written_input_is_reported_every_few_seconds() -> None:
     assert written(console).endswith("\x1b[2K")
 
 
-def test_a_self_test_tells_how_its_trials_stand() -> None:
+def test_a_self_test_shows_how_its_trials_stand() -> None:
     """Lines stay; between them the trial that runs, without a terminal every few seconds since the last line."""
     times = iter([0.0, 1.0, 2.0, 2.0 + PLAIN_EVERY_S, 2.0 + PLAIN_EVERY_S])
     console = plain()
@@ -103,25 +117,18 @@ def test_a_self_test_tells_how_its_trials_stand() -> None:
     assert written(console).endswith("\x1b[2Kholds  a\n")
 
 
-def shown(snapshot: TrialSnapshot) -> str:
-    return console_module.progress(snapshot)
-
-
 def test_what_a_phase_waits_for_is_never_cut_off() -> None:
-    """A note comes before the figures; where nothing is offered there are none."""
+    """A note comes before the figures; where nothing is offered there are none. What is unknown is a dash, never 0."""
+    progress = console_module.progress
     starting = TrialSnapshot("start", 12.2, 0.0, note="starting spark and 2 generators")
-    assert shown(starting) == "start 12 s   starting spark and 2 generators"
-    assert shown(TrialSnapshot("start", 0.0, 0.0)) == "start 0 s"
+    assert progress(starting) == "start 12 s   starting spark and 2 generators"
+    assert progress(TrialSnapshot("start", 0.0, 0.0)) == "start 0 s"
     comparing = replace(SNAPSHOT, phase="verification", elapsed_s=63.0, note="comparing every answer")
-    assert shown(comparing) == "verification 63 s   comparing every answer"
-    longer = shown(replace(SNAPSHOT, note="extended")).split("   ")
+    assert progress(comparing) == "verification 63 s   comparing every answer"
+    longer = progress(replace(SNAPSHOT, note="extended")).split("   ")
     assert longer[:3] == ["measured, 24 of 60 s in all", "extended", "offered 200 k events/s"]
-
-
-def test_unknown_is_a_dash() -> None:
-    """What is not known yet is never shown as 0."""
-    line = console_module.progress(TrialSnapshot("warm-up", 0.0, 60.0))
-    assert [part.rsplit(" ", 1)[1] for part in line.split("   ")[1:]] == ["-"] * 4
+    unknown = progress(TrialSnapshot("warm-up", 0.0, 60.0)).split("   ")[1:]
+    assert [part.rsplit(" ", 1)[1] for part in unknown] == ["-"] * 4
 
 
 def test_plain_lines_come_every_few_seconds() -> None:
@@ -176,64 +183,47 @@ def test_search_table_lines_up(make_search: Callable[[], Result]) -> None:
 
 def test_result_shows_only_checks_that_matter(make_result: Make) -> None:
     """Where all hold, none is listed; with `verbose` all are."""
-    brief, verbose = plain(), plain()
-    console_module.show_result(make_result(), False, brief)
-    console_module.show_result(make_result(), True, verbose)
-    assert "backlog_trend" not in written(brief)
-    assert "backlog_trend" in written(verbose)
-    glossary = "what these words mean: docs/reference/glossary.md"
-    assert [glossary in written(one) for one in (brief, verbose)] == [False, True]
-    assert "answers     15,000 results expected, all matched" in written(brief)
+    brief, verbose = result_text(make_result()), result_text(make_result(), verbose=True)
+    for part in ("backlog_trend", "what these words mean: docs/reference/glossary.md"):
+        assert (part in brief, part in verbose) == (False, True)
+    assert "answers     15,000 results expected, all matched" in brief
 
 
-def test_parts_of_the_system_are_in_no_sum(make_result: Make) -> None:
-    """The CPU line is of the whole system under test."""
-    console = plain()
-    console_module.show_result(make_result(), False, console)
-    assert "system under test 146 %   driver 9 %" in written(console)
+@pytest.mark.parametrize(("roles", "cpu"), [
+    (("sut", "driver", "sut_part"), "system under test 146 %   driver 9 %   of"),
+    (("sut", "driver", "broker"), "system under test 146 %   driver 9 %   broker 117 %   of"),
+    ((None, "driver", None), "system under test -   driver 9 %   of"),
+], ids=["parts", "broker", "attached"])  # fmt: skip
+def test_the_cpu_line(make_result: Make, roles: tuple[str | None, ...], cpu: str) -> None:
+    """Parts of the system are in no sum; a broker stands beside both; that of a program that ran already is unknown."""
+    uses = zip(make_result().processes, roles, strict=True)
+    processes = tuple(use.model_copy(update={"role": role}) for use, role in uses if role)
+    assert cpu in result_text(make_result(processes=processes))
 
 
-def test_the_cpu_of_a_broker_stands_beside_both(make_result: Make) -> None:
-    """Where there is one."""
-    console, whole = plain(), make_result()
-    broker = whole.processes[0].model_copy(update={"name": "broker", "role": "broker", "cpu_percent_mean": 12.0})
-    result = whole.model_copy(update={"processes": (*whole.processes, broker)})
-    console_module.show_result(result, False, console)
-    assert "system under test 146 %   driver 9 %   broker 12 %" in written(console)
-
-
-def test_the_cpu_of_a_program_that_ran_already_is_not_known(make_result: Make) -> None:
-    """It is not nothing."""
-    console, whole = plain(), make_result()
-    alone = whole.model_copy(update={"processes": [use for use in whole.processes if use.role == "driver"]})
-    console_module.show_result(alone, False, console)
-    assert "system under test -   driver 9 %" in written(console)
+@pytest.mark.parametrize(("changes", "part"), [
+    ({"verdict": Verdict(value="invalid")}, "must not be used"), ({"verification": None}, "answers     not judged"),
+])  # fmt: skip
+def test_what_a_reader_must_not_overlook(make_result: Make, changes: dict[str, Any], part: str) -> None:
+    """That a figure must not be used, and that answers were not judged."""
+    assert part in result_text(make_result(**changes))
 
 
 def test_result_names_the_deciding_check_and_what_to_do(make_result: Make) -> None:
     """A verdict that is not a yes shows number, limit and the next step."""
     check = Check(name="queue_bound", value=31.0, limit=30.0, unit="s", ok=False, state="failed", sentence="too deep")
     verdict = Verdict(value="not_sustained", checks=(check,), decided_by=("queue_bound",), advice="try a lower rate")
-    console = plain()
-    console_module.show_result(make_result(verdict=verdict), False, console)
-    assert "31 s (limit 30 s)   too deep" in written(console)
-    assert "next        try a lower rate" in written(console)
-
-
-def test_invalid_must_not_be_used(make_result: Make) -> None:
-    """An invalid trial says in plain words that its figure must not be used."""
-    console = plain()
-    console_module.show_result(make_result(verdict=Verdict(value="invalid")), False, console)
-    assert "must not be used" in written(console)
+    text = result_text(make_result(verdict=verdict))
+    assert "31 s (limit 30 s)   too deep" in text
+    assert "next        try a lower rate" in text
 
 
 def test_lower_bounds_are_marked(make_result: Make) -> None:
     """Where results had not arrived, no percentile stands there as if it were known; the sign can be typed."""
     bounded = Latency(p50=1e6, p90=2e6, p99=3e6, max=4e6, count=500, lower_bounds=4)
-    console = plain()
-    console_module.show_result(make_result(latency=Latencies(event_time_us=bounded)), False, console)
-    assert "event time  p50 >= 1 s   p90 >= 2 s   p99 >= 3 s   p99.9 -   max >= 4 s" in written(console)
-    assert "4 of 500 results had not arrived" in written(console)
+    text = result_text(make_result(latency=Latencies(event_time_us=bounded)))
+    assert "event time  p50 >= 1 s   p90 >= 2 s   p99 >= 3 s   p99.9 -   max >= 4 s" in text
+    assert "4 of 500 results had not arrived" in text
 
 
 UPDATES = Latencies(
@@ -245,24 +235,20 @@ UPDATES = Latencies(
 
 def test_updates_show_the_newest_event_and_every_event(make_result: Make) -> None:
     """One under the other, each with what it is of; where the second is not known, why."""
-    console = plain()
-    console_module.show_result(make_result(latency=UPDATES), verbose=False, on=console)
-    newest, counted, processing = (line for line in written(console).splitlines() if "p50" in line)
+    lines = result_text(make_result(latency=UPDATES)).splitlines()
+    newest, counted, processing = (line for line in lines if "p50" in line)
     assert newest == "event time  p50 800 ms   p90 900 ms   p99 -   p99.9 -   max 1 s   (newest event of each update)"
     assert counted == "counted     p50 2.8 s   p90 4.4 s   p99 -   p99.9 -   max 4.8 s   (every event, until counted)"
-    assert processing.startswith("processing  p50 700 ms")
-    assert processing.endswith("max 900 ms")
+    assert re.fullmatch("processing  p50 700 ms.*max 900 ms", processing)
     unknown = UPDATES.model_copy(update={"until_counted_us": Latency(note="not known: no batch is")})
-    console = plain()
-    console_module.show_result(make_result(latency=unknown), verbose=False, on=console)
-    assert "counted     p50 -   p90 -   p99 -   p99.9 -   max -   (not known: no batch is)" in written(console)
+    without = "counted     p50 -   p90 -   p99 -   p99.9 -   max -   (not known: no batch is)"
+    assert without in result_text(make_result(latency=unknown))
 
 
 def test_a_run_that_ended_in_its_warm_up_shows_no_rate(make_result: Make) -> None:
     """0 events/s offered would be untrue: the span in which they count never began."""
-    console = plain()
-    console_module.show_result(make_result(phases=make_result().phases[:1]), False, console)
-    assert "rate        nothing was measured: the run ended 20 s after its start, in the warm-up" in written(console)
+    text = result_text(make_result(phases=make_result().phases[:1]))
+    assert "rate        nothing was measured: the run ended 20 s after its start, in the warm-up" in text
 
 
 @pytest.mark.parametrize(
@@ -278,103 +264,65 @@ def test_generators_stand_beside_the_rate(
     make_result: Make, environment: dict[str, int], ceiling_per_s: float | None, end: str
 ) -> None:
     """How many, and what they could have offered; what is not known is left out."""
-    rate = make_result().rate
-    assert rate is not None
-    console = plain()
+    rate: Any = make_result().rate
     changed = rate.model_copy(update={"generator_ceiling_per_s": ceiling_per_s})
-    console_module.show_result(make_result(environment=environment, rate=changed), False, console)
-    (line,) = [line for line in written(console).splitlines(keepends=True) if line.startswith("rate")]
-    assert line.startswith("rate        offered 200 k events/s   ingested 200 k events/s   ")
-    assert line.endswith(f"events/s   {end}")
-
-
-def test_not_judged_is_reported(make_result: Make) -> None:
-    """Without verification the answers are reported to be not judged."""
-    console = plain()
-    console_module.show_result(make_result(verification=None), False, console)
-    assert "answers     not judged" in written(console)
+    text = result_text(make_result(environment=environment, rate=changed))
+    assert f"rate        offered 200 k events/s   ingested 200 k events/s   {end}" in text
 
 
 def test_latencies_of_a_stopped_run_are_labelled_unverified(make_result: Make) -> None:
     """Below the figures; where there are none, why."""
-    stopped, none = Verdict(value="interrupted"), Latencies(notes=("not measured: too early",))
-    console = plain()
-    console_module.show_result(make_result(verdict=stopped, verification=None), False, console)
-    assert "Latencies are unverified" in written(console)
-    console = plain()
-    console_module.show_result(make_result(verdict=stopped, verification=None, latency=none), False, console)
-    assert "latency     not measured: too early" in written(console)
+    stopped = {"verdict": Verdict(value="interrupted"), "verification": None}
+    assert "Latencies are unverified" in result_text(make_result(**stopped))
+    none = Latencies(notes=("not measured: too early",))
+    assert "latency     not measured: too early" in result_text(make_result(**stopped, latency=none))
 
 
 def test_malformed_records_are_counted_beside_their_rule(make_result: Make) -> None:
     """A line for each stream with a rule, none of them left out, also where there are none; long rules are cut at a
     word, and patterns are left out whole.
     """
-    found = {
+    records = {
         "lines": MalformedRecords(rule="line IS NULL", malformed=1203, records=100_000),
         "others": MalformedRecords(rule="abc " * 90, malformed=0, records=7),
         "logs": MalformedRecords(rule=f"line NOT RLIKE '{'[^ ]* ' * 90}'", malformed=0, records=7),
     }
-    judged = Verification(judged=True, independent=True, reference="DuckDB", malformed=found)
-    console = plain()
-    console_module.show_result(make_result(verification=judged), False, console)
-    message = [line for line in written(console).splitlines() if line.startswith("malformed")]
-    assert message[0] == "malformed   lines 1,203 of 100,000 kept out of the answer (rule: line IS NULL)"
-    assert message[1].endswith("(rule: " + "abc " * 25 + "...; whole in the report)")
-    assert message[2].endswith("(rule: line NOT RLIKE '...'; whole in the report)")
-    assert len(message) == 3
+    judged = Verification(judged=True, independent=True, reference="DuckDB", malformed=records)
+    text = result_text(make_result(verification=judged))
+    whole, long, pattern = [line for line in text.splitlines() if line.startswith("malformed")]
+    assert whole == "malformed   lines 1,203 of 100,000 kept out of the answer (rule: line IS NULL)"
+    assert long.endswith("(rule: " + "abc " * 25 + "...; whole in the report)")
+    assert pattern.endswith("(rule: line NOT RLIKE '...'; whole in the report)")
+    for without in (None, judged.model_copy(update={"malformed": {}})):
+        assert "malformed" not in result_text(make_result(verification=without), verbose=True)
 
 
 def test_a_missing_p99_has_its_reason(make_result: Make) -> None:
     """As the report gives it, for the p99 alone; nothing where it is there, or where not even a median is."""
     few = Latency(p50=1e6, max=4e6, count=500, effective_count=87)
-    reported = "p99 -: 87 independent results (batches or windows) are too few, 100 are needed"
-    for one, message in ((few, True), (few.model_copy(update={"p99": 3e6}), False), (Latency(count=0), False)):
-        console = plain()
-        console_module.show_result(make_result(latency=Latencies(event_time_us=one)), False, console)
-        assert (reported in written(console)) is message
+    reason = "p99 -: 87 independent results (batches or windows) are too few, 100 are needed"
+    for latency, shown in ((few, True), (few.model_copy(update={"p99": 3e6}), False), (Latency(count=0), False)):
+        assert (reason in result_text(make_result(latency=Latencies(event_time_us=latency)))) is shown
 
 
 def test_a_refusal_names_what_was_typed() -> None:
     """The option, where a setting came from one; any other setting has the name that it has in a file."""
-    console = plain()
     problems = [Problem("load.rate", "must be a rate", "fast", "--rate 100k"), Problem("set x", "is none", "x", "y")]
-    console_module.show_refusal(InputError(problems), console, {"load.rate": "--rate"})
-    assert "error: --rate: must be a rate" in written(console)
-    assert "error: set x: is none" in written(console)
-
-
-@pytest.mark.parametrize("verification", [None, Verification(judged=True, independent=True, reference="DuckDB")])
-def test_nothing_is_reported_of_malformed_records_without_a_rule(
-    make_result: Make, verification: Verification | None
-) -> None:
-    """A workload that states none has none to show."""
-    console = plain()
-    console_module.show_result(make_result(verification=verification), True, console)
-    assert "malformed" not in written(console)
+    text = refusal_text(InputError(problems), {"load.rate": "--rate"})
+    assert "error: --rate: must be a rate" in text
+    assert "error: set x: is none" in text
 
 
 def test_refusal_lists_all_problems() -> None:
-    """Every problem with its way out, then that nothing was started; brackets are text."""
-    problems = [
-        Problem("slide", "must be at most range (8s)", "9s", "--set slide=8s"),
-        Problem("rate", "x", "[red]", "y"),
-    ]
-    console = plain()
-    console_module.show_refusal(InputError(problems), console)
-    assert written(console) == (
-        "error: slide: must be at most range (8s)\n  got: 9s\n  try: --set slide=8s\n"
+    """Every problem with its way out, then that nothing was started; brackets are text. Of a user job, the engine had
+    to be started to look at it.
+    """
+    problems = [Problem("slide", "must be at most 8s", "9s", "--set slide=8s"), Problem("rate", "x", "[red]", "y")]
+    assert refusal_text(InputError(problems)) == (
+        "error: slide: must be at most 8s\n  got: 9s\n  try: --set slide=8s\n"
         "error: rate: x\n  got: [red]\n  try: y\nnothing was started\n"
     )
-
-
-def test_an_own_job_is_refused_before_anything_is_measured() -> None:
-    """The engine had to be started to look at it."""
-    console = plain()
-    console_module.show_refusal(
-        JobError(Problem("my_job.py: f()", "must return a DataFrame", "NoneType", "return it")), console
-    )
-    assert written(console).endswith("nothing was measured\n")
+    assert refusal_text(JobError(problems[0])).endswith("nothing was measured\n")
 
 
 @pytest.mark.parametrize(("value", "coloured"), [("1", False), ("", True)])
@@ -384,11 +332,7 @@ def test_no_color_is_plain(monkeypatch: pytest.MonkeyPatch, value: str, coloured
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("FORCE_COLOR", "1")
     console = console_module.console()
+    assert console.stderr  # progress never mixes with the result object on stdout
     console.file = io.StringIO()
     console_module.show_refusal(InputError(Problem("a", "b", "c", "d")), console)
     assert ("\x1b" in written(console)) is coloured
-
-
-def test_console_is_stderr() -> None:
-    """Progress never mixes with the result object on stdout."""
-    assert console_module.console().stderr

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -30,37 +31,33 @@ COLUMNS = ("price", EVENT_TIME, INGEST_TIME, EVENT_ID)
 CHUNK_US, ROWS, TOKEN = 1000, 50, "a-token"
 
 
-@dataclass
 class Served:
-    queue: FlightQueue
-    endpoint: Endpoint
-
-    @property
-    def location(self) -> str:
-        return f"grpc://127.0.0.1:{self.endpoint.port}"
-
-
-def serve() -> Served:
-    queue = FlightQueue(STREAMS, 3600 * US, 2**30, lambda: 123_456)
-    endpoint = Endpoint(queue, dict.fromkeys(STREAMS, SCHEMA), TOKEN, "127.0.0.1", 0)
-    return Served(queue, endpoint)
-
-
-@pytest.fixture
-def served() -> Iterator[Served]:
     """A queue and the server beside it."""
-    one = serve()
-    yield one
-    one.endpoint.shutdown()
+
+    def __init__(self) -> None:
+        self.queue = FlightQueue(STREAMS, 3600 * US, 2**30, lambda: 123_456)
+        self.endpoint = Endpoint(self.queue, dict.fromkeys(STREAMS, SCHEMA), TOKEN, "127.0.0.1", 0)
+        self.location = f"grpc://127.0.0.1:{self.endpoint.port}"
 
 
 @pytest.fixture
 def pair() -> Iterator[tuple[Served, Served]]:
     """Two generators' endpoints."""
-    both = serve(), serve()
+    both = Served(), Served()
     yield both
     for one in both:
         one.endpoint.shutdown()
+
+
+@pytest.fixture
+def served(pair: tuple[Served, Served]) -> Served:
+    return pair[0]
+
+
+def get(reader: flight.FlightClient, to_us: int, *columns: str, options: Any = None) -> Any:
+    """A reader of the stream of ads up to a time."""
+    ticket = {"stream": "ads", "from_us": 0, "to_us": to_us, "columns": columns, "batch": 0}
+    return reader.do_get(flight.Ticket(json.dumps(ticket).encode()), options)
 
 
 def offer(queue: FlightQueue, chunks: range) -> None:
@@ -84,10 +81,9 @@ def test_a_wrong_token_is_refused_everywhere(served: Served, token: str) -> None
 def test_a_missing_token_is_refused(served: Served) -> None:
     """A client that sends no header at all gets nothing."""
     offer(served.queue, range(1))
-    ticket = json.dumps({"stream": "ads", "from_us": 0, "to_us": CHUNK_US, "columns": ["price"], "batch": 0})
     with flight.FlightClient(served.location) as plain:
         with pytest.raises(flight.FlightUnauthenticatedError):
-            plain.do_get(flight.Ticket(ticket.encode())).read_all()
+            get(plain, CHUNK_US, "price").read_all()
         with pytest.raises(flight.FlightUnauthenticatedError):
             list(plain.do_action(flight.Action("frontier", b"{}")))
     assert served.queue.drain_logs()[1] == []
@@ -103,23 +99,23 @@ def test_what_is_read_is_what_the_queue_holds(served: Served) -> None:
     assert set(read.column(INGEST_TIME).to_pylist()) == {123_456}
 
 
-@pytest.mark.parametrize("told", [True, False], ids=["told at once", "told later"])
+@pytest.mark.parametrize("immediate", [True, False], ids=["cancelled at once", "cancelled later"])
 @pytest.mark.parametrize("aborted", [True, False])
 def test_a_read_that_is_cut_off_is_counted(
-    served: Served, aborted: bool, told: bool, monkeypatch: pytest.MonkeyPatch
+    served: Served, aborted: bool, immediate: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A reader that goes after the first part of many; one that takes all, or asks for nothing, is none of those.
 
     Whether the server hears of the cancelling before the call has ended is a race, so both are tried.
     """
-    if not told:
-        monkeypatch.setattr(Watch, "read", lambda watch, _, batches: setattr(watch, "_read", (NeverTold(), batches)))
+    if not immediate:  # the context of a call that ends before its cancelling is known
+        never = SimpleNamespace(is_cancelled=lambda: False)
+        monkeypatch.setattr(Watch, "read", lambda watch, _, batches: setattr(watch, "_read", (never, batches)))
     rows = 4_000_000  # more than lies between server and reader unread
     batch = pa.record_batch({name: np.zeros(rows, np.int64) for name in (EVENT_TIME, EVENT_ID)})
     served.queue.offer(0, CHUNK_US, dict.fromkeys(STREAMS, batch), 0)
-    ticket = {"stream": "ads", "from_us": 0, "to_us": CHUNK_US, "columns": [EVENT_TIME, EVENT_ID], "batch": 0}
     with flight.FlightClient(served.location) as reader:
-        answer = reader.do_get(flight.Ticket(json.dumps(ticket).encode()), call_options(TOKEN))
+        answer = get(reader, CHUNK_US, EVENT_TIME, EVENT_ID, options=call_options(TOKEN))
         answer.read_chunk()
         answer.cancel() if aborted else answer.read_all()
         client.act(served.location, TOKEN, "frontier")
@@ -127,13 +123,6 @@ def test_a_read_that_is_cut_off_is_counted(
     served.endpoint.shutdown()  # returns when every call has ended
     assert served.queue.drain_aborted() == ([123_456] if aborted else [])
     assert served.queue.drain_aborted() == []
-
-
-class NeverTold:
-    """The context of a call that ends before its cancelling is known."""
-
-    def is_cancelled(self) -> bool:
-        return False
 
 
 def test_the_time_for_which_a_reader_waits_for_its_delivery_is_known(
@@ -157,32 +146,14 @@ def test_the_time_for_which_a_reader_waits_for_its_delivery_is_known(
     assert served.queue.drain_delivering() == []
 
 
-def test_the_batch_of_a_read_is_logged(served: Served) -> None:
-    """The engine's batch number travels with the ticket: it ties a delivery to a commit."""
+def test_the_batch_of_a_read_is_logged_and_an_empty_range_has_a_schema(served: Served) -> None:
+    """The engine's batch number travels with the ticket: it ties a delivery to a commit. A reader can make an empty
+    table of no rows.
+    """
     offer(served.queue, range(1))
     list(client.read_range(served.location, TOKEN, "ads", 0, CHUNK_US, COLUMNS, 42))
     assert [part.batch for part in served.queue.drain_logs()[1]] == [42]
-
-
-def test_an_empty_range_has_a_schema(served: Served) -> None:
-    """A reader can make an empty table of it."""
-    offer(served.queue, range(1))
-    reader = flight.FlightClient(served.location).do_get(
-        flight.Ticket(
-            json.dumps(
-                {
-                    "stream": "ads",
-                    "from_us": 0,
-                    "to_us": 0,
-                    "columns": list(COLUMNS),
-                    "batch": 0,
-                    "query": "",
-                    "reader": 0,
-                }
-            ).encode()
-        ),
-        call_options(TOKEN),
-    )
+    reader = get(flight.FlightClient(served.location), 0, *COLUMNS, options=call_options(TOKEN))
     assert reader.schema == SCHEMA
     assert reader.read_all().num_rows == 0
 
@@ -207,61 +178,45 @@ def test_the_common_frontier_is_the_slowest_generators(pair: tuple[Served, Serve
 
 
 def test_streams_of_an_epoch_get_the_same_cut(pair: tuple[Served, Served]) -> None:
-    """The second stream asks later, when more has come, and is told what the first was told."""
+    """The second stream comes later, when more has come, and gets the cut of the first."""
     locations = [one.location for one in pair]
     position = 0
     for epoch in range(1, 5):
-        for one in pair:
-            offer(one.queue, range(3 * epoch - 3, 3 * epoch - 1))
-        first = client.common_cut(locations, TOKEN, position, reader="purchases")
-        for one in pair:
-            offer(one.queue, range(3 * epoch - 1, 3 * epoch))
-        second = client.common_cut(locations, TOKEN, position, reader="ads")
-        assert first == second == (3 * epoch - 1) * CHUNK_US
-        position = first
+        cuts = []
+        for reader, low, high in (("purchases", 3, 1), ("ads", 1, 0)):
+            for one in pair:
+                offer(one.queue, range(3 * epoch - low, 3 * epoch - high))
+            cuts.append(client.common_cut(locations, TOKEN, position, reader=reader))
+        assert cuts == [(3 * epoch - 1) * CHUNK_US] * 2
+        position = cuts[0]
 
 
-def test_cuts_never_go_back() -> None:
-    """A reader that stands further than the frontier (a restart) stays where it is."""
+@pytest.mark.parametrize("steps", [
+    [(0, 50, "", "a", 50), (0, 50, "", "b", 50), (50, 40, "", "a", 50), (90, 60, "", "a", 90)],
+    [(0, 50, "", "a", 50), (0, 50, "", "b", 50), (50, 50, "", "a", 50), (50, 80, "", "b", 50), (50, 90, "", "a", 90),
+     (50, 95, "", "b", 90)],
+    [(0, 50, "slow", "a", 50), (0, 50, "fast", "a", 50), (50, 80, "fast", "a", 80), (0, 80, "slow", "b", 50),
+     (50, 90, "slow", "a", 90)],
+], ids=["never back", "a chunk between two readers", "queries apart"])  # fmt: skip
+def test_cuts_of_an_epoch(steps: list[tuple[int, int, str, str, int]]) -> None:
+    """A reader that stands further than the frontier (a restart) stays where it is. A chunk that comes in between must
+    not put the second reader an epoch ahead, for as long as data flow. A fast query's next epoch does not move the cut
+    that a slow one's second stream still has to get.
+    """
     cuts = Cuts()
-    assert [cuts.agree(0, 50, reader=who) for who in "ab"] == [50, 50]
-    assert cuts.agree(50, 40, reader="a") == 50
-    assert cuts.agree(90, 60, reader="a") == 90
+    assert [cuts.agree(*request) for *request, _ in steps] == [cut for *_, cut in steps]
 
 
-def test_nothing_new_for_the_first_reader_is_nothing_new_for_any() -> None:
-    """A chunk that comes in between must not put the second reader an epoch ahead, for as long as data flow."""
-    cuts = Cuts()
-    assert [cuts.agree(0, frontier, reader=who) for who, frontier in (("a", 50), ("b", 50))] == [50, 50]
-    assert [cuts.agree(50, frontier, reader=who) for who, frontier in (("a", 50), ("b", 80))] == [50, 50]
-    assert [cuts.agree(50, frontier, reader=who) for who, frontier in (("a", 90), ("b", 95))] == [90, 90]
+def test_cuts_agree_when_all_readers_come_at_once() -> None:
+    """At the same moment, with frontiers of their own, they get one answer."""
+    cuts, begin = Cuts(), threading.Barrier(8)
 
-
-def test_queries_cut_each_at_its_own_pace() -> None:
-    """A fast query's next epoch does not move the cut that a slow one's second stream still has to get."""
-    cuts = Cuts()
-    assert cuts.agree(0, 50, "slow", "a") == 50
-    assert cuts.agree(0, 50, "fast", "a") == 50
-    assert cuts.agree(50, 80, "fast", "a") == 80
-    assert cuts.agree(0, 80, "slow", "b") == 50
-    assert cuts.agree(50, 90, "slow", "a") == 90
-
-
-def test_cuts_agree_when_all_ask_at_once() -> None:
-    """Readers that ask at the same moment, with frontiers of their own, get one answer."""
-    cuts, answers = Cuts(), []
-    begin = threading.Barrier(8)
-
-    def ask(frontier_us: int) -> None:
+    def agree(frontier_us: int) -> int:
         begin.wait()
-        answers.append(cuts.agree(0, frontier_us, reader=str(frontier_us)))
+        return cuts.agree(0, frontier_us, reader=str(frontier_us))
 
-    threads = [threading.Thread(target=ask, args=(100 + index,)) for index in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(set(answers)) == 1
+    with ThreadPoolExecutor(8) as threads:
+        assert len(set(threads.map(agree, range(100, 108)))) == 1
 
 
 @pytest.mark.parametrize("name", ["authorization", "Authorization", "AUTHORIZATION"])
@@ -282,6 +237,7 @@ def test_the_right_token_passes(name: str) -> None:
         {"authorization": ["bearer secret"]},
         {"other": ["Bearer secret"]},
         {"authorization": ["Bearer wrong", "Bearer secret"]},
+        {"authorization": ["Bearer sécret"]},  # comparing in constant time must not fail outside ASCII
     ],
 )
 def test_everything_else_is_refused(headers: dict[str, list[str]]) -> None:
@@ -289,9 +245,3 @@ def test_everything_else_is_refused(headers: dict[str, list[str]]) -> None:
     with pytest.raises(flight.FlightUnauthenticatedError, match="token is missing or wrong") as caught:
         TokenCheck("secret").start_call(None, headers)
     assert "secret" not in str(caught.value)
-
-
-def test_a_token_of_other_letters_is_refused_not_crashed_on() -> None:
-    """Comparing in constant time must not fail on letters outside ASCII."""
-    with pytest.raises(flight.FlightUnauthenticatedError):
-        TokenCheck("secret").start_call(None, {"authorization": ["Bearer sécret"]})

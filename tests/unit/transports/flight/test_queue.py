@@ -26,10 +26,13 @@ def chunk_of(first: int, rows: int) -> pa.RecordBatch:
     return pa.record_batch({"event_id": ids, "price": (ids % 97).astype(np.int32)})
 
 
-def queue_of(bound_us: int = 3600 * US, bytes_max: int = 2**40) -> FlightQueue:
-    """A queue whose clock moves by one at each look."""
+def queue_of(chunks: int = 0, bound_us: int = 3600 * US, bytes_max: int = 2**40) -> FlightQueue:
+    """A queue with chunks in it, whose clock moves by one at each look."""
     ticks = count(1)
-    return FlightQueue(STREAMS, bound_us, bytes_max, lambda: next(ticks))
+    queue = FlightQueue(STREAMS, bound_us, bytes_max, lambda: next(ticks))
+    for index in range(chunks):
+        offer(queue, index)
+    return queue
 
 
 def offer(queue: FlightQueue, index: int, rows: int = 10, first: int = 0) -> None:
@@ -72,18 +75,14 @@ class Model:
 
     def take(self, stream: str, first: int, last: int, batch: int) -> None:
         """Chunks first to last, both included, counted from the first that is not committed."""
-        kept = range(self.committed, len(self.borders))
-        chosen = kept[first : last + 1]
+        chosen = range(self.committed, len(self.borders))[first : last + 1]
         if not chosen:
             return
         got = self.queue.take(stream, self.borders[chosen[0]][0], self.borders[chosen[-1]][1], COLUMNS, batch)
-        ids = [value for one in got for value in one.column("event_id").to_pylist()]
-        stamps = [value for one in got for value in one.column("ingest_time").to_pylist()]
-        assert ids == [value for index in chosen for value in self.ids[index][stream]]
-        assert all(
-            one.column("price").to_pylist() == [i % 97 for i in one.column("event_id").to_pylist()] for one in got
-        )
-        self._check_stamps(stream, chosen, stamps)
+        rows = [row for one in got for row in one.to_pylist()]
+        assert [row["event_id"] for row in rows] == [value for index in chosen for value in self.ids[index][stream]]
+        assert all(row["price"] == row["event_id"] % 97 for row in rows)
+        self._check_stamps(stream, chosen, [row["ingest_time"] for row in rows])
 
     def _check_stamps(self, stream: str, chosen: range, stamps: list[int]) -> None:
         position = 0
@@ -103,12 +102,8 @@ class Model:
         if self.committed:
             self.queue.commit(self.borders[self.committed - 1][1])
 
-    def offered(self) -> int:
-        return sum(len(ids) for chunk in self.ids for ids in chunk.values())
-
-    def bytes_kept(self) -> int:
-        kept = [sum(len(ids) for ids in chunk.values()) for chunk in self.ids[self.committed :]]
-        return 12 * sum(kept)
+    def rows_since(self, chunk: int) -> int:
+        return sum(len(ids) for chunk in self.ids[chunk:] for ids in chunk.values())
 
 
 OFFERS = st.tuples(st.just("offer"), st.tuples(st.integers(0, 40), st.integers(0, 5)), st.integers(0, 2))
@@ -127,18 +122,16 @@ def test_what_is_taken_is_what_was_offered(steps: list[tuple]) -> None:
         else:
             getattr(model, kind)(*arguments)
     chunks, deliveries = model.queue.drain_logs()
-    assert sum(chunk.events for chunk in chunks) == model.offered()
+    assert sum(chunk.events for chunk in chunks) == model.rows_since(0)
     assert sum(part.events for part in deliveries if not part.again) == model.handed
     assert sum(part.events for part in deliveries if part.again) == model.reread
-    assert model.queue._bytes == model.bytes_kept()
+    assert model.queue._bytes == 12 * model.rows_since(model.committed)
     assert model.queue.frontier() == (model.borders[-1][1] if model.borders else 0)
 
 
 def test_deliveries_are_logged_with_batch_and_stamp() -> None:
     """A first delivery is stamped with the clock; one that was read before keeps that stamp and is marked."""
-    queue = queue_of()
-    for index in range(3):
-        offer(queue, index)
+    queue = queue_of(3)
     queue.take("ads", at(0), at(1), COLUMNS, 5)
     queue.take("ads", at(0), at(3), COLUMNS, 6)
     _, logged = queue.drain_logs()
@@ -152,8 +145,7 @@ def test_deliveries_are_logged_with_batch_and_stamp() -> None:
 
 def test_logs_are_given_once() -> None:
     """The second look sees only what is new; chunks carry when they became available."""
-    queue = queue_of()
-    offer(queue, 0)
+    queue = queue_of(1)
     chunks, _ = queue.drain_logs()
     assert [(c.from_us, c.to_us, c.events, c.published_us) for c in chunks] == [(at(0), at(1), 20, at(1) + 7)]
     assert queue.drain_logs() == ([], [])
@@ -161,10 +153,8 @@ def test_logs_are_given_once() -> None:
 
 @pytest.mark.parametrize(("low", "high"), [(0, 3), (1, 4), (0, 1), (3, 9)])
 def test_what_is_committed_or_not_yet_there_is_refused(low: int, high: int) -> None:
-    """The message names the stream, the range, and what is kept; nothing is logged."""
-    queue = queue_of()
-    for index in range(4):
-        offer(queue, index)
+    """The message names the stream, the range, and what is stored; nothing is logged."""
+    queue = queue_of(4)
     queue.commit(at(2))
     with pytest.raises(
         DriverError, match=rf"ads: \[{at(low)}, {at(high)}\) was requested, but only \[{at(2)}, {at(4)}\) is stored"
@@ -176,9 +166,7 @@ def test_what_is_committed_or_not_yet_there_is_refused(low: int, high: int) -> N
 @pytest.mark.parametrize(("low", "high"), [(0, 1500), (500, 2000), (1999, 2000)])
 def test_a_cut_inside_a_chunk_is_refused(low: int, high: int) -> None:
     """A cut that is no border would lose the chunk silently."""
-    queue = queue_of()
-    offer(queue, 0)
-    offer(queue, 1)
+    queue = queue_of(2)
     with pytest.raises(DriverError, match="inside the chunk"):
         queue.take("ads", START + low, START + high, COLUMNS, 0)
 
@@ -196,23 +184,18 @@ def test_a_commit_forgets_who_read_what() -> None:
 
 def test_a_commit_frees_memory_and_never_goes_back() -> None:
     """Bytes of committed chunks are free; an older commit that comes later changes nothing."""
-    queue = queue_of()
-    for index in range(4):
-        offer(queue, index)
+    queue = queue_of(4)
     whole = queue._bytes
-    queue.commit(at(3))
-    assert queue._bytes == whole // 4
-    queue.commit(at(1))
-    assert queue._bytes == whole // 4
+    for committed in (3, 1):
+        queue.commit(at(committed))
+        assert queue._bytes == whole // 4
     with pytest.raises(DriverError):
         queue.take("ads", at(1), at(4), COLUMNS, 0)
 
 
 def test_the_bound_in_seconds_refuses_and_adds_nothing() -> None:
     """At the bound a chunk is refused whole; after the slowest stream was read there is room again."""
-    queue = queue_of(bound_us=3 * CHUNK_US)
-    for index in range(3):
-        offer(queue, index)
+    queue = queue_of(3, bound_us=3 * CHUNK_US)
     before = (queue.frontier(), queue._bytes)
     with pytest.raises(Overflow, match="queue full"):
         offer(queue, 3)
@@ -229,9 +212,7 @@ def test_the_bound_in_seconds_refuses_and_adds_nothing() -> None:
 
 def test_a_chunk_without_events_moves_the_frontier_of_a_full_queue() -> None:
     """Between trials, so that what lies in it can be read as far as any other partition has come."""
-    queue = queue_of(bound_us=3 * CHUNK_US)
-    for index in range(3):
-        offer(queue, index)
+    queue = queue_of(3, bound_us=3 * CHUNK_US)
     offer(queue, 3, rows=0)
     assert (queue.frontier(), queue.overflowed) == (at(4), False)
     with pytest.raises(Overflow):
@@ -240,9 +221,7 @@ def test_a_chunk_without_events_moves_the_frontier_of_a_full_queue() -> None:
 
 def test_the_bound_in_bytes_refuses_until_something_is_committed() -> None:
     """Reading frees no memory, since a re-read may come; a commit does."""
-    queue = queue_of(bytes_max=2 * 10 * 12 * 3)
-    for index in range(3):
-        offer(queue, index)
+    queue = queue_of(3, bytes_max=2 * 10 * 12 * 3)
     queue.take("ads", at(0), at(3), COLUMNS, 0)
     queue.take("purchases", at(0), at(3), COLUMNS, 0)
     with pytest.raises(Overflow, match="bytes"):
@@ -254,8 +233,7 @@ def test_the_bound_in_bytes_refuses_until_something_is_committed() -> None:
 
 def test_a_gap_between_two_plans_is_no_backlog() -> None:
     """A warm test bed's next trial begins long after the last one; an hour without events fills nothing."""
-    queue = queue_of(bound_us=3 * CHUNK_US)
-    offer(queue, 0)
+    queue = queue_of(1, bound_us=3 * CHUNK_US)
     for name in STREAMS:
         queue.take(name, at(0), at(1), COLUMNS, 0)
     for index in range(3_600_000, 3_600_003):
@@ -282,21 +260,17 @@ def test_large_batches_are_cut() -> None:
     assert rows_of(got) == 2 * (LARGE_ROWS + SMALL_ROWS)
 
 
-def test_only_the_columns_asked_for_are_given() -> None:
-    """Order and names as asked; ingest time is one stamp for a delivery."""
-    queue = queue_of()
-    offer(queue, 0)
-    (got,) = queue.take("ads", at(0), at(1), ("ingest_time", "price"), 0)
+def test_only_the_requested_columns_are_given() -> None:
+    """In their order; ingest time is one stamp for a delivery."""
+    (got,) = queue_of(1).take("ads", at(0), at(1), ("ingest_time", "price"), 0)
     assert got.schema.names == ["ingest_time", "price"]
     assert len(set(got.column(0).to_pylist())) == 1
 
 
 def test_waiting_time_is_what_no_reader_has_had() -> None:
     """Counted from the first event that some stream's reader lacks."""
-    queue = queue_of()
-    assert queue.waiting_us() == 0
-    for index in range(3):
-        offer(queue, index)
+    assert queue_of().waiting_us() == 0
+    queue = queue_of(3)
     assert queue.waiting_us() == 3 * CHUNK_US
     queue.take("ads", at(0), at(3), COLUMNS, 0)
     queue.take("purchases", at(0), at(2), COLUMNS, 0)
@@ -307,9 +281,7 @@ def test_waiting_time_is_what_no_reader_has_had() -> None:
 
 def test_what_is_read_again_does_not_wait_again() -> None:
     """A retried task asks for an early range once more: the reader has had the rest all the same."""
-    queue = queue_of()
-    for index in range(3):
-        offer(queue, index)
+    queue = queue_of(3)
     for stream in ("ads", "purchases"):
         queue.take(stream, at(0), at(3), COLUMNS, 0)
     queue.take("purchases", at(0), at(1), COLUMNS, 0)

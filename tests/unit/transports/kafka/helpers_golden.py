@@ -49,31 +49,27 @@ def golden(name: str) -> bytes:
     return (FOLDER / name).read_bytes()
 
 
-def in_hex(message: bytes) -> str:
-    return message.hex(" ")
-
-
 def read_compact(message: bytes, kinds: dict[str, str]) -> dict[str, Any]:
     """Numbers at fixed places, then the texts, whose lengths are numbers."""
     return _with_times(taken_apart(message, kinds), kinds)
 
 
+def _with_times(row: dict[str, Any], kinds: dict[str, str]) -> dict[str, Any]:
+    """Microseconds as times."""
+    times = [name for name, kind in kinds.items() if kind == "timestamp" and row[name] is not None]
+    return {**row, **{name: EPOCH + timedelta(microseconds=row[name]) for name in times}}
+
+
 def read_json(message: bytes, kinds: dict[str, str]) -> dict[str, Any]:
     """An object; bytes in base64."""
-    found = json.loads(message)
-    texts = [name for name, kind in kinds.items() if kind == "binary" and found[name] is not None]
-    return _with_times({**found, **{name: base64.b64decode(found[name]) for name in texts}}, kinds)
+    row = json.loads(message)
+    texts = [name for name, kind in kinds.items() if kind == "binary" and row[name] is not None]
+    return _with_times({**row, **{name: base64.b64decode(row[name]) for name in texts}}, kinds)
 
 
 def read_avro(message: bytes, kinds: dict[str, str], schema: str) -> dict[str, Any]:
     """By the schema beside it."""
     return _with_times(read(message, json.loads(schema)), kinds)
-
-
-def _with_times(found: dict[str, Any], kinds: dict[str, str]) -> dict[str, Any]:
-    """Microseconds as times."""
-    times = [name for name, kind in kinds.items() if kind == "timestamp" and found[name] is not None]
-    return {**found, **{name: EPOCH + timedelta(microseconds=found[name]) for name in times}}
 
 
 def _write() -> None:
@@ -84,8 +80,8 @@ def _write() -> None:
 
     for name, (kinds, row) in EVENTS.items():
         for by in ("compact", "json", "avro"):
-            way = encoding(by, tuple(kinds.items()))
-            (message,) = way.messages(way.encode(batch_of([row], kinds)))
+            codec = encoding(by, tuple(kinds.items()))
+            (message,) = codec.messages(codec.encode(batch_of([row], kinds)))
             (FOLDER / f"{name}.{by}.bin").write_bytes(message)
         (FOLDER / f"{name}.avsc").write_text(Avro(tuple(kinds.items())).schema)
     for name, mark in MARKS.items():

@@ -94,28 +94,28 @@ def test_a_message_of_several_lines() -> None:
     two = b"\n".join([json.dumps(RIGHT).encode()] * 2)
     assert parsed(pretty, RIGHT).results.num_rows == 2
     assert parsed(two, RIGHT).foreign == 1
+    assert parsed(b'{"id":1}{"id":2}', b"", of=SAME).foreign == 2  # as many objects as messages
 
 
 def test_whole_numbers_may_have_a_point() -> None:
     """As JavaScript or a JSON library of doubles writes them."""
-    found = parsed(RIGHT | {"user_id": 7.0})
-    assert rows(found, "user_id") == [(7,)]
+    assert rows(parsed(RIGHT | {"user_id": 7.0}), "user_id") == [(7,)]
 
 
 def test_arrays() -> None:
     """Of plain values."""
     of = OutputTopic({"ids": "array<bigint>", "ts": "bigint"}, ("ts",), "ts")
-    found = parsed({"ids": [1, 2], "ts": NOW_MS}, {"ids": ["a"], "ts": NOW_MS}, {"ids": 3, "ts": NOW_MS}, of=of)
-    assert rows(found, "ids") == [([1, 2],)]
-    assert found.foreign == 2
+    results = parsed(*({"ids": ids, "ts": NOW_MS} for ids in ([1, 2], ["a"], 3)), of=of)
+    assert (rows(results, "ids"), results.foreign) == ([([1, 2],)], 2)
 
 
 def test_fields_of_objects_within() -> None:
     """A dot in a name is a level; what is no object there is named."""
     of = OutputTopic({"user.id": "bigint", "user.home.city": "string", "ts": "bigint"}, ("user.id", "ts"), "ts")
     right = {"user": {"id": 7, "home": {"city": "Ulm"}}, "ts": NOW_MS}
-    found = parsed(right, right | {"user": {"id": 8}}, of=of)
-    assert rows(found, "user.id", "user.home.city") == [(7, "Ulm"), (8, None)]
+    assert rows(parsed(right, right | {"user": {"id": 8}}, of=of), "user.id", "user.home.city") == [
+        (7, "Ulm"), (8, None)
+    ]  # fmt: skip
     strange = parsed(right | {"user": 7}, right | {"user": {}}, right, of=of)
     assert (strange.results.num_rows, strange.foreign) == (1, 2)
     assert strange.first.endswith("(its user is a number, not an object)")
@@ -193,20 +193,15 @@ def test_what_a_message_says_does_not_hang_on_those_beside_it(
         assert found.foreign == len(beside) + (row is None)
 
 
-def test_two_results_in_one_message_are_none_beside_an_empty_one() -> None:
-    """Though there are as many objects as messages."""
-    assert parsed(b'{"id":1}{"id":2}', b"", of=SAME).foreign == 2
-
-
 AVRO = '{"type": "record", "name": "r", "fields": [{"name": "ts", "type": "long"}, {"name": "closed", "type": "long"}]}'
 
 
 def varint(number: int) -> bytes:
     """Avro's whole number of at least 0."""
-    number, found = number << 1, b""
+    number, encoded = number << 1, b""
     while number > 0x7F:
-        found, number = found + bytes([number & 0x7F | 0x80]), number >> 7
-    return found + bytes([number])
+        encoded, number = encoded + bytes([number & 0x7F | 0x80]), number >> 7
+    return encoded + bytes([number])
 
 
 def message(kind: str, ts: int, closed: int) -> bytes:
@@ -215,22 +210,29 @@ def message(kind: str, ts: int, closed: int) -> bytes:
     return f"{ts},{closed}".encode() if kind == "csv" else json.dumps({"ts": ts, "closed": closed}).encode()
 
 
+DAY_MS = 86_400_000
+FAR = pytest.mark.parametrize(("far_ms", "foreign"), [
+    (DAY_MS, 0), (-DAY_MS, 0), (DAY_MS + 1, 1), (-DAY_MS - 1, 1),
+])  # fmt: skip
+
+
+@FAR
 @pytest.mark.parametrize("kind", ["json", "csv", "avro"])
 @pytest.mark.parametrize("field", ["ts", "closed"])
-def test_each_time_must_be_near(kind: Literal["json", "csv", "avro"], field: str) -> None:
+@pytest.mark.parametrize("beside", [[], [b"\xff"]])
+def test_each_time_must_be_near(
+    kind: Literal["json", "csv", "avro"], field: str, beside: list[bytes], far_ms: int, foreign: int
+) -> None:
     """The event time and the end of the window, in every format, alone and beside a foreign message; to a day."""
     types = {"ts": "bigint", "closed": "bigint"}
     of = OutputTopic(types, ("ts", "closed"), "ts", "closed", format=MessageFormat(kind, schema=AVRO))
-    day_ms = 86_400_000
-    for beside in ([], [b"\xff"]):
-        for far_ms, foreign in ((day_ms, 0), (-day_ms, 0), (day_ms + 1, 1), (-day_ms - 1, 1)):
-            times = {"ts": NOW_MS, "closed": NOW_MS, field: NOW_MS + far_ms}
-            found = parsed(message(kind, **times), *beside, of=of)
-            assert (found.results.num_rows, found.foreign) == (1 - foreign, foreign + len(beside)), (far_ms, beside)
-            assert not foreign or f"its {field} is in" in found.first
+    times = {"ts": NOW_MS, "closed": NOW_MS, field: NOW_MS + far_ms}
+    results = parsed(message(kind, **times), *beside, of=of)
+    assert (results.results.num_rows, results.foreign) == (1 - foreign, foreign + len(beside))
+    assert not foreign or f"its {field} is in" in results.first
 
 
-@pytest.mark.parametrize(("far_ms", "foreign"), [(86_400_000, 0), (86_400_001, 1), (-86_400_000, 0), (-86_400_001, 1)])
+@FAR
 def test_the_end_of_a_window_is_judged_itself(far_ms: int, foreign: int) -> None:
     """And not the event time that follows from it, which is a microsecond before."""
     of = OutputTopic({"closed": "bigint"}, ("closed",), "", "closed")

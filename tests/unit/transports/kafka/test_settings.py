@@ -1,4 +1,4 @@
-"""What may be asked of the way over Kafka: what is refused, and what both clients are told."""
+"""The options of the transport over Kafka: which are refused, and the settings of both clients."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def client(tmp_path: Path, text: str) -> dict[str, str]:
     return {**BROKERS, "client": str(path)}
 
 
-def test_defaults_are_those_that_are_told() -> None:
+def test_defaults_are_right() -> None:
     """Every setting has one, and nothing is wrong with any of them."""
     defaults = {setting.name: setting.default for setting in SETTINGS}
     assert vars(KafkaSettings()) == defaults
@@ -55,7 +55,7 @@ def test_defaults_are_those_that_are_told() -> None:
         ({"batch": "much"}, "transport option batch: must be a size"),
     ],
 )
-def test_what_is_wrong_is_said(options: dict[str, str], expected: str) -> None:
+def test_wrong_options_are_refused(options: dict[str, str], expected: str) -> None:
     """By the setting, its rule, and a way out that would pass."""
     assert any(str(problem).startswith(expected) for problem in problems(options)), [*map(str, problems(options))]
 
@@ -108,21 +108,21 @@ def test_both_clients_log_in(tmp_path: Path) -> None:
 
 def test_keys_are_given_to_java_by_their_text(tmp_path: Path) -> None:
     """And a host that is not to be looked at has no algorithm there."""
+    lines = ["security.protocol=SSL", "ssl.endpoint.identification.algorithm=none"]
     for name in ("ca", "certificate", "key"):
         (tmp_path / name).write_text(f"PEM of {name}")
-    lines = [f"ssl.{name}.location={tmp_path / name}" for name in ("ca", "certificate", "key")]
-    settings = KafkaSettings.from_options(
-        client(tmp_path, "\n".join(["security.protocol=SSL", "ssl.endpoint.identification.algorithm=none", *lines]))
+        lines.append(f"ssl.{name}.location={tmp_path / name}")
+    java = KafkaSettings.from_options(client(tmp_path, "\n".join(lines))).java()
+    assert (
+        java
+        | {
+            "kafka.ssl.truststore.location": str(tmp_path / "ca"),
+            "kafka.ssl.keystore.key": "PEM of key",
+            "kafka.ssl.keystore.certificate.chain": "PEM of certificate",
+            "kafka.ssl.endpoint.identification.algorithm": "",
+        }
+        == java
     )
-    java = settings.java()
-    assert java["kafka.ssl.truststore.location"] == str(tmp_path / "ca")
-    assert java["kafka.ssl.keystore.key"] == "PEM of key"
-    assert java["kafka.ssl.keystore.certificate.chain"] == "PEM of certificate"
-    assert java["kafka.ssl.endpoint.identification.algorithm"] == ""
-
-
-def test_without_a_log_in_nothing_is_told() -> None:
-    """Of a broker of our own."""
     assert KafkaSettings("here:1").login == KafkaSettings("here:1").java() == {}
 
 
@@ -133,22 +133,17 @@ def test_what_may_come_twice_is_not_sent_twice() -> None:
     assert (first["enable.idempotence"], first["retries"], first["max.in.flight"], first["acks"]) == (False, 0, 1, "1")
 
 
-def test_a_result_tells_how_events_were_sent() -> None:
-    """What was asked for, and nothing of the log-in."""
+def test_a_result_says_how_events_were_sent() -> None:
+    """All options, and nothing of the log-in; brokers on this machine have its clock."""
     settings = KafkaSettings(brokers="one:1", client="/a/file", encoding="json")
     assert settings.effective_settings == "encoding=json acks=all compression=lz4 linger=1ms batch=1MB"
-
-
-def test_a_clock_is_ours_on_this_machine_alone() -> None:
-    """Every broker's."""
     assert on_this_machine(["127.0.0.1", "::1", "localhost"])
     assert not on_this_machine(["127.0.0.1", "kafka-2"])
 
 
 def test_a_client_file_is_read(tmp_path: Path) -> None:
     """Blanks and remarks are nothing."""
-    path = tmp_path / "client"
-    path.write_text("# remark\n\n security.protocol = SSL \n")
-    assert read_client(path) == {"security.protocol": "SSL"}
+    (tmp_path / "client").write_text("# remark\n\n security.protocol = SSL \n")
+    assert read_client(tmp_path / "client") == {"security.protocol": "SSL"}
     with pytest.raises(InputError):
         read_client(tmp_path)

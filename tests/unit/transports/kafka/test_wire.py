@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 from streamgauge.core.clock import US
 from streamgauge.transports.kafka.encodings.choice import columns_of, encoding
@@ -21,41 +22,30 @@ def golden(name: str) -> bytes:
     return (GOLDEN / name).read_bytes().rstrip(b"\n")
 
 
-def encoded(columns: dict[str, pa.Array]) -> list[bytes]:
+@pytest.mark.parametrize(("file", "columns"), [
+    ("event.json", {
+        "user_id": pa.array([7], pa.int32()), "price": pa.array([95], pa.int32()),
+        "ts": pa.array([1_800_000_000_123], pa.int64()),
+    }),
+    ("types.json", {
+        "whole": pa.array([-9007199254740993], pa.int64()), "number": pa.array([1.5], pa.float64()),
+        "truth": pa.array([True]), "text": pa.array(['Ü "q"\n']), "bytes": pa.array([b"\x00\xff"], pa.binary()),
+        "moment": pa.array([MOMENT], pa.timestamp("us", "UTC")), "nothing": pa.array([None], pa.string()),
+    }),
+])  # fmt: skip
+def test_an_event(file: str, columns: dict[str, pa.Array]) -> None:
+    """Its declared fields in their order, and nothing else, of every type: whole numbers keep all digits; a moment is
+    in microseconds.
+    """
     batch = pa.record_batch(columns)
     by = encoding("json", columns_of(batch.schema))
-    return by.messages(by.encode(batch))
-
-
-def test_an_event() -> None:
-    """Its declared fields in their order, and nothing else."""
-    columns = {
-        "user_id": pa.array([7], pa.int32()),
-        "price": pa.array([95], pa.int32()),
-        "ts": pa.array([1_800_000_000_123], pa.int64()),
-    }
-    assert encoded(columns) == [golden("event.json")]
-
-
-def test_every_type() -> None:
-    """Whole numbers keep all digits; a moment is in microseconds."""
-    columns = {
-        "whole": pa.array([-9007199254740993], pa.int64()),
-        "number": pa.array([1.5], pa.float64()),
-        "truth": pa.array([True]),
-        "text": pa.array(['Ü "q"\n']),
-        "bytes": pa.array([b"\x00\xff"], pa.binary()),
-        "moment": pa.array([MOMENT], pa.timestamp("us", "UTC")),
-        "nothing": pa.array([None], pa.string()),
-    }
-    assert encoded(columns) == [golden("types.json")]
+    assert by.messages(by.encode(batch)) == [golden(file)]
 
 
 def test_an_event_passed_on_is_a_result() -> None:
     """As the examples do it."""
     of = OutputTopic({"user_id": "bigint", "price": "bigint", "ts": "bigint"}, ("user_id", "ts"), "ts")
-    found = ResultParser(of).parse([golden("event.json")], [5], 1_800_000_000 * US)
-    assert found.results.to_pylist() == [
+    assert ResultParser(of).parse([golden("event.json")], [5], 1_800_000_000 * US).results.to_pylist() == [
         {
             "user_id": 7,
             "price": 95,

@@ -8,6 +8,8 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from typing import Any
+from unittest.mock import Mock
 from urllib.parse import urlsplit
 
 import pyarrow as pa
@@ -30,9 +32,9 @@ BYTES_MAX = 5_700_000
 """More than so many events have as lines, by less than waits of them beside a reader that takes none."""
 
 
-def made(bound_us: int = 10 * US, bytes_max: int = 2**30) -> SocketOutlet:
-    held = OutletConfig({"ads": SCHEMA}, bound_us, bytes_max, lambda: 7)
-    return SocketOutlet(EndpointConfig("127.0.0.1", 0, "unused"), held)
+def outlet_of(bound_us: int = 10 * US, bytes_max: int = 2**30, **more: Any) -> SocketOutlet:
+    config = OutletConfig({"ads": SCHEMA}, bound_us, bytes_max, lambda: 7)
+    return SocketOutlet(EndpointConfig("127.0.0.1", 0, "unused"), config, **more)
 
 
 @contextmanager
@@ -57,7 +59,7 @@ def offer(outlet: SocketOutlet, first: int, count: int) -> None:
 @pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
 def test_lines_come_in_order_whenever_a_reader_comes(family: socket.AddressFamily) -> None:
     """What was offered before is sent first; to a JVM too, whose sockets are of IPv6."""
-    outlet = made()
+    outlet = outlet_of()
     offer(outlet, 0, 2)
     with connected(outlet, family) as reader, reader.makefile() as lines:
         offer(outlet, 2, 1)
@@ -75,7 +77,7 @@ def accepted(outlet: SocketOutlet, first: int, count: int) -> bool:
 
 def test_a_slow_reader_leaves_what_it_does_not_take() -> None:
     """More is refused while the bytes wait, and accepted once it took them."""
-    outlet = made(bytes_max=BYTES_MAX)
+    outlet = outlet_of(bytes_max=BYTES_MAX)
     with connected(outlet) as reader:
         offer(outlet, 0, MANY)
         with pytest.raises(Overflow, match="bytes to be taken"):
@@ -87,15 +89,15 @@ def test_a_slow_reader_leaves_what_it_does_not_take() -> None:
 
 def test_the_bound_in_bytes_is_kept() -> None:
     """Nothing is sent of a chunk that does not fit."""
-    outlet = made(bytes_max=100)
+    outlet = outlet_of(bytes_max=100)
     with pytest.raises(Overflow, match="bytes to be taken"):
         offer(outlet, 0, 1000)
     assert (outlet.overflowed, outlet.memory_full_us, outlet.positions()) == (True, 1000, {"ads": 0})
 
 
 def test_what_is_in_no_batch_waits() -> None:
-    """Also where a receiver has taken it, until it is told that a batch has begun."""
-    outlet = made(bound_us=10)
+    """Also where a receiver has taken it, until a batch has begun."""
+    outlet = outlet_of(bound_us=10)
     with connected(outlet) as reader:
         offer(outlet, 0, 8)
         assert reader.recv(1)
@@ -110,15 +112,8 @@ def test_what_is_in_no_batch_waits() -> None:
 
 def test_a_peer_without_access_gets_nothing() -> None:
     """A process that this run did not start is sent away; one connection is taken, and none after it."""
-    asked: list[tuple[str, int]] = []
-
-    def trusted(address: tuple[str, int]) -> bool:
-        asked.append(address)
-        return len(asked) == 2
-
-    outlet = SocketOutlet(
-        EndpointConfig("127.0.0.1", 0, ""), OutletConfig({"ads": SCHEMA}, US, 2**20, lambda: 7), trusted
-    )
+    trusted = Mock(side_effect=[False, True])
+    outlet = outlet_of(trusted=trusted)
     offer(outlet, 0, 1)
     with connected(outlet) as stranger:
         assert stranger.recv(1) == b""
@@ -126,12 +121,12 @@ def test_a_peer_without_access_gets_nothing() -> None:
         assert reader.recv(1) == b"0"
         with pytest.raises(ConnectionRefusedError), connected(outlet):
             pass
-    assert len(asked) == 2
+    assert trusted.call_count == 2
 
 
 def test_a_reader_that_goes_is_noted() -> None:
     """As a read that was cut off."""
-    outlet = made()
+    outlet = outlet_of()
     with connected(outlet) as reader:
         assert reader.getsockname()
         offer(outlet, 0, MANY)

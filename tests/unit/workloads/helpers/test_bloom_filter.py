@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -25,9 +27,9 @@ def times(*us: int) -> np.ndarray:
     return np.array(us, np.int64)
 
 
-def test_who_was_seen() -> None:
+@pytest.mark.parametrize("seen", [RecentKeysInBloom(10, LARGE), RecentKeys(10)], ids=["bloom", "exact"])
+def test_which_keys_are_new(seen: Any) -> None:
     """Known in the same span of ten and in the next one, new again in the one after, and when forgotten."""
-    seen = RecentKeysInBloom(10, LARGE)
     one, two = (1, 5), (2, 5)
     assert seen.add(pairs(one, two, one, one), times(0, 9, 9, 10)).tolist() == [True, True, False, False]
     assert seen.add(pairs(two, one), times(20, 29)).tolist() == [True, False]

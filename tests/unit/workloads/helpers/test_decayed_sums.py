@@ -72,14 +72,6 @@ def test_no_rows() -> None:
     assert RecentKeys(1).add(ints(), ints()).shape == (0,)
 
 
-def test_who_was_seen() -> None:
-    """Known in the same span of ten and in the next one, new again in the one after, and when forgotten."""
-    seen = RecentKeys(10)
-    assert seen.add(ints(1, 2, 1, 1), ints(0, 9, 9, 10)).tolist() == [True, True, False, False]
-    assert seen.add(ints(2, 1), ints(20, 29)).tolist() == [True, False]
-    assert seen.add(ints(1, 2), ints(50, 51)).tolist() == [True, True]
-
-
 def test_what_is_forgotten_takes_no_room() -> None:
     """State is of the last two spans."""
     seen = RecentKeys(10)
@@ -87,23 +79,22 @@ def test_what_is_forgotten_takes_no_room() -> None:
     assert seen.state["addresses"].tolist() == [2, 3]
 
 
-@pytest.mark.parametrize("made", [lambda: DecayedSums((10, 20)), lambda: RecentKeys(10)], ids=["sums", "seen"])
-def test_state_goes_on(made: Any) -> None:
+@pytest.mark.parametrize("new", [lambda: DecayedSums((10, 20)), lambda: RecentKeys(10)], ids=["sums", "seen"])
+def test_state_goes_on(new: Any) -> None:
     """A fresh one with the state of another gives what that one gives, and both can go on."""
 
     def add(to: Any, time: int) -> list[Any]:
-        more = (np.ones((2, 3)),) if isinstance(to, DecayedSums) else ()
-        keys = cells(4, 1, time) if isinstance(to, DecayedSums) else ints(4, 1, time)
-        return to.add(keys, ints(time, time, time), *more).tolist()
+        amounts = [np.ones((2, 3))] if isinstance(to, DecayedSums) else []
+        return to.add(cells(4, 1, time) if amounts else ints(4, 1, time), ints(time, time, time), *amounts).tolist()
 
-    one, other = made(), made()
+    one, other = new(), new()
     add(one, 3)
     other.restore(**load(save(**one.state)))
     for time in (5, 25):
         assert add(other, time) == add(one, time)
-    empty = made()
-    empty.restore(**load(save(**made().state)))
-    assert add(empty, 3) == add(made(), 3)
+    empty = new()
+    empty.restore(**load(save(**new().state)))
+    assert add(empty, 3) == add(new(), 3)
 
 
 def sums_of(places: Exact | Filter, keys: list[int]) -> np.ndarray:

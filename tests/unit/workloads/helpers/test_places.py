@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,14 +12,10 @@ from hypothesis import strategies as st
 from streamgauge.core.errors import InputError
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import source
-from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.dataflow.nodes import Flow
-from streamgauge.engines.duckdb_oracle.engine import Oracle
 from streamgauge.engines.duckdb_oracle.process_operator import is_independent
-from streamgauge.workloads import registry
 from streamgauge.workloads.helpers.places import MADE, find_places, networks, place_of
-from tests.unit.helpers_duckdb import duckdb_session
-from tests.unit.workloads.helpers_cuts import without_truth
+from tests.unit.workloads.helpers_cuts import BOTH, answered, flow_of, table, without_truth
 
 LINES = source("lines", Schema.from_types(address="string"))
 FLOW = find_places(LINES, "").sink("places")
@@ -31,14 +27,8 @@ def written(number: int) -> str:
 
 def places(flow: Flow, addresses: list[str | None]) -> dict[int, tuple[str, str | None]]:
     """Place in the list to country and city."""
-    numbers = pa.array(range(len(addresses)), pa.int64())
-    rows = pa.table({"address": pa.array(addresses, pa.string()), "event_time": numbers, "event_id": numbers})
-    lineage = with_lineage(flow, ingest_time=False)
-    found = Oracle().answer(lineage, {"lines": rows}, duckdb_session()).to_arrow_table()
-    return {row["event_id"]: (row["country"], row["city"]) for row in found.to_pylist()}
-
-
-BOTH = pytest.mark.parametrize("flow", [FLOW, without_truth(FLOW)], ids=["truth", "class"])
+    results = answered(flow, {"lines": table([(address,) for address in addresses], address="string")})
+    return {row["event_id"]: (row["country"], row["city"]) for row in results.to_pylist()}
 
 
 def test_the_database_holds_its_list_and_nothing_else() -> None:
@@ -50,7 +40,7 @@ def test_the_database_holds_its_list_and_nothing_else() -> None:
 
 
 @BOTH
-def test_worked_by_hand(flow: Flow) -> None:
+def test_worked_by_hand(variant: Any) -> None:
     """0.0.0.0 is in the first network that is nowhere; what is no address is nowhere either."""
     known = list(networks())
     first, city_less = known[0], next(network for network in known if network[3] is None)
@@ -58,7 +48,7 @@ def test_worked_by_hand(flow: Flow) -> None:
         written(first[0]), written(first[1]), written(city_less[0] + 5), "0.0.0.0", None, "", "1.2.3", "1.2.3.4.5",
         "1.2.3.256", "01.2.3.4", "a host", f" {written(first[0])}",
     ]  # fmt: skip
-    assert places(flow, addresses) == {0: first[2:], 1: first[2:], 2: city_less[2:]}
+    assert places(variant(FLOW), addresses) == {0: first[2:], 1: first[2:], 2: city_less[2:]}
 
 
 OCTET = st.one_of(st.integers(0, 300).map(str), st.sampled_from(["", "x", "007", "-1", "1e2"]))
@@ -82,12 +72,11 @@ def test_a_database_of_ones_own_is_read_and_not_independent(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("workload", ["log_processing", "click_analytics"])
-@pytest.mark.parametrize(("content", "rule"), [(None, "must be a file"), (b"x" * 200, "must be a file")])
-def test_a_database_that_is_none_is_refused(tmp_path: Path, workload: str, content: bytes | None, rule: str) -> None:
+@pytest.mark.parametrize("content", [None, b"x" * 200])
+def test_a_database_that_is_none_is_refused(tmp_path: Path, workload: str, content: bytes | None) -> None:
     """Missing, or something else."""
     path = tmp_path / "no.mmdb"
     if content is not None:
         path.write_bytes(content)
-    one = registry.get(workload)
-    with pytest.raises(InputError, match=f"set database: {rule}"):
-        one.build(one.read({"database": str(path)}), 1000.0)
+    with pytest.raises(InputError, match="set database: must be a file"):
+        flow_of(workload, database=str(path))

@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import pyarrow as pa
 import pytest
 
-from streamgauge.engines.duckdb_oracle.engine import Oracle
-from streamgauge.workloads import registry
-from tests.unit.helpers_duckdb import duckdb_session
-
-WORKLOAD = registry.get("throughput")
+from tests.unit.workloads.helpers_cuts import answered, flow_of, job_of, table
 
 
 @pytest.mark.parametrize("size", [1, 100, 65_536])
-def test_messages_have_the_size_asked_for(size: int) -> None:
+def test_messages_have_the_size_of_the_parameter(size: int) -> None:
     """Of each, whatever the rate."""
-    ((stream,)) = WORKLOAD.build(WORKLOAD.read({"message_bytes": size}), 1000.0).streams
-    body = next(field for field in stream.fields if field.name == "body")
-    assert body.row_bytes >= size
+    (stream,) = job_of("throughput", 1000.0, message_bytes=size).streams
+    assert next(field for field in stream.fields if field.name == "body").row_bytes >= size
     assert stream.schema.types()["body"] == "binary"
 
 
 def test_every_message_comes_back_as_it_was() -> None:
     """Null among them; nothing is dropped."""
-    bodies = pa.array([b"abc", b"", None], pa.binary())
-    numbers = pa.array([1, 2, 3], pa.int64())
-    events = pa.table({"content": numbers.cast(pa.int32()), "body": bodies, "event_time": numbers})
-    flow = WORKLOAD.build(WORKLOAD.read({}), 1000.0).flow
-    found: Any = Oracle().answer(flow, {"messages": events}, duckdb_session()).to_arrow_table()
-    assert found.sort_by("content").column("body").to_pylist() == bodies.to_pylist()
+    messages = [(1, b"abc"), (2, b""), (3, None)]
+    results = answered(flow_of("throughput"), {"messages": table(messages, content="int32", body="binary")})
+    assert results.sort_by("content")["body"].to_pylist() == [body for _, body in messages]

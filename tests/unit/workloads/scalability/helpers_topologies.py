@@ -7,10 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from streamgauge.dataflow.lineage import with_lineage
-from streamgauge.engines.duckdb_oracle.engine import Oracle
-from streamgauge.workloads import registry
-from tests.unit.helpers_duckdb import duckdb_session
+from tests.unit.workloads.helpers_cuts import answered, flow_of, table
 
 Measurement = tuple[int, int, int]
 """(sensor, watts, time in microseconds)."""
@@ -29,17 +26,8 @@ def measured(seed: int, sensors: int, count: int, span_us: int) -> list[Measurem
 
 def results(name: str, measurements: list[Measurement], **parameters: Any) -> list[dict[str, Any]]:
     """The reference's results, with window borders in microseconds."""
-    sensors, watts, times = zip(*measurements, strict=True) if measurements else ((), (), ())
-    rows = pa.table({
-        "sensor_id": pa.array(sensors, pa.int32()), "watts": pa.array(watts, pa.int32()),
-        "measured_us": pa.array(times, pa.int64()), "event_time": pa.array(times, pa.int64()),
-        "event_id": pa.array(range(len(times)), pa.int64()),
-    })  # fmt: skip
-    workload = registry.get(name)
-    flow = with_lineage(workload.build(workload.read(parameters), RATE).flow, ingest_time=False)
-    with duckdb_session() as connection:
-        found = Oracle().answer(flow, {"measurements": rows}, connection).to_arrow_table()
-    for place, column in enumerate(found.column_names):
-        if column in WINDOWS:
-            found = found.set_column(place, column, found.column(column).cast(pa.int64()))
-    return [dict(row) for row in found.to_pylist()]
+    times = [time for *_, time in measurements]
+    rows = table(measurements, times, sensor_id="int32", watts="int32", measured_us="int64")
+    answer = answered(flow_of(name, **parameters), {"measurements": rows})
+    types = [field.with_type(pa.int64()) if field.name in WINDOWS else field for field in answer.schema]
+    return answer.cast(pa.schema(types)).to_pylist()

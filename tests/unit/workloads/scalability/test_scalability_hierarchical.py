@@ -7,8 +7,8 @@ import pytest
 from streamgauge.core.errors import InputError
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import WindowAggregate
-from streamgauge.workloads import registry
-from tests.unit.workloads.scalability.helpers_topologies import RATE, Measurement, measured, results
+from tests.unit.workloads.helpers_cuts import flow_of
+from tests.unit.workloads.scalability.helpers_topologies import Measurement, measured, results
 
 S = 1_000_000
 Group = tuple[int, int, int]
@@ -55,23 +55,17 @@ def test_by_hand() -> None:
     assert found == {(1, 0): (2, 13, 3), (1, 2): (1, 9, 4), (2, 0): (3, 22, 4)}
 
 
-def test_every_level_reads_the_one_below() -> None:
+@pytest.mark.parametrize(("aggregation", "windows"), [
+    ("chained", ["last_values", "level_1", "level_2", "level_3"]), ("flat", ["last_values", "levels"]),
+])  # fmt: skip
+def test_every_level_reads_the_one_below(aggregation: str, windows: list[str]) -> None:
     """And none is computed twice; the flat variant reads the sensors alone."""
-    workload = registry.get(NAME)
-    windows = {
-        aggregation: [
-            node.name
-            for node in graph.operators(workload.build(workload.read({"aggregation": aggregation}), RATE).flow)
-            if isinstance(node, WindowAggregate)
-        ]
-        for aggregation in ("chained", "flat")
-    }
-    assert windows == {"chained": ["last_values", "level_1", "level_2", "level_3"], "flat": ["last_values", "levels"]}
+    nodes = graph.operators(flow_of(NAME, aggregation=aggregation))
+    assert [node.name for node in nodes if isinstance(node, WindowAggregate)] == windows
 
 
 def test_a_tree_with_too_many_sensors_is_refused() -> None:
     """With the greatest height that there is for so many children."""
-    workload = registry.get(NAME)
-    with pytest.raises(InputError, match="at most 16,777,216 sensors, not 100,000,000") as refused:
-        workload.build(workload.read({"height": 8}), RATE)
+    with pytest.raises(InputError) as refused:
+        flow_of(NAME, height=8)
     assert refused.value.problems[0].way_out == "--set height=7"

@@ -7,8 +7,8 @@ from collections import defaultdict
 import pytest
 
 from streamgauge.core.errors import InputError
-from streamgauge.workloads import registry
-from tests.unit.workloads.scalability.helpers_topologies import RATE, measured, results
+from tests.unit.workloads.helpers_cuts import flow_of
+from tests.unit.workloads.scalability.helpers_topologies import measured, results
 
 S = 1_000_000
 
@@ -40,6 +40,5 @@ def test_statistics_of_each_window(range_us: int, period_us: int) -> None:
 
 def test_a_period_above_the_range_is_refused() -> None:
     """By its own name: events between windows would be in none."""
-    workload = registry.get("scalability_hopping")
     with pytest.raises(InputError, match="set period: must be at most the range"):
-        workload.build(workload.read({"range": "1s", "period": "2s"}), RATE)
+        flow_of("scalability_hopping", range="1s", period="2s")

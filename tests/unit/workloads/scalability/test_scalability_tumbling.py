@@ -19,15 +19,15 @@ def test_statistics_of_each_window(seed: int) -> None:
     expected = defaultdict(list)
     for sensor, watts, time in measurements:
         expected[sensor, time // (3 * S) * 3 * S].append(watts)
-    found = {
+    rows = {
         (row["sensor_id"], row["window_start"]): row
         for row in results("scalability_tumbling", measurements, range="3s")
     }
-    assert found.keys() == expected.keys()
-    for key, values in expected.items():
-        row = found[key]
-        assert row["window_end"] - row["window_start"] == 3 * S
-        assert (row["measurements"], row["total"]) == (len(values), sum(values))
-        assert (row["lowest"], row["highest"]) == (min(values), max(values))
-        assert row["mean"] == pytest.approx(statistics.fmean(values))
-        assert row["variance"] == pytest.approx(statistics.pvariance(values), abs=1e-6)
+    assert rows.keys() == expected.keys()
+    for (sensor, start), values in expected.items():
+        statistics_ = {
+            "window_end": start + 3 * S, "measurements": len(values), "total": sum(values), "lowest": min(values),
+            "highest": max(values), "mean": pytest.approx(statistics.fmean(values)),
+            "variance": pytest.approx(statistics.pvariance(values), abs=1e-6),
+        }  # fmt: skip
+        assert {name: rows[sensor, start][name] for name in statistics_} == statistics_

@@ -4,33 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-import pyarrow as pa
-
 from streamgauge.core.clock import US
-from streamgauge.dataflow.lineage import with_lineage
-from streamgauge.engines.duckdb_oracle.engine import Oracle
 from streamgauge.loadgen.random import PhiloxBits
-from streamgauge.workloads import registry
-from tests.unit.helpers_duckdb import duckdb_session
+from tests.unit.workloads.helpers_cuts import answered, flow_of, job_of, table
 
-WORKLOAD = registry.get("yahoo_streaming")
 Event = tuple[int | None, str | None, int]
 """(ad, event type, second)."""
 
 
 def views(events: list[Event], **parameters: Any) -> dict[tuple[int, int], int]:
     """(campaign, the window's first second) to how often its ads were seen."""
-    rows = pa.table({
-        "ad_id": pa.array([ad for ad, _, _ in events], pa.int32()),
-        "event_type": pa.array([type_ for _, type_, _ in events], pa.string()),
-        "event_time": pa.array([second * US for _, _, second in events], pa.int64()),
-        "event_id": pa.array(range(len(events)), pa.int64()),
-    })  # fmt: skip
-    flow = with_lineage(WORKLOAD.build(WORKLOAD.read(parameters), 1000.0).flow, ingest_time=False)
-    found: Any = Oracle().answer(flow, {"events": rows}, duckdb_session()).to_arrow_table()
-    return {
-        (row["campaign_id"], int(row["window_start"].timestamp())): row["views"] for row in found.to_pylist()
-    }  # fmt: skip
+    times = [second * US for *_, second in events]
+    rows = table([event[:2] for event in events], times, ad_id="int32", event_type="string")
+    results = answered(flow_of("yahoo_streaming", **parameters), {"events": rows}).to_pylist()
+    return {(row["campaign_id"], int(row["window_start"].timestamp())): row["views"] for row in results}
 
 
 def test_worked_by_hand() -> None:
@@ -46,7 +33,7 @@ def test_worked_by_hand() -> None:
 
 def test_some_events_are_of_ads_that_no_campaign_knows() -> None:
     """A lookup that never misses would not be tried."""
-    (stream,) = WORKLOAD.build(WORKLOAD.read({"malformed": 0}), 1000.0).streams
+    (stream,) = job_of("yahoo_streaming", 1000.0, malformed=0).streams
     place = next(place for place, field in enumerate(stream.fields) if field.name == "ad_id")
     ads = stream.fields[place].column(PhiloxBits(1, 0, 0, place), 0, 20_000)
     assert 0.005 < (ads >= 1000).mean() < 0.02

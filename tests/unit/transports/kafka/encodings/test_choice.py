@@ -31,14 +31,13 @@ def test_spark_makes_the_same_of_it(spark: Any) -> None:
     for jar in jars:  # a JVM of an earlier test takes no jars at its start
         spark.sql(f"ADD JAR '{jar}'")
     for name in ENCODINGS:
-        way = encoding(name, tuple(KINDS.items()))
-        messages = way.messages(way.encode(batch_of([*ROWS, {**ROWS[0], "d": math.nan}], KINDS)))
+        by = encoding(name, tuple(KINDS.items()))
+        messages = by.messages(by.encode(batch_of([*ROWS, {**ROWS[0], "d": math.nan}], KINDS)))
         opened = spark.createDataFrame([(message,) for message in messages], "value binary")
-        opened = opened.selectExpr(f"{way.opened('value')} AS event")
-        told = opened.selectExpr(*[f"{text} AS {column}" for column, text in way.expressions("event").items()])
-        assert dict(told.dtypes) == KINDS
-        found = told.toArrow().to_pylist()
-        *plain, odd = [{**row, "t": row["t"] and row["t"].astimezone(UTC)} for row in found]
+        opened = opened.selectExpr(f"{by.opened('value')} AS event")
+        events = opened.selectExpr(*[f"{text} AS {column}" for column, text in by.expressions("event").items()])
+        assert dict(events.dtypes) == KINDS
+        *plain, odd = [{**row, "t": row["t"] and row["t"].astimezone(UTC)} for row in events.toArrow().to_pylist()]
         assert plain == ROWS, name
         assert math.copysign(1, plain[-1]["d"]) == -1, name
         assert math.isnan(odd["d"])

@@ -20,7 +20,7 @@ from tests.unit.transports.kafka.helpers_rows import KINDS, ROWS, batch_of, micr
 
 def taken_apart(message: bytes, kinds: dict[str, str]) -> dict[str, Any]:
     """The definition, in Python."""
-    found: dict[str, Any] = {}
+    row: dict[str, Any] = {}
     place = 0
     lengths: dict[str, int | None] = {}
     for name, kind in kinds.items():
@@ -30,15 +30,15 @@ def taken_apart(message: bytes, kinds: dict[str, str]) -> dict[str, Any]:
         if kind in ("string", "binary"):
             lengths[name] = int(text) if text else None
         elif kind == "boolean":
-            found[name] = {"": None, "true": True, "false": False}[text]
+            row[name] = {"": None, "true": True, "false": False}[text]
         else:
-            found[name] = None if not text else float(text) if kind == "double" else int(text)
+            row[name] = None if not text else float(text) if kind == "double" else int(text)
     for name, length in lengths.items():
         part = message[place : place + (length or 0)]
         place += length or 0
-        found[name] = None if length is None else part.decode() if kinds[name] == "string" else part
+        row[name] = None if length is None else part.decode() if kinds[name] == "string" else part
     assert place == len(message)
-    return found
+    return row
 
 
 def test_each_row_is_one_message() -> None:
@@ -64,7 +64,7 @@ def test_numbers_alone_have_one_width(values: list[tuple[int, float, int]], skip
     assert [taken_apart(message, NUMBERS) for message in messages] == rows[skipped:]
 
 
-def test_what_cannot_be_said_is_refused() -> None:
+def test_a_text_that_is_too_long_is_refused() -> None:
     """A text that is longer than its length can say."""
     long = pa.RecordBatch.from_arrays([pa.array(["x" * 10**LENGTH_WIDTH])], names=["s"])
     with pytest.raises(InputError, match="texts of less than"):

@@ -37,6 +37,7 @@ FORMATS = {
     "avro-confluent": MessageFormat("avro-confluent", schema=SCHEMA, schema_id=7),
 }
 ROW = {"user.id": 7, "user.city": "Ulm", "dear": True, "price": 1.5}
+PLAIN_AVRO = b"\x0e\x02\x06Ulm\x00\x01\x02" + bytes.fromhex("000000000000f83f")
 
 
 def schema_of(columns: ColumnTypes) -> pa.Schema:
@@ -69,27 +70,19 @@ def test_what_is_written_is_read(kind: str, rows: list[dict[str, Any]]) -> None:
     assert [by.fields(message) for message in messages] == rows
 
 
-def test_json_is_nested() -> None:
-    """A dot in a name is a level."""
-    (message,) = written(format_of(FORMATS["json"], COLUMNS), [ROW])
-    assert json.loads(message) == {"user": {"id": 7, "city": "Ulm"}, "dear": True, "price": 1.5}
-
-
-def test_csv_quotes_what_it_must() -> None:
-    """A null is empty."""
-    by = format_of(FORMATS["csv"], COLUMNS)
-    rows = [ROW | {"user.city": 'U;"m'}, ROW | {"user.city": None}]
-    assert written(by, rows) == [b'7;"U;""m";true;1.5', b"7;;true;1.5"]
-
-
-def test_avro_by_its_specification() -> None:
-    """Zigzag numbers, branches of unions in their order, texts with their length; Confluent's five bytes before it."""
-    plain = bytes.fromhex("0e" + "02" + "06") + b"Ulm" + bytes.fromhex("00" + "01" + "02" + "000000000000f83f")
-    assert written(format_of(FORMATS["avro"], COLUMNS), [ROW]) == [plain]
-    assert written(format_of(FORMATS["avro-confluent"], COLUMNS), [ROW]) == [b"\0\0\0\0\x07" + plain]
-    null = bytes.fromhex("0e" + "00" + "02" + "00")
-    nothing = ROW | {"user.city": None, "dear": None, "price": None}
-    assert written(format_of(FORMATS["avro"], COLUMNS), [nothing]) == [null]
+@pytest.mark.parametrize(("kind", "change", "message"), [
+    ("json", {}, b'{"user":{"id":7,"city":"Ulm"},"dear":true,"price":1.5}'),
+    ("csv", {"user.city": 'U;"m'}, b'7;"U;""m";true;1.5'),
+    ("csv", {"user.city": None}, b"7;;true;1.5"),
+    ("avro", {}, PLAIN_AVRO),
+    ("avro-confluent", {}, b"\0\0\0\0\x07" + PLAIN_AVRO),
+    ("avro", {"user.city": None, "dear": None, "price": None}, b"\x0e\x00\x02\x00"),
+])  # fmt: skip
+def test_messages_by_hand(kind: str, change: dict[str, Any], message: bytes) -> None:
+    """A dot in a name is a level; CSV quotes what it must, and a null is empty. Avro by its specification: zigzag
+    numbers, branches of unions in their order, texts with their length; Confluent's five bytes before it.
+    """
+    assert written(format_of(FORMATS[kind], COLUMNS), [ROW | change]) == [message]
 
 
 @pytest.mark.parametrize("framed", [False, True])
@@ -120,7 +113,7 @@ def test_any_bytes_are_read_or_foreign(messages: list[bytes]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("schema", "words"),
+    ("schema", "rule"),
     [
         ("{", "it is not JSON"),
         ('"string"', "it is not a record"),
@@ -128,9 +121,9 @@ def test_any_bytes_are_read_or_foreign(messages: list[bytes]) -> None:
         (SCHEMA.replace('["null", "string"]', '{"type": "array", "items": "long"}'), "user.city is"),
     ],
 )
-def test_schemas_that_are_not_supported(schema: str, words: str) -> None:
+def test_schemas_that_are_not_supported(schema: str, rule: str) -> None:
     """Named by their field."""
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises(ValueError, match=rule):
         leaves(schema)
 
 

@@ -7,7 +7,6 @@ import csv
 import io
 import json
 import struct
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from streamgauge.core.schema import arrow_type
 from streamgauge.transports.kafka.encodings.choice import format_of
 from streamgauge.transports.kafka.program_results import ResultParser
 from streamgauge.transports.topics import MessageFormat, OutputTopic
+from tests.unit.transports.kafka.encodings.test_avro import read
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 PAGE = Path(__file__).parents[5] / "docs" / "reference" / "wire.md"
@@ -80,10 +80,7 @@ def of_csv(message: bytes) -> dict[str, Any]:
 
 
 def of_avro(message: bytes) -> dict[str, Any]:
-    source = io.BytesIO(message)
-    found = dict(record(source, json.loads(SCHEMA), ""))
-    assert source.read() == b""
-    return found
+    return read(message, json.loads(SCHEMA))
 
 
 def of_confluent(message: bytes) -> dict[str, Any]:
@@ -91,36 +88,6 @@ def of_confluent(message: bytes) -> dict[str, Any]:
     return of_avro(message[5:])
 
 
-def record(source: io.BytesIO, schema: Any, prefix: str) -> Any:
-    """(dotted name, value) of each plain value."""
-    for field in schema["fields"]:
-        name, kind = prefix + field["name"], field["type"]
-        if isinstance(kind, list):
-            kind = kind[whole(source)]
-        if isinstance(kind, dict):
-            yield from record(source, kind, f"{name}.")
-        else:
-            yield name, READ[kind](source)
-
-
-def whole(source: io.BytesIO) -> int:
-    number, shift = 0, 0
-    while True:
-        (byte,) = source.read(1)
-        number |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            return number >> 1 ^ -(number & 1)
-
-
-READ: dict[str, Callable[[io.BytesIO], Any]] = {
-    "null": lambda source: None,
-    "long": whole,
-    "double": lambda source: struct.unpack("<d", source.read(8))[0],
-    "boolean": lambda source: source.read(1) == b"\x01",
-    "bytes": lambda source: source.read(whole(source)),
-    "string": lambda source: source.read(whole(source)).decode(),
-}
 READERS = {"json": of_json, "csv": of_csv, "avro": of_avro, "avro-confluent": of_confluent}
 
 
@@ -138,8 +105,7 @@ def test_an_event_that_is_passed_on_is_a_result(name: str, kind: str) -> None:
     wide = {"int": "bigint", "binary": "binary" if kind.startswith("avro") else "string"}
     columns = [(each, wide.get(type_, type_)) for each, type_ in COLUMNS if each != "payload" or "avro" not in kind]
     of = OutputTopic(dict(columns), ("user.id", "ts"), "ts", format=FORMATS[kind])
-    found = ResultParser(of).parse([golden(f"{name}.{kind}.bin")], [5], 1_800_000_000 * US)
-    (row,) = found.results.to_pylist()
+    (row,) = ResultParser(of).parse([golden(f"{name}.{kind}.bin")], [5], 1_800_000_000 * US).results.to_pylist()
     expected = EVENTS[name] | {"payload": "AP8=", "event_time": 1_800_000_000_123_000, "emission_time": 5}
     assert row == {each: expected[each] for each in row}
     assert {*row} == {*dict(columns), "event_time", "emission_time"}

@@ -6,49 +6,37 @@ import itertools
 import math
 from datetime import UTC, datetime
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.core.clock import US
 from streamgauge.dataflow.nodes import Flow
-from streamgauge.workloads import registry
-from tests.unit.workloads.helpers_cuts import BOTH, answered, made, whole_and_in_parts, without_truth
+from tests.unit.workloads import helpers_cuts
+from tests.unit.workloads.helpers_cuts import BOTH, answered, made, results_in_batches, table, without_truth
 
-WORKLOAD = registry.get("bargain_index")
 Event = tuple[int, int, float | None, int]
 """(stock, 1 for a quote, price, size); the n-th has event time and event id n."""
 TRADE, QUOTE = 0, 1
 
 
-def flow_of(**parameters: Any) -> Flow:
-    return WORKLOAD.build(WORKLOAD.read(parameters), 1000.0).flow
-
-
-def table(events: list[Event]) -> pa.Table:
-    stock, quote, price, size = zip(*events, strict=True) if events else ((), (), (), ())
-    return pa.table({
-        "stock": pa.array(stock, pa.int32()), "quote": pa.array(quote, pa.int32()),
-        "price": pa.array(price, pa.float64()), "size": pa.array(size, pa.int32()),
-    })  # fmt: skip
+flow_of = partial(helpers_cuts.flow_of, "bargain_index")
+TYPES = {"stock": "int32", "quote": "int32", "price": "float64", "size": "int32"}
 
 
 def answer(flow: Flow, events: list[Event], times: list[int] | None = None) -> list[tuple[int, int, float]]:
     """(event id, stock, index) of each bargain, by event id; `times` in microseconds, if not the event ids."""
-    numbers = pa.array(range(len(events)), pa.int64())
-    at = numbers if times is None else pa.array(times, pa.int64())
-    rows = table(events).append_column("event_time", at).append_column("event_id", numbers)
-    found = answered(flow, {"market": rows}).to_pylist()
-    return [(row["event_id"], row["stock"], row["bargain_index"]) for row in found]
+    results = answered(flow, {"market": table(events, times, **TYPES)}).to_pylist()
+    return [(row["event_id"], row["stock"], row["bargain_index"]) for row in results]
 
 
 @BOTH
-def test_worked_by_hand(way: Any) -> None:
+def test_worked_by_hand(variant: Any) -> None:
     """The last two trades count; a stock's own alone; what is malformed neither counts nor gives anything."""
-    flow = way(flow_of(vwap_window=2))
+    flow = variant(flow_of(vwap_window=2))
     events: list[Event] = [
         (1, QUOTE, 1.0, 5),  # 0: nothing was traded yet
         (1, TRADE, 10.0, 1),  # 1: average 10
@@ -72,10 +60,10 @@ def test_worked_by_hand(way: Any) -> None:
 
 
 @BOTH
-def test_an_index_at_the_threshold_is_not_above_it(way: Any) -> None:
+def test_an_index_at_the_threshold_is_not_above_it(variant: Any) -> None:
     """Prices so low that the factor is exactly 1: the index is what the quote offers."""
     events: list[Event] = [(1, TRADE, 2e-20, 1), (1, QUOTE, 1e-20, 2), (1, QUOTE, 1e-20, 3)]
-    assert answer(way(flow_of(bargainindex_threshold=2.0)), events) == [(2, 1, 3.0)]
+    assert answer(variant(flow_of(bargainindex_threshold=2.0)), events) == [(2, 1, 3.0)]
 
 
 def at(text: str) -> int:
@@ -95,7 +83,7 @@ def at(text: str) -> int:
         ("monthly", "2024-02-29 23:59:59", "2024-03-01 00:00:00"),
     ],
 )
-def test_an_average_since_the_beginning_of_a_period_by_hand(way: Any, period: str, before: str, after: str) -> None:
+def test_an_average_since_the_beginning_of_a_period_by_hand(variant: Any, period: str, before: str, after: str) -> None:
     """All trades of the period count, and none of the one before; a quote sees the last trade's average, of whichever
     period that is.
     """
@@ -111,7 +99,7 @@ def test_an_average_since_the_beginning_of_a_period_by_hand(way: Any, period: st
         (1, QUOTE, 17.0, 2),  # 8: exp(1) * 2
     ]
     times = [at(before)] * 3 + [at(after)] * 6
-    flow = way(flow_of(vwap_window=1, **{"bi.vwap.period": period}))
+    flow = variant(flow_of(vwap_window=1, **{"bi.vwap.period": period}))
     assert answer(flow, events, times) == [
         (2, 1, pytest.approx(math.exp(0.5) * 4)), (3, 1, pytest.approx(math.exp(1))),
         (6, 1, pytest.approx(math.exp(1))), (8, 1, pytest.approx(math.exp(1) * 2)),
@@ -143,17 +131,19 @@ WAYS = pytest.mark.parametrize("parameters", [{"vwap_window": 2}, {"vwap_period"
 @BOTH
 @WAYS
 @pytest.mark.parametrize("price", [0.1, 22.1, 1e8 / 3])
-def test_a_quote_at_the_price_of_every_trade_is_no_bargain(way: Any, parameters: dict[str, Any], price: float) -> None:
+def test_a_quote_at_the_price_of_every_trade_is_no_bargain(
+    variant: Any, parameters: dict[str, Any], price: float
+) -> None:
     """However its average is rounded: 0.1 three times over is more than 0.3 in doubles."""
     trades: list[Event] = [(stock, TRADE, price * stock, size) for size in (3, 7, 11, 1, 1, 1) for stock in (1, 2)]
     events = [each for trade in trades for each in (trade, (trade[0], QUOTE, trade[2], 1000))]
-    assert answer(way(flow_of(**parameters)), events) == []
+    assert answer(variant(flow_of(**parameters)), events) == []
 
 
 @BOTH
 @WAYS
 @pytest.mark.parametrize("large", [1e12, 1e17, 3.4028235e38, 1e308])
-def test_a_large_price_spoils_no_other_average(way: Any, parameters: dict[str, Any], large: float) -> None:
+def test_a_large_price_spoils_no_other_average(variant: Any, parameters: dict[str, Any], large: float) -> None:
     """Neither of another stock nor of its own once it is out of the window, or the minute is over."""
     events: list[Event] = [
         (1, TRADE, large, 10), (2, TRADE, 20.0, 10), (2, QUOTE, 19.0, 10), (1, TRADE, 20.0, 10),
@@ -162,18 +152,18 @@ def test_a_large_price_spoils_no_other_average(way: Any, parameters: dict[str, A
     times = [0, 1, 2, 3, 60 * US, 61 * US]
     if "vwap_window" in parameters:
         times = list(range(6))
-    assert answer(way(flow_of(**parameters)), events, times) == [
+    assert answer(variant(flow_of(**parameters)), events, times) == [
         (2, 2, pytest.approx(math.exp(1) * 10, rel=1e-12)), (5, 1, pytest.approx(math.exp(2) * 10, rel=1e-12)),
     ]  # fmt: skip
 
 
 @BOTH
-def test_there_is_no_bargain_while_the_turnover_overflows(way: Any) -> None:
+def test_there_is_no_bargain_while_the_turnover_overflows(variant: Any) -> None:
     """1e308 ten times over is beyond doubles. An average of 1e308 is not, and an index by it is infinite."""
     events: list[Event] = [
         (1, TRADE, 1e308, 10), (1, QUOTE, 1.0, 1), (1, TRADE, 1e308, 1), (1, QUOTE, 1.0, 1),
     ]  # fmt: skip
-    assert answer(way(flow_of(vwap_window=1)), events) == [(3, 1, math.inf)]
+    assert answer(variant(flow_of(vwap_window=1)), events) == [(3, 1, math.inf)]
 
 
 CENTS = st.integers(1, 10_000).map(lambda cents: cents / 100)
@@ -190,8 +180,10 @@ def with_prices(prices: st.SearchStrategy[float]) -> st.SearchStrategy[list[Even
 
 def assert_class_is_truth(flow: Flow, events: list[Event], times: list[int] | None = None) -> None:
     """The same bargains, with indexes within what verification allows."""
-    truth, found = ({n: index for n, _, index in answer(each, events, times)} for each in (flow, without_truth(flow)))
-    assert found == pytest.approx(truth, rel=1e-9, abs=0)
+    by_truth, by_class = (
+        {n: index for n, _, index in answer(each, events, times)} for each in (flow, without_truth(flow))
+    )
+    assert by_class == pytest.approx(by_truth, rel=1e-9, abs=0)
 
 
 @given(with_prices(ANY | STEADY) | EVENTS | BARGAINS, st.integers(1, 20))
@@ -233,29 +225,19 @@ def test_prices_in_cents_against_exact_arithmetic(events: list[Event]) -> None:
         assert [number for number, *_ in answer(each, events)] == expected
 
 
+@WAYS
 @given(
-    EVENTS | BARGAINS, st.lists(st.integers(0, 40), min_size=40, max_size=40), st.lists(st.integers(0, 900), max_size=5)
+    events=EVENTS | BARGAINS,
+    pauses=st.lists(st.integers(0, 40), min_size=40, max_size=40),
+    cuts=st.lists(st.integers(0, 900), max_size=5),
 )
-def test_a_periods_average_does_not_depend_on_where_batches_end(
-    events: list[Event], pauses: list[int], cuts: list[int]
+def test_the_answer_does_not_depend_on_where_batches_end(
+    parameters: dict[str, Any], events: list[Event], pauses: list[int], cuts: list[int]
 ) -> None:
     """Within a minute, and between two."""
     times = [second * US for second in itertools.accumulate(pauses[: len(events)])]
-    flow = flow_of(vwap_period="minutely")
-    whole, parts = whole_and_in_parts(flow, table(events), times, [cut * US for cut in cuts], 3600 * US)
-    assert parts == whole
-
-
-@given(
-    EVENTS | BARGAINS, st.lists(st.integers(0, 3), min_size=40, max_size=40), st.lists(st.integers(0, 130), max_size=5)
-)
-def test_the_answer_does_not_depend_on_where_batches_end(
-    events: list[Event], steps: list[int], cuts: list[int]
-) -> None:
-    """Cut between any two times, with a snapshot into a fresh instance at every cut, as engines do."""
-    times = list(itertools.accumulate(steps[: len(events)]))
-    whole, parts = whole_and_in_parts(flow_of(vwap_window=3), table(events), times, cuts)
-    assert parts == whole
+    rows = table(events, **TYPES)
+    results_in_batches(flow_of(**parameters), rows, times, [cut * US for cut in cuts], 3600 * US)
 
 
 def test_each_stock_keeps_its_own_average_beyond_the_end_of_a_batch() -> None:
@@ -264,9 +246,8 @@ def test_each_stock_keeps_its_own_average_beyond_the_end_of_a_batch() -> None:
         (1, TRADE, 10.0, 1), (2, TRADE, 30.0, 1), (1, TRADE, 10.0, 1),
         (2, QUOTE, 29.0, 1), (1, QUOTE, 9.0, 2), (1, QUOTE, 11.0, 1), (2, QUOTE, 31.0, 1),
     ]  # fmt: skip
-    whole, parts = whole_and_in_parts(flow_of(), table(events), list(range(7)), [2])
-    assert parts == whole
-    assert [(row["stock"], row["bargain_index"]) for row in parts] == [
+    results = results_in_batches(flow_of(), table(events, **TYPES), list(range(7)), [2])
+    assert [(row["stock"], row["bargain_index"]) for row in results] == [
         (2, pytest.approx(math.exp(1))), (1, pytest.approx(2 * math.exp(1))),
     ]  # fmt: skip
 

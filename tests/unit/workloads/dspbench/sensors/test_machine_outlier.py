@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -13,22 +14,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.dataflow import graph, schema
+from streamgauge.dataflow import graph
 from streamgauge.dataflow.builder import source
-from streamgauge.dataflow.lineage import identity, with_lineage
+from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.dataflow.nodes import Flow, Process
 from streamgauge.dataflow.operators.api import TIME
 from streamgauge.dataflow.operators.grouped_arrays import load
-from streamgauge.dataflow.reach import reach_us
 from streamgauge.engines.duckdb_oracle.engine import Oracle
 from streamgauge.engines.operator_runtime import OperatorRuntime
-from streamgauge.metrics.event_latency import kind_of
-from streamgauge.workloads import registry
 from streamgauge.workloads.dspbench.sensors.machine_outlier import ALERTS, SUMMED, AlertTrigger, alerts_truth
 from tests.unit.helpers_duckdb import duckdb_session
+from tests.unit.workloads import helpers_cuts
 from tests.unit.workloads.helpers_cuts import BOTH, made, without_truth
 
-WORKLOAD = registry.get("machine_outlier")
 Event = tuple[int, int | None, int | None, float | None, float | None]
 """(microsecond, cluster, machine, cpu, memory); the n-th has event id n, and ingest time n."""
 Alert = tuple[int, int, int, int, float, float, int, int]
@@ -38,18 +36,13 @@ MS, INTERVAL, END = 1000, 10_000, 1_000_000
 BUCKETS = 2
 
 
-def flow_of(**parameters: Any) -> Flow:
-    return WORKLOAD.build(WORKLOAD.read({"interval": "10ms"} | parameters), 1000.0).flow
+flow_of = partial(helpers_cuts.flow_of, "machine_outlier", interval="10ms")
+TYPES = {"cluster": "int32", "machine": "int32", "cpu": "float64", "memory": "float64"}
 
 
 def table(events: list[Event]) -> pa.Table:
-    times, clusters, machines, cpu, memory = zip(*events, strict=True) if events else ((), (), (), (), ())
-    numbers = pa.array(range(len(events)), pa.int64())
-    return pa.table({
-        "cluster": pa.array(clusters, pa.int32()), "machine": pa.array(machines, pa.int32()),
-        "cpu": pa.array(cpu, pa.float64()), "memory": pa.array(memory, pa.float64()),
-        "event_time": pa.array(times, pa.int64()), "ingest_time": numbers, "event_id": numbers,
-    })  # fmt: skip
+    rows = helpers_cuts.table([event[1:] for event in events], [event[0] for event in events], **TYPES)
+    return rows.append_column("ingest_time", rows["event_id"])
 
 
 def alerts_of(found: pa.Table) -> list[Alert]:
@@ -85,10 +78,10 @@ def seven_batches() -> list[Event]:
 
 
 @BOTH
-def test_worked_by_hand(way: Any) -> None:
+def test_worked_by_hand(variant: Any) -> None:
     """After k batches the sums are k * 1.25, three times, and k * 1.75: M and m are k * 1.25, and k / 2 > 2 sqrt(2)
     from k = 6 on. The times are those of the batch's last reading that is none of the malformed."""
-    found = answer(way(flow_of()), table(seven_batches()))
+    found = answer(variant(flow_of()), table(seven_batches()))
     assert alerts_of(found) == [
         (6 * INTERVAL, 1, 4, 0, 1.75, 10.5, 56 * MS, 34),
         (7 * INTERVAL, 1, 4, 0, 1.75, 12.25, 66 * MS, 40),
@@ -100,18 +93,18 @@ def test_worked_by_hand(way: Any) -> None:
 
 @BOTH
 @pytest.mark.parametrize(("window", "sums"), [(5, []), (6, [10.5, 10.5])])
-def test_the_last_scores_are_summed(way: Any, window: int, sums: list[float]) -> None:
+def test_the_last_scores_are_summed(variant: Any, window: int, sums: list[float]) -> None:
     """Five of machine 4 lie 2.5 above five of the others, which is too little; six lie 3 above six."""
-    found = answer(way(flow_of(anomaly_scorer_window_length=window)), table(seven_batches()))
+    found = answer(variant(flow_of(anomaly_scorer_window_length=window)), table(seven_batches()))
     assert [alert[5] for alert in alerts_of(found)] == sums
 
 
 @BOTH
-def test_several_readings_of_a_machine_in_one_batch(way: Any) -> None:
+def test_several_readings_of_a_machine_in_one_batch(variant: Any) -> None:
     """The seven batches' first six as one: 24 sums, k * 1.25 three times each and k * 1.75, k = 1 to 6. At place 12 is
     5, at place 0 is 1.25: above 8.75 lies only the sixth sum of machine 4, since its fifth is 8.75."""
     events = [event for event in seven_batches() if event[0] < 6 * INTERVAL]
-    found = answer(way(flow_of(interval="1s")), table(events))
+    found = answer(variant(flow_of(interval="1s")), table(events))
     assert alerts_of(found) == [(1_000_000, 1, 4, 5, 1.75, 10.5, 56 * MS, 34)]
 
 
@@ -130,29 +123,28 @@ SUMS_AND_ABNORMAL: list[tuple[list[float], list[int]]] = [
 ]
 
 
-def abnormal_machines(way: Any, sums: list[float], scores: list[float]) -> list[int]:
+def abnormal_machines(variant: Any, sums: list[float], scores: list[float]) -> list[int]:
     """The numbers of those that are abnormal in a batch of these sums and last scores."""
     trigger = source("machines", SUMMED).process(
         AlertTrigger, keys="cluster", gives=ALERTS, identity=("machine", "window_end"),
         parameters={"interval_us": INTERVAL}, truth=alerts_truth(INTERVAL), name="alert_trigger",
     )  # fmt: skip
-    numbers = pa.array(range(len(sums)), pa.int64())
-    zeros = pa.array([0] * len(sums), pa.int32())
-    rows = pa.table({
-        "cluster": zeros, "machine": numbers.cast(pa.int32()), "batch": zeros.cast(pa.int64()), "reading": zeros,
-        "cpu": zeros.cast(pa.float64()), "memory": zeros.cast(pa.float64()),
-        "score": pa.array(scores, pa.float64()), "stream_score": pa.array(sums, pa.float64()),
-        "event_time": pa.array([INTERVAL - 1] * len(sums), pa.int64()), "ingest_time": numbers, "event_id": numbers,
-    })  # fmt: skip
-    return sorted(answer(way(trigger.sink("alerts")), rows).column("machine").to_pylist())
+    values = [(0, machine, 0, 0, 0, 0, *both) for machine, both in enumerate(zip(scores, sums, strict=True))]
+    types = TYPES | {"batch": "int64", "reading": "int32", "score": "float64", "stream_score": "float64"}
+    order = ("cluster", "machine", "batch", "reading", "cpu", "memory", "score", "stream_score")
+    rows = helpers_cuts.table(values, [INTERVAL - 1] * len(sums), **{name: types[name] for name in order})
+    rows = rows.append_column("ingest_time", rows["event_id"])
+    return sorted(answer(variant(trigger.sink("alerts")), rows).column("machine").to_pylist())
 
 
 @BOTH
 @pytest.mark.parametrize(("sums", "abnormal"), SUMS_AND_ABNORMAL)
-def test_a_sum_lies_far_from_the_middle_and_from_the_least(way: Any, sums: list[float], abnormal: list[int]) -> None:
+def test_a_sum_lies_far_from_the_middle_and_from_the_least(
+    variant: Any, sums: list[float], abnormal: list[int]
+) -> None:
     """The one of the least sum has the least score, the others lie half above it."""
     scores = [1.0 if number == sums.index(min(sums)) else 1.5 for number in range(len(sums))]
-    assert abnormal_machines(way, sums, scores) == abnormal
+    assert abnormal_machines(variant, sums, scores) == abnormal
 
 
 @BOTH
@@ -160,9 +152,11 @@ def test_a_sum_lies_far_from_the_middle_and_from_the_least(way: Any, sums: list[
     ("scores", "abnormal"),
     [([1, 1, 1, 1.1], []), ([1, 1, 1, 1.125], [3]), ([1.5, 1, 1.5, 1.125], [3]), ([1.5, 1.5, 1.5, 1.5], [])],
 )
-def test_the_last_score_lies_above_the_least_of_the_batch(way: Any, scores: list[float], abnormal: list[int]) -> None:
+def test_the_last_score_lies_above_the_least_of_the_batch(
+    variant: Any, scores: list[float], abnormal: list[int]
+) -> None:
     """By more than 0.1, whichever has the least; a machine that is as the others by now is passed."""
-    assert abnormal_machines(way, [2, 2, 2, 5], scores) == abnormal
+    assert abnormal_machines(variant, [2, 2, 2, 5], scores) == abnormal
 
 
 READINGS = st.one_of(
@@ -267,19 +261,6 @@ def test_a_batch_comes_once_the_watermark_has_passed_its_end() -> None:
     (rest,) = instance.advance([rows.slice(0, 0)], 2 * INTERVAL)
     assert len(rest) == 1
     assert len(load(instance.snapshot())["machine"]) == 0
-
-
-def test_what_outsiders_see() -> None:
-    """Columns, operators' names, identity, reach; results have a closing delay."""
-    flow = flow_of()
-    assert list(schema.columns(flow.sink.input)) == [
-        "cluster", "machine", "window_start", "window_end", "reading", "cpu", "memory", "score", "stream_score",
-    ]  # fmt: skip
-    names = [node.name for node in graph.walk(flow.sink.input)]
-    assert names == ["machines", "scorer", "anomaly_scorer", "alert_trigger"]
-    assert (flow.sink.name, flow.sink.mode, kind_of(flow)) == ("alerts", "append", "window")
-    assert identity(flow) == ("cluster", "machine", "window_end", "reading")
-    assert reach_us(flow) is None
 
 
 def test_the_overloaded_are_found_and_nobody_else() -> None:

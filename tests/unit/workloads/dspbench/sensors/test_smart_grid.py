@@ -13,14 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.core.clock import US
-from streamgauge.dataflow import graph, schema
+from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Flow
-from streamgauge.dataflow.reach import reach_us
-from streamgauge.loadgen.datasets.plugs import PlugValue
-from streamgauge.workloads import registry
-from tests.unit.workloads.helpers_cuts import BOTH, answered, made, whole_and_in_parts, without_truth
+from tests.unit.workloads import helpers_cuts
+from tests.unit.workloads.helpers_cuts import BOTH, answered, job_of, made, results_in_batches, without_truth
 
-WORKLOAD = registry.get("smart_grid")
 WORK, LOAD = 0, 1
 Plug = tuple[int | None, int | None, int | None]
 """(house, household, plug)."""
@@ -30,20 +27,13 @@ Event = tuple[float, Plug, float | None, int]
 
 def flow_of(sink: str, **parameters: Any) -> Flow:
     """The flow of one sink."""
-    found = WORKLOAD.build(WORKLOAD.read(parameters), 1000.0).flow.each()
-    return next(one for one in found if one.sink.name == sink)
+    return next(one for one in helpers_cuts.flow_of("smart_grid", **parameters).each() if one.sink.name == sink)
 
 
 def table(events: list[Event]) -> pa.Table:
-    columns: dict[str, Any] = {
-        "value": pa.array([value for _, _, value, _ in events], pa.float64()),
-        "property": pa.array([kind for *_, kind in events], pa.int32()),
-        "event_time": pa.array([round(second * US) for second, *_ in events], pa.int64()),
-        "event_id": pa.array(range(len(events)), pa.int64()),
-    }
-    for place, name in enumerate(("house_id", "household_id", "plug_id")):
-        columns[name] = pa.array([plug[place] for _, plug, *_ in events], pa.int32())
-    return pa.table(columns)
+    rows = [(value, kind, *plug) for _, plug, value, kind in events]
+    types = {"value": "float64", "property": "int32", "house_id": "int32", "household_id": "int32", "plug_id": "int32"}
+    return helpers_cuts.table(rows, [round(second * US) for second, *_ in events], **types)
 
 
 def answer(flow: Flow, rows: pa.Table) -> pa.Table:
@@ -55,22 +45,22 @@ def answer(flow: Flow, rows: pa.Table) -> pa.Table:
 
 def outliers(flow: Flow, rows: pa.Table) -> dict[tuple[int, int], tuple[int, int]]:
     """(a window's end in seconds, house) to (outliers, plugs)."""
-    found = answer(flow, rows).to_pylist()
-    assert all(row["share"] == row["outliers"] / row["plugs"] for row in found)
-    shares = {(row["window_end"] // US, row["house"]): (row["outliers"], row["plugs"]) for row in found}
-    assert len(shares) == len(found)
+    results = answer(flow, rows).to_pylist()
+    assert all(row["share"] == row["outliers"] / row["plugs"] for row in results)
+    shares = {(row["window_end"] // US, row["house"]): (row["outliers"], row["plugs"]) for row in results}
+    assert len(shares) == len(results)
     return shares
 
 
 def predictions(flow: Flow, rows: pa.Table, by: tuple[str, ...]) -> dict[tuple[int, ...], tuple[float, float]]:
     """(a slice's beginning in seconds, house and so on) to (average load, prediction)."""
-    found = answer(flow, rows).to_pylist()
-    made = {
+    results = answer(flow, rows).to_pylist()
+    loads = {
         (row["window_start"] // US, *(row[name] for name in by)): (row["avg_load"], row["predicted_load"])
-        for row in found
+        for row in results
     }
-    assert len(made) == len(found)
-    return made
+    assert len(loads) == len(results)
+    return loads
 
 
 HOUSE, PLUG = ("house",), ("house", "household", "plug")
@@ -79,14 +69,14 @@ A, B, C = (1, 1, 1), (1, 2, 1), (2, 1, 1)
 
 
 @BOTH
-def test_outliers_worked_by_hand(way: Any) -> None:
+def test_outliers_worked_by_hand(variant: Any) -> None:
     """Windows of 4 s every 2 s. A median of two is their mean; a plug that draws as much as all do is no outlier."""
     events: list[Event] = [
         (0, A, 10.0, LOAD), (0, B, 30.0, LOAD), (0, C, 20.0, LOAD),
         (1, A, 20.0, LOAD), (1, B, 50.0, LOAD), (1, C, 20.0, LOAD),
         (3, A, 90.0, LOAD), (3, C, 5.0, LOAD),
     ]  # fmt: skip
-    found = outliers(way(flow_of("house_outliers", range="4s", slide="2s")), table(events))
+    found = outliers(variant(flow_of("house_outliers", range="4s", slide="2s")), table(events))
     assert found == {
         # Until 2 s: A 15, B 40, C 20; all of 10 20 20 20 30 50: 20.
         (2, 1): (1, 2), (2, 2): (0, 1),
@@ -98,12 +88,12 @@ def test_outliers_worked_by_hand(way: Any) -> None:
 
 
 @BOTH
-def test_a_windows_results_are_of_its_borders_and_its_last_event(way: Any) -> None:
+def test_a_windows_results_are_of_its_borders_and_its_last_event(variant: Any) -> None:
     """The window's own beginning and end, not those of the step that gathers a house's plugs; and no other house's
     event is its last.
     """
     events: list[Event] = [(0.5, A, 10.0, LOAD), (1, B, 30.0, LOAD), (1.25, A, 10.0, LOAD), (1.5, C, 1.0, LOAD)]
-    found = answer(way(flow_of("house_outliers", range="4s", slide="2s")), table(events)).to_pylist()
+    found = answer(variant(flow_of("house_outliers", range="4s", slide="2s")), table(events)).to_pylist()
     first = {row["house"]: row for row in found if row["window_end"] == 2 * US}
     assert {row["window_start"] for row in first.values()} == {-2 * US}
     assert {house: row["event_time"] for house, row in first.items()} == {1: 1_250_000, 2: 1_500_000}
@@ -111,14 +101,14 @@ def test_a_windows_results_are_of_its_borders_and_its_last_event(way: Any) -> No
 
 
 @BOTH
-def test_a_second_window_beside_the_first_by_hand(way: Any) -> None:
+def test_a_second_window_beside_the_first_by_hand(variant: Any) -> None:
     """Of 2 s and of 4 s, both every 2 s; the first stays what it is alone."""
     events: list[Event] = [(0, A, 10.0, LOAD), (0, C, 20.0, LOAD), (2, A, 50.0, LOAD), (2, C, 20.0, LOAD)]
-    asked = {"range": "2s", "slide": "2s", "second_range": "4s"}
-    assert outliers(way(flow_of("house_outliers", **asked)), table(events)) == {
+    parameters = {"range": "2s", "slide": "2s", "second_range": "4s"}
+    assert outliers(variant(flow_of("house_outliers", **parameters)), table(events)) == {
         (2, 1): (0, 1), (2, 2): (1, 1), (4, 1): (1, 1), (4, 2): (0, 1),
     }  # fmt: skip
-    assert outliers(way(flow_of("second_house_outliers", **asked)), table(events)) == {
+    assert outliers(variant(flow_of("second_house_outliers", **parameters)), table(events)) == {
         (2, 1): (0, 1), (2, 2): (1, 1),
         # Until 4 s: A 30, C 20; all of 10 20 20 50: 20.
         (4, 1): (1, 1), (4, 2): (0, 1),
@@ -126,23 +116,28 @@ def test_a_second_window_beside_the_first_by_hand(way: Any) -> None:
     }  # fmt: skip
 
 
-def test_there_is_no_second_window_unless_asked_for() -> None:
-    """Three sinks; with it four, and every operator has a name of its own."""
-    assert len(WORKLOAD.build(WORKLOAD.read({}), 1000.0).flow.sinks) == 3
-    flow = WORKLOAD.build(WORKLOAD.read({"second_range": "20s"}), 1000.0).flow
+def test_the_second_window_has_a_sink_and_operators_of_its_own() -> None:
+    flow = helpers_cuts.flow_of("smart_grid", second_range="20s")
     assert [sink.name for sink in flow.sinks][:2] == ["house_outliers", "second_house_outliers"]
     names = [node.name for node in graph.operators(flow)]
     assert len(set(names)) == len(names)
 
 
+@pytest.mark.parametrize(("rate", "events"), [(0.2, 1), (1000.0, 1000), (2e6, 2_000_000)])
+def test_plugs_clocks_go_as_fast_at_every_rate(rate: float, events: int) -> None:
+    """A search asks one question: a second of events is as long by a plug's clock whatever the rate."""
+    value: Any = job_of("smart_grid", rate, speed=60).streams[0].fields[0]
+    assert (value.speed, value.events_per_second) == (60, events)
+
+
 @BOTH
-def test_medians_are_compared_to_the_milliwatt(way: Any) -> None:
+def test_medians_are_compared_to_the_milliwatt(variant: Any) -> None:
     """Half a milliwatt of a mean of two counts as well; what is finer is rounded."""
     events: list[Event] = [
         (0, A, 0.082, LOAD), (0, A, 0.083, LOAD), (0, C, 0.082, LOAD),  # A 0.0825, all 0.082
         (2, A, 0.0824, LOAD), (2, C, 0.0816, LOAD),  # both 0.082
     ]  # fmt: skip
-    found = outliers(way(flow_of("house_outliers", range="2s", slide="2s")), table(events))
+    found = outliers(variant(flow_of("house_outliers", range="2s", slide="2s")), table(events))
     assert found == {(2, 1): (1, 1), (2, 2): (0, 1), (4, 1): (0, 1), (4, 2): (0, 1)}
 
 
@@ -154,10 +149,10 @@ MALFORMED: list[Event] = [
 
 @BOTH
 @pytest.mark.parametrize("sink", ["house_outliers", "house_predictions", "plug_predictions"])
-def test_what_is_malformed_counts_nowhere(way: Any, sink: str) -> None:
+def test_what_is_malformed_counts_nowhere(variant: Any, sink: str) -> None:
     """Nor do readings of work; loads of 0 and of a megawatt are well formed."""
     sound: list[Event] = [(0, A, 0.0, LOAD), (0, C, 1e6, LOAD)]
-    flow = way(flow_of(sink))
+    flow = variant(flow_of(sink))
 
     def results(events: list[Event]) -> list[Any]:
         return sorted(map(str, answer(flow, table(events)).to_pylist()))
@@ -182,9 +177,9 @@ THREE_A_DAY = {"slice_length": "2s", "slices_per_day": 3}
 
 
 @BOTH
-def test_predictions_of_plugs_worked_by_hand(way: Any) -> None:
+def test_predictions_of_plugs_worked_by_hand(variant: Any) -> None:
     """Three slices a day: slice i + 2 is at the time of day of slices i - 1, i - 4, ..."""
-    found = predictions(way(flow_of("plug_predictions", **THREE_A_DAY)), table(HISTORY), PLUG)
+    found = predictions(variant(flow_of("plug_predictions", **THREE_A_DAY)), table(HISTORY), PLUG)
     assert found == {
         (0, *A): (10.0, 10.0),  # there was no day before
         (2, *A): (20.0, 15.0),  # slice 0: 10
@@ -199,9 +194,9 @@ def test_predictions_of_plugs_worked_by_hand(way: Any) -> None:
 
 
 @BOTH
-def test_predictions_of_houses_worked_by_hand(way: Any) -> None:
+def test_predictions_of_houses_worked_by_hand(variant: Any) -> None:
     """A house's load is the sum of its plugs' averages, not the mean of its readings."""
-    found = predictions(way(flow_of("house_predictions", **THREE_A_DAY)), table(HISTORY), HOUSE)
+    found = predictions(variant(flow_of("house_predictions", **THREE_A_DAY)), table(HISTORY), HOUSE)
     assert found == {
         (0, 1): (15.0, 15.0),  # 10 + 5, though the mean of 8, 12 and 5 is less
         (2, 1): (27.0, 21.0),  # slice 0: 15
@@ -214,9 +209,9 @@ def test_predictions_of_houses_worked_by_hand(way: Any) -> None:
 
 
 @BOTH
-def test_a_prediction_is_for_the_slice_after_the_next(way: Any) -> None:
+def test_a_prediction_is_for_the_slice_after_the_next(variant: Any) -> None:
     """It stands with its own slice, and says when the other one begins."""
-    found = answer(way(flow_of("plug_predictions", **THREE_A_DAY)), table(HISTORY)).to_pylist()
+    found = answer(variant(flow_of("plug_predictions", **THREE_A_DAY)), table(HISTORY)).to_pylist()
     assert all(row["window_end"] == row["window_start"] + 2 * US for row in found)
     assert all(row["predicted_for"] == row["window_start"] + 4 * US for row in found)
     assert {row["event_time"] for row in found if row["house"] == 1 and row["window_start"] == 0} == {0, 100_000}
@@ -282,9 +277,7 @@ def test_medians_do_not_depend_on_where_batches_end(counted: dict[tuple[int, Plu
         "readings": pa.array(counts, pa.int64()),
     })  # fmt: skip
     times = [10 * number + 9 for number in numbers]
-    whole, parts = whole_and_in_parts(flow_of("house_outliers", **US_SLICES), rows, times, cuts)
-    assert parts == whole
-    assert len(whole) == len(counted)
+    assert len(results_in_batches(flow_of("house_outliers", **US_SLICES), rows, times, cuts)) == len(counted)
 
 
 @given(
@@ -297,9 +290,7 @@ def test_predictions_do_not_depend_on_where_batches_end(averages: dict[tuple[int
     loads = [float(averages[key]) for key in sorted(averages)]
     rows = pa.table({**ids(plugs), **windows(numbers), "avg_load": pa.array(loads, pa.float64())})
     times = [10 * number + 9 for number in numbers]
-    whole, parts = whole_and_in_parts(flow_of("plug_predictions", **US_SLICES), rows, times, cuts)
-    assert parts == whole
-    assert len(whole) == len(averages)
+    assert len(results_in_batches(flow_of("plug_predictions", **US_SLICES), rows, times, cuts)) == len(averages)
 
 
 def test_history_goes_on_beyond_the_end_of_its_batch() -> None:
@@ -307,8 +298,7 @@ def test_history_goes_on_beyond_the_end_of_its_batch() -> None:
     rows = pa.table({
         **ids([A, A, C, A]), **windows([0, 1, 1, 7]), "avg_load": pa.array([4.0, 8.0, 100.0, 6.0]),
     })  # fmt: skip
-    whole, parts = whole_and_in_parts(flow_of("plug_predictions", **US_SLICES), rows, [9, 19, 19, 79], [9, 19, 40])
-    assert parts == whole
+    whole = results_in_batches(flow_of("plug_predictions", **US_SLICES), rows, [9, 19, 19, 79], [9, 19, 40])
     # Slice 1 looks at slice 0; slice 7 looks at slices 6, 3 and 0, of which one is there.
     assert [(row["house"], row["predicted_load"]) for row in whole] == [(1, 4.0), (1, 6.0), (2, 100.0), (1, 5.0)]
 
@@ -316,8 +306,7 @@ def test_history_goes_on_beyond_the_end_of_its_batch() -> None:
 def test_times_before_1970_have_their_time_of_day_too() -> None:
     """Slices -3, -2 and -1 are a day, as 0, 1 and 2 are: -2 looks at -3, and -1 at -2."""
     rows = pa.table({**ids([A, A, A]), **windows([-3, -2, -1]), "avg_load": pa.array([4.0, 8.0, 6.0])})
-    flow = flow_of("plug_predictions", **US_SLICES)
-    whole, _ = whole_and_in_parts(flow, rows, [-21, -11, -1], [])
+    whole = results_in_batches(flow_of("plug_predictions", **US_SLICES), rows, [-21, -11, -1], [])
     assert [row["predicted_load"] for row in whole] == [4.0, 6.0, 7.0]
 
 
@@ -338,34 +327,3 @@ def test_planted_houses_stand_out_at_the_defaults() -> None:
         found = predictions(flows[f"{by[-1]}_predictions"], rows, by)
         assert len(found) >= least
         assert {load == predicted for load, predicted in found.values()} == {True, False}
-
-
-@pytest.mark.parametrize(("rate", "events"), [(0.2, 1), (1000.0, 1000), (2e6, 2_000_000)])
-def test_plugs_clocks_go_as_fast_at_every_rate(rate: float, events: int) -> None:
-    """A search asks one question: a second of events is as long by a plug's clock whatever the rate."""
-    (stream,) = WORKLOAD.build(WORKLOAD.read({"speed": 60}), rate).streams
-    value = stream.fields[0]
-    assert isinstance(value, PlugValue)
-    assert (value.speed, value.events_per_second) == (60, events)
-
-
-def test_what_outsiders_see() -> None:
-    """Sinks with their columns, operators' names, and times of day that never end."""
-    flow = WORKLOAD.build(WORKLOAD.read({}), 1000.0).flow
-    slices = {"window_start": "timestamp", "window_end": "timestamp", "predicted_for": "timestamp",
-              "avg_load": "double", "predicted_load": "double"}  # fmt: skip
-    assert {sink.name: schema.columns(sink.input) for sink in flow.sinks} == {
-        "house_outliers": {
-            "house": "int", "window_start": "timestamp", "window_end": "timestamp", "share": "double",
-            "outliers": "bigint", "plugs": "bigint",
-        },
-        "house_predictions": {"house": "int", **slices},
-        "plug_predictions": {"house": "int", "household": "int", "plug": "int", **slices},
-    }  # fmt: skip
-    names = [node.name for node in graph.operators(flow)]
-    assert names == [
-        "plugs", "load_readings", "loads", "load_counts", "medians", "outlier_detector", "outlier_shares",
-        "plug_slices", "plug_averages", "house_slices", "house_load", "house_load_prediction", "plug_load",
-        "plug_load_prediction",
-    ]  # fmt: skip
-    assert [reach_us(one) for one in flow.each()] == [12 * US, None, None]

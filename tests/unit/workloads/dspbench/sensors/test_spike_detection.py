@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -13,36 +14,26 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from streamgauge.dataflow import graph, schema
-from streamgauge.dataflow.lineage import identity
 from streamgauge.dataflow.nodes import Flow
-from streamgauge.workloads import registry
-from tests.unit.workloads.helpers_cuts import BOTH, answered, made, whole_and_in_parts, without_truth
+from tests.unit.workloads import helpers_cuts
+from tests.unit.workloads.helpers_cuts import BOTH, answered, made, results_in_batches, table, without_truth
 
-WORKLOAD = registry.get("spike_detection")
 Reading = tuple[int, float | None]
 """(device, value); the n-th has event time and event id n."""
 
 
-def flow_of(**parameters: Any) -> Flow:
-    return WORKLOAD.build(WORKLOAD.read(parameters), 1000.0).flow
+flow_of = partial(helpers_cuts.flow_of, "spike_detection")
 
 
 def answer(flow: Flow, readings: list[Reading]) -> list[dict[str, Any]]:
     """The flow's results with their event ids, by event id."""
-    numbers = pa.array(range(len(readings)), pa.int64())
-    events = pa.table({
-        "device": pa.array([device for device, _ in readings], pa.int32()),
-        "temp": pa.array([value for _, value in readings], pa.float64()),
-        "event_time": numbers, "event_id": numbers,
-    })  # fmt: skip
-    return answered(flow, {"sensors": events}).to_pylist()
+    return answered(flow, {"sensors": table(readings, device="int32", temp="float64")}).to_pylist()
 
 
 @BOTH
-def test_worked_by_hand(way: Any) -> None:
+def test_worked_by_hand(variant: Any) -> None:
     """Window 3, threshold 10 %: the current reading is in its average; below zero the average's size counts."""
-    flow = way(flow_of(moving_average_window=3, spike_detector_threshold=0.1))
+    flow = variant(flow_of(moving_average_window=3, spike_detector_threshold=0.1))
     readings: list[Reading] = [
         (1, 10.0),  # 0: average 10, no spike
         (1, 10.0),  # 1: average 10
@@ -67,9 +58,9 @@ def test_worked_by_hand(way: Any) -> None:
 
 
 @BOTH
-def test_a_deviation_of_just_the_threshold_is_no_spike(way: Any) -> None:
+def test_a_deviation_of_just_the_threshold_is_no_spike(variant: Any) -> None:
     """The average of 6 and 10 is 8, both lie 2 from it, and 25 % of 8 is 2; an average of 0 has no threshold."""
-    flow = way(flow_of(moving_average_window=2, spike_detector_threshold=0.25))
+    flow = variant(flow_of(moving_average_window=2, spike_detector_threshold=0.25))
     assert answer(flow, [(1, 6.0), (1, 10.0)]) == []
     assert [row["event_id"] for row in answer(flow, [(1, -4.0), (1, 4.0)])] == [1]
 
@@ -97,30 +88,30 @@ VALUES = st.one_of(st.none(), st.just(math.nan), st.integers(-40, 40).map(lambda
 
 @BOTH
 @pytest.mark.parametrize("threshold", [0.0, 0.03])
-def test_a_sensor_that_never_changes_has_no_spikes(way: Any, threshold: float) -> None:
+def test_a_sensor_that_never_changes_has_no_spikes(variant: Any, threshold: float) -> None:
     """22.1 fifteen times over is not 331.5 in doubles; beside others, which their sums have nothing to do with."""
     readings: list[Reading] = [(device, value) for _ in range(40) for device, value in ((1, 22.1), (2, 0.1), (3, 0.0))]
-    flow = way(flow_of(moving_average_window=15, spike_detector_threshold=threshold))
+    flow = variant(flow_of(moving_average_window=15, spike_detector_threshold=threshold))
     assert answer(flow, readings) == []
 
 
 @BOTH
 @pytest.mark.parametrize("large", [1e12, 1e17, 3.4028235e38, 1e308])
-def test_a_large_reading_is_gone_once_its_window_is(way: Any, large: float) -> None:
+def test_a_large_reading_is_gone_once_its_window_is(variant: Any, large: float) -> None:
     """Of its own device after two more readings, of another one at once: 30 is a spike of 20, 20, 30 and nothing is
     of 20, 20.
     """
     readings: list[Reading] = [(1, large), (2, 20.0), (2, 20.0), (2, 30.0), (1, 20.0), (1, 20.0), (1, 20.0), (1, 30.0)]
-    found = answer(way(flow_of(moving_average_window=3, spike_detector_threshold=0.25)), readings)
+    found = answer(variant(flow_of(moving_average_window=3, spike_detector_threshold=0.25)), readings)
     assert [(row["event_id"], row["avg"]) for row in found if row["event_id"] in (1, 2, 3, 6, 7)] == [
         (3, pytest.approx(70 / 3)), (7, pytest.approx(70 / 3)),
     ]  # fmt: skip
 
 
 @BOTH
-def test_an_average_that_overflows_has_no_spikes(way: Any) -> None:
+def test_an_average_that_overflows_has_no_spikes(variant: Any) -> None:
     """1e308 twice is beyond doubles, until the first of them has left the window of two."""
-    flow = way(flow_of(moving_average_window=2))
+    flow = variant(flow_of(moving_average_window=2))
     found = answer(flow, [(1, 1e308), (1, 1.1e308), (1, -1.0), (1, 2.0)])
     assert [row["event_id"] for row in found] == [2, 3]
 
@@ -159,33 +150,18 @@ def test_the_answer_does_not_depend_on_where_batches_end(
     readings: list[tuple[int, float | None, int]], cuts: list[int]
 ) -> None:
     """Cut between any two times, with a snapshot into a fresh instance at every cut, as engines do."""
-    rows = pa.table({
-        "device": pa.array([device for device, *_ in readings], pa.int32()),
-        "value": pa.array([value for _, value, _ in readings], pa.float64()),
-    })  # fmt: skip
+    rows = table([reading[:2] for reading in readings], device="int32", value="float64")
     times = list(itertools.accumulate(step for *_, step in readings))
-    whole, parts = whole_and_in_parts(flow_of(moving_average_window=4), rows, times, cuts)
-    assert parts == whole
+    results_in_batches(flow_of(moving_average_window=4), rows, times, cuts)
 
 
 def test_an_average_goes_on_beyond_the_end_of_its_batch() -> None:
     """Window 2, a reading a batch: 4, (4 + 8) / 2 = 6, (8 + 2) / 2 = 5; the other device's own alone."""
     rows = pa.table({"device": pa.array([1, 2, 1, 1], pa.int32()), "value": pa.array([4.0, 100.0, 8.0, 2.0])})
-    whole, parts = whole_and_in_parts(flow_of(moving_average_window=2), rows, [0, 1, 2, 3], [0, 1, 2])
-    assert parts == whole
+    whole = results_in_batches(flow_of(moving_average_window=2), rows, [0, 1, 2, 3], [0, 1, 2])
     assert [(row["device"], row["avg"]) for row in whole] == [(1, 4.0), (2, 100.0), (1, 6.0), (1, 5.0)]
-
-
-def test_what_outsiders_see() -> None:
-    """Columns, operators' names, identity."""
-    flow = flow_of()
-    assert schema.columns(flow.sink.input) == {"device": "int", "avg": "double", "value": "double", "message": "string"}
-    names = [node.name for node in graph.walk(flow.sink.input)]
-    assert names == ["sensors", "select", "moving_average", "spike_detector", "message"]
-    assert identity(flow) == ("event_id",)
 
 
 def test_planted_spikes_are_found_and_little_else() -> None:
     """Of the default sensors: about as many spikes as were planted, and every one of those far off."""
-    found = answered(*made("spike_detection", 20_000.0, 5.0, spikes=0.01))
-    assert 850 <= found.num_rows <= 1150
+    assert 850 <= answered(*made("spike_detection", 20_000.0, 5.0, spikes=0.01)).num_rows <= 1150

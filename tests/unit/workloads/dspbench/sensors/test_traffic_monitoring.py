@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,15 +18,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.core.schema import Schema
-from streamgauge.dataflow import graph, schema
 from streamgauge.dataflow.builder import source
-from streamgauge.dataflow.lineage import identity, needed_columns, with_lineage
+from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.dataflow.nodes import Flow, Process
-from streamgauge.dataflow.reach import reach_us
+from streamgauge.dataflow.operators.api import TIME
 from streamgauge.engines.operator_runtime import OperatorRuntime
 from streamgauge.loadgen.datasets.gps_traces import SPEED_GRID
 from streamgauge.loadgen.datasets.road_map import BOX, roads
-from streamgauge.workloads import registry
 from streamgauge.workloads.dspbench.sensors.traffic_monitoring import (
     BLOCK_SPEEDS,
     SPEED_MAX,
@@ -36,17 +36,17 @@ from streamgauge.workloads.dspbench.sensors.traffic_monitoring import (
 )
 from tests.unit.helpers_duckdb import duckdb_session
 from tests.unit.loadgen.datasets.helpers_degrees import to_degrees
-from tests.unit.workloads.helpers_cuts import BOTH, answered, made, whole_and_in_parts, without_truth
+from tests.unit.workloads import helpers_cuts
+from tests.unit.workloads.helpers_cuts import BOTH, answered, made, results_in_batches, table, without_truth
 
-WORKLOAD = registry.get("traffic_monitoring")
 Point = tuple[float, float]
 """Metres east and north of the box's corner."""
 Reading = tuple[int, float]
 """(road, speed); the n-th has event time and event id n."""
 
 
-def flow_of(**parameters: Any) -> Flow:
-    return WORKLOAD.build(WORKLOAD.read(parameters), 1000.0).flow
+flow_of = partial(helpers_cuts.flow_of, "traffic_monitoring")
+READING = {"road_id": "int32", "speed": "float64"}
 
 
 def matcher(streets: int, radius: float) -> Flow:
@@ -59,18 +59,18 @@ def calculator(window: int = 30) -> Flow:
 
 
 def answer(flow: Flow, stream: str, rows: pa.Table) -> list[dict[str, Any]]:
-    """The results by event id, where the n-th row has event time and event id n."""
-    if "event_id" not in rows.column_names:
-        numbers = pa.array(range(len(rows)), pa.int64())
-        rows = rows.append_column("event_time", numbers).append_column("event_id", numbers)
+    """The results by event id."""
     return answered(flow, {stream: rows}).to_pylist()
 
 
 def traces_at(places: list[Point]) -> pa.Table:
     """Traces of 50 km/h at places of the plane."""
     metres = np.array(places, np.float64).reshape(-1, 2)
-    lat, lon = to_degrees(metres[:, 0], metres[:, 1])
-    return pa.table({"lat": lat, "lon": lon, "speed": np.full(len(places), 50.0)})
+    return trace_table([(*degrees, 50.0) for degrees in zip(*to_degrees(*metres.T), strict=True)])
+
+
+def trace_table(rows: Sequence[Sequence[float | None]]) -> pa.Table:
+    return table(rows, lat="float64", lon="float64", speed="float64")
 
 
 def roads_of(flow: Flow, places: list[Point]) -> dict[int, int]:
@@ -78,17 +78,10 @@ def roads_of(flow: Flow, places: list[Point]) -> dict[int, int]:
     return {row["event_id"]: row["road_id"] for row in answer(flow, "traces", traces_at(places))}
 
 
-def readings_table(readings: list[Reading]) -> pa.Table:
-    return pa.table({
-        "road_id": pa.array([road for road, _ in readings], pa.int32()),
-        "speed": pa.array([speed for _, speed in readings], pa.float64()),
-    })  # fmt: skip
-
-
 def averages(flow: Flow, readings: list[Reading]) -> dict[int, tuple[int, float, int]]:
     """Number of a reading to (road, average, count), of those that were accepted."""
-    found = answer(flow, "readings", readings_table(readings))
-    return {row["event_id"]: (row["road_id"], row["average_speed"], row["count"]) for row in found}
+    results = answer(flow, "readings", table(readings, **READING))
+    return {row["event_id"]: (row["road_id"], row["average_speed"], row["count"]) for row in results}
 
 
 @pytest.mark.parametrize("streets", [2, 3, 7, 50, 200])
@@ -104,9 +97,9 @@ def test_sql_comes_to_the_same_map(streets: int) -> None:
 
 
 @BOTH
-def test_a_trace_belongs_to_the_nearest_road_within_the_radius(way: Any) -> None:
+def test_a_trace_belongs_to_the_nearest_road_within_the_radius(variant: Any) -> None:
     """On the map of two streets each way; road 0 and road 2 begin at the crossing (13620, 12639)."""
-    flow = way(matcher(2, 11.18))
+    flow = variant(matcher(2, 11.18))
     crossing = np.array([13_620.0, 12_639.0])
     assert roads(2)[[0, 2], 0].tolist() == [crossing.tolist()] * 2
     (east_to, north_to) = roads(2)[0, 1] - crossing, roads(2)[2, 1] - crossing
@@ -130,13 +123,13 @@ def test_a_trace_belongs_to_the_nearest_road_within_the_radius(way: Any) -> None
         (24_000.0, 24_000.0),  # 10: nowhere near
     ]
     assert roads_of(flow, places) == {0: 0, 2: 0, 4: 0, 5: 0, 7: 2, 9: 2}
-    assert roads_of(way(matcher(2, 4.999)), places[:1]) == {}
-    assert roads_of(way(matcher(2, 5.001)), places[:1]) == {0: 0}
-    assert roads_of(way(matcher(2, 500.0)), places[:9]).keys() == set(range(9))
+    assert roads_of(variant(matcher(2, 4.999)), places[:1]) == {}
+    assert roads_of(variant(matcher(2, 5.001)), places[:1]) == {0: 0}
+    assert roads_of(variant(matcher(2, 500.0)), places[:9]).keys() == set(range(9))
 
 
 @BOTH
-def test_a_trace_as_far_away_as_the_radius_has_no_road(way: Any) -> None:
+def test_a_trace_as_far_away_as_the_radius_has_no_road(variant: Any) -> None:
     """South west of the crossing where the map begins, at a distance whose square is, to the last bit, the radius's."""
     corner = roads(2)[0, 0]
     for metres in range(1, 20):
@@ -146,17 +139,17 @@ def test_a_trace_as_far_away_as_the_radius_has_no_road(way: Any) -> None:
         if (radius := math.sqrt(squared)) * radius == squared:
             break
     assert radius * radius == squared
-    assert roads_of(way(matcher(2, radius)), [place]) == {}
-    assert roads_of(way(matcher(2, math.nextafter(radius, math.inf))), [place]) == {0: 0}
+    assert roads_of(variant(matcher(2, radius)), [place]) == {}
+    assert roads_of(variant(matcher(2, math.nextafter(radius, math.inf))), [place]) == {0: 0}
 
 
 @BOTH
-def test_a_degree_of_longitude_is_as_long_as_it_is(way: Any) -> None:
+def test_a_degree_of_longitude_is_as_long_as_it_is(variant: Any) -> None:
     """9.5 m and 12.5 m west of a crossing; as long as one of latitude, the first would be 12.4 m, too far."""
     (x, y), radius = roads(2)[0, 0], 10.0
     lat, lon = to_degrees(x, y)
-    rows = pa.table({"lat": [lat, lat], "lon": [lon - 9.5 / 85_301, lon - 9.5 / 65_000], "speed": [1.0, 1.0]})
-    assert [row["event_id"] for row in answer(way(matcher(2, radius)), "traces", rows)] == [0]
+    rows = trace_table([(lat, lon - 9.5 / 85_301, 1.0), (lat, lon - 9.5 / 65_000, 1.0)])
+    assert [row["event_id"] for row in answer(variant(matcher(2, radius)), "traces", rows)] == [0]
 
 
 OFFSETS = st.one_of(st.integers(-14, 14).map(float), st.floats(-20, 20))
@@ -180,9 +173,8 @@ def test_a_trace_is_matched_alone() -> None:
     """Whatever comes with it in a batch, nothing too; results tell their rows, and come in their order."""
     start, end = roads(50)[:40, 1], roads(50)[:40, 2]
     rows = traces_at([tuple(place) for place in (start + end) / 2 + np.linspace(-20, 20, 40)[:, None]])
-    numbers = pa.array(range(40), pa.int64())
-    for name in ("event_time", "ingest_time", "event_id", "_time"):
-        rows = rows.append_column(name, numbers)
+    for name in ("ingest_time", TIME):
+        rows = rows.append_column(name, rows["event_id"])
     flow = with_lineage(matcher(50, 11.18))
     node = flow.sink.input
     assert isinstance(node, Process)
@@ -194,7 +186,7 @@ def test_a_trace_is_matched_alone() -> None:
 
 
 @BOTH
-def test_speeds_worked_by_hand(way: Any) -> None:
+def test_speeds_worked_by_hand(variant: Any) -> None:
     """A road's own speeds alone; what is rejected leaves no trace."""
     readings: list[Reading] = [
         (1, 40.0),  # 0: the first: average 40
@@ -210,7 +202,7 @@ def test_speeds_worked_by_hand(way: Any) -> None:
         (4, 51.0),  # 19: c = 351 / 7 = 50.14; sigma**2 = 1 / 6; 0.857 > 0.816: rejected, as is any other speed than
         (4, 50.0),  # 20: this one
     ]  # fmt: skip
-    found = averages(way(calculator()), readings)
+    found = averages(variant(calculator()), readings)
     assert found == {
         0: (1, 40.0, 1), 1: (1, 50.0, 2), 2: (2, 80.0, 1), 3: (1, 50.0, 3), 4: (1, 87.5, 4),
         **{5 + place: (3, 50.0, place + 1) for place in range(5)},
@@ -220,18 +212,18 @@ def test_speeds_worked_by_hand(way: Any) -> None:
 
 
 @BOTH
-def test_a_speed_just_at_the_limit_is_accepted(way: Any) -> None:
+def test_a_speed_just_at_the_limit_is_accepted(variant: Any) -> None:
     """Six speeds that average 50, their squared distances 9 + 9 + 1 + 1 = 20; then 64:
     c = 364 / 7 = 52; sigma**2 = (20 + 14**2) / 6 = 36; 64 - 52 = 12 = 2 * 6. A 64th of a km/h more is too much.
     """
     before: list[Reading] = [(1, speed) for speed in (53.0, 47.0, 51.0, 49.0, 50.0, 50.0)]
-    flow = way(calculator())
+    flow = variant(calculator())
     assert averages(flow, [*before, (1, 64.0)])[6] == (1, 52.0, 7)
     assert averages(flow, [*before, (1, 64.0 + 1 / 64)]).keys() == set(range(6))
 
 
 @BOTH
-def test_the_oldest_speed_leaves_the_window_but_not_yet_the_average(way: Any) -> None:
+def test_the_oldest_speed_leaves_the_window_but_not_yet_the_average(variant: Any) -> None:
     """Window 2: an average is of the two before and the new one; two are judged by, and that is the count."""
     readings: list[Reading] = [
         (1, 10.0),  # 0: 10
@@ -240,16 +232,16 @@ def test_the_oldest_speed_leaves_the_window_but_not_yet_the_average(way: Any) ->
         (1, 100.0),  # 3: (20 + 30 + 100) / 3 = 50
         (1, 40.0),  # 4: (30 + 100 + 40) / 3
     ]
-    assert averages(way(calculator(2)), readings) == {
+    assert averages(variant(calculator(2)), readings) == {
         0: (1, 10.0, 1), 1: (1, 15.0, 2), 2: (1, 20.0, 2), 3: (1, 50.0, 2), 4: (1, pytest.approx(170 / 3), 2),
     }  # fmt: skip
 
 
 @BOTH
-def test_a_speed_is_taken_in_64ths(way: Any) -> None:
+def test_a_speed_is_taken_in_64ths(variant: Any) -> None:
     """To the nearest; the half upwards; the smallest there is as 0."""
     speeds = [1 / 64 + 1 / 200, 2.5 / 64, 1e-9]
-    found = [averages(way(calculator()), [(1, speed)])[0][1] for speed in speeds]
+    found = [averages(variant(calculator()), [(1, speed)])[0][1] for speed in speeds]
     assert found == [1 / 64, 3 / 64, 0.0]
 
 
@@ -306,16 +298,14 @@ def test_the_answer_does_not_depend_on_where_batches_end(
 ) -> None:
     """Cut between any two times, with a snapshot into a fresh instance at every cut, as engines do."""
     times = list(itertools.accumulate(steps[: len(readings)]))
-    whole, parts = whole_and_in_parts(calculator(window), readings_table(readings), times, cuts)
-    assert parts == whole
+    results_in_batches(calculator(window), table(readings, **READING), times, cuts)
 
 
 def test_a_road_goes_on_beyond_the_end_of_its_batch() -> None:
     """Six equal speeds in a batch each, another road's between; then one that is rejected, and one that is not."""
     readings: list[Reading] = [*[(7, 50.0), (8, 20.0)] * 6, (7, 51.0), (7, 50.0), (9, 30.0)]
     times = list(range(len(readings)))
-    whole, parts = whole_and_in_parts(calculator(), readings_table(readings), times, times)
-    assert parts == whole
+    whole = results_in_batches(calculator(), table(readings, **READING), times, times)
     assert [(row["road_id"], row["average_speed"], row["count"]) for row in whole] == [
         *((road, speed, count) for count in range(1, 7) for road, speed in ((7, 50.0), (8, 20.0))),
         (7, 50.0, 7), (9, 30.0, 1),
@@ -334,11 +324,8 @@ def test_what_is_malformed_or_elsewhere_is_left_out() -> None:
         (lat, BOX.west - 1e-6, 30.0), (lat, lon + 1, 30.0),
     ]  # fmt: skip
     rows = [*bad[:8], good[0], *bad[8:], *good[1:]]
-    table = pa.table({
-        name: pa.array([row[place] for row in rows], pa.float64()) for place, name in enumerate(("lat", "lon", "speed"))
-    })  # fmt: skip
     for flow in (flow_of(), without_truth(flow_of())):
-        found = answer(flow, "traces", table)
+        found = answer(flow, "traces", trace_table(rows))
         assert [(row["event_id"], row["count"]) for row in found] == [(8, 1), (len(rows) - 2, 2), (len(rows) - 1, 3)]
 
 
@@ -347,10 +334,7 @@ def test_truth_and_classes_agree_on_the_default_traces() -> None:
     flow, inputs = made("traffic_monitoring", 10_000.0, 2.0)
     rows = inputs["traces"]
     by_truth, by_class = answer(flow, "traces", rows), answer(without_truth(flow), "traces", rows)
-    assert [(row["event_id"], row["road_id"], row["count"]) for row in by_truth] == [
-        (row["event_id"], row["road_id"], row["count"]) for row in by_class
-    ]
-    assert [row["average_speed"] for row in by_truth] == pytest.approx([row["average_speed"] for row in by_class])
+    assert by_class == [row | {"average_speed": pytest.approx(row["average_speed"])} for row in by_truth]
     assert 0.7 < len(by_truth) / len(rows) < 0.93
     assert max(row["count"] for row in by_truth) == 30
 
@@ -376,15 +360,3 @@ def test_planted_outliers_are_rejected() -> None:
     assert far_rejected > 300
     assert far_accepted < far_rejected / 50
     assert near_rejected < near_accepted / 50
-
-
-def test_what_outsiders_see() -> None:
-    """Columns, operators' names, identity, what is sent."""
-    flow = flow_of()
-    assert schema.columns(flow.sink.input) == {"road_id": "int", "average_speed": "double", "count": "int"}
-    names = [node.name for node in graph.walk(flow.sink.input)]
-    assert names == ["traces", "moving_inside", "map_matcher", "speed_calculator"]
-    assert (flow.sink.name, flow.sink.mode) == ("speeds", "append")
-    assert identity(flow) == ("event_id",)
-    assert reach_us(flow) is None
-    assert needed_columns(flow) == {"traces": ("lat", "lon", "speed", "event_time")}

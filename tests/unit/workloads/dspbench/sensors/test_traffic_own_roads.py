@@ -15,20 +15,12 @@ from hypothesis import strategies as st
 from streamgauge.core.errors import InputError
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import source
-from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.dataflow.nodes import Flow
-from streamgauge.engines.duckdb_oracle.engine import Oracle
 from streamgauge.engines.duckdb_oracle.process_operator import is_independent
 from streamgauge.loadgen.datasets.road_map import read_roads
-from streamgauge.loadgen.plan import Plan
-from streamgauge.loadgen.rate_profile import parse_profile
-from streamgauge.workloads import registry
 from streamgauge.workloads.dspbench.sensors.traffic_monitoring import file_in_sql, match_roads
 from tests.unit.helpers_duckdb import duckdb_session
-from tests.unit.workloads.helpers_cuts import without_truth
-
-WORKLOAD = registry.get("traffic_monitoring")
-BOTH = pytest.mark.parametrize("way", [lambda flow: flow, without_truth], ids=["truth", "class"])
+from tests.unit.workloads.helpers_cuts import BOTH, answered, flow_of, made, table, without_truth
 
 
 def written(folder: Path, *geometries: Any) -> str:
@@ -52,12 +44,11 @@ def matcher(file: str) -> Flow:
 
 
 def answer(flow: Flow, rows: pa.Table) -> dict[int, dict[str, Any]]:
-    found = Oracle().answer(with_lineage(flow, ingest_time=False), {"traces": rows}, duckdb_session())
-    return {row["event_id"]: row for row in found.to_arrow_table().to_pylist()}
+    return {row["event_id"]: row for row in answered(flow, {"traces": rows}).to_pylist()}
 
 
 @BOTH
-def test_the_nearest_road_of_a_file_by_hand(tmp_path: Path, way: Any) -> None:
+def test_the_nearest_road_of_a_file_by_hand(tmp_path: Path, variant: Any) -> None:
     """In the middle of the box, at the equator, 0.0001 degrees are 11.12 m in either direction."""
     point = {"type": "Point", "coordinates": [0.5, 0.5]}
     path = written(tmp_path, point, line([0, 0], [1, 0]), lines([[0, -0.5], [0.5, -0.5]], [[0.5, 0.5], [1, 0.5]]))
@@ -70,12 +61,8 @@ def test_the_nearest_road_of_a_file_by_hand(tmp_path: Path, way: Any) -> None:
         (0.5, 0.4999),  # 5: 11 m before the second line
         (0.5, 0.4998),  # 6: 22 m before it
     ]
-    numbers = pa.array(range(len(places)), pa.int64())
-    rows = pa.table({
-        "lat": [lat for lat, _ in places], "lon": [lon for _, lon in places], "speed": [50.0] * len(places),
-        "event_time": numbers, "event_id": numbers,
-    })  # fmt: skip
-    found = answer(way(matcher(path)), rows)
+    rows = table([(*place, 50.0) for place in places], lat="float64", lon="float64", speed="float64")
+    found = answer(variant(matcher(path)), rows)
     assert {number: row["road_id"] for number, row in found.items()} == {0: 1, 2: 2, 3: 2, 5: 2}
 
 
@@ -104,17 +91,12 @@ def test_sql_reads_the_same_roads(tmp_path_factory: pytest.TempPathFactory, geom
 def test_made_traces_follow_the_roads_of_a_file(tmp_path: Path) -> None:
     """By truth and by class alike. Of a road on the border of the box half of the traces lie outside."""
     path = written(tmp_path, line([10, 50], [10.05, 50], [10.1, 50.1]), line([10, 50.2], [10.3, 50.2]))
-    flow, streams, _ = WORKLOAD.build(
-        WORKLOAD.read({"tm.map_matcher.shapefile": path, "tm.map_matcher.radius": 30, "taxis": 50}), 10_000.0
-    )
-    plan = Plan(streams, parse_profile("constant", 10_000.0, 0.2), 0, 0.2, 2, 1)
-    columns = ["lat", "lon", "speed", "event_time", "event_id"]
-    rows = [plan.batch(0, p, 0, plan.count_before(0, p, plan.end_us), columns) for p in range(2)]
-    table = pa.Table.from_batches(rows)
-    found = answer(flow, table)
+    parameters = {"tm.map_matcher.shapefile": path, "tm.map_matcher.radius": 30, "taxis": 50}
+    flow, inputs = made("traffic_monitoring", 10_000.0, 0.2, **parameters)
+    found = answer(flow, inputs["traces"])
     assert {row["road_id"] for row in found.values()} == {0, 1}
-    assert len(found) > 0.5 * len(table)
-    assert answer(without_truth(flow), table) == found
+    assert len(found) > 0.5 * len(inputs["traces"])
+    assert answer(without_truth(flow), inputs["traces"]) == found
     assert is_independent(flow)
 
 
@@ -122,5 +104,5 @@ def test_streets_of_the_made_map_beside_a_file_are_refused(tmp_path: Path) -> No
     """They would do nothing."""
     path = written(tmp_path, line([7, 7], [8, 8]))
     with pytest.raises(InputError, match="belongs to the generated map") as refused:
-        WORKLOAD.build(WORKLOAD.read({"map_matcher_shapefile": path, "streets": 50}), 1000.0)
+        flow_of("traffic_monitoring", map_matcher_shapefile=path, streets=50)
     assert refused.value.problems[0].setting == "set streets"

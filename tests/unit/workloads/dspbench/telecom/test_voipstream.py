@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -23,45 +23,34 @@ from streamgauge.workloads import registry
 from streamgauge.workloads.dspbench.telecom.voipstream import RATES, call_rates, global_acd, places
 from streamgauge.workloads.helpers.decayed_sums import SHARDS, BloomFilter, Filter
 from tests.unit.helpers_duckdb import duckdb_session
-from tests.unit.workloads.helpers_cuts import BOTH, answered, made, whole_and_in_parts, without_truth
+from tests.unit.workloads import helpers_cuts
+from tests.unit.workloads.helpers_cuts import BOTH, answered, made, results_in_batches, without_truth
 
-WORKLOAD = registry.get("voipstream")
+read: Any = registry.get("voipstream").read
 Call = tuple[int | None, int | None, int | None, int | None]
 """(calling, called, duration, established); the n-th has event id n, and event time n where nothing else is said."""
 Scores = tuple[float, float, float, float]
 """Score, FoFiR, URL, ACD."""
-NAMES = ("calling", "called", "duration", "established")
 LONG = {"ecr_decay": 1e9, "ecr24_decay": 1e9, "acd_decay_factor": 1e9, "variation_memory": 1e9}
 """Nothing is forgotten while a test lasts, so that sums are counts."""
 
 
-@cache
-def flow_of(**parameters: Any) -> Flow:
-    return WORKLOAD.build(WORKLOAD.read(parameters), 1000.0).flow
+flow_of = cache(partial(helpers_cuts.flow_of, "voipstream"))
 
 
 def table(calls: list[Call], times: list[int] | None = None) -> pa.Table:
-    columns = list(zip(*calls, strict=True)) if calls else [()] * 4
-    numbers = list(range(len(calls)))
-    return pa.table(
-        {name: pa.array(column, pa.int32()) for name, column in zip(NAMES, columns, strict=True)}
-        | {"event_time": pa.array(times or numbers, pa.int64()), "event_id": pa.array(numbers, pa.int64())}
-    )
-
-
-def results(flow: Flow, calls: pa.Table) -> list[dict[str, Any]]:
-    return answered(flow, {"calls": calls}).to_pylist()
+    return helpers_cuts.table(calls, times, calling="int32", called="int32", duration="int32", established="int32")
 
 
 def answer(flow: Flow, calls: list[Call], times: list[int] | None = None) -> dict[int, Scores]:
     """Event id to the scores of each result."""
-    rows = results(flow, table(calls, times))
+    rows = answered(flow, {"calls": table(calls, times)}).to_pylist()
     assert [row["calling"] for row in rows] == [calls[row["event_id"]][0] for row in rows]
     return {row["event_id"]: (row["score"], row["fofir"], row["url"], row["acd"]) for row in rows}
 
 
 @BOTH
-def test_worked_by_hand(way: Any) -> None:
+def test_worked_by_hand(variant: Any) -> None:
     """Nothing decays; what is malformed or was not answered counts nowhere, and gives nothing."""
     calls: list[Call] = [
         (1, 2, 100, 1),  # 0: never called: 1; somebody new: 1; as long as all: 0
@@ -81,15 +70,15 @@ def test_worked_by_hand(way: Any) -> None:
         0: (5, 1, 1, 0), 1: (3, 0, 1, 0), 11: (5.2, 1, 1, 1 / 15), 13: (8, 1, 1, 1), 14: (3, 1, 1 / 3, 0),
         15: (3, 0, 1, 0), 16: (3, 0, 1, 0), 17: (2, 0.25, 0.5, 0),
     }  # fmt: skip
-    found = answer(way(flow_of(scorer_threshold=0.001, **LONG)), calls)
+    found = answer(variant(flow_of(scorer_threshold=0.001, **LONG)), calls)
     assert found == {number: pytest.approx(scores, abs=1e-9) for number, scores in expected.items()}
 
 
 @BOTH
-def test_sums_forget(way: Any) -> None:
+def test_sums_forget(variant: Any) -> None:
     """A call received one decay ago counts 1 / e to FoFiR; the sums of ACD have a decay of their own."""
     calls: list[Call] = [(2, 1, 100, 1), (1, 2, 100, 1), (1, 3, 20, 1)]
-    found = answer(way(flow_of(**LONG | {"ecr_decay": "10us"}, scorer_threshold=0.0)), calls, [0, 10, 15])
+    found = answer(variant(flow_of(**LONG | {"ecr_decay": "10us"}, scorer_threshold=0.0)), calls, [0, 10, 15])
     received, made = math.exp(-1.5), 1 + math.exp(-0.5)
     assert found[1][1] == pytest.approx((1 / math.exp(-1) - 2) / 8)
     assert found[2][1] == pytest.approx((made / received - 2) / 8)
@@ -97,36 +86,35 @@ def test_sums_forget(way: Any) -> None:
 
 
 @BOTH
-def test_a_callee_is_new_again_when_forgotten(way: Any) -> None:
+def test_a_callee_is_new_again_when_forgotten(variant: Any) -> None:
     """In the second span of ten after the last call, not in the first."""
     calls: list[Call] = [(1, 2, 10, 1)] * 4
-    flow = way(flow_of(**LONG | {"variation_memory": "10us"}, scorer_threshold=0.0))
+    flow = variant(flow_of(**LONG | {"variation_memory": "10us"}, scorer_threshold=0.0))
     found = answer(flow, calls, [0, 19, 39, 41])
     # Nobody calls 1, so FoFiR counts 2; new: 1 of 1, 1 of 2, 2 of 3, 2 of 4.
     assert [found[number][0] for number in range(4)] == pytest.approx([5, 2, 3, 2], abs=1e-9)
 
 
 @BOTH
-def test_a_score_must_be_above_the_threshold(way: Any) -> None:
+@pytest.mark.parametrize(("threshold", "count"), [(4.9, 1), (5.0, 0), (5.1, 0)])
+def test_a_score_must_be_above_the_threshold(variant: Any, threshold: float, count: int) -> None:
     """Of 5, one below is passed; 5 itself and one above are not."""
-    assert len(answer(way(flow_of(scorer_threshold=4.9)), [(1, 2, 100, 1)])) == 1
-    assert answer(way(flow_of(scorer_threshold=5.0)), [(1, 2, 100, 1)]) == {}
-    assert answer(way(flow_of(scorer_threshold=5.1)), [(1, 2, 100, 1)]) == {}
+    assert len(answer(variant(flow_of(scorer_threshold=threshold)), [(1, 2, 100, 1)])) == count
 
 
 @BOTH
-def test_calls_of_no_length(way: Any) -> None:
+def test_calls_of_no_length(variant: Any) -> None:
     """Where all calls are empty nobody is brief; where only the caller's own are, he is as brief as can be."""
-    flow = way(flow_of(scorer_threshold=0.0, **LONG))
+    flow = variant(flow_of(scorer_threshold=0.0, **LONG))
     assert answer(flow, [(1, 2, 0, 1)])[0] == pytest.approx((5, 1, 1, 0))
     assert answer(flow, [(3, 2, 10, 1), (1, 2, 0, 1)])[1] == pytest.approx((8, 1, 1, 1))
 
 
 @BOTH
-def test_a_weight_is_what_a_score_counts(way: Any) -> None:
+def test_a_weight_is_what_a_score_counts(variant: Any) -> None:
     """Each of the three its own."""
     weights = {"fofir_weight": 10.0, "url_weight": 100.0, "acd_weight": 1000.0}
-    found = answer(way(flow_of(scorer_threshold=0.0, **LONG, **weights)), [(3, 2, 10, 1), (1, 2, 0, 1)])
+    found = answer(variant(flow_of(scorer_threshold=0.0, **LONG, **weights)), [(3, 2, 10, 1), (1, 2, 0, 1)])
     assert found[1][0] == pytest.approx(1110)
 
 
@@ -160,18 +148,18 @@ SMALL = {
     "variation_error_rate": 0.25,
 }  # fmt: skip
 """Two hashes each; in a shard, two cells for each of them, and a byte of bits."""
-KEPT = pytest.mark.parametrize("kept", [{}, SMALL], ids=["exact", "bloom"])
+MEMORY = pytest.mark.parametrize("memory", [{}, SMALL], ids=["exact", "bloom"])
 
 
-@KEPT
+@MEMORY
 @given(CALLS, STEPS, st.sampled_from([(SHORT, 0), (SHORTEST, 0), (SHORTEST, 480)]))
 def test_class_and_truth_agree(
-    kept: dict[str, Any], calls: list[Call], steps: list[int], pace: tuple[dict[str, str], int]
+    memory: dict[str, Any], calls: list[Call], steps: list[int], pace: tuple[dict[str, str], int]
 ) -> None:
     """Whatever comes; also where the blocks of SQL begin, at 500 decays."""
     decays, start = pace
     times = list(itertools.accumulate(steps[: len(calls)], initial=start))[1:]
-    flow = flow_of(scorer_threshold=0.0, **decays, **kept)
+    flow = flow_of(scorer_threshold=0.0, **decays, **memory)
     assert_alike(answer(without_truth(flow), calls, times), answer(flow, calls, times))
 
 
@@ -181,16 +169,14 @@ RATED = Schema.from_types(party="int", calling="int", called="int", duration="in
 def rows_of(calls: list[tuple[int, int, int]], times: list[int]) -> tuple[pa.Table, list[int]]:
     """Two rows of each call (calling, called, duration), as `call_rates` gets them, and their times; `gacd` numbers
     them."""
-    rows = [(party, *call) for call in calls for party in call[:2]]
-    columns = [pa.array(column, pa.int32()) for column in (zip(*rows, strict=True) if rows else [()] * 4)]
-    shard = pa.array([party % SHARDS for party, *_ in rows], pa.int32())
-    names = ["party", "calling", "called", "duration", "gacd", "shard"]
-    gacd = pa.array(range(len(rows)), pa.float64())
-    return pa.table([*columns, gacd, shard], names=names), [time for time in times for _ in range(2)]
+    parties = [(party, *call) for call in calls for party in call[:2]]
+    rows = [(*row, number, row[0] % SHARDS) for number, row in enumerate(parties)]
+    types = {**dict.fromkeys(("party", "calling", "called", "duration"), "int32"), "gacd": "float64", "shard": "int32"}
+    return helpers_cuts.table(rows, **types), [time for time in times for _ in range(2)]
 
 
-def assert_same_rows(parts: list[dict[str, Any]], whole: list[dict[str, Any]]) -> None:
-    assert parts == [pytest.approx(row, rel=1e-9, abs=1e-12) for row in whole]
+def rates_flow(parameters: dict[str, Any]) -> Flow:
+    return call_rates(source("parties", RATED), read(parameters)).sink("rates")
 
 
 SOUND = st.lists(
@@ -199,18 +185,14 @@ SOUND = st.lists(
 )
 
 
-@KEPT
+@MEMORY
 @given(SOUND, STEPS, st.lists(st.integers(0, 380), max_size=5))
 def test_rates_do_not_depend_on_where_batches_end(
-    kept: dict[str, Any], calls: list[tuple[int, int, int]], steps: list[int], cuts: list[int]
+    memory: dict[str, Any], calls: list[tuple[int, int, int]], steps: list[int], cuts: list[int]
 ) -> None:
     """Cut between any two times, with a snapshot into a fresh instance at every cut, as engines do."""
     rows, times = rows_of(calls, list(itertools.accumulate(steps[: len(calls)])))
-    parameters: Any = WORKLOAD.read(SHORT | kept)
-    flow = call_rates(source("parties", RATED), parameters).sink("rates")
-    whole, parts = whole_and_in_parts(flow, rows, times, cuts)
-    assert len(whole) == len(calls)
-    assert_same_rows(parts, whole)
+    assert len(results_in_batches(rates_flow(SHORT | memory), rows, times, cuts, rel=1e-9)) == len(calls)
 
 
 @given(st.lists(st.integers(0, 300), max_size=40), STEPS, st.lists(st.integers(0, 380), max_size=5))
@@ -218,53 +200,43 @@ def test_the_average_does_not_depend_on_where_batches_end(
     durations: list[int], steps: list[int], cuts: list[int]
 ) -> None:
     """The same of the global ACD."""
-    numbers = pa.array(range(len(durations)), pa.int32())
-    rows = pa.table({
-        "network": pa.array(["all"] * len(durations), pa.string()), "calling": numbers, "called": numbers,
-        "duration": pa.array(durations, pa.int32()),
-    })  # fmt: skip
+    calls = [("all", number, number, duration) for number, duration in enumerate(durations)]
+    rows = helpers_cuts.table(calls, network="string", calling="int32", called="int32", duration="int32")
     schema = Schema.from_types(network="string", calling="int", called="int", duration="int")
-    parameters: Any = WORKLOAD.read(SHORT)
-    flow = global_acd(source("rows", schema), parameters).sink("averages")
-    whole, parts = whole_and_in_parts(flow, rows, list(itertools.accumulate(steps[: len(durations)])), cuts)
-    assert len(whole) == len(durations)
-    assert_same_rows(parts, whole)
+    flow = global_acd(source("rows", schema), read(SHORT)).sink("averages")
+    times = list(itertools.accumulate(steps[: len(durations)]))
+    assert len(results_in_batches(flow, rows, times, cuts, rel=1e-9)) == len(durations)
 
 
-@KEPT
+@MEMORY
 @given(SOUND, STEPS)
 def test_rates_do_not_depend_on_how_many_instances_there_are(
-    kept: dict[str, Any], calls: list[tuple[int, int, int]], steps: list[int]
+    memory: dict[str, Any], calls: list[tuple[int, int, int]], steps: list[int]
 ) -> None:
     """By the keys of the flow, three instances give what one gives: whoever shares a cell is in one of them."""
     rows, times = rows_of(calls, list(itertools.accumulate(steps[: len(calls)])))
-    parameters: Any = WORKLOAD.read(SHORT | kept)
-    flow = call_rates(source("parties", RATED), parameters).sink("rates")
+    flow = rates_flow(SHORT | memory)
     assert isinstance(flow.sink.input, Process)
     (key,), (before,) = flow.sink.input.keys, flow.sink.input.inputs
-    given_ = rows.append_column("event_time", pa.array(times, pa.int64()))
-    asked = Flow((replace(flow.sink, input=before),))
-    keyed = Oracle().answer(asked, {"parties": given_}, duckdb_session()).to_arrow_table().sort_by("gacd")
-    instance = keyed[key].to_numpy() % 3
-    found = []
+    rows = rows.set_column(rows.schema.get_field_index("event_time"), "event_time", pa.array(times, pa.int64()))
+    keyed_flow = Flow((replace(flow.sink, input=before),))
+    keyed = Oracle().answer(keyed_flow, {"parties": rows}, duckdb_session()).to_arrow_table().sort_by("gacd")
+    parts = []
     for number in range(3):
-        here = np.flatnonzero(instance == number)
-        whole, _ = whole_and_in_parts(flow, keyed.take(pa.array(here)), [times[row] for row in here], [])
-        found += whole
-    whole, _ = whole_and_in_parts(flow, keyed, times, [])
+        places = np.flatnonzero(keyed[key].to_numpy() % 3 == number)
+        parts += results_in_batches(flow, keyed.take(pa.array(places)), [times[row] for row in places], [])
+    whole = results_in_batches(flow, keyed, times, [])
     names = ("calling", "gacd", *RATES)
-    parts = [{name: row[name] for name in names} for row in sorted(found, key=lambda row: row["gacd"])]
-    assert_same_rows(parts, [{name: row[name] for name in names} for row in whole])
+    assert [{name: row[name] for name in names} for row in sorted(parts, key=lambda row: row["gacd"])] == [
+        pytest.approx({name: row[name] for name in names}, rel=1e-9, abs=1e-12) for row in whole
+    ]
 
 
-@KEPT
-def test_sums_and_callees_live_beyond_the_end_of_their_batch(kept: dict[str, Any]) -> None:
+@MEMORY
+def test_sums_and_callees_live_beyond_the_end_of_their_batch(memory: dict[str, Any]) -> None:
     """Calls that come alone in the batches after it: the same rates, and a callee who is known."""
     rows, times = rows_of([(1, 2, 10), (2, 1, 5), (1, 2, 10)], [0, 1, 2])
-    parameters: Any = WORKLOAD.read(LONG | kept)
-    flow = call_rates(source("parties", RATED), parameters).sink("rates")
-    whole, parts = whole_and_in_parts(flow, rows, times, [0, 1])
-    assert_same_rows(parts, whole)
+    whole = results_in_batches(rates_flow(LONG | memory), rows, times, [0, 1], rel=1e-9)
     counts = [whole[-1][name] * LONG["ecr_decay"] for name in RATES]
     assert counts == pytest.approx([2, 1, 1, 2, 20])
 
@@ -272,19 +244,14 @@ def test_sums_and_callees_live_beyond_the_end_of_their_batch(kept: dict[str, Any
 def test_a_filter_overestimates() -> None:
     """In one cell for each shard, who calls has received what all of his shard have; exactly, he has not."""
     rows, times = rows_of([(2, 1, 10), (2, 65, 10), (129, 2, 10)], [0, 1, 2])
-    received = []
-    for kept in ({}, {"filter": "bloom", "num_elements": 1, "buckets_per_element": 1}):
-        parameters: Any = WORKLOAD.read(LONG | kept)
-        flow = call_rates(source("parties", RATED), parameters).sink("rates")
-        whole, _ = whole_and_in_parts(flow, rows, times, [])
-        received.append(whole[-1]["rcr"] * LONG["ecr_decay"])
-    assert received == pytest.approx([0, 2])
+    for memory, received in (({}, 0), ({"filter": "bloom", "num_elements": 1, "buckets_per_element": 1}, 2)):
+        whole = results_in_batches(rates_flow(LONG | memory), rows, times, [])
+        assert whole[-1]["rcr"] * LONG["ecr_decay"] == pytest.approx(received)
 
 
 def test_sizes_of_filters_are_the_thesis_s() -> None:
     """Of pairs the thesis has 1 817 796 bits, seven each; of numbers 1 800 000 counters, seven each, in equal parts."""
-    parameters: Any = WORKLOAD.read({"filter": "bloom"})
-    pairs, parties = places(parameters)
+    pairs, parties = places(read({"filter": "bloom"}))
     assert isinstance(pairs, BloomFilter)
     assert isinstance(parties, Filter)
     assert (pairs.hashes, parties.hashes) == (6, 7)
@@ -296,9 +263,8 @@ def test_telemarketers_are_found_and_few_others() -> None:
     """At the defaults: nearly all that is found is theirs, and of what is theirs nearly all is found."""
     flow, inputs = made("voipstream", 10_000.0, 2.0)
     rows = inputs["calls"]
-    callers = np.array([row["calling"] for row in results(flow, rows)])
-    taken = rows.filter(pc.equal(rows["established"], 1))["calling"].to_numpy()
-    parameters: Any = WORKLOAD.read({})
-    theirs = np.count_nonzero(callers >= parameters.generator_population)
-    assert theirs / len(callers) > 0.9
-    assert theirs / np.count_nonzero(taken >= parameters.generator_population) > 0.8
+    callers = answered(flow, inputs)["calling"].to_numpy()
+    answered_calls = rows.filter(pc.equal(rows["established"], 1))["calling"].to_numpy()
+    detected = np.count_nonzero(callers >= read({}).generator_population)
+    assert detected / len(callers) > 0.9
+    assert detected / np.count_nonzero(answered_calls >= read({}).generator_population) > 0.8

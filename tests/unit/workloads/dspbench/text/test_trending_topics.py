@@ -4,30 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-import pyarrow as pa
-
 from streamgauge.core.clock import US
-from streamgauge.dataflow.lineage import with_lineage
-from streamgauge.engines.duckdb_oracle.engine import Oracle
-from streamgauge.workloads import registry
-from tests.unit.helpers_duckdb import duckdb_session
+from tests.unit.workloads.helpers_cuts import answered, flow_of, table
 
-WORKLOAD = registry.get("trending_topics")
 Tweet = tuple[int, str | None]
 """(second, text)."""
 
 
 def rankings(tweets: list[Tweet], **parameters: Any) -> dict[int, list[tuple[str, int]]]:
     """A window's end, in seconds, to its topics and their counts, first one first."""
-    rows = pa.table({
-        "text": pa.array([text for _, text in tweets], pa.string()),
-        "event_time": pa.array([second * US for second, _ in tweets], pa.int64()),
-        "event_id": pa.array(range(len(tweets)), pa.int64()),
-    })  # fmt: skip
-    flow = with_lineage(WORKLOAD.build(WORKLOAD.read(parameters), 1000.0).flow, ingest_time=False)
-    found: Any = Oracle().answer(flow, {"tweets": rows}, duckdb_session()).to_arrow_table()
+    rows = table([(text,) for _, text in tweets], [second * US for second, _ in tweets], text="string")
+    results = answered(flow_of("trending_topics", **parameters), {"tweets": rows})
     ranked: dict[int, list[tuple[str, int]]] = {}
-    for row in found.sort_by([("count", "descending"), ("topic", "ascending")]).to_pylist():
+    for row in results.sort_by([("count", "descending"), ("topic", "ascending")]).to_pylist():
         ranked.setdefault(int(row["window_end"].timestamp()), []).append((row["topic"], row["count"]))
     return ranked
 

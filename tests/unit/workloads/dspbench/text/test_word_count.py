@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-import pyarrow as pa
-
-from streamgauge.dataflow.lineage import with_lineage
-from streamgauge.engines.duckdb_oracle.engine import Oracle
-from streamgauge.workloads import registry
-from tests.unit.helpers_duckdb import duckdb_session
-
-WORKLOAD = registry.get("word_count")
+from tests.unit.workloads.helpers_cuts import answered, flow_of, table
 
 
 def counts(lines: Sequence[str | None]) -> dict[str, int]:
     """The last count of each word, where the n-th line has event time and id n."""
-    numbers = pa.array(range(len(lines)), pa.int64())
-    events = pa.table({"text": pa.array(lines, pa.string()), "event_time": numbers, "event_id": numbers})
-    flow = with_lineage(WORKLOAD.build(WORKLOAD.read({}), 1000.0).flow, ingest_time=False)
-    found: Any = Oracle().answer(flow, {"sentences": events}, duckdb_session()).to_arrow_table()
-    rows = found.sort_by([("event_time", "ascending"), ("count", "ascending")]).to_pylist()
+    results = answered(flow_of("word_count"), {"sentences": table([(line,) for line in lines], text="string")})
+    rows = results.sort_by([("event_time", "ascending"), ("count", "ascending")]).to_pylist()
     return {row["word"]: row["count"] for row in rows}
 
 

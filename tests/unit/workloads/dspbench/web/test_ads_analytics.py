@@ -4,39 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from streamgauge.core.clock import US
-from streamgauge.dataflow.lineage import with_lineage
-from streamgauge.engines.duckdb_oracle.engine import Oracle
-from streamgauge.workloads import registry
-from tests.unit.helpers_duckdb import duckdb_session
+from tests.unit.workloads.helpers_cuts import answered, flow_of, table
 
-WORKLOAD = registry.get("ads_analytics")
 Event = tuple[int, int | None, int | None]
 """(second, query, ad)."""
 
 
 def rates(clicks: list[Event], impressions: list[Event], **parameters: Any) -> dict[tuple[int, int, int], Any]:
     """(a window's end in seconds, query, ad) to (clicks, impressions, rate)."""
-
-    def rows(events: list[Event], first_id: int) -> pa.Table:
-        return pa.table({
-            "query_id": pa.array([query for _, query, _ in events], pa.int32()),
-            "ad_id": pa.array([ad for *_, ad in events], pa.int32()),
-            "event_time": pa.array([second * US for second, *_ in events], pa.int64()),
-            "event_id": pa.array(range(first_id, first_id + len(events)), pa.int64()),
-        })  # fmt: skip
-
-    flow = with_lineage(WORKLOAD.build(WORKLOAD.read(parameters), 1000.0).flow, ingest_time=False)
-    inputs = {"clicks": rows(clicks, 0), "impressions": rows(impressions, len(clicks))}
-    found: Any = Oracle().answer(flow, inputs, duckdb_session()).to_arrow_table()
+    inputs = {
+        name: table([row[1:] for row in rows], [row[0] * US for row in rows], query_id="int32", ad_id="int32")
+        for name, rows in (("clicks", clicks), ("impressions", impressions))
+    }
+    results = answered(flow_of("ads_analytics", **parameters), inputs)
     return {
         (int(row["window_end"].timestamp()), row["query_id"], row["ad_id"]): (
             row["clicks"], row["impressions"], row["ctr"],
         )
-        for row in found.to_pylist()
+        for row in results.to_pylist()
     }  # fmt: skip
 
 

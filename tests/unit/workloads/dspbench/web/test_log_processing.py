@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from datetime import datetime
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -14,13 +14,18 @@ from hypothesis import strategies as st
 from streamgauge.core.clock import US
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.dataflow.operators.grouped_arrays import load
-from streamgauge.loadgen.datasets.web import AccessLine
 from streamgauge.loadgen.random import PhiloxBits
-from streamgauge.workloads import registry
 from streamgauge.workloads.dspbench.web.log_processing import VolumeCounter
-from tests.unit.workloads.helpers_cuts import BOTH, answered, whole_and_in_parts, without_truth
+from tests.unit.workloads.helpers_cuts import (
+    BOTH,
+    answered,
+    flow_of,
+    job_of,
+    results_in_batches,
+    table,
+    without_truth,
+)
 
-WORKLOAD = registry.get("log_processing")
 GOOD = '64.242.88.10 - - [07/Mar/2004:16:05:49 -0800] "GET /twiki/bin/edit HTTP/1.1" 401 12846'
 
 
@@ -28,32 +33,20 @@ SINKS = {"count": ("minute",), "status": ("status",), "countries": ("country",),
 """Each sink of the flow, and what it counts by."""
 
 
-def table(lines: list[str | None]) -> pa.Table:
-    """The n-th line has event time and id n."""
-    numbers = pa.array(range(len(lines)), pa.int64())
-    return pa.table({"line": pa.array(lines, pa.string()), "event_time": numbers, "event_id": numbers})
-
-
-def answer(flow: Flow, lines: list[str | None]) -> list[dict[str, Any]]:
+def answer(flow: Flow, lines: Sequence[str | None]) -> list[dict[str, Any]]:
     """The rows of a flow of one sink, in order."""
-    found = answered(flow, {"lines": table(lines)})
-    return found.sort_by([("event_time", "ascending"), ("count", "ascending")]).to_pylist()
+    results = answered(flow, {"lines": table([(line,) for line in lines], line="string")})
+    return results.sort_by([("event_time", "ascending"), ("count", "ascending")]).to_pylist()
 
 
-def counts(lines: list[str | None]) -> dict[str, dict[Any, int]]:
+def counts(lines: Sequence[str | None]) -> dict[str, dict[Any, int]]:
     """Of each sink the last count of each key, minutes as texts."""
-    flow = WORKLOAD.build(WORKLOAD.read({}), 1000.0).flow
-    assert [sink.name for sink in flow.sinks] == list(SINKS)
     last: dict[str, dict[Any, int]] = {}
-    for one, (sink, keys) in zip(flow.each(), SINKS.items(), strict=True):
+    for one, (sink, keys) in zip(flow_of("log_processing").each(), SINKS.items(), strict=True):
         rows = answer(one, lines)
         last[sink] = {tuple(row[key] for key in keys) if keys[1:] else row[keys[0]]: row["count"] for row in rows}
-    last["count"] = {written(minute): count for minute, count in last["count"].items()}
+    last["count"] = {f"{minute:%Y-%m-%d %H:%M}": count for minute, count in last["count"].items()}
     return last
-
-
-def written(minute: datetime) -> str:
-    return f"{minute:%Y-%m-%d %H:%M}"
 
 
 def test_worked_by_hand() -> None:
@@ -127,14 +120,14 @@ def at_minute(minute: int) -> str:
 
 def remembering(minutes: int) -> Flow:
     """The first sink's flow, with the parameter by the thesis's name."""
-    return WORKLOAD.build(WORKLOAD.read({"lp.volume_counter.window": minutes}), 1000.0).flow.each()[0]
+    return flow_of("log_processing", **{"lp.volume_counter.window": minutes}).each()[0]
 
 
 @BOTH
-def test_only_the_last_minutes_are_remembered_by_hand(way: Any) -> None:
+def test_only_the_last_minutes_are_remembered_by_hand(variant: Any) -> None:
     """Two of them: the latest and the one before it, whatever the order in which they came."""
     lines = [5, 5, 7, 6, 5, 7, 6, 9, 7, 8, 9]
-    rows = answer(way(remembering(2)), [at_minute(minute) for minute in lines])
+    rows = answer(variant(remembering(2)), [at_minute(minute) for minute in lines])
     assert [(row["event_id"], row["minute"].minute, row["count"]) for row in rows] == [
         (0, 5, 1), (1, 5, 2), (2, 7, 1), (3, 6, 1),  # 4: the fifth minute is forgotten
         (5, 7, 2), (6, 6, 2), (7, 9, 1), (9, 8, 1), (10, 9, 2),  # 8: and so is the seventh
@@ -164,8 +157,7 @@ def test_remembered_minutes_do_not_depend_on_where_batches_end(
         "minute": pa.array([minute * 60 * US for minute in minutes], pa.timestamp("us")),
     })  # fmt: skip
     times = list(itertools.accumulate(steps[: len(minutes)]))
-    whole, parts = whole_and_in_parts(remembering(remembered), rows, times, cuts)
-    assert parts == whole
+    results_in_batches(remembering(remembered), rows, times, cuts)
 
 
 @pytest.mark.parametrize("rows", [1, 7, 100])
@@ -180,9 +172,9 @@ def test_minutes_that_are_forgotten_take_no_room(rows: int) -> None:
     }  # fmt: skip
 
 
-def minutes_of(rate_per_s: float, generators: int = 2, **asked: str) -> set[str]:
+def minutes_of(rate_per_s: float, generators: int = 2, **parameters: str) -> set[str]:
     """The minutes in three minutes of the log that is offered at a rate."""
-    (stream,) = WORKLOAD.build(WORKLOAD.read({"malformed": 0, **asked}), rate_per_s).streams
+    (stream,) = job_of("log_processing", rate_per_s, malformed=0, **parameters).streams
     last = int(180 * rate_per_s / generators)
     made = [stream.fields[0].column(PhiloxBits(1, 0, 0, 0), n, n + 1)[0].as_py() for n in range(0, last, last // 40)]
     return {line.split("[")[1][:17] for line in made}
@@ -202,18 +194,15 @@ def test_the_logs_clock_goes_by_the_lines_that_were_asked_for() -> None:
     """
     assert len(minutes_of(1e3, lines_per_second="10")) == 40
     assert minutes_of(1e3, lines_per_second="1000") == minutes_of(1e3)
-    (stream,) = WORKLOAD.build(WORKLOAD.read({}), 0.2).streams
-    assert isinstance(stream.fields[0], AccessLine)
-    assert stream.fields[0].lines_per_second == 1
+    line: Any = job_of("log_processing", 0.2).streams[0].fields[0]
+    assert line.lines_per_second == 1
 
 
 @pytest.mark.parametrize("malformed", [0.0, 0.25])
 def test_the_lines_that_are_made_are_whole_but_for_the_malformed(malformed: float) -> None:
     """Their share is what was asked for."""
-    parameters = WORKLOAD.read({"malformed": malformed})
-    (stream,) = WORKLOAD.build(parameters, 1000.0).streams
-    lines = stream.fields[0].column(PhiloxBits(1, 0, 0, 0), 0, 4000)
-    assert isinstance(lines, pa.Array)
+    (stream,) = job_of("log_processing", 1000.0, malformed=malformed).streams
+    lines: Any = stream.fields[0].column(PhiloxBits(1, 0, 0, 0), 0, 4000)
     assert sum(counts(lines.to_pylist())["status"].values()) == pytest.approx(
         4000 * (1 - malformed), abs=150 if malformed else 0
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,12 +19,10 @@ from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.dataflow.nodes import Flow, Process
 from streamgauge.dataflow.operators.api import TIME
 from streamgauge.engines.operator_runtime import OperatorRuntime
-from streamgauge.workloads import registry
 from streamgauge.workloads.dspbench.web import reinforcement_learner
 from streamgauge.workloads.dspbench.web.reinforcement_learner import Histogram
-from tests.unit.workloads.helpers_cuts import BOTH, END, answered, made, without_truth
-
-WORKLOAD = registry.get("reinforcement_learner")
+from tests.unit.workloads import helpers_cuts
+from tests.unit.workloads.helpers_cuts import BOTH, END, answered, made, table, without_truth
 
 
 class Event(NamedTuple):
@@ -43,9 +42,7 @@ class Reward(NamedTuple):
 
 
 Row = Event | Reward
-TYPES = {
-    "learner": pa.int32(), "session": pa.int32(), "round": pa.int64(), "action": pa.string(), "reward": pa.int32(),
-}  # fmt: skip
+TYPES = {"learner": "int32", "session": "int32", "round": "int64", "action": "string", "reward": "int32"}
 A_SESSION, B_SESSION = 0, 4
 """Of two actions, chance gives the first to session 0 (its hash is 0), and the second to session 4: 4 * 1103515245
 mod 2**32 is 119093684, and that // 2**16 is 1817, which is odd.
@@ -56,37 +53,28 @@ SMALL = {
 }  # fmt: skip
 
 
-def flow_of(**parameters: Any) -> Flow:
-    return WORKLOAD.build(WORKLOAD.read(parameters), 1000.0).flow
+flow_of = partial(helpers_cuts.flow_of, "reinforcement_learner")
 
 
 def sides(rows: list[Row], times: list[int] | None = None) -> list[pa.Table]:
     """The events and the rewards among the rows."""
-    at = list(range(len(rows))) if times is None else times
-    found = []
+    both = []
     for kind in (Event, Reward):
+        names = kind._fields
+        values = [row if isinstance(row, kind) else [None] * len(names) for row in rows]
         places = [place for place, row in enumerate(rows) if isinstance(row, kind)]
-        columns = {
-            name: pa.array([getattr(rows[place], name) for place in places], TYPES[name]) for name in kind._fields
-        }
-        columns["event_time"] = pa.array([at[place] for place in places], pa.int64())
-        columns["event_id"] = pa.array(places, pa.int64())
-        found.append(pa.table(columns))
-    return found
+        both.append(table(values, times, **{name: TYPES[name] for name in names}).take(pa.array(places, pa.int64())))
+    return both
 
 
 def answer(flow: Flow, rows: list[Row], times: list[int] | None = None) -> dict[int, str]:
     """Event id to action."""
-    return actions(flow, dict(zip(("events", "rewards"), sides(rows, times), strict=True)))
-
-
-def actions(flow: Flow, inputs: dict[str, pa.Table]) -> dict[int, str]:
-    found = answered(flow, inputs)
-    return dict(zip(found["event_id"].to_pylist(), found["action"].to_pylist(), strict=True))
+    results = answered(flow, dict(zip(("events", "rewards"), sides(rows, times), strict=True)))
+    return dict(zip(results["event_id"].to_pylist(), results["action"].to_pylist(), strict=True))
 
 
 @BOTH
-def test_worked_by_hand(way: Any) -> None:
+def test_worked_by_hand(variant: Any) -> None:
     """Chance, then the greatest bound, while the confidence limit falls from 100 over 75 to 50.
 
     Rounds begin at 101: a learner that took round 1 for the end of chance would be at 50 from the beginning (8).
@@ -120,7 +108,7 @@ def test_worked_by_hand(way: Any) -> None:
         # 19: b has 70 // 4 = 17 and needs 2 of 14, 16, 16, 24: both 16 are 1 away, 18.
         Event(1, A_SESSION, 902),
     ]
-    assert answer(way(flow_of(**SMALL)), rows) == {
+    assert answer(variant(flow_of(**SMALL)), rows) == {
         0: "b", 4: "a", 6: "a", 8: "a", 9: "a", 10: "a", 11: "b", 12: "a", 14: "a", 15: "a", 17: "a", 19: "b",
     }  # fmt: skip
 
@@ -130,31 +118,31 @@ BEGUN: list[Row] = [Reward(0, "a", 10), Reward(0, "a", 20), Reward(0, "a", 0), R
 
 
 @BOTH
-def test_a_limit_falls_by_all_intervals_that_passed_and_counts_on_from_there(way: Any) -> None:
-    """Twenty rounds at once are two intervals; after 15 rounds the next interval begins anew; rounds may go back."""
-    flow = way(flow_of(**SMALL))
-    assert answer(flow, [*BEGUN, Event(0, 4, 7), Event(0, 0, 27)]) == {5: "a", 6: "b"}
-    late: list[Row] = [*BEGUN, Event(0, 4, 0), Event(0, 4, 15), Event(0, 4, 24), Event(0, 4, 3), Event(0, 0, 25)]
-    assert answer(flow, late) == {5: "a", 6: "a", 7: "a", 8: "a", 9: "b"}
+@pytest.mark.parametrize(("events", "actions"), [
+    ([(0, 4, 7), (0, 0, 27)], "ab"),
+    ([(0, 4, 0), (0, 4, 15), (0, 4, 24), (0, 4, 3), (0, 0, 25)], "aaaab"),
+    ([(0, 4, 0), (0, 4, 20), *[(0, 4, 3)] * 6], "abbbbbbb"),
+])  # fmt: skip
+def test_a_limit_falls_by_all_intervals_that_passed_and_counts_on_from_there(
+    variant: Any, events: list[tuple[int, int, int]], actions: str
+) -> None:
+    """Twenty rounds at once are two intervals; after 15 rounds the next interval begins anew; rounds may go back, which
+    does not raise a limit again.
+    """
+    rows: list[Row] = [*BEGUN, *(Event(*event) for event in events)]
+    assert answer(variant(flow_of(**SMALL)), rows) == dict(enumerate(actions, len(BEGUN)))
 
 
 @BOTH
-def test_rounds_that_go_back_do_not_raise_a_limit_again(way: Any) -> None:
-    """Twenty rounds are two intervals; those that come after the fall are lower, and most of the batch."""
-    back: list[Row] = [*BEGUN, Event(0, 4, 0), Event(0, 4, 20), *[Event(0, 4, 3)] * 6]
-    assert answer(way(flow_of(**SMALL)), back) == {5: "a", **dict.fromkeys(range(6, 13), "b")}
-
-
-@BOTH
-def test_bins_of_several_values(way: Any) -> None:
+def test_bins_of_several_values(variant: Any) -> None:
     """Needs all: by 1, a has 20 + 1 and b 22 + 1. By 10, a has bins 1 and 2 around 2, and b bin 2: 35 both, so a."""
     rows: list[Row] = [Reward(0, "a", 19), Reward(0, "a", 21), Reward(0, "b", 22), Reward(0, "b", 22)]
-    assert answer(way(flow_of(**SMALL)), [*rows, Event(0, A_SESSION, 1)]) == {4: "b"}
-    assert answer(way(flow_of(**SMALL | {"bin_width": 10})), [*rows, Event(0, B_SESSION, 1)]) == {4: "a"}
+    assert answer(variant(flow_of(**SMALL)), [*rows, Event(0, A_SESSION, 1)]) == {4: "b"}
+    assert answer(variant(flow_of(**SMALL | {"bin_width": 10})), [*rows, Event(0, B_SESSION, 1)]) == {4: "a"}
 
 
 @BOTH
-def test_bounds_reach_one_bin_to_both_sides_at_least(way: Any) -> None:
+def test_bounds_reach_one_bin_to_both_sides_at_least(variant: Any) -> None:
     """Also where the centre alone holds enough, and where nothing is needed."""
     even: list[Row] = [
         Reward(0, "a", 5),
@@ -163,20 +151,20 @@ def test_bounds_reach_one_bin_to_both_sides_at_least(way: Any) -> None:
         Reward(0, "b", 6),
         Event(0, B_SESSION, 1),
     ]
-    assert answer(way(flow_of(**SMALL)), even) == {4: "a"}  # 5 + 1 both
+    assert answer(variant(flow_of(**SMALL)), even) == {4: "a"}  # 5 + 1 both
     low = SMALL | {"min_reward_distr_sample": 1, "confidence_limit": 40, "min_confidence_limit": 40}
     # Of a, 40 // 100 = 0 of 1 are needed: 5 + 1. Of b 120 // 100 = 1 of 3, around 5: 5 + 1.
     single: list[Row] = [Reward(0, "a", 5), *(Reward(0, "b", reward) for reward in (4, 6, 6)), Event(0, B_SESSION, 1)]
-    assert answer(way(flow_of(**low)), single) == {4: "a"}
+    assert answer(variant(flow_of(**low)), single) == {4: "a"}
     # Of a, 80 // 100 = 0 of 2 are needed: 10 + 1, though neither is near. Of b none: 15 + 1.
     apart: list[Row] = [Reward(0, "a", 0), Reward(0, "a", 20), Reward(0, "b", 15), Event(0, A_SESSION, 1)]
-    assert answer(way(flow_of(**low)), apart) == {3: "b"}
+    assert answer(variant(flow_of(**low)), apart) == {3: "b"}
 
 
 @BOTH
-def test_what_is_malformed_teaches_nobody_and_gets_nothing(way: Any) -> None:
+def test_what_is_malformed_teaches_nobody_and_gets_nothing(variant: Any) -> None:
     """Each of these rewards would end the time of chance, in which session 0 gets a; after it, b is the better one."""
-    flow = way(flow_of(**SMALL))
+    flow = variant(flow_of(**SMALL))
     begun: list[Row] = [Reward(0, "a", 5), Reward(0, "a", 5), Reward(0, "b", 50)]
     malformed: list[Row] = [
         Reward(None, "b", 50), Reward(0, None, 50), Reward(0, "c", 50), Reward(0, "", 50), Reward(0, "b", None),
@@ -190,9 +178,9 @@ def test_what_is_malformed_teaches_nobody_and_gets_nothing(way: Any) -> None:
 
 
 @BOTH
-def test_an_event_does_not_know_the_rewards_of_its_own_time(way: Any) -> None:
+def test_an_event_does_not_know_the_rewards_of_its_own_time(variant: Any) -> None:
     """Whatever their order; one microsecond later it does."""
-    flow = way(flow_of(**SMALL))
+    flow = variant(flow_of(**SMALL))
     rows: list[Row] = [
         Reward(0, "a", 5),
         Reward(0, "a", 5),
@@ -205,13 +193,13 @@ def test_an_event_does_not_know_the_rewards_of_its_own_time(way: Any) -> None:
 
 
 @BOTH
-def test_chance_is_decided_by_the_session_and_the_seed(way: Any) -> None:
+def test_chance_is_decided_by_the_session_and_the_seed(variant: Any) -> None:
     """The same session gets the same, all actions come alike, and another seed gives others."""
     rows: list[Row] = [Event(number % 3, number // 2 * 7919, number) for number in range(600)]
-    found = list(answer(way(flow_of()), rows).values())
+    found = list(answer(variant(flow_of()), rows).values())
     assert found[::2] == found[1::2]
     assert all(150 < count < 250 for count in Counter(found).values())
-    other = list(answer(way(flow_of(random_seed=77)), rows).values())
+    other = list(answer(variant(flow_of(random_seed=77)), rows).values())
     assert 200 < sum(one != another for one, another in zip(found, other, strict=True)) < 600
 
 
@@ -230,9 +218,9 @@ def upper_in_python(rewards: list[int], width: int, limit: int) -> int:
 
 
 LEARNER = st.sampled_from([0, 0, 0, 0, 1, 1, None, 2])
-ASKS = st.builds(Event, LEARNER, st.sampled_from([0, 4, 5, 9, None]), st.integers(0, 40))
-TOLD = st.builds(Reward, LEARNER, st.sampled_from(["a", "b", "a", "b", "c", None]), st.integers(-1, 12))
-ROWS = st.lists(st.one_of(ASKS, TOLD), max_size=60)
+EVENTS = st.builds(Event, LEARNER, st.sampled_from([0, 4, 5, 9, None]), st.integers(0, 40))
+REWARDS = st.builds(Reward, LEARNER, st.sampled_from(["a", "b", "a", "b", "c", None]), st.integers(-1, 12))
+ROWS = st.lists(EVENTS | REWARDS, max_size=60)
 RULES = st.fixed_dictionaries({
     "actions": st.just("a,b"), "distribution": st.just("30/12,60/30"), "learners": st.just(2),
     "min_reward_distr_sample": st.integers(1, 3), "bin_width": st.integers(1, 3),
@@ -310,22 +298,19 @@ def test_bounds_do_not_depend_on_how_they_are_cut_into_pieces(cells: int, monkey
         assert histogram.uppers(new, taken, limits).tolist() == expected
 
 
-def in_order(found: dict[int, str], events: pa.Table) -> list[str]:
-    """The actions in the order of the events' times."""
-    return [found[number] for number in events["event_id"].to_pylist()]
+TIME_AND_ID = [("event_time", "ascending"), ("event_id", "ascending")]
 
 
 @pytest.mark.parametrize(
-    "way", [pytest.param(lambda flow: flow, marks=pytest.mark.long), without_truth], ids=["truth", "class"]
+    "variant", [pytest.param(lambda flow: flow, marks=pytest.mark.long), without_truth], ids=["truth", "class"]
 )
-def test_in_the_long_run_it_is_the_third_page(way: Any) -> None:
+def test_in_the_long_run_it_is_the_third_page(variant: Any) -> None:
     """A third by chance; then page2, whose rewards spread widest, while the limit is high; page3, the best, at last.
 
     At 95 % its bound is about 60 + 2 * 30 against 80 + 2 * 10 of page3, at 50 % about 60 + 20 against 80 + 7.
     """
     flow, inputs = made("reinforcement_learner", 10_000.0, 6.0, learners=2, rewards=0.1, reduction_round_interval=400)
-    found = actions(way(flow), inputs)
-    chosen = np.array(in_order(found, inputs["events"]))
+    chosen = answered(variant(flow), inputs).sort_by(TIME_AND_ID)["action"].to_numpy()
     by_chance, curious, later = chosen[:500], chosen[2500:3200], chosen[len(chosen) // 2 :]
     assert 0.25 < np.mean(by_chance == "page3") < 0.42
     assert np.mean(curious == "page2") > 0.9
@@ -335,15 +320,14 @@ def test_in_the_long_run_it_is_the_third_page(way: Any) -> None:
 def test_at_its_defaults_it_learns_within_seconds() -> None:
     """At 10,000 events a second for 10 s every learner comes to choose by its bounds, and each event has an action."""
     flow, inputs = made("reinforcement_learner", 10_000.0, 10.0)
-    found = actions(without_truth(flow), inputs)
-    assert len(found) == inputs["events"].num_rows
-    chosen = in_order(found, inputs["events"])
+    chosen = answered(without_truth(flow), inputs).sort_by(TIME_AND_ID)["action"].to_pylist()
+    assert len(chosen) == inputs["events"].num_rows
     assert Counter(chosen[:10_000])["page1"] == pytest.approx(3333, abs=200)
     assert "page1" not in chosen[-10_000:]
 
 
-def test_all_that_is_wrong_is_said_at_once() -> None:
+def test_all_problems_come_at_once() -> None:
     """Three parameters, three problems."""
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError) as refused:
         flow_of(actions="", distribution="", confidence_limit=10)
-    assert len(caught.value.problems) == 3
+    assert len(refused.value.problems) == 3

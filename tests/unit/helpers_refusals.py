@@ -1,0 +1,18 @@
+"""How tests look at a refusal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from streamgauge.core.errors import InputError, Problem
+
+
+def problem_of(function: Callable[..., Any], *arguments: Any, **options: Any) -> Problem:
+    """The one problem with which a call is refused."""
+    with pytest.raises(InputError) as refused:
+        function(*arguments, **options)
+    (problem,) = refused.value.problems
+    return problem
