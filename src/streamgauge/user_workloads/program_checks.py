@@ -174,6 +174,9 @@ def _output_problems(path: Path, setting: str, sink: str, output: OutputTable) -
     if output.mode == "update" and output.delivery != "exactly_once":
         rule = 'applies to mode = "append" only: of updates the last value of each key is compared'
         yield Problem(f"{place}.delivery", rule, output.delivery, "leave it out")
+    if (output.delivery == "at_most_once") != (output.loss_max is not None):
+        rule = "must be given with at_most_once, and only with it: the share of results that may be lost"
+        yield Problem(f"{place}.loss_max", rule, output.loss_max, EXAMPLES["loss_max"])
     if output.latency_key and (output.mode == "update" or output.time or output.window_end):
         rule = 'applies to mode = "append" without time and window_end only: these say the event time'
         yield Problem(f"{place}.latency_key", rule, list(output.latency_key), "leave it out")

@@ -80,6 +80,7 @@ class OutputTable(_TopicTable):
 
     mode: Literal["append", "update"] = "append"
     delivery: Delivery = "exactly_once"
+    loss_max: Annotated[float, Field(gt=0, lt=1)] | None = None
     keys: tuple[str, ...] = ()
     time: Name = None
     window_end: Name = None
@@ -197,6 +198,7 @@ EXAMPLES = {
     "time": 'time = "ts"',
     "schema_id": "schema_id = 1",
     "latency_key": 'latency_key = ["id"]',
+    "loss_max": "loss_max = 0.001",
 }
 _EXAMPLES_BELOW = {"environment": '"{}"', "fields": '{{ kind = "integer", low = 1, high = 100 }}'}
 """Table to a value for a name of the user's own in it."""

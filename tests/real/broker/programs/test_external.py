@@ -221,7 +221,8 @@ def test_promised_guarantees(broker: Broker, tmp_path: Path, promised: bool) -> 
     reference = next(line for line in head.splitlines() if line.startswith("reference"))
     text = head.replace(reference, "")
     for sink, delivery in (("repeats", "at_least_once"), ("loses", "at_most_once")):
-        given = f'delivery = "{delivery}"\n' if promised else ""
+        loss = "loss_max = 0.05\n" if delivery == "at_most_once" else ""
+        given = f'delivery = "{delivery}"\n{loss}' if promised else ""
         text += f"\n[outputs.{sink}]\n{given}{reference}{output}"
     path.write_text(text)
     result = run(path, broker, tmp_path)
