@@ -62,7 +62,8 @@ def pairs() -> str:
     """Every workload on every engine over every transport that it reads, by the check before a run; what is refused has
     the number of its reason below.
     """
-    ways = [(name, transport) for name in streaming_engines() for transport in capabilities()[name].transports]
+    able = {name: each for name, each in capabilities().items() if "Select" in each.nodes}
+    ways = [(name, transport) for name in streaming_engines() if name in able for transport in able[name].transports]
     reasons: list[str] = []
     rows = []
     for workload in names():

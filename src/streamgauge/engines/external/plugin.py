@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from streamgauge.core.errors import Problem
+from streamgauge.dataflow.describe import KINDS
 from streamgauge.dataflow.nodes import Flow, Source
 from streamgauge.engines.spi import Capabilities, Engine, EnginePlugin, StartRequest
 from streamgauge.user_workloads.program_node import PARALLELISM, ProgramNode
@@ -19,6 +20,7 @@ class ExternalPlugin(EnginePlugin):
         nodes=("Source", "ProgramNode"),
         sink_modes=("append", "update"),
         transports=("kafka",),
+        unsupported_reasons=dict.fromkeys((kind.__name__ for kind in KINDS), "it runs a program of your own only"),
         fallback_engine="spark",
         transport_options={"encoding": "json"},
         has_batch_ids=False,
