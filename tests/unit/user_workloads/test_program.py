@@ -394,6 +394,8 @@ def test_results_without_a_time_are_said_to_have_no_latency(write: Write) -> Non
         ("[output]", '[output]\nformat = "text"', "text needs a reference of one column of text"),
         ("[output]", '[output]\nformat = "avro"', "must be given for the format avro"),
         ("[output]", '[output]\nformat = "avro"\nschema_file = "none.avsc"', "No such file"),
+        ("[output]", '[output]\nformat = "protobuf"\nschema_file = "other.avsc"', "it is no descriptor set"),
+        ("[output]", '[output]\nmessage = "shop.Total"', "applies to the format protobuf or protobuf-confluent only"),
         ("[output]", '[output]\nformat = "avro"\nschema_file = "other.avsc"', "must have user_id in its schema"),
         ("[output]", '[output]\ndelimiter = ";"', "applies to the format csv only"),
         ("[output]", '[output]\nformat = "csv"\ndelimiter = ";;"', "must be one character"),
