@@ -21,12 +21,17 @@ GONE_S = 10.0
 DURATION_S = 3.0
 
 
-def run(path: Path, broker: Broker | None, out: Path, rate: str = "20k", warmup: str = "1500ms") -> Result:
-    """One trial. Nothing is left behind: no process of the program, and no topic. None: a broker of its own."""
+def run(
+    path: Path, broker: Broker | None, out: Path, rate: str = "20k", warmup: str = "1500ms", **options: str
+) -> Result:
+    """One trial. Nothing is left behind: no process of the program, and no topic. None: a broker of its own.
+
+    `options`: of the transport.
+    """
     before = {process.pid for process in psutil.process_iter()}
     topics = set(Topics(broker.location).names()) if broker is not None else set()
     try:
-        at = {"brokers": broker.location} if broker is not None else {}
+        at = {"brokers": broker.location, **options} if broker is not None else options
         with started(out, str(path), rate, "external", transport_options=at, warmup=warmup) as started_:
             resolved, testbed, folder = started_
             load = resolved.experiment.load

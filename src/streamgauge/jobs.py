@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar, get_args
 
 from streamgauge.core.clock import US
-from streamgauge.core.engine_reports import Delivery
+from streamgauge.core.engine_reports import Guarantee
 from streamgauge.core.errors import JobError, Problem, nearest
 from streamgauge.core.schema import LINEAGE
 from streamgauge.core.units import parse_duration
@@ -70,8 +70,8 @@ class RecordKey:
 class Description:
     """What `@job` was told. `reach_us` is None where it is unbounded; `assumed` says what was not told.
 
-    The file of a program may also give `delivery`, the guarantee that it promises for its results, and `latency_key`,
-    by which results without a time get that of an input record.
+    The file of a program may also give the guarantee that it promises for its results, and `latency_key`, by which
+    results without a time get that of an input record.
     """
 
     inputs: tuple[Input, ...]
@@ -80,7 +80,7 @@ class Description:
     reach_us: int | None
     reference: Reference | None
     assumed: tuple[str, ...]
-    delivery: Delivery | None = None
+    guarantee: Guarantee | None = None
     latency_key: RecordKey | None = None
 
 

@@ -26,6 +26,7 @@ def makers() -> dict[str, Callable[[], str]]:
         "words of engines": words_of_engines,
         "transport options": transport_options,
         "pairs": pairs,
+        "what works": what_works,
         "tuning profiles": tuning_profiles,
         "entry point of the example": example_entry_point,
         **{
@@ -70,7 +71,8 @@ def pairs() -> str:
     """Every workload on every engine over every transport that it reads, by the check before a run; what is refused has
     the number of its reason below.
     """
-    ways = [(name, transport) for name in streaming_engines() for transport in capabilities()[name].transports]
+    able = {name: each for name, each in capabilities().items() if "Select" in each.nodes}
+    ways = [(name, transport) for name in streaming_engines() if name in able for transport in able[name].transports]
     reasons: list[str] = []
     rows = []
     for workload in names():
@@ -82,6 +84,24 @@ def pairs() -> str:
     head = ("workload", *(f"{code(name)}, {transport}" for name, transport in ways))
     told = "\n".join(f"{number}. {reason}" for number, reason in enumerate(reasons, 1))
     return f"{table(head, rows)}\n\n{told}"
+
+
+def what_works() -> str:
+    """How many built-in workloads run on each engine of Spark, and what else can be measured."""
+    count = len(names())
+
+    def able(engine: str, transport: str) -> str:
+        runs = sum(not refused(workload, engine, transport) for workload in names())
+        return f"all {count}" if runs == count else f"{runs} of {count}"
+
+    rows = [
+        ("Spark micro-batch, built-in workloads", able("spark", "flight"), able("spark", "kafka")),
+        ("Spark micro-batch, a PySpark function of yours", "yes", "yes"),
+        ("Spark real-time mode", "no", able("spark-rtm", "kafka")),
+        ("Spark DStreams", able("spark-dstream", "flight"), f"no; over sockets {able('spark-dstream', 'socket')}"),
+        ("a program of yours over Kafka, any language", "no", "yes"),
+    ]
+    return table(("", "in memory", "over Kafka (own broker or yours)"), rows)
 
 
 def refused(workload: str, engine: str, transport: str) -> list[str]:

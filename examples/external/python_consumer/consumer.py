@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import sys
+from pathlib import Path
 from types import FrameType
 
 from confluent_kafka import Consumer, Producer
@@ -18,10 +19,13 @@ def stop(_: int, __: FrameType | None) -> None:
 
 def main() -> None:
     signal.signal(signal.SIGTERM, stop)
-    brokers, results = os.environ["STREAMGAUGE_BROKERS"], os.environ["STREAMGAUGE_OUTPUT"]
-    producer = Producer({"bootstrap.servers": brokers, "linger.ms": 5})
+    brokers, results = {"bootstrap.servers": os.environ["STREAMGAUGE_BROKERS"]}, os.environ["STREAMGAUGE_OUTPUT"]
+    if login := os.environ.get("STREAMGAUGE_CLIENT"):
+        lines = [line.strip() for line in Path(login).read_text().splitlines()]
+        brokers |= dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
+    producer = Producer({**brokers, "linger.ms": 5})
     consumer = Consumer({
-        "bootstrap.servers": brokers,
+        **brokers,
         "group.id": os.environ["STREAMGAUGE_GROUP"],
         "auto.offset.reset": "earliest",
         "auto.commit.interval.ms": COMMIT_EVERY_MS,

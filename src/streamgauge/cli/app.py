@@ -142,7 +142,7 @@ app.add_typer(cluster_app, name="cluster", short_help="Run a Spark cluster on th
 @app.command("experiment", short_help="Run an experiment from a TOML file")
 def experiment(
     file: Annotated[
-        Path | None, typer.Argument(metavar="FILE", help="a TOML file; --print-toml shows an example")
+        Path | None, typer.Argument(metavar="FILE", help="a TOML file, as run WORKLOAD --print-toml prints it")
     ] = None,
     out: Annotated[
         str | None, typer.Option(metavar="DIR", help="folder for run folders  [default: that of the file, or runs]")

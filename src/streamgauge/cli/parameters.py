@@ -39,7 +39,7 @@ def parameters_of(command: str, workload_from: str, verbose: bool, dry_run: bool
     `workload_from`: the setting that names a run folder; with it the workload is optional.
     """
     yield _parameter("context", typer.Context, Parameter.empty)
-    yield _workload(workload_from)
+    yield _workload(command, workload_from)
     settings = [info.in_command(command) for info in SETTINGS.values() if command in info.commands]
     for info in sorted(settings, key=lambda info: (not info.required, "." not in info.name)):
         if info.name == "transport_options":
@@ -59,8 +59,13 @@ def is_typed(context: typer.Context, setting: str) -> bool:
     return source is not None and source.name == "COMMANDLINE"
 
 
-def _workload(workload_from: str) -> Parameter:
-    help_ = "name of a workload (streamgauge workloads lists them), FILE.py of a user job, or FILE.toml of a program"
+_FILES = {"anatomy": "", "characterize": ", or FILE.py of a user job"}
+"""What a command takes beside the name of a workload, if not everything."""
+
+
+def _workload(command: str, workload_from: str) -> Parameter:
+    files = _FILES.get(command, ", FILE.py of a user job, or FILE.toml of a program")
+    help_ = f"name of a workload (streamgauge workloads lists them){files}"
     if workload_from:
         flag = SETTINGS[workload_from].flag
         help_ = f"name of a workload, FILE.py of a user job, or FILE.toml of a program; not with {flag}"

@@ -62,3 +62,11 @@ class OperatorCounts:
 
 
 Delivery = Literal["exactly_once", "at_least_once", "at_most_once"]
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """What a job promises of its results. `loss_max`: the share that `at_most_once` may lose."""
+
+    delivery: Delivery
+    loss_max: float = 0.0

@@ -116,6 +116,18 @@ def percentile_problems(
         yield Problem("limits", rule, limit.text, way_out)
 
 
+def percentile_note(resolved: ResolvedExperiment) -> str:
+    """What a limit's percentile needs, where only the trial shows how many independent results there are.
+
+    So it is for jobs, programs and results row by row in batches back to back. Empty where it was checked before.
+    """
+    quantiles = [PERCENTILES[one.statistic] for one in resolved.limits if one.statistic in PERCENTILES]
+    if not quantiles or spacings(resolved.flow, BatchInterval(resolved.interval_s)):
+        return ""
+    needed = observations_needed(max(quantiles))
+    return f"the limit needs {needed} independent results (batches or windows), and only the span shows how many it has"
+
+
 def latency_kind_problems(flow: Flow, limits: Sequence[ServiceLevelObjective]) -> Iterator[Problem]:
     """Limits on a latency that no result of the flow has."""
     kinds = latencies_of(flow)

@@ -81,21 +81,25 @@ def in_year(time_us: float) -> str:
         return "out of range"
 
 
-Kind = Literal["json", "csv", "text", "avro", "avro-confluent"]
-AVRO: tuple[Kind, ...] = ("avro", "avro-confluent")
+Kind = Literal["json", "csv", "text", "avro", "avro-confluent", "protobuf", "protobuf-confluent"]
+PROTOBUF: tuple[Kind, ...] = ("protobuf", "protobuf-confluent")
+WITH_SCHEMA: tuple[Kind, ...] = ("avro", "avro-confluent", *PROTOBUF)
+FRAMED: tuple[Kind, ...] = ("avro-confluent", "protobuf-confluent")
 
 
 @dataclass(frozen=True)
 class MessageFormat:
     """How a message of a program carries fields.
 
-    - `delimiter`: of CSV. `schema`: Avro's, as JSON text. `schema_id`: in the header of Confluent's framing.
+    - `delimiter`: of CSV. `schema`: Avro's as JSON text, or the descriptor set of Protocol Buffers in base64.
+    - `schema_id`: in the header of Confluent's framing. `message`: the name of one of Protocol Buffers.
     """
 
     kind: Kind = "json"
     delimiter: str = ","
     schema: str = ""
     schema_id: int = 1
+    message: str = ""
 
 
 RecordTimestamp = Literal["planned", "sent"]

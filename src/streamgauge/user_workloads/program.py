@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.core.clock import US
+from streamgauge.core.engine_reports import Guarantee
 from streamgauge.core.errors import InputError, JobError, Problem
 from streamgauge.core.schema import EVENT_TIME, WINDOW_END, quote
 from streamgauge.core.units import parse_duration
@@ -160,8 +161,8 @@ def _described(
     if not (output.time or output.window_end or output.latency_key):
         assumed.append(_TIMELESS.format(sink=node.name))
     return Description(
-        inputs, output.mode, output.keys, node.reach_us, _reference(output), tuple(assumed), output.delivery,
-        _record_key(output, streams),
+        inputs, output.mode, output.keys, node.reach_us, _reference(output), tuple(assumed),
+        Guarantee(output.delivery, output.loss_max or 0.0), _record_key(output, streams),
     )  # fmt: skip
 
 

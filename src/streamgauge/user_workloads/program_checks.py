@@ -21,9 +21,8 @@ from streamgauge.loadgen.fields import StreamSpec
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.system.user_code import duckdb_lines, first_line
-from streamgauge.transports.kafka.encodings.avro import KINDS as AVRO_TYPES
-from streamgauge.transports.kafka.encodings.avro import Leaf, leaves
-from streamgauge.transports.topics import AVRO, UNITS, in_year, units_of
+from streamgauge.transports.kafka.encodings.choice import field_types
+from streamgauge.transports.topics import FRAMED, PROTOBUF, UNITS, WITH_SCHEMA, in_year, units_of
 from streamgauge.user_workloads.program_file import EXAMPLES, FIELDS_EXAMPLE, InputTable, OutputTable, ProgramTable
 from streamgauge.user_workloads.program_node import placeholders, unknown_placeholders
 from streamgauge.user_workloads.reference import table_types, time_name, types_of
@@ -41,13 +40,13 @@ TIMES = ("time", "window_end")
 """The settings of an output that name a field with a time."""
 _KEY_TYPES = {"int": INT, "bigint": INT, "string": STRING}
 """Type of an event's field to that of a column that identifies its record."""
-_AVRO_TAKES = {
-    "int": ("bigint", "double"), "bigint": ("bigint", "double"), "timestamp": ("bigint",),
+_SCHEMA_TAKES = {
+    "int": ("int", "bigint", "double"), "bigint": ("bigint", "double"), "timestamp": ("bigint",),
     "string": ("string", "binary"),
 }  # fmt: skip
-"""Type of an event's field to the types of values in Avro that can hold it."""
-_AVRO_GIVES = {"double": ("double", "bigint"), "timestamp": ("bigint",)}
-"""Type of a result's field to the types of values in Avro from which it is read."""
+"""Type of an event's field to the types of values in a schema that can hold it; others only themselves."""
+_SCHEMA_GIVES = {"bigint": ("bigint", "int"), "double": ("double", "bigint", "int"), "timestamp": ("bigint",)}
+"""Type of a result's field to the types of values in a schema from which it is read."""
 
 
 def table_problems(path: Path, table: ProgramTable) -> Iterator[Problem]:
@@ -174,6 +173,9 @@ def _output_problems(path: Path, setting: str, sink: str, output: OutputTable) -
     if output.mode == "update" and output.delivery != "exactly_once":
         rule = 'applies to mode = "append" only: of updates the last value of each key is compared'
         yield Problem(f"{place}.delivery", rule, output.delivery, "leave it out")
+    if (output.delivery == "at_most_once") != (output.loss_max is not None):
+        rule = "must be given with at_most_once, and only with it: the share of results that may be lost"
+        yield Problem(f"{place}.loss_max", rule, output.loss_max, EXAMPLES["loss_max"])
     if output.latency_key and (output.mode == "update" or output.time or output.window_end):
         rule = 'applies to mode = "append" without time and window_end only: these say the event time'
         yield Problem(f"{place}.latency_key", rule, list(output.latency_key), "leave it out")
@@ -188,21 +190,24 @@ def _format_problems(path: Path, setting: str, given: InputTable | OutputTable) 
     place = f"{path.name}: {setting}"
     if len(given.delimiter) != 1:
         yield Problem(f"{place}.delimiter", "must be one character", given.delimiter, 'delimiter = ";"')
-    for name, kinds in (("delimiter", ("csv",)), ("schema_file", AVRO), ("schema_id", ("avro-confluent",))):
+    settings = {"delimiter": ("csv",), "schema_file": WITH_SCHEMA, "schema_id": FRAMED, "message": PROTOBUF}
+    for name, kinds in settings.items():
         if name in given.model_fields_set and given.format not in kinds:
             rule = f"applies to the format {' or '.join(kinds)} only"
             yield Problem(f"{place}.{name}", rule, given.format, f'format = "{kinds[0]}", or leave it out')
-    if given.format not in AVRO:
+    if given.format not in WITH_SCHEMA:
         return
     if not given.schema_file:
         rule = f"must be given for the format {given.format}: the file of the schema that the program uses"
-        yield Problem(f"{place}.schema_file", rule, "", 'schema_file = "purchase.avsc"')
+        example = "purchase.desc" if given.format in PROTOBUF else "purchase.avsc"
+        yield Problem(f"{place}.schema_file", rule, "", f'schema_file = "{example}"')
         return
     try:
-        leaves((path.resolve().parent / given.schema_file).read_text(encoding="utf-8"))
+        field_types(given.message_format(path.resolve().parent))
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        rule = f"must be an Avro schema of a record of plain fields ({reason})"
+        what = "a descriptor set of a message" if given.format in PROTOBUF else "an Avro schema of a record"
+        rule = f"must be {what} of plain fields ({reason})"
         yield Problem(f"{place}.schema_file", rule, given.schema_file, "correct it, or name another file")
 
 
@@ -220,25 +225,25 @@ def stream_problems(path: Path, table: ProgramTable, streams: Sequence[StreamSpe
         place, types = f"{path.name}: inputs.{stream.name}", stream.schema.types()
         if given.format == "text" and len(types) != 1:
             yield Problem(f"{place}.format", "text needs one field", list(types), 'format = "csv"')
-        if given.format in AVRO:
-            found = {leaf.name: leaf for leaf in leaves(given.message_format(path.resolve().parent).schema)}
-            yield from _schema_problems(place, types, found, _AVRO_TAKES)
+        if given.format in WITH_SCHEMA:
+            found = field_types(given.message_format(path.resolve().parent))
+            yield from _schema_problems(place, types, found, _SCHEMA_TAKES)
             for name in found.keys() - types.keys():
                 rule = "must have a field for each one of the schema"
                 yield Problem(f"{place}.fields", rule, name, f"add {name}, or use a schema without it")
 
 
 def _schema_problems(
-    place: str, types: Mapping[str, str], found: Mapping[str, Leaf], accepted: Mapping[str, tuple[str, ...]]
+    place: str, types: Mapping[str, str], found: Mapping[str, str], accepted: Mapping[str, tuple[str, ...]]
 ) -> Iterator[Problem]:
-    """Fields that a schema lacks, or has as another type. `accepted`: type to types of Avro; others only themselves."""
+    """Fields that a schema lacks, or has as another type. `accepted`: type to types of a schema."""
     for name, kind in types.items():
         if name not in found:
             rule = f"must have {name} in its schema, which has {', '.join(found)}"
             yield Problem(f"{place}.schema_file", rule, name, nearest(name, list(found)))
-        elif AVRO_TYPES[found[name].kind] not in accepted.get(kind, (kind,)):
+        elif found[name] not in accepted.get(kind, (kind,)):
             rule = f"must have {name} as a type that fits {kind}"
-            yield Problem(f"{place}.schema_file", rule, found[name].kind, "correct the schema, or cast the field")
+            yield Problem(f"{place}.schema_file", rule, found[name], "correct the schema, or cast the field")
 
 
 def latency_key_problems(
@@ -309,9 +314,9 @@ def column_problems(path: Path, table: ProgramTable, sink: str, columns: Mapping
     yield from _nesting_problems(place, names)
     if output.format == "text" and list(types.values()) != ["string"]:
         yield Problem(f"{place}.format", "text needs a reference of one column of text", names, 'format = "csv"')
-    if output.format in AVRO:
-        found = {leaf.name: leaf for leaf in leaves(output.message_format(path.resolve().parent).schema)}
-        yield from _schema_problems(place, types, found, _AVRO_GIVES)
+    if output.format in WITH_SCHEMA:
+        found = field_types(output.message_format(path.resolve().parent))
+        yield from _schema_problems(place, types, found, _SCHEMA_GIVES)
 
 
 DRY_RATE_PER_S, DRY_S = 1000.0, 5.0

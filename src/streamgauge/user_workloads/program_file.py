@@ -6,6 +6,7 @@ TOML, since the classes of fields name those of Python.
 
 from __future__ import annotations
 
+import base64
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields, replace
@@ -20,7 +21,7 @@ from streamgauge.core.units import parse_duration
 from streamgauge.jobs import DEFAULT_REACH, UNBOUNDED
 from streamgauge.loadgen.fields import Decimal, FieldSpec, Integer, Key, Payload, Text
 from streamgauge.loadgen.fitted import Choice
-from streamgauge.transports.topics import AVRO, Kind, MessageFormat, RecordTimestamp
+from streamgauge.transports.topics import PROTOBUF, WITH_SCHEMA, Kind, MessageFormat, RecordTimestamp
 from streamgauge.user_workloads.program_node import Ready
 from streamgauge.user_workloads.user_workload import SINK
 
@@ -52,11 +53,13 @@ class _TopicTable(_Table):
     delimiter: str = ","
     schema_file: str = ""
     schema_id: Annotated[int, Field(ge=0, lt=2**32)] = 1
+    message: str = ""
 
     def message_format(self, folder: Path) -> MessageFormat:
         """The format; `read` has checked that the schema's file can be read."""
-        schema = (folder / self.schema_file).read_text(encoding="utf-8") if self.format in AVRO else ""
-        return MessageFormat(self.format, self.delimiter, schema, self.schema_id)
+        schema = (folder / self.schema_file).read_bytes() if self.format in WITH_SCHEMA else b""
+        text = base64.b64encode(schema).decode() if self.format in PROTOBUF else schema.decode()
+        return MessageFormat(self.format, self.delimiter, text, self.schema_id, self.message)
 
 
 class InputTable(_TopicTable):
@@ -80,6 +83,7 @@ class OutputTable(_TopicTable):
 
     mode: Literal["append", "update"] = "append"
     delivery: Delivery = "exactly_once"
+    loss_max: Annotated[float, Field(gt=0, lt=1)] | None = None
     keys: tuple[str, ...] = ()
     time: Name = None
     window_end: Name = None
@@ -197,6 +201,7 @@ EXAMPLES = {
     "time": 'time = "ts"',
     "schema_id": "schema_id = 1",
     "latency_key": 'latency_key = ["id"]',
+    "loss_max": "loss_max = 0.001",
 }
 _EXAMPLES_BELOW = {"environment": '"{}"', "fields": '{{ kind = "integer", low = 1, high = 100 }}'}
 """Table to a value for a name of the user's own in it."""

@@ -10,8 +10,8 @@ from typing import Literal
 from streamgauge.dataflow.nodes import OpaqueNode
 
 Ready = Literal["consumer", "committed", "line", "started"]
-PLACEHOLDERS = ("python", "brokers", "group", "run", "scratch", "parallelism", "input", "output")
-PLACEHOLDER = re.compile(r"\{(python|brokers|group|run|scratch|parallelism|output(?:\.\w+)?|input(?:\.\w+)?)\}")
+PLAIN = ("python", "brokers", "client", "client_java", "group", "run", "scratch", "parallelism")
+PLACEHOLDER = re.compile(rf"\{{({'|'.join(PLAIN)}|output(?:\.\w+)?|input(?:\.\w+)?)\}}")
 """A word of a command, or of a variable's value, that is replaced by a value of the run."""
 PARALLELISM = "{parallelism}"
 _WORD = re.compile(r"(?<![{$])\{([A-Za-z_]\w*(?:\.\w+)?)\}")
@@ -74,7 +74,7 @@ class ProgramNode(OpaqueNode):
 
 def placeholders(streams: Iterable[str], sinks: Iterable[str]) -> list[str]:
     """The placeholders that a program with these inputs and outputs may use."""
-    names = [name for name in PLACEHOLDERS if name not in ("input", "output")]
+    names = list(PLAIN)
     for kind, given in (("input", list(streams)), ("output", list(sinks))):
         names += [*([kind] if len(given) == 1 else []), *(f"{kind}.{name}" for name in given)]
     return names

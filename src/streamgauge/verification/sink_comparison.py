@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from streamgauge.core.engine_reports import Delivery
+from streamgauge.core.engine_reports import Guarantee
 from streamgauge.core.schema import EVENT_TIME, INGEST_TIME, WINDOW_END
 from streamgauge.diff import compare as answers
 from streamgauge.loadgen.plan import Plan
@@ -164,15 +164,13 @@ def outcome(counts: answers.Counts, complete: bool, noun: str = "results") -> st
     return f"{counts.expected:,} {noun} expected{of}, {matched}"
 
 
-def allowed_by(delivery: Delivery | None, counts: answers.Counts) -> dict[str, int]:
-    """By kind, the rows that differ from the reference as a guarantee allows.
-
-    A repeated result must have its value. A system that gives no right result at all keeps no promise.
-    """
+def allowed_by(guarantee: Guarantee | None, counts: answers.Counts) -> dict[str, int]:
+    """By kind, the rows that differ from the reference as a guarantee allows. A repeated result must have its value."""
+    delivery = guarantee.delivery if guarantee else None
     repeated = counts.duplicate - counts.conflicting
     if delivery == "at_least_once" and repeated:
         return {"duplicate": repeated}
-    if delivery == "at_most_once" and counts.missing and counts.matched:
+    if delivery == "at_most_once" and guarantee and 0 < counts.missing <= guarantee.loss_max * counts.expected:
         return {"missing": counts.missing}
     return {}
 
@@ -257,7 +255,7 @@ class Comparison:
     def verified(
         self, name: str, received: ReceivedResults, rule: LatencyRule, truth: Truth, sentence: str,
         results_path: Path | None, inclusion_times: InclusionTimes, judged: bool = True,
-        delivery: Delivery | None = None,
+        guarantee: Guarantee | None = None,
     ) -> SinkDiff:  # fmt: skip
         """The counts and the latencies by `rule`, for updates also those of `inclusion_times`.
 
@@ -268,12 +266,12 @@ class Comparison:
         latencies = inclusion_times.beside(sink_latencies(received.batches(), rule, span, self.missing_results(rule)))
         if results_path is not None and not received.empty:
             write_results(received, results_path)
-        allowed, counts = allowed_by(delivery, self.counts), self.counts.as_dict()
+        allowed, counts = allowed_by(guarantee, self.counts), self.counts.as_dict()
         faulty = tuple(one for one in self.counts.examples if counts[one["fault"]] > allowed.get(one["fault"], 0))
         verification = Verification(
             judged=judged, independent=truth.independent, reference=truth.reference,
             uncommitted=sum(record.trial_log.rows_ignored.values()), seconds=seconds, sentence=sentence,
-            delivery=delivery, allowed=allowed, **{**counts, "examples": faulty},
+            delivery=guarantee and guarantee.delivery, allowed=allowed, **{**counts, "examples": faulty},
         )  # fmt: skip
         rows = sum(commit.rows for commit in record.trial_log.commits)
         query = next((commit.query for commit in record.trial_log.commits), "")

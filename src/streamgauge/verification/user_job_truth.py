@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.core.engine_reports import Delivery
+from streamgauge.core.engine_reports import Guarantee
 from streamgauge.core.errors import EngineError, InputError
 from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME, INGEST_TIME, LINEAGE, WINDOW_END, WINDOW_START
 from streamgauge.core.trial import ProgressText
@@ -94,7 +94,7 @@ def _verify_sink(
     resolved: ResolvedExperiment, record: TrialRecord, log: Path, results_path: Path | None, stage: ProgressText
 ) -> tuple[SinkDiff, list[str]]:
     """(the verification of the only sink, notes on the result)."""
-    received, is_judged, delivery = ReceivedResults(record), True, _described(resolved).delivery
+    received, is_judged, guarantee = ReceivedResults(record), True, _described(resolved).guarantee
     truth = by_batch(resolved) if _described(resolved).reference is None else BY_REFERENCE
     with comparison(record) as compared:
         try:
@@ -103,11 +103,9 @@ def _verify_sink(
             else:
                 differences = _compare(resolved, record, received, compared, log, stage)
                 received = differences.received or received
-                sentence = _sentence(compared.counts, record.owes_all, differences, received, delivery)
+                sentence = _sentence(compared.counts, record.owes_all, differences, received, guarantee)
                 notes = [f"answers: {differences.ignored}"] if differences.ignored else []
                 notes += [differences.timeless] if differences.timeless else []
-                if (lost := compared.counts.missing) and delivery == "at_most_once" and record.owes_all:
-                    notes.append(f"latency: {lost:,} missing results, which at_most_once allows, are in no figure")
         except duckdb.InterruptException:
             raise
         except JOB_ERRORS as error:
@@ -119,7 +117,7 @@ def _verify_sink(
         inclusion_times = inclusion_times_of(record, rule.kind, resolved.columns, resolved.engine.has_batch_ids)
         sink = compared.verified(
             resolved.flow.sink.name, received, rule, truth, sentence, results_path, inclusion_times, is_judged,
-            delivery,
+            guarantee,
         )  # fmt: skip
     return sink, notes
 
@@ -330,21 +328,20 @@ def _compare_rows(
     received_types = answers.types_of(connection, "_checked_rows")
     compared_as = answers.compared_types(columns, received_types, columns)
     ids, unique = identity(connection, truth_types, described.keys)
-    if not unique and described.delivery not in (None, "exactly_once"):
-        raise EngineError(_not_told_apart(connection, ids, described.delivery))
+    delivery = described.guarantee.delivery if described.guarantee else None
+    if not unique and delivery not in (None, "exactly_once"):
+        raise EngineError(_not_told_apart(connection, ids, delivery))
     connection.execute(
         f"CREATE VIEW _received AS {numbered('_checked_rows', ids, received_types, compared_as, unique)}"
     )
     connection.execute(f"CREATE VIEW _expected AS {numbered('_expected_rows', ids, columns, compared_as, unique)}")
     spec = _diff_spec(record, resolved.reach_us or 0, ids if unique else (*ids, COPY), columns)
-    if described.delivery == "at_most_once" and record.owes_all:  # a lost result is not a late one
-        spec = replace(spec, due=None)
     compared.add("_expected", "_received", spec)
     how = f"identified by {', '.join(ids)}" + ("" if unique else ", as a multiset") + (f"; {dated}" if dated else "")
     return _Compared(how, ids, lineage, received, note)
 
 
-def _not_told_apart(connection: Any, ids: tuple[str, ...], delivery: Delivery | None) -> str:
+def _not_told_apart(connection: Any, ids: tuple[str, ...], delivery: str | None) -> str:
     """Why rows are not judged that the guarantee allows to be lost or repeated."""
     count = copies(connection, "_expected_rows", ids)
     shared = f"{count:,} expected results have the same {', '.join(ids)} as another one"
@@ -371,17 +368,18 @@ def _diff_spec(
 
 
 def _sentence(
-    counts: answers.Counts, whole: bool, how: _Compared, received: ReceivedResults, delivery: Delivery | None
+    counts: answers.Counts, whole: bool, how: _Compared, received: ReceivedResults, guarantee: Guarantee | None
 ) -> str:
     timeless = sum(batch.num_rows for batch in received.batches(0, 1))
     note = f"; {timeless:,} carry no event_time and are in no latency" if timeless else ""
     ignored = f"; {how.ignored}" if how.ignored else ""
-    return f"{outcome(counts, whole)} ({how.summary}){_promise(counts, delivery)}{note}{ignored}"
+    return f"{outcome(counts, whole)} ({how.summary}){_promise(counts, guarantee)}{note}{ignored}"
 
 
-def _promise(counts: answers.Counts, delivery: Delivery | None) -> str:
+def _promise(counts: answers.Counts, guarantee: Guarantee | None) -> str:
     """The promised guarantee, and the rows that it allows; empty without one."""
-    if delivery is None:
+    if guarantee is None:
         return ""
-    allowed = "".join(f", which allows {count:,} {kind}" for kind, count in allowed_by(delivery, counts).items())
-    return f"; promised: {delivery}{allowed}"
+    allowed = "".join(f", which allows {count:,} {kind}" for kind, count in allowed_by(guarantee, counts).items())
+    loss = f" with at most {guarantee.loss_max:.3%} lost" if guarantee.loss_max else ""
+    return f"; promised: {guarantee.delivery}{loss}{allowed}"

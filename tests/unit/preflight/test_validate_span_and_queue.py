@@ -169,3 +169,19 @@ def test_a_rate_that_memory_cannot_hold_for_long_is_refused() -> None:
     check_experiment(
         experiment.build({**values, "load": {**values["load"], "rate": lower, "bound": "3s", "memory": "30MiB"}})
     )
+
+
+@pytest.mark.parametrize(
+    ("workload", "limits", "noted"),
+    [
+        ("identity", ["event_time_p99 <= 2s"], True),
+        ("identity", ["event_time_max <= 2s"], False),
+        ("windowed_aggregation", ["event_time_p50 <= 9s"], False),
+    ],
+)
+def test_a_percentile_whose_results_are_not_countable_before_is_noted(
+    workload: str, limits: list[str], noted: bool
+) -> None:
+    """Batches back to back have no known distance; windows have, and were checked."""
+    resolved = check_experiment(experiment.build(GOOD | {"workload": workload, "limits": limits}))
+    assert bool(sample_size.percentile_note(resolved)) is noted

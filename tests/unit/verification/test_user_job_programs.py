@@ -216,9 +216,15 @@ PROMISED = f"""
 keys = ["user_id", "price", "ts"]
 time = "ts"
 reach = "0s"
-delivery = "DELIVERY"
+GUARANTEE
 reference = "{VALUES}"
 """
+
+
+def promised(delivery: str, loss_max: float = 0.05) -> str:
+    """The program's file with a guarantee."""
+    loss = f"\nloss_max = {loss_max}" if delivery == "at_most_once" else ""
+    return PROMISED.replace("GUARANTEE", f'delivery = "{delivery}"{loss}')
 
 
 @pytest.mark.parametrize(
@@ -233,7 +239,7 @@ def test_a_guarantee_allows_its_own_differences_only(
     job_case: Callable[..., Case], delivery: str, allowed: dict[str, dict[str, int]]
 ) -> None:
     """They are counted and stated. Everything else stays a fault, also a repeated result with another value."""
-    program = job_case(PROMISED.replace("DELIVERY", delivery))
+    program = job_case(promised(delivery))
     right = with_time(program.answer(VALUES))
     other = right.slice(0, 1).set_column(3, "twice", pa.array([7], right.column("twice").type))
     planted = {
@@ -244,7 +250,7 @@ def test_a_guarantee_allows_its_own_differences_only(
         "changed": ([right.slice(1), other], {"wrong": 1}),
     }
     for name, (batches, counted) in planted.items():
-        program = job_case(PROMISED.replace("DELIVERY", delivery))
+        program = job_case(promised(delivery))
         program.receive(*batches)
         found = program.verify()
         allows = allowed.get(name, {})
@@ -260,7 +266,7 @@ def test_a_guarantee_allows_its_own_differences_only(
 @pytest.mark.parametrize("late", [0, 1])
 def test_a_late_generator_makes_no_clock_wrong(job_case: Callable[..., Case], late: int) -> None:
     """A program reads each partition by itself, so results of another one may come before it has offered its chunk."""
-    program = job_case(PROMISED.replace("DELIVERY", "exactly_once"))
+    program = job_case(promised("exactly_once"))
     chunks = program.record.trial_log.chunks
     third = list(chunks[late])[3]
     chunks[late] = [replace(one, published_us=one.published_us + 500_000) for one in chunks[late]]
@@ -269,31 +275,20 @@ def test_a_late_generator_makes_no_clock_wrong(job_case: Callable[..., Case], la
     assert rule.handed_over(np.array([third.from_us])) == [third.published_us]
 
 
-def test_no_guarantee_allows_to_lose_everything(job_case: Callable[..., Case]) -> None:
-    program = job_case(PROMISED.replace("DELIVERY", "at_most_once"))
-    found = program.verify()
-    assert found.expected > 0
-    assert (found.missing, found.allowed, found.right) == (found.expected, {}, False)
-
-
-@pytest.mark.parametrize(("delivery", "bounds"), [("exactly_once", 2), ("at_most_once", 0)])
-def test_results_that_may_be_lost_are_in_no_latency(job_case: Callable[..., Case], delivery: str, bounds: int) -> None:
-    """Other missing results are lower bounds."""
-    program = job_case(PROMISED.replace("DELIVERY", delivery))
+@pytest.mark.parametrize(("loss_max", "allows"), [(0.5, True), (1e-6, False)])
+def test_at_most_once_allows_the_stated_loss_only(job_case: Callable[..., Case], loss_max: float, allows: bool) -> None:
+    """Lost results are lower bounds of the latency, as missing ones without a guarantee are."""
+    program = job_case(promised("at_most_once", loss_max))
     rows = with_time(program.answer(VALUES))
     measured = pc.greater_equal(rows.column(EVENT_TIME), program.record.spans.measured_from_us)
     first = pc.index(measured, True).as_py()
     program.receive(pa.concat_tables([rows.slice(0, first), rows.slice(first + 2)]))
     found = verify_user_job(program.resolved, program.record, program.folder / "batch.log")
     (sink,) = found.sinks
+    assert found.verification.allowed == ({"missing": 2} if allows else {})
+    assert found.verification.right == allows
     assert sink.latencies.latencies.event_time_us is not None
-    assert sink.latencies.latencies.event_time_us.lower_bounds == bounds
-    notes = [
-        note
-        for note in found.notes
-        if note == "latency: 2 missing results, which at_most_once allows, are in no figure"
-    ]
-    assert len(notes) == (delivery == "at_most_once")
+    assert sink.latencies.latencies.event_time_us.lower_bounds == 2
 
 
 def test_results_that_look_the_same_cannot_be_judged_by_a_guarantee(job_case: Callable[..., Case]) -> None:

@@ -54,6 +54,7 @@ class ExternalEngine(Engine):
             brokers=settings.brokers, group=self.consumer_group(flow, run), run=run,
             scratch=str(self._scratch.path), parallelism=self._parallelism or len(self._cpus or cpus()),
             inputs=input_topics(run, dict(launch.inputs)), outputs=output_topics(run, dict(launch.outputs)),
+            client=settings.client, client_java=_java_client(settings, self._scratch.path),
         )  # fmt: skip
         self._settings = settings_of(launch)
         try:
@@ -135,6 +136,16 @@ class ExternalEngine(Engine):
         return answer
 
 
+def _java_client(settings: KafkaSettings, scratch: Path) -> str:
+    """The path of a file that only this user reads, with the log-in for Java's client; empty without one."""
+    if not settings.client:
+        return ""
+    path = scratch / "client.properties"
+    path.touch(mode=0o600)
+    path.write_text(settings.java_properties())
+    return str(path)
+
+
 def settings_of(launch: Launch) -> dict[str, str]:
     """They are the same in each run of a program, so a group that is named after the run is not named here."""
     command = " ".join(launch.command) or "none: it ran already"
@@ -154,7 +165,10 @@ def _end_in_words(code: int) -> str:
 
 @dataclass(frozen=True)
 class ProgramEnvironment:
-    """What a program must know of its run. `inputs`: stream to its topic; `outputs`: sink to its topic."""
+    """What a program must know of its run. `inputs`: stream to its topic; `outputs`: sink to its topic.
+
+    `client`, `client_java`: the files by which librdkafka and Java log in; empty if the brokers want no log-in.
+    """
 
     brokers: str
     group: str
@@ -163,11 +177,14 @@ class ProgramEnvironment:
     parallelism: int
     inputs: Mapping[str, str]
     outputs: Mapping[str, str]
+    client: str = ""
+    client_java: str = ""
 
     @property
     def variables(self) -> dict[str, str]:
         """The environment variables of the program, without the parallelism, which its file must name."""
         values = {name: self.value(name) for name in ("brokers", "group", "run", "scratch")}
+        values |= {name: path for name in ("client", "client_java") if (path := self.value(name))}
         for kind, topics in (("input", self.inputs), ("output", self.outputs)):
             values |= {f"{kind}_{name}": topic for name, topic in topics.items()}
             if len(topics) == 1:

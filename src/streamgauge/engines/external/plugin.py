@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import get_args
 
 from streamgauge.core.errors import Problem
+from streamgauge.dataflow.describe import KINDS
 from streamgauge.dataflow.nodes import Flow, Source
 from streamgauge.engines.spi import Capabilities, Engine, EnginePlugin, StartRequest
 from streamgauge.transports.topics import Kind
@@ -24,6 +25,7 @@ class ExternalPlugin(EnginePlugin):
         transports=("kafka",),
         encodings=get_args(Kind),
         delivery=None,
+        unsupported_reasons=dict.fromkeys((kind.__name__ for kind in KINDS), "it runs a program of your own only"),
         fallback_engine="spark",
         has_batch_ids=False,
         several_sinks=True,

@@ -20,6 +20,7 @@ from streamgauge.core.trial import TrialSnapshot
 from streamgauge.dataflow.describe import describe
 from streamgauge.engines.registry import entry, starter_of
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
+from streamgauge.preflight.sample_size import percentile_note
 from streamgauge.preflight.validate import check
 from streamgauge.results.codes import SearchEnd
 from streamgauge.results.run import Result
@@ -301,5 +302,6 @@ def header(resolved: ResolvedExperiment, ceiling_per_s: float) -> str:
         f"tuning: {experiment.tuning}   seed {experiment.load.seed}   isolation: {experiment.isolation}   "
         f"{resolved.generators_in_words}   "
         f"generator ceiling (making events) {format_rate(ceiling_per_s)}"
+        + (f"   {note}" if (note := percentile_note(resolved)) else "")
         + (f"   starts at {format_rate(highest)}, {CEILING_SHARE:.0%} of it, not at --start-rate" if lowered else "")
     )

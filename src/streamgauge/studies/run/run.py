@@ -15,6 +15,7 @@ from streamgauge.dataflow.describe import describe
 from streamgauge.engines.registry import require, require_master, starter_of
 from streamgauge.loadgen.plan import measure_capacity
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment, may_extend
+from streamgauge.preflight.sample_size import percentile_note
 from streamgauge.preflight.validate import check
 from streamgauge.results.codes import Cause
 from streamgauge.results.run import Result
@@ -137,7 +138,8 @@ def _conducted(
     with TrialConductor.on_test_bed(
         resolved, engine, folder.path, observe, options=beside, ceiling_per_s=ceiling_per_s
     ) as conductor:
-        conductor.start(load.rate, f"starting {experiment.engine} and {resolved.generators_in_words}", folder)
+        note = f"; {text}" if (text := percentile_note(resolved)) else ""
+        conductor.start(load.rate, f"starting {experiment.engine} and {resolved.generators_in_words}{note}", folder)
         return conductor.run(folder, trial)
 
 

@@ -105,6 +105,11 @@ class KafkaSettings:
         """Log-in settings for Java's client with the prefix `kafka.`."""
         return {f"kafka.{name}": value for name, value in _java(self.login)}
 
+    def java_properties(self) -> str:
+        """The same as a file of Java's properties, without the prefix."""
+        escaped = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r"})
+        return "".join(f"{name}={value.translate(escaped)}\n" for name, value in _java(self.login))
+
 
 def problems(options: Mapping[str, str]) -> Iterator[Problem]:
     """The problems of these options."""

@@ -8,8 +8,10 @@ import pytest
 
 from streamgauge.core.errors import EngineError
 from streamgauge.results.codes import Cause, WarningCode
+from streamgauge.system.child_processes import wait_until
 from streamgauge.transports.kafka.broker import Broker
-from tests.helpers_external import CONSUMER, EXAMPLES, changed, check_right, codes, run, verification
+from tests.helpers_external import CONSUMER, EXAMPLES, GONE_S, changed, check_right, codes, run, verification
+from tests.unit.transports.kafka.helpers_secured_broker import PASSWORD, wanting_a_log_in
 
 pytestmark = [pytest.mark.broker, pytest.mark.xdist_group("external")]
 
@@ -28,6 +30,16 @@ def test_python_consumer(broker: Broker, tmp_path: Path) -> None:
     assert any("progress is that of the committed offsets" in note for note in result.notes)
     assert not any("reports of its batches" in note for note in result.notes)
     assert sum(process.role == "sut" for process in result.processes) == 1
+
+
+@pytest.mark.long
+def test_a_program_logs_in(tmp_path: Path) -> None:
+    """By the file whose path it gets; no file of the run has the password."""
+    with wanting_a_log_in(tmp_path) as (brokers, client, topics):
+        path = EXAMPLES / "python_consumer" / "program.toml"
+        check_right(run(path, None, tmp_path / "runs", brokers=brokers, client=str(client)))
+        assert wait_until(lambda: topics.names() == [], GONE_S)
+    assert not any(PASSWORD.encode() in file.read_bytes() for file in (tmp_path / "runs").rglob("*") if file.is_file())
 
 
 def test_loses_rows(broker: Broker, tmp_path: Path) -> None:
@@ -221,7 +233,8 @@ def test_promised_guarantees(broker: Broker, tmp_path: Path, promised: bool) -> 
     reference = next(line for line in head.splitlines() if line.startswith("reference"))
     text = head.replace(reference, "")
     for sink, delivery in (("repeats", "at_least_once"), ("loses", "at_most_once")):
-        given = f'delivery = "{delivery}"\n' if promised else ""
+        loss = "loss_max = 0.05\n" if delivery == "at_most_once" else ""
+        given = f'delivery = "{delivery}"\n{loss}' if promised else ""
         text += f"\n[outputs.{sink}]\n{given}{reference}{output}"
     path.write_text(text)
     result = run(path, broker, tmp_path)

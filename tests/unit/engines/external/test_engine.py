@@ -54,6 +54,8 @@ def test_variables() -> None:
         "STREAMGAUGE_INPUT_PURCHASES": "streamgauge-r-purchases",
     }
     assert {"STREAMGAUGE_INPUT", "STREAMGAUGE_OUTPUT"}.isdisjoint(TWO.variables)
+    login = replace(ONE, client="/etc/me.properties").variables
+    assert login == ONE.variables | {"STREAMGAUGE_CLIENT": "/etc/me.properties"}
 
 
 def test_placeholders_in_a_command() -> None:

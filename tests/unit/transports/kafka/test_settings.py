@@ -104,6 +104,8 @@ def test_both_clients_log_in(tmp_path: Path) -> None:
         "kafka.sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required "
         'username="me" password="a \\"secret\\" \\\\ of mine";',
     }
+    last = settings.java_properties().splitlines()[-1]  # backslashes are doubled once more in a file of properties
+    assert last.endswith(r'password="a \\"secret\\" \\\\ of mine";')
 
 
 def test_keys_are_given_to_java_by_their_text(tmp_path: Path) -> None:

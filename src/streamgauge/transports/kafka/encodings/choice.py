@@ -6,11 +6,11 @@ import pyarrow as pa
 
 from streamgauge.core.schema import TYPES, ColumnTypes, arrow_type
 from streamgauge.transports.kafka.encodings.api import EngineEncoding, ProgramFormat
-from streamgauge.transports.kafka.encodings.avro import Avro
+from streamgauge.transports.kafka.encodings.avro import KINDS, Avro, leaves
 from streamgauge.transports.kafka.encodings.compact import Compact
 from streamgauge.transports.kafka.encodings.json import Json
 from streamgauge.transports.kafka.encodings.text import Csv, Text
-from streamgauge.transports.topics import MessageFormat
+from streamgauge.transports.topics import PROTOBUF, MessageFormat
 
 _KINDS = {arrow_type(kind): kind for kind in TYPES}
 
@@ -35,6 +35,19 @@ def format_of(declared: MessageFormat, columns: ColumnTypes) -> ProgramFormat:
             return Avro(columns, declared.schema)
         case "avro-confluent":
             return Avro(columns, declared.schema, declared.schema_id)
+        case "protobuf" | "protobuf-confluent":
+            from streamgauge.transports.kafka.encodings.protobuf import Protobuf
+
+            return Protobuf(columns, declared)
+
+
+def field_types(declared: MessageFormat) -> dict[str, str]:
+    """Name to Spark SQL type of each field of a format's schema. Raises ValueError with what is wrong with it."""
+    if declared.kind in PROTOBUF:
+        from streamgauge.transports.kafka.encodings import protobuf
+
+        return protobuf.field_types(declared.schema, declared.message)
+    return {leaf.name: KINDS[leaf.kind] for leaf in leaves(declared.schema)}
 
 
 def columns_of(schema: pa.Schema) -> ColumnTypes:

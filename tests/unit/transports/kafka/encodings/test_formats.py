@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from google.protobuf.descriptor_pb2 import FieldDescriptorProto as Field
+from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.core.schema import ColumnTypes
 from streamgauge.transports.kafka.encodings.api import Foreign, ProgramFormat
 from streamgauge.transports.kafka.encodings.avro import Avro, leaves
-from streamgauge.transports.kafka.encodings.choice import format_of
+from streamgauge.transports.kafka.encodings.choice import field_types, format_of
 from streamgauge.transports.spi import EndpointConfig
 from streamgauge.transports.topics import InputTopic, MessageFormat, OutputTopic, ProgramTopics
 
@@ -30,7 +33,28 @@ SCHEMA = json.dumps({
         {"name": "price", "type": ["null", "double"]},
     ],
 })  # fmt: skip
+
+
+def descriptor_set(*messages: str) -> str:
+    """What `protoc` makes of a file with these messages, each a purchase, in base64. Fields have presence."""
+    file = FileDescriptorProto(name="shop.proto", package="shop", syntax="proto2")
+    for name in messages:
+        message = file.message_type.add(name=name)
+        user = message.nested_type.add(name="User")
+        for number, (field, kind) in enumerate((("id", Field.TYPE_SINT64), ("city", Field.TYPE_STRING)), 1):
+            user.field.add(name=field, number=number, type=kind, label=Field.LABEL_OPTIONAL)
+        path = f".shop.{name}.User"
+        message.field.add(name="user", number=1, type=Field.TYPE_MESSAGE, type_name=path, label=Field.LABEL_OPTIONAL)
+        for number, (field, kind) in enumerate((("dear", Field.TYPE_BOOL), ("price", Field.TYPE_DOUBLE)), 2):
+            message.field.add(name=field, number=number, type=kind, label=Field.LABEL_OPTIONAL)
+    return base64.b64encode(FileDescriptorSet(file=[file]).SerializeToString()).decode()
+
+
 FORMATS = {
+    "protobuf": MessageFormat("protobuf", schema=descriptor_set("Purchase")),
+    "protobuf-confluent": MessageFormat(
+        "protobuf-confluent", schema=descriptor_set("Other", "Purchase"), schema_id=7, message="shop.Purchase"
+    ),
     "json": MessageFormat(),
     "csv": MessageFormat("csv", ";"),
     "avro": MessageFormat("avro", schema=SCHEMA),
@@ -83,6 +107,34 @@ def test_messages_by_hand(kind: str, change: dict[str, Any], message: bytes) -> 
     numbers, branches of unions in their order, texts with their length; Confluent's five bytes before it.
     """
     assert written(format_of(FORMATS[kind], COLUMNS), [ROW | change]) == [message]
+
+
+def test_protobuf_by_its_specification() -> None:
+    """Tags, zigzag numbers, lengths; Confluent's header has the place of the message in its file."""
+    plain = bytes.fromhex("0a07" + "080e" + "1203") + b"Ulm" + bytes.fromhex("1001" + "19000000000000f83f")
+    by, framed = (format_of(FORMATS[kind], COLUMNS) for kind in ("protobuf", "protobuf-confluent"))
+    assert written(by, [ROW]) == [plain]
+    assert written(framed, [ROW]) == [b"\0\0\0\0\x07" + b"\x02\x02" + plain]
+    assert framed.fields(b"\0\0\0\0\x09\0" + plain) == ROW  # the first message of a file
+    assert by.fields(b"") == dict.fromkeys(ROW)
+    wrong = (plain, b"\0\0\0\0\x07", b"\0\0\0\0\x07\x80", b"\0\0\0\0\x07\0" + plain[:-1])
+    for message in wrong:
+        assert framed.table([message], schema_of(COLUMNS)) is None
+        with pytest.raises(Foreign):
+            framed.fields(message)
+
+
+@pytest.mark.parametrize(
+    ("schema", "message", "words"),
+    [
+        ("nonsense", "", "it is no descriptor set"),
+        (descriptor_set("A", "B"), "", "shop.A, shop.B: name one"),
+        (descriptor_set("A"), "shop.C", "it lacks shop.C"),
+    ],
+)
+def test_descriptor_sets_that_name_no_message(schema: str, message: str, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        field_types(MessageFormat("protobuf", schema=schema, message=message))
 
 
 @pytest.mark.parametrize("framed", [False, True])
