@@ -12,7 +12,7 @@ from typing import Any
 from streamgauge.config.limits import EXTENSION_SHARE_MAX, EXTENSIONS_MAX, ServiceLevelObjective
 from streamgauge.config.options_and_settings import Experiment, Load
 from streamgauge.core.clock import US
-from streamgauge.core.engine_reports import Delivery
+from streamgauge.core.engine_reports import Guarantee
 from streamgauge.core.errors import Problem
 from streamgauge.core.plugin_options import TUNED
 from streamgauge.core.schema import INGEST_TIME, LINEAGE
@@ -194,9 +194,10 @@ class ResolvedExperiment:
         return entry(self.engine.name).watermark_delay_us(self._request)
 
     @property
-    def promised_delivery(self) -> Delivery | None:
-        """The guarantee of the engine, if it is weaker than exactly once; that of a program stands in its file."""
-        return None if self.engine.delivery == "exactly_once" else self.engine.delivery
+    def guarantee(self) -> Guarantee | None:
+        """That of the engine, if it is weaker than exactly once; that of a program stands in its file."""
+        delivery = self.engine.delivery
+        return None if delivery in (None, "exactly_once") else Guarantee(delivery)
 
     @property
     def _request(self) -> StartRequest:

@@ -122,7 +122,7 @@ def _verify_sink(
         inclusion_times = inclusion_times_of(record, rule.kind, resolved.columns, resolved.engine.has_batch_ids)
         return compared.verified(
             resolved.flow.sink.name, received, rule, truth, sentence, results_path, inclusion_times,
-            delivery=resolved.promised_delivery,
+            guarantee=resolved.guarantee,
         )  # fmt: skip
 
 

@@ -271,7 +271,7 @@ class Comparison:
         verification = Verification(
             judged=judged, independent=truth.independent, reference=truth.reference,
             uncommitted=sum(record.trial_log.rows_ignored.values()), seconds=seconds, sentence=sentence,
-            delivery=guarantee and guarantee.delivery, allowed=allowed, **{**counts, "examples": faulty},
+            delivery=guarantee.delivery if guarantee else None, allowed=allowed, **{**counts, "examples": faulty},
         )  # fmt: skip
         rows = sum(commit.rows for commit in record.trial_log.commits)
         query = next((commit.query for commit in record.trial_log.commits), "")
