@@ -161,7 +161,7 @@ def _described(
         assumed.append(_TIMELESS.format(sink=node.name))
     return Description(
         inputs, output.mode, output.keys, node.reach_us, _reference(output), tuple(assumed), output.delivery,
-        _record_key(output, streams),
+        _record_key(output, streams), output.reference,
     )  # fmt: skip
 
 

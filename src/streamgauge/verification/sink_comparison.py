@@ -180,7 +180,7 @@ def allowed_by(delivery: Delivery | None, counts: answers.Counts) -> dict[str, i
 def of_all(sinks: list[SinkDiff], record: TrialRecord) -> Verification:
     """Sums over all sinks. Examples and the sentence name the sink."""
     each = [(sink.name, sink.verification) for sink in sinks]
-    names = ("expected", "matched", *FAULTS, "seconds")
+    names = ("expected", "matched", *FAULTS, "not_judged", "seconds")
     promised = {one.delivery for _, one in each}
     allowed = sum((Counter(one.allowed) for _, one in each), Counter[str]())
     return Verification(
