@@ -71,7 +71,7 @@ class Description:
     """What `@job` was told. `reach_us` is None where it is unbounded; `assumed` says what was not told.
 
     The file of a program may also give the guarantee that it promises for its results, and `latency_key`, by which
-    results without a time get that of an input record.
+    results without a time get that of an input record. `query` is the SQL of its reference.
     """
 
     inputs: tuple[Input, ...]
@@ -82,6 +82,7 @@ class Description:
     assumed: tuple[str, ...]
     guarantee: Guarantee | None = None
     latency_key: RecordKey | None = None
+    query: str = ""
 
 
 def _known_names(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:

@@ -54,7 +54,7 @@ dataset), for rows that are generated and not stored."""
 class Counts:
     """The counts of a comparison; the fields are those of `results.run.Verification`.
 
-    `conflicting`: the duplicates with another value than the expected one.
+    `conflicting`: the duplicates with another value than the expected one. `not_judged`: updates that no rule bounds.
     """
 
     expected: int = 0
@@ -64,6 +64,7 @@ class Counts:
     duplicate: int = 0
     wrong: int = 0
     late: int = 0
+    not_judged: int = 0
     conflicting: int = 0
     examples: tuple[dict[str, Any], ...] = ()
 

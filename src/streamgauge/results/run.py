@@ -169,6 +169,9 @@ class Verification(ResultPart):
     """Rows with a wrong value."""
     late: int = 0
     """Rows that came after the deadline."""
+    not_judged: int = 0
+    """Updates before the last of their key that were not compared, because the engine does not say what it had read and
+    nothing bounds their values. They are no faults."""
     late_rows: int | None = None
     """Input rows that the engine dropped as behind its watermark, by its own count; null if it does not say."""
     uncommitted: int = 0

@@ -162,7 +162,7 @@ def _described(
         assumed.append(_TIMELESS.format(sink=node.name))
     return Description(
         inputs, output.mode, output.keys, node.reach_us, _reference(output), tuple(assumed),
-        Guarantee(output.delivery, output.loss_max or 0.0), _record_key(output, streams),
+        Guarantee(output.delivery, output.loss_max or 0.0), _record_key(output, streams), output.reference,
     )  # fmt: skip
 
 

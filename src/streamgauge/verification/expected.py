@@ -64,7 +64,7 @@ from streamgauge.verification.sink_comparison import (
     outcome,
 )
 from streamgauge.verification.spool import ARRIVAL, BATCH, ReceivedResults, results_file
-from streamgauge.verification.uneven_reads import compare_rising, depends_on_batches, expect_by_batch
+from streamgauge.verification.uneven_reads import compare_without_batches, depends_on_batches, expect_by_batch
 
 SLICE_US = 5 * US
 BY_SQL = Truth("DuckDB, by SQL made from the flow", independent=True)
@@ -114,10 +114,8 @@ def _verify_sink(
     with comparison(record) as compared:
         source = RegeneratedInput(record.trial_log.plan, IngestTimes(record.trial_log), resolved.columns, watch, shared)
         compare = _compare_slices if resolved.reach_us == 0 else _compare_whole
-        compare(resolved, record, received, source, compared)
-        sentence = outcome(compared.counts, record.owes_all, _result_noun(resolved.flow)) + _uneven_batches_note(
-            resolved, record
-        )
+        note = compare(resolved, record, received, source, compared) or _uneven_batches_note(resolved, record)
+        sentence = outcome(compared.counts, record.owes_all, _result_noun(resolved.flow)) + (note and f"; {note}")
         rule = rule_of(resolved, record)
         inclusion_times = inclusion_times_of(record, rule.kind, resolved.columns, resolved.engine.has_batch_ids)
         return compared.verified(
@@ -130,13 +128,11 @@ def _uneven_batches_note(resolved: ResolvedExperiment, record: TrialRecord) -> s
     """A note about batches whose last values cannot be demanded; empty if there are none."""
     if not isinstance(resolved.flow.sink.input, RunningAggregate) or _by_batch(resolved):
         return ""
-    if resolved.hides_reads:
-        return "; the engine does not say what it had read, so last values are compared, and that counts only rise"
     times, uneven = cuts(record.trial_log)
     if not uneven:
         return ""
     whole = f"{uneven} of {uneven + len(times)} batches ended at no common event time"
-    return f"; {whole}, so their last values are checked at the next batch that did"
+    return f"{whole}, so their last values are checked at the next batch that did"
 
 
 def _result_noun(flow: Flow) -> str:
@@ -178,23 +174,23 @@ def _compare_whole(
     received: ReceivedResults,
     source: RegeneratedInput,
     compared: Comparison,
-) -> None:
+) -> str:
+    """A note on how results were compared; empty if there is nothing to add."""
     if _by_batch(resolved):
         _compare_by_batch(resolved, record, received, source, compared)
-        return
-    spec, connection = _diff_spec(resolved, record), compared.connection
-    if resolved.hides_reads and isinstance(resolved.flow.sink.input, RunningAggregate):
-        relations = _planned(resolved, record, source, connection)
-        empty = _empty_results(resolved).schema
-        compare_rising(resolved.lineage_flow, relations, received, empty, compared, record.owes_all)
-        return
-    connection.register("received", received.table() if not received.empty else _empty_results(resolved))
+        return ""
+    spec, connection, empty = _diff_spec(resolved, record), compared.connection, _empty_results(resolved)
+    if resolved.hides_reads and spec.update:
+        bounds = compare_without_batches(resolved, record, received, source, empty.schema, compared)
+        return f"the engine does not say what it had read, so last values are compared, and {bounds}"
+    connection.register("received", received.table() if not received.empty else empty)
     if spec.update:
         _expect_updates(resolved, record, source, connection)
     else:
         relations = _planned(resolved, record, source, connection)
         connection.execute(f"CREATE TABLE expected AS {oracle_sql(resolved.lineage_flow, relations)}")
     compared.add("expected", "received", spec)
+    return ""
 
 
 def _by_batch(resolved: ResolvedExperiment) -> bool:
@@ -263,7 +259,7 @@ def _compare_slices(
     received: ReceivedResults,
     source: RegeneratedInput,
     compared: Comparison,
-) -> None:
+) -> str:
     spec, connection = _diff_spec(resolved, record), compared.connection
     start, end = record.spans.start_us, record.offered_until()
     borders = [FAR_PAST_US, *range(start, max(end, start + 1), SLICE_US), FAR_FUTURE_US]
@@ -274,6 +270,7 @@ def _compare_slices(
         relations = computed(connection, resolved.lineage_flow, relations)
         connection.register("received", received.table(low, high) if not received.empty else _empty_results(resolved))
         compared.add(f"({oracle_sql(resolved.lineage_flow, relations)})", "received", spec)
+    return ""
 
 
 def _empty_results(resolved: ResolvedExperiment) -> pa.Table:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from streamgauge.core.schema import EVENT_TIME, INGEST_TIME
@@ -80,6 +81,14 @@ class RegeneratedInput:
         assert self._ingest is not None
         ingest_times = self._ingest.times_of(name, partition, batch.column(EVENT_TIME).to_numpy())
         return batch.append_column(INGEST_TIME, pa.array(ingest_times))
+
+
+class PlacedInput(RegeneratedInput):
+    """The planned events with, as ingest time, a number of their stream and partition."""
+
+    def _with_ingest(self, stream: int, partition: int, first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+        place = np.full(batch.num_rows, stream * self._plan.partitions + partition, np.int64)
+        return batch.append_column(INGEST_TIME, pa.array(place))
 
 
 @contextmanager

@@ -178,7 +178,7 @@ def allowed_by(guarantee: Guarantee | None, counts: answers.Counts) -> dict[str,
 def of_all(sinks: list[SinkDiff], record: TrialRecord) -> Verification:
     """Sums over all sinks. Examples and the sentence name the sink."""
     each = [(sink.name, sink.verification) for sink in sinks]
-    names = ("expected", "matched", *FAULTS, "seconds")
+    names = ("expected", "matched", *FAULTS, "not_judged", "seconds")
     promised = {one.delivery for _, one in each}
     allowed = sum((Counter(one.allowed) for _, one in each), Counter[str]())
     return Verification(

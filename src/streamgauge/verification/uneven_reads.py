@@ -6,15 +6,14 @@ If the deliveries say which prefix of each partition a batch had read, it follow
 the oracle gets an event time that sorts by batch, and by event time within a batch, and `ingest_time` holds the real
 event time. Such flows have no windows.
 
-If the engine does not say what it had read, no prefix of the input belongs to an update. Whatever was read first, three
-things hold: the counts of a key only rise, no count is above that of the whole input, and the last value of each key is
-that of the whole input. Duplicates are found if a flow counts all rows, because then no two updates of a key are equal.
+If the engine does not say what it had read, the last value of each key is that of the whole input, and earlier ones
+have bounds (`update_bounds`). Duplicates are found if a flow counts all rows, because then no two updates of a key are
+equal.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from operator import attrgetter
 from typing import Any
 
@@ -23,10 +22,11 @@ import pyarrow as pa
 
 from streamgauge.core.arrays import Int64s
 from streamgauge.core.schema import EVENT_TIME, INGEST_TIME, quote, quoted
+from streamgauge.core.units import backquote
 from streamgauge.dataflow import graph, schema
+from streamgauge.dataflow.expressions.check import checked, columns_of_all
 from streamgauge.dataflow.lineage import with_lineage
-from streamgauge.dataflow.nodes import Distinct, Flow, RunningAggregate
-from streamgauge.diff import compare as answers
+from streamgauge.dataflow.nodes import Distinct, Flow, RunningAggregate, Select, Sink
 from streamgauge.engines.duckdb_oracle.lowering import SPAN, TIME, by_spans
 from streamgauge.engines.duckdb_oracle.lowering import sql as oracle_sql
 from streamgauge.engines.duckdb_oracle.process_operator import computed
@@ -34,10 +34,12 @@ from streamgauge.loadgen.plan import Plan
 from streamgauge.metrics.delivery_times import stamps_of
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.metrics.trial_record import TrialRecord
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.transports.spi import Delivery
-from streamgauge.verification.regenerated_input import RegeneratedInput, Watch
+from streamgauge.verification.regenerated_input import PlacedInput, RegeneratedInput, Watch
 from streamgauge.verification.sink_comparison import Comparison, DiffSpec
 from streamgauge.verification.spool import ARRIVAL, BATCH, ReceivedResults
+from streamgauge.verification.update_bounds import Aggregation, compare_earlier
 
 TIME_BITS = 42
 """Bits of the event time since the plan's start: 50 days. The batch number has the 20 bits above."""
@@ -139,66 +141,39 @@ def expect_by_batch(flow: Flow, record: TrialRecord, source: RegeneratedInput, c
     )
 
 
-_COUNT, _COUNT_ALL = re.compile(r"count\([^()]*\)"), "count(*)"
+def compare_without_batches(
+    resolved: ResolvedExperiment, record: TrialRecord, received: ReceivedResults, source: RegeneratedInput,
+    empty: pa.Schema, compared: Comparison,
+) -> str:  # fmt: skip
+    """Compares the updates of a flow with one sink; `empty`: the columns of results where none came.
 
-
-def compare_rising(
-    flow: Flow, relations: Mapping[str, str], received: ReceivedResults, empty: pa.Schema, compared: Comparison,
-    complete: bool,
-) -> None:  # fmt: skip
-    """Compares the updates of a flow with one sink, with lineage.
-
-    `empty`: the columns of results where none came. `complete`: whether the engine owes all of the input. If the trial
-    ended early, only counts are checked.
+    Returns in words what was compared. Of a trial that ended early no last value is owed.
     """
-    last, connection = flow.sink.input, compared.connection
+    last, connection = resolved.lineage_flow.sink.input, compared.connection
+    placed = with_lineage(resolved.flow, ingest_time=True).sink.input
     assert isinstance(last, RunningAggregate)
-    columns, keys = tuple(schema.columns(last)), quoted(last.keys)
-    values = by_spans(flow, relations, "0")
-    connection.execute(f"CREATE TABLE expected AS SELECT * EXCLUDE ({SPAN}) FROM ({values})")
+    assert isinstance(placed, RunningAggregate)
+    made = PlacedInput(record.trial_log.plan, None, source.columns, source.watch)
+    relations = made.registered(connection, record.spans.start_us, record.offered_until())
+    read = sorted({*placed.keys, *columns_of_all(placed.aggregates)})
+    rows = Select(placed.input, tuple((name, backquote(name)) for name in read), "counted")
+    counted = Flow((Sink(rows, "counted", "append"),))
+    connection.execute(f"CREATE TABLE counted AS {oracle_sql(counted, computed(connection, counted, relations))}")
+    available, columns = schema.columns(last.input), tuple(schema.columns(last))
+    values = {name: checked(text, available, last.name).duckdb for name, text in last.aggregates}
+    results = ", ".join(f"{sql} AS {quote(name)}" for name, sql in values.items())
+    connection.execute(
+        f"CREATE TABLE expected AS SELECT {quoted(last.keys)}, {results} FROM counted GROUP BY {quoted(last.keys)}"
+    )
     connection.register("arrived", received.numbered(empty))
     connection.execute(f"CREATE TABLE updates AS SELECT * EXCLUDE ({BATCH}) FROM arrived")
-    by_key = f"PARTITION BY {keys} ORDER BY {ARRIVAL}"
-    if complete:
+    if record.owes_all:
         connection.execute(
             f"CREATE VIEW last_values AS SELECT * EXCLUDE ({ARRIVAL}) FROM updates"
-            f" QUALIFY row_number() OVER ({by_key} DESC) = 1"
+            f" QUALIFY row_number() OVER (PARTITION BY {quoted(last.keys)} ORDER BY {ARRIVAL} DESC) = 1"
         )
         compared.add("expected", "last_values", DiffSpec(last.keys, columns, "true", due=None))
-    compared.counts += _misplaced(last, connection, by_key, columns, has_last=not complete)
-
-
-def _misplaced(
-    last: RunningAggregate, connection: Any, by_key: str, columns: Sequence[str], has_last: bool
-) -> answers.Counts:
-    """The updates with a count that falls or is too great, and those that came twice.
-
-    `has_last`: whether the last update of each key is judged here, and not by its value.
-    """
-    texts = {name: text.replace(" ", "").lower() for name, text in last.aggregates}
-    counts = [quote(name) for name, text in texts.items() if _COUNT.fullmatch(text)]
-    before = f"{by_key} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
-    falls = [f"coalesce({name} < max({name}) OVER ({before}), false)" for name in (*counts, EVENT_TIME)]
-    again = f"row_number() OVER (PARTITION BY {quoted(columns)} ORDER BY {ARRIVAL}) > 1"
-    placed = (
-        f"SELECT *, {again if _COUNT_ALL in texts.values() else 'false'} AS __again,"
-        f" row_number() OVER ({by_key} DESC) = 1 AS __last, {' OR '.join(falls)} AS __falls FROM updates"
-    )
-    unknown = f"expected.{EVENT_TIME} IS NULL"
-    above = [unknown, *(f"coalesce(placed.{name} > expected.{name}, false)" for name in counts)]
-    connection.execute(
-        f"CREATE VIEW judged AS SELECT placed.*, {' OR '.join(above)} AS __above FROM ({placed}) AS placed"
-        f" LEFT JOIN expected ON {_same('placed', 'expected', last.keys)}"
-    )
-    wrong = f"NOT __again AND (__falls OR __above) AND {'true' if has_last else 'NOT __last'}"
-    ((number, duplicates),) = connection.execute(
-        f"SELECT count(*) FILTER ({wrong}), count(*) FILTER (__again) FROM judged"
-    ).fetchall()
-    chosen = f"SELECT {quoted(columns)} FROM judged WHERE {wrong} LIMIT {answers.EXAMPLES_MAX}"
-    rows = [dict(zip(columns, map(str, row), strict=True)) for row in connection.execute(chosen).fetchall()]
-    examples = tuple({"fault": "wrong", "expected": [], "received": [row]} for row in rows)
-    return answers.Counts(wrong=number, duplicate=duplicates, examples=examples)
-
-
-def _same(one: str, other: str, names: Sequence[str]) -> str:
-    return " AND ".join(f"{one}.{quote(name)} IS NOT DISTINCT FROM {other}.{quote(name)}" for name in names)
+    del values[EVENT_TIME]
+    aggregation = Aggregation("counted", {name: quote(name) for name in last.keys}, values, unit_us=1)
+    once = "COUNT(*)" in values.values()
+    return compare_earlier(compared, record, aggregation, "updates", last.keys, columns, once)

@@ -37,7 +37,7 @@ from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.system.disk import Scratch
 from streamgauge.system.user_code import first_line
 from streamgauge.user_workloads.user_workload import user_workload
-from streamgauge.verification.regenerated_input import RegeneratedInput
+from streamgauge.verification.regenerated_input import PlacedInput, RegeneratedInput
 from streamgauge.verification.sink_comparison import (
     Comparison,
     DiffSpec,
@@ -193,12 +193,13 @@ def _compare(
     with Scratch("truth") as folder:
         stage.set("regenerating the input")
         by_batch = described.mode == "update" and resolved.reads_unevenly
-        order = BATCH if by_batch else EVENT_TIME
-        inputs = _write_input(resolved, record, Path(folder), by_batch)
+        topics = resolved.workload.program_topics if described.mode == "update" else None
+        order = BATCH if by_batch else INGEST_TIME if topics is not None else EVENT_TIME
+        inputs = _write_input(resolved, record, Path(folder), order)
         with _truth(resolved, compared.connection, inputs, Path(folder), log, stage, order) as answer_before:
-            if described.mode == "update" and not resolved.engine.has_batch_ids:
-                how, ids = compare_last(compared, received, described.keys, answer_before(None), record.owes_all)
-                return _Compared(how, ids, None)
+            if topics is not None:
+                topic = topics.outputs[resolved.flow.sink.name]
+                return _Compared(*compare_last(compared, record, described, topic, inputs, answer_before(None)), None)
             if described.mode == "update":
                 independent = described.reference is not None
                 updates = Updates(record, compared, described.keys, answer_before, inputs, independent, by_batch)
@@ -258,18 +259,21 @@ class _WithBatches(_OverBroker):
         return super()._with_ingest(stream, partition, first, batch).append_column(BATCH, pa.array(numbers))
 
 
-def _input(resolved: ResolvedExperiment, record: TrialRecord, by_batch: bool) -> RegeneratedInput:
+def _input(resolved: ResolvedExperiment, record: TrialRecord, order: str) -> RegeneratedInput:
     plan, trial_log = record.trial_log.plan, record.trial_log
     if resolved.sees_deliveries:
         return RegeneratedInput(plan, IngestTimes(trial_log), resolved.columns)
-    if not by_batch:
-        return _OverBroker(plan, None, resolved.columns)
-    return _WithBatches(trial_log, resolved.columns)
+    if order == BATCH:
+        return _WithBatches(trial_log, resolved.columns)
+    return (PlacedInput if order == INGEST_TIME else _OverBroker)(plan, None, resolved.columns)
 
 
-def _write_input(resolved: ResolvedExperiment, record: TrialRecord, folder: Path, by_batch: bool) -> dict[str, Path]:
-    """Writes the regenerated input as one Parquet file per stream, on request with the batch that read each event."""
-    source = _input(resolved, record, by_batch)
+def _write_input(resolved: ResolvedExperiment, record: TrialRecord, folder: Path, order: str) -> dict[str, Path]:
+    """Writes the regenerated input as one Parquet file per stream, with the column `order`.
+
+    It is the event time, the batch that read each event, or as ingest time its partition.
+    """
+    source = _input(resolved, record, order)
     paths = {}
     for name, reader in source.readers(record.spans.start_us, record.offered_until()).items():
         paths[name] = folder / f"{name}.parquet"

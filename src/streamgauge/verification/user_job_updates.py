@@ -4,25 +4,31 @@ The truth can only be computed for a whole input, so each compared batch end cos
 compared if that is cheap, otherwise some. The last value of a key is the one that arrived last, whatever its event
 time. The order of all updates is checked: one value per key and batch, and event times of a key never go back.
 
-A program over Kafka has no batches, so how much input an earlier value covers is not known: of it, the last value of
-each key is compared.
+A program over Kafka has no batches, so how much input an earlier value covers is not known: the last value of each key
+is compared, and earlier ones have bounds if the reference shows how (`update_bounds`).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import duckdb
+
 from streamgauge.core.errors import JobError, Problem
-from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME, WINDOW_END, quoted
+from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME, WINDOW_END, quote, quoted
 from streamgauge.diff import compare as answers
 from streamgauge.diff.sql import normal_rows
+from streamgauge.jobs import Description
 from streamgauge.metrics.trial_record import TrialRecord
+from streamgauge.transports.topics import OutputTopic
 from streamgauge.verification.sink_comparison import Comparison, DiffSpec
 from streamgauge.verification.spool import ARRIVAL, BATCH, ReceivedResults
+from streamgauge.verification.update_bounds import Aggregation, compare_earlier
 from streamgauge.verification.user_job_rows import Lineage, copies, empty_relation, expect, with_window
 
 BATCH_ENDS_MIN = 3
@@ -174,16 +180,17 @@ def _spread(batches: list[int], limit: int) -> list[int]:
 
 
 def compare_last(
-    compared: Comparison, received: ReceivedResults, keys: tuple[str, ...], answer: Any, complete: bool
-) -> tuple[str, tuple[str, ...]]:
-    """(how values were compared, the columns that identify one). `complete`: whether all input was worked off.
+    compared: Comparison, record: TrialRecord, described: Description, topic: OutputTopic, inputs: Mapping[str, Path],
+    answer: Any,
+) -> tuple[str, tuple[str, ...]]:  # fmt: skip
+    """(how values were compared, the columns that identify one). `inputs`: the file of each stream, by `PlacedInput`.
 
     `answer` is the relation of the expected results for all input. Raises JobError if keys have several of them.
     """
     connection = compared.connection
     columns = expect(connection, answer)
-    store_received(connection, received)
-    ids = with_window(keys, columns)
+    store_received(connection, ReceivedResults(record))
+    ids = with_window(described.keys, columns)
     if WINDOW_END in columns and copies(connection, "_expected_rows", ids):
         ids = (*ids, *({WINDOW_END} - {*ids}))
     _require_one_row_each(connection, ids)
@@ -192,10 +199,55 @@ def compare_last(
         f"CREATE VIEW _received AS SELECT * EXCLUDE ({BATCH}, {ARRIVAL}) FROM _result_rows"
         f" QUALIFY row_number() OVER ({last}) = 1"
     )
+    complete, names = record.owes_all, list(columns)
     required = "true" if complete else "false"
     compared.add("_expected_rows", "_received", DiffSpec(ids, tuple(columns), required, due=None, complete=complete))
+    aggregation = aggregation_of(connection, described, inputs)
+    if aggregation is not None and topic.time and _states_newest(connection, aggregation, topic.unit_us):
+        aggregation = replace(aggregation, unit_us=topic.unit_us)
+        names.remove(topic.time)  # it is the event time
+    earlier = compare_earlier(compared, record, aggregation, "_result_rows", ids, names)
     note = "" if complete else ", not compared because the trial ended early"
-    return f"last values of {', '.join(ids)}{note}; earlier values are not compared", ids
+    return f"last values of {', '.join(ids)}{note}; {earlier}", ids
+
+
+def aggregation_of(connection: Any, described: Description, inputs: Mapping[str, Path]) -> Aggregation | None:
+    """How a program's reference groups the events of one input; None if it does more than filter, group, aggregate."""
+    from sqlglot import exp, parse_one
+    from sqlglot.errors import SqlglotError
+
+    with suppress(SqlglotError, duckdb.Error):
+        tree = parse_one(described.query, dialect="duckdb")
+        clauses = {name for name, value in tree.args.items() if value}
+        if not isinstance(tree, exp.Select) or clauses - {"expressions", "from_", "where", "group"}:
+            return None
+        table = tree.args["from_"].this
+        more = {name for name, value in table.args.items() if value} - {"this", "alias"}
+        beyond = tree.find(exp.Cube, exp.Explode, exp.GroupingSets, exp.Rollup, exp.Window)
+        stream = next((each for each in described.inputs if each.name.lower() == table.name.lower()), None)
+        if more or beyond or stream is None or len([*tree.find_all(exp.Select)]) > 1:
+            return None
+        time = f"make_timestamp({EVENT_TIME}) AS {quote(stream.time)}"
+        where = condition.sql("duckdb") if (condition := tree.args.get("where")) else ""
+        source = f"(SELECT *, {time} FROM read_parquet('{inputs[stream.name]}')) AS {quote(table.alias_or_name)}"
+        columns = {each.alias_or_name: (each.unalias(), each.find(exp.AggFunc)) for each in tree.expressions}
+        keys = {name: each.sql("duckdb") for name, (each, aggregate) in columns.items() if not aggregate}
+        values = {name: each.sql("duckdb") for name, (each, aggregate) in columns.items() if aggregate}
+        aggregation = Aggregation(source, keys, values, where)
+        connection.sql(aggregation.running(values))  # binds it
+        return aggregation if {*described.keys} <= keys.keys() else None
+    return None
+
+
+def _states_newest(connection: Any, aggregation: Aggregation, unit_us: int) -> bool:
+    """Whether the event time of each expected result is that of the newest event of its key."""
+    newest = f"max({EVENT_TIME}) // {unit_us} * {unit_us} AS __newest"
+    newest = f"SELECT {aggregation.key_columns}, {newest} FROM {aggregation.source} {aggregation.where} GROUP BY ALL"
+    ((differs,),) = connection.execute(
+        f"SELECT count(*) FROM _expected_rows AS e LEFT JOIN ({newest}) AS n ON {aggregation.same_key('e', 'n')}"
+        f" WHERE e.{EVENT_TIME} IS DISTINCT FROM __newest"
+    ).fetchall()
+    return not differs
 
 
 def _require_one_row_each(connection: Any, ids: tuple[str, ...]) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from streamgauge.core.clock import US
@@ -187,6 +187,16 @@ def test_a_read_may_end_between_events_of_one_microsecond(over_broker: Callable[
 
 BEHIND_US = 700_000
 LARGEST = PURCHASES.running(keys="user_id", n="max(price)").sink("updates")
+AGGREGATES: dict[str, tuple[str, Callable[[list[int]], Any], pa.DataType]] = {
+    "count": ("count(*)", len, pa.int64()),
+    "maximum": ("max(price)", max, pa.int32()),
+    "minimum": ("min(price)", min, pa.int32()),
+    "sum": ("sum(price)", sum, pa.int64()),
+    "sum of floats": ("sum(price * 0.1D)", lambda prices: sum(price * 0.1 for price in reversed(prices)), pa.float64()),
+    "sum of differences": ("sum(price - 50)", lambda prices: sum(price - 50 for price in prices), pa.int64()),
+    "average": ("avg(price)", lambda prices: sum(prices) / len(prices), pa.float64()),
+}
+"""An aggregate, its value, and its type."""
 
 
 @pytest.fixture
@@ -205,28 +215,28 @@ def without_batches(case: Callable[..., Case]) -> Callable[..., Case]:
     return made
 
 
-def arrivals_of(trial: Case, largest: bool = False) -> list[pa.Table]:
+def arrivals_of(trial: Case, aggregate: str = "count") -> list[pa.Table]:
     """The value of each key that changed, every second; partition 1 is always read 0.7 s less far."""
     plan, rows = trial.record.trial_log.plan, []
+    _, value, type_ = AGGREGATES[aggregate]
     for partition in range(plan.partitions):
         count = plan.count_before(0, partition, plan.start_us + 20 * US)
         batch = plan.batch(0, partition, 0, count, ["event_time", "user_id", "price"])
         rows += [
             ((row["event_time"] - START + partition * BEHIND_US) // US, *row.values()) for row in batch.to_pylist()
         ]
-    tables, values, times = [], Counter[int](), dict[int, int]()
+    tables, prices, times = [], dict[int, list[int]](), dict[int, int]()
     for second in range(21):
         changed = [row[1:] for row in rows if row[0] == second]
         for time, user, price in changed:
-            values[user] = max(values[user], price) if largest else values[user] + 1
+            prices.setdefault(user, []).append(price)
             times[user] = max(times.get(user, 0), time)
         keys = sorted({user for _, user, _ in changed})
         columns: dict[str, Any] = {
-            "user_id": pa.array(keys, pa.int32()), "n": pa.array([values[key] for key in keys]),
+            "user_id": pa.array(keys, pa.int32()), "n": pa.array([value(prices[key]) for key in keys], type_),
             EVENT_TIME: pa.array([times[key] for key in keys], pa.int64()),
             EMISSION_TIME: pa.array([times[key] + US for key in keys], pa.int64()),
         }  # fmt: skip
-        columns["n"] = columns["n"].cast(pa.int32() if largest else pa.int64())
         tables.append(pa.table(columns))
     return tables
 
@@ -242,7 +252,7 @@ def test_any_order_of_reading_is_right(without_batches: Callable[..., Case], mak
     found = found_of(trial, make, arrivals_of(trial))
     assert faults(found) == {}
     assert (found.expected, found.matched) == (100, 100)
-    assert found.sentence.endswith("so last values are compared, and that counts only rise")
+    assert found.sentence.endswith("so last values are compared, and earlier values are compared with bounds")
 
 
 def test_fewer_updates_are_right_too(without_batches: Callable[..., Case], make: Any) -> None:
@@ -303,7 +313,7 @@ def test_an_update_that_came_again_is_a_duplicate(without_batches: Callable[...,
 def test_values_that_are_no_counts_may_repeat(without_batches: Callable[..., Case], make: Any) -> None:
     """A row that came late in event time may leave a maximum and its time as they were."""
     trial = without_batches(LARGEST)
-    tables = arrivals_of(trial, largest=True)
+    tables = arrivals_of(trial, "maximum")
     assert faults(found_of(trial, make, [*tables[:10], tables[9], *tables[10:]])) == {}
     tables[20] = with_value(tables[20], "n", 0, 1)
     assert faults(found_of(trial, make, tables)) == {"wrong": 1}
@@ -323,3 +333,90 @@ def test_without_any_result_all_keys_are_missing(without_batches: Callable[..., 
     """Nothing came from an engine that read everything."""
     trial = without_batches(UPDATES)
     assert faults(found_of(trial, make, [])) == {"missing": 100}
+
+
+def test_what_has_no_bounds_is_counted(without_batches: Callable[..., Case], make: Any) -> None:
+    """All values are right. Only a count, a maximum, a minimum and a sum of what is not negative are monotone."""
+    for name, (text, _, _) in AGGREGATES.items():
+        trial = without_batches(PURCHASES.running(keys="user_id", n=text).sink("updates"))
+        tables = arrivals_of(trial, name)
+        found = found_of(trial, make, tables)
+        assert (faults(found), found.matched) == ({}, 100), name
+        earlier = sum(len(table) for table in tables) - 100
+        assert found.not_judged == (earlier if name in ("sum of differences", "average") else 0), name
+        assert ("updates are not judged" in found.sentence) == (found.not_judged > 0)
+
+
+def test_a_wrong_value_without_bounds_is_found_at_the_end_only(without_batches: Callable[..., Case], make: Any) -> None:
+    """On the way it is counted as not judged."""
+    trial = without_batches(MEANS)
+    tables = arrivals_of(trial, "average")
+    tables[9] = with_value(tables[9], "n", 50, 1e6)
+    found = found_of(trial, make, tables)
+    assert (faults(found), found.not_judged) == ({}, sum(len(table) for table in tables) - 100)
+    tables[20] = with_value(tables[20], "n", 0, 1e6)
+    assert faults(found_of(trial, make, tables)) == {"wrong": 1}
+
+
+@pytest.mark.parametrize(("second", "wrong"), [(0, 1), (11, 2)], ids=["below", "above"])
+def test_a_value_outside_its_bounds_is_wrong(
+    without_batches: Callable[..., Case], make: Any, second: int, wrong: int
+) -> None:
+    """The key has it at another time. No earlier update of the key came, from which it would step back."""
+    trial = without_batches(UPDATES)
+    tables = arrivals_of(trial)
+    user = tables[9]["user_id"][50].as_py()
+    is_user = [pc.equal(table["user_id"], user) for table in tables]
+    value = tables[second].filter(is_user[second])["n"][0].as_py()
+    others = [table.filter(pc.invert(rows)) for table, rows in zip(tables[:9], is_user, strict=False)]
+    found = found_of(trial, make, [*others, with_value(tables[9], "n", 50, value), *tables[10:]])
+    assert faults(found) == {"wrong": wrong}
+
+
+def test_a_minimum_below_that_of_all_is_wrong(without_batches: Callable[..., Case], make: Any) -> None:
+    """And those after it, which rise."""
+    trial = without_batches(PURCHASES.running(keys="user_id", n="min(price)").sink("updates"))
+    tables = arrivals_of(trial, "minimum")
+    tables[19] = with_value(tables[19], "n", 50, 0)
+    assert faults(found_of(trial, make, tables)) == {"wrong": 1}
+
+
+@pytest.mark.parametrize(
+    ("column", "shift_us"), [(EVENT_TIME, 1), (EMISSION_TIME, -2 * US)], ids=["of no event", "before it was sent"]
+)
+def test_times_must_be_possible(without_batches: Callable[..., Case], make: Any, column: str, shift_us: int) -> None:
+    """The event time is that of an event of the key, which had been sent when the update came."""
+    trial = without_batches(UPDATES)
+    tables = arrivals_of(trial)
+    tables[9] = with_value(tables[9], column, 50, tables[9][column][50].as_py() + shift_us)
+    assert faults(found_of(trial, make, tables)) == {"wrong": 1}
+
+
+def test_each_update_of_an_alien_key_is_a_fault(without_batches: Callable[..., Case], make: Any) -> None:
+    """The last one is extra, and earlier ones are wrong."""
+    trial = without_batches(UPDATES)
+    tables = [planted(table, UPDATES, "extra", 50) if second in (9, 12) else table
+              for second, table in enumerate(arrivals_of(trial))]  # fmt: skip
+    assert faults(found_of(trial, make, tables)) == {"extra": 1, "wrong": 1}
+
+
+def test_a_flow_of_two_streams_has_bounds_too(without_batches: Callable[..., Case], make: Any) -> None:
+    """A partition of one stream is another place than that of the other."""
+    trial = without_batches(BOTH)
+    rows = sorted((row[1], row[2]) for row in rows_of(trial, (0, 1)))
+    counts, last = dict[int, int](), dict[int, int]()
+    for time, user in rows:
+        counts[user], last[user] = counts.get(user, 0) + 1, time
+    half = rows[: len(rows) // 2]
+    earlier = {user: sum(one == user for _, one in half) for user in counts}
+    first = {user: max(time for time, one in half if one == user) for user in counts}
+    for value, fault in ((0, {}), (500, {"wrong": 100})):
+        tables = [
+            pa.table({
+                "user_id": pa.array(sorted(counts), pa.int32()), "n": [numbers[key] + more for key in sorted(counts)],
+                EVENT_TIME: [times[key] for key in sorted(counts)],
+                EMISSION_TIME: [times[key] + US for key in sorted(counts)],
+            })
+            for numbers, times, more in ((earlier, first, value), (counts, last, 0))
+        ]  # fmt: skip
+        assert faults(found_of(trial, make, tables)) == fault

@@ -256,6 +256,13 @@ def _over(lowered: exp.Expression) -> exp.Expression:
     return copied
 
 
+def over_running(aggregate: str) -> str:
+    """DuckDB text with every aggregate `OVER running`."""
+    import sqlglot
+
+    return str(_over(sqlglot.parse_one(aggregate, dialect="duckdb")).sql("duckdb"))
+
+
 _COMBINE = {"Sum": "sum", "Count": "sum", "Min": "min", "Max": "max"}
 
 

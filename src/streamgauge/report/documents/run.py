@@ -233,16 +233,18 @@ def _compared(result: Result, found: Verification) -> tuple[Block, ...]:
     each = [(sink.name, sink.verification) for sink in result.sinks if sink.verification is not None]
     judged = [*(each if len(each) > 1 else []), ("all", found)]
     promised = any(one.delivery for _, one in judged)
+    compared = (*_COMPARED, *(["not_judged"] if found.not_judged else []))
     rows = [
         (
             *([name] if several else []),
-            *(format_count(getattr(one, kind)) for kind in _COMPARED),
+            *(format_count(getattr(one, kind)) for kind in compared),
             *([one.delivery or NONE] if promised else []),
         )
         for name, one in judged
     ]
     allowed = f"The promised delivery guarantee allows {found.allowed_in_words}, so these rows are no faults."
-    columns = (*texts(*(["sink"] if several else [])), *numbers(*_COMPARED), *(texts("promised") if promised else ()))
+    counts = numbers(*(kind.replace("_", " ") for kind in compared))
+    columns = (*texts(*(["sink"] if several else [])), *counts, *(texts("promised") if promised else ()))
     return blocks(
         Paragraph(reference, "note"),
         Paragraph(_VERIFICATION_NOTE, "note"),

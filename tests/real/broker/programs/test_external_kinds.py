@@ -42,16 +42,17 @@ KEYS = 'keys = ["user_id", "gem_pack_id", "ts"]\ntime = "ts"\nreach = "0s"'
 
 
 def test_updates(broker: Broker, tmp_path: Path) -> None:
-    """The last value of each key."""
+    """The last value of each key, and the bounds of all others, over two partitions."""
     counts = '"SELECT user_id, count(*) AS n, max(ts) AS ts FROM purchases GROUP BY user_id"'
     changes = (
         (REFERENCE, counts), ("domain = 1_000_000", "domain = 1000"),
         (KEYS, 'mode = "update"\nkeys = ["user_id"]\ntime = "ts"'),
     )  # fmt: skip
-    result = run(changed(tmp_path, COUNTER, *changes), broker, tmp_path, rate="2k")
+    result = run(changed(tmp_path, COUNTER, *changes), broker, tmp_path, rate="2k", partitions=2)
     check_right(result, 900)
     assert result.verification is not None
-    assert "last values of user_id" in result.verification.sentence
+    assert "last values of user_id; earlier values are compared with bounds" in result.verification.sentence
+    assert result.verification.not_judged == 0
 
 
 def test_results_without_a_time(broker: Broker, tmp_path: Path) -> None:
