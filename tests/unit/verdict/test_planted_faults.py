@@ -16,8 +16,6 @@ from streamgauge.verdict.evidence import Evidence, Samples
 from streamgauge.verdict.verdict import CHECKS, judge
 from tests.unit.verdict.helpers_evidence import LATENCY, LEVEL, RATE, RIGHT, SECONDS, check_of, evidence, lag, ramp
 
-pytestmark = pytest.mark.usefixtures("quick_draws")
-
 
 def first_falling_then_growing(every: int = 1) -> Samples:
     """A start-up backlog that drains, and then one that grows by 2 %: a straight line through both falls."""

@@ -13,8 +13,6 @@ from streamgauge.verdict.check_spec import make_check
 from streamgauge.verdict.verdict import CHECKS, _advice_undecided, judge
 from tests.unit.verdict.helpers_evidence import RIGHT, check_of, evidence, ramp
 
-pytestmark = pytest.mark.usefixtures("quick_draws")
-
 
 @pytest.mark.parametrize("name", ["output_lag_at_commits", "latency"])
 @pytest.mark.parametrize("noise_s", [0.05, 5.0])
