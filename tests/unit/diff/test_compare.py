@@ -355,7 +355,7 @@ def test_columns_that_did_not_come_are_the_engines_error(con: duckdb.DuckDBPyCon
             compare(con, lambda: wanted, came.combine_chunks, IDS, FIELDS, deadline_us=1 if came is wanted else None)
 
 
-def test_readers_are_asked_anew_and_never_held(con: duckdb.DuckDBPyConnection) -> None:
+def test_readers_are_called_anew_and_never_held(con: duckdb.DuckDBPyConnection) -> None:
     """Rows that are generated and never stored: each pass makes them again, faults or not."""
     wanted, got = _table(_rows()), _table(_rows()[1:])
     reader = Mock(side_effect=lambda: wanted.to_reader(10))

@@ -109,9 +109,7 @@ LIMITS = [
 
 
 @pytest.mark.parametrize(("name", "code", "within", "beyond"), LIMITS)
-def test_a_limit_lies_where_it_is_said_to_lie(
-    name: str, code: Cause, within: dict[str, Any], beyond: dict[str, Any]
-) -> None:
+def test_a_limit_lies_where_it_is_set(name: str, code: Cause, within: dict[str, Any], beyond: dict[str, Any]) -> None:
     """Closely within it nothing is found, closely beyond it that check decides."""
     assert judge(evidence(**within)).value == "sustained"
     verdict = judge(evidence(**beyond))

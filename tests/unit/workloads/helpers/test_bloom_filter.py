@@ -59,7 +59,7 @@ def test_a_filter_with_room_is_exact_and_no_filter_forgets(
 
 
 @pytest.mark.parametrize("rate", [0.01, 0.2])
-def test_a_filter_errs_as_often_as_is_said(rate: float) -> None:
+def test_a_filter_errs_as_often_as_it_states(rate: float) -> None:
     """Once it is full, of the keys that are new so many pass for known."""
     room = 20_000
     callers, callees = np.arange(2 * room) % 9973, np.arange(2 * room) * 7 % 1009

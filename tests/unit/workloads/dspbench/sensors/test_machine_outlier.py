@@ -263,7 +263,7 @@ def test_a_batch_comes_once_the_watermark_has_passed_its_end() -> None:
     assert len(load(instance.snapshot())["machine"]) == 0
 
 
-def test_the_overloaded_are_found_and_nobody_else() -> None:
+def test_the_overloaded_are_found_and_no_others() -> None:
     """Ten seconds of the defaults, within one phase: most readings of an overloaded machine are told of.
 
     The first batch is left out: there sums are of fewer than ten scores, and a malformed reading makes one of them

@@ -188,7 +188,7 @@ def test_the_same_minutes_at_every_rate(rate_per_s: float) -> None:
     assert minutes_of(rate_per_s) == {"18/Jun/1998:00:00", "18/Jun/1998:00:01"}
 
 
-def test_the_logs_clock_goes_by_the_lines_that_were_asked_for() -> None:
+def test_the_logs_clock_goes_by_the_requested_rate() -> None:
     """Half a thousand lines a second of each of two generators, ten of them a second of the log: fifty times as fast.
     At a rate below one event a second a line is a second all the same.
     """

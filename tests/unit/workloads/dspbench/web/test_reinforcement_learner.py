@@ -161,7 +161,7 @@ def test_bounds_reach_one_bin_to_both_sides_at_least(variant: Any) -> None:
 
 
 @BOTH
-def test_what_is_malformed_teaches_nobody_and_gets_nothing(variant: Any) -> None:
+def test_what_is_malformed_changes_no_learner_and_has_no_action(variant: Any) -> None:
     """Each of these rewards would end the time of chance, in which session 0 gets a; after it, b is the better one."""
     flow = variant(flow_of(**SMALL))
     begun: list[Row] = [Reward(0, "a", 5), Reward(0, "a", 5), Reward(0, "b", 50)]
