@@ -24,9 +24,9 @@ UNDESCRIBED = '''
 from pydantic import BaseModel
 
 class Part(BaseModel):
-    told: int
+    described: int
     """What it is."""
-    untold: int
+    undescribed: int
     other: int = 0
     """Described again."""
 '''
@@ -44,18 +44,18 @@ def fields(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
 def _model_in(annotation: Any) -> type[BaseModel] | None:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    return next((found for part in get_args(annotation) if (found := _model_in(part)) is not None), None)
+    return next((model for part in get_args(annotation) if (model := _model_in(part)) is not None), None)
 
 
 def described(text: str) -> set[str]:
     """The paths in the first column of the tables; `.mean` after a path stands for its sibling."""
-    found: set[str] = set()
+    paths: set[str] = set()
     for line in text.splitlines():
         parent = ""
         for name in spans(line.split("|")[1]) if line.startswith("| `") else []:
-            found.add(parent + name if name.startswith(".") else name)
+            paths.add(parent + name if name.startswith(".") else name)
             parent = parent if name.startswith(".") else name.rpartition(".")[0]
-    return found
+    return paths
 
 
 @pytest.mark.parametrize("file", FIELDS.FILES)
@@ -87,9 +87,9 @@ def test_a_field_without_a_docstring_is_refused(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "planted_results.py").write_text(UNDESCRIBED)
     monkeypatch.syspath_prepend(str(tmp_path))
     part = importlib.import_module("planted_results").Part
-    assert FIELDS.meaning(part, "told") == "What it is."
-    with pytest.raises(LookupError, match=r"Part\.untold has no docstring below it"):
-        FIELDS.meaning(part, "untold")
+    assert FIELDS.meaning(part, "described") == "What it is."
+    with pytest.raises(LookupError, match=r"Part\.undescribed has no docstring below it"):
+        FIELDS.meaning(part, "undescribed")
 
 
 def test_every_key_of_an_experiment_is_described() -> None:
@@ -101,10 +101,9 @@ def test_every_key_of_an_experiment_is_described() -> None:
 def test_every_figure_to_compare_by_is_described() -> None:
     """docs/how-to/compare-and-gate.md names each, the kinds of latency by one of their statistics."""
     part = (ROOT / "docs" / "how-to" / "compare-and-gate.md").read_text().split("## Figures")[1].split("## In CI")[0]
-    told = {name.removesuffix("_p99") for name in described(part)}
-    there = {re.sub("_(mean|p[0-9_]+)$", "", name) for name in comparables()} - {"event_time"}
-    assert there <= told
-    assert told - there == {"rate", "p50", "p90", "p95", "p99", "p99.9", "mean"}
+    named = {name.removesuffix("_p99") for name in described(part)}
+    figures = {re.sub("_(mean|p[0-9_]+)$", "", name) for name in comparables()} - {"event_time"}
+    assert named == figures | {"rate", "p50", "p90", "p95", "p99", "p99.9", "mean"}
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,7 @@ def test_a_stale_table_is_found() -> None:
     text = "before\n<!-- generated: workloads -->\nold\n<!-- end of workloads -->\nafter"
     renewed = TABLES.renewed(text)
     assert renewed != text
-    assert renewed.startswith("before\n")
-    assert renewed.endswith("\nafter")
-    assert "`identity`" in renewed
+    assert re.fullmatch(r"before\n.*`identity`.*\nafter", renewed, re.DOTALL)
 
 
 def test_every_table_has_its_place() -> None:
@@ -37,12 +35,8 @@ def test_every_table_has_its_place() -> None:
 
 def test_every_workload_has_its_section() -> None:
     """The pages of the families have a section for each workload and for no other, each with its right answer."""
-    texts = [
-        page.read_text()
-        for page in [
-            page for page in sorted((ROOT / "docs" / "reference" / "workloads").glob("*.md")) if page.stem != "index"
-        ]
-    ]
+    pages = sorted((ROOT / "docs" / "reference" / "workloads").glob("*.md"))
+    texts = [page.read_text() for page in pages if page.stem != "index"]
     sections = [section for text in texts for section in re.split(r"^## ", text, flags=re.MULTILINE)[1:]]
     titled = {section.split("\n", 1)[0]: section for section in sections}
     assert len(titled) == len(sections)

@@ -6,6 +6,7 @@ import ast
 import functools
 import inspect
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -41,10 +42,10 @@ def dead_links(text: str, page: Path) -> list[str]:
 
 def unknown_words(line: str) -> list[str]:
     """What a line of code names that the program does not have: commands, options, workloads, engines, settings."""
-    found = re.search(r"(?:^|[\s/])streamgauge ([a-z]+(?: (?:start|status|stop)\b)?)(.*)", line)
-    if not found:
+    match = re.search(r"(?:^|[\s/])streamgauge ([a-z]+(?: (?:start|status|stop)\b)?)(.*)", line)
+    if not match:
         return []
-    name, rest = found.group(1), found.group(2)
+    name, rest = match.groups()
     command = COMMANDS.commands().get(name)
     if command is None:
         return [f"command {name}"]
@@ -78,8 +79,8 @@ def _parameters() -> set[str]:
 
 
 def _is_option(name: str) -> bool:
-    there = {setting.name for each in capabilities().values() for setting in each.settings}
-    return name in there or name.startswith("spark.")
+    options = {setting.name for each in capabilities().values() for setting in each.settings}
+    return name in options or name.startswith("spark.")
 
 
 def missing_files(text: str) -> list[str]:
@@ -107,22 +108,20 @@ def missing_names(text: str) -> list[str]:
     """What a page names in a module, as `room/module.name` or as `room/module.py`, `name`, and that is not there."""
     package = ROOT / "src" / "streamgauge"
     named = [re.fullmatch(r"(\w+(?:/\w+)+)\.(?!py$)(\w+)", span) for span in spans(text)]
-    told = {(one.group(1), one.group(2)) for one in named if one} | {
-        (module, name) for module, name in re.findall(r"`(\w+(?:/\w+)+)\.py`, `(\w+)`", text)
-    }
-    ours = [(module, name) for module, name in told if (package / module.split("/")[0]).is_dir()]
+    pairs = {one.groups() for one in named if one} | {*re.findall(r"`(\w+(?:/\w+)+)\.py`, `(\w+)`", text)}
+    ours = [(module, name) for module, name in pairs if (package / module.split("/")[0]).is_dir()]
     return sorted(f"{module}.{name}" for module, name in ours if name not in defined_in(package / f"{module}.py"))
 
 
 def defined_in(file: Path) -> set[str]:
     """The names that a module defines, read and not imported; none where there is no such file."""
-    found: set[str] = set()
+    defined: set[str] = set()
     for node in ast.parse(file.read_text()).body if file.exists() else []:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            found.add(node.name)
+            defined.add(node.name)
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-        found |= {target.id for target in targets if isinstance(target, ast.Name)}
-    return found
+        defined |= {target.id for target in targets if isinstance(target, ast.Name)}
+    return defined
 
 
 # Names that a page asks its reader to make, or that stand for any file.
@@ -134,12 +133,6 @@ TO_BE_MADE = {"src/streamgauge/workloads/micro/spending.py"}
 def test_links_resolve(page: Path) -> None:
     """Every relative link leads to a file that is there, and to a heading that it has."""
     assert dead_links(page.read_text(), page) == []
-
-
-def test_dead_links_are_found() -> None:
-    """A file that is not there and a heading that is not there are both told."""
-    text = "# One\n[a](nowhere.md) [b](#one) [c](#two) [d](README.md#a-result) [e](README.md#none)"
-    assert dead_links(text, ROOT / "page.md") == ["nowhere.md", "#two", "README.md#none"]
 
 
 @every_page
@@ -162,8 +155,25 @@ def test_command_lines_exist(page: Path) -> None:
     ],
 )
 def test_unknown_words_are_found(line: str, unknown: list[str]) -> None:
-    """Each kind of name that the program does not have is told."""
+    """Each kind of name that the program does not have is reported."""
     assert unknown_words(line) == unknown
+
+
+LINKS = "# One\n[a](nowhere.md) [b](#one) [c](#two) [d](README.md#a-result) [e](README.md#none)"
+FILES = "`verdict/verdict.py` `tools/docs_tables.py` `run/nothing.py`"
+DOCSTRINGS = '"""See roads.py, road_map.py."""\nclass A:\n    """See `old/leads.py`."""\n# gone.py\n'
+
+
+@pytest.mark.parametrize(("faults", "text", "names"), [
+    (lambda text: dead_links(text, ROOT / "page.md"), LINKS, ["nowhere.md", "#two", "README.md#none"]),
+    (missing_files, FILES, ["run/nothing.py"]),
+    (missing_in_docstrings, DOCSTRINGS, ["old/leads.py", "roads.py"]),
+], ids=["links", "files", "docstrings"])  # fmt: skip
+def test_what_is_not_there_is_reported(faults: Callable[[str], list[str]], text: str, names: list[str]) -> None:
+    """A file or a heading; files are looked for in the repository and in the package. A renamed file is reported in the
+    docstring of a module, a class or a function; a comment is not read.
+    """
+    assert faults(text) == names
 
 
 @every_page
@@ -171,7 +181,7 @@ def test_make_targets_exist(page: Path) -> None:
     """Every `make TARGET` is a target of the Makefile."""
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     lines = code_lines(page.read_text())
-    named = {found.group(1) for line in lines if (found := re.match(r"(?:\S+=\S+ )?make ([a-z-]+)", line))}
+    named = {match.group(1) for line in lines if (match := re.match(r"(?:\S+=\S+ )?make ([a-z-]+)", line))}
     assert named - targets == set()
 
 
@@ -186,17 +196,6 @@ def test_docstrings_name_existing_files() -> None:
     modules = (ROOT / "src").rglob("*.py")
     missing = {str(module.relative_to(ROOT)): missing_in_docstrings(module.read_text()) for module in modules}
     assert {module: set(files) - TO_BE_WRITTEN for module, files in missing.items() if set(files) - TO_BE_WRITTEN} == {}
-
-
-def test_missing_files_of_docstrings_are_found() -> None:
-    """A renamed file is found in the docstring of a module, a class or a function; a comment is not read."""
-    source = '"""See roads.py, road_map.py."""\nclass A:\n    """See `old/leads.py`."""\n# gone.py\n'
-    assert missing_in_docstrings(source) == ["old/leads.py", "roads.py"]
-
-
-def test_missing_files_are_found() -> None:
-    """Files are looked for in the repository and in the package; others are told."""
-    assert missing_files("`verdict/verdict.py` `tools/docs_tables.py` `run/nothing.py`") == ["run/nothing.py"]
 
 
 @every_page
@@ -220,15 +219,10 @@ def test_missing_definitions_are_found() -> None:
 
 def test_every_method_of_an_engine_is_documented() -> None:
     """add-an-engine.md has a row for each method of the interface, in their order, and for nothing else."""
-    part = (
-        (ROOT / "docs" / "contributing" / "add-an-engine.md")
-        .read_text()
-        .split("\n## The interface\n")[1]
-        .split("\n## ")[0]
-    )
-    told = [name for line in part.splitlines() if line.startswith("| `") for name in spans(line.split("|")[1])]
-    methods = [name for name, method in vars(Engine).items() if inspect.isfunction(method) and name[0] != "_"]
-    assert told == methods
+    page = (ROOT / "docs" / "contributing" / "add-an-engine.md").read_text()
+    part = page.split("\n## The interface\n")[1].split("\n## ")[0]
+    rows = [name for line in part.splitlines() if line.startswith("| `") for name in spans(line.split("|")[1])]
+    assert rows == [name for name, method in vars(Engine).items() if inspect.isfunction(method) and name[0] != "_"]
 
 
 @every_page

@@ -83,23 +83,13 @@ def test_sentences_are_short(page: Path) -> None:
     assert too_long(page.read_text()) == []
 
 
-def faults(files: Iterable[Path], faults_of: Callable[[str], list[str]]) -> dict[str, list[str]]:
-    """The files with faults, and those."""
-    found = {str(path.relative_to(ROOT)): faults_of(path.read_text()) for path in files}
-    return {name: each for name, each in found.items() if each}
-
-
-def test_phrases_are_plain() -> None:
-    assert faults(PAGES, banned) == {}
-
-
-def test_phrases_in_code_are_plain() -> None:
-    assert faults(CODE, banned_in_code) == {}
-
-
-def test_the_manual_names_no_commits() -> None:
-    """They stand in the tables of results."""
-    assert faults(MANUAL, lambda text: commits(prose(text))) == {}
+@pytest.mark.parametrize(("files", "faults_of"), [
+    (PAGES, banned), (CODE, banned_in_code), (MANUAL, lambda text: commits(prose(text))),
+], ids=["phrases", "phrases in code", "commits"])  # fmt: skip
+def test_prose_is_plain(files: Iterable[Path], faults_of: Callable[[str], list[str]]) -> None:
+    """Commits stand in the tables of results, and not in the manual."""
+    faults = {str(path.relative_to(ROOT)): faults_of(path.read_text()) for path in files}
+    assert {name: each for name, each in faults.items() if each} == {}
 
 
 def test_what_breaks_the_rules_is_found() -> None:
@@ -122,12 +112,9 @@ def nobody(value):
     assert sorted(banned_in_code(planted)) == [(3, "but for"), (5, "as ever"), (6, "is told")]
 
 
-def test_the_readme_is_short() -> None:
-    assert len((ROOT / "README.md").read_text().splitlines()) <= README_LINES_MAX
-
-
 def test_the_manual_is_short() -> None:
     """Words by hand, those in tables too; generated tables, code and the pages of results do not count."""
+    assert len((ROOT / "README.md").read_text().splitlines()) <= README_LINES_MAX
     words = {
         str(page.relative_to(ROOT)): len(by_hand(page.read_text())) for page in MANUAL if page.is_relative_to(DOCS)
     }

@@ -49,13 +49,13 @@ WORKING_COPIES = ("294fa47", "4b27f79")
 def commit_days() -> dict[str, str]:
     """Commit to its day, of the history of this checkout; empty without a whole one."""
     git = ("git", "-C", str(ROOT))
-    asked = (("rev-parse", "--is-shallow-repository"), ("log", "--format=%H %cd", "--date=format-local:%Y-%m-%d"))
+    commands = (("rev-parse", "--is-shallow-repository"), ("log", "--format=%H %cd", "--date=format-local:%Y-%m-%d"))
     try:
         shallow, log = (
             subprocess.run(
                 (*git, *words), capture_output=True, text=True, check=True, env={**os.environ, "TZ": "UTC"}
             ).stdout
-            for words in asked
+            for words in commands
         )
     except (OSError, subprocess.CalledProcessError):
         return {}
@@ -64,15 +64,15 @@ def commit_days() -> dict[str, str]:
 
 def impossible(rows: list[dict[str, str]], days: Mapping[str, str]) -> list[str]:
     """The rows measured before their commit was made, or with a commit that is not in the history."""
-    found = []
+    faults = []
     for row in rows:
         latest = max(re.findall(r"\d{4}-\d\d-\d\d", row.get("date", "")), default="")
         for short in re.findall(r"\b[0-9a-f]{7}\b", row.get("commit", "")):
             day = next((day for whole, day in days.items() if whole.startswith(short)), "9999")
             known = short in WORKING_COPIES or (day < "9999" and "working copy" in row["commit"])
             if day > latest and not known:
-                found.append(f"{row['what']}: {short}")
-    return found
+                faults.append(f"{row['what']}: {short}")
+    return faults
 
 
 def test_a_figure_is_not_older_than_its_commit() -> None:
@@ -87,7 +87,7 @@ def test_a_figure_is_not_older_than_its_commit() -> None:
 
 
 def test_a_figure_that_is_older_than_its_commit_is_found() -> None:
-    """By a day, or by a commit that nobody has; a working copy may be older than the commit that it became."""
+    """By a day, or by a commit that is not there; a working copy may be older than the commit that it became."""
     days = {"1a1a1a1": "2026-01-02"}
     rows = [{"what": what, "date": date, "commit": commit} for what, date, commit in (
         ("a", "2026-01-02 noon", "1a1a1a1"), ("b", "2026-01-01", "1a1a1a1"), ("c", "2026-01-02", "2b2b2b2"),

@@ -50,15 +50,10 @@ def test_data_of_results_are_whole(tmp_path: Path) -> None:
     assert RESULTS.results(file).splitlines()[2:] == ["| a | 1 | 2 |", "| b | - | 3 |", "", "- x: 2026", "- y: 2027"]
 
 
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ("K1,Karimov et al. 2018,b,,works,", "must have one row"),
-        ("K2,Karimov,b,,works,", "no such work or status"),
-        ("K2,Bordin 2017,b,,done,", "no such work or status"),
-        ("K2,Bordin 2017,b,,partial,", "must say why"),
-    ],
-)
+@pytest.mark.parametrize(("row", "message"), [
+    ("K1,Karimov et al. 2018,b,,works,", "must have one row"), ("K2,Karimov,b,,works,", "no such work or status"),
+    ("K2,Bordin 2017,b,,done,", "no such work or status"), ("K2,Bordin 2017,b,,partial,", "must say why"),
+])  # fmt: skip
 def test_coverage_is_whole(row: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each requirement once, of one of the works, with a status, and a reason unless it works."""
     file = tmp_path / "coverage.csv"

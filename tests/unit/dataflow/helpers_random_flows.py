@@ -149,7 +149,7 @@ def flows(draw: st.DrawFn, most: int = 5) -> Flow:
             parts.append(ended.sink(f"sink_{number}"))
         except InputError:
             arrays = [name for name, kind in end.columns.items() if kind.startswith("array")]
-            kept = {name: backquote(name) for name in end.columns if name not in arrays}
-            parts.append((end.select(kept) if arrays and not isinstance(end.node, RunningAggregate) else end)
+            columns = {name: backquote(name) for name in end.columns if name not in arrays}
+            parts.append((end.select(columns) if arrays and not isinstance(end.node, RunningAggregate) else end)
                          .sink(f"sink_{number}"))  # fmt: skip
     return flow(*parts)

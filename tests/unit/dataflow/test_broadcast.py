@@ -16,12 +16,11 @@ from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import source
 from streamgauge.dataflow.describe import describe
 from streamgauge.dataflow.lineage import identity, with_lineage
-from streamgauge.dataflow.nodes import Flow, Process
+from streamgauge.dataflow.nodes import Flow
 from streamgauge.dataflow.operators.api import INPUT, ROW, TIME
 from streamgauge.engines.duckdb_oracle.engine import Oracle
-from streamgauge.engines.operator_runtime import OperatorRuntime
 from tests.unit.helpers_duckdb import duckdb_session
-from tests.unit.workloads.helpers_cuts import BOTH, END, table
+from tests.unit.workloads.helpers_cuts import BOTH, END, in_batches, table
 
 OWN = source("own", Schema.from_types(k="int", v="int"))
 EVERYONES = source("everyones", Schema.from_types(w="int"))
@@ -45,27 +44,13 @@ def answer(flow: Flow, sides: Sides) -> list[dict[str, Any]]:
 
 def in_instances(sides: Sides, instances: int, cuts: list[int]) -> list[dict[str, Any]]:
     """As an engine does it: each instance has the rows of its keys and all of the broadcast ones, batch by batch."""
-    node = with_lineage(FLOW).sink.input
-    assert isinstance(node, Process)
+    node: Any = with_lineage(FLOW).sink.input
     own, everyones = (side.append_column(TIME, side["event_time"]) for side in sides)
-    actual = []
+    results = []
     for number in range(instances):
         own_rows = own.filter(pa.array([key % instances == number for key in own["k"].to_pylist()], pa.bool_()))
-        state, low = None, -1
-        for cut in sorted({*cuts, END}):
-            instance = OperatorRuntime(node)
-            if state is not None:
-                instance.restore(state)
-            parts = [between(side, low, cut) for side in (own_rows, everyones)]
-            actual += [row for results in instance.advance(parts, cut) for row in results.to_pylist()]
-            state, low = instance.snapshot(), cut
-    for row in actual:
-        del row[TIME]
-    return sorted(actual, key=lambda row: row["event_id"])
-
-
-def between(rows: pa.Table, low: int, high: int) -> pa.Table:
-    return rows.filter(pa.array([low < time <= high for time in rows[TIME].to_pylist()], pa.bool_()))
+        results.append(in_batches(node, [own_rows, everyones], [*cuts, END]))
+    return pa.concat_tables(results).drop_columns(TIME).sort_by("event_id").to_pylist()
 
 
 @BOTH

@@ -27,7 +27,7 @@ def test_sinks_keep_their_order_and_modes() -> None:
     assert flow(flow(DEAR, REVENUE), COUNTS) == THREE
 
 
-def test_the_sink_of_several_is_asked_for_by_name_only() -> None:
+def test_the_sink_of_several_is_had_by_name_only() -> None:
     """`sink` is for flows that have one."""
     assert DEAR.sink.name == "dear"
     with pytest.raises(ValueError, match="3 sinks: dear, revenue, counts"):

@@ -73,9 +73,9 @@ def test_each_fault_is_counted(con: duckdb.DuckDBPyConnection, ids: tuple[str, .
     came = [*came[3:], came[40], came[40], came[41], invented, invented]
     price = pa.float64() if float_price else pa.int64()
     wanted, got = _table(_rows(), price=price), _table(came, price=price)
-    found = compare(con, lambda: wanted, lambda: got, ids, FIELDS, deadline_us=9_000)
-    assert _numbers(found) == Counts(100, matched=95, missing=3, extra=1, duplicate=4, wrong=1, late=1)
-    assert {example["fault"] for example in found.examples} == {"missing", "extra", "duplicate", "wrong", "late"}
+    comparison = compare(con, lambda: wanted, lambda: got, ids, FIELDS, deadline_us=9_000)
+    assert _numbers(comparison) == Counts(100, matched=95, missing=3, extra=1, duplicate=4, wrong=1, late=1)
+    assert {example["fault"] for example in comparison.examples} == {"missing", "extra", "duplicate", "wrong", "late"}
 
 
 def test_nothing_arrived(con: duckdb.DuckDBPyConnection) -> None:
@@ -119,9 +119,11 @@ def test_counts(
 def test_a_lost_end_is_counted_by_ranges(con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a range of ids of which nothing came, rows are missing without a join; the range at the border is joined."""
     monkeypatch.setattr(sql, "RANGE_BITS", 4)
-    found = _compare(con, _rows(), [*_rows()[:50], _rows()[10]])
-    assert _numbers(found) == Counts(100, matched=50, missing=50, duplicate=1)
-    assert {example["fault"] for example in found.examples} == {"missing", "duplicate"} or len(found.examples) == 10
+    comparison = _compare(con, _rows(), [*_rows()[:50], _rows()[10]])
+    assert _numbers(comparison) == Counts(100, matched=50, missing=50, duplicate=1)
+    assert {example["fault"] for example in comparison.examples} == {"missing", "duplicate"} or len(
+        comparison.examples
+    ) == 10
 
 
 WINDOW_STARTS = [pa.int64(), pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.timestamp("ms")]
@@ -145,11 +147,11 @@ def test_lost_windows_are_counted_without_a_join(
     )
     got = _windows(start)
     wrong = got.set_column(2, "n", pa.array([-1, *range(1, 3000)], pa.int64()))
-    found = compare(con, lambda: wanted, lambda: wrong, ids, ("n",))
-    assert _numbers(found) == Counts(3000, matched=2999, wrong=1)
+    comparison = compare(con, lambda: wanted, lambda: wrong, ids, ("n",))
+    assert _numbers(comparison) == Counts(3000, matched=2999, wrong=1)
     monkeypatch.setattr(answers, "_joined", None)
-    found = compare(con, lambda: wanted, lambda: got.slice(0, 2000), ids, ("n",))
-    assert _numbers(found) == Counts(3000, matched=2000, missing=1000)
+    comparison = compare(con, lambda: wanted, lambda: got.slice(0, 2000), ids, ("n",))
+    assert _numbers(comparison) == Counts(3000, matched=2000, missing=1000)
 
 
 def test_a_window_start_that_did_not_come_is_the_engines_error(con: duckdb.DuckDBPyConnection) -> None:
@@ -239,8 +241,8 @@ def test_floats_match_within_the_tolerance(
 ) -> None:
     """The tolerance is relative; infinities, NaN and null equal themselves alone."""
     sides = [pa.table({"k": [1], "x": pa.array([x], pa.float64())}) for x in (wanted, got)]
-    found = compare(con, lambda: sides[0], lambda: sides[1], ["k"], ["x"])
-    assert _numbers(found) == (Counts(1, matched=1) if same else Counts(1, wrong=1))
+    comparison = compare(con, lambda: sides[0], lambda: sides[1], ["k"], ["x"])
+    assert _numbers(comparison) == (Counts(1, matched=1) if same else Counts(1, wrong=1))
 
 
 DECIMALS = [
@@ -264,9 +266,9 @@ def test_decimals_match_to_the_last_digit(con: duckdb.DuckDBPyConnection, wanted
     """Whatever their scales; beside a double they are one, within its tolerance."""
     con.execute(f"CREATE TABLE wanted AS SELECT 1 AS k, {wanted} AS x")
     con.execute(f"CREATE TABLE came AS SELECT 1 AS k, {got} AS x")
-    found = compare(con, "wanted", "came", ["k"], ["x"])
-    assert _numbers(found) == (Counts(1, matched=1) if same else Counts(1, wrong=1))
-    json.dumps(found.as_dict())
+    comparison = compare(con, "wanted", "came", ["k"], ["x"])
+    assert _numbers(comparison) == (Counts(1, matched=1) if same else Counts(1, wrong=1))
+    json.dumps(comparison.as_dict())
 
 
 def test_engines_types_of_time_and_number_are_read_alike(con: duckdb.DuckDBPyConnection) -> None:
@@ -291,8 +293,8 @@ def test_examples_can_be_read_and_written_as_json(con: duckdb.DuckDBPyConnection
     """Windows in ISO 8601, bytes in hexadecimal; the counts fit a Verification."""
     con.execute("CREATE TABLE wanted AS SELECT make_timestamp(8000000) AS window_start, 'ab'::BLOB AS b")
     con.execute("CREATE TABLE came AS SELECT make_timestamp(8000000) AS window_start, 'zz'::BLOB AS b")
-    found = compare(con, "wanted", "came", ["window_start"], ["b"])
-    assert found.examples == (
+    comparison = compare(con, "wanted", "came", ["window_start"], ["b"])
+    assert comparison.examples == (
         {
             "fault": "wrong",
             "window_start": "1970-01-01T00:00:08+00:00",
@@ -300,7 +302,7 @@ def test_examples_can_be_read_and_written_as_json(con: duckdb.DuckDBPyConnection
             "received": [{"b": "7a7a"}],
         },
     )
-    verification = Verification(judged=True, independent=True, reference="test", **found.as_dict())
+    verification = Verification(judged=True, independent=True, reference="test", **comparison.as_dict())
     assert not verification.right
     assert '"7a7a"' in verification.model_dump_json()
 
@@ -353,7 +355,7 @@ def test_columns_that_did_not_come_are_the_engines_error(con: duckdb.DuckDBPyCon
             compare(con, lambda: wanted, came.combine_chunks, IDS, FIELDS, deadline_us=1 if came is wanted else None)
 
 
-def test_readers_are_asked_anew_and_never_held(con: duckdb.DuckDBPyConnection) -> None:
+def test_readers_are_called_anew_and_never_held(con: duckdb.DuckDBPyConnection) -> None:
     """Rows that are generated and never stored: each pass makes them again, faults or not."""
     wanted, got = _table(_rows()), _table(_rows()[1:])
     reader = Mock(side_effect=lambda: wanted.to_reader(10))
@@ -422,8 +424,8 @@ def test_counts_are_their_plain_statement(
         for rows in (list(wanted.values()), came)
     ]
     (con,) = OPEN
-    found = compare(con, lambda: sides[0], lambda: sides[1], IDS, ("v", "event_time"), f"event_time < {border}")
-    assert _numbers(found) == plain
+    comparison = compare(con, lambda: sides[0], lambda: sides[1], IDS, ("v", "event_time"), f"event_time < {border}")
+    assert _numbers(comparison) == plain
 
 
 def _none(floats: bool) -> pa.Table:

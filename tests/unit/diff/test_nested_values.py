@@ -187,9 +187,9 @@ def _compare(shape: Shape, expected: list[Any], came: list[Any], by_value: bool 
     ]
     (con,) = OPEN
     names = ("v", "k") if by_value else ("k", "v")
-    found = compare(con, lambda: sides[0], lambda: sides[1], names[:1], names[1:])
-    Verification(judged=True, independent=True, reference="test", **found.as_dict()).model_dump_json()
-    return found
+    comparison = compare(con, lambda: sides[0], lambda: sides[1], names[:1], names[1:])
+    Verification(judged=True, independent=True, reference="test", **comparison.as_dict()).model_dump_json()
+    return comparison
 
 
 CASES = SHAPES.flatmap(lambda shape: st.tuples(st.just(shape), _values(shape), _values(shape)))
@@ -206,9 +206,9 @@ def test_what_differs_in_form_alone_matches(case: tuple[Shape, Any, Any]) -> Non
 def test_one_changed_leaf_is_wrong(data: st.DataObject, case: tuple[Shape, Any, Any]) -> None:
     """However deep it lies, and whether the column has floats, which are joined, or not, which are hashed."""
     shape, first, second = case
-    found = _compare(shape, [first, second], [first, data.draw(_changed(shape, second))])
-    assert (found.matched, found.wrong) == (1, 1)
-    assert found.examples[0]["expected"] != found.examples[0]["received"]
+    comparison = _compare(shape, [first, second], [first, data.draw(_changed(shape, second))])
+    assert (comparison.matched, comparison.wrong) == (1, 1)
+    assert comparison.examples[0]["expected"] != comparison.examples[0]["received"]
 
 
 ALIKE_TO_DUCKDB = [
@@ -234,9 +234,9 @@ def test_nested_values_may_tell_results_apart() -> None:
     window = ("struct", [("time",), ("time",)])
     values = [{"it's 0": DAY, "it's 1": DAY + timedelta(seconds=n)} for n in range(3)]
     assert _compare(window, values, values, by_value=True) == Counts(3, matched=3)
-    found = _compare(window, values, [*values[:2], values[0]], by_value=True)
-    assert (found.matched, found.missing, found.duplicate) == (2, 1, 1)
-    assert found.examples[0]["v"]["it's 1"] == "2026-01-01T00:00:02+00:00"
+    comparison = _compare(window, values, [*values[:2], values[0]], by_value=True)
+    assert (comparison.matched, comparison.missing, comparison.duplicate) == (2, 1, 1)
+    assert comparison.examples[0]["v"]["it's 1"] == "2026-01-01T00:00:02+00:00"
 
 
 def test_keys_of_a_map_have_the_tolerance_of_floats() -> None:

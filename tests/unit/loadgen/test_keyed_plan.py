@@ -207,7 +207,7 @@ def test_rows_of_a_file_keep_their_order_and_times(tmp_path: Path) -> None:
     events: list[list[tuple[int, int, int]]] = []
     for partitions in (1, 3):
         plan = Plan((stream,), parse_profile("constant", 50.0, 9.0), START, 9.0, partitions, 1, keyed=True)
-        merged = []
+        merged: list[Any] = []
         for partition in range(partitions):
             keys = key_texts(column(plan, partition, "user")).drop_null()
             assert set(partitions_of(keys, partitions).tolist()) <= {partition}

@@ -79,7 +79,7 @@ def test_the_column_has_the_fields_type(whole: FieldSpec, forms: tuple[Any, ...]
 
 
 @EACH
-def test_what_a_value_takes_is_about_what_is_said(whole: FieldSpec, forms: tuple[Any, ...]) -> None:
+def test_what_a_value_takes_is_about_what_its_field_states(whole: FieldSpec, forms: tuple[Any, ...]) -> None:
     """The queue's bound in memory counts on it."""
     field = with_malformed(whole, 0.01, *forms)
     assert field.row_bytes == pytest.approx(field.column(BITS, 0, 20_000).nbytes / 20_000, rel=0.1)

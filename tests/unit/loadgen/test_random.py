@@ -174,8 +174,8 @@ def test_large_domains_fit_the_distribution(distribution: Distribution, domain: 
     keys = np.sort(draw(distribution, domain))
     exact = (keys + 1.0) / domain if distribution == "uniform" else cumulative(distribution, domain)[keys]
     last_of_key = np.append(keys[1:] != keys[:-1], True)
-    found = np.arange(1, EVENTS + 1)[last_of_key] / EVENTS
-    assert np.abs(found - exact[last_of_key]).max() < 2.2 / np.sqrt(EVENTS)
+    shares = np.arange(1, EVENTS + 1)[last_of_key] / EVENTS
+    assert np.abs(shares - exact[last_of_key]).max() < 2.2 / np.sqrt(EVENTS)
 
 
 def test_normal_keys_are_normal() -> None:

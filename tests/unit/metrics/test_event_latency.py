@@ -20,7 +20,6 @@ from streamgauge.metrics.event_latency import (
     LatencyBySecond,
     LatencyRule,
     Missing,
-    SinkLatencies,
     has_matches,
     kind_of,
     latencies_of,
@@ -28,7 +27,6 @@ from streamgauge.metrics.event_latency import (
     summary,
 )
 from streamgauge.metrics.histogram import Histogram
-from streamgauge.results.latency import Latency
 
 T0 = 1_700_000_000_000_000
 S = 1_000_000
@@ -49,12 +47,9 @@ def batch(
 
 def measured(
     rule: LatencyRule, *batches: pa.RecordBatch, span: tuple[int, int] = (0, 60 * S), missing: tuple[Missing, ...] = ()
-) -> SinkLatencies:
+) -> Any:
+    """The latencies of a sink, whose figures are there or None."""
     return sink_latencies(batches, rule, (T0 + span[0], T0 + span[1]), missing)
-
-
-def some(latency: Latency | None) -> Any:
-    return latency
 
 
 ROW = LatencyRule("row")
@@ -62,32 +57,32 @@ ROW = LatencyRule("row")
 
 def test_row_wise_results_count_from_event_and_from_ingest_time() -> None:
     """Emission minus event time, and minus ingest time, side by side."""
-    found = measured(ROW, batch([0, 10], [1000, 1500], ingest=[400, 500])).latencies
-    assert (some(found.event_time_us).min, some(found.event_time_us).max) == (1000, 1490)
-    assert (some(found.processing_time_us).min, some(found.processing_time_us).max) == (600, 1000)
-    assert found.closing_delay_us is None
-    assert found.match_time_us is None
+    latency = measured(ROW, batch([0, 10], [1000, 1500], ingest=[400, 500])).latencies
+    assert (latency.event_time_us.min, latency.event_time_us.max) == (1000, 1490)
+    assert (latency.processing_time_us.min, latency.processing_time_us.max) == (600, 1000)
+    assert latency.closing_delay_us is None
+    assert latency.match_time_us is None
 
 
 def test_rows_are_chosen_by_event_time_never_by_arrival() -> None:
     """A result of the span counts however late it arrives; one of another time does not, whenever it arrives."""
     rows = batch([-1, 0, 5 * S, 10 * S], [100, 200, 99 * S, 10 * S + 1])
-    found = some(measured(ROW, rows, span=(0, 10 * S)).latencies.event_time_us)
-    assert (found.count, found.min, found.max) == (2, 200, pytest.approx(94 * S, rel=1e-3))
+    latency = measured(ROW, rows, span=(0, 10 * S)).latencies.event_time_us
+    assert (latency.count, latency.min, latency.max) == (2, 200, pytest.approx(94 * S, rel=1e-3))
 
 
 def test_windows_count_as_windows_not_as_rows() -> None:
     """A thousand keys of one window are one observation, so no p90 is printed. Window ends may have any unit."""
     end = [4 * S] * 1000 + [8 * S] * 1000
     rows = batch([t - 5 for t in end], [t + 300 for t in end], ingest=list(end), end=end)
-    found = measured(LatencyRule("window"), rows)
+    result = measured(LatencyRule("window"), rows)
     ends = rows.column("window_end").cast(pa.timestamp("ns", "UTC"))
     index = rows.schema.get_field_index("window_end")
-    assert measured(LatencyRule("window"), rows.set_column(index, "window_end", ends)).latencies == found.latencies
-    latency = some(found.latencies.event_time_us)
+    assert measured(LatencyRule("window"), rows.set_column(index, "window_end", ends)).latencies == result.latencies
+    latency = result.latencies.event_time_us
     assert (latency.count, latency.effective_count) == (2000, 2)
     assert (latency.p50, latency.p90) == (305, None)
-    assert (some(found.latencies.closing_delay_us).min, some(found.latencies.closing_delay_us).max) == (300, 300)
+    assert (result.latencies.closing_delay_us.min, result.latencies.closing_delay_us.max) == (300, 300)
 
 
 def closed_and_observed(*rows: tuple[int, int], missing: tuple[tuple[int, int], ...] = ()) -> tuple[int | None, int]:
@@ -96,8 +91,8 @@ def closed_and_observed(*rows: tuple[int, int], missing: tuple[tuple[int, int], 
     came = batch([t * S for t in times], [99 * S] * len(rows), end=[end * S for end in ends])
     never = [T0 + np.array([one[n] * S for one in missing], np.int64) for n in (0, 1)]
     lost = (Missing(T0 + 99 * S, never[0], window_end_us=never[1]),) if missing else ()
-    found = measured(LatencyRule("window"), came, span=(0, 10 * S), missing=lost)
-    return found.windows_closed, found.effective_count
+    latency = measured(LatencyRule("window"), came, span=(0, 10 * S), missing=lost)
+    return latency.windows_closed, latency.effective_count
 
 
 def test_a_window_of_which_the_span_has_one_rare_key_is_no_observation() -> None:
@@ -132,10 +127,10 @@ def test_how_results_come_in_batches_does_not_change_which_windows_count(
     cuts = sorted(data.draw(st.lists(st.integers(0, len(rows)), max_size=4)))
     parts = [rows[low:high] for low, high in pairwise([0, *cuts, len(rows)]) if high > low]
     came = [batch([t for t, _ in part], [99] * len(part), end=[end for _, end in part]) for part in parts]
-    found = measured(LatencyRule("window"), *came, span=(0, 10))
+    latency = measured(LatencyRule("window"), *came, span=(0, 10))
     inside = {end: [0 <= t < 10 for t, window in rows if window == end] for _, end in rows}
-    assert found.windows_closed == sum(2 * sum(ones) >= len(ones) for ones in inside.values())
-    assert found.effective_count == found.windows_closed
+    assert latency.windows_closed == sum(2 * sum(ones) >= len(ones) for ones in inside.values())
+    assert latency.effective_count == latency.windows_closed
 
 
 def test_updates_of_one_engine_batch_count_once_however_many_parts_it_came_in() -> None:
@@ -156,8 +151,8 @@ def test_rows_carry_no_more_than_the_batches_that_they_came_in(batches: int, los
     times = list(range(20))
     rows = [batch(times, [n + 90] * 20, ingest=times) for n in range(batches)]
     named = [one.replace_schema_metadata({ENGINE_BATCH: b"q/%d" % n}) for n, one in enumerate(rows)]
-    found = measured(ROW, *named)
-    latency, notes = some(found.latencies.event_time_us), found.latencies.notes
+    result = measured(ROW, *named)
+    latency, notes = result.latencies.event_time_us, result.latencies.notes
     assert (latency.count, latency.effective_count) == (20 * batches, batches)
     not_given = [name for name in ("p99", "p99_9") if getattr(latency, name) is None]
     assert ", ".join(not_given) == "".join(lost)
@@ -172,19 +167,19 @@ def test_windows_that_close_in_one_batch_are_one_observation() -> None:
     ends = [list(range(first, first + 4)) for first in (1, 5, 9)]
     rows = [batch([0] * 4, [20] * 4, end=each) for each in ends]
     named = [one.replace_schema_metadata({ENGINE_BATCH: b"q/%d" % n}) for n, one in enumerate(rows)]
-    found = measured(LatencyRule("window"), *named)
-    latency = some(found.latencies.event_time_us)
-    assert (found.effective_count, found.windows_closed) == (3, 12)
+    result = measured(LatencyRule("window"), *named)
+    latency = result.latencies.event_time_us
+    assert (result.effective_count, result.windows_closed) == (3, 12)
     assert (latency.p50, latency.p90) == (20, None)
-    assert found.latencies.notes[0].startswith("p90: not given, since 12 results came in 3 batches")
+    assert result.latencies.notes[0].startswith("p90: not given, since 12 results came in 3 batches")
 
 
 def test_results_that_never_came_are_in_no_batch() -> None:
     """The note counts those that came."""
     rows = batch(list(range(20)), list(range(20, 40))).replace_schema_metadata({ENGINE_BATCH: b"q/0"})
-    found = measured(LatencyRule("row"), rows, missing=(Missing(T0 + 100, T0 + np.arange(5)),))
-    assert "since 20 results came in 1 batches" in found.latencies.notes[0]
-    assert some(found.latencies.event_time_us).count == 25
+    latency = measured(LatencyRule("row"), rows, missing=(Missing(T0 + 100, T0 + np.arange(5)),))
+    assert "since 20 results came in 1 batches" in latency.latencies.notes[0]
+    assert latency.latencies.event_time_us.count == 25
 
 
 def test_a_join_counts_from_what_the_driver_computed() -> None:
@@ -192,12 +187,12 @@ def test_a_join_counts_from_what_the_driver_computed() -> None:
     before the span.
     """
     before = measured(LatencyRule("join", lambda end: end - 1), batch([-50], [5000], end=[4000]))
-    assert some(before.latencies.event_time_us).count == 1
+    assert before.latencies.event_time_us.count == 1
     rule = LatencyRule("join", lambda end: end - 1, lambda end: end + 10)
-    found = measured(rule, batch([100, 200], [5000, 5000], ingest=[150, 250], end=[4000, 4000])).latencies
-    assert some(found.event_time_us).max == 1001
-    assert some(found.processing_time_us).max == 990
-    assert (some(found.match_time_us).min, some(found.match_time_us).max) == (
+    latency = measured(rule, batch([100, 200], [5000, 5000], ingest=[150, 250], end=[4000, 4000])).latencies
+    assert latency.event_time_us.max == 1001
+    assert latency.processing_time_us.max == 990
+    assert (latency.match_time_us.min, latency.match_time_us.max) == (
         pytest.approx(4800, rel=1e-3),
         pytest.approx(4900, rel=1e-3),
     )
@@ -207,24 +202,28 @@ def test_a_match_that_came_before_its_window_was_complete_is_no_error() -> None:
     """It has no latency from its window's last event, so none is given of that kind; match time has all of them."""
     rule = LatencyRule("join", lambda end: end - 1, lambda end: end + 10)
     early, late = (100, 1000), (200, 5000)
-    found = measured(rule, batch([early[0], late[0]], [early[1], late[1]], ingest=[150, 250], end=[4000, 4000]))
-    for kind in (found.latencies.event_time_us, found.latencies.processing_time_us, found.latencies.closing_delay_us):
-        assert (some(kind).count, some(kind).p50, some(kind).max) == (2, None, None)
-        assert "1 of 2 matches came before their window was complete" in some(kind).note
-    assert found.negatives == 0
-    assert found.seconds == LatencyBySecond()
-    assert some(found.latencies.match_time_us).min == pytest.approx(900, rel=1e-3)
+    latency = measured(rule, batch([early[0], late[0]], [early[1], late[1]], ingest=[150, 250], end=[4000, 4000]))
+    for kind in (
+        latency.latencies.event_time_us,
+        latency.latencies.processing_time_us,
+        latency.latencies.closing_delay_us,
+    ):
+        assert (kind.count, kind.p50, kind.max) == (2, None, None)
+        assert "1 of 2 matches came before their window was complete" in kind.note
+    assert latency.negatives == 0
+    assert latency.seconds == LatencyBySecond()
+    assert latency.latencies.match_time_us.min == pytest.approx(900, rel=1e-3)
 
 
 @pytest.mark.parametrize("last_ingest", [0, T0 + 9000])
 def test_a_match_of_a_system_that_is_behind_may_still_be_early(last_ingest: int) -> None:
     """Long after its window's end, and yet before the window's last event was delivered, or without it being so."""
     rule = LatencyRule("join", lambda end: end - 1, lambda end: np.full_like(end, last_ingest))
-    found = measured(rule, batch([100], [8000], end=[4000])).latencies
-    for kind in (found.event_time_us, found.processing_time_us, found.closing_delay_us):
-        assert (some(kind).count, some(kind).p50, some(kind).max) == (1, None, None)
-        assert "1 of 1 matches came before their window was complete" in some(kind).note
-    assert some(found.match_time_us).max == pytest.approx(7900, rel=1e-3)
+    latency = measured(rule, batch([100], [8000], end=[4000])).latencies
+    for kind in (latency.event_time_us, latency.processing_time_us, latency.closing_delay_us):
+        assert (kind.count, kind.p50, kind.max) == (1, None, None)
+        assert "1 of 1 matches came before their window was complete" in kind.note
+    assert latency.match_time_us.max == pytest.approx(7900, rel=1e-3)
 
 
 def test_a_match_before_its_own_events_is_an_error() -> None:
@@ -244,27 +243,27 @@ def test_a_join_without_the_plan_is_refused() -> None:
 def test_uncorrected_latency_counts_from_the_hand_over() -> None:
     """A generator that was 400 us late hides 400 us in the uncorrected figure, and none in the corrected one."""
     rule = LatencyRule("row", handed_over=lambda event: event + 400)
-    found = measured(rule, batch([0], [1000])).latencies
-    assert (some(found.uncorrected_us).max, some(found.event_time_us).max) == (600, 1000)
+    latency = measured(rule, batch([0], [1000])).latencies
+    assert (latency.uncorrected_us.max, latency.event_time_us.max) == (600, 1000)
 
 
 def test_negative_latency_is_an_error_with_both_stamps() -> None:
     """It is counted, named with its stamps, and in no figure; one whose false event time lies beyond the span too."""
     assert measured(ROW, batch([50 * S], [5 * S], ingest=[50 * S]), span=(0, 10 * S)).negatives == 1
-    found = measured(ROW, batch([0, 500], [100, 400], ingest=[0, 0]))
-    assert found.negatives == 1
-    assert (some(found.latencies.event_time_us).count, some(found.latencies.event_time_us).min) == (1, 100)
-    assert f"emission {T0 + 400} before {T0 + 500}" in found.latencies.notes[0]
-    assert "1 negative" in some(found.latencies.event_time_us).note
+    latency = measured(ROW, batch([0, 500], [100, 400], ingest=[0, 0]))
+    assert latency.negatives == 1
+    assert (latency.latencies.event_time_us.count, latency.latencies.event_time_us.min) == (1, 100)
+    assert f"emission {T0 + 400} before {T0 + 500}" in latency.latencies.notes[0]
+    assert "1 negative" in latency.latencies.event_time_us.note
 
 
 def test_a_window_closed_early_is_no_error_of_the_clocks() -> None:
     """Its events came before it did: the answers say what it lacks, and a driver that measured well is not blamed."""
-    found = measured(LatencyRule("window"), batch([1000, 4900], [2000, 5400], end=[4000, 5000]))
-    assert found.negatives == 0
-    assert some(found.latencies.event_time_us).count == 2
-    assert (some(found.latencies.closing_delay_us).count, some(found.latencies.closing_delay_us).min) == (1, 400)
-    assert f"a window closed early, emission {T0 + 2000} before {T0 + 4000}" in found.latencies.notes[0]
+    latency = measured(LatencyRule("window"), batch([1000, 4900], [2000, 5400], end=[4000, 5000]))
+    assert latency.negatives == 0
+    assert latency.latencies.event_time_us.count == 2
+    assert (latency.latencies.closing_delay_us.count, latency.latencies.closing_delay_us.min) == (1, 400)
+    assert f"a window closed early, emission {T0 + 2000} before {T0 + 4000}" in latency.latencies.notes[0]
     lying = measured(LatencyRule("window"), batch([3900], [2000], end=[4000]))
     assert lying.negatives == 1
 
@@ -272,9 +271,9 @@ def test_a_window_closed_early_is_no_error_of_the_clocks() -> None:
 def test_results_without_ingest_time_leave_processing_time_out_and_say_so() -> None:
     """Through a broker the driver cannot see the delivery: null with the reason, not a figure."""
     for rows in (batch([0], [9]), batch([0, 1], [9, 9], ingest=[1, None])):
-        found = measured(ROW, rows).latencies
-        assert found.processing_time_us is None
-        assert "carry no ingest time" in found.notes[0]
+        latency = measured(ROW, rows).latencies
+        assert latency.processing_time_us is None
+        assert "carry no ingest time" in latency.notes[0]
 
 
 def test_missing_results_enter_as_lower_bounds() -> None:
@@ -282,24 +281,24 @@ def test_missing_results_enter_as_lower_bounds() -> None:
     come in many parts, which are never held together.
     """
     parts = tuple(Missing(T0 + 30 * S, np.array([T0 + s * S, T0 + 99 * S])) for s in (10, 20, 25))
-    latency = some(measured(ROW, batch([0] * 9, [100] * 9), missing=parts).latencies.event_time_us)
+    latency = measured(ROW, batch([0] * 9, [100] * 9), missing=parts).latencies.event_time_us
     assert (latency.count, latency.lower_bounds, latency.effective_count) == (12, 3, 12)
     missing = Missing(T0 + 30 * S, np.array([T0 + 10 * S, T0 + 99 * S]))
-    found = measured(ROW, batch([0] * 9, [100] * 9), missing=(missing,))
-    latency = some(found.latencies.event_time_us)
+    result = measured(ROW, batch([0] * 9, [100] * 9), missing=(missing,))
+    latency = result.latencies.event_time_us
     assert (latency.count, latency.lower_bounds, latency.effective_count) == (10, 1, 10)
     assert latency.max == pytest.approx(20 * S, rel=1e-3)
-    assert list(found.seconds.event_time) == [T0 // S, T0 // S + 10]
+    assert list(result.seconds.event_time) == [T0 // S, T0 // S + 10]
 
 
 def test_missing_windows_are_late_in_every_figure_that_can_know() -> None:
     """With its end, a window that never closed counts as an observation and in the closing delay, not as closed."""
     missing = Missing(T0 + 30 * S, np.array([T0 + 7 * S]), window_end_us=np.array([T0 + 8 * S]))
-    found = measured(LatencyRule("window"), batch([3 * S], [5 * S], ingest=[4 * S], end=[4 * S]), missing=(missing,))
-    assert (found.effective_count, found.windows_closed) == (2, 1)
-    assert some(found.latencies.closing_delay_us).max == pytest.approx(22 * S, rel=1e-3)
-    assert some(found.latencies.closing_delay_us).lower_bounds == 1
-    assert found.latencies.notes == ("processing_time: 1 missing results are not in these figures",)
+    latency = measured(LatencyRule("window"), batch([3 * S], [5 * S], ingest=[4 * S], end=[4 * S]), missing=(missing,))
+    assert (latency.effective_count, latency.windows_closed) == (2, 1)
+    assert latency.latencies.closing_delay_us.max == pytest.approx(22 * S, rel=1e-3)
+    assert latency.latencies.closing_delay_us.lower_bounds == 1
+    assert latency.latencies.notes == ("processing_time: 1 missing results are not in these figures",)
 
 
 def test_a_summary_prints_no_percentile_that_the_evidence_cannot_carry() -> None:
@@ -308,8 +307,8 @@ def test_a_summary_prints_no_percentile_that_the_evidence_cannot_carry() -> None
     """
     histogram = Histogram()
     histogram.add(np.arange(1, 1001))
-    found = summary(histogram, 20)
-    assert (found.p50, found.p90, found.p95, found.p99, found.p99_9) == (500, 900, 950, None, None)
+    latency = summary(histogram, 20)
+    assert (latency.p50, latency.p90, latency.p95, latency.p99, latency.p99_9) == (500, 900, 950, None, None)
     bounded = summary(histogram, 2, np.array([5000]))
     assert (bounded.count, bounded.lower_bounds, histogram.count) == (1001, 1, 1000)
     assert bounded.max == pytest.approx(5000, rel=1e-3)
@@ -331,12 +330,12 @@ def test_closing_delays_have_seconds_too() -> None:
     second, ends = T0 // S, [4 * S, 4 * S, 8 * S]
     rows = batch([3 * S, 3 * S + 1, 7 * S], [5 * S, 5 * S, 8 * S + 500], end=ends)
     lost = Missing(T0 + 20 * S, np.array([T0 + 11 * S]), window_end_us=np.array([T0 + 12 * S]))
-    found = measured(LatencyRule("window"), rows, missing=(lost,))
-    closing = found.seconds.closing_delay
+    latency = measured(LatencyRule("window"), rows, missing=(lost,))
+    closing = latency.seconds.closing_delay
     assert {at - second: (one.count, one.max) for at, one in closing.items()} == {
         3: (2, pytest.approx(S, rel=1e-3)), 7: (1, 500), 11: (1, pytest.approx(8 * S, rel=1e-3))
     }  # fmt: skip
-    assert some(found.latencies.closing_delay_us).count == sum(one.count for one in closing.values())
+    assert latency.latencies.closing_delay_us.count == sum(one.count for one in closing.values())
     assert measured(ROW, batch([0], [10])).seconds.closing_delay == {}
     early = LatencyRule("join", lambda end: end - 1)
     assert measured(early, batch([1], [2], end=[4 * S])).seconds.closing_delay == {}
@@ -344,9 +343,9 @@ def test_closing_delays_have_seconds_too() -> None:
 
 def test_nothing_in_the_span_gives_nothing() -> None:
     """No result: no figure and no failure."""
-    found = measured(ROW, batch([], []))
-    assert (some(found.latencies.event_time_us).count, some(found.latencies.event_time_us).p50) == (0, None)
-    assert found.seconds == LatencyBySecond()
+    latency = measured(ROW, batch([], []))
+    assert (latency.latencies.event_time_us.count, latency.latencies.event_time_us.p50) == (0, None)
+    assert latency.seconds == LatencyBySecond()
 
 
 def without(rows: pa.RecordBatch, name: str, *places: int) -> pa.RecordBatch:
@@ -370,10 +369,10 @@ def test_results_without_an_event_time_are_in_no_figure_and_counted() -> None:
     mixed = without(batch([0, 5, 10], [100, 90, 150], ingest=[4, 1, 5]), "event_time", 1)
     for named in (b"q/1", None):
         parts = [one.replace_schema_metadata(named and {ENGINE_BATCH: named}) for one in (alone, mixed, good)]
-        found, clean = measured(ROW, *parts[:2]), measured(ROW, parts[2])
-        assert found.latencies.model_dump(exclude={"notes"}) == clean.latencies.model_dump(exclude={"notes"})
-        assert found.effective_count == clean.effective_count == (1 if named else 2)
-        assert "2 results of the trial carry no event time" in " ".join(found.latencies.notes)
+        latency, clean = measured(ROW, *parts[:2]), measured(ROW, parts[2])
+        assert latency.latencies.model_dump(exclude={"notes"}) == clean.latencies.model_dump(exclude={"notes"})
+        assert latency.effective_count == clean.effective_count == (1 if named else 2)
+        assert "2 results of the trial carry no event time" in " ".join(latency.latencies.notes)
         assert "no event time" not in " ".join(clean.latencies.notes)
 
 
@@ -382,17 +381,17 @@ def test_results_without_an_event_time_are_in_no_figure_and_counted() -> None:
 def test_windows_without_a_time_are_in_no_figure(rule: LatencyRule, name: str) -> None:
     """Neither its latency nor its closing delay can be told without the window's end."""
     rows = without(batch([1, 2], [9, 9], end=[4, 4]), name, 0)
-    found = measured(rule, rows)
-    assert some(found.latencies.event_time_us).count == some(found.latencies.closing_delay_us).count == 1
-    assert "1 results of the trial carry no event time, or no end of their window" in " ".join(found.latencies.notes)
+    latency = measured(rule, rows)
+    assert latency.latencies.event_time_us.count == latency.latencies.closing_delay_us.count == 1
+    assert "1 results of the trial carry no event time, or no end of their window" in " ".join(latency.latencies.notes)
 
 
 @pytest.mark.parametrize(("ends", "gap"), [((4, 8, 12), 4), ((4, 12, 16), 4), ((4, 4), None), ((), None)])
 def test_how_far_apart_windows_end_is_seen_in_their_results(ends: tuple[int, ...], gap: int | None) -> None:
     """By the least distance: a window without results leaves a longer one. Rows have none."""
     rows = batch([(end - 1) * S for end in ends], [99 * S] * len(ends), end=[end * S for end in ends])
-    found = measured(LatencyRule("window"), rows, span=(0, 20 * S)).window_gap_us
-    assert found == (None if gap is None else gap * S)
+    latency = measured(LatencyRule("window"), rows, span=(0, 20 * S)).window_gap_us
+    assert latency == (None if gap is None else gap * S)
     assert measured(ROW, rows, span=(0, 20 * S)).window_gap_us is None
 
 

@@ -90,10 +90,10 @@ def test_every_event_waits_for_its_batch_and_its_results() -> None:
     """By hand: batches of 4 s whose results come 0.8 s after their end. The newest event waits 0.8 s, the oldest 4.8 s,
     the one in the middle 2.8 s; 40 s of 1000 events/s lie in 10 batches.
     """
-    found = latency_of(inclusion_latency(every(4), ["purchases"]))
-    assert (found.min, found.p50, found.p90, found.max) == (near(0.801), near(2.8), near(4.4), near(4.8))
-    assert (found.count, found.effective_count, found.lower_bounds) == (40_000, 10, 0)
-    assert found.p99 is None
+    latency = latency_of(inclusion_latency(every(4), ["purchases"]))
+    assert (latency.min, latency.p50, latency.p90, latency.max) == (near(0.801), near(2.8), near(4.4), near(4.8))
+    assert (latency.count, latency.effective_count, latency.lower_bounds) == (40_000, 10, 0)
+    assert latency.p99 is None
 
 
 def test_longer_batches_make_it_longer_where_the_newest_event_is_as_late_as_before() -> None:
@@ -103,17 +103,17 @@ def test_longer_batches_make_it_longer_where_the_newest_event_is_as_late_as_befo
 
 
 def test_a_batch_that_changed_nothing_has_counted_its_events_when_it_is_committed() -> None:
-    found = latency_of(inclusion_latency(every(4, rows=0), ["purchases"]))
-    assert (found.p50, found.max) == (near(2.85), near(4.85))
+    latency = latency_of(inclusion_latency(every(4, rows=0), ["purchases"]))
+    assert (latency.p50, latency.max) == (near(2.85), near(4.85))
 
 
 def test_what_no_batch_took_in_is_a_lower_bound() -> None:
     """The last 4 s of the span were never read: at least from their time to the deadline, at second 70."""
     record = every(4)
     record.trial_log.deliveries[0][11:] = []
-    found = latency_of(inclusion_latency(record, ["purchases"]))
-    assert (found.count, found.effective_count, found.lower_bounds) == (40_000, 9, 4_000)
-    assert found.max == near(26)
+    latency = latency_of(inclusion_latency(record, ["purchases"]))
+    assert (latency.count, latency.effective_count, latency.lower_bounds) == (40_000, 9, 4_000)
+    assert latency.max == near(26)
     uncommitted = every(4)
     uncommitted.trial_log.commits.pop(5)
     assert latency_of(inclusion_latency(uncommitted, ["purchases"])).lower_bounds == 4_000
@@ -145,8 +145,8 @@ def test_an_event_is_counted_when_all_places_of_the_query_have_it() -> None:
         replace(part, reader=1, batch=part.batch + 1, shared=True) for part in record.trial_log.deliveries[0][:-1]
     ]
     record.trial_log.deliveries[0] += behind
-    found = latency_of(inclusion_latency(record, ["purchases"]))
-    assert (found.count, found.p50) == (40_000, near(6.8))
+    latency = latency_of(inclusion_latency(record, ["purchases"]))
+    assert (latency.count, latency.p50) == (40_000, near(6.8))
 
 
 def test_all_streams_and_partitions_count_but_no_other_stream() -> None:

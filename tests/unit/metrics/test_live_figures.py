@@ -70,13 +70,13 @@ def committed(trial_log: TrialLog, sink: str) -> int:
 
 def reached(trial_log: TrialLog, query: str, last: int) -> int:
     """What every reader of a query had read by a batch, wherever it has read anything."""
-    found: dict[tuple[int, str, int], int] = {}
+    result: dict[tuple[int, str, int], int] = {}
     for partition, log in enumerate(trial_log.deliveries):
         for part in log:
             place = (partition, part.stream, part.reader)
             if part.query == query:
-                found[place] = max(found.get(place, 0), part.to_us if part.batch <= last else 0)
-    return min(found.values())
+                result[place] = max(result.get(place, 0), part.to_us if part.batch <= last else 0)
+    return min(result.values())
 
 
 @given(STEPS)
@@ -108,10 +108,10 @@ def test_running_figures_are_those_of_the_whole_logs(make: Any, steps: list[Any]
 
 
 def by_batch(reads: list[Delivery]) -> dict[tuple[str, int], list[Delivery]]:
-    found = defaultdict(list)
+    result = defaultdict(list)
     for part in reads:
-        found[part.query, part.batch].append(part)
-    return found
+        result[part.query, part.batch].append(part)
+    return result
 
 
 def of_slowest(reads: list[Delivery], chosen: Callable[[int], bool]) -> int:

@@ -150,9 +150,9 @@ def test_what_the_driver_took_of_a_warm_up_that_a_trial_ended_in(make: Any) -> N
 
 def test_schedule_delay_has_its_percentiles(make: Any) -> None:
     """Half a chunk in the middle; the largest nearly a whole one; both plus the lateness."""
-    found = schedule_delay(make.story(schedule_delay_us=1000).record())
-    assert found.p50 == pytest.approx(1000 + make.chunk_us / 2)
-    assert found.p50 < found.p99 <= found.max < 1000 + make.chunk_us
+    delay = schedule_delay(make.story(schedule_delay_us=1000).record())
+    assert delay.p50 == pytest.approx(1000 + make.chunk_us / 2)
+    assert delay.p50 < delay.p99 <= delay.max < 1000 + make.chunk_us
     record = make.story().record()
     record.trial_log.chunks = [[], []]
     assert schedule_delay(record).max == 0

@@ -141,8 +141,8 @@ def test_the_loopbacks_bytes_by_second(make: Any) -> None:
     """The counter's growth between two readings, in the second of the later one; null where it was not read."""
     record = make.story().record()
     record.trial_log.loopback = [(START, 1000), (START + US, 4000), (START + 3 * US, 5000)]
-    found = series_table(record, None)["loopback_bytes_per_s"].to_pylist()
-    assert found[:5] == [None, 3000.0, None, 500.0, None]
+    rates = series_table(record, None)["loopback_bytes_per_s"].to_pylist()
+    assert rates[:5] == [None, 3000.0, None, 500.0, None]
 
 
 def test_latency_by_second_lands_in_its_second(make: Any) -> None:

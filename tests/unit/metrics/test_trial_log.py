@@ -146,11 +146,11 @@ def test_committed_until_follows_the_batches_that_are_committed(make: Any) -> No
 def test_planned_and_kept_are_binned_by_the_plan(make: Any) -> None:
     """A second counts what was available soon after its end; of ten chunks 150 ms late, the last is too late."""
     story = make.story(schedule_delay_us=150_000)
-    planned, kept = story.trial_log().events_in_time(START, START + 5 * US, 100_000)
+    planned, in_time = story.trial_log().events_in_time(START, START + 5 * US, 100_000)
     assert planned.tolist() == [1000] * 5
-    assert kept.tolist() == [900] * 5
-    _, kept = story.trial_log().events_in_time(START, START + 5 * US, 150_000)
-    assert kept.tolist() == [1000] * 5
+    assert in_time.tolist() == [900] * 5
+    _, in_time = story.trial_log().events_in_time(START, START + 5 * US, 150_000)
+    assert in_time.tolist() == [1000] * 5
 
 
 def test_a_span_that_ends_within_a_second_is_planned_to_its_end(make: Any) -> None:
@@ -167,16 +167,16 @@ def test_seconds_that_are_no_whole_number_of_chunks_are_kept(make: Any, chunk_ms
     low, high = START + 3 * US + 130_000, START + 9 * US + 690_000
     trial_log = TrialLog(plan)
     trial_log.chunks = [chunks_of(plan, partition, chunk_ms * 1000) for partition in range(plan.partitions)]
-    planned, kept = trial_log.events_in_time(low, high, 100_000)
-    assert kept.tolist() == planned.tolist()
+    planned, in_time = trial_log.events_in_time(low, high, 100_000)
+    assert in_time.tolist() == planned.tolist()
     assert planned.sum() == plan.planned_events(low, high)
     late_us = START + 6 * US + 500_000
     trial_log.chunks = [
         [replace(c, published_us=c.published_us + 2 * US * (c.from_us <= late_us < c.to_us)) for c in log]
         for log in trial_log.chunks
     ]
-    planned, kept = trial_log.events_in_time(low, high, 100_000)
-    assert (kept < planned).tolist() == [second == 3 for second in range(7)]
+    planned, in_time = trial_log.events_in_time(low, high, 100_000)
+    assert (in_time < planned).tolist() == [second == 3 for second in range(7)]
 
 
 def chunks_of(plan: Plan, partition: int, chunk_us: int) -> list[Chunk]:
@@ -309,8 +309,8 @@ def test_ingest_times_are_those_of_the_first_hand_out(make: Any) -> None:
     ingest = IngestTimes(trial_log)
 
     def seconds(stream: str, partition: int) -> list[float]:
-        found = ingest.times_of(stream, partition, times)
-        return [(one - START) / US if one else 0.0 for one in found.tolist()]
+        stamps = ingest.times_of(stream, partition, times)
+        return [(one - START) / US if one else 0.0 for one in stamps.tolist()]
 
     assert seconds("purchases", 0) == [1.1, 1.1, 2.2, 2.2, 0.0]
     assert seconds("purchases", 1) == [3.3, 3.3, 3.3, 3.3, 0.0]
@@ -327,8 +327,8 @@ def test_ingest_times_agree_with_a_plain_search(make: Any, widths: list[int], ev
         Delivery("purchases", START + int(low), START + int(high), 0, 1000 + index, index, False)
         for index, (low, high) in enumerate(pairwise(cuts))
     ]
-    found = IngestTimes(journal_of(make, log)).times_of("purchases", 0, START + np.array(events, np.int64))
-    for event, stamp in zip(events, found.tolist(), strict=True):
+    stamps = IngestTimes(journal_of(make, log)).times_of("purchases", 0, START + np.array(events, np.int64))
+    for event, stamp in zip(events, stamps.tolist(), strict=True):
         holders = [one.ingest_us for one in log if one.from_us <= START + event < one.to_us]
         assert stamp == (holders[0] if holders else 0)
 

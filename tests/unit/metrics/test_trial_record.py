@@ -76,9 +76,9 @@ START = 1_700_000_000 * US
 def test_phases_follow_each_other_without_gaps() -> None:
     """Warm-up, measured, tail, drain; each begins where the last ended, and empty ones are left out."""
     spans = TrialSpans(START, START + 5 * US, START + 15 * US, START + 20 * US)
-    found = phases(spans, START + 22 * US)
-    assert [phase.name for phase in found] == ["warm-up", "measured", "tail", "drain"]
-    assert [phase.end_us for phase in found[:-1]] == [phase.start_us for phase in found[1:]]
+    result = phases(spans, START + 22 * US)
+    assert [phase.name for phase in result] == ["warm-up", "measured", "tail", "drain"]
+    assert [phase.end_us for phase in result[:-1]] == [phase.start_us for phase in result[1:]]
     bare = phases(TrialSpans(START, START, START + US, START + US), START + US)
     assert [phase.name for phase in bare] == ["measured"]
 
@@ -89,7 +89,7 @@ def test_phases_of_a_trial_that_ended_early_are_those_of_what_was_offered(make: 
     record = make.story(seconds=8).record(
         **{why: True if why == "interrupted" else "said so"}, deadline_us=START + 9 * US
     )
-    found = phases(record.offered_spans, record.deadline_us)
-    assert [(phase.name, (phase.end_us - phase.start_us) / US) for phase in found] == [
+    result = phases(record.offered_spans, record.deadline_us)
+    assert [(phase.name, (phase.end_us - phase.start_us) / US) for phase in result] == [
         ("warm-up", 5), ("measured", 3), ("drain", 1)
     ]  # fmt: skip

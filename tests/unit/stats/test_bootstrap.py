@@ -174,9 +174,9 @@ def test_an_interval_covers_the_truth_about_as_often_as_it_says(
 def test_columns_that_depend_on_each_other_are_one() -> None:
     """Batches that each cover two slides: the cost of a slide and of its time are inseparable, and need not be."""
     design = np.stack([np.ones(12), np.resize([2.0, 4.0], 12), np.resize([1.0, 2.0], 12)], axis=1)
-    found = fitted_interval(design, design @ [0.1, 0.3, 0.4], [0.5, 1.0, 0.5])
-    assert found.estimate == pytest.approx(0.05 + 0.3 + 0.2)
-    assert found.half_width < 1e-9
+    interval = fitted_interval(design, design @ [0.1, 0.3, 0.4], [0.5, 1.0, 0.5])
+    assert interval.estimate == pytest.approx(0.05 + 0.3 + 0.2)
+    assert interval.half_width < 1e-9
 
 
 def test_as_many_values_as_columns_are_fitted_by_anything() -> None:

@@ -22,8 +22,8 @@ def seconds(n: int, rng: np.random.Generator, factor: float = 1.0, correlation: 
     for i in range(1, n):
         noise[i] = correlation * noise[i - 1] + math.sqrt(1 - correlation**2) * noise[i]
     values = 1000 * factor * np.exp(0.2 * noise[:, None] + 0.3 * rng.normal(size=(n, 100)))
-    found = np.clip(np.searchsorted(SLOTS, values), 0, SLOTS.size - 1)
-    return np.stack([np.bincount(row, minlength=SLOTS.size) for row in found])
+    slots = np.clip(np.searchsorted(SLOTS, values), 0, SLOTS.size - 1)
+    return np.stack([np.bincount(row, minlength=SLOTS.size) for row in slots])
 
 
 def quantile(counts: np.ndarray, q: float) -> float:
@@ -142,10 +142,10 @@ def test_percentiles_are_of_merged_histograms() -> None:
     """One slow second of many results: the percentile's error is of the whole, not the mean of the seconds' own."""
     counts = np.zeros((4, 3), dtype=np.int64)
     counts[:3, 0], counts[3, 2] = 1, 997
-    found = Resampled(counts, np.array([1.0, 2.0, 3.0]))
-    merged = found._upto[found._upto[:, 2] > 4]
+    slots = Resampled(counts, np.array([1.0, 2.0, 3.0]))
+    merged = slots._upto[slots._upto[:, 2] > 4]
     assert (merged[:, 0] < 0.5 * merged[:, 2]).all()
-    assert found.quantile(3.0, 0.5).value == 3.0
+    assert slots.quantile(3.0, 0.5).value == 3.0
 
 
 def test_two_seconds_carry_an_error_and_one_carries_none() -> None:

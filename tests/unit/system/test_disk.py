@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 from unittest.mock import Mock
 
 import pytest
@@ -49,7 +49,7 @@ def running(code: str, *arguments: str, **environment: str) -> Iterator[tuple[st
     all_variables = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **environment}
     streams: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen([sys.executable, "-c", code, *arguments], env=all_variables, **streams) as process:
-        yield process.stdout.readline().strip(), process
+        yield cast(Any, process.stdout).readline().strip(), process
         process.kill()
 
 

@@ -94,7 +94,7 @@ def test_no_java_that_fits(
     if home:
         monkeypatch.setenv("JAVA_HOME", str(tmp_path / home))
     if body:
-        (fake_java(tmp_path / home, body) / "bin" / "java").chmod(0o755 if "echo" in body else 0o644)
+        (fake_java(tmp_path / str(home), body) / "bin" / "java").chmod(0o755 if "echo" in body else 0o644)
     with pytest.raises(MachineError, match=r"Java 17 or later is needed|does not start") as caught:
         java.find_java()
     assert [part for part in (home or "", reason, java.install_hint()) if part not in str(caught.value)] == []
@@ -193,11 +193,11 @@ def test_the_next_choice_is_tried(
     """A choice may be several sets: all of them, or it is none; what one of them has brought stays for another time.
     Where a choice is there already, no repository is asked for the first.
     """
-    asked: list[str] = []
-    monkeypatch.setattr(jars, "_run_ivy", ivy(repository, asked))
+    commands: list[str] = []
+    monkeypatch.setattr(jars, "_run_ivy", ivy(repository, commands))
     assert [path.name for path in resolved(choices, tmp_path)] == names
     resolved([[OLDER]], tmp_path)
-    assert asked == calls
+    assert commands == calls
 
 
 def test_where_none_can_be_had_both_reasons_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

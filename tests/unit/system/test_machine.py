@@ -28,11 +28,11 @@ def test_pinned_cores_are_apart(monkeypatch: pytest.MonkeyPatch, cores: int, for
 
 def affinities() -> set[frozenset[int]]:
     """Of all threads of this process."""
-    found = set()
+    results = set()
     for task in os.listdir("/proc/self/task"):
         with suppress(ProcessLookupError):
-            found.add(frozenset(os.sched_getaffinity(int(task))))
-    return found
+            results.add(frozenset(os.sched_getaffinity(int(task))))
+    return results
 
 
 @pytest.mark.skipif(len(machine.cpus()) < 2, reason="there is nothing to choose from")

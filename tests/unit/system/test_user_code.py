@@ -129,7 +129,7 @@ def test_first_lines_are_short() -> None:
     assert first_line(ValueError()) == "ValueError"
 
 
-def test_what_needs_spark_too_early_is_told_what_to_do(tmp_path: Path) -> None:
+def test_what_needs_spark_too_early_is_refused_with_a_way_out(tmp_path: Path) -> None:
     """A row function with its type as text asks for a session while the file is only being read."""
     file = tmp_path / "early_job.py"
     file.write_text('from pyspark.sql.functions import udf\n\n@udf("int")\ndef risky(price):\n    return price\n')

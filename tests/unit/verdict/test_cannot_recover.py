@@ -9,9 +9,6 @@ from streamgauge.verdict.evidence import Samples
 from streamgauge.verdict.verdict import cannot_recover
 from tests.unit.verdict.helpers_evidence import SECONDS, ramp
 
-pytestmark = pytest.mark.usefixtures("quick_draws")
-
-
 MINUTE, HALF = np.arange(40.0), np.arange(30.0)
 HUMP = Samples(MINUTE, np.where(MINUTE < 25, 0.3 * MINUTE, 7.5 - 0.3 * (MINUTE - 25)))
 STALL = Samples(HALF, 1 + np.maximum(0, HALF - 17))

@@ -19,8 +19,6 @@ from streamgauge.verdict.verdict import judge
 from tests.unit.helpers_trials import LATENCIES, RATE, SECONDS, START, cut_short, done_of
 from tests.unit.verdict.helpers_collect import evidence_of, judged, verified
 
-pytestmark = pytest.mark.usefixtures("quick_draws")
-
 
 def test_a_late_driver_is_invalid(resolved: ResolvedExperiment, make: Any) -> None:
     """The plan was not kept: no figure of this trial may be used."""

@@ -25,8 +25,6 @@ from tests.unit.helpers_trials import LATENCIES, RATE, START, cut_short, done_of
 from tests.unit.verdict.helpers_collect import changing_rate, evidence_of, judged, verified, with_latencies
 from tests.unit.verdict.helpers_evidence import check_of
 
-pytestmark = pytest.mark.usefixtures("quick_draws")
-
 
 @pytest.mark.parametrize(("faults", "expected"), [
     ({}, ("sustained", ())), ({"missing": 1}, ("not_sustained", ("answers",))),

@@ -12,8 +12,6 @@ from streamgauge.results.run import SinkResult
 from streamgauge.verdict.verdict import judge
 from tests.unit.verdict.helpers_evidence import LATENCY, RATE, SECONDS, check_of, evidence
 
-pytestmark = pytest.mark.usefixtures("quick_draws")
-
 
 def test_a_recorder_that_stood_still_is_no_fault_of_the_system() -> None:
     """The sentence says how long and what it did to the figures; a hundredth of the span is allowed."""

@@ -10,7 +10,6 @@ from streamgauge.results.codes import Cause
 from streamgauge.verdict.verdict import judge
 from tests.unit.verdict.helpers_evidence import LEVEL, RIGHT, evidence, lag, ramp
 
-pytestmark = pytest.mark.usefixtures("quick_draws")
 SHARES = ("delivery_share", "receive_share", "disk_share")
 TOO_SLOW: list[dict[str, Any]] = [
     {"backlog": ramp(0.05)}, {"backlog": ramp(0.01)}, {"output_lag": lag(0.03)}, {"latency": (ramp(0.03),)},
@@ -77,8 +76,6 @@ def test_what_kept_the_driver_from_its_work_is_named_first(fault: dict[str, Any]
     assert (quiet.value, quiet.decided_by, quiet.checks) == ("invalid", beside.decided_by, beside.checks)
     assert "the driver" in quiet.sentence
     assert beside.sentence.startswith("invalid: background processes used 80% of the CPU (limit 10%)")
-    assert "driver: " in beside.sentence
-    assert "itself" not in beside.sentence
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,6 @@ from streamgauge.verdict.evidence import Samples
 from streamgauge.verdict.verdict import judge
 from tests.unit.verdict.helpers_evidence import LATENCY, LEVEL, RIGHT, check_of, evidence, ramp, sink
 
-pytestmark = pytest.mark.usefixtures("quick_draws")
-
-
 SHORT = {
     "windows_closed": 4,
     "window_gap_s": 10.0,

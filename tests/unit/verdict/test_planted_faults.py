@@ -16,8 +16,6 @@ from streamgauge.verdict.evidence import Evidence, Samples
 from streamgauge.verdict.verdict import CHECKS, judge
 from tests.unit.verdict.helpers_evidence import LATENCY, LEVEL, RATE, RIGHT, SECONDS, check_of, evidence, lag, ramp
 
-pytestmark = pytest.mark.usefixtures("quick_draws")
-
 
 def first_falling_then_growing(every: int = 1) -> Samples:
     """A start-up backlog that drains, and then one that grows by 2 %: a straight line through both falls."""
@@ -111,9 +109,7 @@ LIMITS = [
 
 
 @pytest.mark.parametrize(("name", "code", "within", "beyond"), LIMITS)
-def test_a_limit_lies_where_it_is_said_to_lie(
-    name: str, code: Cause, within: dict[str, Any], beyond: dict[str, Any]
-) -> None:
+def test_a_limit_lies_where_it_is_set(name: str, code: Cause, within: dict[str, Any], beyond: dict[str, Any]) -> None:
     """Closely within it nothing is found, closely beyond it that check decides."""
     assert judge(evidence(**within)).value == "sustained"
     verdict = judge(evidence(**beyond))

@@ -12,8 +12,6 @@ from streamgauge.verdict.evidence import Samples
 from streamgauge.verdict.verdict import judge
 from tests.unit.verdict.helpers_evidence import RIGHT, check_of, evidence, lag, ramp, sink
 
-pytestmark = pytest.mark.usefixtures("quick_draws")
-
 
 def about(samples: Samples, name: str) -> Samples:
     return dataclasses.replace(samples, about=name)

@@ -24,8 +24,6 @@ from tests.unit.verdict.helpers_evidence import (
     staircase,
 )
 
-pytestmark = pytest.mark.usefixtures("quick_draws")
-
 
 def falling_then_growing(points: int, growth: float) -> Samples:
     """A lag every 4 s that falls by 0.05 s/s in its first half and grows by `growth` in the second."""

@@ -13,8 +13,6 @@ from streamgauge.verdict.check_spec import make_check
 from streamgauge.verdict.verdict import CHECKS, _advice_undecided, judge
 from tests.unit.verdict.helpers_evidence import RIGHT, check_of, evidence, ramp
 
-pytestmark = pytest.mark.usefixtures("quick_draws")
-
 
 @pytest.mark.parametrize("name", ["output_lag_at_commits", "latency"])
 @pytest.mark.parametrize("noise_s", [0.05, 5.0])
@@ -129,7 +127,7 @@ def test_who_is_to_correct_wrong_answers_depends_on_who_wrote_the_job() -> None:
     assert "the engine, its lowering or streamgauge is at fault: report it" in built_in.advice
 
 
-def test_what_a_guarantee_allows_is_said_with_the_verdict() -> None:
+def test_what_a_guarantee_allows_stands_beside_the_verdict() -> None:
     """A program that may lose results sustains any rate."""
     lossy = RIGHT.model_copy(update={"matched": 1, "missing": 9, "delivery": "at_most_once", "allowed": {"missing": 9}})
     verdict = judge(evidence(verification=lossy))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from streamgauge.dataflow import graph
@@ -48,10 +49,26 @@ def job_of(name: str, rate_per_s: float, /, **parameters: Any) -> Job:
 def table(rows: Sequence[Sequence[Any]], times: Sequence[int] | None = None, **types: Any) -> pa.Table:
     """Rows as columns of these types. The n-th has event id n, and event time n without `times`."""
     numbers = range(len(rows))
-    columns = dict(zip(types, zip(*rows, strict=True) if rows else [()] * len(types), strict=True))
+    columns: dict[str, Any] = dict(zip(types, zip(*rows, strict=True) if rows else [()] * len(types), strict=True))
     columns |= {"event_time": numbers if times is None else times, "event_id": numbers}
     all_types = types | {"event_time": "int64", "event_id": "int64"}
     return pa.table({name: pa.array(column, all_types[name]) for name, column in columns.items()})
+
+
+def in_batches(node: Process, sides: Sequence[pa.Table], cuts: Iterable[int]) -> pa.Table:
+    """The results of the inputs' rows in batches up to each cut.
+
+    A snapshot goes into a fresh instance at every cut, as in engines.
+    """
+    results, state, low = list[pa.Table](), None, -(2**62)
+    for cut in sorted(set(cuts)):
+        instance = OperatorRuntime(node)
+        if state is not None:
+            instance.restore(state)
+        inside = [pc.and_(pc.greater(side[TIME], low), pc.less_equal(side[TIME], cut)) for side in sides]
+        results += instance.advance([side.filter(those) for side, those in zip(sides, inside, strict=True)], cut)
+        state, low = instance.snapshot(), cut
+    return pa.concat_tables(results)
 
 
 def results_in_batches(
@@ -59,24 +76,14 @@ def results_in_batches(
 ) -> list[dict[str, Any]]:
     """The results of `rows` in one batch, which must be those of batches up to each cut, within `rel` if it is given.
 
-    The n-th row has time `times[n]` and event id n. A snapshot goes into a fresh instance at every cut, as in engines.
-    `end` is after every time.
+    The n-th row has time `times[n]` and event id n. `end` is after every time.
     """
     node = next(each for each in graph.walk(with_lineage(flow).sink.input) if isinstance(each, Process))
     numbers, at = pa.array(range(len(times)), pa.int64()), pa.array(times, pa.int64())
     added = {"event_time": at, "ingest_time": numbers, "event_id": numbers, TIME: at}
     columns = [name for name in rows.column_names if name not in added]
     rows = pa.table(dict(zip(columns, rows.select(columns).columns, strict=True)) | added)
-    whole = pa.concat_tables(list(OperatorRuntime(node).advance([rows], end))).to_pylist()
-    parts, state, low = [], None, min([0, *times]) - 1
-    for cut in sorted({*cuts, end}):
-        instance = OperatorRuntime(node)
-        if state is not None:
-            instance.restore(state)
-        inside = pa.array([low < time <= cut for time in times], pa.bool_())
-        parts += list(instance.advance([rows.filter(inside)], cut))
-        state, low = instance.snapshot(), cut
-    results = pa.concat_tables(parts).to_pylist()
+    whole, results = (in_batches(node, [rows], ends).to_pylist() for ends in ([end], [*cuts, end]))
     if rel is None:
         assert repr(results) == repr(whole)  # NaN equals nothing, and is the same all the same
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 
@@ -32,7 +33,7 @@ LONG = 1000
 """Letters of an expression that has a table in it: no rule that a person writes is so long."""
 
 
-def flow_of(name: str, feature: Feature | None = None) -> Flow:
+def flow_of(name: str, feature: Any = None) -> Flow:
     """A workload's flow by default, or with what the feature needs."""
     needed = registry.get(name).features_with
     return job_of(name, 100_000.0, **dict([needed[feature]] if feature in needed else [])).flow

@@ -168,8 +168,8 @@ def is_malformed(job: Job, stream: str, records: pa.Table) -> pa.Array:
     rule = checked(job.malformed[stream], spec.schema.types(), stream).duckdb
     with duckdb_session() as connection:
         connection.register("records", records)
-        found = connection.sql(f"SELECT coalesce({rule}, false) AS malformed FROM records").to_arrow_table()
-    return found.column("malformed").combine_chunks()
+        results = connection.sql(f"SELECT coalesce({rule}, false) AS malformed FROM records").to_arrow_table()
+    return results.column("malformed").combine_chunks()
 
 
 def test_every_application_that_takes_records_apart_states_a_rule() -> None:
@@ -207,8 +207,8 @@ def test_edges_worked_by_hand(name: str, stream: str) -> None:
     (spec,) = (each for each in job.streams if each.name == stream)
     records = [whole, *(whole | change for change in (*others, *malformed))]
     types = pa.schema([(field, arrow_type(kind)) for field, kind in spec.schema.types().items()])
-    found = is_malformed(job, stream, pa.Table.from_pylist(records, types)).to_pylist()
-    assert found == [False] * (1 + len(others)) + [True] * len(malformed)
+    results = is_malformed(job, stream, pa.Table.from_pylist(records, types)).to_pylist()
+    assert results == [False] * (1 + len(others)) + [True] * len(malformed)
 
 
 @EACH

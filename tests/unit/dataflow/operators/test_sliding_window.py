@@ -56,16 +56,16 @@ def worked(node: WindowAggregate, readings: list[Reading], cuts: list[int]) -> l
     """The results of a process that is restored for each batch, one up to each cut."""
     process = sliding(node)
     assert process is not None
-    found, state, low = [], None, -(10**9)
+    results, state, low = [], None, -(10**9)
     for cut in cuts:
         instance = OperatorRuntime(process)
         if state is not None:
             instance.restore(state)
         rows = table_of([reading for reading in readings if low <= reading[2] < cut])
         parts = list(instance.advance([rows], cut))
-        found += pa.concat_tables(parts).to_pylist()
+        results += pa.concat_tables(parts).to_pylist()
         state, low = instance.snapshot(), cut
-    return found
+    return results
 
 
 def expected(readings: list[Reading], range_us: int, slide_us: int, until: int) -> dict[Any, tuple[Any, ...]]:
@@ -88,9 +88,9 @@ def _values(rows: list[tuple[int | None, int]]) -> tuple[Any, ...]:
 def check(range_us: int, slide_us: int, readings: list[Reading], cuts: list[int]) -> None:
     rows = worked(node_of(range_us, slide_us), readings, cuts)
     starts = [round(row["window_start"].timestamp() * 1e6) for row in rows]
-    found = {(row["k"], start): tuple(row[name] for name in RESULTS) for row, start in zip(rows, starts, strict=True)}
-    assert len(found) == len(rows)
-    assert found == expected(readings, range_us, slide_us, cuts[-1])
+    results = {(row["k"], start): tuple(row[name] for name in RESULTS) for row, start in zip(rows, starts, strict=True)}
+    assert len(results) == len(rows)
+    assert results == expected(readings, range_us, slide_us, cuts[-1])
     assert all(row["_time"] == start + range_us - 1 for row, start in zip(rows, starts, strict=True))
 
 

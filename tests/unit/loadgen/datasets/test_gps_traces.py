@@ -130,7 +130,7 @@ def test_a_slow_road_is_slow_for_all_for_a_while() -> None:
     assert shares.mean() == pytest.approx(0.5, abs=0.15)
 
 
-def test_planted_speeds_are_as_many_as_asked_for() -> None:
+def test_planted_speeds_are_as_many_as_declared() -> None:
     """A quarter stands, a tenth goes far faster than the rest on its road; both leave the other speeds alone."""
     usual, planted = plain().column(bits(3), 0, 40_000), plain(stopped=0.25, outliers=0.1).column(bits(3), 0, 40_000)
     assert (planted == 0).mean() == pytest.approx(0.25, abs=0.01)

@@ -140,7 +140,7 @@ def test_a_faster_clock_has_more_phases() -> None:
     assert changes(speed=120) == changes(speed=60, events_per_second=500)
 
 
-def test_the_malformed_are_as_many_as_asked_for() -> None:
+def test_the_malformed_are_as_many_as_declared() -> None:
     """Half of them have no value, the others one below 0; where there are none, no value is ever null."""
     made = values(FIELDS[0], 0, 40_000)
     assert np.isnan(made).sum() == pytest.approx(5000, abs=250)

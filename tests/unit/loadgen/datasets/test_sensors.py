@@ -127,7 +127,7 @@ def test_an_overloaded_machine_uses_nearly_all() -> None:
     assert np.quantile(np.abs(usage[~high] - 0.4), 0.98) < near
 
 
-def test_phases_are_of_a_machine_whole_and_as_many_as_said() -> None:
+def test_phases_are_of_a_machine_whole_and_as_many_as_declared() -> None:
     """All its readings of a phase or none, in both metrics and in every partition; a fifth of machines and phases."""
     events = 200 * PHASE_EVENTS
     cpu = overloaded(2, 0, events).reshape(200, PHASE_READINGS, 50)

@@ -42,9 +42,9 @@ def written(folder: Path, name: str, content: str | bytes) -> Path:
 
 def unreadable(path: Path, name: str, kind: str) -> Unreadable:
     """Of the only column that is read: what none of its values is; as many of them are null."""
-    found = content(_file(path, **{name: kind}))
-    assert found.columns[name].null_count == found.unreadable[name].count
-    return found.unreadable[name]
+    result = content(_file(path, **{name: kind}))
+    assert result.columns[name].null_count == result.unreadable[name].count
+    return result.unreadable[name]
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.json"])
@@ -109,13 +109,13 @@ def test_whole_numbers_that_are_too_large_differ_from_texts(
 
 def test_every_column_counts_its_own(tmp_path: Path) -> None:
     """A row that is wrong in one column has its values in the others; what is not there is not unreadable."""
-    found = content(_file(written(tmp_path, "a.csv", "a,b\n1,x\ny,2\n,3\n"), a="int", b="int"))
-    assert {name: column.to_pylist() for name, column in found.columns.items()} == {
+    result = content(_file(written(tmp_path, "a.csv", "a,b\n1,x\ny,2\n,3\n"), a="int", b="int"))
+    assert {name: column.to_pylist() for name, column in result.columns.items()} == {
         "a": [1, None, None],
         "b": [None, 2, 3],
     }
-    assert found.unreadable == {"a": Unreadable(1, "y", 1, 0), "b": Unreadable(1, "x", 0, 0)}
-    assert (found.values("a"), found.values("b")) == (2, 3)
+    assert result.unreadable == {"a": Unreadable(1, "y", 1, 0), "b": Unreadable(1, "x", 0, 0)}
+    assert (result.values("a"), result.values("b")) == (2, 3)
 
 
 @pytest.mark.parametrize("end", ["", ".gz"])
@@ -123,12 +123,12 @@ def test_lines_that_are_no_rows_are_left_out(tmp_path: Path, end: str) -> None:
     """Too many columns, too few, or bytes that are no text: counted, in whatever order they come; the others stay."""
     plain = b'a,b\n1,2\n3,4,5\n6\n"x\ny",7\n\xff,8\n9,10\n'
     path = written(tmp_path, f"a.csv{end}", gzip.compress(plain) if end else plain)
-    found = content(_file(path, a="string", b="int"))
-    assert {name: column.to_pylist() for name, column in found.columns.items()} == {
+    result = content(_file(path, a="string", b="int"))
+    assert {name: column.to_pylist() for name, column in result.columns.items()} == {
         "a": ["1", "x\ny", "9"],
         "b": [2, 7, 10],
     }
-    assert (found.left_out, found.unreadable) == (LeftOut(3, 1), {})
+    assert (result.left_out, result.unreadable) == (LeftOut(3, 1), {})
 
 
 def test_a_line_that_is_no_json_is_a_row_without_values(tmp_path: Path) -> None:
@@ -201,8 +201,8 @@ def test_lines_that_are_no_text_are_null(tmp_path: Path, name: str) -> None:
     """And only those, wherever they are; an empty line is a text."""
     path = written(tmp_path, name, b"\xef\xbb\xbfone\n\r\ntwo \xff\r\nthr\xc3\xa9e\n")
     assert read(path, line="string") == {"line": ["one", "", None, "thrée"]}
-    found = content(_file(path, line="string")).unreadable["line"]
-    assert (found.count, found.row) == (1, 2)
+    result = content(_file(path, line="string")).unreadable["line"]
+    assert (result.count, result.row) == (1, 2)
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.parquet", "a.txt", "a"])

@@ -39,8 +39,8 @@ def test_types_are_those_of_the_file(tmp_path: Path) -> None:
         "text": pa.array(["a", "b"]), "raw": pa.array([b"a", b"b"]), "day": pa.array([1, 2], pa.date32()),
         "when": pa.array([1, 2], pa.timestamp("ms")), "kind": pa.array(["a", "b"]).dictionary_encode(),
     }  # fmt: skip
-    found = {field.name: field.sql_type for field in fit(written(tmp_path, **columns), "timestamp").fields}
-    assert found == {
+    types = {field.name: field.sql_type for field in fit(written(tmp_path, **columns), "timestamp").fields}
+    assert types == {
         "small": "int", "number": "bigint", "real": "double", "exact": "double", "yes": "boolean", "text": "string",
         "raw": "binary", "day": "timestamp", "when": "timestamp", "kind": "string",
     }  # fmt: skip
@@ -71,11 +71,11 @@ def test_more_keys_come_than_the_sample_has_where_it_does_not_cover_them(tmp_pat
     """A million users of which 20,000 rows can show but few: chance repeats make no heavy keys."""
     users = RANDOM.integers(0, 1_000_000, ROWS)
     sample = fit(written(tmp_path, user=users), "timestamp")
-    found = made(sample.fields[0], 10 * ROWS).to_numpy()
-    assert len(np.unique(found)) > 8 * ROWS
-    assert np.max(np.unique(found, return_counts=True)[1]) < FREQUENT * 3
-    assert (found.min() >= users.min(), found.max() <= users.max()) == (True, True)
-    assert np.mean(found < 250_000) == pytest.approx(0.25, abs=0.02)
+    types = made(sample.fields[0], 10 * ROWS).to_numpy()
+    assert len(np.unique(types)) > 8 * ROWS
+    assert np.max(np.unique(types, return_counts=True)[1]) < FREQUENT * 3
+    assert (types.min() >= users.min(), types.max() <= users.max()) == (True, True)
+    assert np.mean(types < 250_000) == pytest.approx(0.25, abs=0.02)
     assert "by quantiles" in sample.notes[0]
 
 
@@ -98,8 +98,8 @@ def test_text_files_may_be_compressed(tmp_path: Path, name: str) -> None:
     text = "city,price\nRio,1.5\nBonn,2.5\n" if "csv" in name else '{"city": "Rio", "price": 1.5}\n' * 3
     data = text.encode()
     (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
-    found = {field.name: field.sql_type for field in fit(tmp_path / name, "timestamp").fields}
-    assert found == {"city": "string", "price": "double"}
+    types = {field.name: field.sql_type for field in fit(tmp_path / name, "timestamp").fields}
+    assert types == {"city": "string", "price": "double"}
 
 
 @pytest.mark.parametrize(("values", "refused"), [

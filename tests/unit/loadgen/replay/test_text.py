@@ -120,7 +120,8 @@ def test_data_without_any_name_say_so(tmp_path: Path, name: str, content: str, r
 
 def test_a_folder_is_no_sample(tmp_path: Path) -> None:
     """Some write Parquet as one."""
-    assert problem_of(fit, tmp_path, "timestamp").way_out == "name one file of it"
+    (tmp_path / "a.parquet").mkdir()
+    assert problem_of(fit, tmp_path / "a.parquet", "timestamp").way_out == "name one file of it"
 
 
 def test_a_quote_in_the_wrong_place_is_one_line_that_is_no_row(tmp_path: Path) -> None:

@@ -12,12 +12,11 @@ import pyarrow.compute as pc
 import pytest
 
 from streamgauge.artifacts import tables
+from streamgauge.core.clock import US
 from streamgauge.report.charts import capacity, engine_batches, latency_curve, over_time
 from streamgauge.report.charts import svg as svg_module
 from streamgauge.results.run import Result
 from streamgauge.results.search import SearchResult, TrialSummary
-
-US = 1_000_000
 
 
 def table(**columns: object) -> pa.Table:
@@ -318,8 +317,8 @@ def test_an_upper_end_that_is_unproven_is_drawn_as_such() -> None:
 
 def test_what_was_undecided_at_the_answer_or_below_bounds_nothing() -> None:
     """Without the answer the band would end at a trial at 90 % that was undecided and then held."""
-    message = ((10.5, "sustained"), (11.0, "undecided"), (9.5, "undecided"), (9.5, "sustained"))
-    trials = tuple(trial(number, rate, verdict) for number, (rate, verdict) in enumerate(message, 1))
+    rates = ((10.5, "sustained"), (11.0, "undecided"), (9.5, "undecided"), (9.5, "sustained"))
+    trials = tuple(trial(number, rate, verdict) for number, (rate, verdict) in enumerate(rates, 1))
     open_end = (10.5, 11.0, False)
     assert capacity.brackets(trials, 10.5)[1:] == [open_end] * 3
     assert capacity.brackets(trials)[-1] != open_end

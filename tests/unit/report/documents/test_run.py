@@ -98,96 +98,93 @@ def test_the_busy_shares_of_the_driver_stand_beside_its_schedule_delay(bare_fold
     assert "driver at work deliveries 2.1 % of the time results 0.4 %, their disk 1.25 %" in text
 
 
-def test_checks_show_number_interval_and_limit(bare_folder: RunFolder) -> None:
-    """Each check is a row with what it found and what it may find at most."""
-    page = shown(bare_folder)
-    assert "sut: jvm part of it" in page.sections["Resources"]
-    row = "backlog_trend holds 0.2 %/s -0.1 %/s to 0.5 %/s 1 %/s the backlog does not grow"
-    assert row in page.words("Checks")
+FLOW_ROWS = (
+    "operator rows in /s 5th percentile selectivity rows lost",
+    "aggregate 3 of 40 batches not counted 400 k - 0.00125 -",
+    "A loss between two operators does not show here",
+    "streamgauge characterize WORKLOAD measures size, time and instances",
+)
+LATENCY_ROWS = (
+    "results of the span independent", "3.7 s 4.3 s - 5.2 s 15,000 300", "match time does not apply",
+    "300 independent results (batches or windows) are too few, 1,000 are needed",
+)  # fmt: skip
 
 
-def test_operators_have_the_figures_of_a_trial(bare_folder: RunFolder) -> None:
-    """What only `characterize` measures has no column, and is pointed at; batches that were not counted are."""
-    flow = shown(bare_folder).words("Flow")
-    assert "operator rows in /s 5th percentile selectivity rows lost" in flow
-    assert "aggregate 3 of 40 batches not counted 400 k - 0.00125 -" in flow
-    assert "A loss between two operators does not show here" in flow
-    assert "streamgauge characterize WORKLOAD measures size, time and instances" in flow
+@pytest.mark.parametrize(("section", "parts"), [
+    ("Resources", ("sut: jvm part of it",)), ("Flow", FLOW_ROWS), ("Latency", LATENCY_ROWS),
+    ("Checks", ("backlog_trend holds 0.2 %/s -0.1 %/s to 0.5 %/s 1 %/s the backlog does not grow",)),
+    ("Verification", ("Expected results are those of warm-up and measured span",)),
+])  # fmt: skip
+def test_what_a_section_of_a_sustained_run_has(bare_folder: RunFolder, section: str, parts: tuple[str, ...]) -> None:
+    """A check's number, interval and limit; what only `characterize` measures is pointed at, batches that were not
+    counted are; results are counted by name, since three numbers would contradict each other; a percentile without
+    evidence is a dash, and its reason stands below the table.
+    """
+    words = shown(bare_folder).words(section)
+    assert [part for part in parts if part not in words] == []
 
 
-def test_results_are_counted_by_name(bare_folder: RunFolder) -> None:
-    """Of the span, of warm-up and span, of the whole trial: three numbers that would contradict each other."""
-    page = shown(bare_folder)
-    assert "results of the span independent" in page.words("Latency")
-    assert "Expected results are those of warm-up and measured span" in page.words("Verification")
+JUDGED = Verification(judged=True, independent=True, reference="DuckDB", expected=2, matched=2, duplicate=12)
+PROMISED = JUDGED.model_copy(update={"delivery": "at_least_once", "allowed": {"duplicate": 12}})
+UNJUDGED = Verification(judged=False, independent=False, reference="", sentence="The reference crashed.")
+DRIVER = Check(name="driver", value=250_000, limit=100_000, unit="us", ok=False, state="invalid", sentence="Slip.")
+INVALID = Verdict(value="invalid", checks=(DRIVER,), decided_by=("driver",), sentence="Late.", advice="Fewer rows.")
+ALLOWED = "The promised delivery guarantee allows 12 duplicate, so these rows are no faults."
 
 
-def test_missing_percentile_is_a_dash_with_its_reason(bare_folder: RunFolder) -> None:
-    """A percentile without evidence is "-", and the reason stands below the table."""
-    latency = shown(bare_folder).words("Latency")
-    assert "3.7 s 4.3 s - 5.2 s 15,000 300" in latency
-    assert "300 independent results (batches or windows) are too few, 1,000 are needed" in latency
-    assert "match time does not apply" in latency
-
-
-def test_not_judged_shows_no_zeros(bare_folder: RunFolder, make_result: Make) -> None:
-    """An unjudged run has no table of zeros, but the reason."""
-    unjudged = Verification(judged=False, independent=False, reference="", sentence="The reference crashed.")
-    bare_folder.write_result(make_result(verification=unjudged))
-    section = shown(bare_folder).sections["Verification"]
-    assert "Answers: not judged. The reference crashed." in section
-    assert "missing" not in section
+@pytest.mark.parametrize(("changes", "section", "parts", "absent"), [
+    ({"verification": UNJUDGED}, "Verification", ["Answers: not judged. The reference crashed."], "missing"),
+    ({"verification": JUDGED}, "Verification", [], "promised"),
+    ({"verification": PROMISED}, "Verification", ["uncommitted promised", "at_least_once", ALLOWED], "not judged"),
+    ({"verdict": INVALID}, "200 k events/s",
+     ["must not be used", "Late.", "driver: 250 ms, limit 100 ms", "Next: Fewer rows."], "sustained"),
+    ({"latency": Latencies(), "sinks": ()}, "Latency", ["no result of the measured span arrived"], "p99"),
+], ids=["not judged", "judged", "promised", "invalid", "no latency"])  # fmt: skip
+def test_what_a_result_changes(
+    bare_folder: RunFolder, make_result: Make, changes: dict[str, Any], section: str, parts: list[str], absent: str
+) -> None:
+    """An unjudged run has its reason and no zeros; rows that a guarantee allows are counted, and are no faults; an
+    invalid run says not to use it, with the deciding check and the next step; without results a sentence stands.
+    """
+    bare_folder.write_result(make_result(**changes))
+    words = shown(bare_folder).words(section)
+    assert [part for part in parts if part not in words] == []
+    assert absent not in words
 
 
 def test_wrong_answers_show_examples(bare_folder: RunFolder, make_result: Make) -> None:
     """Examples of wrong rows are a table, escaped."""
-    wrong = Verification(
-        judged=True,
-        independent=True,
-        reference="DuckDB",
-        expected=2,
-        wrong=1,
-        examples=({"kind": "wrong", "got": "<b>"},),
-    )
+    wrong = JUDGED.model_copy(update={"wrong": 1, "examples": ({"kind": "wrong", "got": "<b>"},)})
     bare_folder.write_result(make_result(verification=wrong))
     assert "<td>&lt;b&gt;</td>" in rendered(bare_folder, None)
 
 
-def test_a_promised_guarantee_stands_beside_what_was_seen(bare_folder: RunFolder, make_result: Make) -> None:
-    """Rows that it allows are counted in the table, and a note says that they are no faults."""
-    judged = Verification(judged=True, independent=True, reference="DuckDB", expected=2, matched=2, duplicate=12)
-    bare_folder.write_result(make_result(verification=judged))
-    assert "promised" not in shown(bare_folder).sections["Verification"]
-    promised = judged.model_copy(update={"delivery": "at_least_once", "allowed": {"duplicate": 12}})
-    bare_folder.write_result(make_result(verification=promised))
-    section = shown(bare_folder).words("Verification")
-    assert "uncommitted promised" in section
-    assert "at_least_once" in section
-    assert "The promised delivery guarantee allows 12 duplicate, so these rows are no faults." in section
+def test_several_sinks_have_rows_of_their_own(bare_folder: RunFolder, make_result: Make) -> None:
+    """Latencies and answers of each, and answers of all; the slowest, whose figures stand at the top, is named."""
+    result = make_result()
+    later = result.latency.model_copy(update={"notes": ("later",)})
+    sinks = tuple(
+        result.sinks[0].model_copy(update={"name": name, "latency": latency, "verification": result.verification})
+        for name, latency in (("fast", result.latency), ("alerts", later))
+    )
+    bare_folder.write_result(make_result(sinks=sinks, latency=later))
+    page = shown(bare_folder)
+    assert "the slowest sink, alerts" in page.sections["Latency"]
+    assert page.sections["Latency"].count("closing delay") >= 2
+    assert [name in page.sections["Verification"] for name in ("fast", "alerts", "all")] == [True] * 3
 
 
 def test_malformed_records_stand_beside_the_verification(bare_folder: RunFolder, make_result: Make) -> None:
     """With the whole rule, escaped; nothing where the workload states none."""
     caption = "Malformed records of warm-up and span, kept out of the answer"
-    whole = Verification(judged=True, independent=True, reference="DuckDB", expected=2, matched=2)
-    bare_folder.write_result(make_result(verification=whole))
+    bare_folder.write_result(make_result(verification=JUDGED))
     assert caption not in rendered(bare_folder, None)
     rule = "NOT coalesce(price < 10 AND " + "x" * 300 + ", false)"
     records = {"lines": MalformedRecords(rule=rule, malformed=0, records=100_000)}
-    bare_folder.write_result(make_result(verification=whole.model_copy(update={"malformed": records})))
+    bare_folder.write_result(make_result(verification=JUDGED.model_copy(update={"malformed": records})))
     row = '<th scope="row">lines</th><td class="n">0</td><td class="n">100,000</td>'
     page = rendered(bare_folder, None)
     assert [part for part in (caption, f"<code>{rule.replace('<', '&lt;')}</code>", row) if part not in page] == []
-
-
-def test_invalid_run_says_not_to_use_it(bare_folder: RunFolder, make_result: Make) -> None:
-    """The first section says so, with the deciding check and the next step."""
-    check = Check(name="driver", value=250_000, limit=100_000, unit="us", ok=False, state="invalid", sentence="Slip.")
-    verdict = Verdict(value="invalid", checks=(check,), decided_by=("driver",), sentence="Late.", advice="Fewer rows.")
-    bare_folder.write_result(make_result(verdict=verdict))
-    first = shown(bare_folder).sections["200 k events/s"]
-    for text in ("must not be used", "Late.", "driver: 250 ms, limit 100 ms", "Next: Fewer rows."):
-        assert text in first
 
 
 def test_killed_run_still_has_a_page(tmp_path: Path, now: Any) -> None:
@@ -210,15 +207,6 @@ def test_search_lists_its_trials_as_links(search_folder: RunFolder) -> None:
     assert "Over time" not in parsed.sections
 
 
-def test_several_sinks_have_rows_of_their_own(bare_folder: RunFolder, make_result: Make) -> None:
-    """With more than one sink, latencies are per sink and named."""
-    one = make_result().sinks[0]
-    bare_folder.write_result(make_result(sinks=(one, one.model_copy(update={"name": "alerts"}))))
-    section = shown(bare_folder).sections["Latency"]
-    assert section.count("closing delay") >= 2
-    assert "alerts" in section
-
-
 def test_updates_have_both_figures(bare_folder: RunFolder, make_result: Make) -> None:
     """The newest event's is called so, beside that of every event; of other results nothing is added to its name."""
     assert "newest event" not in shown(bare_folder).sections["Latency"]
@@ -233,27 +221,6 @@ def test_updates_have_both_figures(bare_folder: RunFolder, make_result: Make) ->
     whole = " ".join(map(page.words, page.sections))
     assert "event time p50 800 ms, p99 - p90 -" in whole
     assert "(newest event of each update) counted p50 2.8 s, p99 -" in whole
-
-
-def test_several_sinks_are_verified_one_by_one(bare_folder: RunFolder, make_result: Make) -> None:
-    """A row for each and one for all; the slowest, whose figures stand at the top, is named."""
-    result = make_result()
-    (one,) = result.sinks
-    later = result.latency.model_copy(update={"notes": ("later",)})
-    sinks = tuple(
-        one.model_copy(update={"name": name, "latency": latency, "verification": result.verification})
-        for name, latency in (("fast", result.latency), ("alerts", later))
-    )
-    bare_folder.write_result(make_result(sinks=sinks, latency=later))
-    page = shown(bare_folder)
-    assert "the slowest sink, alerts" in page.sections["Latency"]
-    assert [name in page.sections["Verification"] for name in ("fast", "alerts", "all")] == [True] * 3
-
-
-def test_no_latency_says_so(bare_folder: RunFolder, make_result: Make) -> None:
-    """Without a single result there is a sentence instead of an empty table."""
-    bare_folder.write_result(make_result(latency=Latencies(), sinks=()))
-    assert "no result of the measured span arrived" in shown(bare_folder).sections["Latency"]
 
 
 def test_settings_and_command_are_there(bare_folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -201,29 +201,28 @@ def test_the_cpu_line(make_result: Make, roles: tuple[str | None, ...], cpu: str
     assert cpu in result_text(make_result(processes=processes))
 
 
-@pytest.mark.parametrize(("changes", "part"), [
-    ({"verdict": Verdict(value="invalid")}, "must not be used"), ({"verification": None}, "answers     not judged"),
-])  # fmt: skip
-def test_what_a_reader_must_not_overlook(make_result: Make, changes: dict[str, Any], part: str) -> None:
-    """That a figure must not be used, and that answers were not judged."""
-    assert part in result_text(make_result(**changes))
+DEEP = Check(name="queue_bound", value=31.0, limit=30.0, unit="s", ok=False, state="failed", sentence="too deep")
+NOT_SUSTAINED = Verdict(value="not_sustained", checks=(DEEP,), decided_by=("queue_bound",), advice="try a lower rate")
+BOUNDED = Latencies(event_time_us=Latency(p50=1e6, p90=2e6, p99=3e6, max=4e6, count=500, lower_bounds=4))
+AT_LEAST = "event time  p50 >= 1 s   p90 >= 2 s   p99 >= 3 s   p99.9 -   max >= 4 s"
+STOPPED = {"verdict": Verdict(value="interrupted"), "verification": None}
+TOO_EARLY = STOPPED | {"latency": Latencies(notes=("not measured: too early",))}
 
 
-def test_result_names_the_deciding_check_and_what_to_do(make_result: Make) -> None:
-    """A verdict that is not a yes shows number, limit and the next step."""
-    check = Check(name="queue_bound", value=31.0, limit=30.0, unit="s", ok=False, state="failed", sentence="too deep")
-    verdict = Verdict(value="not_sustained", checks=(check,), decided_by=("queue_bound",), advice="try a lower rate")
-    text = result_text(make_result(verdict=verdict))
-    assert "31 s (limit 30 s)   too deep" in text
-    assert "next        try a lower rate" in text
-
-
-def test_lower_bounds_are_marked(make_result: Make) -> None:
-    """Where results had not arrived, no percentile stands there as if it were known; the sign can be typed."""
-    bounded = Latency(p50=1e6, p90=2e6, p99=3e6, max=4e6, count=500, lower_bounds=4)
-    text = result_text(make_result(latency=Latencies(event_time_us=bounded)))
-    assert "event time  p50 >= 1 s   p90 >= 2 s   p99 >= 3 s   p99.9 -   max >= 4 s" in text
-    assert "4 of 500 results had not arrived" in text
+@pytest.mark.parametrize(("changes", "parts"), [
+    ({"verdict": Verdict(value="invalid")}, ("must not be used",)),
+    ({"verification": None}, ("answers     not judged",)),
+    ({"verdict": NOT_SUSTAINED}, ("31 s (limit 30 s)   too deep", "next        try a lower rate")),
+    ({"latency": BOUNDED}, (AT_LEAST, "4 of 500 results had not arrived")),
+    (STOPPED, ("Latencies are unverified",)),
+    (TOO_EARLY, ("latency     not measured: too early",)),
+], ids=["invalid", "not judged", "not sustained", "lower bounds", "stopped", "too early"])  # fmt: skip
+def test_what_a_reader_must_not_overlook(make_result: Make, changes: dict[str, Any], parts: tuple[str, ...]) -> None:
+    """That a figure must not be used, that answers were not judged, the number, limit and next step of a verdict that
+    is not a yes, percentiles that are lower bounds (the sign can be typed), and latencies that are unverified.
+    """
+    text = result_text(make_result(**changes))
+    assert [part for part in parts if part not in text] == []
 
 
 UPDATES = Latencies(
@@ -268,14 +267,6 @@ def test_generators_stand_beside_the_rate(
     changed = rate.model_copy(update={"generator_ceiling_per_s": ceiling_per_s})
     text = result_text(make_result(environment=environment, rate=changed))
     assert f"rate        offered 200 k events/s   ingested 200 k events/s   {end}" in text
-
-
-def test_latencies_of_a_stopped_run_are_labelled_unverified(make_result: Make) -> None:
-    """Below the figures; where there are none, why."""
-    stopped = {"verdict": Verdict(value="interrupted"), "verification": None}
-    assert "Latencies are unverified" in result_text(make_result(**stopped))
-    none = Latencies(notes=("not measured: too early",))
-    assert "latency     not measured: too early" in result_text(make_result(**stopped, latency=none))
 
 
 def test_malformed_records_are_counted_beside_their_rule(make_result: Make) -> None:

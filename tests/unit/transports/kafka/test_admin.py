@@ -1,4 +1,4 @@
-"""What a broker has kept: the same messages, whether all between them are read too or each is asked for alone."""
+"""What a broker has stored: the same messages, whether all between them are read too or each is asked for alone."""
 
 from __future__ import annotations
 
@@ -32,33 +32,33 @@ def filled(broker: Broker, topic: str) -> Topics:
 
 @pytest.mark.broker
 def test_messages_are_those_of_their_offsets(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In both ways; one that is not there is said, and is no other."""
-    kept = filled(broker, "kept-numbers").log("kept-numbers", 0)
-    assert kept.end() == COUNT
-    through = [int(message.value()) for message in kept.at(WANTED)]
+    """In both ways; one that is not there is an error."""
+    log = filled(broker, "numbers-at").log("numbers-at", 0)
+    assert log.end() == COUNT
+    through = [int(message.value()) for message in log.at(WANTED)]
     monkeypatch.setattr(module, "SCAN_MESSAGES", 0)
-    alone = [int(message.value()) for message in kept.at(WANTED)]
+    alone = [int(message.value()) for message in log.at(WANTED)]
     assert through == alone == WANTED
-    assert kept.at([]) == []
+    assert log.at([]) == []
     with pytest.raises(DriverError, match=f"offset {COUNT} of partition 0 is missing"):
-        kept.at([5, COUNT])
+        log.at([5, COUNT])
 
 
 @pytest.mark.broker
 def test_the_first_message_since_a_time_is_found(broker: Broker) -> None:
     """By the broker's clock; of a time that has not come it is the end."""
     before_us = time.time_ns() // 1000
-    kept = filled(broker, "kept-times").log("kept-times", 0)
-    (middle,) = kept.at([COUNT // 2])
-    first = kept.first_since(middle.timestamp()[1] * 1000)
+    log = filled(broker, "numbers-since").log("numbers-since", 0)
+    (middle,) = log.at([COUNT // 2])
+    first = log.first_since(middle.timestamp()[1] * 1000)
     assert 0 <= first <= COUNT // 2
-    assert kept.first_since(before_us - 1000) == 0
-    assert kept.first_since(before_us + 3_600_000_000) == COUNT
+    assert log.first_since(before_us - 1000) == 0
+    assert log.first_since(before_us + 3_600_000_000) == COUNT
 
 
 @pytest.mark.broker
 @pytest.mark.parametrize("since_us", [0, 1_700_000_000_000_000])
 def test_a_topic_that_is_not_there_has_no_first_message(broker: Broker, since_us: int) -> None:
     """An error is none of its offsets."""
-    with pytest.raises(DriverError, match="kept-nowhere"):
-        Topics(broker.location).log("kept-nowhere", 0).first_since(since_us)
+    with pytest.raises(DriverError, match="nowhere-since"):
+        Topics(broker.location).log("nowhere-since", 0).first_since(since_us)

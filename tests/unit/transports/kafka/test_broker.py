@@ -1,4 +1,4 @@
-"""The broker of our own: it answers, keeps what it was given, and leaves nothing behind."""
+"""The broker of our own: it answers, stores what it was given, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from streamgauge.system.child_processes import Child, is_running, wait_until
 from streamgauge.transports.kafka import broker as module
 from streamgauge.transports.kafka.admin import Topics
 from streamgauge.transports.kafka.broker import Broker
+from tests.unit.system.test_child_processes import gone
 
 GONE_S = 10.0
 
@@ -41,7 +42,7 @@ def test_no_cluster_is_called_like_an_option(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.usefixtures("jars")
 @pytest.mark.broker
-def test_a_folder_that_cannot_be_prepared_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_cannot_be_prepared_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the tool's own exit, not by what the broker finds missing afterwards."""
     monkeypatch.setattr(module, "_cluster_id", lambda: "-an-option")
     with pytest.raises(DriverError, match=r"the broker's folder could not be prepared \(exit code 1\)"):
@@ -68,13 +69,13 @@ def test_a_topic_that_is_refused_keeps_no_other_from_being_removed(broker: Broke
     """Whatever their order; the one that was refused is named."""
     topics = Topics(broker.location)
     topics.make(["after"], 1)
-    with pytest.raises(DriverError, match="topic nobody-made could not be removed"):
-        topics.remove(["nobody-made", "after"])
+    with pytest.raises(DriverError, match="topic never-made could not be removed"):
+        topics.remove(["never-made", "after"])
     assert wait_until(lambda: "after" not in topics.names(), GONE_S)
     assert topics.hosts() == {"127.0.0.1"}
 
 
-def test_a_client_that_cannot_be_made_is_said() -> None:
+def test_a_client_that_cannot_be_made_is_an_error() -> None:
     """In librdkafka's own words: here of a certificate that is none."""
     with pytest.raises(DriverError, match=r"no client for 127\.0\.0\.1:9 can be made"):
         Topics("127.0.0.1:9", {"security.protocol": "SSL", "ssl.ca.location": __file__})
@@ -123,7 +124,7 @@ def test_it_ends_with_whoever_started_it(tmp_path: Path, killed: str) -> None:
 @pytest.mark.usefixtures("jars")
 @pytest.mark.broker
 def test_one_that_is_interrupted_as_it_starts_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its process would wait for a lifeline that somebody's memory of the error holds."""
+    """Its process would wait for a lifeline that the traceback of the error holds."""
     started: list[Child] = []
 
     def interrupted(child: Child, *_: object) -> None:
@@ -136,7 +137,7 @@ def test_one_that_is_interrupted_as_it_starts_is_ended(tmp_path: Path, monkeypat
     assert [child.alive for child in started] == [False]
 
 
-def test_without_jars_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_jars_there_is_no_broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before anything is started."""
 
     def refused() -> list[Path]:

@@ -6,7 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -41,10 +41,9 @@ def events(outlet: KafkaOutlet, *numbers: int) -> dict[str, pa.RecordBatch]:
     return {"ads": outlet.prepared("ads", batch)}
 
 
-def kept_by_the_broker(outlet: KafkaOutlet) -> bool:
-    """Whether it soon has everything that was offered so far."""
-    producer = outlet._producer
-    assert producer is not None
+def stored(outlet: KafkaOutlet) -> bool:
+    """Whether the broker soon has everything that was offered so far."""
+    producer: Any = outlet._producer
 
     def nothing_waits() -> bool:
         producer.check()
@@ -68,8 +67,8 @@ def test_an_outlet_sends_and_counts(broker: Broker) -> None:
     assert wait_until(lambda: Topics(broker.location).ends(topic_of("out", "ads"), 2) == [0, 4], SOON_S)
 
 
-def test_what_a_broker_does_not_keep_is_no_fault_of_the_reader() -> None:
-    """Nobody is there: a queue that is full of what was never kept is the driver's failure, and not an overflow."""
+def test_what_a_broker_does_not_store_is_no_fault_of_the_reader() -> None:
+    """No broker listens: a queue that is full of what was never stored is the driver's failure, and not an overflow."""
     nowhere = EndpointConfig("", 0, "gone", {"brokers": "127.0.0.1:9"})
     outlet = KafkaOutlet(nowhere, OutletConfig({"ads": SCHEMA}, 2 * US, 2**20, lambda: 7))
     for second in range(40):
@@ -81,31 +80,25 @@ def test_what_a_broker_does_not_keep_is_no_fault_of_the_reader() -> None:
 
 @pytest.mark.broker
 def test_a_reader_that_is_too_slow_is_one_though_a_little_is_on_its_way(broker: Broker) -> None:
-    """What waits is kept, but for the last few events: that is an overflow, whatever a chunk holds."""
+    """The broker has what waits, but for the last few events: that is an overflow, whatever a chunk holds."""
     Topics(broker.location).make([topic_of("slow", "ads")], 1)
     outlet = KafkaOutlet(at(broker, "slow"), OutletConfig({"ads": SCHEMA}, 2 * US, 2**20, lambda: 7))
     outlet.offer(0, 2 * US, events(outlet, *range(1000)), 5)
-    assert kept_by_the_broker(outlet)
+    assert stored(outlet)
     with pytest.raises(Overflow):
         outlet.offer(2 * US, 3 * US, events(outlet, 1), 5)
     assert outlet.overflowed
 
 
 @pytest.mark.broker
-def test_what_is_lost_after_the_last_event_is_said(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_lost_after_the_last_event_is_a_failure(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
     """At the next look, though nothing more is sent: the topic is not there."""
     monkeypatch.setitem(producer_module.SETTINGS, "message.timeout.ms", 1000)
     outlet = KafkaOutlet(at(broker, "lost"), OutletConfig({"ads": SCHEMA}, 10 * US, 2**20, lambda: 7))
     outlet.offer(0, 1000, events(outlet, 1, 2, 3), 5)
 
-    def told() -> bool:
-        try:
-            outlet.drain_logs()
-        except DriverError as error:
-            return "the broker lost 3 messages" in str(error)
-        return False
-
-    assert wait_until(told, SOON_S)
+    with pytest.raises(DriverError, match="the broker lost 3 messages"):
+        wait_until(lambda: outlet.drain_logs() is None, SOON_S)
 
 
 @pytest.mark.broker
@@ -117,7 +110,7 @@ def test_what_was_not_read_waits(broker: Broker) -> None:
     assert outlet.waiting_us() == 0
     outlet.offer(begin, begin + 2 * US, events(outlet, 1), 5)
     assert outlet.waiting_us() == 2 * US
-    assert kept_by_the_broker(outlet)
+    assert stored(outlet)
     with pytest.raises(Overflow, match=r"3\.0 s that were not read"):
         outlet.offer(begin + 2 * US, begin + 3 * US, events(outlet, 2), 5)
     assert outlet.overflowed
@@ -131,7 +124,7 @@ def test_what_was_not_read_waits(broker: Broker) -> None:
 
 @pytest.mark.broker
 def test_when_the_broker_had_a_message_is_its_own_word(broker: Broker) -> None:
-    """To a millisecond, upwards; what is not there is said."""
+    """To a millisecond, upwards; an offset that is not there is an error."""
     topics, topic = Topics(broker.location), topic_of("when", "ads")
     topics.make([topic], 2)
     outlet = KafkaOutlet(at(broker, "when"), OutletConfig({"ads": SCHEMA}, 10 * US, 2**20, lambda: 7, 1))
@@ -139,16 +132,15 @@ def test_when_the_broker_had_a_message_is_its_own_word(broker: Broker) -> None:
     outlet.offer(0, 1000, events(outlet, *range(50)), 5)
     assert wait_until(lambda: topics.ends(topic, 2) == [0, 50], SOON_S)
     after_us = time.time_ns() // 1000
-    found = topics.appended_us(topic, 1, [0, 7, 49])
-    assert found == sorted(found)
-    assert all(before_us <= when <= after_us + 1000 for when in found)
+    times = topics.appended_us(topic, 1, [0, 7, 49])
+    assert [before_us, *times, after_us + 1000] == sorted([before_us, *times, after_us + 1000])
     with pytest.raises(DriverError, match="offset 50 of partition 1 is missing"):
         topics.appended_us(topic, 1, [50])
 
 
 @pytest.mark.broker
 def test_a_time_of_the_sender_is_not_the_brokers(broker: Broker) -> None:
-    """What a producer claims is overwritten by the broker; a topic that keeps claims tells nothing, which is said."""
+    """What a producer claims is overwritten by the broker; a topic that keeps claims is an error."""
     from confluent_kafka import Producer
 
     topics, claimed_ms = Topics(broker.location), 1_000
@@ -163,7 +155,7 @@ def test_a_time_of_the_sender_is_not_the_brokers(broker: Broker) -> None:
         topics.appended_us("claims-kept", 0, [0])
 
 
-class Kept:
+class Receiver:
     """A receiver that remembers."""
 
     def __init__(self, refuse: bool = False) -> None:
@@ -188,13 +180,13 @@ class Kept:
         if self._refuse:
             raise DriverError("no room")
         key = (address["query"], address["batch"], address["attempt"], address["sink"])
-        found = self.results.setdefault(key, [])
+        results = self.results.setdefault(key, [])
         assert stamped
         self.open.wait(SOON_S)
         for batch in batches:
             assert batch.schema.equals(schema)
             with self._lock:
-                found += batch.column("n").to_pylist()
+                results += batch.column("n").to_pylist()
                 self.stamps_us += batch.column(EMISSION_TIME).to_pylist()
 
     def commit(
@@ -223,9 +215,14 @@ class Sut:
     def __init__(self, broker: Broker, run: str) -> None:
         from confluent_kafka import Producer
 
+        self._place = at(broker, run)
         self._topic = results_of(run)
         Topics(broker.location).make([self._topic], 1)
         self._client: Any = Producer({"bootstrap.servers": broker.location})
+
+    def read_by(self, receiver: Receiver, **more: Any) -> closing[KafkaInlet]:
+        """The inlet that brings its results; when it closes, the receiver has had all that was awaited."""
+        return closing(KafkaInlet(replace(self._place, **more), receiver))
 
     def mark(self, mark: Mark) -> None:
         self._client.produce(self._topic, mark.to_bytes(), MARK)
@@ -243,25 +240,15 @@ class Sut:
 
 
 @pytest.fixture
-def kept() -> Kept:
-    return Kept()
-
-
-@contextmanager
-def taking(broker: Broker, run: str, kept: Kept, **more: Any) -> Iterator[Sut]:
-    """A system whose results go to a receiver, which has had all that was awaited when this ends."""
-    sut = Sut(broker, run)
-    inlet = KafkaInlet(replace(at(broker, run), **more), kept)
-    try:
-        yield sut
-    finally:
-        inlet.close()
+def receiver() -> Receiver:
+    return Receiver()
 
 
 @pytest.mark.broker
-def test_batches_are_committed_when_they_are_whole(broker: Broker, kept: Kept) -> None:
+def test_batches_are_committed_when_they_are_whole(broker: Broker, receiver: Receiver) -> None:
     """Two queries at once; one batch gives nothing; one is never whole."""
-    with taking(broker, "whole", kept) as sut:
+    sut = Sut(broker, "whole")
+    with sut.read_by(receiver):
         sut.mark(Mark("q1", 0, True, {"out": TYPES}))
         sut.row("q1", 0, n=50, event_time=50)
         sut.whole("q0", 0, 1, 2, 3)
@@ -270,21 +257,22 @@ def test_batches_are_committed_when_they_are_whole(broker: Broker, kept: Kept) -
         sut.mark(Mark("q1", 0, False))
         sut.mark(Mark("q1", 1, True, {"out": TYPES}))
         sut.row("q1", 1, n=99, event_time=99)
-        assert wait_until(lambda: len(kept.committed) == 3, SOON_S)
-    assert [(query, batch) for query, batch, *_ in kept.committed] == [("q0", 0), ("q0", 1), ("q1", 0)]
-    by_batch = {(query, batch, sink): numbers for (query, batch, _, sink), numbers in kept.results.items()}
+        assert wait_until(lambda: len(receiver.committed) == 3, SOON_S)
+    assert [(query, batch) for query, batch, *_ in receiver.committed] == [("q0", 0), ("q0", 1), ("q1", 0)]
+    by_batch = {(query, batch, sink): numbers for (query, batch, _, sink), numbers in receiver.results.items()}
     assert by_batch[("q0", 0, "out")] == [1, 2, 3]
     assert by_batch[("q1", 0, "out")] == [50, 51]
-    assert next(begun for begun in kept.begun if begun[0] == "q0") == ("q0", 0, [("ads", 0, 0, 3)])
-    assert kept.failed == ""
+    assert next(begun for begun in receiver.begun if begun[0] == "q0") == ("q0", 0, [("ads", 0, 0, 3)])
+    assert receiver.failed == ""
 
 
 @pytest.mark.broker
-def test_results_of_a_transaction_count_when_it_is_committed(broker: Broker, kept: Kept) -> None:
+def test_results_of_a_transaction_count_when_it_is_committed(broker: Broker, receiver: Receiver) -> None:
     """One that is aborted leaves nothing, though the broker has stored its records."""
     from confluent_kafka import Producer
 
-    with taking(broker, "transaction", kept) as sut:
+    sut = Sut(broker, "transaction")
+    with sut.read_by(receiver):
         settings = {"bootstrap.servers": broker.location, "transactional.id": "of a test", "log_level": 0}
         sut._client = Producer(settings)
         sut._client.init_transactions(SOON_S)
@@ -292,105 +280,101 @@ def test_results_of_a_transaction_count_when_it_is_committed(broker: Broker, kep
             sut._client.begin_transaction()
             sut.whole("q0", 0, number)
             end(SOON_S)
-        assert wait_until(lambda: bool(kept.committed), SOON_S)
-    assert list(kept.results.values()) == [[2]]
-    assert len(kept.committed) == 1
+        assert wait_until(lambda: bool(receiver.committed), SOON_S)
+    assert list(receiver.results.values()) == [[2]]
+    assert len(receiver.committed) == 1
 
 
 @pytest.mark.broker
-def test_a_batch_begins_and_ends_when_its_marks_are_here(broker: Broker, kept: Kept) -> None:
-    """Not when whoever keeps results has come round to them: that would be the system's lateness."""
+def test_a_batch_begins_and_ends_when_its_marks_are_here(broker: Broker, receiver: Receiver) -> None:
+    """Not when the receiver has come round to them: that would be the system's lateness."""
     sut = Sut(broker, "marks")
-    inlet = KafkaInlet(at(broker, "marks"), kept)
-    try:
-        kept.open.clear()
-        sut.whole("q0", 0, 1, 2)  # kept by nobody yet, so its end is waited for
-        assert wait_until(lambda: kept.results != {} and inlet._batches == {}, SOON_S)
+    with sut.read_by(receiver) as inlet:
+        receiver.open.clear()
+        sut.whole("q0", 0, 1, 2)  # no receiver has taken it yet, so its end is waited for
+        assert wait_until(lambda: receiver.results != {} and inlet._batches == {}, SOON_S)
         sut.whole("q0", 1)
         assert wait_until(lambda: inlet._consumer._received.qsize() == 2, SOON_S)
-        here_us = kept.now_us()
-        kept.open.set()
-        assert wait_until(lambda: len(kept.committed) == 2, SOON_S)
-    finally:
-        kept.open.set()
-        inlet.close()
-    assert [what for what, _ in kept.whens_us] == ["read", "commit", "read", "commit"]
-    whens = [when for _, when in kept.whens_us if when is not None]
+        here_us = receiver.now_us()
+        receiver.open.set()
+        assert wait_until(lambda: len(receiver.committed) == 2, SOON_S)
+    assert [what for what, _ in receiver.whens_us] == ["read", "commit", "read", "commit"]
+    whens = [when for _, when in receiver.whens_us if when is not None]
     assert len(whens) == 4
     assert whens == sorted(set(whens))
-    assert max(kept.stamps_us) <= whens[-1] <= here_us
+    assert max(receiver.stamps_us) <= whens[-1] <= here_us
 
 
 @pytest.mark.broker
-def test_marks_that_are_taken_at_once_follow_each_other(broker: Broker, kept: Kept) -> None:
+def test_marks_that_are_taken_at_once_follow_each_other(broker: Broker, receiver: Receiver) -> None:
     """A batch begins after the one before it has ended, whatever the clock says: lags are taken between them."""
     sut = Sut(broker, "at-once")
     for batch in range(50):
         sut.whole("q0", batch)
-    inlet = KafkaInlet(at(broker, "at-once"), kept)  # all that is there comes to it in few pieces
-    try:
-        assert wait_until(lambda: len(kept.committed) == 50, SOON_S)
-    finally:
-        inlet.close()
-    whens = [when for _, when in kept.whens_us if when is not None]
+    with sut.read_by(receiver):  # all that is there comes to it in few pieces
+        assert wait_until(lambda: len(receiver.committed) == 50, SOON_S)
+    whens = [when for _, when in receiver.whens_us if when is not None]
     assert len(whens) == 100
     assert whens == sorted(set(whens))
 
 
 @pytest.mark.broker
-def test_a_batch_that_is_begun_anew_takes_back_what_came(broker: Broker, kept: Kept) -> None:
-    """The attempt that counts is the last one; a batch that is repeated whole is committed again, for who knows it."""
-    with taking(broker, "anew", kept) as sut:
+def test_a_batch_that_is_begun_anew_takes_back_what_came(broker: Broker, receiver: Receiver) -> None:
+    """The attempt that counts is the last one; a batch that is repeated whole is committed again."""
+    sut = Sut(broker, "anew")
+    with sut.read_by(receiver):
         sut.mark(Mark("q0", 5, True, {"out": TYPES}))
         sut.row("q0", 5, n=1, event_time=1)
         sut.whole("q0", 5, 1, 2)
         sut.whole("q0", 5, 1, 2)
-        assert wait_until(lambda: len(kept.committed) == 2, SOON_S)
-    counted = [accepted for _, _, accepted, _ in kept.committed]
+        assert wait_until(lambda: len(receiver.committed) == 2, SOON_S)
+    counted = [accepted for _, _, accepted, _ in receiver.committed]
     assert counted == [[[0, 2]], [[0, 3]]]
-    assert kept.results[("q0", 5, 2, "out")] == [1, 2]
+    assert receiver.results[("q0", 5, 2, "out")] == [1, 2]
 
 
 @pytest.mark.broker
-def test_what_has_no_batches_is_cut_into_slices(broker: Broker, kept: Kept) -> None:
+def test_what_has_no_batches_is_cut_into_slices(broker: Broker, receiver: Receiver) -> None:
     """Each slice is committed, and says how far its results show that was read; a later mark says it for certain."""
-    with taking(broker, "endless", kept) as sut:
+    sut = Sut(broker, "endless")
+    with sut.read_by(receiver):
         sut.mark(Mark("q0", 0, True, {"out": TYPES}, endless=True))
-        begun_us = kept.now_us()
+        begun_us = receiver.now_us()
         for number in (5, 4):
             sut.row("q0", 0, n=number, event_time=number)
-        assert wait_until(lambda: len(kept.committed) == 1, SOON_S)
+        assert wait_until(lambda: len(receiver.committed) == 1, SOON_S)
         sut.row("q0", 0, n=3, event_time=3)
-        assert wait_until(lambda: len(kept.committed) == 2, SOON_S)
+        assert wait_until(lambda: len(receiver.committed) == 2, SOON_S)
         sut.mark(Mark("q0", 0, False, {}, (Position("ads", 0, 0, 9),), endless=True))
-        assert wait_until(lambda: len(kept.committed) == 4, SOON_S)
-        ended_us = kept.now_us()
-    assert [(query, batch) for query, batch, *_ in kept.committed] == [("q0", number) for number in range(4)]
-    assert kept.shown == [("q0", 0, 6), ("q0", 1, 6), ("q0", 2, 6), ("q0", 3, 6)]
-    assert {batch: numbers for (_, batch, _, _), numbers in kept.results.items()} == {0: [5, 4], 1: [3]}
-    assert kept.begun[-1] == ("q0", 3, [("ads", 0, 0, 9)])
-    assert all(begun_us <= stamp <= ended_us for stamp in kept.stamps_us)
-    assert kept.failed == ""
+        assert wait_until(lambda: len(receiver.committed) == 4, SOON_S)
+        ended_us = receiver.now_us()
+    assert [(query, batch) for query, batch, *_ in receiver.committed] == [("q0", number) for number in range(4)]
+    assert receiver.shown == [("q0", 0, 6), ("q0", 1, 6), ("q0", 2, 6), ("q0", 3, 6)]
+    assert {batch: numbers for (_, batch, _, _), numbers in receiver.results.items()} == {0: [5, 4], 1: [3]}
+    assert receiver.begun[-1] == ("q0", 3, [("ads", 0, 0, 9)])
+    assert all(begun_us <= stamp <= ended_us for stamp in receiver.stamps_us)
+    assert receiver.failed == ""
 
 
 @pytest.mark.broker
-def test_what_is_told_for_certain_is_in_no_slice_with_results(broker: Broker, kept: Kept) -> None:
+def test_progress_that_a_mark_states_is_in_no_slice_with_results(broker: Broker, receiver: Receiver) -> None:
     """A mark that comes while a slice is open, and says more than results had shown: they are cut off before it, as a
-    batch that is told of twice is one that was begun anew.
+    batch with two begins is one that was begun anew.
     """
-    with taking(broker, "told", kept) as sut:
+    sut = Sut(broker, "marked")
+    with sut.read_by(receiver):
         sut.mark(Mark("q0", 0, True, {"out": TYPES}, endless=True))
         sut.row("q0", 0, n=4, event_time=4)
         sut.mark(Mark("q0", 0, False, {}, (Position("ads", 0, 0, 9),), endless=True))
         sut.row("q0", 0, n=12, event_time=12)
-        assert wait_until(lambda: len(kept.results) == 2 and len(kept.committed) >= 3, SOON_S)
-    told, with_rows = kept.begun[-1][1], {batch for _, batch, *_ in kept.results}
-    assert told not in with_rows
-    assert min(with_rows) < told < max(with_rows)
+        assert wait_until(lambda: len(receiver.results) == 2 and len(receiver.committed) >= 3, SOON_S)
+    marked, with_rows = receiver.begun[-1][1], {batch for _, batch, *_ in receiver.results}
+    assert marked not in with_rows
+    assert min(with_rows) < marked < max(with_rows)
 
 
 @pytest.mark.broker
-def test_a_group_shows_the_progress_of_an_engine(broker: Broker, kept: Kept) -> None:
+def test_a_group_shows_the_progress_of_an_engine(broker: Broker, receiver: Receiver) -> None:
     """In the place of marks, as numbers of the run's own events. Until it commits, results show it."""
     from confluent_kafka import Consumer, TopicPartition
 
@@ -398,53 +382,52 @@ def test_a_group_shows_the_progress_of_an_engine(broker: Broker, kept: Kept) -> 
     Topics(broker.location).make([topic], 1)
     client: Any = Consumer({"bootstrap.servers": broker.location, "group.id": group})
     starts = ((topic, 0, 5), (results_of("grouped"), 0, 0))
-    with taking(broker, "grouped", kept, group=group, starts=starts) as sut:
+    sut = Sut(broker, "grouped")
+    with sut.read_by(receiver, group=group, starts=starts):
         sut.mark(Mark("q0", 0, True, {"out": TYPES}, endless=True))
         sut.row("q0", 0, n=4, event_time=4)
-        assert wait_until(lambda: bool(kept.shown), SOON_S)
+        assert wait_until(lambda: bool(receiver.shown), SOON_S)
         client.commit(offsets=[TopicPartition(topic, 0, 9)], asynchronous=False)
-        assert wait_until(lambda: bool(kept.begun[-1][2]), SOON_S)
+        assert wait_until(lambda: bool(receiver.begun[-1][2]), SOON_S)
         sut.row("q0", 0, n=12, event_time=12)
-        assert wait_until(lambda: len(kept.results) == 2, SOON_S)
+        assert wait_until(lambda: len(receiver.results) == 2, SOON_S)
     client.close()
-    (read,) = [begun for begun in kept.begun if begun[2]]
+    (read,) = [begun for begun in receiver.begun if begun[2]]
     assert read[2] == [("ads", 0, 0, 4)]
-    assert read[1] not in {batch for _, batch, *_ in kept.results}
-    assert {until_us for *_, until_us in kept.shown} == {5}
-    assert kept.failed == ""
+    assert read[1] not in {batch for _, batch, *_ in receiver.results}
+    assert {until_us for *_, until_us in receiver.shown} == {5}
+    assert receiver.failed == ""
 
 
 @pytest.mark.broker
 @pytest.mark.parametrize("fault", ["no batch", "no row"])
-def test_what_is_no_result_is_told(broker: Broker, kept: Kept, fault: str) -> None:
-    """A row of a batch that never began, and a row with a column that nobody spoke of."""
+def test_what_is_no_result_is_a_failure(broker: Broker, receiver: Receiver, fault: str) -> None:
+    """A row of a batch that never began, and a row with a column that no mark has named."""
     sut = Sut(broker, fault.replace(" ", "-"))
-    inlet = KafkaInlet(at(broker, fault.replace(" ", "-")), kept)
-    try:
+    with sut.read_by(receiver) as inlet:
         if fault == "no row":
             sut.mark(Mark("q0", 0, True, {"out": TYPES}))
             sut.row("q0", 0, other=1)
         else:
             sut.row("q0", 0, n=1)
         sut.mark(Mark("q0", 0, False))
-        assert wait_until(lambda: kept.failed != "", SOON_S)
-        # Nothing more is taken, which would wait for nobody.
+        assert wait_until(lambda: receiver.failed != "", SOON_S)
+        # Nothing more is taken.
         assert wait_until(lambda: not any(thread.is_alive() for thread in inlet._consumer._threads), SOON_S)
-    finally:
-        inlet.close()
-    assert kept.failed.startswith("results could not be received from the broker: ")
-    assert kept.committed == []
+    assert receiver.failed.startswith("results could not be received from the broker: ")
+    assert receiver.committed == []
 
 
 @pytest.mark.broker
-def test_a_receiver_that_refuses_stops_nobody(broker: Broker) -> None:
-    """It has said so itself; what comes after is taken all the same."""
-    kept = Kept(refuse=True)
-    with taking(broker, "refused", kept) as sut:
+def test_a_receiver_that_refuses_stops_no_results(broker: Broker) -> None:
+    """It has reported so itself; what comes after is taken all the same."""
+    receiver = Receiver(refuse=True)
+    sut = Sut(broker, "refused")
+    with sut.read_by(receiver):
         sut.whole("q0", 0, 1, 2)
         sut.whole("q0", 1, 3)
-        assert wait_until(lambda: len(kept.committed) == 2, SOON_S)
-    assert kept.results == {}
+        assert wait_until(lambda: len(receiver.committed) == 2, SOON_S)
+    assert receiver.results == {}
 
 
 def program_outlet(broker: str, **more: Any) -> KafkaOutlet:
@@ -459,8 +442,8 @@ def test_records_of_a_program_carry_their_planned_time() -> None:
     columns = {"n": [1, 2], EVENT_TIME: [7_001_999, 7_002_000]}
     outlet = program_outlet("nowhere:9")
     assert outlet.extra_columns("ads") == (EVENT_TIME,)
-    found = outlet.prepared("ads", pa.RecordBatch.from_pydict(columns))
-    assert found.to_pydict() == {"message": [b'{"n":1}', b'{"n":2}'], "key": ["1", "2"], "time_ms": [7001, 7002]}
+    prepared = outlet.prepared("ads", pa.RecordBatch.from_pydict(columns))
+    assert prepared.to_pydict() == {"message": [b'{"n":1}', b'{"n":2}'], "key": ["1", "2"], "time_ms": [7001, 7002]}
     outlet = program_outlet("nowhere:9", record_timestamp="sent")
     assert outlet.extra_columns("ads") == ()
     assert outlet.prepared("ads", pa.RecordBatch.from_pydict({"n": [1]})).schema.names == ["message", "key"]
@@ -474,7 +457,7 @@ def test_planned_times_reach_the_topic(broker: Broker) -> None:
     outlet, now_ms = program_outlet(broker.location, topic="planned"), time.time_ns() // 1_000_000
     batch = pa.RecordBatch.from_pydict({"n": [1, 2], EVENT_TIME: [1000 * now_ms - 1, 1000 * now_ms]})
     outlet.offer(0, 1000, {"ads": outlet.prepared("ads", batch)}, 5)
-    assert kept_by_the_broker(outlet)
+    assert stored(outlet)
     assert [one.timestamp()[1] for one in topics.log("planned", 0).at([0, 1])] == [now_ms - 1, now_ms]
 
 

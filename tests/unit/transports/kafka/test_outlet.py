@@ -1,4 +1,4 @@
-"""Events to a real broker: each once, in order, in its partition; what is lost is said."""
+"""Events to a real broker: each once, in order, in its partition; what is lost is an error."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def batch(first: int, last: int) -> pa.BinaryArray:
     return NUMBERS.encode(pa.RecordBatch.from_arrays([pa.array(range(first, last), pa.int64())], names=["n"]))
 
 
-def kept(location: str, topic: str, partition: int, count: int) -> list[int]:
+def stored(location: str, topic: str, partition: int, count: int) -> list[int]:
     """The numbers of a partition, in the order of their offsets, which are whole."""
     from confluent_kafka import Consumer, TopicPartition
 
@@ -55,14 +55,14 @@ def test_offsets_are_the_plans_numbers(broker: Broker) -> None:
         producer.flush(30.0)
         assert sent == 10_000
         assert producer.pending == 0
-        assert kept(broker.location, "numbers", partition, 10_000) == list(range(10_000))
-        assert kept(broker.location, "others", partition, 1) == [7]
+        assert stored(broker.location, "numbers", partition, 10_000) == list(range(10_000))
+        assert stored(broker.location, "others", partition, 1) == [7]
     assert topics.ends("numbers", 2) == [10_000, 10_000]
 
 
 @pytest.mark.broker
-def test_what_the_broker_refuses_is_said(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A topic that is not there: by the time that the messages should have been kept."""
+def test_what_the_broker_refuses_is_an_error(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A topic that is not there: by the time that the messages should have been stored."""
     monkeypatch.setitem(module.SETTINGS, "message.timeout.ms", 2000)
     producer = Producer(KafkaSettings(broker.location), 0, {"a": ("nowhere", NUMBERS.messages)})
     producer.send({"a": batch(0, 3)})
@@ -72,8 +72,8 @@ def test_what_the_broker_refuses_is_said(broker: Broker, monkeypatch: pytest.Mon
 
 @pytest.mark.usefixtures("jars")
 @pytest.mark.broker
-def test_a_broker_that_is_gone_keeps_nothing(tmp_path: Path) -> None:
-    """Who waits for it is told how many messages it has not kept; nothing hangs."""
+def test_a_broker_that_is_gone_stores_nothing(tmp_path: Path) -> None:
+    """The error has the number of messages that it has not stored; nothing hangs."""
     with Broker(tmp_path / "data", tmp_path / "broker.log") as broker:
         Topics(broker.location).make(["numbers"], 1)
         producer = Producer(KafkaSettings(broker.location), 0, {"a": ("numbers", NUMBERS.messages)})
@@ -83,7 +83,7 @@ def test_a_broker_that_is_gone_keeps_nothing(tmp_path: Path) -> None:
             producer.flush(1.0)
         broker.restart()
         producer.flush(30.0)
-        assert kept(broker.location, "numbers", 0, 5) == [0, 1, 2, 3, 4]
+        assert stored(broker.location, "numbers", 0, 5) == [0, 1, 2, 3, 4]
 
 
 def test_a_broker_that_takes_too_little_fails(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,7 +114,7 @@ def test_records_have_the_given_times(broker: Broker) -> None:
     assert untimed.timestamp()[1] >= now_ms
 
 
-def test_a_full_queue_of_the_client_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_queue_of_the_client_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also of messages that it takes one by one."""
     monkeypatch.setitem(module.SETTINGS, "queue.buffering.max.messages", 5)
     producer = Producer(KafkaSettings("127.0.0.1:9"), 0, {"a": ("numbers", NUMBERS.messages)})

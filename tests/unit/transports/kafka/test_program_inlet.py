@@ -276,7 +276,7 @@ def test_progress_is_that_of_committed_offsets(followed: Callable[..., Followed]
     ]  # fmt: skip
 
 
-def test_how_often_offsets_move_is_said(followed: Callable[..., Followed]) -> None:
+def test_how_often_offsets_move_is_a_remark(followed: Callable[..., Followed]) -> None:
     """By the median, since one gap may be long."""
     program = followed()
     for number, gap_s in enumerate((0.0, 5.0, 60.0, 5.0)):

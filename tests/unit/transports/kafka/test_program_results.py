@@ -25,24 +25,24 @@ def parsed(*values: object, of: OutputTopic = FORMAT) -> Parsed:
     return ResultParser(of).parse(raw, list(range(len(raw))), NOW_US)
 
 
-def rows(found: Parsed, *names: str) -> list[tuple[object, ...]]:
-    return list(zip(*(found.results.column(name).to_pylist() for name in names), strict=True))
+def rows(outcome: Parsed, *names: str) -> list[tuple[object, ...]]:
+    return list(zip(*(outcome.results.column(name).to_pylist() for name in names), strict=True))
 
 
 def test_results_get_their_event_time_and_their_stamp() -> None:
     """The time field in its unit, as microseconds; fields that are not declared are left out."""
-    found = parsed(RIGHT | {"more": [1]}, RIGHT | {"price": 2, "city": None})
-    assert rows(found, "price", "city", "event_time", "emission_time") == [
+    outcome = parsed(RIGHT | {"more": [1]}, RIGHT | {"price": 2, "city": None})
+    assert rows(outcome, "price", "city", "event_time", "emission_time") == [
         (1.5, "Ulm", NOW_US, 0), (2.0, None, NOW_US, 1)
     ]  # fmt: skip
-    assert (found.foreign, found.first) == (0, "")
+    assert (outcome.foreign, outcome.first) == (0, "")
 
 
 def test_a_window_counts_from_its_end() -> None:
     """Without a time of its own a result is as late as its window's last microsecond."""
     of = OutputTopic({"n": "bigint", "closed": "timestamp"}, ("closed",), "", "closed")
-    found = parsed({"n": 1, "closed": NOW_MS}, of=of)
-    ((closed, window_end, event_time),) = rows(found, "closed", "window_end", "event_time")
+    outcome = parsed({"n": 1, "closed": NOW_MS}, of=of)
+    ((closed, window_end, event_time),) = rows(outcome, "closed", "window_end", "event_time")
     assert closed == window_end
     assert event_time == NOW_US - 1
 
@@ -75,17 +75,17 @@ def test_a_window_counts_from_its_end() -> None:
 )
 def test_a_foreign_message_is_counted_and_named(value: object, reason: str) -> None:
     """Between two results, which stay."""
-    found = parsed(RIGHT, value, RIGHT)
-    assert (found.results.num_rows, found.foreign) == (2, 1)
-    assert found.first.endswith(f"({reason})")
-    assert found.results.column("emission_time").to_pylist() == [0, 2]
+    outcome = parsed(RIGHT, value, RIGHT)
+    assert (outcome.results.num_rows, outcome.foreign) == (2, 1)
+    assert outcome.first.endswith(f"({reason})")
+    assert outcome.results.column("emission_time").to_pylist() == [0, 2]
 
 
 def test_only_the_first_foreign_message_is_shown() -> None:
     """And no more than its beginning."""
-    found = parsed(b"x" * 500, b"y")
-    assert found.foreign == 2
-    assert len(found.first) < 200
+    outcome = parsed(b"x" * 500, b"y")
+    assert outcome.foreign == 2
+    assert len(outcome.first) < 200
 
 
 def test_a_message_of_several_lines() -> None:
@@ -105,8 +105,8 @@ def test_whole_numbers_may_have_a_point() -> None:
 def test_arrays() -> None:
     """Of plain values."""
     of = OutputTopic({"ids": "array<bigint>", "ts": "bigint"}, ("ts",), "ts")
-    results = parsed(*({"ids": ids, "ts": NOW_MS} for ids in ([1, 2], ["a"], 3)), of=of)
-    assert (rows(results, "ids"), results.foreign) == ([([1, 2],)], 2)
+    outcome = parsed(*({"ids": ids, "ts": NOW_MS} for ids in ([1, 2], ["a"], 3)), of=of)
+    assert (rows(outcome, "ids"), outcome.foreign) == ([([1, 2],)], 2)
 
 
 def test_fields_of_objects_within() -> None:
@@ -137,26 +137,26 @@ CSV = OutputTopic({"id": "bigint", "city": "string", "ts": "bigint"}, ("id", "ts
 )
 def test_a_foreign_line_of_csv(line: str, reason: str) -> None:
     """Between two results, one of them with a quoted text and an end of line."""
-    found = parsed(f'7,"U,lm",{NOW_MS}\r\n'.encode(), line.encode(), f"8,,{NOW_MS}".encode(), of=CSV)
-    assert rows(found, "id", "city") == [(7, "U,lm"), (8, None)]
-    assert (found.foreign, found.first.endswith(f"({reason})")) == (1, True), found.first
+    outcome = parsed(f'7,"U,lm",{NOW_MS}\r\n'.encode(), line.encode(), f"8,,{NOW_MS}".encode(), of=CSV)
+    assert rows(outcome, "id", "city") == [(7, "U,lm"), (8, None)]
+    assert (outcome.foreign, outcome.first.endswith(f"({reason})")) == (1, True), outcome.first
 
 
 def test_texts_have_no_time() -> None:
     """Their event time is null, so they are in no latency."""
     of = OutputTopic({"line": "string"}, format=MessageFormat("text"))
-    found = parsed(b"one", "zwei €".encode(), b"\xff", of=of)
-    assert rows(found, "line", "event_time") == [("one", None), ("zwei €", None)]
-    assert found.first.endswith("(it is not UTF-8)")
+    outcome = parsed(b"one", "zwei €".encode(), b"\xff", of=of)
+    assert rows(outcome, "line", "event_time") == [("one", None), ("zwei €", None)]
+    assert outcome.first.endswith("(it is not UTF-8)")
 
 
 @pytest.mark.parametrize("value", [json.dumps(RIGHT).encode(), f"7,Ulm,{NOW_MS}".encode()], ids=["json", "csv"])
 def test_a_byte_order_mark_is_foreign_wherever_it_comes(value: bytes) -> None:
     """Also in the first message of a batch, whose mark parsers of files skip."""
     of = CSV if value.startswith(b"7") else FORMAT
-    found = parsed(b"\xef\xbb\xbf" + value, value, of=of)
-    assert (found.results.num_rows, found.foreign) == (1, 1)
-    assert found.first.endswith("(it begins with a byte order mark)")
+    outcome = parsed(b"\xef\xbb\xbf" + value, value, of=of)
+    assert (outcome.results.num_rows, outcome.foreign) == (1, 1)
+    assert outcome.first.endswith("(it begins with a byte order mark)")
 
 
 SAME = OutputTopic({"id": "bigint", "city": "string", "dear": "boolean", "home.zip": "bigint"}, ("id",))
@@ -188,9 +188,9 @@ def test_what_a_message_says_does_not_hang_on_those_beside_it(
     """Messages are read in slices, and one by one in a slice with a foreign one."""
     of = replace(SAME, format=MessageFormat(kind))
     for beside in ([], [b"\xff"]):
-        found = parsed(message, *beside, of=of)
-        assert rows(found, *SAME.types) == ([] if row is None else [row]), beside
-        assert found.foreign == len(beside) + (row is None)
+        outcome = parsed(message, *beside, of=of)
+        assert rows(outcome, *SAME.types) == ([] if row is None else [row]), beside
+        assert outcome.foreign == len(beside) + (row is None)
 
 
 AVRO = '{"type": "record", "name": "r", "fields": [{"name": "ts", "type": "long"}, {"name": "closed", "type": "long"}]}'
@@ -227,9 +227,9 @@ def test_each_time_must_be_near(
     types = {"ts": "bigint", "closed": "bigint"}
     of = OutputTopic(types, ("ts", "closed"), "ts", "closed", format=MessageFormat(kind, schema=AVRO))
     times = {"ts": NOW_MS, "closed": NOW_MS, field: NOW_MS + far_ms}
-    results = parsed(message(kind, **times), *beside, of=of)
-    assert (results.results.num_rows, results.foreign) == (1 - foreign, foreign + len(beside))
-    assert not foreign or f"its {field} is in" in results.first
+    outcome = parsed(message(kind, **times), *beside, of=of)
+    assert (outcome.results.num_rows, outcome.foreign) == (1 - foreign, foreign + len(beside))
+    assert not foreign or f"its {field} is in" in outcome.first
 
 
 @FAR

@@ -60,9 +60,9 @@ RESULTS = "result", "result_of_several"
 def test_a_result_is_read_from_the_bytes_that_are_kept(name: str) -> None:
     """Of one sink; of several, where a message names those that its row is for."""
     sinks = {"revenue": RESULT_KINDS} | ({"counts": {"n": "bigint"}} if name == "result_of_several" else {})
-    found = table_of([golden(f"{name}.json")], sinks, [5])
-    assert found["revenue"].drop(["emission_time"]).to_pylist() == [RESULT]
-    assert all(rows.num_rows == 0 for sink, rows in found.items() if sink != "revenue")
+    results = table_of([golden(f"{name}.json")], sinks, [5])
+    assert results["revenue"].drop(["emission_time"]).to_pylist() == [RESULT]
+    assert all(rows.num_rows == 0 for sink, rows in results.items() if sink != "revenue")
     assert key_of("q0", 7) == "q0/7"
 
 

@@ -53,13 +53,13 @@ def test_a_filter_with_room_is_exact_and_no_filter_forgets(
         before, after = RecentKeysInBloom(memory, size), RecentKeysInBloom(memory, size)
         first = before.add(keys[:border], when[:border])
         after.restore(**load(save(**before.state)))
-        found = np.concatenate((first, after.add(keys[border:], when[border:])))
-        assert not (found & ~exactly).any()
-        assert size is SMALL or (found == exactly).all()
+        results = np.concatenate((first, after.add(keys[border:], when[border:])))
+        assert not (results & ~exactly).any()
+        assert size is SMALL or (results == exactly).all()
 
 
 @pytest.mark.parametrize("rate", [0.01, 0.2])
-def test_a_filter_errs_as_often_as_is_said(rate: float) -> None:
+def test_a_filter_errs_as_often_as_it_states(rate: float) -> None:
     """Once it is full, of the keys that are new so many pass for known."""
     room = 20_000
     callers, callees = np.arange(2 * room) % 9973, np.arange(2 * room) * 7 % 1009

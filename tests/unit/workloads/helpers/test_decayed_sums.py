@@ -46,17 +46,17 @@ def test_a_sum_by_hand() -> None:
 
 def test_each_sum_has_a_decay_of_its_own() -> None:
     """The same amounts, forgotten at two paces."""
-    found = DecayedSums((10, 20)).add(cells(1, 1), ints(0, 10), np.ones((2, 2)))
-    assert found[:, 1].tolist() == pytest.approx([1 + math.exp(-1), 1 + math.exp(-0.5)])
+    results = DecayedSums((10, 20)).add(cells(1, 1), ints(0, 10), np.ones((2, 2)))
+    assert results[:, 1].tolist() == pytest.approx([1 + math.exp(-1), 1 + math.exp(-0.5)])
 
 
 def test_a_key_with_many_rows() -> None:
     """A thousand and one: the sum of a geometric series, at each of them; an even number of doublings is not enough."""
     rows = 1001
-    found = DecayedSums((10,)).add(cells(*[7] * rows), np.arange(rows), np.ones((1, rows)))
+    results = DecayedSums((10,)).add(cells(*[7] * rows), np.arange(rows), np.ones((1, rows)))
     left = math.exp(-0.1)
     expected = [(1 - left ** (n + 1)) / (1 - left) for n in range(rows)]
-    assert found[0].tolist() == pytest.approx(expected, rel=1e-12)
+    assert results[0].tolist() == pytest.approx(expected, rel=1e-12)
 
 
 def test_after_a_long_pause_nothing_is_left() -> None:
@@ -141,5 +141,5 @@ def test_sql_finds_the_same_cells(numbers: list[int], width: int) -> None:
     con = duckdb_session()
     con.register("given", pa.table({"key": pa.array(keys, pa.int32())}))
     for place in (Exact(), Filter(HASHES_MAX, width)):
-        found = con.sql(f"SELECT {', '.join(place.sql(f'(key % {SHARDS})', 'key'))} FROM given").fetchall()
-        assert found == [tuple(row) for row in place.addresses(keys % SHARDS, keys).T.tolist()]
+        results = con.sql(f"SELECT {', '.join(place.sql(f'(key % {SHARDS})', 'key'))} FROM given").fetchall()
+        assert results == [tuple(row) for row in place.addresses(keys % SHARDS, keys).T.tolist()]

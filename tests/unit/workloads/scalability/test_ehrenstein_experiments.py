@@ -25,13 +25,13 @@ class Cell(NamedTuple):
 
 def cells_of(name: str) -> list[Cell]:
     """The cells of a file, each with the spans of the paper and the rate that its keys fix."""
-    found = []
+    results = []
     for cell in expand(read(EXPERIMENTS / f"ehrenstein_{name}.toml")):
         one = cell.experiment
         assert (one.load.warmup, one.load.duration, one.transport) == (180, 360, "kafka")
         assert fixed_rate(one) == one.load.rate
-        found.append(Cell(one, get(one.workload).read(one.parameters)))
-    return found
+        results.append(Cell(one, get(one.workload).read(one.parameters)))
+    return results
 
 
 def test_workload_1_is_that_of_the_paper() -> None:

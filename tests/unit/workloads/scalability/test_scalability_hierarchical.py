@@ -23,16 +23,16 @@ def sums(measurements: list[Measurement], height: int, children: int, range_us: 
         key = sensor, time // range_us * range_us
         last[key] = max(last.get(key, (-1, -1)), (time, watts))
     below = {key: (1, watts) for key, (_, watts) in last.items()}
-    found: dict[Group, tuple[int, int]] = {}
+    results: dict[Group, tuple[int, int]] = {}
     for level in range(1, height + 1):
         above: dict[tuple[int, int], tuple[int, int]] = {}
         for (member, start), (sensors, watts) in below.items():
             group = member // children**level * children**level
             before = above.get((group, start), (0, 0))
             above[group, start] = before[0] + sensors, before[1] + watts
-        found |= {(level, group, start): value for (group, start), value in above.items()}
+        results |= {(level, group, start): value for (group, start), value in above.items()}
         below = above
-    return found
+    return results
 
 
 @pytest.mark.parametrize("aggregation", ["chained", "flat"])
@@ -42,17 +42,17 @@ def test_sums_of_each_group(height: int, children: int, aggregation: str) -> Non
     measurements = measured(height, children**height, 400, 12 * S)
     tree = {"height": height, "children": children, "aggregation": aggregation, "range": "2s"}
     rows = results(NAME, measurements, **tree)
-    found = {(row["level"], row["group_id"], row["window_start"]): (row["sensors"], row["watts"]) for row in rows}
-    assert len(found) == len(rows)
-    assert found == sums(measurements, height, children, 2 * S)
+    result = {(row["level"], row["group_id"], row["window_start"]): (row["sensors"], row["watts"]) for row in rows}
+    assert len(result) == len(rows)
+    assert result == sums(measurements, height, children, 2 * S)
     assert all(row["mean"] == pytest.approx(row["watts"] / row["sensors"]) for row in rows)
 
 
 def test_by_hand() -> None:
     """Two groups of two sensors and their root: sensor 0 counts with its last value, sensor 3 is silent."""
     rows = results(NAME, [(0, 5, 1), (1, 7, 2), (0, 6, 3), (2, 9, 4)], height=2, children=2, range="1s")
-    found = {(row["level"], row["group_id"]): (row["sensors"], row["watts"], row["event_time"]) for row in rows}
-    assert found == {(1, 0): (2, 13, 3), (1, 2): (1, 9, 4), (2, 0): (3, 22, 4)}
+    result = {(row["level"], row["group_id"]): (row["sensors"], row["watts"], row["event_time"]) for row in rows}
+    assert result == {(1, 0): (2, 13, 3), (1, 2): (1, 9, 4), (2, 0): (3, 22, 4)}
 
 
 @pytest.mark.parametrize(("aggregation", "windows"), [

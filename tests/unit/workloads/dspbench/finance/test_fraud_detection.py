@@ -51,16 +51,16 @@ def test_worked_by_hand(variant: Any) -> None:
         (1, "xyz"), (2, "HHS"), (1, "lnn"), (1, "LNN"),  # 8
         (2, "LNN"),  # 9
     ]  # fmt: skip
-    found = answer(variant(flow_of(state_seq_window_size=3, metric_threshold=0.0)), events)
+    results = answer(variant(flow_of(state_seq_window_size=3, metric_threshold=0.0)), events)
 
     def score(*states: str) -> float:
         return sum(missed(*step) for step in itertools.pairwise(states)) / 2
 
-    assert {number: row[::2] for number, row in found.items()} == {
+    assert {number: row[::2] for number, row in results.items()} == {
         4: (1, "LNN,HHS,LHS"), 8: (1, "HHS,LHS,LNN"), 9: (2, "HHS,HHS,LNN"),
     }  # fmt: skip
-    assert found[4][1] == pytest.approx(score("LNN", "HHS", "LHS"))
-    assert found[9][1] == pytest.approx(score("HHS", "HHS", "LNN"))
+    assert results[4][1] == pytest.approx(score("LNN", "HHS", "LHS"))
+    assert results[9][1] == pytest.approx(score("HHS", "HHS", "LNN"))
 
 
 @BOTH
@@ -96,8 +96,8 @@ def test_misses_by_hand(variant: Any) -> None:
     """
     events: list[Event] = [(1, "MHL"), (1, "MNN"), (1, "MNN"), (1, "LNN"), (1, "LNN"), (1, "MNN")]
     flow = flow_of(state_seq_window_size=3, metric_threshold=0.0, **{"fd.detection.algorithm": "missRate"})
-    found = answer(variant(flow), events)
-    assert {number: (score, states) for number, (_, score, states) in found.items()} == {
+    results = answer(variant(flow), events)
+    assert {number: (score, states) for number, (_, score, states) in results.items()} == {
         3: (0.5, "MNN,MNN,LNN"), 4: (0.5, "MNN,LNN,LNN"), 5: (0.5, "LNN,LNN,MNN"),
     }  # fmt: skip
 

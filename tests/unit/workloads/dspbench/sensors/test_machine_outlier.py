@@ -45,10 +45,10 @@ def table(events: list[Event]) -> pa.Table:
     return rows.append_column("ingest_time", rows["event_id"])
 
 
-def alerts_of(found: pa.Table) -> list[Alert]:
-    ends = found.column("window_end").cast(pa.int64()).to_pylist()
+def alerts_of(results: pa.Table) -> list[Alert]:
+    ends = results.column("window_end").cast(pa.int64()).to_pylist()
     names = ("cluster", "machine", "reading", "score", "stream_score", "event_time", "ingest_time")
-    return sorted(zip(ends, *(found.column(name).to_pylist() for name in names), strict=True))
+    return sorted(zip(ends, *(results.column(name).to_pylist() for name in names), strict=True))
 
 
 def answer(flow: Flow, rows: pa.Table) -> pa.Table:
@@ -81,12 +81,12 @@ def seven_batches() -> list[Event]:
 def test_worked_by_hand(variant: Any) -> None:
     """After k batches the sums are k * 1.25, three times, and k * 1.75: M and m are k * 1.25, and k / 2 > 2 sqrt(2)
     from k = 6 on. The times are those of the batch's last reading that is none of the malformed."""
-    found = answer(variant(flow_of()), table(seven_batches()))
-    assert alerts_of(found) == [
+    results = answer(variant(flow_of()), table(seven_batches()))
+    assert alerts_of(results) == [
         (6 * INTERVAL, 1, 4, 0, 1.75, 10.5, 56 * MS, 34),
         (7 * INTERVAL, 1, 4, 0, 1.75, 12.25, 66 * MS, 40),
     ]  # fmt: skip
-    row = found.sort_by("window_end").to_pylist()[0]
+    row = results.sort_by("window_end").to_pylist()[0]
     assert (row["cpu"], row["memory"]) == (1.0, 0.0)
     assert (row["window_end"] - row["window_start"]).total_seconds() == 0.01
 
@@ -95,8 +95,8 @@ def test_worked_by_hand(variant: Any) -> None:
 @pytest.mark.parametrize(("window", "sums"), [(5, []), (6, [10.5, 10.5])])
 def test_the_last_scores_are_summed(variant: Any, window: int, sums: list[float]) -> None:
     """Five of machine 4 lie 2.5 above five of the others, which is too little; six lie 3 above six."""
-    found = answer(variant(flow_of(anomaly_scorer_window_length=window)), table(seven_batches()))
-    assert [alert[5] for alert in alerts_of(found)] == sums
+    results = answer(variant(flow_of(anomaly_scorer_window_length=window)), table(seven_batches()))
+    assert [alert[5] for alert in alerts_of(results)] == sums
 
 
 @BOTH
@@ -104,8 +104,8 @@ def test_several_readings_of_a_machine_in_one_batch(variant: Any) -> None:
     """The seven batches' first six as one: 24 sums, k * 1.25 three times each and k * 1.75, k = 1 to 6. At place 12 is
     5, at place 0 is 1.25: above 8.75 lies only the sixth sum of machine 4, since its fifth is 8.75."""
     events = [event for event in seven_batches() if event[0] < 6 * INTERVAL]
-    found = answer(variant(flow_of(interval="1s")), table(events))
-    assert alerts_of(found) == [(1_000_000, 1, 4, 5, 1.75, 10.5, 56 * MS, 34)]
+    results = answer(variant(flow_of(interval="1s")), table(events))
+    assert alerts_of(results) == [(1_000_000, 1, 4, 5, 1.75, 10.5, 56 * MS, 34)]
 
 
 SUMS_AND_ABNORMAL: list[tuple[list[float], list[int]]] = [
@@ -184,8 +184,8 @@ def test_class_and_truth_agree(steps: list[tuple[int, int, Any]], window: int) -
 def test_readings_before_1970() -> None:
     """Batches begin at whole intervals there too."""
     events = [(event[0] - 25 * MS, *event[1:]) for event in seven_batches()]
-    truth, found = (alerts_of(answer(each, table(events))) for each in (flow_of(), without_truth(flow_of())))
-    assert found == truth
+    truth, results = (alerts_of(answer(each, table(events))) for each in (flow_of(), without_truth(flow_of())))
+    assert results == truth
     assert truth[0][0] > 0 > events[0][0]
 
 
@@ -242,8 +242,8 @@ def test_the_answer_does_not_depend_on_where_batches_end(
 def test_sums_go_on_and_batches_wait_beyond_the_end_of_an_engines_batch(lagging: bool) -> None:
     """Cut inside every batch of the seven: the two alerts come all the same."""
     cuts = [number * INTERVAL + 3 * MS for number in range(7)]
-    found = streamed(flow_of(), table(seven_batches()), cuts, lagging)
-    assert [alert[5] for alert in found] == [10.5, 12.25]
+    results = streamed(flow_of(), table(seven_batches()), cuts, lagging)
+    assert [alert[5] for alert in results] == [10.5, 12.25]
 
 
 def test_a_batch_comes_once_the_watermark_has_passed_its_end() -> None:
@@ -254,16 +254,16 @@ def test_a_batch_comes_once_the_watermark_has_passed_its_end() -> None:
     rows = rows.append_column(TIME, rows.column("event_time"))
     assert [len(each) for each in instance.advance([rows], INTERVAL - 2)] == [0]
     assert len(load(instance.snapshot())["machine"]) == 3
-    (found,) = instance.advance([rows.slice(0, 0)], INTERVAL - 1)
-    assert found.column("score").to_pylist() == [1.5, 1.5]
-    assert found.column(TIME).to_pylist() == [INTERVAL - 1] * 2
-    assert found.column("event_time").to_pylist() == [4 * MS] * 2
+    (results,) = instance.advance([rows.slice(0, 0)], INTERVAL - 1)
+    assert results.column("score").to_pylist() == [1.5, 1.5]
+    assert results.column(TIME).to_pylist() == [INTERVAL - 1] * 2
+    assert results.column("event_time").to_pylist() == [4 * MS] * 2
     (rest,) = instance.advance([rows.slice(0, 0)], 2 * INTERVAL)
     assert len(rest) == 1
     assert len(load(instance.snapshot())["machine"]) == 0
 
 
-def test_the_overloaded_are_found_and_nobody_else() -> None:
+def test_the_overloaded_are_found_and_no_others() -> None:
     """Ten seconds of the defaults, within one phase: most readings of an overloaded machine are told of.
 
     The first batch is left out: there sums are of fewer than ten scores, and a malformed reading makes one of them
@@ -275,6 +275,6 @@ def test_the_overloaded_are_found_and_nobody_else() -> None:
     later = rows.filter(pc.greater_equal(rows.column("event_time"), 1_000_000))
     overloaded = sum(cpu is not None and 0.8 < cpu <= 1 for cpu in later.column("cpu").to_pylist())
     alerts = answer(flow, rows)
-    found = alerts.filter(pc.greater(alerts.column("event_time"), 1_000_000)).column("cpu").to_pylist()
-    assert 0.85 * overloaded < len(found) < 0.03 * len(rows)
-    assert min(found) > 0.8
+    results = alerts.filter(pc.greater(alerts.column("event_time"), 1_000_000)).column("cpu").to_pylist()
+    assert 0.85 * overloaded < len(results) < 0.03 * len(rows)
+    assert min(results) > 0.8

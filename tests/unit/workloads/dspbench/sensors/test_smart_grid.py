@@ -38,9 +38,9 @@ def table(events: list[Event]) -> pa.Table:
 
 def answer(flow: Flow, rows: pa.Table) -> pa.Table:
     """The results with event times; times of windows as whole microseconds."""
-    found = answered(flow, {"plugs": rows})
-    timed = [field.with_type(pa.int64()) if pa.types.is_timestamp(field.type) else field for field in found.schema]
-    return found.cast(pa.schema(timed))
+    results = answered(flow, {"plugs": rows})
+    timed = [field.with_type(pa.int64()) if pa.types.is_timestamp(field.type) else field for field in results.schema]
+    return results.cast(pa.schema(timed))
 
 
 def outliers(flow: Flow, rows: pa.Table) -> dict[tuple[int, int], tuple[int, int]]:
@@ -76,8 +76,8 @@ def test_outliers_worked_by_hand(variant: Any) -> None:
         (1, A, 20.0, LOAD), (1, B, 50.0, LOAD), (1, C, 20.0, LOAD),
         (3, A, 90.0, LOAD), (3, C, 5.0, LOAD),
     ]  # fmt: skip
-    found = outliers(variant(flow_of("house_outliers", range="4s", slide="2s")), table(events))
-    assert found == {
+    results = outliers(variant(flow_of("house_outliers", range="4s", slide="2s")), table(events))
+    assert results == {
         # Until 2 s: A 15, B 40, C 20; all of 10 20 20 20 30 50: 20.
         (2, 1): (1, 2), (2, 2): (0, 1),
         # Until 4 s: A 20, B 40, C 20; all of 5 10 20 20 | 20 30 50 90: 20.
@@ -93,11 +93,11 @@ def test_a_windows_results_are_of_its_borders_and_its_last_event(variant: Any) -
     event is its last.
     """
     events: list[Event] = [(0.5, A, 10.0, LOAD), (1, B, 30.0, LOAD), (1.25, A, 10.0, LOAD), (1.5, C, 1.0, LOAD)]
-    found = answer(variant(flow_of("house_outliers", range="4s", slide="2s")), table(events)).to_pylist()
-    first = {row["house"]: row for row in found if row["window_end"] == 2 * US}
+    results = answer(variant(flow_of("house_outliers", range="4s", slide="2s")), table(events)).to_pylist()
+    first = {row["house"]: row for row in results if row["window_end"] == 2 * US}
     assert {row["window_start"] for row in first.values()} == {-2 * US}
     assert {house: row["event_time"] for house, row in first.items()} == {1: 1_250_000, 2: 1_500_000}
-    assert {row["window_end"] - row["window_start"] for row in found} == {4 * US}
+    assert {row["window_end"] - row["window_start"] for row in results} == {4 * US}
 
 
 @BOTH
@@ -137,8 +137,8 @@ def test_medians_are_compared_to_the_milliwatt(variant: Any) -> None:
         (0, A, 0.082, LOAD), (0, A, 0.083, LOAD), (0, C, 0.082, LOAD),  # A 0.0825, all 0.082
         (2, A, 0.0824, LOAD), (2, C, 0.0816, LOAD),  # both 0.082
     ]  # fmt: skip
-    found = outliers(variant(flow_of("house_outliers", range="2s", slide="2s")), table(events))
-    assert found == {(2, 1): (1, 1), (2, 2): (0, 1), (4, 1): (0, 1), (4, 2): (0, 1)}
+    results = outliers(variant(flow_of("house_outliers", range="2s", slide="2s")), table(events))
+    assert results == {(2, 1): (1, 1), (2, 2): (0, 1), (4, 1): (0, 1), (4, 2): (0, 1)}
 
 
 MALFORMED: list[Event] = [
@@ -179,8 +179,8 @@ THREE_A_DAY = {"slice_length": "2s", "slices_per_day": 3}
 @BOTH
 def test_predictions_of_plugs_worked_by_hand(variant: Any) -> None:
     """Three slices a day: slice i + 2 is at the time of day of slices i - 1, i - 4, ..."""
-    found = predictions(variant(flow_of("plug_predictions", **THREE_A_DAY)), table(HISTORY), PLUG)
-    assert found == {
+    results = predictions(variant(flow_of("plug_predictions", **THREE_A_DAY)), table(HISTORY), PLUG)
+    assert results == {
         (0, *A): (10.0, 10.0),  # there was no day before
         (2, *A): (20.0, 15.0),  # slice 0: 10
         (4, *A): (40.0, 30.0),  # slice 1: 20
@@ -196,8 +196,8 @@ def test_predictions_of_plugs_worked_by_hand(variant: Any) -> None:
 @BOTH
 def test_predictions_of_houses_worked_by_hand(variant: Any) -> None:
     """A house's load is the sum of its plugs' averages, not the mean of its readings."""
-    found = predictions(variant(flow_of("house_predictions", **THREE_A_DAY)), table(HISTORY), HOUSE)
-    assert found == {
+    results = predictions(variant(flow_of("house_predictions", **THREE_A_DAY)), table(HISTORY), HOUSE)
+    assert results == {
         (0, 1): (15.0, 15.0),  # 10 + 5, though the mean of 8, 12 and 5 is less
         (2, 1): (27.0, 21.0),  # slice 0: 15
         (4, 1): (40.0, 33.5),  # slice 1: 27
@@ -211,10 +211,10 @@ def test_predictions_of_houses_worked_by_hand(variant: Any) -> None:
 @BOTH
 def test_a_prediction_is_for_the_slice_after_the_next(variant: Any) -> None:
     """It stands with its own slice, and says when the other one begins."""
-    found = answer(variant(flow_of("plug_predictions", **THREE_A_DAY)), table(HISTORY)).to_pylist()
-    assert all(row["window_end"] == row["window_start"] + 2 * US for row in found)
-    assert all(row["predicted_for"] == row["window_start"] + 4 * US for row in found)
-    assert {row["event_time"] for row in found if row["house"] == 1 and row["window_start"] == 0} == {0, 100_000}
+    results = answer(variant(flow_of("plug_predictions", **THREE_A_DAY)), table(HISTORY)).to_pylist()
+    assert all(row["window_end"] == row["window_start"] + 2 * US for row in results)
+    assert all(row["predicted_for"] == row["window_start"] + 4 * US for row in results)
+    assert {row["event_time"] for row in results if row["house"] == 1 and row["window_start"] == 0} == {0, 100_000}
 
 
 VALUES = st.one_of(st.none(), st.just(math.nan), st.integers(-2, 12).map(lambda n: n / 4))
@@ -239,8 +239,8 @@ def test_class_and_truth_agree_on_predictions(
 ) -> None:
     """Of plugs and of houses."""
     flow = flow_of(f"{by[-1]}_predictions", slice_length=slice_s, slices_per_day=per_day)
-    truth, found = (predictions(each, table(events), by) for each in (flow, without_truth(flow)))
-    assert found == {key: pytest.approx(pair, rel=1e-12) for key, pair in truth.items()}
+    truth, results = (predictions(each, table(events), by) for each in (flow, without_truth(flow)))
+    assert results == {key: pytest.approx(pair, rel=1e-12) for key, pair in truth.items()}
 
 
 US_SLICES = {"range": "10us", "slide": "10us", "slice_length": "10us", "slices_per_day": 3}
@@ -324,6 +324,6 @@ def test_planted_houses_stand_out_at_the_defaults() -> None:
     assert fmean(shares[0]) > 0.8
     assert all(0.2 < fmean(each) < 0.7 for house, each in shares.items() if house)
     for by, least in ((HOUSE, 50), (PLUG, 2000)):
-        found = predictions(flows[f"{by[-1]}_predictions"], rows, by)
-        assert len(found) >= least
-        assert {load == predicted for load, predicted in found.values()} == {True, False}
+        results = predictions(flows[f"{by[-1]}_predictions"], rows, by)
+        assert len(results) >= least
+        assert {load == predicted for load, predicted in results.values()} == {True, False}

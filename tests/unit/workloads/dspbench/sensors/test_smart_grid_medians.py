@@ -30,5 +30,5 @@ def test_medians_of_counted_values() -> None:
 def test_medians_of_pieces() -> None:
     """In any order, overlapping, and empty."""
     values = np.array([3.0, 1.0, 2.0, 8.0])
-    found = medians_between(values, np.array([0, 1, 2, 0]), np.array([3, 4, 2, 4]))
-    assert found.tolist() == pytest.approx([2.0, 2.0, math.nan, 2.5], nan_ok=True)
+    results = medians_between(values, np.array([0, 1, 2, 0]), np.array([3, 4, 2, 4]))
+    assert results.tolist() == pytest.approx([2.0, 2.0, math.nan, 2.5], nan_ok=True)

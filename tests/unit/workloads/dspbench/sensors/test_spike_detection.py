@@ -49,12 +49,12 @@ def test_worked_by_hand(variant: Any) -> None:
         (1, math.inf),  # 11: malformed
         (2, -12.0),  # 12: (-10 - 16 - 12) / 3 = -12.67; 0.67 < 1.27
     ]
-    found = answer(flow, readings)
-    assert [(row["event_id"], row["device"], row["avg"], row["value"]) for row in found] == [
+    results = answer(flow, readings)
+    assert [(row["event_id"], row["device"], row["avg"], row["value"]) for row in results] == [
         (3, 1, 12.0, 16.0), (4, 1, 12.0, 10.0), (7, 1, 12.0, 10.0), (10, 2, -12.0, -16.0),
     ]  # fmt: skip
-    assert {row["message"] for row in found} == {"spike detected"}
-    assert [row["event_time"] for row in found] == [3, 4, 7, 10]
+    assert {row["message"] for row in results} == {"spike detected"}
+    assert [row["event_time"] for row in results] == [3, 4, 7, 10]
 
 
 @BOTH
@@ -70,7 +70,7 @@ def spikes_in_python(
 ) -> list[int]:
     """The definition, one reading after the other, in fractions: nothing is rounded, so a tie is one."""
     seen: dict[int, list[Fraction]] = {}
-    found = []
+    results = []
     for number, (device, value) in enumerate(readings):
         if value is None or not math.isfinite(value):
             continue
@@ -79,8 +79,8 @@ def spikes_in_python(
         seen[device] = last
         average = sum(last) / Fraction(len(last))
         if abs(exact - average) > share * abs(average):
-            found.append(number)
-    return found
+            results.append(number)
+    return results
 
 
 VALUES = st.one_of(st.none(), st.just(math.nan), st.integers(-40, 40).map(lambda n: n / 4))
@@ -102,8 +102,8 @@ def test_a_large_reading_is_gone_once_its_window_is(variant: Any, large: float) 
     of 20, 20.
     """
     readings: list[Reading] = [(1, large), (2, 20.0), (2, 20.0), (2, 30.0), (1, 20.0), (1, 20.0), (1, 20.0), (1, 30.0)]
-    found = answer(variant(flow_of(moving_average_window=3, spike_detector_threshold=0.25)), readings)
-    assert [(row["event_id"], row["avg"]) for row in found if row["event_id"] in (1, 2, 3, 6, 7)] == [
+    results = answer(variant(flow_of(moving_average_window=3, spike_detector_threshold=0.25)), readings)
+    assert [(row["event_id"], row["avg"]) for row in results if row["event_id"] in (1, 2, 3, 6, 7)] == [
         (3, pytest.approx(70 / 3)), (7, pytest.approx(70 / 3)),
     ]  # fmt: skip
 
@@ -112,8 +112,8 @@ def test_a_large_reading_is_gone_once_its_window_is(variant: Any, large: float) 
 def test_an_average_that_overflows_has_no_spikes(variant: Any) -> None:
     """1e308 twice is beyond doubles, until the first of them has left the window of two."""
     flow = variant(flow_of(moving_average_window=2))
-    found = answer(flow, [(1, 1e308), (1, 1.1e308), (1, -1.0), (1, 2.0)])
-    assert [row["event_id"] for row in found] == [2, 3]
+    results = answer(flow, [(1, 1e308), (1, 1.1e308), (1, -1.0), (1, 2.0)])
+    assert [row["event_id"] for row in results] == [2, 3]
 
 
 ANY = st.floats(allow_nan=False, allow_infinity=False)
@@ -126,9 +126,9 @@ OWN = st.lists(st.tuples(st.integers(1, 3), ANY | CENTS | CENTS | st.just(22.1))
 def test_class_and_truth_agree_on_any_readings(readings: list[Reading], window: int, threshold: float) -> None:
     """Which are spikes, and their averages within what verification allows, also where readings nearly cancel."""
     flow = flow_of(moving_average_window=window, spike_detector_threshold=threshold)
-    truth, found = answer(flow, readings), answer(without_truth(flow), readings)
-    assert [row["event_id"] for row in found] == [row["event_id"] for row in truth]
-    assert [row["avg"] for row in found] == pytest.approx([row["avg"] for row in truth], rel=1e-9, abs=0)
+    truth, results = answer(flow, readings), answer(without_truth(flow), readings)
+    assert [row["event_id"] for row in results] == [row["event_id"] for row in truth]
+    assert [row["avg"] for row in results] == pytest.approx([row["avg"] for row in truth], rel=1e-9, abs=0)
 
 
 @given(st.lists(st.tuples(st.integers(1, 3), st.integers(1, 4000) | st.integers(90, 110)), max_size=40))
@@ -138,8 +138,8 @@ def test_readings_in_hundredths_against_exact_arithmetic(cents: list[tuple[int, 
     expected = spikes_in_python([(device, Fraction(reading, 100)) for device, reading in cents], 5, Fraction(3, 100))
     flow = flow_of(moving_average_window=5, spike_detector_threshold=0.03)
     for each in (flow, without_truth(flow)):
-        found = answer(each, [(device, reading / 100) for device, reading in cents])
-        assert [row["event_id"] for row in found] == expected
+        results = answer(each, [(device, reading / 100) for device, reading in cents])
+        assert [row["event_id"] for row in results] == expected
 
 
 @given(

@@ -88,12 +88,12 @@ def averages(flow: Flow, readings: list[Reading]) -> dict[int, tuple[int, float,
 def test_sql_comes_to_the_same_map(streets: int) -> None:
     """Every part of every road, to the last bit."""
     query = f"WITH {map_in_sql(streets)} SELECT * FROM segments ORDER BY road_id, part"
-    found = duckdb_session().sql(query).to_arrow_table()
+    results = duckdb_session().sql(query).to_arrow_table()
     vertices = roads(streets)
-    assert found["road_id"].to_pylist() == [road for road in range(len(vertices)) for _ in range(3)]
+    assert results["road_id"].to_pylist() == [road for road in range(len(vertices)) for _ in range(3)]
     start, way = vertices[:, :-1].reshape(-1, 2), np.diff(vertices, axis=1).reshape(-1, 2)
     for name, expected in zip(("ax", "ay", "dx", "dy"), (*start.T, *way.T), strict=True):
-        assert np.array_equal(found[name].to_numpy(), expected), name
+        assert np.array_equal(results[name].to_numpy(), expected), name
 
 
 @BOTH
@@ -147,7 +147,7 @@ def test_a_trace_as_far_away_as_the_radius_has_no_road(variant: Any) -> None:
 def test_a_degree_of_longitude_is_as_long_as_it_is(variant: Any) -> None:
     """9.5 m and 12.5 m west of a crossing; as long as one of latitude, the first would be 12.4 m, too far."""
     (x, y), radius = roads(2)[0, 0], 10.0
-    lat, lon = to_degrees(x, y)
+    lat, lon = (float(one) for one in to_degrees(x, y))
     rows = trace_table([(lat, lon - 9.5 / 85_301, 1.0), (lat, lon - 9.5 / 65_000, 1.0)])
     assert [row["event_id"] for row in answer(variant(matcher(2, radius)), "traces", rows)] == [0]
 
@@ -202,8 +202,8 @@ def test_speeds_worked_by_hand(variant: Any) -> None:
         (4, 51.0),  # 19: c = 351 / 7 = 50.14; sigma**2 = 1 / 6; 0.857 > 0.816: rejected, as is any other speed than
         (4, 50.0),  # 20: this one
     ]  # fmt: skip
-    found = averages(variant(calculator()), readings)
-    assert found == {
+    results = averages(variant(calculator()), readings)
+    assert results == {
         0: (1, 40.0, 1), 1: (1, 50.0, 2), 2: (2, 80.0, 1), 3: (1, 50.0, 3), 4: (1, 87.5, 4),
         **{5 + place: (3, 50.0, place + 1) for place in range(5)},
         10: (3, pytest.approx(301 / 6), 6), 12: (3, pytest.approx(354 / 7), 7),
@@ -241,8 +241,8 @@ def test_the_oldest_speed_leaves_the_window_but_not_yet_the_average(variant: Any
 def test_a_speed_is_taken_in_64ths(variant: Any) -> None:
     """To the nearest; the half upwards; the smallest there is as 0."""
     speeds = [1 / 64 + 1 / 200, 2.5 / 64, 1e-9]
-    found = [averages(variant(calculator()), [(1, speed)])[0][1] for speed in speeds]
-    assert found == [1 / 64, 3 / 64, 0.0]
+    results = [averages(variant(calculator()), [(1, speed)])[0][1] for speed in speeds]
+    assert results == [1 / 64, 3 / 64, 0.0]
 
 
 SPEEDS = st.one_of(
@@ -261,9 +261,9 @@ def test_class_and_truth_agree_on_speeds(readings: list[Reading], window: int) -
 
 def assert_class_is_truth(flow: Flow, readings: list[Reading]) -> dict[int, tuple[int, float, int]]:
     """The same readings are accepted, with the same averages."""
-    truth, found = averages(flow, readings), averages(without_truth(flow), readings)
-    assert found == {number: (road, pytest.approx(c), n) for number, (road, c, n) in truth.items()}
-    return found
+    truth, results = averages(flow, readings), averages(without_truth(flow), readings)
+    assert results == {number: (road, pytest.approx(c), n) for number, (road, c, n) in truth.items()}
+    return results
 
 
 def test_more_speeds_than_a_block_of_the_truth() -> None:
@@ -281,10 +281,10 @@ def test_the_rule_stays_within_64_bits() -> None:
     n, m = WINDOW_MAX, WINDOW_MAX + 1
     for low in (0, 1, top - 1, top):
         for v in (0, 1, top - 1, top):
-            kept = [top] * (m // 2) + [low] * (m - m // 2)
-            recent = kept[1:]
-            arguments = (v, n, sum(recent), sum(x * x for x in recent), m, sum(kept))
-            a, c = Fraction(sum(kept), m), Fraction(sum(recent) + v, n + 1)
+            speeds = [top] * (m // 2) + [low] * (m - m // 2)
+            recent = speeds[1:]
+            arguments = (v, n, sum(recent), sum(x * x for x in recent), m, sum(speeds))
+            a, c = Fraction(sum(speeds), m), Fraction(sum(recent) + v, n + 1)
             expected = (v - c) ** 2 <= 4 * (sum((x - a) ** 2 for x in recent) + (v - a) ** 2) / n
             assert bool(is_near(*(np.array([one], np.int64) for one in arguments))[0]) == expected
 
@@ -325,8 +325,8 @@ def test_what_is_malformed_or_elsewhere_is_left_out() -> None:
     ]  # fmt: skip
     rows = [*bad[:8], good[0], *bad[8:], *good[1:]]
     for flow in (flow_of(), without_truth(flow_of())):
-        found = answer(flow, "traces", trace_table(rows))
-        assert [(row["event_id"], row["count"]) for row in found] == [(8, 1), (len(rows) - 2, 2), (len(rows) - 1, 3)]
+        results = answer(flow, "traces", trace_table(rows))
+        assert [(row["event_id"], row["count"]) for row in results] == [(8, 1), (len(rows) - 2, 2), (len(rows) - 1, 3)]
 
 
 def test_truth_and_classes_agree_on_the_default_traces() -> None:
@@ -348,11 +348,11 @@ def test_planted_outliers_are_rejected() -> None:
     rows, plain = with_outliers["traces"], without["traces"]
     outliers = set(np.asarray(rows["event_id"])[np.asarray(rows["speed"]) > 1.5 * np.asarray(plain["speed"])].tolist())
     before = flow.sink.input.inputs[0]  # type: ignore[union-attr]
-    matched = answer(Flow((replace(flow.sink, input=before),)), "traces", rows)
+    speeds = answer(Flow((replace(flow.sink, input=before),)), "traces", rows)
     accepted = {row["event_id"] for row in answer(flow, "traces", rows)}
     turn: dict[int, int] = defaultdict(int)
     late = {True: [0, 0], False: [0, 0]}
-    for row in matched:
+    for row in speeds:
         turn[row["road_id"]] += 1
         if turn[row["road_id"]] > 60:
             late[row["event_id"] in outliers][row["event_id"] in accepted] += 1

@@ -62,8 +62,8 @@ def test_the_nearest_road_of_a_file_by_hand(tmp_path: Path, variant: Any) -> Non
         (0.5, 0.4998),  # 6: 22 m before it
     ]
     rows = table([(*place, 50.0) for place in places], lat="float64", lon="float64", speed="float64")
-    found = answer(variant(matcher(path)), rows)
-    assert {number: row["road_id"] for number, row in found.items()} == {0: 1, 2: 2, 3: 2, 5: 2}
+    results = answer(variant(matcher(path)), rows)
+    assert {number: row["road_id"] for number, row in results.items()} == {0: 1, 2: 2, 3: 2, 5: 2}
 
 
 DEGREES = st.integers(0, 20_000).map(lambda number: 7 + number / 10_007)
@@ -81,11 +81,11 @@ def test_sql_reads_the_same_roads(tmp_path_factory: pytest.TempPathFactory, geom
     """Every part, to the last bit."""
     path = written(tmp_path_factory.mktemp("roads"), *geometries, line([7, 7], [8, 8]))
     query = f"WITH {file_in_sql(path)} SELECT * FROM segments ORDER BY line, part"
-    found = duckdb_session().sql(query).to_arrow_table()
+    results = duckdb_session().sql(query).to_arrow_table()
     parts = read_roads(path).parts
-    assert found["road_id"].to_pylist() == parts.road.tolist()
+    assert results["road_id"].to_pylist() == parts.road.tolist()
     for name, expected in zip(("ax", "ay", "dx", "dy"), (*parts.start.T, *parts.way.T), strict=True):
-        assert np.array_equal(found[name].to_numpy(), expected), name
+        assert np.array_equal(results[name].to_numpy(), expected), name
 
 
 def test_made_traces_follow_the_roads_of_a_file(tmp_path: Path) -> None:
@@ -93,10 +93,10 @@ def test_made_traces_follow_the_roads_of_a_file(tmp_path: Path) -> None:
     path = written(tmp_path, line([10, 50], [10.05, 50], [10.1, 50.1]), line([10, 50.2], [10.3, 50.2]))
     parameters = {"tm.map_matcher.shapefile": path, "tm.map_matcher.radius": 30, "taxis": 50}
     flow, inputs = made("traffic_monitoring", 10_000.0, 0.2, **parameters)
-    found = answer(flow, inputs["traces"])
-    assert {row["road_id"] for row in found.values()} == {0, 1}
-    assert len(found) > 0.5 * len(inputs["traces"])
-    assert answer(without_truth(flow), inputs["traces"]) == found
+    results = answer(flow, inputs["traces"])
+    assert {row["road_id"] for row in results.values()} == {0, 1}
+    assert len(results) > 0.5 * len(inputs["traces"])
+    assert answer(without_truth(flow), inputs["traces"]) == results
     assert is_independent(flow)
 
 

@@ -70,19 +70,19 @@ def test_worked_by_hand(variant: Any) -> None:
         0: (5, 1, 1, 0), 1: (3, 0, 1, 0), 11: (5.2, 1, 1, 1 / 15), 13: (8, 1, 1, 1), 14: (3, 1, 1 / 3, 0),
         15: (3, 0, 1, 0), 16: (3, 0, 1, 0), 17: (2, 0.25, 0.5, 0),
     }  # fmt: skip
-    found = answer(variant(flow_of(scorer_threshold=0.001, **LONG)), calls)
-    assert found == {number: pytest.approx(scores, abs=1e-9) for number, scores in expected.items()}
+    results = answer(variant(flow_of(scorer_threshold=0.001, **LONG)), calls)
+    assert results == {number: pytest.approx(scores, abs=1e-9) for number, scores in expected.items()}
 
 
 @BOTH
 def test_sums_forget(variant: Any) -> None:
     """A call received one decay ago counts 1 / e to FoFiR; the sums of ACD have a decay of their own."""
     calls: list[Call] = [(2, 1, 100, 1), (1, 2, 100, 1), (1, 3, 20, 1)]
-    found = answer(variant(flow_of(**LONG | {"ecr_decay": "10us"}, scorer_threshold=0.0)), calls, [0, 10, 15])
+    results = answer(variant(flow_of(**LONG | {"ecr_decay": "10us"}, scorer_threshold=0.0)), calls, [0, 10, 15])
     received, made = math.exp(-1.5), 1 + math.exp(-0.5)
-    assert found[1][1] == pytest.approx((1 / math.exp(-1) - 2) / 8)
-    assert found[2][1] == pytest.approx((made / received - 2) / 8)
-    assert found[2][3] == 0  # (220 / 3) / (120 / 2) is far below 5
+    assert results[1][1] == pytest.approx((1 / math.exp(-1) - 2) / 8)
+    assert results[2][1] == pytest.approx((made / received - 2) / 8)
+    assert results[2][3] == 0  # (220 / 3) / (120 / 2) is far below 5
 
 
 @BOTH
@@ -90,9 +90,9 @@ def test_a_callee_is_new_again_when_forgotten(variant: Any) -> None:
     """In the second span of ten after the last call, not in the first."""
     calls: list[Call] = [(1, 2, 10, 1)] * 4
     flow = variant(flow_of(**LONG | {"variation_memory": "10us"}, scorer_threshold=0.0))
-    found = answer(flow, calls, [0, 19, 39, 41])
+    results = answer(flow, calls, [0, 19, 39, 41])
     # Nobody calls 1, so FoFiR counts 2; new: 1 of 1, 1 of 2, 2 of 3, 2 of 4.
-    assert [found[number][0] for number in range(4)] == pytest.approx([5, 2, 3, 2], abs=1e-9)
+    assert [results[number][0] for number in range(4)] == pytest.approx([5, 2, 3, 2], abs=1e-9)
 
 
 @BOTH
@@ -114,16 +114,16 @@ def test_calls_of_no_length(variant: Any) -> None:
 def test_a_weight_is_what_a_score_counts(variant: Any) -> None:
     """Each of the three its own."""
     weights = {"fofir_weight": 10.0, "url_weight": 100.0, "acd_weight": 1000.0}
-    found = answer(variant(flow_of(scorer_threshold=0.0, **LONG, **weights)), [(3, 2, 10, 1), (1, 2, 0, 1)])
-    assert found[1][0] == pytest.approx(1110)
+    results = answer(variant(flow_of(scorer_threshold=0.0, **LONG, **weights)), [(3, 2, 10, 1), (1, 2, 0, 1)])
+    assert results[1][0] == pytest.approx(1110)
 
 
-def assert_alike(found: dict[int, Scores], expected: dict[int, Scores]) -> None:
+def assert_alike(results: dict[int, Scores], expected: dict[int, Scores]) -> None:
     """A call that is not there has no score above 0."""
     nothing = (0.0, 0.0, 0.0, 0.0)
-    for number in {*found, *expected}:
-        given_, wanted = (each.get(number, nothing) for each in (found, expected))
-        if number in found:
+    for number in {*results, *expected}:
+        given_, wanted = (each.get(number, nothing) for each in (results, expected))
+        if number in results:
             assert given_ == pytest.approx(wanted, abs=1e-6), number
         else:
             assert wanted[0] == pytest.approx(0, abs=1e-6), number

@@ -174,9 +174,9 @@ def test_the_tweets_that_are_made_are_of_every_kind(classifier_type: str, in_pyt
     rows = all_rows(plan, 0, ["id", "lang", "text"])
     tweets = list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
     assert len({id_ for id_, _, _ in tweets}) == 8000
-    found = answers(tweets, classifier_type)
-    assert found == {n: in_python(text) for n, (_, lang, text) in enumerate(tweets) if lang == "en" and text}
-    assert len(found) == pytest.approx(4000, abs=200)
-    kinds = Counter(answer[-1] for answer in found.values())
+    results = answers(tweets, classifier_type)
+    assert results == {n: in_python(text) for n, (_, lang, text) in enumerate(tweets) if lang == "en" and text}
+    assert len(results) == pytest.approx(4000, abs=200)
+    kinds = Counter(answer[-1] for answer in results.values())
     assert min(kinds.values()) > 400
     assert kinds.keys() == {answer[-1] for answer in texts.values()}

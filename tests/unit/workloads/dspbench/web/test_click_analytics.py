@@ -42,16 +42,16 @@ def test_worked_by_hand() -> None:
         (None, "/c", "3"), ("nowhere", "/c", "4"),  # from no place that is known
         (HERE, "/c", ""), (THERE, "/c", ""), (THERE, "/c", ""),  # two visitors without a name
     ]  # fmt: skip
-    found = last_values(table(clicks, ip="string", url="string", client="string"))
-    assert found["visits"] == {("all",): 11}
-    assert found["uniques"] == {("all",): 7}
-    assert found["countries"] == Counter({(country,): 5}) + Counter({other[:1]: 4} if other[0] else {})
-    assert found["cities"] == Counter({(country, city): 5}) + Counter({other: 4} if other[0] else {})
+    results = last_values(table(clicks, ip="string", url="string", client="string"))
+    assert results["visits"] == {("all",): 11}
+    assert results["uniques"] == {("all",): 7}
+    assert results["countries"] == Counter({(country,): 5}) + Counter({other[:1]: 4} if other[0] else {})
+    assert results["cities"] == Counter({(country, city): 5}) + Counter({other: 4} if other[0] else {})
 
 
 def test_the_clicks_that_are_made_have_first_visits_and_others() -> None:
     """Of twenty thousand by default: both kinds, most with a place."""
-    found = last_values(made("click_analytics", 20_000.0, 1.0, visitors=100)[1]["clicks"])
-    assert 19_900 <= found["visits"]["all",] < 20_000
-    assert 0.1 < found["uniques"]["all",] / found["visits"]["all",] < 0.9
-    assert sum(found["countries"].values()) == sum(found["cities"].values()) > 10_000
+    results = last_values(made("click_analytics", 20_000.0, 1.0, visitors=100)[1]["clicks"])
+    assert 19_900 <= results["visits"]["all",] < 20_000
+    assert 0.1 < results["uniques"]["all",] / results["visits"]["all",] < 0.9
+    assert sum(results["countries"].values()) == sum(results["cities"].values()) > 10_000

@@ -109,9 +109,9 @@ def test_quotes_that_are_escaped_do_not_end_the_request() -> None:
         lines.append(line + r' "a referer \" of its own" "agent\\"')
         if is_whole:
             expected[200 if r'\\" 200' in request_ else status] = 1
-    found = counts(lines)
-    assert found["status"] == expected
-    assert found["count"] == {"2004-03-08 00:05": len(expected)}
+    results = counts(lines)
+    assert results["status"] == expected
+    assert results["count"] == {"2004-03-08 00:05": len(expected)}
 
 
 def at_minute(minute: int) -> str:
@@ -167,7 +167,7 @@ def test_minutes_that_are_forgotten_take_no_room(rows: int) -> None:
     for first in range(0, 100, rows):
         minutes = [minute * 60 * US for minute in range(first, min(first + rows, 100))]
         counter.process(pa.record_batch({"minute": pa.array(minutes, pa.timestamp("us"))}), 0)
-    assert {name: kept.to_pylist() for name, kept in load(counter.snapshot()).items()} == {
+    assert {name: values.to_pylist() for name, values in load(counter.snapshot()).items()} == {
         "minutes": [97, 98, 99], "counts": [1, 1, 1],
     }  # fmt: skip
 
@@ -188,7 +188,7 @@ def test_the_same_minutes_at_every_rate(rate_per_s: float) -> None:
     assert minutes_of(rate_per_s) == {"18/Jun/1998:00:00", "18/Jun/1998:00:01"}
 
 
-def test_the_logs_clock_goes_by_the_lines_that_were_asked_for() -> None:
+def test_the_logs_clock_goes_by_the_requested_rate() -> None:
     """Half a thousand lines a second of each of two generators, ten of them a second of the log: fifty times as fast.
     At a rate below one event a second a line is a second all the same.
     """

@@ -18,11 +18,10 @@ from streamgauge.dataflow import graph
 from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.dataflow.nodes import Flow, Process
 from streamgauge.dataflow.operators.api import TIME
-from streamgauge.engines.operator_runtime import OperatorRuntime
 from streamgauge.workloads.dspbench.web import reinforcement_learner
 from streamgauge.workloads.dspbench.web.reinforcement_learner import Histogram
 from tests.unit.workloads import helpers_cuts
-from tests.unit.workloads.helpers_cuts import BOTH, END, answered, made, table, without_truth
+from tests.unit.workloads.helpers_cuts import BOTH, END, answered, in_batches, made, table, without_truth
 
 
 class Event(NamedTuple):
@@ -162,7 +161,7 @@ def test_bounds_reach_one_bin_to_both_sides_at_least(variant: Any) -> None:
 
 
 @BOTH
-def test_what_is_malformed_teaches_nobody_and_gets_nothing(variant: Any) -> None:
+def test_what_is_malformed_changes_no_learner_and_has_no_action(variant: Any) -> None:
     """Each of these rewards would end the time of chance, in which session 0 gets a; after it, b is the better one."""
     flow = variant(flow_of(**SMALL))
     begun: list[Row] = [Reward(0, "a", 5), Reward(0, "a", 5), Reward(0, "b", 50)]
@@ -196,11 +195,11 @@ def test_an_event_does_not_know_the_rewards_of_its_own_time(variant: Any) -> Non
 def test_chance_is_decided_by_the_session_and_the_seed(variant: Any) -> None:
     """The same session gets the same, all actions come alike, and another seed gives others."""
     rows: list[Row] = [Event(number % 3, number // 2 * 7919, number) for number in range(600)]
-    found = list(answer(variant(flow_of()), rows).values())
-    assert found[::2] == found[1::2]
-    assert all(150 < count < 250 for count in Counter(found).values())
+    results = list(answer(variant(flow_of()), rows).values())
+    assert results[::2] == results[1::2]
+    assert all(150 < count < 250 for count in Counter(results).values())
     other = list(answer(variant(flow_of(random_seed=77)), rows).values())
-    assert 200 < sum(one != another for one, another in zip(found, other, strict=True)) < 600
+    assert 200 < sum(one != another for one, another in zip(results, other, strict=True)) < 600
 
 
 def upper_in_python(rewards: list[int], width: int, limit: int) -> int:
@@ -240,20 +239,11 @@ def test_class_and_truth_agree(rows: list[Row], rule: dict[str, Any]) -> None:
 def in_parts(flow: Flow, rows: list[Row], times: list[int], cuts: list[int]) -> list[dict[str, Any]]:
     """The results in batches up to each cut, with a snapshot into a fresh instance at each."""
     node = next(each for each in graph.walk(with_lineage(flow).sink.input) if isinstance(each, Process))
-    given_ = [
+    inputs = [
         side.append_column("ingest_time", side["event_id"]).append_column(TIME, side["event_time"])
         for side in sides(rows, times)
     ]
-    found, state, low = list[dict[str, Any]](), None, -1
-    for cut in sorted({*cuts, END}):
-        instance = OperatorRuntime(node)
-        if state is not None:
-            instance.restore(state)
-        inside = [[low < time <= cut for time in side[TIME].to_pylist()] for side in given_]
-        batch = [side.filter(pa.array(those, pa.bool_())) for side, those in zip(given_, inside, strict=True)]
-        found += [row for table in instance.advance(batch, cut) for row in table.to_pylist()]
-        state, low = instance.snapshot(), cut
-    return found
+    return in_batches(node, inputs, [*cuts, END]).to_pylist()
 
 
 @given(ROWS, RULES, st.lists(st.integers(0, 3), min_size=60, max_size=60), st.lists(st.integers(0, 120), max_size=6))
@@ -272,9 +262,9 @@ def test_what_was_learned_is_kept_beyond_the_end_of_a_batch() -> None:
         *BEGUN, Event(0, 4, 0), Event(0, 4, 15), Event(0, 4, 24), Event(0, 0, 25), Reward(0, "a", 16), Event(0, 4, 26),
     ]  # fmt: skip
     times = list(range(len(rows)))
-    found = in_parts(flow_of(**SMALL), rows, times, times)
-    assert [row["action"] for row in found] == ["a", "a", "a", "b", "a"]
-    assert found[0] == {
+    results = in_parts(flow_of(**SMALL), rows, times, times)
+    assert [row["action"] for row in results] == ["a", "a", "a", "b", "a"]
+    assert results[0] == {
         "learner": 0, "session": 4, "round": 0, "action": "a",
         "event_time": 5, "ingest_time": 5, "event_id": 5, TIME: 5,
     }  # fmt: skip

@@ -1,0 +1,9 @@
+"""Intervals of slopes at a fiftieth of their cost, for every test of a verdict."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def quick(quick_draws: None) -> None: ...
