@@ -18,7 +18,6 @@ from streamgauge.system.child_processes import Child, is_running, wait_until
 from streamgauge.transports.kafka import broker as module
 from streamgauge.transports.kafka.admin import Topics
 from streamgauge.transports.kafka.broker import Broker
-from tests.unit.system.test_child_processes import gone
 
 GONE_S = 10.0
 
