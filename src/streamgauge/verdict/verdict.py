@@ -60,7 +60,7 @@ def judge(evidence: Evidence) -> Verdict:
     if _was_too_slow(value, deciding) and (driver := driver_bottleneck(evidence)) is not None:
         checks = tuple(driver if check.name == driver.name else check for check in checks)
         value, deciding = _combine(checks, evidence.interrupted)
-    far_behind = None if evidence.interrupted else far_behind_check(evidence)
+    far_behind = None if evidence.interrupted or evidence.sut_unobserved else far_behind_check(evidence)
     if far_behind is not None:
         checks = tuple(far_behind if check.name == far_behind.name else check for check in checks)
         value, deciding = "not_sustained", (far_behind,)

@@ -157,6 +157,32 @@ def test_unknown_placeholders(tmp_path: Path, changes: tuple[tuple[str, str], ..
     assert all(each in said for each in words), said
 
 
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ('"groups"', ('progress: must be "group", "results" or the folders of checkpoints', "got 'groups'")),
+        ("{ spark_checkpoint = [] }", ("progress: must be", 'try: progress = { spark_checkpoint = ["{scratch}/check')),
+        ('{ spark_checkpoint = "{scratch}/x" }', ("progress: must be",)),
+        ('{ spark_checkpoints = ["{scratch}/x"] }', ("progress: must be",)),
+        (
+            '{ spark_checkpoint = ["s3a://bucket/x"] }',
+            (
+                "progress.spark_checkpoint: must be a folder of this machine",
+                "no remote file system",
+                "'s3a://bucket/x'",
+            ),
+        ),
+        ('{ spark_checkpoint = ["dbfs:/x"] }', ("must be a folder of this machine",)),
+        ('{ spark_checkpoint = ["{home}/x"] }', ("must have no placeholders except {scratch} and {run}", "'{home}'")),
+        ('{ spark_checkpoint = ["x", "x"] }', ("must name each checkpoint once",)),
+    ],
+)
+def test_progress_that_cannot_be_read(tmp_path: Path, given: str, words: tuple[str, ...]) -> None:
+    """With a line that is right."""
+    said = problem_of(tmp_path, ("reference =", f"progress = {given}\nreference ="))
+    assert all(each in said for each in words), said
+
+
 @pytest.mark.parametrize("word", ["${HOME}", "{{print}}", "{'a': 1}", "{}", "{1}"])
 def test_other_braces_are_the_programs(tmp_path: Path, word: str) -> None:
     """Shell variables, doubled braces and JSON."""

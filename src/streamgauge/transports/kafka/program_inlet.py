@@ -1,7 +1,7 @@
 """The recorder's endpoint for a program of the user's own: its results, and the progress of its consumer group.
 
 The program knows nothing of us. So results are cut into slices of time, and its progress is read from outside: from the
-committed offsets of its group, or, if it never commits, from the event times of its results.
+committed offsets of its group, the checkpoints of its Spark queries, or the event times of its results.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from streamgauge.transports.kafka.admin import GroupOffsets, TopicPartition
 from streamgauge.transports.kafka.inlet import SLICE_US, ResultsConsumer
 from streamgauge.transports.kafka.program_results import Parsed, ResultParser
 from streamgauge.transports.kafka.settings import KafkaSettings
-from streamgauge.transports.spi import COMMITS, FOREIGN, NEVER_COMMITTED, EndpointConfig, Receiver
+from streamgauge.transports.kafka.spark_checkpoint import SparkCheckpoints
+from streamgauge.transports.spi import COMMITS, FOREIGN, NEVER_COMMITTED, UNOBSERVED, EndpointConfig, Receiver
 from streamgauge.transports.topics import group_of, variables
 
 QUERY = "program"
@@ -98,6 +99,11 @@ class ProgramInlet:
         }
         self._firsts = {(topic, each): first for topic, each, first in self._topics.starts if topic in self._streams}
         self._group = GroupOffsets(settings.of_client, self._group_id, list(self._firsts))
+        by, places = self._topics.progress.by, self._topics.progress.checkpoints
+        self._by_group, self._by_results = by in ("", "group"), by == "results"
+        self._checkpoints = SparkCheckpoints(places, at.token, self._firsts, self._streams) if places else None
+        several = len({partition for _, partition in self._firsts}) > 1
+        self._group_must_commit = by == "group" or (self._by_group and several)
         self._begun_us, self._batch = 0, 0
         self._last_result_s, self._first_result_s, self._first_event_s = time.monotonic(), 0.0, 0.0
         self._offsets: dict[TopicPartition, int] = {}
@@ -172,20 +178,26 @@ class ProgramInlet:
             with contextlib.suppress(DriverError):  # the receiver has reported it; the rest is discarded
                 self._receiver.receive(address, results.schema, batches, stamped=True)
         until_us = min(each.until_us for each in self._outputs.values())
-        if not self._offsets and until_us:  # the results show it until the group commits
+        if not (self._offsets or self._checkpoints) and until_us:  # the results show it until the group commits
             self._receiver.reached(QUERY, self._batch, until_us)
         self._receiver.commit(QUERY, self._batch, [[0, 0]], self._sinks)
 
     @property
+    def _had_time(self) -> bool:
+        """Whether the first result came so long ago that something must show how far the program has read."""
+        return self._first_result_s > 0 and time.monotonic() - self._first_result_s > COMMITS_S
+
+    @property
     def _never_commits(self) -> bool:
-        waited_s = time.monotonic() - self._first_result_s if self._first_result_s else 0.0
-        return not self._offsets and waited_s > COMMITS_S
+        if self._by_group:
+            return self._had_time and not self._offsets
+        return self._by_results and self._first_result_s > 0
 
     def _follow(self) -> None:
-        """Reports how far the group has committed, and judges whether the program works at all."""
+        """Reports how far the program has read, and judges whether it works at all."""
         self._consumer.sleep(POLL_S)
         try:
-            committed = self._since_start(self._group.committed())
+            committed = self._since_start(self._group.committed()) if self._by_group else {}
             needs_ends = self._never_commits or not all(each.results for each in self._outputs.values())
             ends = self._since_start(self._group.ends()) if needs_ends else {}
         except DriverError:  # a broker that is gone for long is noticed by the driver's clients
@@ -193,11 +205,16 @@ class ProgramInlet:
         with self._lock:
             if committed != self._offsets and committed:
                 self._report(committed)
+            if self._checkpoints:
+                self._report_batches(self._checkpoints)
             if ends:
                 self._note_ends(ends)
                 if reason := self._foreign_only() or self._silence(sum(ends.values())):
                     self._receiver.reject(reason)
-            if self._never_commits:
+            if reason := self._unobserved():
+                self._receiver.remark(UNOBSERVED, 1, "how far the program had read is not known, so its lag is null")
+                self._receiver.reject(reason)
+            elif self._never_commits:
                 self._infer(ends)
 
     def _since_start(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
@@ -218,6 +235,30 @@ class ProgramInlet:
             text = f"progress is that of the committed offsets of group {self._group_id}, which moved every"
             self._receiver.remark(COMMITS, len(self._moves_s), f"{text} {gap_s:.2g} s, so the backlog contains that")
 
+    def _report_batches(self, checkpoints: SparkCheckpoints) -> None:
+        """Reports the reads of batches that have ended, at the times that the checkpoints say."""
+        for batch in checkpoints.news(self._receiver.now_us()):
+            if self._holds:
+                self._cut()
+            self._batch += 1
+            self._receiver.read(QUERY, self._batch, batch.positions, batch.begun_us)
+            self._receiver.commit(QUERY, self._batch, [], self._sinks, batch.ended_us)
+        checkpoints.remark(self._receiver)
+
+    def _unobserved(self) -> str:
+        """Why a program is rejected if nothing shows how far it has read; empty if something does, or still may."""
+        if self._checkpoints:
+            return self._checkpoints.problem(self._had_time)
+        if not (self._group_must_commit and self._never_commits):
+            return ""
+        folder = "/path/of/its/checkpoint" if self._topics.attached else "{scratch}/checkpoint"
+        return (
+            f"group {self._group_id} had committed no offset {COMMITS_S:g} s after the first result, so nothing showed "
+            "how far the program had read. Let it commit as that group, or add a line to its file. For Spark, which "
+            "commits to no group, the checkpointLocation of each query: progress = "
+            f'{{ spark_checkpoint = ["{folder}"] }}. For any other program, with --partitions 1: progress = "results"'
+        )
+
     def _read(self, positions: Mapping[TopicPartition, int]) -> None:
         self._batch += 1
         places = [(self._streams[topic], 0, partition, offset) for (topic, partition), offset in positions.items()]
@@ -233,6 +274,8 @@ class ProgramInlet:
     def _infer(self, ends: dict[TopicPartition, int]) -> None:
         """Progress of a program that never commits: what its results show, and everything once all is quiet."""
         text = f"group {self._group_id} has committed no offset, so how far it had read is not known"
+        if self._by_results:
+            text = "the program's file names nothing else that shows how far it had read"
         self._receiver.remark(NEVER_COMMITTED, 1, f"{text}; progress is inferred from its results, and lag is null")
         quiet_s = time.monotonic() - max(self._ends[1], self._last_result_s)
         if ends and quiet_s > QUIET_S and ends != self._inferred:
@@ -272,10 +315,13 @@ class ProgramInlet:
             seen = f"its group {self._group_id} has committed {read:,} of {events:,} events"
             advice = f"Check that it writes there ({writes})"
         else:
-            seen = f"its group {self._group_id} has committed none of {events:,} events"
+            seen, as_group = f"{events:,} events were sent", ""
+            if self._by_group:
+                seen = f"its group {self._group_id} has committed none of {events:,} events"
+                as_group = f" as group {self._group_id} ({group})"
             advice = (
-                f"Check that it reads {', '.join(self._streams)} ({reads}) as "
-                f"group {self._group_id} ({group}) from the earliest offset, and writes there ({writes})"
+                f"Check that it reads {', '.join(self._streams)} ({reads}){as_group} from the earliest offset, and "
+                f"writes there ({writes})"
             )
         return (
             f"no message came on {', '.join(silent)} within {limit_s:g} s of the first event, and {seen}. "

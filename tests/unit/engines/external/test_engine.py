@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from streamgauge.engines.external import engine as engine_module
 from streamgauge.engines.external.engine import ProgramEnvironment, ended_by_itself, settings_of
 from streamgauge.user_workloads.program_node import Launch, unknown_placeholders
 
@@ -64,6 +66,12 @@ def test_placeholders_in_a_command() -> None:
         sys.executable, "job.py", "--in=streamgauge-r-purchases", "--to", "streamgauge-r.results", "4",
         '{"brokers": "localhost:9092"}', "{other}", "{input}", "{print}", "${HOME}",
     ]  # fmt: skip
+
+
+def test_the_jars_of_sparks_connector(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Spark takes them: in one word, with commas between."""
+    monkeypatch.setattr(engine_module, "spark_kafka_jars", lambda: [Path("/jars/a.jar"), Path("/jars/b.jar")])
+    assert ONE.filled(["--jars", "{spark_kafka_jars}"]) == ["--jars", "/jars/a.jar,/jars/b.jar"]
 
 
 @pytest.mark.parametrize(
