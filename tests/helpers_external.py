@@ -21,13 +21,17 @@ GONE_S = 10.0
 DURATION_S = 3.0
 
 
-def run(path: Path, broker: Broker | None, out: Path, rate: str = "20k", warmup: str = "1500ms") -> Result:
+def run(
+    path: Path, broker: Broker | None, out: Path, rate: str = "20k", warmup: str = "1500ms", partitions: int = 1
+) -> Result:
     """One trial. Nothing is left behind: no process of the program, and no topic. None: a broker of its own."""
     before = {process.pid for process in psutil.process_iter()}
     topics = set(Topics(broker.location).names()) if broker is not None else set()
     try:
         at = {"brokers": broker.location} if broker is not None else {}
-        with started(out, str(path), rate, "external", transport_options=at, warmup=warmup) as started_:
+        with started(
+            out, str(path), rate, "external", partitions=partitions, transport_options=at, warmup=warmup
+        ) as started_:
             resolved, testbed, folder = started_
             load = resolved.experiment.load
             policy = JudgedTrial(resolved, load.rate, fresh=True, duration_s=DURATION_S, may_extend=False)

@@ -212,6 +212,7 @@ def _sentence(
 _UNRELATED_TO_LOAD = (Cause.SPAN_TOO_SHORT, Cause.NEGATIVE_LATENCY, Cause.QUEUE_CUT_BY_MEMORY)
 """Causes that no background load brings about."""
 _AT_FAULT = {
+    Cause.PROGRESS_UNKNOWN: "nothing showed how far the program had read",
     Cause.NEGATIVE_LATENCY: "a clock is wrong",
     Cause.SCHEDULE_DELAY: "the driver was late",
     Cause.DISK_FULL: "a disk is full",
