@@ -99,9 +99,9 @@ class ProgramInlet:
         }
         self._firsts = {(topic, each): first for topic, each, first in self._topics.starts if topic in self._streams}
         self._group = GroupOffsets(settings.of_client, self._group_id, list(self._firsts))
-        by, places = self._topics.progress.by, self._topics.progress.checkpoints
+        by, folders = self._topics.progress.by, self._topics.progress.checkpoints
         self._by_group, self._by_results = by in ("", "group"), by == "results"
-        self._checkpoints = SparkCheckpoints(places, at.token, self._firsts, self._streams) if places else None
+        self._checkpoints = SparkCheckpoints(folders, at.token, self._firsts, self._streams) if folders else None
         several = len({partition for _, partition in self._firsts}) > 1
         self._group_must_commit = by == "group" or (self._by_group and several)
         self._begun_us, self._batch = 0, 0

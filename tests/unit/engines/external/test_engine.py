@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from streamgauge.core.clock import US
 from streamgauge.engines.external import engine as engine_module
-from streamgauge.engines.external.engine import ProgramEnvironment, ended_by_itself, settings_of
+from streamgauge.engines.external.engine import ExternalEngine, ProgramEnvironment, ended_by_itself, settings_of
+from streamgauge.transports.kafka.spark_checkpoint import SparkCheckpoint
 from streamgauge.user_workloads.program_node import Launch, unknown_placeholders
+from tests.unit.transports.kafka.test_spark_checkpoint import Query
 
 LAUNCH = Launch(("{python}", "job.py", "--group={group}"), "folder")
 
@@ -36,6 +39,20 @@ def test_a_program_that_ends_by_itself_is_told_what_to_change() -> None:
     assert ended_by_itself(2, " before it was ready") == (
         "the program ended with exit code 2 before it was ready; correct it, or command in its file"
     )
+
+
+def test_batches_are_those_of_the_checkpoints(tmp_path: Path) -> None:
+    """They are noted while the program runs, since a query keeps its newest ones only."""
+    engine, query = ExternalEngine(), Query(tmp_path)
+    engine._checkpoints = [SparkCheckpoint(str(tmp_path), "r")]
+    query.run(0, 100.0, {"orders": {"0": 5}})
+    assert engine.status().alive
+    for log in ("offsets", "commits"):
+        (tmp_path / log / "0").unlink()
+    query.run(1, 101.0, {"orders": {"0": 9}}, took_s=2.0)
+    found = [(one.query, one.batch, one.start_us, one.end_us) for one in engine.batch_progress()]
+    assert found == [(str(tmp_path), 0, 100 * US, 100 * US + US // 2), (str(tmp_path), 1, 101 * US, 103 * US)]
+    assert engine.batch_progress() == engine.batch_progress()
 
 
 INPUTS, OUTPUTS = {"purchases": "streamgauge-r-purchases"}, {"results": "streamgauge-r.results"}

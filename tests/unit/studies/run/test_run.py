@@ -28,6 +28,7 @@ from streamgauge.studies.run import run as run_module
 from streamgauge.system import machine
 from streamgauge.trial import conductor, progress
 from streamgauge.trial.progress import snapshots
+from streamgauge.workloads.registry import Workload
 from tests.helpers_recording import append_and_return
 from tests.unit.helpers_requests import GOOD
 
@@ -83,6 +84,15 @@ def test_every_trial_of_a_study_needs_its_resources(monkeypatch: pytest.MonkeyPa
     built = [experiment.build(GOOD | {"engine": "known", "parallelism": number}) for number in (1, 2, 2)]
     run_module.require_machine(*map(check_experiment, built))
     assert looked == [(None, {}, 1), (None, {}, 2)]
+
+
+def test_what_a_workload_needs_is_looked_for_before_a_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once for all trials of it, such as the jars that a program's file names."""
+    calls: list[str] = []
+    monkeypatch.setattr(Workload, "require", lambda workload: calls.append(workload.name))
+    built = [experiment.build(GOOD | {"engine": "known", "parallelism": number}) for number in (1, 2)]
+    run_module.require_machine(*map(check_experiment, built))
+    assert calls == [GOOD["workload"]]
 
 
 def test_the_ceiling_is_of_the_columns_that_generators_make(monkeypatch: pytest.MonkeyPatch) -> None:
