@@ -67,10 +67,10 @@ class SparkCheckpoint:
         for number in self._numbers("commits"):
             if number <= self._last:
                 continue
-            offsets, commit = (self._folder / log / str(number) for log in ("offsets", "commits"))
             try:
-                begun_us, ends = _parsed(offsets.read_text(encoding="utf-8"))
-                logged_us, ended_us = (file.stat().st_mtime_ns // 1000 for file in (offsets, commit))
+                begun_us, ends = self._logged(number)
+                files = (self._folder / log / str(number) for log in ("offsets", "commits"))
+                logged_us, ended_us = (file.stat().st_mtime_ns // 1000 for file in files)
             except (OSError, ValueError, KeyError):  # torn, or gone: the next one says as much
                 continue
             self._late = self._late + 1 if logged_us - begun_us > LATE_US else 0
@@ -82,13 +82,13 @@ class SparkCheckpoint:
 
     def topics(self) -> set[str]:
         """The topics of its last batch, whether or not that has ended; empty without one."""
-        for number in self._numbers("offsets")[-1:]:
-            try:
-                _, ends = _parsed((self._folder / "offsets" / str(number)).read_text(encoding="utf-8"))
-            except (OSError, ValueError, KeyError):
-                continue
-            return {topic for _, topic, _ in ends}
-        return set()
+        try:
+            return {topic for number in self._numbers("offsets")[-1:] for _, topic, _ in self._logged(number)[1]}
+        except (OSError, ValueError, KeyError):
+            return set()
+
+    def _logged(self, number: int) -> tuple[int, SourceOffsets]:
+        return _parsed((self._folder / "offsets" / str(number)).read_text(encoding="utf-8"))
 
     def _numbers(self, log: str) -> list[int]:
         """The batches that a log has, ascending."""
