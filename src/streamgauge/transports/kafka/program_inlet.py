@@ -182,16 +182,15 @@ class ProgramInlet:
             self._receiver.reached(QUERY, self._batch, until_us)
         self._receiver.commit(QUERY, self._batch, [[0, 0]], self._sinks)
 
-    @property
-    def _had_time(self) -> bool:
-        """Whether the first result came so long ago that something must show how far the program has read."""
-        return self._first_result_s > 0 and time.monotonic() - self._first_result_s > COMMITS_S
+    def _had(self, seconds: float) -> bool:
+        """Whether the first result came longer ago."""
+        return self._first_result_s > 0 and time.monotonic() - self._first_result_s > seconds
 
     @property
     def _never_commits(self) -> bool:
         if self._by_group:
-            return self._had_time and not self._offsets
-        return self._by_results and self._first_result_s > 0
+            return not (self._offsets or self._group_must_commit) and self._had(COMMITS_S)
+        return self._by_results and self._had(0.0)
 
     def _follow(self) -> None:
         """Reports how far the program has read, and judges whether it works at all."""
@@ -247,16 +246,18 @@ class ProgramInlet:
 
     def _unobserved(self) -> str:
         """Why a program is rejected if nothing shows how far it has read; empty if something does, or still may."""
+        patience_s = max(COMMITS_S, self._topics.timeout_s)
         if self._checkpoints:
-            return self._checkpoints.problem(self._had_time)
-        if not (self._group_must_commit and self._never_commits):
+            return self._checkpoints.problem(self._had(patience_s))
+        if self._offsets or not (self._group_must_commit and self._had(patience_s)):
             return ""
         folder = "/path/of/its/checkpoint" if self._topics.attached else "{scratch}/checkpoint"
         return (
-            f"group {self._group_id} had committed no offset {COMMITS_S:g} s after the first result, so nothing showed "
-            "how far the program had read. Let it commit as that group, or add a line to its file. For Spark, which "
-            "commits to no group, the checkpointLocation of each query: progress = "
-            f'{{ spark_checkpoint = ["{folder}"] }}. For any other program, with --partitions 1: progress = "results"'
+            f"group {self._group_id} had committed no offset {patience_s:g} s after the first result, so nothing "
+            "showed how far the program had read. Let it commit as that group (if it does so more seldom, raise "
+            "timeout in its file), or add a line to its file. For Spark, which commits to no group, the "
+            f'checkpointLocation of each query: progress = {{ spark_checkpoint = ["{folder}"] }}. For any other '
+            'program, with --partitions 1: progress = "results"'
         )
 
     def _read(self, positions: Mapping[TopicPartition, int]) -> None:

@@ -63,13 +63,13 @@ class SparkCheckpoint:
         `now_us`: the time now, by the clock that their times shall have; None for that of the files.
         """
         later_us = 0 if now_us is None else now_us - time.time_ns() // 1000
-        found = []
-        for number in self._numbers("commits"):
+        found, folder = [], self._folder()
+        for number in _numbers(folder / "commits"):
             if number <= self._last:
                 continue
             try:
-                begun_us, ends = self._logged(number)
-                files = (self._folder / log / str(number) for log in ("offsets", "commits"))
+                begun_us, ends = _logged(folder, number)
+                files = (folder / log / str(number) for log in ("offsets", "commits"))
                 logged_us, ended_us = (file.stat().st_mtime_ns // 1000 for file in files)
             except (OSError, ValueError, KeyError):  # torn, or gone: the next one says as much
                 continue
@@ -82,32 +82,30 @@ class SparkCheckpoint:
 
     def topics(self) -> set[str]:
         """The topics of its last batch, whether or not that has ended; empty without one."""
+        folder = self._folder()
         try:
-            return {topic for number in self._numbers("offsets")[-1:] for _, topic, _ in self._logged(number)[1]}
+            return {topic for number in _numbers(folder / "offsets")[-1:] for _, topic, _ in _logged(folder, number)[1]}
         except (OSError, ValueError, KeyError):
             return set()
 
-    def _logged(self, number: int) -> tuple[int, SourceOffsets]:
-        return _parsed((self._folder / "offsets" / str(number)).read_text(encoding="utf-8"))
-
-    def _numbers(self, log: str) -> list[int]:
-        """The batches that a log has, ascending."""
-        try:
-            return sorted(int(file.name) for file in (self._folder / log).iterdir() if file.name.isdigit())
-        except OSError:  # the query has not begun
-            return []
-
-    @property
     def _folder(self) -> Path:
         return Path(self.place.replace("{scratch}", str(scratch_folder(scratch_purpose(self._run)))))
 
 
-def _parsed(text: str) -> tuple[int, SourceOffsets]:
-    """(start of the batch, microseconds; its offsets). Raises ValueError or KeyError unless the text is whole.
+def _numbers(log: Path) -> list[int]:
+    """The batches that a log has, ascending."""
+    try:
+        return sorted(int(file.name) for file in log.iterdir() if file.name.isdigit())
+    except OSError:  # the query has not begun
+        return []
+
+
+def _logged(folder: Path, number: int) -> tuple[int, SourceOffsets]:
+    """(start of the batch, microseconds; its offsets). Raises OSError, ValueError or KeyError unless its file is whole.
 
     The lines: the format, metadata, and the offset of each source; in the second format after the source's name.
     """
-    version, metadata, *sources = text.splitlines()
+    version, metadata, *sources = (folder / "offsets" / str(number)).read_text(encoding="utf-8").splitlines()
     if version not in ("v1", "v2"):
         raise ValueError(f"unknown format {version}")
     offsets = [source.partition(":")[2] if version == "v2" else source for source in sources]

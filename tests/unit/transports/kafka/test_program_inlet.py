@@ -353,8 +353,13 @@ def test_a_group_that_must_commit_and_does_not(
     program = Followed(monkeypatch, **given, results=OF)
     program.write("results", RIGHT)
     program.follow()
+    program.now_s += 0.5
+    program.follow()
     assert (NEVER_COMMITTED in program.remarks) is (given.get("progress") == Progress("results"))
-    program.now_s += COMMITS_S + 1
+    program.now_s += COMMITS_S
+    program.follow()
+    assert not program.rejected
+    program.now_s += TIMEOUT_S
     program.follow()
     assert bool(program.rejected) is (UNOBSERVED in program.remarks) is rejected
     assert (NEVER_COMMITTED in program.remarks) is not rejected
@@ -382,7 +387,7 @@ def test_progress_is_that_of_checkpoints(monkeypatch: pytest.MonkeyPatch, tmp_pa
     read = ("read", ("purchases", 0, 0, 20), ("purchases", 0, 1, 30))
     assert program.calls == [("results", "results", 1), ("results", "results", 1), read]
     assert (program.committed_us[-1] or 0) - NOW_US == pytest.approx(-3 * US, abs=US)
-    program.now_s += COMMITS_S + 1
+    program.now_s += TIMEOUT_S + 1
     program.follow()
     assert not program.rejected
     assert not program.remarks
@@ -394,7 +399,7 @@ def test_a_checkpoint_that_shows_nothing_rejects_the_program(monkeypatch: pytest
     program.write("results", RIGHT)
     program.follow()
     assert not program.rejected
-    program.now_s += COMMITS_S + 1
+    program.now_s += TIMEOUT_S + 1
     program.follow()
     assert "named no input of the program" in program.rejected[0]
     assert UNOBSERVED in program.remarks
