@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -24,7 +22,7 @@ from streamgauge.transports.kafka.broker import Broker
 from streamgauge.trial.conductor import TrialConductor
 from streamgauge.trial.policies import JudgedTrial
 from tests.helpers_broker_trials import require_jars, started
-from tests.helpers_external import CONSUMER, EXAMPLES, changed, check_right, codes, run
+from tests.helpers_external import CONSUMER, EVERY_EXAMPLE, EXAMPLES, changed, check_right, codes, run, shown_line
 
 pytestmark = [pytest.mark.broker, pytest.mark.long, pytest.mark.xdist_group("external")]
 
@@ -162,21 +160,18 @@ def test_pyspark(tmp_path: Path) -> None:
     assert {*batches.column("query").to_pylist()} == {"checkpoint"}
 
 
-LINE = re.compile(r"^# +(streamgauge run examples/external/(\w+)/program\.toml .+)$", re.MULTILINE)
 FOUND = {
     "dies": Cause.SUT_DIED, "loses_rows": Cause.WRONG_ANSWERS, "never_commits": WarningCode.LAG_UNKNOWN,
 }  # fmt: skip
 """What is found of the wrong ones. The others are right, and their lag is known."""
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir()))
+@pytest.mark.parametrize("name", EVERY_EXAMPLE)
 def test_an_example_runs_by_the_line_in_its_file(name: str, tmp_path: Path) -> None:
     """In a new folder, without a variable that was exported before."""
     require_jars("spark" if name == "pyspark" else "external")
-    ((line, shown),) = LINE.findall((EXAMPLES / name / "program.toml").read_text())
-    assert shown == name
     shutil.copytree(EXAMPLES.parent, tmp_path / "examples")
-    command = [sys.executable, "-m", *shlex.split(line)]
+    command = [sys.executable, "-m", *shown_line(name)]
     environment = {key: value for key, value in os.environ.items() if "SPARK" not in key}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     (folder,) = (tmp_path / "runs").glob(f"*-{name}-external")
