@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from streamgauge.trial.policies import JudgedTrial
 from tests.helpers_broker_trials import started
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "external"
+EVERY_EXAMPLE = sorted(path.name for path in EXAMPLES.iterdir() if path.is_dir())
 GONE_S = 10.0
 DURATION_S = 3.0
 
@@ -44,6 +47,14 @@ def run(
         words = str(path.parent)
         assert wait_until(lambda: not running_in(words, before), GONE_S)
         assert broker is None or set(Topics(broker.location).names()) == topics
+
+
+def shown_line(name: str) -> list[str]:
+    """The words of the one command in the comment of an example's file."""
+    text = (EXAMPLES / name / "program.toml").read_text()
+    ((line, shown),) = re.findall(r"^# +(streamgauge run examples/external/(\w+)/.+)$", text, re.MULTILINE)
+    assert shown == name
+    return shlex.split(line)
 
 
 def running_in(folder: str, before: set[int]) -> list[psutil.Process]:

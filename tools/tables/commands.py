@@ -161,8 +161,8 @@ def check_list() -> str:
         ),
         "connected": (
             "no process of the SUT died; in the span no read was cut off before it was taken whole (a job of your own "
-            "may), and no task was retried",
-            "not sustained",
+            "may), and no task was retried; something shows how far a program has read",
+            "not sustained; invalid if nothing shows how far a program has read",
         ),
         "backlog_trend": (
             f"the slope of the backlog is at most {BACKLOG_SLOPE_SHARE_MAX:.0%} of the rate",

@@ -1,6 +1,6 @@
 """The revenue of each gem pack in windows of 2 s.
 
-It knows nothing of streamgauge but the addresses in its environment.
+It knows nothing of streamgauge but what is in its environment.
 """
 
 import os
@@ -10,7 +10,9 @@ from pyspark.sql import functions as F
 
 
 def main() -> None:
-    spark = SparkSession.builder.master("local[2]").config("spark.sql.shuffle.partitions", 2).getOrCreate()
+    cores = os.environ["CORES"]
+    settings = {"spark.jars": os.environ["JARS"], "spark.sql.shuffle.partitions": cores}
+    spark = SparkSession.builder.master(f"local[{cores}]").config(map=settings).getOrCreate()
     source = spark.readStream.format("kafka").options(**{
         "kafka.bootstrap.servers": os.environ["STREAMGAUGE_BROKERS"],
         "subscribe": os.environ["STREAMGAUGE_INPUT"],

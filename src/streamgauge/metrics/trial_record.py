@@ -9,6 +9,7 @@ from streamgauge.core.arrays import Int64s
 from streamgauge.core.trial import TrialSpans
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.results.run import Phase
+from streamgauge.transports.spi import UNOBSERVED
 
 
 @dataclass
@@ -82,6 +83,11 @@ class TrialRecord:
     def close(self, now_us: int) -> None:
         """The trial has ended: later results are late."""
         self.deadline_us = now_us
+
+    @property
+    def engine_unobserved(self) -> bool:
+        """Whether the engine was rejected because nothing showed how far it had read."""
+        return self.engine_rejected and UNOBSERVED in self.trial_log.remarks
 
     @property
     def ended_early(self) -> bool:

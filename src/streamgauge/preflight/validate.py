@@ -91,7 +91,7 @@ def check(experiment: Experiment, new_folder: bool = True) -> ResolvedExperiment
         *budget.problems(processes),
         *(tuning_problems(experiment, engine, _engines_with_profile(experiment.tuning)) if engine else []),
         *(_engine_problems(experiment, workload, request, engine) if engine else []),
-        *_program_problems(experiment, workload),
+        *_program_problems(experiment, workload, partitions),
         *(interval_problems(experiment, interval, spaced) if engine else []),
         *percentile_problems(experiment, spaced, limits),
         *(latency_kind_problems(flow, limits) if flow else []),
@@ -233,7 +233,7 @@ def refuse_program(experiment: Experiment) -> None:
         raise InputError(Problem(experiment.command, rule, experiment.workload, way_out))
 
 
-def _program_problems(experiment: Experiment, workload: Workload | None) -> Iterator[Problem]:
+def _program_problems(experiment: Experiment, workload: Workload | None, partitions: int) -> Iterator[Problem]:
     """What cannot be found out of a program of the user's own."""
     command, way_out = experiment.command, f"streamgauge run {experiment.workload}"
     if not is_program(experiment.workload):
@@ -241,6 +241,11 @@ def _program_problems(experiment: Experiment, workload: Workload | None) -> Iter
     if encoding := experiment.transport_options.get("encoding"):
         rule = "is for workloads of the list, and a program's file names the format of each topic"
         yield Problem("transport option encoding", rule, encoding, 'format = "avro" below [inputs.NAME]')
+    topics = workload.program_topics if workload is not None else None
+    if topics is not None and topics.progress.by == "results" and partitions > 1:
+        rule = 'must be 1 with progress = "results", as results do not show how far each partition was read'
+        way_out = "--partitions 1, or in its file progress = { spark_checkpoint = [...] }, or a group that commits"
+        yield Problem("partitions", rule, partitions, way_out)
     if command == "sustain" and workload is not None and not workload.can_restart:
         rule = "starts the program anew for each trial, and with attach it runs already"
         yield Problem(command, rule, experiment.workload, f"command = [...] in its file, or {way_out}")

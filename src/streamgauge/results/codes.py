@@ -67,6 +67,7 @@ class Cause(_Code):
 
     SUT_DIED = "sut_died", "a process of the system under test died or does not answer"
     NO_RESULTS = "no_results", "no result of the system under test could be read; the sentence says what to change"
+    PROGRESS_UNKNOWN = "progress_unknown", "nothing showed how far the program had read; the sentence says what to add"
     READS_ABORTED = "reads_aborted", "reads of the system under test were aborted"
     TASKS_RETRIED = "tasks_retried", "tasks of the system under test were retried"
 

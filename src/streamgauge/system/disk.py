@@ -30,6 +30,11 @@ class Scratch(tempfile.TemporaryDirectory[str]):
         return Path(self.name)
 
 
+def scratch_folder(purpose: str) -> Path | None:
+    """The scratch folder of a purpose, whichever process owns it; None without one."""
+    return next(Path(tempfile.gettempdir()).glob(f"{PREFIX}{purpose}-*"), None)
+
+
 def _locked(folder: Path) -> int:
     """Locks a new folder. The lock file gets its name after it is locked, so no process finds it free."""
     beside = folder / f"{LOCK}.new"

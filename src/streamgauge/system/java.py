@@ -16,6 +16,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 
 from streamgauge.core.errors import MachineError
@@ -174,6 +175,36 @@ def resolved(choices: Sequence[Sequence[JarSet]], folder: Path | None = None) ->
         f"(Spark's Ivy asks the usual ones, or those of spark.jars.ivySettings), or copy {cached_in} from a machine "
         "that has them"
     )
+
+
+SPARK_KAFKA = "org.apache.spark:spark-sql-kafka-0-10_2.13"
+_TOKENS = "org.apache.spark:spark-token-provider-kafka-0-10_2.13"
+_OLDER_CONNECTORS = {
+    "4.3.0": [[
+        JarSet("spark-kafka-4.2.0", (f"{SPARK_KAFKA}:4.2.0",), (_TOKENS,)),
+        JarSet("spark-kafka-tokens-4.0.0", (f"{_TOKENS}:4.0.0",)),
+    ]],
+}  # fmt: skip
+"""PySpark's version to other choices that were tested with it, for mirrors without the exact version. The token
+provider is only for delegation tokens."""
+
+
+def spark_kafka_jars() -> list[Path]:
+    """The jars of Spark's Kafka source and sink, for the installed PySpark.
+
+    Raises:
+        MachineError: PySpark is not installed, or the jars cannot be had. The message has the way out.
+    """
+    try:
+        version = metadata.version("pyspark")
+    except metadata.PackageNotFoundError:
+        raise MachineError(
+            f"Spark's Kafka jars are needed for the installed PySpark, and {sys.executable} has none\n  install it: "
+            f"{sys.executable} -m pip install pyspark"
+        ) from None
+    exact = JarSet(f"spark-kafka-{version}", (f"{SPARK_KAFKA}:{version}",))
+    jars = resolved([[exact], *_OLDER_CONNECTORS.get(version, [])])
+    return list({path.name: path for path in jars}.values())  # Spark refuses a second one of a name
 
 
 class _Unresolved(Exception):

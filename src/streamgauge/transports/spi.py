@@ -63,6 +63,8 @@ class BusyTracker:
             return spent
 
 
+UNOBSERVED = "unobserved"
+"""Code of the remark that nothing shows how far a program of the user's own had read, which is why it was rejected."""
 NEVER_COMMITTED, FOREIGN, COMMITS = "never_committed", "foreign", "commits"
 """Codes of remarks: a program of the user's own commits no offsets, it writes foreign messages; how often the committed
 offsets of a consumer group move."""

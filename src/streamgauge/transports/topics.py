@@ -56,6 +56,11 @@ def variables(kind: str, names: Iterable[str], of: Iterable[str] = ()) -> str:
     return ", ".join(f"$STREAMGAUGE_{kind}_{name}".upper() for name in named)
 
 
+def scratch_purpose(run: str) -> str:
+    """The purpose of the scratch folder that a program of the user's own gets, by which any process finds it."""
+    return f"program-{run}"
+
+
 UNITS = {"s": US, "ms": 1000, "us": 1}
 """Microseconds by the name of a unit."""
 FAR_US = 86_400 * US
@@ -140,24 +145,40 @@ class OutputTopic:
 
 
 @dataclass(frozen=True)
+class Progress:
+    """What shows how far a program has read.
+
+    - `by`: `group`, the committed offsets of its group; `results`, their event times; `spark_checkpoint`. Empty: its
+      group, and the results of a program with one partition that never commits.
+    - `checkpoints`: the folders of its queries' checkpoints, with placeholders.
+    """
+
+    by: str = ""
+    checkpoints: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class ProgramTopics:
     """All of a program's topics: `inputs` by stream, `outputs` by sink.
 
     - `attached`: whether it runs already on topics that exist.
     - `timeout_s`: how long it may take from the first event to its first result, beyond the reach of that.
+    - `progress`: what shows how far it has read.
     """
 
     inputs: Mapping[str, InputTopic]
     outputs: Mapping[str, OutputTopic]
     attached: bool = False
     timeout_s: float = 30.0
+    progress: Progress = Progress()
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> ProgramTopics:
         """The reverse of `dataclasses.asdict`, by way of JSON."""
         inputs = {name: InputTopic(**_with_format(each)) for name, each in plain["inputs"].items()}
         outputs = {name: OutputTopic(**_with_format(each)) for name, each in plain["outputs"].items()}
-        return cls(**{**plain, "inputs": inputs, "outputs": outputs})
+        progress = Progress(plain["progress"]["by"], tuple(plain["progress"]["checkpoints"]))
+        return cls(**{**plain, "inputs": inputs, "outputs": outputs, "progress": progress})
 
     @property
     def first_result_s(self) -> float:

@@ -171,7 +171,7 @@ def _with_operators(
     resolved: ResolvedExperiment, folder: RunFolder, record: TrialRecord, report: EngineReport, base: Result
 ) -> Result:
     """Adds the figures by operator, which it also writes, and a warning if the engine stopped counting."""
-    if report.progress or report.counts.rows:
+    if (report.progress or report.counts.rows) and not resolved.workload.observed_from_outside:
         counts = operators.operator_row_counts(report.counts.rows, record.trial_log)
         summaries = operators.summaries(resolved.flow, counts, record.trial_log, record.spans)
         base = base.model_copy(update={"operators": summaries})

@@ -34,7 +34,7 @@ from streamgauge.results.run import Caution, Result
 from streamgauge.results.verdict import Verdict
 from streamgauge.system.machine import allowed_cpus, cpus, environment
 from streamgauge.transports.registry import transport
-from streamgauge.transports.spi import COMMITS, FOREIGN, NEVER_COMMITTED
+from streamgauge.transports.spi import COMMITS, FOREIGN, NEVER_COMMITTED, UNOBSERVED
 from streamgauge.user_workloads.data_files import input_notes, replayed_data
 from streamgauge.verdict.driver_check import SCHEDULE_DELAY_US_MAX
 from streamgauge.verdict.evidence import BACKGROUND_BURST_S, MACHINE_SHARE_MAX, background_load, background_load_warning
@@ -87,7 +87,7 @@ def build_result(
         verdict=Verdict(value="interrupted", cause=Cause.UNJUDGED, sentence="The run ended before its verdict."),
         rate=rates.rates_of(record, ceiling_per_s, SCHEDULE_DELAY_US_MAX),
         backlog=backlog.backlog_of(record),
-        lag=None if NEVER_COMMITTED in record.trial_log.remarks else lag.lag_of(record),
+        lag=None if {NEVER_COMMITTED, UNOBSERVED} & record.trial_log.remarks.keys() else lag.lag_of(record),
         driver=driver.driver_result(record),
         processes=resources.processes(record),
         others_cpu_percent=resources.background_percent(record),
@@ -151,7 +151,10 @@ def cautions(resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: floa
         )
 
 
-REMARKS = {NEVER_COMMITTED: WarningCode.LAG_UNKNOWN, FOREIGN: WarningCode.FOREIGN_MESSAGES}
+REMARKS = {
+    **dict.fromkeys((NEVER_COMMITTED, UNOBSERVED), WarningCode.LAG_UNKNOWN),
+    FOREIGN: WarningCode.FOREIGN_MESSAGES,
+}
 """The warning of a remark of the transport; every other remark is a note."""
 
 

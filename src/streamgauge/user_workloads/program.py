@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from streamgauge.jobs import DEFAULT_REACH, TIME, UNBOUNDED, Description, Input,
 from streamgauge.loadgen.fields import SHARES_RULE, RecordTime, StreamSpec, sum_to_one
 from streamgauge.loadgen.replay.files import digest
 from streamgauge.loadgen.replay.fit_sample import fit
+from streamgauge.system.java import spark_kafka_jars
 from streamgauge.transports.topics import UNITS, InputTopic, OutputTopic, ProgramTopics
 from streamgauge.user_workloads.program_checks import (
     column_problems,
@@ -33,7 +35,7 @@ from streamgauge.user_workloads.program_checks import (
     table_problems,
 )
 from streamgauge.user_workloads.program_file import InputTable, OutputTable, ProgramTable, read
-from streamgauge.user_workloads.program_node import Launch, ProgramNode
+from streamgauge.user_workloads.program_node import SCRATCH, SPARK_KAFKA_JARS, Launch, ProgramNode
 from streamgauge.user_workloads.reference import program_columns, time_name, types_of
 from streamgauge.user_workloads.user_workload import NoParameters, UserWorkload
 from streamgauge.workloads.registry import Job
@@ -60,7 +62,12 @@ class Program(UserWorkload):
 
     outputs: Mapping[str, Description]
     topics: ProgramTopics
+    launch: Launch
     brokers: str = ""
+
+    def require(self) -> None:
+        if self.launch.uses(SPARK_KAFKA_JARS):
+            spark_kafka_jars()
 
     def described(self, sink: str) -> Description:
         return self.outputs[sink]
@@ -117,7 +124,7 @@ def _program(path: Path, table: ProgramTable) -> Program:
         name=name, title=name.replace("_", " "), summary=table.title or "a program of the user's own",
         source=str(path), parameters=NoParameters, build=lambda parameters, rate_per_s: Job(flow, streams),
         files={file: digest(place) for file, place in _files(path, table, folder).items()}, path=path,
-        notes=(*notes, *dict.fromkeys(assumed)), outputs=outputs, topics=topics, brokers=table.brokers,
+        notes=(*notes, *dict.fromkeys(assumed)), outputs=outputs, topics=topics, launch=launch, brokers=table.brokers,
     )  # fmt: skip
 
 
@@ -220,7 +227,14 @@ def _topics(
             types, required, output.time or "", output.window_end or "", UNITS[output.time_unit], output.topic,
             output.message_format(folder), (nodes[sink].reach_us or 0) / US,
         )  # fmt: skip
-    return ProgramTopics(inputs, outputs, table.attach, table.timeout)
+    progress = replace(table.progress, checkpoints=_checkpoints(folder, table))
+    return ProgramTopics(inputs, outputs, table.attach, table.timeout, progress)
+
+
+def _checkpoints(folder: Path, table: ProgramTable) -> tuple[str, ...]:
+    """The folders of checkpoints, by their whole paths."""
+    places = (re.sub("^file:/+", "/", each) for each in table.progress.checkpoints)
+    return tuple(each if each.startswith(SCRATCH) else str(folder / each) for each in places)
 
 
 def _launch(path: Path, table: ProgramTable, folder: Path) -> Launch:
@@ -228,7 +242,7 @@ def _launch(path: Path, table: ProgramTable, folder: Path) -> Launch:
     return Launch(
         _command(path, table, folder), str(folder), tuple(table.environment.items()), table.group, table.ready,
         table.ready_line, table.timeout, tuple((name, each.topic) for name, each in table.inputs.items()),
-        tuple((sink, each.topic) for sink, each in table.by_sink.items()),
+        tuple((sink, each.topic) for sink, each in table.by_sink.items()), _checkpoints(folder, table),
     )  # fmt: skip
 
 

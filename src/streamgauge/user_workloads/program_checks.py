@@ -24,9 +24,12 @@ from streamgauge.system.user_code import duckdb_lines, first_line
 from streamgauge.transports.kafka.encodings.choice import field_types
 from streamgauge.transports.topics import FRAMED, PROTOBUF, UNITS, WITH_SCHEMA, in_year, units_of
 from streamgauge.user_workloads.program_file import EXAMPLES, FIELDS_EXAMPLE, InputTable, OutputTable, ProgramTable
-from streamgauge.user_workloads.program_node import placeholders, unknown_placeholders
+from streamgauge.user_workloads.program_node import SCRATCH, placeholders, unknown_placeholders
 from streamgauge.user_workloads.reference import table_types, time_name, types_of
 
+_REMOTE = re.compile(r"(?!file:)[A-Za-z][\w+.-]*:/")
+_BRACES = re.compile(r"\{[^{}]*\}")
+CHECKPOINT_PLACEHOLDERS = (SCRATCH, "{run}")
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _PLAIN = {
     INT: "bigint",
@@ -56,6 +59,7 @@ def table_problems(path: Path, table: ProgramTable) -> Iterator[Problem]:
         return Problem(f"{path.name}: {setting}", rule, got, way_out)
 
     yield from _start_problems(path, table)
+    yield from _progress_problems(path, table)
     for part, each in (("inputs", list(table.inputs)), ("outputs", list(table.outputs))):
         for first, second in combinations(each, 2):
             if first.lower() == second.lower():
@@ -111,10 +115,30 @@ def _start_problems(path: Path, table: ProgramTable) -> Iterator[Problem]:
         return
     if table.ready == "line":
         yield refuse("ready", "must not be line with attach, as its output is not seen", "line", 'ready = "consumer"')
+    ungrouped = table.ready == "started" and table.progress.by in ("results", "spark_checkpoint")
     for setting, example in (("brokers", "localhost:9092"), ("group", "my-group")):
-        if not getattr(table, setting):
+        if not getattr(table, setting) and not (setting == "group" and ungrouped):
             rule = "must be given with attach, as the program runs already"
             yield refuse(setting, rule, "", f'{setting} = "{example}"')
+
+
+def _progress_problems(path: Path, table: ProgramTable) -> Iterator[Problem]:
+    """Checkpoints that cannot be read."""
+    setting, example = f"{path.name}: progress.spark_checkpoint", 'spark_checkpoint = ["{scratch}/checkpoint"]'
+    for place in table.progress.checkpoints:
+        if _REMOTE.match(place):
+            rule = "must be a folder of this machine, as streamgauge reads its files: no remote file system"
+            way_out = f"{example}, and in the program checkpointLocation = $STREAMGAUGE_SCRATCH/checkpoint"
+            yield Problem(setting, rule, place, way_out)
+        elif unknown := [name for name in _BRACES.findall(place) if name not in CHECKPOINT_PLACEHOLDERS]:
+            rule = f"must have no placeholders except {' and '.join(CHECKPOINT_PLACEHOLDERS)}"
+            yield Problem(setting, rule, unknown[0], example)
+        elif SCRATCH in place and table.attach:
+            rule = f"must not be in {SCRATCH} with attach, as the program runs already and has no such folder"
+            yield Problem(setting, rule, place, 'spark_checkpoint = ["/path/of/its/checkpoint"]')
+        elif table.progress.checkpoints.count(place) > 1:
+            yield Problem(setting, "must name each checkpoint once", place, "one folder for each of its queries")
+            return
 
 
 def _topic_problems(path: Path, table: ProgramTable) -> Iterator[Problem]:

@@ -13,7 +13,7 @@ from dataclasses import MISSING, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, ValidationError
 
 from streamgauge.core.engine_reports import Delivery
 from streamgauge.core.errors import InputError, JobError, Problem, choices_of, near, nearest, rule_of
@@ -21,7 +21,7 @@ from streamgauge.core.units import parse_duration
 from streamgauge.jobs import DEFAULT_REACH, UNBOUNDED
 from streamgauge.loadgen.fields import Decimal, FieldSpec, Integer, Key, Payload, Text
 from streamgauge.loadgen.fitted import Choice
-from streamgauge.transports.topics import PROTOBUF, WITH_SCHEMA, Kind, MessageFormat, RecordTimestamp
+from streamgauge.transports.topics import PROTOBUF, WITH_SCHEMA, Kind, MessageFormat, Progress, RecordTimestamp
 from streamgauge.user_workloads.program_node import Ready
 from streamgauge.user_workloads.user_workload import SINK
 
@@ -39,6 +39,20 @@ def _is_reach(value: str) -> str:
 
 FIELDS_EXAMPLE = '[inputs.purchases.fields], and below it user_id = { kind = "key", domain = 1000 }'
 _REFERENCE = 'reference = "SELECT ... FROM purchases", the right results as DuckDB SQL over the inputs'
+
+
+_CHECKPOINT = 'progress = { spark_checkpoint = ["{scratch}/checkpoint"] }'
+
+
+def _progress(value: object) -> Progress:
+    """From `"group"`, `"results"` or `{ spark_checkpoint = [...] }`."""
+    if value in ("", "group", "results"):
+        return Progress(str(value))
+    folders = value.get("spark_checkpoint") if isinstance(value, dict) and len(value) == 1 else None
+    if not isinstance(folders, list) or not folders or not all(isinstance(each, str) and each for each in folders):
+        rule = 'must be "group", "results" or the folders of checkpoints: { spark_checkpoint = [...] }'
+        raise InputError(Problem("progress", rule, value, _CHECKPOINT))
+    return Progress("spark_checkpoint", tuple(folders))
 
 
 class _Table(BaseModel):
@@ -111,6 +125,7 @@ class ProgramTable(_Table):
     ready: Ready = "consumer"
     ready_line: str = ""
     timeout: Seconds = 30.0
+    progress: Annotated[Progress, PlainValidator(_progress)] = Progress()
     inputs: Annotated[dict[str, InputTable], Field(min_length=1)]
     output: OutputTable | None = None
     outputs: dict[str, OutputTable] = {}

@@ -10,10 +10,12 @@ from typing import Literal
 from streamgauge.dataflow.nodes import OpaqueNode
 
 Ready = Literal["consumer", "committed", "line", "started"]
-PLAIN = ("python", "brokers", "client", "client_java", "group", "run", "scratch", "parallelism")
+PLAIN = (
+    "python", "spark_kafka_jars", "brokers", "client", "client_java", "group", "run", "scratch", "parallelism",
+)  # fmt: skip
 PLACEHOLDER = re.compile(rf"\{{({'|'.join(PLAIN)}|output(?:\.\w+)?|input(?:\.\w+)?)\}}")
 """A word of a command, or of a variable's value, that is replaced by a value of the run."""
-PARALLELISM = "{parallelism}"
+PARALLELISM, SPARK_KAFKA_JARS, SCRATCH = "{parallelism}", "{spark_kafka_jars}", "{scratch}"
 _WORD = re.compile(r"(?<![{$])\{([A-Za-z_]\w*(?:\.\w+)?)\}")
 """What looks like a placeholder. Shell variables and doubled braces do not."""
 ESCAPED = re.compile(r"\{(\{[A-Za-z_]\w*(?:\.\w+)?\})\}")
@@ -30,6 +32,7 @@ class Launch:
     - `line`: the pattern of the line in its output that says it is ready.
     - `timeout_s`: how long it may take to get ready, and to write its first result.
     - `inputs`, `outputs`: stream or sink to the topic that the program names; empty for one of the run's own.
+    - `checkpoints`: the folders of its Spark queries, with placeholders.
     """
 
     command: tuple[str, ...] = ()
@@ -41,16 +44,16 @@ class Launch:
     timeout_s: float = 30.0
     inputs: tuple[tuple[str, str], ...] = ()
     outputs: tuple[tuple[str, str], ...] = ()
+    checkpoints: tuple[str, ...] = ()
 
     @property
     def attached(self) -> bool:
         """Whether the program runs already."""
         return not self.command
 
-    @property
-    def takes_parallelism(self) -> bool:
-        """Whether it can be started on a number of cores."""
-        return any(PARALLELISM in text for text in (*self.command, *(value for _, value in self.environment)))
+    def uses(self, placeholder: str) -> bool:
+        """Whether its command or environment has a placeholder, such as that of the number of cores."""
+        return any(placeholder in text for text in (*self.command, *(value for _, value in self.environment)))
 
 
 @dataclass(frozen=True)

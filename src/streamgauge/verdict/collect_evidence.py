@@ -55,6 +55,7 @@ def collect_evidence(
         sut_reason=record.engine_failed,
         sut_disk_full=record.engine_disk_full,
         sut_rejected=record.engine_rejected,
+        sut_unobserved=record.engine_unobserved,
         backlog=backlogs,
         output_lag=_output_lags(record),
         # Only at a steady rate: more load makes longer batches, and their length is part of the lag.

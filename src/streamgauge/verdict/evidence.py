@@ -161,6 +161,7 @@ class Evidence:
         span_s: length of the measured span.
         sut_disk_full, driver_disk_full, answers_disk_full: whether a full disk is the reason of a failure.
         sut_rejected: whether the SUT failed because no result of it could be read.
+        sut_unobserved: whether it failed because nothing showed how far it had read.
         background_share: share of the machine's CPU used by neither driver, broker nor SUT. Not a check, but a slow SUT
             is not blamed beside it.
         background_burst_share: the largest such share over `BACKGROUND_BURST_S`.
@@ -214,6 +215,7 @@ class Evidence:
     driver_reason: str = ""
     sut_disk_full: bool = False
     sut_rejected: bool = False
+    sut_unobserved: bool = False
     driver_disk_full: bool = False
     answers_disk_full: bool = False
     user_job: bool = True

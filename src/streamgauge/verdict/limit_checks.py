@@ -16,6 +16,10 @@ from streamgauge.verdict.trend_checks import TREND_POINTS_MIN
 
 
 def _connected(evidence: Evidence) -> Check:
+    if evidence.sut_unobserved:
+        return make_check(
+            "connected", "invalid", Cause.PROGRESS_UNKNOWN, 1, 0, "rejected programs", evidence.sut_reason
+        )
     reason = f": {evidence.sut_reason}" if evidence.sut_reason else ""
     died = Cause.DISK_FULL if evidence.sut_disk_full else Cause.SUT_DIED
     unit, sentence = "deaths", f"a process of the system under test died or does not answer{reason}"
@@ -45,7 +49,8 @@ CONNECTED = CheckSpec(
     by_slowness=False,
     advice_by_code={
         Cause.NO_RESULTS: "correct the program or its file, as the sentence says; what it printed: engine/program.log "
-        "of the run folder"
+        "of the run folder",
+        Cause.PROGRESS_UNKNOWN: "correct the program or its file, as the sentence says",
     },
 )
 

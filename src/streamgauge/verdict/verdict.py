@@ -60,7 +60,7 @@ def judge(evidence: Evidence) -> Verdict:
     if _was_too_slow(value, deciding) and (driver := driver_bottleneck(evidence)) is not None:
         checks = tuple(driver if check.name == driver.name else check for check in checks)
         value, deciding = _combine(checks, evidence.interrupted)
-    far_behind = None if evidence.interrupted else far_behind_check(evidence)
+    far_behind = None if evidence.interrupted or evidence.sut_unobserved else far_behind_check(evidence)
     if far_behind is not None:
         checks = tuple(far_behind if check.name == far_behind.name else check for check in checks)
         value, deciding = "not_sustained", (far_behind,)
@@ -212,6 +212,7 @@ def _sentence(
 _UNRELATED_TO_LOAD = (Cause.SPAN_TOO_SHORT, Cause.NEGATIVE_LATENCY, Cause.QUEUE_CUT_BY_MEMORY)
 """Causes that no background load brings about."""
 _AT_FAULT = {
+    Cause.PROGRESS_UNKNOWN: "nothing showed how far the program had read",
     Cause.NEGATIVE_LATENCY: "a clock is wrong",
     Cause.SCHEDULE_DELAY: "the driver was late",
     Cause.DISK_FULL: "a disk is full",

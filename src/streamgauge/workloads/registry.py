@@ -237,6 +237,9 @@ class Workload:
         """The topics of a program; None if the driver has its own."""
         return None
 
+    def require(self) -> None:
+        """Raises MachineError if this machine lacks what it needs beside the engine and cannot get it."""
+
     def may_run_on(self, nodes: Collection[str]) -> bool:
         """Whether an engine with these nodes could run it, over some transport."""
         return True

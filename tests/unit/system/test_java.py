@@ -18,7 +18,7 @@ import pytest
 from streamgauge.core.errors import MachineError
 from streamgauge.system import java
 from streamgauge.system import java as jars
-from streamgauge.system.java import LIST, JarSet, resolved
+from streamgauge.system.java import LIST, JarSet, resolved, spark_kafka_jars
 
 
 @pytest.mark.parametrize(
@@ -259,3 +259,37 @@ def test_a_user_without_a_home_must_set_a_cache(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(jars.Path, "home", Mock(side_effect=RuntimeError("Could not determine home directory.")))
     with pytest.raises(MachineError, match="set XDG_CACHE_HOME"):
         jars.cache()
+
+
+@pytest.mark.parametrize(
+    ("version", "there", "found"),
+    [
+        ("4.3.0", {"spark-kafka-4.3.0": ["a.jar"], "spark-kafka-4.2.0": ["b.jar"]}, ["a.jar"]),
+        ("4.3.0", {"spark-kafka-4.2.0": ["b.jar", "c.jar"], "spark-kafka-tokens-4.0.0": ["c.jar"]}, ["b.jar", "c.jar"]),
+        ("4.1.7", {"spark-kafka-4.1.7": ["a.jar"]}, ["a.jar"]),
+    ],
+)
+def test_sparks_kafka_jars_are_those_of_the_installed_pyspark(
+    version: str, there: dict[str, list[str]], found: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Older ones only where they were tested with it; no file name twice, which Spark refuses."""
+    monkeypatch.setenv(jars.CACHE_VARIABLE, str(tmp_path))
+    monkeypatch.setattr(jars.metadata, "version", lambda _: version)
+    monkeypatch.setattr(jars, "_run_ivy", ivy(there, []))
+    assert [path.name for path in spark_kafka_jars()] == found
+
+
+def test_sparks_kafka_jars_need_pyspark_and_a_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message says how to get what is missing."""
+    monkeypatch.setenv(jars.CACHE_VARIABLE, str(tmp_path))
+    monkeypatch.setattr(jars.metadata, "version", lambda _: "4.1.7")
+    monkeypatch.setattr(jars, "_run_ivy", ivy({}, []))
+    with pytest.raises(MachineError, match="connect to a Maven repository"):
+        spark_kafka_jars()
+
+    def missing(name: str) -> str:
+        raise jars.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(jars.metadata, "version", missing)
+    with pytest.raises(MachineError, match="-m pip install pyspark"):
+        spark_kafka_jars()

@@ -1,7 +1,9 @@
 """Programs of the user's own as workloads: what a file says, and the one message that each bad file gets."""
 
+import json
 import re
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,9 @@ from streamgauge.preflight.validate import check
 from streamgauge.studies.capacity.sustain import Sustain
 from streamgauge.studies.latency_breakdown.anatomy import check_trials
 from streamgauge.studies.operator_profile.characterize import check_input
+from streamgauge.transports.topics import ProgramTopics, Progress
 from streamgauge.trial.events import unobserved
+from streamgauge.user_workloads import program as program_module
 from streamgauge.user_workloads.program import Program, program
 from streamgauge.user_workloads.program_node import ProgramNode
 
@@ -340,6 +344,64 @@ def test_a_program_that_runs_already(write: Write) -> None:
         resolved(path, command="sustain")
     with pytest.raises(InputError, match="cannot be set for a program that runs already"):
         resolved(path, parallelism=2)
+
+
+CHECKPOINTS = 'progress = { spark_checkpoint = ["{scratch}/a", "b/{run}", "file:///c", "/d"] }\n'
+
+
+def test_progress_by_checkpoints(write: Write) -> None:
+    """Relative folders are beside the file; several partitions are fine."""
+    path = write(("reference =", f"{CHECKPOINTS}reference ="))
+    places = ("{scratch}/a", str(path.parent / "b/{run}"), "/c", "/d")
+    found = resolved(path, partitions=2).workload
+    assert isinstance(found, Program)
+    assert found.topics.progress == Progress("spark_checkpoint", places)
+    assert found.launch.checkpoints == places
+    assert ProgramTopics.from_plain(json.loads(json.dumps(asdict(found.topics)))) == found.topics
+
+
+def test_progress_by_results_needs_one_partition(write: Write) -> None:
+    """Refused before the start, with the ways out."""
+    path = write(("reference =", 'progress = "results"\nreference ='))
+    assert resolved(path).experiment.partitions is None
+    with pytest.raises(InputError) as caught:
+        resolved(path, partitions=2)
+    (problem,) = caught.value.problems
+    assert (problem.setting, problem.got) == ("partitions", 2)
+    assert problem.way_out.startswith("--partitions 1, or in its file progress = { spark_checkpoint")
+
+
+@pytest.mark.parametrize(
+    ("more", "refused"),
+    [
+        ('progress = "results"\nready = "started"', ""),
+        ('progress = { spark_checkpoint = ["/x"] }\nready = "started"', ""),
+        ('progress = { spark_checkpoint = ["/x"] }', "group: must be given with attach"),
+        ('progress = { spark_checkpoint = ["{scratch}/x"] }\ngroup = "g"', "must not be in {scratch} with attach"),
+    ],
+)
+def test_a_program_that_runs_already_may_have_no_group(write: Write, more: str, refused: str) -> None:
+    """If something else shows that it is ready, and how far it has read. It has no folder of ours."""
+    path = write(
+        ('command = ["{python}", "consumer.py", "--from={input}"]', f'attach = true\nbrokers = "b:1"\n{more}'),
+        ("[inputs.purchases]", '[inputs.purchases]\ntopic = "orders"'), ("[output]", '[output]\ntopic = "dear"'),
+    )  # fmt: skip
+    if refused:
+        assert refused in the_problem(path)
+    else:
+        assert program(path).topics.attached
+
+
+def test_sparks_kafka_jars_are_got_before_a_start_if_they_are_used(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And only then."""
+    calls: list[str] = []
+    monkeypatch.setattr(program_module, "spark_kafka_jars", lambda: calls.append("jars"))
+    program(write()).require()
+    assert calls == []
+    program(write(("--from={input}", "--jars={spark_kafka_jars}"))).require()
+    assert calls == ["jars"]
 
 
 def test_a_silent_program_ends_by_its_own_timeout(write: Write) -> None:

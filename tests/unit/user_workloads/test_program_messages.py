@@ -158,6 +158,32 @@ def test_a_setting_that_is_nearly_right(
     assert all(each in message for each in words), message
 
 
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ('"groups"', ('progress: must be "group", "results" or the folders of checkpoints', "got 'groups'")),
+        ("{ spark_checkpoint = [] }", ("progress: must be", 'try: progress = { spark_checkpoint = ["{scratch}/check')),
+        ('{ spark_checkpoint = "{scratch}/x" }', ("progress: must be",)),
+        ('{ spark_checkpoints = ["{scratch}/x"] }', ("progress: must be",)),
+        (
+            '{ spark_checkpoint = ["s3a://bucket/x"] }',
+            (
+                "progress.spark_checkpoint: must be a folder of this machine",
+                "no remote file system",
+                "'s3a://bucket/x'",
+            ),
+        ),
+        ('{ spark_checkpoint = ["dbfs:/x"] }', ("must be a folder of this machine",)),
+        ('{ spark_checkpoint = ["{home}/x"] }', ("must have no placeholders except {scratch} and {run}", "'{home}'")),
+        ('{ spark_checkpoint = ["x", "x"] }', ("must name each checkpoint once",)),
+    ],
+)
+def test_progress_that_cannot_be_read(tmp_path: Path, given: str, words: tuple[str, ...]) -> None:
+    """With a line that is right."""
+    message = problem_of(tmp_path, ("reference =", f"progress = {given}\nreference ="))
+    assert all(each in message for each in words), message
+
+
 def test_every_field_is_answered_at_once(tmp_path: Path) -> None:
     """One problem each."""
     with pytest.raises(JobError) as refusal:

@@ -12,17 +12,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from streamgauge.core.engine_reports import BatchProgress
 from streamgauge.core.errors import EngineError, StreamgaugeError
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.external.readiness import POLL_S, Readiness, last_lines
 from streamgauge.engines.spi import Edges, Engine, EngineStatus
 from streamgauge.system.child_processes import Child, ChildFailed
 from streamgauge.system.disk import Scratch
+from streamgauge.system.java import spark_kafka_jars
 from streamgauge.system.machine import cpus
 from streamgauge.system.process_holder import hold
 from streamgauge.transports.kafka.settings import KafkaSettings
-from streamgauge.transports.topics import group_of, input_topics, output_topics
-from streamgauge.user_workloads.program_node import ESCAPED, PLACEHOLDER, Launch, ProgramNode
+from streamgauge.transports.kafka.spark_checkpoint import SparkCheckpoint
+from streamgauge.transports.topics import group_of, input_topics, output_topics, scratch_purpose
+from streamgauge.user_workloads.program_node import ESCAPED, PLACEHOLDER, SCRATCH, Launch, ProgramNode
 
 REQUEST_S = 20.0
 TERM_S, STOP_S = 2.0, 4.0
@@ -39,6 +42,8 @@ class ExternalEngine(Engine):
         self._child: Child | None = None
         self._scratch: Scratch | None = None
         self._settings: dict[str, str] = {}
+        self._checkpoints: list[SparkCheckpoint] = []
+        self._batches: list[BatchProgress] = []
         self._log = Path()
         self._stage = ""
 
@@ -48,7 +53,8 @@ class ExternalEngine(Engine):
         assert isinstance(node, ProgramNode)
         folder.mkdir(parents=True, exist_ok=True)
         run, self._log = edges.output.token, folder / "program.log"
-        self._scratch, launch = Scratch("program"), node.launch
+        self._scratch, launch = Scratch(scratch_purpose(run)), node.launch
+        self._checkpoints = [SparkCheckpoint(place, run) for place in launch.checkpoints]
         settings = KafkaSettings.from_options(edges.transport_options)
         environment = ProgramEnvironment(
             brokers=settings.brokers, group=self.consumer_group(flow, run), run=run,
@@ -89,7 +95,15 @@ class ExternalEngine(Engine):
         if (code := self._exit_code()) is not None:
             raise EngineError(f"{ended_by_itself(code, ' as soon as it was ready')}{self._last_output()}")
 
+    def batch_progress(self, timeout_s: float = 30.0) -> list[BatchProgress]:
+        """The batches in the checkpoints of its Spark queries."""
+        for one in self._checkpoints:
+            query = one.place.removeprefix(f"{SCRATCH}/")
+            self._batches += [BatchProgress(query, each.number, each.begun_us, each.ended_us) for each in one.news()]
+        return self._batches
+
     def status(self) -> EngineStatus:
+        self.batch_progress()  # a query keeps its newest batches only
         try:
             code = self._exit_code()
         except ChildFailed as error:
@@ -195,6 +209,8 @@ class ProgramEnvironment:
         """The value of a placeholder. Raises KeyError for an input or output that does not exist."""
         if name == "python":
             return sys.executable
+        if name == "spark_kafka_jars":
+            return ",".join(map(str, spark_kafka_jars()))
         kind, _, of = name.partition(".")
         if kind in ("input", "output"):
             topics = self.inputs if kind == "input" else self.outputs

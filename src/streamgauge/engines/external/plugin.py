@@ -67,7 +67,7 @@ def _parallelism_problems(flow: Flow, parallelism: int) -> Iterator[Problem]:
     if node.launch.attached:
         rule = "cannot be set for a program that runs already"
         yield Problem("parallelism", rule, parallelism, "leave it out, or have the program started: command = [...]")
-    elif not node.launch.takes_parallelism:
+    elif not node.launch.uses(PARALLELISM):
         rule = f"must reach the program, and neither its command nor its environment has {PARALLELISM}"
         way_out = (
             f'add it to the file: environment = {{ CORES = "{PARALLELISM}" }}; '

@@ -28,9 +28,10 @@ from streamgauge.dataflow.nodes import (
     WindowAggregate,
     WindowJoin,
 )
-from streamgauge.engines.spark.session.environment import AVRO, KAFKA
+from streamgauge.engines.spark.session.environment import AVRO
 from streamgauge.engines.spark.tuning import PROFILES
 from streamgauge.engines.spi import Capabilities, node_names
+from streamgauge.system.java import SPARK_KAFKA
 from streamgauge.system.machine import at_most_half, memory_bytes
 
 KINDS: tuple[type[Node], ...] = (
@@ -200,7 +201,7 @@ CAPABILITIES = Capabilities(
     transports=("flight", "kafka"),
     encodings=("compact", "json", "avro"),
     fetches=(
-        Fetch(KAFKA[0][0].packages[0], 65_000_000, "--transport kafka"),
+        Fetch(f"{SPARK_KAFKA}:4.3.0", 65_000_000, "--transport kafka"),
         Fetch(AVRO[0][0].packages[0], 1_400_000, "--transport-option encoding=avro"),
     ),
     several_sinks=True,

@@ -49,6 +49,8 @@ def require_machine(*trials: ResolvedExperiment) -> None:
     machine.commit()
     if any(one.engine.needs_java for one in trials):
         find_java()
+    for one in _differing(trials, lambda of, _: (of.workload,)):
+        one.workload.require()
     for one in _differing(trials, lambda of, _: (of.engine, of.transport)):
         require(one.experiment.engine, one.experiment.transport, one.transport_options)
     for one in _differing(trials, lambda of, options: (of.engine, of.master, of.parallelism, *sorted(options.items()))):

@@ -1,7 +1,7 @@
 """The recorder's endpoint for a program of the user's own: its results, and the progress of its consumer group.
 
 The program knows nothing of us. So results are cut into slices of time, and its progress is read from outside: from the
-committed offsets of its group, or, if it never commits, from the event times of its results.
+committed offsets of its group, the checkpoints of its Spark queries, or the event times of its results.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from streamgauge.transports.kafka.group_offsets import POLL_S, GroupOffsets, Run
 from streamgauge.transports.kafka.inlet import SLICE_US, ResultsConsumer
 from streamgauge.transports.kafka.program_results import Parsed, ResultParser
 from streamgauge.transports.kafka.settings import KafkaSettings
-from streamgauge.transports.spi import FOREIGN, NEVER_COMMITTED, EndpointConfig, Receiver
+from streamgauge.transports.kafka.spark_checkpoint import SparkCheckpoints
+from streamgauge.transports.spi import FOREIGN, NEVER_COMMITTED, UNOBSERVED, EndpointConfig, Receiver
 from streamgauge.transports.topics import variables
 
 QUERY = "program"
@@ -93,6 +94,12 @@ class ProgramInlet:
             for sink, topic in self._topics.output_topics(at.token).items()
         }
         self._group = GroupOffsets(at, self._streams)
+        firsts = {(topic, each): first for topic, each, first in at.starts if topic in self._streams}
+        by, folders = self._topics.progress.by, self._topics.progress.checkpoints
+        self._by_group, self._by_results = by in ("", "group"), by == "results"
+        self._checkpoints = SparkCheckpoints(folders, at.token, firsts, self._streams) if folders else None
+        several = len({partition for _, partition in firsts}) > 1
+        self._group_must_commit = by == "group" or (self._by_group and several)
         self._begun_us, self._batch = 0, 0
         self._last_result_s, self._first_result_s, self._first_event_s = time.monotonic(), 0.0, 0.0
         self._ends: tuple[RunOffsets, float] = ({}, 0.0)
@@ -165,20 +172,25 @@ class ProgramInlet:
             with contextlib.suppress(DriverError):  # the receiver has reported it; the rest is discarded
                 self._receiver.receive(address, results.schema, batches, stamped=True)
         until_us = min(each.until_us for each in self._outputs.values())
-        if not self._group.offsets and until_us:  # the results show it until the group commits
+        if not (self._group.offsets or self._checkpoints) and until_us:  # the results show it until the group commits
             self._receiver.reached(QUERY, self._batch, until_us)
         self._receiver.commit(QUERY, self._batch, [[0, 0]], self._sinks)
 
+    def _had(self, seconds: float) -> bool:
+        """Whether the first result came longer ago."""
+        return self._first_result_s > 0 and time.monotonic() - self._first_result_s > seconds
+
     @property
     def _never_commits(self) -> bool:
-        waited_s = time.monotonic() - self._first_result_s if self._first_result_s else 0.0
-        return not self._group.offsets and waited_s > COMMITS_S
+        if self._by_group:
+            return not (self._group.offsets or self._group_must_commit) and self._had(COMMITS_S)
+        return self._by_results and self._had(0.0)
 
     def _follow(self) -> None:
-        """Reports how far the group has committed, and judges whether the program works at all."""
+        """Reports how far the program has read, and judges whether it works at all."""
         self._consumer.sleep(POLL_S)
         try:
-            committed = self._group.committed()
+            committed = self._group.committed() if self._by_group else {}
             needs_ends = self._never_commits or not all(each.results for each in self._outputs.values())
             ends = self._group.ends() if needs_ends else {}
         except DriverError:  # a broker that is gone for long is noticed by the driver's clients
@@ -186,11 +198,16 @@ class ProgramInlet:
         with self._lock:
             if self._group.note(committed):
                 self._report()
+            if self._checkpoints:
+                self._report_batches(self._checkpoints)
             if ends:
                 self._note_ends(ends)
                 if reason := self._foreign_only() or self._silence(sum(ends.values())):
                     self._receiver.reject(reason)
-            if self._never_commits:
+            if reason := self._unobserved():
+                self._receiver.remark(UNOBSERVED, 1, "how far the program had read is not known, so its lag is null")
+                self._receiver.reject(reason)
+            elif self._never_commits:
                 self._infer(ends)
 
     def _report(self) -> None:
@@ -200,6 +217,32 @@ class ProgramInlet:
             self._cut()
         self._read(self._group.offsets)
         self._group.remark(self._receiver)
+
+    def _report_batches(self, checkpoints: SparkCheckpoints) -> None:
+        """Reports the reads of batches that have ended, at the times that the checkpoints say."""
+        for batch in checkpoints.news(self._receiver.now_us()):
+            if self._holds:
+                self._cut()
+            self._batch += 1
+            self._receiver.read(QUERY, self._batch, batch.positions, batch.begun_us)
+            self._receiver.commit(QUERY, self._batch, [], self._sinks, batch.ended_us)
+        checkpoints.remark(self._receiver)
+
+    def _unobserved(self) -> str:
+        """Why a program is rejected if nothing shows how far it has read; empty if something does, or still may."""
+        patience_s = max(COMMITS_S, self._topics.timeout_s)
+        if self._checkpoints:
+            return self._checkpoints.problem(self._had(patience_s))
+        if self._group.offsets or not (self._group_must_commit and self._had(patience_s)):
+            return ""
+        folder = "/path/of/its/checkpoint" if self._topics.attached else "{scratch}/checkpoint"
+        return (
+            f"group {self._group.group} had committed no offset {patience_s:g} s after the first result, so nothing "
+            "showed how far the program had read. Let it commit as that group (if it does so more seldom, raise "
+            "timeout in its file), or add a line to its file. For Spark, which commits to no group, the "
+            f'checkpointLocation of each query: progress = {{ spark_checkpoint = ["{folder}"] }}. For any other '
+            'program, with --partitions 1: progress = "results"'
+        )
 
     def _read(self, offsets: RunOffsets) -> None:
         self._batch += 1
@@ -215,6 +258,8 @@ class ProgramInlet:
     def _infer(self, ends: RunOffsets) -> None:
         """Progress of a program that never commits: what its results show, and everything once all is quiet."""
         text = f"group {self._group.group} has committed no offset, so how far it had read is not known"
+        if self._by_results:
+            text = "the program's file names nothing else that shows how far it had read"
         self._receiver.remark(NEVER_COMMITTED, 1, f"{text}; progress is inferred from its results, and lag is null")
         quiet_s = time.monotonic() - max(self._ends[1], self._last_result_s)
         if ends and quiet_s > QUIET_S and ends != self._inferred:
@@ -254,10 +299,13 @@ class ProgramInlet:
             seen = f"its group {group_id} has committed {read:,} of {events:,} events"
             advice = f"Check that it writes there ({writes})"
         else:
-            seen = f"its group {group_id} has committed none of {events:,} events"
+            seen, as_group = f"{events:,} events were sent", ""
+            if self._by_group:
+                seen = f"its group {group_id} has committed none of {events:,} events"
+                as_group = f" as group {group_id} ({group})"
             advice = (
-                f"Check that it reads {', '.join(self._streams)} ({reads}) as "
-                f"group {group_id} ({group}) from the earliest offset, and writes there ({writes})"
+                f"Check that it reads {', '.join(self._streams)} ({reads}){as_group} from the earliest offset, and "
+                f"writes there ({writes})"
             )
         return (
             f"no message came on {', '.join(silent)} within {limit_s:g} s of the first event, and {seen}. "

@@ -58,15 +58,6 @@ def test_dies(broker: Broker, tmp_path: Path) -> None:
     assert "the program ended with exit code 1; its last lines: the price list is full" in result.verdict.sentence
 
 
-@pytest.mark.long
-def test_never_commits(broker: Broker, tmp_path: Path) -> None:
-    """Its answers are judged, and its lag is said to be unknown."""
-    result = run(EXAMPLES / "never_commits" / "program.toml", broker, tmp_path, warmup="15s")
-    assert sum(verification(result).values()) == 0, result.verification
-    assert result.lag is None
-    assert WarningCode.LAG_UNKNOWN in result.warning_codes
-
-
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,18 +12,17 @@ from pathlib import Path
 
 import pytest
 
+from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.core.errors import DriverError
-from streamgauge.engines.spark.session.environment import KAFKA
-from streamgauge.results.codes import WarningCode
+from streamgauge.results.codes import Cause, WarningCode
 from streamgauge.results.run import Result
 from streamgauge.system.child_processes import wait_until
-from streamgauge.system.java import resolved
 from streamgauge.transports.kafka.admin import CREATE_TIME, Topics
 from streamgauge.transports.kafka.broker import Broker
 from streamgauge.trial.conductor import TrialConductor
 from streamgauge.trial.policies import JudgedTrial
 from tests.helpers_broker_trials import require_jars, started
-from tests.helpers_external import CONSUMER, EXAMPLES, changed, check_right, run
+from tests.helpers_external import CONSUMER, EVERY_EXAMPLE, EXAMPLES, changed, check_right, codes, run, shown_line
 
 pytestmark = [pytest.mark.broker, pytest.mark.long, pytest.mark.xdist_group("external")]
 
@@ -145,22 +145,44 @@ def test_topics_that_exist_are_left_alone(broker: Broker, tmp_path: Path) -> Non
 
 
 @pytest.mark.spark
-def test_pyspark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A job with its own source and sink, which commits to no group."""
+def test_pyspark(tmp_path: Path) -> None:
+    """A job with its own source and sink over two partitions: its checkpoint shows lag, backlog and batches."""
     require_jars("spark")
-    jars = ",".join(map(str, resolved(KAFKA)))
-    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"--jars {jars} pyspark-shell")
-    result = run(EXAMPLES / "pyspark" / "program.toml", None, tmp_path, rate="5k", warmup="25s")
-    check_right(result)
-    assert result.lag is None
-    assert WarningCode.LAG_UNKNOWN in result.warning_codes
-
-
-@pytest.mark.parametrize("name", ["kafka_streams", "flink_sql"])
-def test_programs_on_a_jvm(name: str, tmp_path: Path) -> None:
-    """Windows that they close themselves; their jars are resolved once."""
-    result = run(EXAMPLES / name / "program.toml", None, tmp_path, rate="5k", warmup="15s")
+    result = run(EXAMPLES / "pyspark" / "program.toml", None, tmp_path, rate="5k", warmup="25s", partitions=2)
     check_right(result)
     assert result.lag is not None
-    assert result.latency is not None
-    assert result.latency.closing_delay_us is not None
+    assert {(one.partition, one.max > 0) for one in result.lag.partitions} == {(0, True), (1, True)}
+    assert result.backlog is not None
+    assert result.backlog.max > 0
+    assert any("progress is that of the program's checkpoints" in note for note in result.notes)
+    batches = RunFolder(Path(result.folder)).read_batches()
+    assert batches.num_rows > 3
+    assert all(took_ms > 0 for took_ms in batches.column("trigger_ms").to_pylist())
+    assert {*batches.column("query").to_pylist()} == {"checkpoint"}
+
+
+FOUND = {
+    "dies": Cause.SUT_DIED, "loses_rows": Cause.WRONG_ANSWERS, "never_commits": WarningCode.LAG_UNKNOWN,
+}  # fmt: skip
+"""What is found of the wrong ones. The others are right, and their lag is known."""
+
+
+@pytest.mark.parametrize("name", EVERY_EXAMPLE)
+def test_an_example_runs_by_the_line_in_its_file(name: str, tmp_path: Path) -> None:
+    """In a new folder, without a variable that was exported before."""
+    require_jars("spark" if name == "pyspark" else "external")
+    shutil.copytree(EXAMPLES.parent, tmp_path / "examples")
+    command = [sys.executable, "-m", *shown_line(name)]
+    environment = {key: value for key, value in os.environ.items() if "SPARK" not in key}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    (folder,) = (tmp_path / "runs").glob(f"*-{name}-external")
+    result = RunFolder(folder).read_result()
+    codes_found = {*codes(result), *result.warning_codes}
+    if name in FOUND:
+        assert FOUND[name] in codes_found, done.stderr
+    else:
+        check_right(result)
+        assert result.lag is not None
+        assert WarningCode.LAG_UNKNOWN not in codes_found
+        assert result.latency is not None
+        assert (result.latency.closing_delay_us is None) is (name == "python_consumer")

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from streamgauge.engines.external.engine import ProgramEnvironment, ended_by_itself, settings_of
+from streamgauge.core.clock import US
+from streamgauge.engines.external import engine as engine_module
+from streamgauge.engines.external.engine import ExternalEngine, ProgramEnvironment, ended_by_itself, settings_of
+from streamgauge.transports.kafka.spark_checkpoint import SparkCheckpoint
 from streamgauge.user_workloads.program_node import Launch, unknown_placeholders
+from tests.unit.transports.kafka.test_spark_checkpoint import Query
 
 LAUNCH = Launch(("{python}", "job.py", "--group={group}"), "folder")
 
@@ -34,6 +39,20 @@ def test_a_program_that_ends_by_itself_is_told_what_to_change() -> None:
     assert ended_by_itself(2, " before it was ready") == (
         "the program ended with exit code 2 before it was ready; correct it, or command in its file"
     )
+
+
+def test_batches_are_those_of_the_checkpoints(tmp_path: Path) -> None:
+    """They are noted while the program runs, since a query keeps its newest ones only."""
+    engine, query = ExternalEngine(), Query(tmp_path)
+    engine._checkpoints = [SparkCheckpoint(str(tmp_path), "r")]
+    query.run(0, 100.0, {"orders": {"0": 5}})
+    assert engine.status().alive
+    for log in ("offsets", "commits"):
+        (tmp_path / log / "0").unlink()
+    query.run(1, 101.0, {"orders": {"0": 9}}, took_s=2.0)
+    found = [(one.query, one.batch, one.start_us, one.end_us) for one in engine.batch_progress()]
+    assert found == [(str(tmp_path), 0, 100 * US, 100 * US + US // 2), (str(tmp_path), 1, 101 * US, 103 * US)]
+    assert engine.batch_progress() == engine.batch_progress()
 
 
 INPUTS, OUTPUTS = {"purchases": "streamgauge-r-purchases"}, {"results": "streamgauge-r.results"}
@@ -66,6 +85,12 @@ def test_placeholders_in_a_command() -> None:
         sys.executable, "job.py", "--in=streamgauge-r-purchases", "--to", "streamgauge-r.results", "4",
         '{"brokers": "localhost:9092"}', "{other}", "{input}", "{print}", "${HOME}",
     ]  # fmt: skip
+
+
+def test_the_jars_of_sparks_connector(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Spark takes them: in one word, with commas between."""
+    monkeypatch.setattr(engine_module, "spark_kafka_jars", lambda: [Path("/jars/a.jar"), Path("/jars/b.jar")])
+    assert ONE.filled(["--jars", "{spark_kafka_jars}"]) == ["--jars", "/jars/a.jar,/jars/b.jar"]
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from streamgauge.results.verdict import Verdict
 from streamgauge.studies.run import run as run_module
 from streamgauge.system import machine
 from streamgauge.trial import conductor, progress
+from streamgauge.workloads.registry import Workload
 from tests.helpers_recording import append_and_return
 from tests.unit.helpers_requests import GOOD
 
@@ -80,6 +81,15 @@ def test_every_trial_of_a_study_needs_its_resources(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(run_module, "require_master", require := Mock())
     run_module.require_machine(*(resolved(engine="known", parallelism=number) for number in (1, 2, 2)))
     assert [call.args[1:] for call in require.call_args_list] == [(None, {}, 1), (None, {}, 2)]
+
+
+def test_what_a_workload_needs_is_looked_for_before_a_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once for all trials of it, such as the jars that a program's file names."""
+    calls: list[str] = []
+    monkeypatch.setattr(Workload, "require", lambda workload: calls.append(workload.name))
+    built = [experiment.build(GOOD | {"engine": "known", "parallelism": number}) for number in (1, 2)]
+    run_module.require_machine(*map(check_experiment, built))
+    assert calls == [GOOD["workload"]]
 
 
 def test_the_ceiling_is_of_the_columns_that_generators_make(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,8 +5,10 @@ up.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,8 +28,9 @@ from streamgauge.transports.kafka.program_inlet import (
     QUIET_S,
     ProgramInlet,
 )
-from streamgauge.transports.spi import COMMITS, FOREIGN, NEVER_COMMITTED, EndpointConfig
-from streamgauge.transports.topics import InputTopic, OutputTopic, ProgramTopics
+from streamgauge.transports.spi import COMMITS, FOREIGN, NEVER_COMMITTED, UNOBSERVED, EndpointConfig
+from streamgauge.transports.topics import InputTopic, OutputTopic, ProgramTopics, Progress
+from tests.unit.transports.kafka.test_spark_checkpoint import Query
 
 NOW_US = 1_800_000_000 * US
 OF = OutputTopic({"ts": "bigint"}, ("ts",), "ts", reach_s=20.0)
@@ -53,6 +56,8 @@ class Followed:
         monkeypatch: pytest.MonkeyPatch,
         timeout_s: float = TIMEOUT_S,
         attached: bool = False,
+        progress: Progress | None = None,
+        partitions: int = 1,
         **outputs: OutputTopic,
     ) -> None:
         self.now_s, self.clock_us = 1000.0, NOW_US
@@ -61,6 +66,7 @@ class Followed:
         self.calls: list[tuple[Any, ...]] = []
         self.remarks: dict[str, tuple[int, str]] = {}
         self.rejected: list[str] = []
+        self.committed_us: list[int | None] = []
         for module in (program_endpoint, group_offsets):
             monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now_s))
         monkeypatch.setattr(program_endpoint, "ResultsConsumer", lambda *_: self)
@@ -69,14 +75,15 @@ class Followed:
         monkeypatch.setattr(group_offsets, "ends_of", lambda *_: {ORDERS: FIRST + self.ends})
         topics = ProgramTopics(
             {"purchases": InputTopic("orders")}, {name: replace(of, topic=name) for name, of in outputs.items()},
-            attached=attached, timeout_s=timeout_s,
+            attached=attached, timeout_s=timeout_s, progress=progress or Progress(),
         )  # fmt: skip
         receiver: Any = self
-        starts = ((*ORDERS, FIRST), *((name, 0, 0) for name in outputs))
+        self.places = [("orders", each) for each in range(partitions)]
+        starts = (*((*place, FIRST) for place in self.places), *((name, 0, 0) for name in outputs))
         ProgramInlet(EndpointConfig("", 0, "run", {"brokers": "b:1"}, topics, starts, "streamgauge-run"), receiver)
 
     def committed_of(self, _: object, group: str, places: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        assert (group, list(places)) == ("streamgauge-run", [ORDERS])
+        assert (group, list(places)) == ("streamgauge-run", self.places)
         if not self.answers:
             raise DriverError("no answer")
         return {} if self.committed is None else {ORDERS: FIRST + self.committed}
@@ -113,13 +120,14 @@ class Followed:
         assert stamped
         self.calls.append(("results", address["sink"], sum(batch.num_rows for batch in batches)))
 
-    def read(self, query: str, batch: int, places: Any) -> None:
+    def read(self, query: str, batch: int, places: Any, when_us: int | None = None) -> None:
         self.calls.append(("read", *places))
 
     def reached(self, query: str, batch: int, until_us: int) -> None:
         self.calls.append(("reached", until_us - NOW_US))
 
-    def commit(self, query: str, batch: int, accepted: Any, sinks: list[str]) -> None: ...
+    def commit(self, query: str, batch: int, accepted: Any, sinks: list[str], when_us: int | None = None) -> None:
+        self.committed_us.append(when_us)
 
     def remark(self, code: str, count: int, text: str) -> None:
         self.remarks[code] = (count, text)
@@ -308,3 +316,81 @@ def test_a_program_that_never_commits_has_read_everything_once_all_is_quiet(foll
         for after_s in (30, 1):
             program.follow_after(after_s)
         assert program.calls == [("read", ("purchases", 0, 0, ends))]
+
+
+@pytest.mark.parametrize(
+    ("given", "rejected"),
+    [
+        ({}, False),
+        ({"partitions": 2}, True),
+        ({"progress": Progress("group")}, True),
+        ({"progress": Progress("results")}, False),
+    ],
+)
+def test_a_group_that_must_commit_and_does_not(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, Any], rejected: bool
+) -> None:
+    """By its file, or with partitions that results do not tell apart: the reason has the line to add."""
+    program = Followed(monkeypatch, **given, results=OF)
+    program.write("results", RIGHT)
+    program.follow()
+    program.now_s += 0.5
+    program.follow()
+    assert (NEVER_COMMITTED in program.remarks) is (given.get("progress") == Progress("results"))
+    program.now_s += COMMITS_S
+    program.follow()
+    assert not program.rejected
+    program.now_s += TIMEOUT_S
+    program.follow()
+    assert bool(program.rejected) is (UNOBSERVED in program.remarks) is rejected
+    assert (NEVER_COMMITTED in program.remarks) is not rejected
+    assert not rejected or 'progress = { spark_checkpoint = ["{scratch}/checkpoint"] }' in program.rejected[0]
+
+
+def test_a_file_that_names_results_asks_no_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever it commits."""
+    program = Followed(monkeypatch, progress=Progress("results"), results=OF)
+    program.committed = 10
+    program.write("results", result(50))
+    program.follow()
+    assert program.calls == [("results", "results", 1), ("reached", 50_001)]
+
+
+def test_progress_is_that_of_checkpoints(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Of each batch that has ended, at its own times; neither the group nor results are asked."""
+    query = Query(tmp_path)
+    program = Followed(monkeypatch, progress=Progress("spark_checkpoint", (str(tmp_path),)), partitions=2, results=OF)
+    program.committed = 10
+    program.write("results", RIGHT)
+    program.hold("results", RIGHT)
+    query.run(0, time.time() - 5.0, {"orders": {"0": FIRST + 20, "1": FIRST + 30}}, took_s=2.0)
+    program.follow()
+    read = ("read", ("purchases", 0, 0, 20), ("purchases", 0, 1, 30))
+    assert program.calls == [("results", "results", 1), ("results", "results", 1), read]
+    assert (program.committed_us[-1] or 0) - NOW_US == pytest.approx(-3 * US, abs=US)
+    program.now_s += TIMEOUT_S + 1
+    program.follow()
+    assert not program.rejected
+    assert not program.remarks
+
+
+def test_a_checkpoint_that_shows_nothing_rejects_the_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Once it had time since the first result; before, the first batch may still run."""
+    program = Followed(monkeypatch, progress=Progress("spark_checkpoint", (str(tmp_path / "none"),)), results=OF)
+    program.write("results", RIGHT)
+    program.follow()
+    assert not program.rejected
+    program.now_s += TIMEOUT_S + 1
+    program.follow()
+    assert "named no input of the program" in program.rejected[0]
+    assert UNOBSERVED in program.remarks
+
+
+def test_a_silent_program_without_a_group_is_not_asked_for_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The advice names what it was given."""
+    program = Followed(monkeypatch, progress=Progress("spark_checkpoint", (str(tmp_path),)), results=OF)
+    program.ends = 1000
+    program.follow()
+    program.now_s += 61.0
+    program.follow()
+    assert "1,000 events were sent. Check that it reads orders ($STREAMGAUGE_INPUT) from" in program.rejected[0]

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from streamgauge.core.errors import MachineError
 from streamgauge.engines.spark.session.masters import is_local
-from streamgauge.system.java import OPTION_VARIABLES, JarSet, resolved
+from streamgauge.system.java import OPTION_VARIABLES, JarSet, resolved, spark_kafka_jars
 from streamgauge.system.python_path import VARIABLE as PYTHONPATH
 from streamgauge.system.python_path import removed_entries
 
@@ -37,25 +37,11 @@ _RECORD = "STREAMGAUGE_SET_ASIDE"
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9/._+=@~-]*")
 """Paths that survive a JVM's options, Hadoop's patterns, and a locale without letters beyond ASCII."""
 _ROCKSDB = "RocksDB"
-_CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13"
-_TOKENS = "org.apache.spark:spark-token-provider-kafka-0-10_2.13"
-KAFKA = (
-    (JarSet("spark-kafka-4.3.0", (f"{_CONNECTOR}:4.3.0",)),),
-    # Fallback for mirrors without the exact version; tested with Spark 4.3.0. The token provider is only for
-    # delegation tokens.
-    (
-        JarSet("spark-kafka-4.2.0", (f"{_CONNECTOR}:4.2.0",), (_TOKENS,)),
-        JarSet("spark-kafka-tokens-4.0.0", (f"{_TOKENS}:4.0.0",)),
-    ),
-)
-"""Tested jars for Spark's Kafka source and sink, the exact version first."""
 AVRO = tuple(
     (JarSet(f"spark-avro-{version}", (f"org.apache.spark:spark-avro_2.13:{version}",)),)
     for version in ("4.3.0", "4.2.0", "4.1.1")
 )
 """Tested jars for `from_avro`; the last one is a fallback, tested with Spark 4.3.0."""
-CONNECTORS = {"kafka": KAFKA}
-"""The jars of a transport that Spark reads by a connector of its own."""
 
 
 def environment_of(home: Path, master: str, environment: Mapping[str, str] = os.environ) -> dict[str, str | None]:
@@ -128,6 +114,6 @@ def require_loadable_state(provider: str, folder: Path) -> None:
 
 def jars_for(transport: str, options: Mapping[str, str]) -> list[Path]:
     """Jars for Spark's class path, without duplicates. Raises MachineError if they cannot be downloaded."""
-    jars = resolved(CONNECTORS[transport]) if transport in CONNECTORS else []
+    jars = spark_kafka_jars() if transport == "kafka" else []
     jars += resolved(AVRO) if options.get("encoding") == "avro" else []
     return list({path.name: path for path in jars}.values())
