@@ -17,7 +17,8 @@ SOURCE = Path(streamgauge.__file__).parent
 MAY_SAY_SPARK: Mapping[str, str] = {
     "the SQL dialect and its types": """
         core/schema.py dataflow/expressions/ dataflow/json_form/codecs.py dataflow/nodes.py
-        engines/synthetic/lowering.py loadgen/replay/fit_sample.py
+        engines/synthetic/lowering.py loadgen/replay/fit_sample.py transports/kafka/encodings/choice.py
+        transports/kafka/encodings/protobuf.py
     """,
     "PySpark user jobs": """
         jobs.py system/python_path.py system/user_code.py user_workloads/__init__.py user_workloads/lookup.py
@@ -25,6 +26,11 @@ MAY_SAY_SPARK: Mapping[str, str] = {
     """,
     "its jars and libraries, of which others take parts": """
         system/java.py system/machine.py transports/kafka/broker.py workloads/dspbench/text/sentiment_analysis.py
+    """,
+    "Spark programs of the user's own: their jars and checkpoints": """
+        engines/external/engine.py preflight/validate.py transports/kafka/program_inlet.py
+        transports/kafka/spark_checkpoint.py transports/topics.py user_workloads/program.py
+        user_workloads/program_checks.py user_workloads/program_file.py user_workloads/program_node.py
     """,
     "the default engine, and the list of engines": """
         config/options_and_settings.py engines/external/plugin.py engines/registry.py

@@ -13,7 +13,8 @@ def found(rate_per_s: float | None) -> dict[str, Any]:
     used = [("generator 0", "driver", 30.0), ("recorder", "driver", 10.0), ("broker", "broker", 50.0)]
     used += [("sut 1", "sut", 80.0), ("java", "sut_part", 80.0)]
     processes = [{"name": name, "role": role, "cpu_percent_mean": percent} for name, role, percent in used]
-    return {"processes": processes, "search": {"sustained_per_s": rate_per_s, "seconds": 300.0, "trials": [1, 2, 3]}}
+    search = {"sustained_per_s": rate_per_s, "seconds": 300.0, "trials": [1, 2, 3]}
+    return {"processes": processes, "search": search, "reference_work_us": 2600.0}
 
 
 def test_every_floor_is_of_a_case() -> None:
@@ -27,7 +28,7 @@ def test_a_row_names_minutes_and_each_role(monkeypatch: pytest.MonkeyPatch) -> N
     (row,) = kafka_searches.main()
     assert (row["value"], row["floor"], row["goal"]) == (400e3, 400e3, 700e3)
     assert "5.0 min, 3 trials; CPU driver 40 %, broker 50 %, engine 80 %" in row["note"]
-    assert "200 k/s per core, 500 k/s per CPU second" in row["note"]
+    assert "200 k/s per core, 500 k/s per CPU second of the engine; reference work 2.6 ms" in row["note"]
     kafka_searches.measured("program")
     assert ["--transport" in call.args[1] for call in search.call_args_list] == [True, False]
 

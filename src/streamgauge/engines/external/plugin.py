@@ -25,7 +25,9 @@ class ExternalPlugin(EnginePlugin):
         transports=("kafka",),
         encodings=get_args(Kind),
         delivery=None,
-        unsupported_reasons=dict.fromkeys((kind.__name__ for kind in KINDS), "it runs a program of your own only"),
+        unsupported_reasons={
+            kind.__name__: "it runs a program of your own only" for kind in KINDS if kind is not Source
+        },
         fallback_engine="spark",
         has_batch_ids=False,
         several_sinks=True,
