@@ -225,7 +225,12 @@ def test_a_pace_makes_the_plan_stand_still_while_too_much_waits(stage: Stage) ->
 
 def test_a_halt_ends_the_wait_for_room(stage: Stage) -> None:
     """Nothing reads any more; the chunk that waited is not offered."""
-    stage.outlet.waits = lambda: stage.generator.halt() or US
+
+    def stopped() -> int:
+        stage.generator.halt()
+        return US
+
+    stage.outlet.waits = stopped
     stage.follow(plan_of(RATE), SECOND, pace_us=200_000)
     assert (stage.outlet.offered, stage.status("ended")) == ([], True)
 
