@@ -389,7 +389,7 @@ def test_a_program_that_runs_already_may_have_no_group(write: Write, more: str, 
     if refused:
         assert refused in the_problem(path)
     else:
-        assert program(path).topics.attached
+        assert program(path).launch.group == ""
 
 
 def test_sparks_kafka_jars_are_got_before_a_start_if_they_are_used(
