@@ -34,7 +34,7 @@ from streamgauge.user_workloads.program_checks import (
 from streamgauge.user_workloads.program_file import InputTable, OutputTable, ProgramTable, read
 from streamgauge.user_workloads.program_node import Launch, ProgramNode
 from streamgauge.user_workloads.reference import program_columns, time_name, types_of
-from streamgauge.user_workloads.user_workload import NoParameters, UserWorkload
+from streamgauge.user_workloads.user_workload import FITTED, NoParameters, UserWorkload
 from streamgauge.workloads.registry import Job
 
 SPARE_S = 5.0
@@ -274,7 +274,7 @@ def _streams(path: Path, table: ProgramTable) -> tuple[tuple[StreamSpec, ...], t
                 place = f"{path.name}: inputs.{name}"
                 if problem := sample_unit_problem(place, given.time_unit, sample.last_time):
                     raise InputError(problem)
-            notes += [f"{name} is fitted to {given.sample}: {text}" for text in sample.notes]
+            notes += [f"{name}{FITTED}{given.sample}: {text}" for text in sample.notes]
         specs.append(StreamSpec(name, (*fields, *_time_field(given)), share, given.key))
     return tuple(specs), tuple(notes)
 

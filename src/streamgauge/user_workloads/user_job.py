@@ -24,7 +24,7 @@ from streamgauge.loadgen.replay.files import digest
 from streamgauge.loadgen.replay.fit_sample import fit
 from streamgauge.system.user_code import NO_QUERY, WITHOUT_SINK, import_file
 from streamgauge.user_workloads.reference import job_columns
-from streamgauge.user_workloads.user_workload import SINK, NoParameters, UserWorkload
+from streamgauge.user_workloads.user_workload import FITTED, SINK, NoParameters, UserWorkload
 from streamgauge.workloads.registry import Job
 
 _BRANCHES = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.TryStar, ast.With, ast.AsyncWith, ast.Match)
@@ -116,7 +116,7 @@ def _streams(path: Path, inputs: tuple[Input, ...]) -> tuple[tuple[StreamSpec, .
         if given.sample is not None:
             sample = fit(path.resolve().parent / given.sample, given.time, named=given.time != TIME)
             fields = sample.fields
-            notes += [f"{given.name} is fitted to {given.sample.name}: {text}" for text in sample.notes]
+            notes += [f"{given.name}{FITTED}{given.sample.name}: {text}" for text in sample.notes]
         specs.append(StreamSpec(given.name, fields, share, given.key))
     return tuple(specs), tuple(notes)
 
