@@ -48,7 +48,7 @@ def written(by: ProgramFormat, rows: list[dict[str, Any]]) -> list[bytes]:
     return by.messages(by.encode(table.to_batches()[0]))
 
 
-TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r\n"), min_size=1, max_size=9)
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r\n"), max_size=9)
 ROWS = st.fixed_dictionaries({
     "user.id": st.integers(-(2**63), 2**63 - 1),
     "user.city": st.none() | TEXTS,
@@ -76,10 +76,13 @@ def test_json_is_nested() -> None:
 
 
 def test_csv_quotes_what_it_must() -> None:
-    """A null is empty."""
+    """A null is empty, and an empty text or empty bytes are a pair of quotes."""
     by = format_of(FORMATS["csv"], COLUMNS)
-    rows = [ROW | {"user.city": 'U;"m'}, ROW | {"user.city": None}]
-    assert written(by, rows) == [b'7;"U;""m";true;1.5', b"7;;true;1.5"]
+    rows = [ROW | {"user.city": text} for text in ('U;"m', None, "")]
+    assert written(by, rows) == [b'7;"U;""m";true;1.5', b"7;;true;1.5", b'7;"";true;1.5']
+    raw = format_of(FORMATS["csv"], (("n", "bigint"), ("raw", "binary")))
+    batch = pa.record_batch({"n": [1, 2, 3], "raw": pa.array([b"", None, b"\0"], pa.binary())})
+    assert raw.messages(raw.encode(batch)) == [b'1;""', b"2;", b"3;AA=="]
 
 
 def test_avro_by_its_specification() -> None:
