@@ -80,7 +80,7 @@ def _starvation(evidence: Evidence) -> Condition:
 
 def _clock(evidence: Evidence) -> Condition:
     negative = evidence.negative_latencies
-    sentence = f"{negative} latencies are negative, so a clock is wrong"
+    sentence = f"{negative:,} right results came before their event, so a clock is wrong"
     return Condition(negative == 0, Cause.NEGATIVE_LATENCY, negative, 0, "results", sentence)
 
 

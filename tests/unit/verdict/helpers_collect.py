@@ -23,7 +23,7 @@ def verified(negatives: int = 0, windows: int | None = 9, **found: Any) -> Verif
     histograms: dict[str, Histogram] = {}
     latencies = SinkLatencies(LATENCIES, LatencyBySecond(), negatives, 9, histograms, windows)
     verification = RIGHT.model_copy(update=found)
-    return VerificationResult(verification, (SinkDiff("revenue", "", verification, latencies, 9),))
+    return VerificationResult(verification, (SinkDiff("revenue", "", verification, latencies, 9, too_early=negatives),))
 
 
 def with_latencies(of_second: Callable[[int], int], kind: str = "event_time") -> VerificationResult:
