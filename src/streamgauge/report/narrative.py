@@ -21,6 +21,7 @@ DRIVER_DISTURBED = (
 CLOCK_WRONG = "This figure must not be used: a clock is wrong, so no latency can be trusted."
 QUEUE_TOO_SMALL = "This figure must not be used: the queue's memory limit (--memory) is too small to judge the system."
 DISK_FULL = "This figure must not be used: a disk was full."
+LIMIT_REACHED = "This figure must not be used: a limit of this environment ended a process."
 SEARCH_UNUSABLE = "There is no confirmed figure: the search ended by a failure or by invalid trials."
 NOTHING = "There is no figure: the run ended before the measurement."
 
@@ -64,6 +65,7 @@ _UNUSABLE_BY_CAUSE = {
     Cause.QUEUE_CUT_BY_MEMORY: QUEUE_TOO_SMALL,
     Cause.DRIVER_MEMORY_FULL: QUEUE_TOO_SMALL,
     Cause.DISK_FULL: DISK_FULL,
+    Cause.LIMIT_REACHED: LIMIT_REACHED,
 }
 
 

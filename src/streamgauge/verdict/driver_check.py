@@ -28,6 +28,8 @@ STALL_SHARE_MAX = 0.01
 
 
 def _driver(evidence: Evidence) -> Check:
+    if evidence.limit_reached:
+        return make_check("driver", "invalid", Cause.LIMIT_REACHED, 1, 0, "failures", evidence.driver_reason)
     if evidence.driver_reason:
         sentence = f"a process of the driver failed: {evidence.driver_reason}"
         code = Cause.DISK_FULL if evidence.driver_disk_full else Cause.DRIVER_FAILED
@@ -129,6 +131,8 @@ DRIVER = CheckSpec(
     advice_by_code={
         Cause.NEGATIVE_LATENCY: "check the time synchronisation of every machine (and of the broker): a clock moved or "
         "differs, for instance after a suspend; then run it again",
+        Cause.LIMIT_REACHED: "raise the limit, or lower what needs it: the heap (--option driver_memory), the queue "
+        "(--memory), the generators (--generators)",
         Cause.DRIVER_FAILED: "remove the reason named above (logs: engine/ of the run folder), then run it again",
         Cause.RECORDER_DISK_BUSY: "put scratch files on a faster disk (TMPDIR), or lower the rate",
         Cause.PLAN_NOT_KEPT: _FASTER_DRIVER,

@@ -10,7 +10,6 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
-import psutil
 import pytest
 
 from streamgauge.system import machine
@@ -61,13 +60,6 @@ def test_shared_processors_are_left_alone() -> None:
     before = machine.cpus()
     with machine.pin_threads(None):
         assert machine.cpus() == before
-
-
-@pytest.mark.parametrize(("limit", "expected"), [("1048576", 2**20), ("max", None), (str(2**60), None)])
-def test_a_control_groups_memory_limit_holds(monkeypatch: pytest.MonkeyPatch, limit: str, expected: int | None) -> None:
-    """The lesser of machine and group; no limit is no limit."""
-    monkeypatch.setattr(Path, "read_text", lambda self: limit)
-    assert machine.memory_bytes() == (expected or psutil.virtual_memory().total)
 
 
 def test_the_environment_says_what_a_figure_depends_on(monkeypatch: pytest.MonkeyPatch) -> None:
