@@ -122,7 +122,7 @@ def _standstill(evidence: Evidence) -> Condition:
 
 
 _FASTER_DRIVER = "close other processes, use more generators (--generators), separate the driver's cores (--isolation \
-pinned), or lower the rate"
+pinned), use longer chunks if rows have many columns (--chunk), or lower the rate"
 
 DRIVER = CheckSpec(
     "driver",

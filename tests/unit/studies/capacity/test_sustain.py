@@ -84,7 +84,7 @@ def test_a_search_that_goes_on_asks_for_the_rates_that_it_asked_for(study: RunFo
 
 def test_no_trial_is_offered_the_whole_ceiling(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     """That of all generators which have a core each: eight of them on two make no more than two would."""
-    monkeypatch.setattr(run_module, "measure_capacity", lambda plan, columns: 1000.0)
+    monkeypatch.setattr(run_module, "measure_capacity", lambda *_: 1000.0)
     monkeypatch.setattr(run_module, "cpus", lambda: [0, 1])
     resolved = check(build({"workload": "filter", "engine": "known", "load": {"generators": 8}}))
     ceiling = run_module.ceiling_of(resolved, 100.0)

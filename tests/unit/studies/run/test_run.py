@@ -88,9 +88,22 @@ def test_every_trial_of_a_study_needs_its_resources(monkeypatch: pytest.MonkeyPa
 def test_the_ceiling_is_of_the_columns_that_generators_make(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not of fields that the flow does not read, and of ids where it needs them."""
     calls: list[Any] = []
-    monkeypatch.setattr(run_module, "measure_capacity", lambda plan, columns: append_and_return(calls, columns, 1.0))
+    monkeypatch.setattr(run_module, "measure_capacity", lambda plan, columns, _: append_and_return(calls, columns, 1.0))
     run_module.ceiling_of(check_experiment(experiment.build(GOOD)), 1000.0)
     assert calls == [{"purchases": ("gem_pack_id", "price", "event_time")}]
+
+
+@pytest.mark.parametrize(("load", "rounds_per_s"), [
+    ({"chunk": "500ms", "generators": 2}, 2.0), ({"chunk": "10ms", "generators": 1}, 20.0),
+])  # fmt: skip
+def test_the_ceiling_is_of_a_trials_batches(
+    monkeypatch: pytest.MonkeyPatch, load: dict[str, Any], rounds_per_s: float
+) -> None:
+    """Those of a chunk, or of the 50 ms for which short chunks are made at once."""
+    calls: list[float] = []
+    monkeypatch.setattr(run_module, "measure_capacity", lambda *given: append_and_return(calls, given[2], 1.0))
+    run_module.ceiling_of(check_experiment(experiment.build(GOOD | {"load": load})), 1000.0)
+    assert calls == [rounds_per_s]
 
 
 def test_a_run_of_an_own_job_can_be_repeated_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
