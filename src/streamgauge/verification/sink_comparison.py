@@ -169,7 +169,7 @@ def outcome(counts: answers.Counts, complete: bool, noun: str = "results") -> st
     of = " of warm-up and span" if complete else " of what was committed"
     if not counts.expected and not differences:
         return f"no {noun} were due{of}, so there was nothing to compare"
-    return f"{counts.expected:,} {noun} expected{of}, {matched}"
+    return f"{counts.expected:,} {noun} expected{of}, {matched}{columns_in_words(counts.wrong_columns)}"
 
 
 def allowed_by(delivery: Delivery | None, counts: answers.Counts) -> dict[str, int]:
@@ -200,6 +200,7 @@ def of_all(sinks: list[SinkDiff], record: TrialRecord) -> Verification:
         examples=tuple({"sink": name, **example} for name, one in each for example in one.examples),
         delivery=promised.pop() if len(promised) == 1 else None,
         allowed=dict(allowed),
+        wrong_columns={f"{name}.{column}": count for name, one in each for column, count in one.wrong_columns.items()},
         **{name: sum(getattr(one, name) for _, one in each) for name in names},
     )
 

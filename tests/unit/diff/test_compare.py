@@ -157,6 +157,17 @@ def test_a_row_moved_out_of_the_judged_span_is_wrong(con: duckdb.DuckDBPyConnect
     assert _numbers(found) == Counts(100, matched=99, wrong=1)
 
 
+def test_columns_that_differ_are_counted(con: duckdb.DuckDBPyConnection) -> None:
+    """Each by the wrong rows that have another value there, over slices, too; rows that are missing are in none."""
+    came = _rows()
+    came[3]["price"] += 1
+    came[4]["price"], came[4]["event_time"] = 99, 7
+    found = _compare(con, _rows(), came[:90])
+    assert (found.wrong, found.missing, dict(found.wrong_columns)) == (2, 10, {"price": 2, "event_time": 1})
+    assert dict((found + found).wrong_columns) == {"price": 4, "event_time": 2}
+    assert not _compare(con, _rows(), _rows()).wrong_columns
+
+
 def test_values_exchanged_between_rows_are_wrong(con: duckdb.DuckDBPyConnection) -> None:
     """Sums of hashes do not cancel out where two rows have each other's value."""
     came = _rows()
