@@ -34,6 +34,7 @@ from streamgauge.engines.spark.user_job.error_advice import advice_for
 from streamgauge.system.child_processes import announce
 from streamgauge.system.user_code import (
     NO_QUERY,
+    ONE_RESULT,
     WITHOUT_SINK,
     first_line,
     import_file,
@@ -54,6 +55,7 @@ _QUERY_CALLS = (
 def load(job: UserJobNode) -> PySparkJob:
     """The job with its function, imported by path. Call it before the JVM starts."""
     root = place_of(Path(job.path))[0]
+    sys.argv = [job.path]  # what the function parses are not the arguments of this process
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH")]))
     return PySparkJob(job, getattr(import_file(Path(job.path)), job.name))
 
@@ -135,7 +137,9 @@ class PySparkJob:
         with user_errors(path, rule, self._advice), reported(path, self.job.name), no_query(path, self._refuse):
             result = self.function(session, inputs)
         if not isinstance(result, DataFrame):
-            way_out = WITHOUT_SINK if isinstance(result, DataStreamWriter) else f"end {self.job.name}() with return"
+            way_out = f"end {self.job.name}() with return"
+            way_out = WITHOUT_SINK if isinstance(result, DataStreamWriter) else way_out
+            way_out = ONE_RESULT if isinstance(result, dict | tuple | list | set) else way_out
             raise self._refuse("must return a DataFrame", type(result).__name__, way_out)
         return result
 
