@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import signal
 import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
@@ -105,6 +106,29 @@ def test_a_defect_is_no_verdict(
     assert "a defect of streamgauge (RuntimeError: two lines)" in message.err
     assert ("Traceback" in message.err) is shown
     assert shown or len(message.err.splitlines()) == 1
+
+
+def test_ctrl_c_in_a_query_of_duckdb_is_no_defect(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stop(experiment: Any) -> Any:
+        raise RuntimeError("Query interrupted")
+
+    monkeypatch.setattr(commands, "run_with_view", stop)
+    assert call(monkeypatch, "run", "identity") == 1
+    assert capsys.readouterr().err == "stopped\n"
+
+
+@pytest.mark.parametrize(("before", "caught"), [(signal.SIG_DFL, True), (signal.SIG_IGN, False)])
+def test_a_closed_terminal_stops_a_run_as_sigterm_does(
+    monkeypatch: pytest.MonkeyPatch, before: Any, caught: bool
+) -> None:
+    """Unless the signal is ignored, as nohup does."""
+    handlers = {signal.SIGHUP: before}
+    monkeypatch.setattr(signal, "getsignal", handlers.get)
+    monkeypatch.setattr(signal, "signal", handlers.__setitem__)
+    assert call(monkeypatch, "engines", "--json") == 0
+    assert (handlers[signal.SIGHUP] == handlers[signal.SIGTERM]) is caught
 
 
 def test_a_refusal_names_everything_and_starts_nothing(stand: Path, invoke: Invoke) -> None:

@@ -33,7 +33,8 @@ def test_the_file_chooses_the_command(
 
     def answer(experiment: Any, verbose: bool = False) -> Any:
         seen.append(experiment)
-        return SimpleNamespace(to_json=lambda: '{"made": "up"}', verdict=SimpleNamespace(value="undecided"))
+        verdict = SimpleNamespace(value="undecided")
+        return SimpleNamespace(to_json=lambda: '{"made": "up"}', verdict=verdict, folder="")
 
     monkeypatch.setattr(commands, function, answer)
     done = run_file(tmp_path, f'command = "{command}"\n{TINY}', "--json")

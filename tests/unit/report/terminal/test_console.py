@@ -389,6 +389,7 @@ def test_no_color_is_plain(monkeypatch: pytest.MonkeyPatch, value: str, coloured
     assert ("\x1b" in written(console)) is coloured
 
 
-def test_console_is_stderr() -> None:
+def test_console_is_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     """Progress never mixes with the result object on stdout."""
-    assert console_module.console().stderr
+    console_module.tell("progress")
+    assert capsys.readouterr() == ("", "progress\n")
