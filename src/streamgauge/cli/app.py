@@ -35,7 +35,7 @@ from streamgauge.cli.parameters import (
 )
 from streamgauge.config.named_files import is_own_file
 from streamgauge.config.options_and_settings import SETTINGS
-from streamgauge.core.errors import InputError, Problem, StreamgaugeError, near
+from streamgauge.core.errors import InputError, MachineError, Problem, StreamgaugeError, near
 from streamgauge.core.output import Unfailing, print_answer
 from streamgauge.core.units import parse_share
 from streamgauge.system.python_path import drop_foreign_pyspark
@@ -78,6 +78,8 @@ def main() -> None:
         signal.signal(signal.SIGHUP, _as_interrupt)
     drop_foreign_pyspark()
     try:
+        if sys.flags.optimize > 1:
+            raise MachineError("PYTHONOPTIMIZE=2 (or -OO) drops docstrings, which a library for charts needs. Unset it")
         app()
     except InputError as error:
         from streamgauge.report.terminal.console import show_refusal

@@ -11,10 +11,14 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from streamgauge.core.errors import MachineError
 from streamgauge.core.formatting import format_size
 
 ROOT = Path("/sys/fs/cgroup")
 OWN = Path("/proc/self/cgroup")
+FILES, FILES_OF_JAVA = 256, 1024
+PROCESSES, PROCESSES_OF_JAVA = 64, 200
+"""What a start needs of each, with some room: Spark opens hundreds of jars and starts a hundred threads."""
 _ENDED_BY_KERNEL = re.compile(r"SIGXCPU|SIGKILL|signal (9|24)\b|exit code (-9|-24|137|152)\b")
 """What engines report of a process that exceeded its CPU time: first SIGXCPU, at the hard limit SIGKILL."""
 
@@ -31,6 +35,24 @@ def free_processes() -> int | None:
         limit, used = _number(folder / "pids.max"), _number(folder / "pids.current")
         left += [limit - used] if limit is not None and used is not None else []
     return min(left, default=None)
+
+
+def require_room(java: bool) -> None:
+    """Raises MachineError if a limit allows fewer open files, processes and threads than a start needs."""
+    files, processes = (FILES_OF_JAVA, PROCESSES_OF_JAVA) if java else (FILES, PROCESSES)
+    found = [
+        ("open files", "ulimit -n", _soft(resource.RLIMIT_NOFILE), files),
+        ("processes and threads", "ulimit -u", _soft(resource.RLIMIT_NPROC), processes),
+        ("more processes and threads", "pids.max of the control group", free_processes(), processes),
+    ]
+    for what, limit, allowed, needed in found:
+        if allowed is not None and allowed < needed:
+            raise MachineError(f"{limit} allows {allowed:,} {what}, and a run needs {needed:,}. Raise it")
+
+
+def _soft(kind: int) -> int | None:
+    limit = resource.getrlimit(kind)[0]
+    return None if limit == resource.RLIM_INFINITY else limit
 
 
 class LimitWatch:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import signal
+import subprocess
+import sys
 import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
@@ -85,6 +87,7 @@ def test_a_start_that_failed_names_its_folder_and_prints_its_result(
     assert call(monkeypatch, "run", "identity", "--json") == error.exit_code
     message = capsys.readouterr()
     printed = Result.model_validate_json(message.out)
+    assert printed.verdict.advice
     assert (printed.verdict.cause, printed.folder) == (Cause.START_FAILED, str(folder.path))
     assert str(folder.path) in " ".join(message.err.split())
 
@@ -106,6 +109,14 @@ def test_a_defect_is_no_verdict(
     assert "a defect of streamgauge (RuntimeError: two lines)" in message.err
     assert ("Traceback" in message.err) is shown
     assert shown or len(message.err.splitlines()) == 1
+
+
+def test_python_without_docstrings_is_named() -> None:
+    """Charts would fail at the end of a run, as a defect."""
+    words = [sys.executable, "-OO", "-m", "streamgauge", "engines"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr.startswith("error: PYTHONOPTIMIZE=2 (or -OO)")
 
 
 def test_ctrl_c_in_a_query_of_duckdb_is_no_defect(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import resource
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
+from streamgauge.core.errors import MachineError
 from streamgauge.system import control_group
-from streamgauge.system.control_group import LimitWatch, free_processes, memory_limit
+from streamgauge.system.control_group import LimitWatch, free_processes, memory_limit, require_room
 from streamgauge.system.machine import environment, memory_bytes
 
 GIB = 2**30
@@ -86,3 +89,22 @@ def test_a_limit_of_cpu_time_is_told(
     assert LimitWatch().reached(failure) == ""
     monkeypatch.setattr(resource, "getrlimit", lambda _: (60, 90))
     assert ("a process may use 60 s (ulimit -t)" in LimitWatch().reached(failure)) == told
+
+
+@pytest.mark.parametrize(("files", "free", "java", "said"), [
+    (100, 500, False, "ulimit -n allows 100 open files, and a run needs 256"),
+    (300, 500, False, ""), (300, 500, True, "ulimit -n allows 300 open files, and a run needs 1,024"),
+    (4096, 40, False, "pids.max of the control group allows 40 more processes"), (4096, 150, False, ""),
+    (4096, 150, True, "and a run needs 200"), (4096, 500, True, ""),
+])  # fmt: skip
+def test_a_limit_that_no_start_survives_is_named_before_it(
+    group: tuple[int, Path], monkeypatch: pytest.MonkeyPatch, files: int, free: int, java: bool, said: str
+) -> None:
+    """Of open files, and of processes and threads; Java needs more of both."""
+    endless = resource.RLIM_INFINITY
+    limits = {resource.RLIMIT_NOFILE: files}
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (limits.get(kind, endless), endless))
+    write(group, "pids", "a/b/pids.max", free + 7)
+    write(group, "pids", "a/b/pids.current", 7)
+    with pytest.raises(MachineError, match=re.escape(said)) if said else nullcontext():
+        require_room(java)

@@ -22,6 +22,7 @@ from streamgauge.results.run import Result
 from streamgauge.results.verdict import Verdict
 from streamgauge.studies.run.prometheus import exported
 from streamgauge.system import machine
+from streamgauge.system.control_group import require_room
 from streamgauge.system.java import find_java
 from streamgauge.system.machine import cpus
 from streamgauge.trial.conductor import TrialConductor, stores_engine_progress
@@ -47,6 +48,7 @@ def require_machine(*trials: ResolvedExperiment) -> None:
     It also reads the code's commit for the results, before it can change.
     """
     machine.commit()
+    require_room(any(one.engine.needs_java for one in trials))
     if any(one.engine.needs_java for one in trials):
         find_java()
     for one in _differing(trials, lambda of, _: (of.engine, of.transport)):
