@@ -15,6 +15,7 @@ that was never expected is extra. Each further row of an identity is a duplicate
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
@@ -305,7 +306,7 @@ def _rows_of(sides: _Sides, rows: str, keys: Set[int]) -> dict[int, list[dict[st
 
 
 def shown(values: dict[str, Any], types: Mapping[str, ValueType]) -> dict[str, Any]:
-    """Values in normal form for JSON: times in ISO 8601, bytes in hexadecimal."""
+    """Values in normal form for JSON: times in ISO 8601, bytes in hexadecimal, NaN and infinities as texts."""
     return {name: _plain(value, types[name]) for name, value in values.items()}
 
 
@@ -320,4 +321,6 @@ def _plain(value: Any, type_: ValueType) -> Any:
         return [shown(entry, dict(type_.parts)) for entry in value]
     if type_.name == TIMESTAMP:
         return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=value)).isoformat()
+    if isinstance(value, float) and not math.isfinite(value):  # JSON has no such numbers
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return value.hex() if isinstance(value, bytes) else value

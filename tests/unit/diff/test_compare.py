@@ -157,6 +157,18 @@ def test_a_row_moved_out_of_the_judged_span_is_wrong(con: duckdb.DuckDBPyConnect
     assert _numbers(found) == Counts(100, matched=99, wrong=1)
 
 
+@pytest.mark.parametrize(("value", "shown"), [(float("nan"), "NaN"), (float("-inf"), "-Infinity")])
+def test_numbers_that_json_lacks_are_texts_in_examples(
+    con: duckdb.DuckDBPyConnection, value: float, shown: str
+) -> None:
+    """Both sides of a wrong row would be null otherwise."""
+    ids = pa.array([1])
+    expected = pa.table({"event_id": ids, "x": pa.array([value])})
+    came = pa.table({"event_id": ids, "x": pa.array([2.5]), "emission_time": ids})
+    (example,) = compare(con, lambda: expected, lambda: came, IDS, ["x"]).examples
+    assert (example["expected"], example["received"]) == ([{"x": shown}], [{"x": 2.5}])
+
+
 def test_columns_that_differ_are_counted(con: duckdb.DuckDBPyConnection) -> None:
     """Each by the wrong rows that have another value there, over slices, too; rows that are missing are in none."""
     came = _rows()
