@@ -197,6 +197,7 @@ def _generate(experiment: Experiment, as_json: bool, verbose: bool) -> None:
     if experiment.out is None:
         raise InputError(Problem("out", "must name the folder for the input", None, 'out = "DIR"'))
     from streamgauge.report.terminal.console import InputView, tell
+    from streamgauge.results.run import shown_notes
     from streamgauge.studies.run.generate_input import generate
 
     out = Path(experiment.out)
@@ -209,7 +210,7 @@ def _generate(experiment: Experiment, as_json: bool, verbose: bool) -> None:
         tell(f"{events:,} events  {out / name}")
     if written["replaced"]:
         tell("replaced  the previous input")
-    for note in written["notes"]:
+    for note in shown_notes(written["notes"]):
         tell(f"note  {note}")
 
 

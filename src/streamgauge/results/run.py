@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, Literal, NamedTuple, Self
 
@@ -226,6 +226,20 @@ def columns_in_words(columns: Mapping[str, int]) -> str:
     shown = ", ".join(f"{name} in {count:,} rows" for name, count in ordered[:COLUMNS_SHOWN])
     more = len(ordered) - COLUMNS_SHOWN
     return f"; differing: {shown}{f', and {more} columns more' if more > 0 else ''}"
+
+
+FITTED = " is fitted to "
+"""Stands in a note between a stream and its sample."""
+FITS_SHOWN = 20
+
+
+def shown_notes(notes: Sequence[str]) -> list[str]:
+    """Notes for people: those on the first columns of samples, and all others."""
+    fits = [note for note in notes if FITTED in note]
+    if len(fits) <= FITS_SHOWN:
+        return list(notes)
+    more = f"{len(fits) - FITS_SHOWN} more columns of samples are fitted: notes in result.json"
+    return [*fits[:FITS_SHOWN], more, *(note for note in notes if FITTED not in note)]
 
 
 class SinkResult(ResultPart):

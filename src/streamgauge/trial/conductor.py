@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import Experiment
 from streamgauge.core.clock import US, Clock
-from streamgauge.core.errors import DriverError, EngineError, MachineError, StreamgaugeError
+from streamgauge.core.errors import DriverError, EngineError, InputError, MachineError, StreamgaugeError
 from streamgauge.core.trial import TrialSpans
 from streamgauge.engines.spi import Engine
 from streamgauge.harness.testbed import TestBed, TestBedSettings
@@ -167,7 +167,10 @@ def record_start_failure(folder: RunFolder | None) -> Iterator[None]:
         yield
     except StreamgaugeError as error:
         if folder is not None:
-            verdict = Verdict(value="invalid", cause=Cause.START_FAILED, sentence=str(error).splitlines()[0])
+            ways_out = [problem.way_out for problem in error.problems] if isinstance(error, InputError) else []
+            advice = "; ".join(ways_out) or "remove the reason (logs: engine/ of the run folder), and run it again"
+            sentence = str(error).splitlines()[0]
+            verdict = Verdict(value="invalid", cause=Cause.START_FAILED, sentence=sentence, advice=advice)
             error.folder = str(folder.path)
             failed = folder.read_result().model_copy(update={"verdict": verdict, "folder": str(folder.path)})
             folder.write_result(failed)

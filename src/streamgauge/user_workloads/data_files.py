@@ -29,8 +29,7 @@ from streamgauge.loadgen.replay.columns import (
 )
 from streamgauge.loadgen.replay.files import content, digest
 from streamgauge.loadgen.replay.text import LeftOut, in_words
-from streamgauge.results.run import DataColumn, ReplayedData, Result
-from streamgauge.user_workloads.user_workload import FITTED
+from streamgauge.results.run import FITTED, DataColumn, ReplayedData, Result
 from streamgauge.workloads.registry import Job, Parameters, Workload
 
 

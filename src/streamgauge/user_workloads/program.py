@@ -20,6 +20,7 @@ from streamgauge.jobs import DEFAULT_REACH, TIME, UNBOUNDED, Description, Input,
 from streamgauge.loadgen.fields import SHARES_RULE, RecordTime, StreamSpec, sum_to_one
 from streamgauge.loadgen.replay.files import digest
 from streamgauge.loadgen.replay.fit_sample import fit
+from streamgauge.results.run import FITTED
 from streamgauge.transports.topics import UNITS, InputTopic, OutputTopic, ProgramTopics
 from streamgauge.user_workloads.program_checks import (
     column_problems,
@@ -34,7 +35,7 @@ from streamgauge.user_workloads.program_checks import (
 from streamgauge.user_workloads.program_file import InputTable, OutputTable, ProgramTable, read
 from streamgauge.user_workloads.program_node import Launch, ProgramNode
 from streamgauge.user_workloads.reference import program_columns, time_name, types_of
-from streamgauge.user_workloads.user_workload import FITTED, NoParameters, UserWorkload
+from streamgauge.user_workloads.user_workload import NoParameters, UserWorkload
 from streamgauge.workloads.registry import Job
 
 SPARE_S = 5.0

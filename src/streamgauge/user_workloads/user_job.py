@@ -22,9 +22,10 @@ from streamgauge.jobs import DESCRIPTION, TIME, Description, Input
 from streamgauge.loadgen.fields import SHARES_RULE, StreamSpec, sum_to_one
 from streamgauge.loadgen.replay.files import digest
 from streamgauge.loadgen.replay.fit_sample import fit
+from streamgauge.results.run import FITTED
 from streamgauge.system.user_code import NO_QUERY, ONE_RESULT, WITHOUT_SINK, import_file
 from streamgauge.user_workloads.reference import job_columns
-from streamgauge.user_workloads.user_workload import FITTED, SINK, NoParameters, UserWorkload
+from streamgauge.user_workloads.user_workload import SINK, NoParameters, UserWorkload
 from streamgauge.workloads.registry import Job
 
 _BRANCHES = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.TryStar, ast.With, ast.AsyncWith, ast.Match)

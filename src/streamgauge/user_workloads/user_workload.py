@@ -15,8 +15,6 @@ from streamgauge.workloads.registry import Parameters, Workload
 
 SINK = "results"
 """The name of the only sink."""
-FITTED = " is fitted to "
-"""Stands in a note between a stream and its sample."""
 
 
 class NoParameters(Parameters):

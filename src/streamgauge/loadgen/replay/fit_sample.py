@@ -12,6 +12,7 @@ import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -350,9 +351,16 @@ def _in_words(field: Fitted, counts: list[tuple[Any, int]], rows: int, nulls: in
         low, high = field.quantiles[0], field.quantiles[-1]
         share = sum(field.weights[:table]) / rows
         parts.append(f"{table:,} values in {share:.2g} of the rows, the others " if table else "")
-        parts.append(f"from {low:,.10g} to {high:,.10g} by quantiles")
+        parts.append(f"from {_shown(field, low)} to {_shown(field, high)} by quantiles")
     parts.append(f", {nulls / rows:.2g} null" if nulls and counts else "")
     return "".join(parts)
+
+
+def _shown(field: Fitted, value: float) -> str:
+    """A quantile: a time in ISO 8601, other numbers without a power of ten."""
+    if field.spark_type == "timestamp":
+        return (datetime(1970, 1, 1) + timedelta(microseconds=value)).isoformat(sep=" ", timespec="seconds")
+    return f"{value:,.10g}" if 1e-4 <= abs(value) < 1e10 or not value else f"{value:,.0f}"
 
 
 def _setting(path: Path) -> str:
