@@ -205,6 +205,9 @@ class RunFolder:
         except (ValidationError, ValueError) as error:
             rule = f"must hold a result.json of this version of streamgauge ({_first_fault(error)})"
             way_out = "read it with the version that wrote it (environment in result.json)"
+            if _is_damaged(error):
+                rule = f"must hold a whole result.json, and this one is damaged or cut off ({_first_fault(error)})"
+                way_out = "a copy of the folder, or run it again"
         raise InputError(Problem("RUN", rule, str(self.path), way_out))
 
     def read_series(self) -> pa.Table:
@@ -292,6 +295,8 @@ def read_study(folder: Path, file: str) -> StudyResult:
     except (KeyError, TypeError, ValueError) as error:
         fault = _first_fault(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
         rule = f"{file} must be of this version of streamgauge ({fault})"
+        if _is_damaged(error):
+            rule = f"{file} must be whole, and this one is damaged or cut off ({fault})"
         way_out = f"streamgauge {study.command} makes one anew"
     raise InputError(Problem(RUN.setting, rule, str(folder), way_out))
 
@@ -322,6 +327,13 @@ def require_place(path: Path, place: OutputLocation) -> None:
 
 def _plain(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]+", "_", text) or "unnamed"
+
+
+def _is_damaged(error: Exception) -> bool:
+    """Whether a file is no JSON at all."""
+    if isinstance(error, ValidationError):
+        return error.errors()[0]["type"] == "json_invalid"
+    return isinstance(error, json.JSONDecodeError | UnicodeDecodeError)
 
 
 def _first_fault(error: ValidationError | ValueError) -> str:

@@ -35,7 +35,8 @@ from streamgauge.cli.parameters import (
 )
 from streamgauge.config.named_files import is_own_file
 from streamgauge.config.options_and_settings import SETTINGS
-from streamgauge.core.errors import InputError, Problem, StreamgaugeError, near
+from streamgauge.core.errors import InputError, MachineError, Problem, StreamgaugeError, near
+from streamgauge.core.output import Unfailing, print_answer
 from streamgauge.core.units import parse_share
 from streamgauge.system.python_path import drop_foreign_pyspark
 
@@ -64,6 +65,8 @@ app = typer.Typer(
 DEFECT_EXIT = 3
 """Exit code of an unexpected error. Not 1, which means that the criterion failed."""
 TRACEBACK = "STREAMGAUGE_TRACEBACK"
+DUCKDB_INTERRUPTED = ("RuntimeError", "InterruptException")
+"""DuckDB's errors for Ctrl-C during a query."""
 TYPER_INTERRUPTED = 130
 """Typer's exit code for Ctrl-C."""
 
@@ -71,8 +74,12 @@ TYPER_INTERRUPTED = 130
 def main() -> None:
     """The command `streamgauge`."""
     signal.signal(signal.SIGTERM, _as_interrupt)
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as nohup lets it be
+        signal.signal(signal.SIGHUP, _as_interrupt)
     drop_foreign_pyspark()
     try:
+        if sys.flags.optimize > 1:
+            raise MachineError("PYTHONOPTIMIZE=2 (or -OO) drops docstrings, which a library for charts needs. Unset it")
         app()
     except InputError as error:
         from streamgauge.report.terminal.console import show_refusal
@@ -80,16 +87,19 @@ def main() -> None:
         show_refusal(error, options=_typed_names())
         sys.exit(error.exit_code)
     except StreamgaugeError as error:
-        print(f"error: {error}", file=sys.stderr)
+        _tell(f"error: {error}")
         if error.folder:
-            print(f"its folder: {error.folder}", file=sys.stderr)
+            _tell(f"its folder: {error.folder}")
         sys.exit(error.exit_code)
     except SystemExit as end:
         if end.code != TYPER_INTERRUPTED:
             raise
-        print("stopped", file=sys.stderr)
+        _tell("stopped")
         sys.exit(EXITS["interrupted"])
     except Exception as error:
+        if type(error).__name__ in DUCKDB_INTERRUPTED and "interrupted" in str(error).lower():
+            _tell("stopped")
+            sys.exit(EXITS["interrupted"])
         _show_defect(error)
         sys.exit(DEFECT_EXIT)
 
@@ -109,12 +119,17 @@ def _show_defect(error: Exception) -> None:
         traceback.print_exception(error)
     else:
         hint += f", which {TRACEBACK}=1 shows"
-    print(f"error: a defect of streamgauge ({type(error).__name__}: {reason}): {hint}", file=sys.stderr)
+    _tell(f"error: a defect of streamgauge ({type(error).__name__}: {reason}): {hint}")
 
 
 def _as_interrupt(*_: object) -> NoReturn:
-    """Treats SIGTERM as Ctrl-C: the run stores its measurements and ends its processes."""
+    """Treats SIGTERM and SIGHUP as Ctrl-C: the run stores its measurements and ends its processes."""
     raise KeyboardInterrupt
+
+
+def _tell(text: str) -> None:
+    """Prints a line on stderr, if there is one."""
+    print(text, file=Unfailing(), flush=True)
 
 
 def _add(name: str, shorthand: Shorthand) -> None:
@@ -182,13 +197,13 @@ def workloads(
 
     if flow_json:
         chosen = get(workload)
-        print(json.dumps(chosen.flow_document(chosen.read(pairs("--set", set_)), RATE_PER_S), indent=2))
+        print_answer(json.dumps(chosen.flow_document(chosen.read(pairs("--set", set_)), RATE_PER_S), indent=2))
         return
     if set_:
         raise InputError(Problem("--set", "needs --flow-json", set_[0], f"--flow-json --set {set_[0]}"))
     rows = catalogue(name=workload)
     if json_:
-        print(json.dumps(rows, indent=2))
+        print_answer(json.dumps(rows, indent=2))
     elif workload:
         show_workload(rows[0])
     else:
@@ -205,7 +220,7 @@ def engines(json_: AsJson = False) -> None:
     if json_:
         options = {transport["name"]: transport["options"] for transport in transports}
         full = [{**row, "transport_options": {name: options[name] for name in row["transports"]}} for row in rows]
-        print(json.dumps(full, indent=2))
+        print_answer(json.dumps(full, indent=2))
     else:
         show_engines(rows, transports)
 
@@ -230,7 +245,7 @@ def selftest(
     with SelfTestView() as view:
         items = run_selftest(quick, only, View(view.line, view.trial))
     if json_:
-        print(json.dumps(as_json(items, quick), indent=2))
+        print_answer(json.dumps(as_json(items, quick), indent=2))
     sys.exit(0 if all(item.ok for item in items) else 1)
 
 
@@ -272,7 +287,7 @@ def compare(
         passed, answer, document = comparison.passed, comparison.to_json(), comparison_document.document(comparison)
     if html is not None:
         comparison_document.write_comparison(html, document)
-    print(answer) if json_ else show(document, str(html or ""))
+    print_answer(answer) if json_ else show(document, str(html or ""))
     sys.exit(0 if passed else 1)
 
 
@@ -293,7 +308,7 @@ def report(
     if path is None:
         folder = RunFolder.open(run_folder)
         path = write_page(folder, _flow_of(folder.read_result()), RUN)
-    print(json.dumps({"report": str(path)}) if json_ else str(path))
+    print_answer(json.dumps({"report": str(path)}) if json_ else str(path))
 
 
 def _flow_of(result: Result) -> list[dict[str, Any]] | None:

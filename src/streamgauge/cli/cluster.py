@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from streamgauge.cli.parameters import AsJson
+from streamgauge.core.output import Unfailing, print_answer
 
 if TYPE_CHECKING:
     from streamgauge.engines.local_cluster import Cluster
@@ -56,11 +57,11 @@ def status(json_: AsJson = False) -> NoReturn:
     cluster = local_cluster().read()
     if cluster is None or not cluster.runs:
         ended = f"; the last one ended without stop ({cluster.master or 'master'})" if cluster is not None else ""
-        print(json.dumps({"running": False})) if json_ else None
+        print_answer(json.dumps({"running": False})) if json_ else None
         _tell(f"{NOT_RUNNING}{ended}")
         sys.exit(DEGRADED_EXIT)
     if not cluster.is_ready:
-        print(json.dumps(_as_json(cluster), indent=2)) if json_ else None
+        print_answer(json.dumps(_as_json(cluster), indent=2)) if json_ else None
         _tell(f"{unready_in_words(cluster)}; wait, or end it with streamgauge cluster stop")
         sys.exit(DEGRADED_EXIT)
     _show(cluster, json_)
@@ -82,9 +83,9 @@ def stop() -> None:
 def _show(cluster: Cluster, as_json: bool) -> None:
     """The address alone on stdout, for `--master $(streamgauge cluster status)`."""
     if as_json:
-        print(json.dumps(_as_json(cluster), indent=2))
+        print_answer(json.dumps(_as_json(cluster), indent=2))
         return
-    print(cluster.master)
+    print_answer(cluster.master)
     _tell(cluster.resources)
 
 
@@ -100,4 +101,4 @@ def _as_json(cluster: Cluster) -> dict[str, Any]:
 
 
 def _tell(text: str) -> None:
-    print(text, file=sys.stderr)
+    print(text, file=Unfailing(), flush=True)

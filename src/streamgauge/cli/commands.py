@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from streamgauge.config.options_and_settings import Experiment, read, to_toml
 from streamgauge.core.errors import InputError, Problem, StreamgaugeError
+from streamgauge.core.output import print_answer
 
 if TYPE_CHECKING:
     from streamgauge.results.matrix import MatrixPlan
@@ -29,7 +30,7 @@ def perform(experiment: Experiment, as_json: bool, verbose: bool, print_toml: bo
     shorthand = SHORTHANDS[experiment.command]
     if print_toml:
         shorthand.check(experiment)
-        print(to_toml(experiment), end="")
+        print_answer(to_toml(experiment), end="")
     elif dry_run and shorthand.plan is not None:
         shorthand.plan(experiment, as_json)
     else:
@@ -91,9 +92,9 @@ def require_rate_is_used(experiment: Experiment) -> None:
 
 def _show_plan(experiment: Experiment, plan: MatrixPlan, as_json: bool, print_toml: bool) -> None:
     if print_toml:
-        print(to_toml(experiment), end="")
+        print_answer(to_toml(experiment), end="")
     elif as_json:
-        print(plan.to_json())
+        print_answer(plan.to_json())
     else:
         from streamgauge.report.terminal.studies import show_plan
 
@@ -109,7 +110,7 @@ def _matrix(experiment: Experiment, request: MatrixRequest, as_json: bool) -> No
 
     with MatrixView() as view:
         result = run_matrix(experiment, view, request.cells, request.resume, write_page, write_study_page)
-    print(result.to_json()) if as_json else show_matrix(result)
+    print_answer(result.to_json(), folder=result.folder) if as_json else show_matrix(result)
     named = None if request.cells is None else {int(number) for number in request.cells.split(",")}
     rows = [row for row in result.cells if named is None or row.number in named]
     whole = len(rows) == (result.planned if named is None else len(named))
@@ -127,7 +128,7 @@ def _failure_as_json(as_json: bool) -> Iterator[None]:
         if as_json and error.folder:
             from streamgauge.artifacts.run_folder import RunFolder
 
-            print(RunFolder.open(Path(error.folder)).read_result().to_json())
+            print_answer(RunFolder.open(Path(error.folder)).read_result().to_json())
         raise
 
 
@@ -166,7 +167,7 @@ def _sustain(experiment: Experiment, as_json: bool, verbose: bool) -> None:
 def _end(result: Result, as_json: bool) -> NoReturn:
     """Exits with the verdict's code."""
     if as_json:
-        print(result.to_json())
+        print_answer(result.to_json(), folder=result.folder)
     sys.exit(EXITS[result.verdict.value])
 
 
@@ -196,19 +197,20 @@ def _generate(experiment: Experiment, as_json: bool, verbose: bool) -> None:
     if experiment.out is None:
         raise InputError(Problem("out", "must name the folder for the input", None, 'out = "DIR"'))
     from streamgauge.report.terminal.console import InputView, tell
+    from streamgauge.results.run import shown_notes
     from streamgauge.studies.run.generate_input import generate
 
     out = Path(experiment.out)
     with InputView() as view:
         written = generate(experiment, out, view.update)
     if as_json:
-        print(json.dumps(written, indent=2))
+        print_answer(json.dumps(written, indent=2))
         return
     for name, events in written["events"].items():
         tell(f"{events:,} events  {out / name}")
     if written["replaced"]:
         tell("replaced  the previous input")
-    for note in written["notes"]:
+    for note in shown_notes(written["notes"]):
         tell(f"note  {note}")
 
 
@@ -223,7 +225,7 @@ def _plan_scale(experiment: Experiment, as_json: bool) -> None:
     from streamgauge.studies.scalability.scale import plan_scale
 
     plan = plan_scale(experiment)
-    print(plan.to_json()) if as_json else show_scale_plan(plan)
+    print_answer(plan.to_json()) if as_json else show_scale_plan(plan)
 
 
 def _scale(experiment: Experiment, as_json: bool, verbose: bool) -> None:
@@ -235,7 +237,7 @@ def _scale(experiment: Experiment, as_json: bool, verbose: bool) -> None:
 
     with ScaleView() as view:
         result = scale(experiment, view, write_page, write_study_page)
-    print(result.to_json()) if as_json else show_scale(result)
+    print_answer(result.to_json(), folder=result.folder) if as_json else show_scale(result)
     sys.exit(exit_code(result))
 
 
@@ -249,7 +251,7 @@ def _anatomy(experiment: Experiment, as_json: bool, verbose: bool) -> None:
 
     with TrialView() as view:
         breakdown = anatomy(experiment, view.update, write_study_page, write_page)
-    print(breakdown.to_json()) if as_json else show_anatomy(breakdown)
+    print_answer(breakdown.to_json(), folder=breakdown.folder) if as_json else show_anatomy(breakdown)
     verdicts = [trial.verdict for trial in breakdown.trials]
     whole = EXITS["invalid"] if "invalid" in verdicts else 0
     sys.exit(whole if breakdown.finished else EXITS["interrupted"])
@@ -274,7 +276,7 @@ def _characterize(experiment: Experiment, as_json: bool, verbose: bool) -> None:
         with TrialView() as trial_view:
             profile = apply_advice(experiment, profile, trial_view.update, write_study_page, write_page)
     if as_json:
-        print(profile.to_json())
+        print_answer(profile.to_json(), folder=profile.folder)
     elif profile.applied is not None:
         show_applied(profile.applied)
     sys.exit(EXITS[profile.applied.verdict] if profile.applied is not None else 0)

@@ -15,9 +15,11 @@ that was never expected is extra. Each further row of an identity is a duplicate
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +57,7 @@ class Counts:
     """The counts of a comparison; the fields are those of `results.run.Verification`.
 
     `conflicting`: the duplicates with another value than the expected one. `not_judged`: updates that no rule bounds.
+    `wrong_columns`: by column, the wrong rows with another value there.
     """
 
     expected: int = 0
@@ -67,11 +70,14 @@ class Counts:
     not_judged: int = 0
     conflicting: int = 0
     examples: tuple[dict[str, Any], ...] = ()
+    wrong_columns: Mapping[str, int] = field(default_factory=dict, compare=False)
 
     def __add__(self, other: Counts) -> Counts:
         """The sums of both comparisons, with the first examples."""
-        numbers = {f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self) if f.name != "examples"}
-        return Counts(**numbers, examples=(self.examples + other.examples)[:EXAMPLES_MAX])
+        names = [one.name for one in fields(self) if one.name not in ("examples", "wrong_columns")]
+        numbers = {name: getattr(self, name) + getattr(other, name) for name in names}
+        columns = Counter(self.wrong_columns) + Counter(other.wrong_columns)
+        return Counts(**numbers, examples=(self.examples + other.examples)[:EXAMPLES_MAX], wrong_columns=columns)
 
     def as_dict(self) -> dict[str, Any]:
         """For `Verification(judged=True, independent=True, reference="...", **counts.as_dict())`."""
@@ -243,6 +249,7 @@ def _joined(sides: _Sides, suspects: str, required_rows: int | None) -> Counts:
         ).fetchall()
     number = {fault: count for fault, count, *_ in faults}
     bad = {fault: number.get(fault, 0) for fault in ("missing", "wrong", "late")}
+    columns = _wrong_columns(sides, suspects) if bad["wrong"] and sides.question.values else {}
     total = sum(bad.values()) + number.get("matched", 0) if required_rows is None else required_rows
     return Counts(
         expected=total,
@@ -251,8 +258,16 @@ def _joined(sides: _Sides, suspects: str, required_rows: int | None) -> Counts:
         duplicate=sum(int(row[2]) for row in faults),
         conflicting=sum(int(row[3]) for row in faults),
         examples=_examples(sides, faults),
+        wrong_columns=columns,
         **bad,
     )
+
+
+def _wrong_columns(sides: _Sides, suspects: str) -> dict[str, int]:
+    with sides.open() as (expected, received):
+        query = sql.wrong_columns(sides.question, sides.compared, expected, received, suspects)
+        (counts,) = sides.con.execute(query).fetchall()
+    return {name: count for name, count in zip(sides.question.values, counts, strict=True) if count}
 
 
 def _examples(sides: _Sides, faults: list[tuple[Any, ...]]) -> tuple[dict[str, Any], ...]:
@@ -292,7 +307,7 @@ def _rows_of(sides: _Sides, rows: str, keys: Set[int]) -> dict[int, list[dict[st
 
 
 def shown(values: dict[str, Any], types: Mapping[str, ValueType]) -> dict[str, Any]:
-    """Values in normal form for JSON: times in ISO 8601, bytes in hexadecimal."""
+    """Values in normal form for JSON: times in ISO 8601, bytes in hexadecimal, NaN and infinities as texts."""
     return {name: _plain(value, types[name]) for name, value in values.items()}
 
 
@@ -307,4 +322,6 @@ def _plain(value: Any, type_: ValueType) -> Any:
         return [shown(entry, dict(type_.parts)) for entry in value]
     if type_.name == TIMESTAMP:
         return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=value)).isoformat()
+    if isinstance(value, float) and not math.isfinite(value):  # JSON has no such numbers
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return value.hex() if isinstance(value, bytes) else value

@@ -162,11 +162,7 @@ def groups(question: DiffQuery, types: Mapping[str, ValueType], expected: str, r
 
     `__conflicts` of these rows have another value than the expected one.
     """
-    each = (
-        same(f"e.{quote(name)}", f"r.{quote(name)}", types[name], question.float_tolerance) for name in question.values
-    )
-    equal = " AND ".join(each) or "true"
-    on = " AND ".join(f"e.{quote(name)} IS NOT DISTINCT FROM r.{quote(name)}" for name in question.identity)
+    equal, on = " AND ".join(_equal_values(question, types)) or "true", _same_identity(question)
     ids = [quote(name) for name in question.identity]
     either = ", ".join(f"CASE WHEN e.__known THEN e.{name} ELSE r.{name} END AS {name}" for name in ids)
     came = f"SELECT *, true AS __came, ({question.in_time}) AS __in_time FROM {received} AS x WHERE {suspects}"
@@ -177,6 +173,24 @@ def groups(question: DiffQuery, types: Mapping[str, ValueType], expected: str, r
     by = ", ".join(ids)
     conflicts = "count(*) FILTER (__came AND __judged AND NOT coalesce(__same, false)) AS __conflicts"
     return f"SELECT {by}, count(__came) AS __n, {conflicts}, {_FAULT} AS __fault FROM ({pairs}) GROUP BY {by}"
+
+
+def wrong_columns(question: DiffQuery, types: Mapping[str, ValueType], expected: str, received: str, among: str) -> str:
+    """One row: for each value column, how many wrong rows have another value there."""
+    equal = _equal_values(question, types)
+    counts = ", ".join(f"count(*) FILTER (NOT {each})" for each in equal)
+    pairs = f"({_expected(question, expected, among)}) AS e JOIN (SELECT * FROM {received} AS x WHERE {among}) AS r"
+    return f"SELECT {counts} FROM {pairs} ON {_same_identity(question)} WHERE __judged AND NOT ({' AND '.join(equal)})"
+
+
+def _equal_values(question: DiffQuery, types: Mapping[str, ValueType]) -> list[str]:
+    return [
+        same(f"e.{quote(name)}", f"r.{quote(name)}", types[name], question.float_tolerance) for name in question.values
+    ]
+
+
+def _same_identity(question: DiffQuery) -> str:
+    return " AND ".join(f"e.{quote(name)} IS NOT DISTINCT FROM r.{quote(name)}" for name in question.identity)
 
 
 def _expected(question: DiffQuery, expected: str, suspects: str) -> str:

@@ -22,6 +22,7 @@ import pyarrow as pa
 from streamgauge.core.clock import Clock
 from streamgauge.core.errors import StreamgaugeError
 from streamgauge.core.schema import EVENT_ID, EVENT_TIME, INGEST_TIME
+from streamgauge.loadgen.plan import MADE_US
 from streamgauge.metrics.records import GeneratorReport
 from streamgauge.system.child_processes import serve
 from streamgauge.transports.registry import transport
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
 
 Prepare = Callable[[str, pa.RecordBatch], pa.RecordBatch]
 """Encodes a stream's events row by row, as the outlet offers them."""
-MADE_US = 50_000
-"""The shortest event time for which events are made at once."""
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,8 @@ APPENDS = 100
 class TestBedSettings:
     """The settings for a start, which trials do not change. `keys`: stream to the column with its messages' key.
 
-    `program`: the topics of a program of the user's own.
+    `program`: the topics of a program of the user's own. `recorder_skew_us`: how far the recorder's clock is ahead,
+    which the self-test plants.
     """
 
     flow: Flow
@@ -70,6 +71,7 @@ class TestBedSettings:
     host: str = "127.0.0.1"
     ports: tuple[int, ...] = ()
     program: ProgramTopics | None = None
+    recorder_skew_us: int = 0
 
 
 class TestBed:
@@ -337,9 +339,8 @@ class TestBed:
         self._reported_results = []
 
     def _start_recorder(self, at: EndpointConfig) -> Child:
-        settings = RecorderSettings(
-            at, self.clock.offset_us, str(self.spool), self.settings.transport
-        )  # fmt: skip
+        offset_us = self.clock.offset_us + self.settings.recorder_skew_us
+        settings = RecorderSettings(at, offset_us, str(self.spool), self.settings.transport)
         return self._child("recorder", "streamgauge.harness.recorder", asdict(settings))
 
     def _start_generator(self, number: int, outlets: Sequence[EndpointConfig], plan: str) -> Child:

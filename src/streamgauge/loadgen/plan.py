@@ -276,6 +276,11 @@ class Plan:
         """The fields of each stream by name."""
         return tuple({field.name: field for field in stream.fields} for stream in self.streams)
 
+    @cached_property
+    def _places(self) -> tuple[dict[str, int], ...]:
+        """The place of each field by name, for each stream. A search for each column would cost their square."""
+        return tuple({field.name: place for place, field in enumerate(stream.fields)} for stream in self.streams)
+
     def _column(self, stream: int, partition: int, name: str, first: int, last: int) -> pa.Array:
         field = self._fields[stream].get(name)
         if name == EVENT_TIME or isinstance(field, RecordTime):
@@ -286,9 +291,8 @@ class Plan:
             ids = empty(last - first, np.int64)
             ids[...] = np.arange(base + first, base + last)
             return pa.array(ids)
-        place = self.streams[stream].schema.names.index(name)
-        spec = self.streams[stream]
-        key_field = -1 if self.key_of(spec) is None else spec.schema.names.index(str(spec.key))
+        spec, places = self.streams[stream], self._places[stream]
+        place, key_field = places[name], -1 if self.key_of(spec) is None else places[str(spec.key)]
         bits = PhiloxBits(self.seed, stream, partition, place, key_field, self.partitions)
         values = spec.fields[place].of_events(bits, first, last, partial(self._numbers, stream, partition, first, last))
         return pa.array(values) if isinstance(values, np.ndarray) else values
@@ -348,20 +352,34 @@ def _key_problems(plan: Plan) -> Iterator[Problem]:
 
 
 CHUNK_EVENTS = 131_072
+MADE_US = 50_000
+"""The shortest event time for which a generator makes events at once."""
 _SLICES = 3
 
 
 def measure_capacity(
-    plan: Plan, columns: StreamColumns, seconds: float = 0.5, clock: Callable[[], float] = time.perf_counter
-) -> float:
+    plan: Plan, columns: StreamColumns, rounds_per_s: float = 0.0, seconds: float = 0.5,
+    clock: Callable[[], float] = time.perf_counter,
+) -> float:  # fmt: skip
     """Events per second that one process makes of this plan's streams, in their shares: the median of three slices.
 
     It makes `columns` of each stream, as generators do, in about `seconds`. Nothing is sent and nothing else runs, so
     a generator in a trial offers less. `clock` returns seconds.
+
+    `rounds_per_s`: how often a generator makes a batch of each stream. The fixed cost of a batch, which wide rows make
+    large, leaves only the rest of each second for events.
     """
     rows = _rows_per_round(plan, columns)
-    _make_round(plan, columns, rows, 0)  # the first round makes tables and is not timed
-    return statistics.median(_slice_rate(plan, columns, rows, seconds / _SLICES, clock) for _ in range(_SLICES))
+    least = [1] * len(rows)
+    for each in (rows, least):
+        _make_round(plan, columns, each, 0)  # the first round makes tables and is not timed
+    round_s, fixed_s = (
+        statistics.median(_round_s(plan, columns, each, slice_s, clock) for _ in range(_SLICES))
+        for each, slice_s in ((rows, seconds / _SLICES), (least, 0.0))
+    )
+    # A quarter at least, because rounds of few large events hardly take longer than those of one.
+    of_events_s = max(round_s - fixed_s, round_s / 4)
+    return max(1 - rounds_per_s * fixed_s, 0.0) * sum(rows) / of_events_s
 
 
 def _rows_per_round(plan: Plan, columns: StreamColumns) -> list[int]:
@@ -372,16 +390,15 @@ def _rows_per_round(plan: Plan, columns: StreamColumns) -> list[int]:
     return [max(round(events * stream.share), 1) for stream in plan.streams]
 
 
-def _slice_rate(
-    plan: Plan, columns: StreamColumns, rows: list[int], seconds: float, clock: Callable[[], float]
-) -> float:
+def _round_s(plan: Plan, columns: StreamColumns, rows: list[int], seconds: float, clock: Callable[[], float]) -> float:
+    """Seconds per round, over at least one round and `seconds`."""
     begin = now = clock()
     rounds = 0
     while rounds == 0 or now - begin < seconds:
         _make_round(plan, columns, rows, rounds)
         rounds += 1
         now = clock()
-    return rounds * sum(rows) / (now - begin)
+    return (now - begin) / rounds
 
 
 def _make_round(plan: Plan, columns: StreamColumns, rows: list[int], number: int) -> None:

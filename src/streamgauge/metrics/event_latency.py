@@ -94,7 +94,7 @@ class LatencyBySecond:
 
 
 class SinkLatencies(NamedTuple):
-    """What `sink_latencies` returns. `negatives` above 0 is an error of the driver.
+    """What `sink_latencies` returns. `negatives`: results with a negative latency, by a wrong clock or a wrong time.
 
     `windows_closed`: windows with at least half of their results in the span and at least one result; None if results
     are not windowed. `window_gap_us`: the least distance of two window ends among all results; None if fewer than two
@@ -155,7 +155,7 @@ def sink_latencies(
 
     - If batches name their `ENGINE_BATCH`, each engine batch counts as at most one observation. Else updates of one
       emission time count as one batch, and rows and windows count as they are.
-    - Negative latencies are in no figure, and counted in `negatives`. Those outside the span count too, because a clock
+    - Negative latencies are in no figure; `negatives` counts their results, also outside the span, because a clock
       that is wrong by more than the span moves its results out of it.
     - If the SUT closes a window early (before its end, after its events), it has no closing delay, and a note says so.
     - A join may emit a match before its window is complete. Then latencies from the window's last event do not exist
@@ -171,7 +171,7 @@ def sink_latencies(
         rows = _chosen(whole, inside)
         if rule.windowed:
             tally.windows.add(whole.bases[CLOSING], inside)
-        tally.negative_outside += _count_negative(whole) - _count_negative(rows)
+        tally.negatives += _count_negative(whole) - _count_negative(rows)
         if rows.event_time.size:
             tally.add(rows, (batch.schema.metadata or {}).get(ENGINE_BATCH))
     for part in missing:
@@ -337,19 +337,22 @@ class _Tally:
     rows_without_ingest: int = 0
     rows_timeless: int = 0
     rows_early: int = 0
-    negative_outside: int = 0
+    negatives: int = 0
 
     def add(self, rows: _Rows, engine_batch: bytes | None) -> None:
         self.rows += rows.event_time.size
         self.rows_without_ingest += 0 if "processing_time" in rows.bases else rows.event_time.size
         self._observe(rows.emission, engine_batch)
         self.rows_early += _count_early(rows) if self.rule.kind == "join" else 0
+        negative = np.zeros(rows.event_time.size, np.bool_)
         for name, base in rows.bases.items():
             latency_us = rows.emission - base
             if self.rule.kind == "join" and name != "match_time":
                 latency_us = np.maximum(latency_us, 0)  # of early matches, for which `_summary` gives no such figure
+            negative |= (latency_us < 0) & (name != CLOSING)
             self._note_negative(name, latency_us, base)
             self._count(name, rows.event_time, latency_us)
+        self.negatives += int(np.count_nonzero(negative))
 
     def add_missing(self, missing: Missing, span: tuple[int, int]) -> None:
         """Missing results enter as lower bounds, in the second of their event time; after all that came."""
@@ -367,13 +370,11 @@ class _Tally:
 
     def result(self) -> SinkLatencies:
         kinds = self._histograms()
-        by_clocks = sum(histogram.n_negative for name, histogram in kinds.items() if name != CLOSING)
         reported = {f"{name}_us": self._summary(name, histogram) for name, histogram in kinds.items()}
         latencies = Latencies(**reported, notes=tuple(self._notes(kinds)))
         closed = self.windows.closed if self.rule.windowed else None
-        negatives = by_clocks + self.negative_outside
         gap = self.windows.gap_us if self.rule.windowed else None
-        return SinkLatencies(latencies, self._seconds(), negatives, self.effective_count, kinds, closed, gap)
+        return SinkLatencies(latencies, self._seconds(), self.negatives, self.effective_count, kinds, closed, gap)
 
     @property
     def effective_count(self) -> int:

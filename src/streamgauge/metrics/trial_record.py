@@ -24,6 +24,7 @@ class TrialRecord:
 
     `prolonged_for`, `extended_for`: why the warm-up was prolonged and the span extended, once for each time.
     `engine_disk_full`, `disk_full`: whether a full disk is why the engine or the driver failed.
+    `limit_reached`: whether `driver_failed` names a limit of this environment that ended a process.
     `engine_rejected`: whether the engine failed because no result of it could be read.
     `deadline_us`: when the last results were taken that came in time.
     """
@@ -39,6 +40,7 @@ class TrialRecord:
     engine_rejected: bool = False
     driver_failed: str = ""
     disk_full: bool = False
+    limit_reached: bool = False
     early_stop: str = ""
     interrupted: bool = False
     drained: bool = False
@@ -71,6 +73,10 @@ class TrialRecord:
         """The driver failed. The first reason stays."""
         self.driver_failed = self.driver_failed or reason
         self.disk_full = self.disk_full or disk_full
+
+    def fail_by_limit(self, reason: str) -> None:
+        """A limit of this environment ended a process, which says nothing about the engine or the driver."""
+        self.driver_failed, self.limit_reached = reason, True
 
     def interrupt(self) -> None:
         """A person stopped the trial with Ctrl-C."""

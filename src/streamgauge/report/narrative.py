@@ -22,6 +22,7 @@ CLOCK_WRONG = "This figure must not be used: a clock is wrong, so no latency can
 QUEUE_TOO_SMALL = "This figure must not be used: the queue's memory limit (--memory) is too small to judge the system."
 DISK_FULL = "This figure must not be used: a disk was full."
 PROGRESS_UNKNOWN = "This figure must not be used: nothing showed how far the program had read."
+LIMIT_REACHED = "This figure must not be used: a limit of this environment ended a process."
 SEARCH_UNUSABLE = "There is no confirmed figure: the search ended by a failure or by invalid trials."
 NOTHING = "There is no figure: the run ended before the measurement."
 
@@ -66,6 +67,7 @@ _UNUSABLE_BY_CAUSE = {
     Cause.DRIVER_MEMORY_FULL: QUEUE_TOO_SMALL,
     Cause.DISK_FULL: DISK_FULL,
     Cause.PROGRESS_UNKNOWN: PROGRESS_UNKNOWN,
+    Cause.LIMIT_REACHED: LIMIT_REACHED,
 }
 
 

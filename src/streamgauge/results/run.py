@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, Literal, NamedTuple, Self
 
@@ -167,6 +168,8 @@ class Verification(ResultPart):
     """Rows that came more than once."""
     wrong: int = 0
     """Rows with a wrong value."""
+    wrong_columns: dict[str, int] = Field(default_factory=dict)
+    """By column, the wrong rows with another value there; of several sinks with the sink's name before it."""
     late: int = 0
     """Rows that came after the deadline."""
     not_judged: int = 0
@@ -206,9 +209,40 @@ class Verification(ResultPart):
         return sum(self.faults.values())
 
     @property
+    def wrong_columns_in_words(self) -> str:
+        return columns_in_words(self.wrong_columns)
+
+    @property
     def allowed_in_words(self) -> str:
         """The rows that differ as the promised delivery guarantee allows: `12 duplicate`; empty if none do."""
         return ", ".join(f"{count:,} {kind}" for kind, count in self.allowed.items())
+
+
+COLUMNS_SHOWN = 3
+
+
+def columns_in_words(columns: Mapping[str, int]) -> str:
+    """The columns that differ and how often, the most frequent ones first: `; differing: price in 35 rows`."""
+    if not columns:
+        return ""
+    ordered = sorted(columns.items(), key=lambda pair: -pair[1])
+    shown = ", ".join(f"{name} in {count:,} rows" for name, count in ordered[:COLUMNS_SHOWN])
+    more = len(ordered) - COLUMNS_SHOWN
+    return f"; differing: {shown}{f', and {more} columns more' if more > 0 else ''}"
+
+
+FITTED = " is fitted to "
+"""Stands in a note between a stream and its sample."""
+FITS_SHOWN = 20
+
+
+def shown_notes(notes: Sequence[str]) -> list[str]:
+    """Notes for people: those on the first columns of samples, and all others."""
+    fits = [note for note in notes if FITTED in note]
+    if len(fits) <= FITS_SHOWN:
+        return list(notes)
+    more = f"{len(fits) - FITS_SHOWN} more columns of samples are fitted: notes in result.json"
+    return [*fits[:FITS_SHOWN], more, *(note for note in notes if FITTED not in note)]
 
 
 class SinkResult(ResultPart):
@@ -373,7 +407,7 @@ class Caution(NamedTuple):
 class Result(ResultPart):
     """The result of a run."""
 
-    schema_version: int = SCHEMA_VERSION
+    schema_version: int = Field(SCHEMA_VERSION, ge=1, le=SCHEMA_VERSION)
     """Version of this layout."""
     run_id: str
     """The folder's name; of a trial, after that of its study."""

@@ -326,7 +326,7 @@ def wait_until(condition: Callable[[], bool], timeout_s: float, step_s: float = 
     return True
 
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.core.errors import MachineError
+from streamgauge.system.control_group import memory_limit
 
 _LIBRARIES = ("pyspark", "pyarrow", "duckdb", "numpy")
 CHECKOUT = Path(__file__).parents[3]
@@ -70,13 +71,8 @@ def memory_bytes() -> int:
     """The memory this process may use: that of the machine or of its control group, whichever is less."""
     import psutil
 
-    total = int(psutil.virtual_memory().total)
-    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        try:
-            total = min(total, int(Path(path).read_text()))
-        except (OSError, ValueError):
-            continue
-    return total
+    total, limit = int(psutil.virtual_memory().total), memory_limit()
+    return total if limit is None else min(total, limit)
 
 
 def at_most_half(bytes_: int) -> int:
@@ -90,6 +86,7 @@ def environment() -> dict[str, Any]:
         "cpu_model": _cpu_model(),
         "cpus": len(cpus()),
         "memory_bytes": memory_bytes(),
+        **({"control_group_memory_bytes": limit} if (limit := memory_limit()) == memory_bytes() else {}),
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
         "java": _java(),

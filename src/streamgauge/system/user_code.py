@@ -29,6 +29,10 @@ _NO_SPARK_YET = (
 )
 NO_QUERY = "must return a DataFrame and start no query: streamgauge makes the measured query and its sink from that"
 WITHOUT_SINK = "leave writeStream...start() and awaitTermination() out, and return the DataFrame before them"
+ONE_RESULT = (
+    "make one DataFrame of them by unionByName, with a column for the sink of each row; or write a file for each result"
+)
+ARGUMENTS = "arguments are not passed on: give each a default, or read the environment (os.environ)"
 _ERROR = re.compile(r"[A-Za-z_][\w.]*(:\s.*)?$")
 
 
@@ -45,8 +49,13 @@ def import_file(path: Path) -> ModuleType:
     _check_name(path, name)
     put_first(root)
     before = _running_spark()
-    with user_errors(path, f"{path.name} must be imported without an error"), contextlib.redirect_stdout(sys.stderr):
-        module = _run_placed(path, name, root)
+    rule, argv = f"{path.name} must be imported without an error", sys.argv
+    with user_errors(path, rule), contextlib.redirect_stdout(sys.stderr):
+        sys.argv = [str(path)]  # a file that parses arguments must not get ours
+        try:
+            module = _run_placed(path, name, root)
+        finally:
+            sys.argv = argv
     _refuse_spark(path, before)
     return module
 
@@ -102,6 +111,7 @@ def user_errors(
         raise
     except BaseException as error:
         advice = _NO_SPARK_YET if "SESSION_OR_CONTEXT_NOT_EXISTS" in str(error) else advise(error)
+        advice = ARGUMENTS if isinstance(error, SystemExit) else advice
         way_out = ":\n".join(filter(None, [advice or "correct it", own_lines(error, path)]))
         raise JobError(Problem(str(path), rule, first_line(error), way_out)) from None
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import Experiment
 from streamgauge.core.clock import US, Clock
-from streamgauge.core.errors import StreamgaugeError
+from streamgauge.core.errors import DriverError, EngineError, InputError, MachineError, StreamgaugeError
 from streamgauge.core.trial import TrialSpans
 from streamgauge.engines.spi import Engine
 from streamgauge.harness.testbed import TestBed, TestBedSettings
@@ -31,6 +31,7 @@ from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.results.codes import Cause
 from streamgauge.results.verdict import Verdict
 from streamgauge.stats.bootstrap import prepare
+from streamgauge.system.control_group import LimitWatch
 from streamgauge.system.machine import pin_threads
 from streamgauge.trial.conclusion import Conclusion, EngineReport, engine_report
 from streamgauge.trial.events import (
@@ -115,7 +116,13 @@ class TrialConductor:
     def start(self, rate_per_s: float, note: str, folder: RunFolder | None = None) -> None:
         """Starts the processes. If that fails, `folder` gets the reason."""
         with record_start_failure(folder), report_start_progress(self.observe, note, self.testbed):
-            self.testbed.start(self.resolved.plan(next_start(self.testbed) - START_LEAD_US, rate_per_s, 1.0))
+            limits = LimitWatch()
+            try:
+                self.testbed.start(self.resolved.plan(next_start(self.testbed) - START_LEAD_US, rate_per_s, 1.0))
+            except (EngineError, DriverError) as error:
+                if limit := limits.reached(str(error)):
+                    raise MachineError(f"{limit}. Raise that limit ({error})") from None
+                raise
 
     def conduct(self, plan: Plan, spans: TrialSpans, rate_per_s: float, policy: TrialPolicy) -> TrialRecord:
         """Offers a plan to its end, or until the policy stops it, without a verdict."""
@@ -160,7 +167,10 @@ def record_start_failure(folder: RunFolder | None) -> Iterator[None]:
         yield
     except StreamgaugeError as error:
         if folder is not None:
-            verdict = Verdict(value="invalid", cause=Cause.START_FAILED, sentence=str(error).splitlines()[0])
+            ways_out = [problem.way_out for problem in error.problems] if isinstance(error, InputError) else []
+            advice = "; ".join(ways_out) or "remove the reason (logs: engine/ of the run folder), and run it again"
+            sentence = str(error).splitlines()[0]
+            verdict = Verdict(value="invalid", cause=Cause.START_FAILED, sentence=sentence, advice=advice)
             error.folder = str(folder.path)
             failed = folder.read_result().model_copy(update={"verdict": verdict, "folder": str(folder.path)})
             folder.write_result(failed)

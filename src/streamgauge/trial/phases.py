@@ -22,6 +22,7 @@ from streamgauge.metrics.records import Tick
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.system.child_processes import delay_interrupts
+from streamgauge.system.control_group import LimitWatch
 from streamgauge.trial.events import Observer, PhaseBegan, Progress, unobserved
 
 if TYPE_CHECKING:
@@ -132,6 +133,7 @@ class PhaseRunner:
         self.record = TrialRecord(TrialLog(plan, testbed.sinks), spans, earlier_trials=testbed.trials > 0)
         self._monitors = Monitors(testbed.processes, testbed.clock.now_us)
         self._reference_work = MachineSpeed()
+        self._limits = LimitWatch()
         self._status_due = 0.0
         self._unexcused_us: int | None = None
         """Since when the generators have no reason to offer nothing; None if they have one."""
@@ -310,6 +312,9 @@ class PhaseRunner:
             self.record.interrupt()
         except DriverError as error:
             self.record.fail_driver(str(error), is_full(error))
+        failure = self.record.driver_failed or self.record.engine_failed
+        if limit := self._limits.reached(failure):
+            self.record.fail_by_limit(limit)
         # After the last poll, whose results came in time.
         self.record.close(self._testbed.clock.now_us())
 

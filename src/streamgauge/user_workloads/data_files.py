@@ -29,7 +29,7 @@ from streamgauge.loadgen.replay.columns import (
 )
 from streamgauge.loadgen.replay.files import content, digest
 from streamgauge.loadgen.replay.text import LeftOut, in_words
-from streamgauge.results.run import DataColumn, ReplayedData
+from streamgauge.results.run import FITTED, DataColumn, ReplayedData, Result
 from streamgauge.workloads.registry import Job, Parameters, Workload
 
 
@@ -207,6 +207,28 @@ def _column(field: ReplayedColumn) -> DataColumn:
     wrong = content(field.file).unreadable.get(field.name)
     unreadable = wrong.count if wrong is not None else 0
     return DataColumn(name=field.name, unreadable=unreadable, empty=field.values.null_count - unreadable)
+
+
+def files_read_otherwise(workload: Workload, data: Sequence[ReplayedData], result: Result) -> Iterator[Problem]:
+    """The files of a run whose content the version that wrote `result` read otherwise than this one."""
+    version = result.environment.get("streamgauge", "an older version")
+    rule, way_out = "must be read as in that run", f"streamgauge {version}, which wrote the run"
+    # What follows a semicolon says how a column was read, in words that may change.
+    before, now = (
+        [note.partition(";")[0] for note in notes if FITTED in note] for notes in (result.notes, workload.notes)
+    )
+    for note in before:
+        if note not in now:
+            file = note.partition(FITTED)[2].partition(":")[0]
+            yield Problem(file, rule, f"another reading; in the run: {note}", way_out)
+    for one, other in zip(result.data, data, strict=False):
+        if _reading(one) != _reading(other):
+            yield Problem(one.file, rule, "other rows or values", way_out)
+
+
+def _reading(data: ReplayedData) -> tuple[Any, ...]:
+    columns = [(column.name, column.unreadable, column.empty) for column in data.columns]
+    return data.rows, data.left_out, data.left_out_no_utf8, columns
 
 
 def input_notes(workload: Workload, data: Sequence[ReplayedData]) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from streamgauge.jobs import DEFAULT_REACH, TIME, UNBOUNDED, Description, Input,
 from streamgauge.loadgen.fields import SHARES_RULE, RecordTime, StreamSpec, sum_to_one
 from streamgauge.loadgen.replay.files import digest
 from streamgauge.loadgen.replay.fit_sample import fit
+from streamgauge.results.run import FITTED
 from streamgauge.system.java import spark_kafka_jars
 from streamgauge.transports.topics import UNITS, InputTopic, OutputTopic, ProgramTopics
 from streamgauge.user_workloads.program_checks import (
@@ -289,7 +290,7 @@ def _streams(path: Path, table: ProgramTable) -> tuple[tuple[StreamSpec, ...], t
                 place = f"{path.name}: inputs.{name}"
                 if problem := sample_unit_problem(place, given.time_unit, sample.last_time):
                     raise InputError(problem)
-            notes += [f"{name} is fitted to {given.sample}: {text}" for text in sample.notes]
+            notes += [f"{name}{FITTED}{given.sample}: {text}" for text in sample.notes]
         specs.append(StreamSpec(name, (*fields, *_time_field(given)), share, given.key))
     return tuple(specs), tuple(notes)
 

@@ -18,7 +18,7 @@ from streamgauge.core.errors import InputError, Problem, nearest
 from streamgauge.core.schema import EVENT_TIME, LINEAGE, WINDOW_END, WINDOW_START, quote, quoted
 from streamgauge.core.value_types import BOOLEAN, DECIMAL, FLOAT, INT, LIST, STRING, TIMESTAMP, ValueType
 from streamgauge.loadgen.fields import StreamSpec
-from streamgauge.loadgen.plan import Plan
+from streamgauge.loadgen.plan import BATCH_BYTES_MAX, Plan
 from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.system.user_code import duckdb_lines, first_line
 from streamgauge.transports.kafka.encodings.choice import field_types
@@ -361,6 +361,8 @@ def dry_run_problems(path: Path, table: ProgramTable, streams: Sequence[StreamSp
             try:
                 connection.execute("DROP TABLE IF EXISTS _results")
                 connection.sql(output.reference).create("_results")
+            except duckdb.InterruptException:
+                raise KeyboardInterrupt from None
             except duckdb.Error as error:
                 way_out = "\n  ".join(["correct it", *duckdb_lines(error)])
                 setting = f"{path.name}: {table.reference_setting_of(sink)}"
@@ -381,8 +383,9 @@ def sample_unit_problem(place: str, unit: str, last_time: float) -> Problem | No
 
 
 def _fill(connection: Any, streams: Sequence[StreamSpec], start_us: int) -> None:
-    """Creates the table of each input."""
-    profile = parse_profile("constant", DRY_RATE_PER_S, DRY_S)
+    """Creates the table of each input, with fewer events if they are large."""
+    event_bytes = sum(stream.share * stream.row_bytes for stream in streams)
+    profile = parse_profile("constant", min(DRY_RATE_PER_S, max(BATCH_BYTES_MAX / event_bytes / DRY_S, 1.0)), DRY_S)
     plan = Plan(tuple(streams), profile, start_us, DRY_S, partitions=1, seed=1)
     for number, stream in enumerate(streams):
         connection.register("_events", plan.batch(number, 0, 0, plan.count_before(number, 0, plan.end_us)))

@@ -22,7 +22,8 @@ from streamgauge.jobs import DESCRIPTION, TIME, Description, Input
 from streamgauge.loadgen.fields import SHARES_RULE, StreamSpec, sum_to_one
 from streamgauge.loadgen.replay.files import digest
 from streamgauge.loadgen.replay.fit_sample import fit
-from streamgauge.system.user_code import NO_QUERY, WITHOUT_SINK, import_file
+from streamgauge.results.run import FITTED
+from streamgauge.system.user_code import NO_QUERY, ONE_RESULT, WITHOUT_SINK, import_file
 from streamgauge.user_workloads.reference import job_columns
 from streamgauge.user_workloads.user_workload import SINK, NoParameters, UserWorkload
 from streamgauge.workloads.registry import Job
@@ -30,6 +31,7 @@ from streamgauge.workloads.registry import Job
 _BRANCHES = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.TryStar, ast.With, ast.AsyncWith, ast.Match)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 NO_RETURN = "must return a DataFrame"
+_SEVERAL = {ast.Dict: "a dictionary", ast.Tuple: "a tuple", ast.List: "a list", ast.Set: "a set"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +118,7 @@ def _streams(path: Path, inputs: tuple[Input, ...]) -> tuple[tuple[StreamSpec, .
         if given.sample is not None:
             sample = fit(path.resolve().parent / given.sample, given.time, named=given.time != TIME)
             fields = sample.fields
-            notes += [f"{given.name} is fitted to {given.sample.name}: {text}" for text in sample.notes]
+            notes += [f"{given.name}{FITTED}{given.sample.name}: {text}" for text in sample.notes]
         specs.append(StreamSpec(given.name, fields, share, given.key))
     return tuple(specs), tuple(notes)
 
@@ -132,7 +134,7 @@ def _shares(inputs: tuple[Input, ...]) -> list[float]:
 
 
 def function_problems(path: Path, function: FunctionType) -> list[Problem]:
-    """The queries that a job's function certainly starts; without these, that it never returns a value."""
+    """What shows in a function's text: certain queries; without these, certain results of another kind, or none."""
     source, first_line = inspect.getsourcelines(function)
     definition = ast.parse(textwrap.dedent("".join(source))).body[0]
     if not isinstance(definition, ast.FunctionDef):
@@ -146,6 +148,9 @@ def function_problems(path: Path, function: FunctionType) -> list[Problem]:
     queries = [node for node in _certain(definition.body) if _starts_query(node)]
     if queries:
         return [problem(node, NO_QUERY, ast.unparse(node), WITHOUT_SINK) for node in queries]
+    returns = [node for node in _certain(definition.body) if isinstance(node, ast.Return)]
+    if several := [node for node in returns if type(node.value) in _SEVERAL]:
+        return [problem(node, NO_RETURN, _SEVERAL[type(node.value)], ONE_RESULT) for node in several]
     if _returns_or_raises(definition.body):
         return []
     way_out = f"end {definition.name}() with return"
@@ -168,7 +173,7 @@ def _returns_or_raises(body: Iterable[ast.AST]) -> bool:
     """Whether a value is returned or yielded, or an error raised, anywhere but in nested functions."""
     return any(
         isinstance(node, ast.Raise | ast.Yield | ast.YieldFrom)
-        or (isinstance(node, ast.Return) and node.value is not None)
+        or (isinstance(node, ast.Return) and ast.unparse(node) not in ("return", "return None"))
         for node in _own_nodes(body)
     )
 

@@ -50,6 +50,7 @@ def collect_evidence(
         schedule_delay_us_p99=resources.schedule_delay(record).p99,
         driver_reason=record.driver_failed,
         driver_disk_full=record.disk_full,
+        limit_reached=record.limit_reached,
         core_wait_us=resources.core_wait_us(record),
         sut_alive=not record.engine_failed,
         sut_reason=record.engine_failed,

@@ -28,6 +28,8 @@ STALL_SHARE_MAX = 0.01
 
 
 def _driver(evidence: Evidence) -> Check:
+    if evidence.limit_reached:
+        return make_check("driver", "invalid", Cause.LIMIT_REACHED, 1, 0, "failures", evidence.driver_reason)
     if evidence.driver_reason:
         sentence = f"a process of the driver failed: {evidence.driver_reason}"
         code = Cause.DISK_FULL if evidence.driver_disk_full else Cause.DRIVER_FAILED
@@ -80,7 +82,7 @@ def _starvation(evidence: Evidence) -> Condition:
 
 def _clock(evidence: Evidence) -> Condition:
     negative = evidence.negative_latencies
-    sentence = f"{negative} latencies are negative, so a clock is wrong"
+    sentence = f"{negative:,} right results came before their event, so a clock is wrong"
     return Condition(negative == 0, Cause.NEGATIVE_LATENCY, negative, 0, "results", sentence)
 
 
@@ -120,7 +122,7 @@ def _standstill(evidence: Evidence) -> Condition:
 
 
 _FASTER_DRIVER = "close other processes, use more generators (--generators), separate the driver's cores (--isolation \
-pinned), or lower the rate"
+pinned), use longer chunks if rows have many columns (--chunk), or lower the rate"
 
 DRIVER = CheckSpec(
     "driver",
@@ -129,6 +131,8 @@ DRIVER = CheckSpec(
     advice_by_code={
         Cause.NEGATIVE_LATENCY: "check the time synchronisation of every machine (and of the broker): a clock moved or "
         "differs, for instance after a suspend; then run it again",
+        Cause.LIMIT_REACHED: "raise the limit, or lower what needs it: the heap (--option driver_memory), the queue "
+        "(--memory), the generators (--generators)",
         Cause.DRIVER_FAILED: "remove the reason named above (logs: engine/ of the run folder), then run it again",
         Cause.RECORDER_DISK_BUSY: "put scratch files on a faster disk (TMPDIR), or lower the rate",
         Cause.PLAN_NOT_KEPT: _FASTER_DRIVER,

@@ -160,6 +160,7 @@ class Evidence:
         recorder_stall_s: time beyond 100 ms each in which the recorder stood still while results may have arrived.
         span_s: length of the measured span.
         sut_disk_full, driver_disk_full, answers_disk_full: whether a full disk is the reason of a failure.
+        limit_reached: whether `driver_reason` names a limit of this environment that ended a process.
         sut_rejected: whether the SUT failed because no result of it could be read.
         sut_unobserved: whether it failed because nothing showed how far it had read.
         background_share: share of the machine's CPU used by neither driver, broker nor SUT. Not a check, but a slow SUT
@@ -217,6 +218,7 @@ class Evidence:
     sut_rejected: bool = False
     sut_unobserved: bool = False
     driver_disk_full: bool = False
+    limit_reached: bool = False
     answers_disk_full: bool = False
     user_job: bool = True
 

@@ -108,7 +108,8 @@ def _answers(evidence: Evidence) -> Check:
     allowed = verification.allowed_in_words
     allowed = f", and {allowed} that the promised delivery guarantee allows" if allowed else ""
     sentence = (
-        f"of {verification.expected:,} expected results: {in_words or 'all right'}{allowed}{_wrong_sinks(evidence)}"
+        f"of {verification.expected:,} expected results: {in_words or 'all right'}{allowed}"
+        f"{verification.wrong_columns_in_words}{_wrong_sinks(evidence)}"
     )
     if verification.right:
         return make_check("answers", "ok", Cause.OK, total, 0, "rows", sentence)

@@ -214,6 +214,7 @@ _UNRELATED_TO_LOAD = (Cause.SPAN_TOO_SHORT, Cause.NEGATIVE_LATENCY, Cause.QUEUE_
 _AT_FAULT = {
     Cause.PROGRESS_UNKNOWN: "nothing showed how far the program had read",
     Cause.NEGATIVE_LATENCY: "a clock is wrong",
+    Cause.LIMIT_REACHED: "a limit of this environment ended a process",
     Cause.SCHEDULE_DELAY: "the driver was late",
     Cause.DISK_FULL: "a disk is full",
     Cause.QUEUE_CUT_BY_MEMORY: "the queue's memory limit (--memory) is too small",

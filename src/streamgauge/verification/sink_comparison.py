@@ -18,14 +18,15 @@ import numpy as np
 import pyarrow as pa
 
 from streamgauge.core.engine_reports import Guarantee
-from streamgauge.core.schema import EVENT_TIME, INGEST_TIME, WINDOW_END
+from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME, INGEST_TIME, WINDOW_END, quote
 from streamgauge.diff import compare as answers
+from streamgauge.diff.sql import normal
 from streamgauge.loadgen.plan import Plan
 from streamgauge.metrics.event_latency import LatencyRule, Missing, SinkLatencies, sink_latencies
 from streamgauge.metrics.inclusion_latency import InclusionTimes
 from streamgauge.metrics.trial_record import TrialRecord
-from streamgauge.results.latency import Latency
-from streamgauge.results.run import FAULTS, SinkResult, Verification
+from streamgauge.results.latency import Latencies, Latency
+from streamgauge.results.run import FAULTS, SinkResult, Verification, columns_in_words
 from streamgauge.system.disk import Scratch
 from streamgauge.system.machine import memory_bytes
 from streamgauge.verification.spool import ReceivedResults, write_results
@@ -50,6 +51,8 @@ class SinkDiff:
     latencies: SinkLatencies
     rows: int
     kind: str = ""
+    too_early: int = 0
+    """Right results that came before their event, which proves that a clock is wrong."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,7 @@ class VerificationResult:
 
     @property
     def negatives(self) -> int:
-        return sum(sink.latencies.negatives for sink in self.sinks)
+        return sum(sink.too_early for sink in self.sinks)
 
     @property
     def windows_closed(self) -> int | None:
@@ -98,6 +101,11 @@ class VerificationResult:
 
 def _mean(latency: Latency | None) -> float:
     return latency.mean if latency is not None and latency.mean is not None else -1.0
+
+
+def _with_note(latencies: Latencies, wrong_times: int) -> Latencies:
+    said = "wrong results came before the time that they carry: correct how the job sets it"
+    return latencies.model_copy(update={"notes": (*latencies.notes, f"{wrong_times:,} {said}")})
 
 
 @dataclass(frozen=True)
@@ -161,7 +169,7 @@ def outcome(counts: answers.Counts, complete: bool, noun: str = "results") -> st
     of = " of warm-up and span" if complete else " of what was committed"
     if not counts.expected and not differences:
         return f"no {noun} were due{of}, so there was nothing to compare"
-    return f"{counts.expected:,} {noun} expected{of}, {matched}"
+    return f"{counts.expected:,} {noun} expected{of}, {matched}{columns_in_words(counts.wrong_columns)}"
 
 
 def allowed_by(guarantee: Guarantee | None, counts: answers.Counts) -> dict[str, int]:
@@ -190,6 +198,7 @@ def of_all(sinks: list[SinkDiff], record: TrialRecord) -> Verification:
         examples=tuple({"sink": name, **example} for name, one in each for example in one.examples),
         delivery=promised.pop() if len(promised) == 1 else None,
         allowed=dict(allowed),
+        wrong_columns={f"{name}.{column}": count for name, one in each for column, count in one.wrong_columns.items()},
         **{name: sum(getattr(one, name) for _, one in each) for name in names},
     )
 
@@ -233,6 +242,7 @@ class Comparison:
     def __init__(self, connection: Any, record: TrialRecord) -> None:
         self.connection = connection
         self.counts = answers.Counts()
+        self._too_early = 0
         self._record = record
         self._started = time.monotonic()
         connection.execute(f"CREATE TABLE {MISSING_ROWS} ({', '.join(f'{name} BIGINT' for name in MISSING_COLUMNS)})")
@@ -244,12 +254,30 @@ class Comparison:
             update=spec.update, deadline_us=self._record.deadline_us,
         )  # fmt: skip
         self.counts += counts
+        self._too_early += self._count_too_early(expected, received, spec.identity)
         if spec.due is not None and (counts.missing or not spec.complete):
             self._store_missing(expected, received, spec)
 
+    def _count_too_early(self, expected: str, received: str, identity: tuple[str, ...]) -> int:
+        """The results that came before a time that they carry and should carry."""
+        sides = [answers.types_of(self.connection, side) for side in (expected, received)]
+        names = [name for name in (EVENT_TIME, INGEST_TIME) if all(name in types for types in sides)]
+        times = {name: [normal(f"{side}.{name}", types[name], types[name])
+                        for side, types in zip("er", sides, strict=True)] for name in names}  # fmt: skip
+        early = {name: f"r.{EMISSION_TIME} < {received_time}" for name, (_, received_time) in times.items()}
+        rows = f"FROM {received} AS r WHERE ({' OR '.join(early.values()) or 'false'})"
+        ((count,),) = self.connection.execute(f"SELECT count(*) {rows}").fetchall()
+        if not count:
+            return 0
+        same = " AND ".join(f"e.{quote(name)} IS NOT DISTINCT FROM r.{quote(name)}" for name in identity)
+        right = " OR ".join(f"{early[name]} AND {theirs} = {own}" for name, (theirs, own) in times.items())
+        query = f"SELECT count(*) {rows} AND EXISTS (SELECT 1 FROM {expected} AS e WHERE {same} AND ({right}))"
+        ((count,),) = self.connection.execute(query).fetchall()
+        return int(count)
+
     def reset(self) -> None:
         """Discards all counts."""
-        self.counts = answers.Counts()
+        self.counts, self._too_early = answers.Counts(), 0
         self.connection.execute(f"DELETE FROM {MISSING_ROWS}")
 
     def verified(
@@ -266,6 +294,11 @@ class Comparison:
         latencies = inclusion_times.beside(sink_latencies(received.batches(), rule, span, self.missing_results(rule)))
         if results_path is not None and not received.empty:
             write_results(received, results_path)
+        too_early = latencies.negatives
+        if self.counts.wrong or self.counts.extra or self.counts.conflicting:
+            too_early = min(self._too_early, too_early)
+        if wrong_times := latencies.negatives - too_early:
+            latencies = latencies._replace(latencies=_with_note(latencies.latencies, wrong_times))
         allowed, counts = allowed_by(guarantee, self.counts), self.counts.as_dict()
         faulty = tuple(one for one in self.counts.examples if counts[one["fault"]] > allowed.get(one["fault"], 0))
         verification = Verification(
@@ -275,7 +308,7 @@ class Comparison:
         )  # fmt: skip
         rows = sum(commit.rows for commit in record.trial_log.commits)
         query = next((commit.query for commit in record.trial_log.commits), "")
-        return SinkDiff(name, query, verification, latencies, rows, rule.kind)
+        return SinkDiff(name, query, verification, latencies, rows, rule.kind, too_early)
 
     def missing_results(self, rule: LatencyRule) -> Iterator[Missing]:
         """The rows due in the measured span that never came, in batches. They enter the latencies as lower bounds.

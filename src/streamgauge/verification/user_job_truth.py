@@ -157,15 +157,17 @@ def rule_of(resolved: ResolvedExperiment, record: TrialRecord, received: Receive
 
 def _borders_missing(resolved: ResolvedExperiment, received: ReceivedResults) -> str:
     """Why results that seem to be of windows have no closing delay, with the way out; empty where they do not."""
-    if _described(resolved).mode == "update" or received.empty or WINDOW_END in received.schema.names:
+    described = _described(resolved)
+    if described.mode == "update" or received.empty or WINDOW_END in received.schema.names:
         return ""
     kinds = {field.name: field.type for field in received.schema if field.name not in LINEAGE}
     for name, kind in kinds.items():
         if pa.types.is_struct(kind) and {"start", "end"} <= {kind.field(n).name for n in range(kind.num_fields)}:
             columns = f"F.col('{name}.start').alias('{WINDOW_START}'), F.col('{name}.end').alias('{WINDOW_END}')"
             return f"not given, as the window is in the column {name}; select {columns}"
-    times = [name for name, kind in kinds.items() if pa.types.is_timestamp(kind)]
-    if len(times) < 2:
+    own = {given.time for given in described.inputs}
+    times = [name for name, kind in kinds.items() if pa.types.is_timestamp(kind) and name not in own]
+    if len(times) < 2 or described.reach_us == 0:  # without a reach there are no windows
         return ""
     named = f"name them {WINDOW_START} and {WINDOW_END}"
     return (

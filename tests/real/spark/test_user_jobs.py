@@ -312,6 +312,17 @@ REFUSED = [
         ["f()", "both.none", "void", 'drop("both")'],
     ),
     (
+        "a value that varies",
+        "return inputs['purchases'].withColumn('handled', F.current_timestamp())",
+        ["must give the same results again", "handled", "current_timestamp()", "reference="],
+    ),
+    (
+        "groups of a batch",
+        "return inputs['purchases'].groupBy('pack').applyInPandas(lambda rows: rows, 'pack int, event_time bigint')",
+        ["in each micro-batch", "applyInPandas", "transformWithStateInPandas"],
+    ),
+    ("several", "return tuple([inputs['purchases']] * 2)", ["one DataFrame", "tuple", "a file for"]),
+    (
         "mode",
         "return inputs['purchases'].groupBy('pack').agg(F.max('event_time').alias('event_time'))",
         ["must be a query that Spark can stream", 'mode="update"'],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -165,11 +166,22 @@ def test_open_refuses_what_is_no_run(tmp_path: Path, name: str) -> None:
         RunFolder.open(tmp_path / name)
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[1", '{"schema_version": 99}'])
-def test_open_refuses_a_result_of_another_kind(run_folder: RunFolder, text: str) -> None:
+@pytest.mark.parametrize(("text", "message"), [
+    ("", "damaged or cut off"), ("{}", "of this version"), ("[1", "damaged or cut off"), ("[1]", "of this version"),
+])  # fmt: skip
+def test_open_refuses_a_result_of_another_kind(run_folder: RunFolder, text: str, message: str) -> None:
     """A result that cannot be understood is refused by one sentence."""
     (run_folder.path / "result.json").write_text(text)
-    assert "of this version" in problem_of(RunFolder.open, run_folder.path).rule
+    assert re.search(message, problem_of(RunFolder.open, run_folder.path).rule)
+
+
+@pytest.mark.parametrize("layout", [0, 99])
+def test_a_result_of_another_layout_is_refused(run_folder: RunFolder, layout: int) -> None:
+    """Although it has every field of this one."""
+    path = run_folder.path / "result.json"
+    path.write_text(path.read_text().replace('"schema_version": 1', f'"schema_version": {layout}'))
+    with pytest.raises(InputError, match=r"schema_version.*\n.*the version that wrote it"):
+        RunFolder.open(run_folder.path)
 
 
 def test_broken_series_is_refused(run_folder: RunFolder) -> None:

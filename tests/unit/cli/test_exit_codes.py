@@ -2,6 +2,9 @@
 
 import errno
 import re
+import signal
+import subprocess
+import sys
 import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
@@ -78,6 +81,7 @@ def test_a_start_that_failed_names_its_folder_and_prints_its_result(
     assert call(monkeypatch, "run", "identity", "--json") == error.exit_code
     message = capsys.readouterr()
     printed = Result.model_validate_json(message.out)
+    assert printed.verdict.advice
     assert (printed.verdict.cause, printed.folder) == (Cause.START_FAILED, str(folder.path))
     assert str(folder.path) in " ".join(message.err.split())
 
@@ -94,6 +98,37 @@ def test_a_defect_is_no_verdict(
     assert "a defect of streamgauge (RuntimeError: two lines)" in printed.err
     assert (printed.out, "Traceback" in printed.err) == ("", shown)
     assert shown or len(printed.err.splitlines()) == 1
+
+
+def test_python_without_docstrings_is_named() -> None:
+    """Charts would fail at the end of a run, as a defect."""
+    words = [sys.executable, "-OO", "-m", "streamgauge", "engines"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr.startswith("error: PYTHONOPTIMIZE=2 (or -OO)")
+
+
+def test_ctrl_c_in_a_query_of_duckdb_is_no_defect(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stop(experiment: Any) -> Any:
+        raise RuntimeError("Query interrupted")
+
+    monkeypatch.setattr(commands, "run_with_view", stop)
+    assert call(monkeypatch, "run", "identity") == 1
+    assert capsys.readouterr().err == "stopped\n"
+
+
+@pytest.mark.parametrize(("before", "caught"), [(signal.SIG_DFL, True), (signal.SIG_IGN, False)])
+def test_a_closed_terminal_stops_a_run_as_sigterm_does(
+    monkeypatch: pytest.MonkeyPatch, before: Any, caught: bool
+) -> None:
+    """Unless the signal is ignored, as nohup does."""
+    handlers = {signal.SIGHUP: before}
+    monkeypatch.setattr(signal, "getsignal", handlers.get)
+    monkeypatch.setattr(signal, "signal", handlers.__setitem__)
+    assert call(monkeypatch, "engines", "--json") == 0
+    assert (handlers[signal.SIGHUP] == handlers[signal.SIGTERM]) is caught
 
 
 def test_a_refusal_names_everything_and_starts_nothing(stand: Path, invoke: Invoke) -> None:

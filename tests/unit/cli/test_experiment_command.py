@@ -35,7 +35,8 @@ def test_the_file_chooses_the_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, function: str
 ) -> None:
     """The experiment reaches the function of its command, whose result is printed and gives the exit code."""
-    result = SimpleNamespace(to_json=lambda: '{"made": "up"}', verdict=SimpleNamespace(value="undecided"))
+    verdict = SimpleNamespace(value="undecided")
+    result = SimpleNamespace(to_json=lambda: '{"made": "up"}', verdict=verdict, folder="")
     monkeypatch.setattr(commands, function, perform := Mock(return_value=result))
     done = run_file(tmp_path, f'command = "{command}"\n{TINY}', "--json")
     assert (done.exit_code, json.loads(done.stdout)) == (1, {"made": "up"})

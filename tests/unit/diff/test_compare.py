@@ -174,6 +174,29 @@ def test_only_judged_rows_must_be_there(con: duckdb.DuckDBPyConnection) -> None:
     assert _numbers(faulty) == Counts(90, matched=90, extra=1, duplicate=1)
 
 
+@pytest.mark.parametrize(("value", "shown"), [(float("nan"), "NaN"), (float("-inf"), "-Infinity")])
+def test_numbers_that_json_lacks_are_texts_in_examples(
+    con: duckdb.DuckDBPyConnection, value: float, shown: str
+) -> None:
+    """Both sides of a wrong row would be null otherwise."""
+    ids = pa.array([1])
+    expected = pa.table({"event_id": ids, "x": pa.array([value])})
+    came = pa.table({"event_id": ids, "x": pa.array([2.5]), "emission_time": ids})
+    (example,) = compare(con, lambda: expected, lambda: came, IDS, ["x"]).examples
+    assert (example["expected"], example["received"]) == ([{"x": shown}], [{"x": 2.5}])
+
+
+def test_columns_that_differ_are_counted(con: duckdb.DuckDBPyConnection) -> None:
+    """Each by the wrong rows that have another value there, over slices, too; rows that are missing are in none."""
+    came = _rows()
+    came[3]["price"] += 1
+    came[4]["price"], came[4]["event_time"] = 99, 7
+    found = _compare(con, _rows(), came[:90])
+    assert (found.wrong, found.missing, dict(found.wrong_columns)) == (2, 10, {"price": 2, "event_time": 1})
+    assert dict((found + found).wrong_columns) == {"price": 4, "event_time": 2}
+    assert not _compare(con, _rows(), _rows()).wrong_columns
+
+
 def _cancelling(con: duckdb.DuckDBPyConnection) -> tuple[list[int], list[int]]:
     """(two event ids, two prices) whose exchange neither the sum nor the xor of DuckDB's plain row hashes notices.
 

@@ -257,6 +257,12 @@ def test_negative_latency_is_an_error_with_both_stamps() -> None:
     assert "1 negative" in latency.latencies.event_time_us.note
 
 
+def test_a_result_with_two_negative_latencies_counts_once() -> None:
+    """From its event and from its delivery; one from its delivery alone counts too."""
+    found = measured(ROW, batch([500, 0, 0], [400, 100, 300], ingest=[600, 0, 500]))
+    assert found.negatives == 2
+
+
 def test_a_window_closed_early_is_no_error_of_the_clocks() -> None:
     """Its events came before it did: the answers say what it lacks, and a driver that measured well is not blamed."""
     latency = measured(LatencyRule("window"), batch([1000, 4900], [2000, 5400], end=[4000, 5000]))

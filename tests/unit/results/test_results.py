@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from streamgauge.results.latency import LATENCY_KINDS, PERCENTILES, STATISTICS, Latencies, Latency
-from streamgauge.results.run import Operator, Verification
+from streamgauge.results.run import FITS_SHOWN, FITTED, Operator, Verification, shown_notes
 
 
 def test_the_statistics_are_those_that_a_latency_has() -> None:
@@ -21,6 +21,15 @@ def test_every_kind_is_found_by_its_name() -> None:
     for number, kind in enumerate(LATENCY_KINDS):
         assert Latencies.model_validate({f"{kind}_us": Latency(count=number)}).by_kind(kind) == Latency(count=number)
     assert set(Latencies.model_fields) == {f"{kind}_us" for kind in LATENCY_KINDS} | {"notes"}
+
+
+def test_wide_samples_have_few_notes_for_people() -> None:
+    """Others stay; all are in the result."""
+    fits = [f"x{FITTED}x.csv: c{number} int" for number in range(FITS_SHOWN + 7)]
+    assert shown_notes([*fits, "assumed"]) == [
+        *fits[:FITS_SHOWN], "7 more columns of samples are fitted: notes in result.json", "assumed",
+    ]  # fmt: skip
+    assert shown_notes([*fits[:3], "assumed"]) == [*fits[:3], "assumed"]
 
 
 def test_the_kinds_of_faults_are_counted_in_one_place() -> None:

@@ -11,7 +11,6 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-import psutil
 import pytest
 
 from streamgauge.system import machine
@@ -52,13 +51,6 @@ def test_the_driver_keeps_off_the_others_processors_for_a_while() -> None:
     thread.join()
     assert inside == {frozenset(one)}
     assert outside == {frozenset(before)}
-
-
-@pytest.mark.parametrize(("limit", "expected"), [("1048576", 2**20), ("max", None), (str(2**60), None)])
-def test_a_control_groups_memory_limit_holds(monkeypatch: pytest.MonkeyPatch, limit: str, expected: int | None) -> None:
-    """The lesser of machine and group; no limit is no limit."""
-    monkeypatch.setattr(Path, "read_text", lambda self: limit)
-    assert machine.memory_bytes() == (expected or psutil.virtual_memory().total)
 
 
 def test_the_environment_says_what_a_figure_depends_on(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -124,6 +124,22 @@ def test_a_file_is_run_anew_each_time(tmp_path: Path, monkeypatch: pytest.Monkey
     assert import_file(path).x == 3
 
 
+def test_a_file_that_parses_arguments_gets_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not those of the process that imports it, which has them again; one that needs some says so."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(sys, "argv", ["streamgauge", "run", "x.py", "--rate", "5k"])
+    path = tmp_path / "parses.py"
+    parse = "import argparse\np = argparse.ArgumentParser()\np.add_argument('--rate'{})\nRATE = p.parse_args().rate\n"
+    path.write_text(parse.format(""))
+    assert import_file(path).RATE is None
+    assert sys.argv[1] == "run"
+    path.write_text(parse.format(", required=True"))
+    with pytest.raises(JobError) as caught:
+        import_file(path)
+    assert caught.value.problems[0].way_out.startswith("arguments are not passed on: give each a default")
+    assert sys.argv[1] == "run"
+
+
 def test_first_lines_are_short() -> None:
     assert first_line(ValueError("a\nplan\nplan")) == "ValueError: a"
     assert first_line(ValueError()) == "ValueError"

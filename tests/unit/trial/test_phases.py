@@ -212,7 +212,7 @@ def test_ctrl_c_keeps_what_was_measured(testbed: FakeTestBed) -> None:
     assert record.trial_log.committed_events() > 0
 
 
-@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM], ids=lambda sign: sign.name)
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda sign: sign.name)
 def test_ctrl_c_in_the_middle_of_a_look_loses_nothing_of_it(
     testbed: FakeTestBed, sign: signal.Signals, request: pytest.FixtureRequest
 ) -> None:

@@ -4,9 +4,11 @@ import json
 import re
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from streamgauge.core.errors import JobError
+from streamgauge.loadgen.plan import Plan
 from streamgauge.user_workloads.program import program
 from tests.unit.user_workloads.test_program import GOOD
 
@@ -202,6 +204,18 @@ def test_every_field_is_answered_at_once(tmp_path: Path) -> None:
 )
 def test_what_is_right_all_the_same(tmp_path: Path, old: str, new: str) -> None:
     assert program(written(tmp_path, (old, new)))
+
+
+def test_a_dry_run_of_large_events_takes_fewer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of as many bytes as a batch may have."""
+    made: list[pa.RecordBatch] = []
+    batch = Plan.batch
+    monkeypatch.setattr(Plan, "batch", lambda *given: made.append(batch(*given)) or made[-1])
+    (tmp_path / "program.toml").write_text(
+        GOOD.replace("[output]", 'raw = { kind = "payload", size_bytes = 3_000_000 }\n\n[output]', 1)
+    )
+    program(tmp_path / "program.toml")
+    assert 1 < made[0].num_rows < 30
 
 
 @pytest.mark.parametrize(

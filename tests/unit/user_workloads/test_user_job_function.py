@@ -18,6 +18,9 @@ PURCHASES = stream("purchases", Key("user_id", 1000))
 MISTAKES = {
     "no return": ("frame = inputs['purchases']", "it has no return", "end late() with return"),
     "return in a nested function only": ("def row(x):\n    return x", "it has no return", "end late() with return"),
+    "returns nothing": ("inputs['purchases']\nreturn None", "it has no return", "end late() with return"),
+    "two results": ("return {'a': inputs['purchases'], 'b': inputs['purchases']}", "a dictionary", "a file for each"),
+    "a pair": ("both = inputs['purchases']\nreturn both, both", "a tuple", "unionByName"),
     "own query": ("inputs['purchases'].writeStream.format('console').start()", "start no query", "leave writeStream"),
 }  # fmt: skip
 
@@ -26,6 +29,7 @@ FINE = {
     "a query in a branch": "if spark:\n    inputs['purchases'].writeStream.start()\nreturn inputs['purchases']",
     "a query after an early return": "if spark:\n    return 1\ninputs['purchases'].writeStream.start()",
     "a query in a nested function": "def later(x):\n    x.writeStream.start()\nreturn inputs['purchases']",
+    "a pair in a branch": "if spark:\n    return spark, 1\nreturn inputs['purchases']",
     "a return in a branch": "if inputs:\n    return inputs['purchases']",
     "only raises": "raise NotImplementedError",
 }

@@ -23,7 +23,7 @@ from tests.unit.helpers_trials import LATENCIES, RATE, RIGHT, START
 def verified(negatives: int = 0, windows: int | None = 9, **faults: Any) -> VerificationResult:
     latencies = SinkLatencies(LATENCIES, LatencyBySecond(), negatives, 9, {}, windows)
     verification = RIGHT.model_copy(update=faults)
-    return VerificationResult(verification, (SinkDiff("revenue", "", verification, latencies, 9),))
+    return VerificationResult(verification, (SinkDiff("revenue", "", verification, latencies, 9, too_early=negatives),))
 
 
 def with_latencies(of_second: Callable[[int], int], kind: str = "event_time") -> VerificationResult:

@@ -40,6 +40,7 @@ FAULTS = [
     ("driver", "invalid", Cause.SCHEDULE_DELAY, {"schedule_delay_us_p99": 150_000}),
     ("driver", "invalid", Cause.DRIVER_STARVED, {"core_wait_us": 50_000.0}),
     ("driver", "invalid", Cause.NEGATIVE_LATENCY, {"negative_latencies": 1}),
+    ("driver", "invalid", Cause.LIMIT_REACHED, {"driver_reason": "killed", "limit_reached": True, "sut_alive": False}),
     ("driver", "invalid", Cause.RECORDER_DISK_BUSY, {"disk_share": 0.6}),
     ("driver", "invalid", Cause.DELIVERY_BUSY, {"delivery_share": 0.6}),
     ("driver", "invalid", Cause.RECORDER_BUSY, {"receive_share": 0.6}),
@@ -148,6 +149,7 @@ def test_a_new_check_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 ADVISED: dict[Any, str] = {
+    Cause.LIMIT_REACHED: "raise the limit",
     Cause.RECORDER_DISK_BUSY: "TMPDIR",
     Cause.DELIVERY_BUSY: "--generators",
     Cause.RECORDER_STALLED: "let nothing pause the driver",

@@ -43,4 +43,7 @@ def test_nothing_due_is_not_called_matched() -> None:
     assert outcome(Counts(), complete=True, noun="matches") == nothing
     said = "3 windows expected of warm-up and span, all matched"
     assert outcome(Counts(expected=3, matched=3), complete=True, noun="windows") == said
+    columns = {"price": 1, "handled": 2, "n": 1, "m": 1}
+    wrong = outcome(Counts(expected=3, matched=1, wrong=2, wrong_columns=columns), complete=True)
+    assert wrong.endswith("2 wrong; differing: handled in 2 rows, price in 1 rows, n in 1 rows, and 1 columns more")
     assert outcome(Counts(extra=2), complete=True) == "0 results expected of warm-up and span, 0 matched, 2 extra"

@@ -48,6 +48,7 @@ reference = "{DEAR}"
 reach = "0s"
 """
 ROWS = "SELECT user_id, price, event_time // 1000 AS ts FROM purchases WHERE price > 90"
+FIRSTS = "SELECT user_id, price, min(event_time) // 1000 AS ts FROM purchases WHERE price > 90 GROUP BY user_id, price"
 TWO = f"""
 [outputs.dear]
 time = "ts"
@@ -190,6 +191,27 @@ def test_updates_of_a_trial_that_ended_early_are_not_demanded(job_case: Callable
     found = program.verify()
     assert found.missing == 0
     assert "not compared because the trial ended early" in found.sentence
+
+
+@pytest.mark.parametrize("wrong_times", [0, 3, None])
+@pytest.mark.parametrize("latency_us", [2_000_000, -1000])
+def test_only_results_with_the_expected_time_prove_a_wrong_clock(
+    job_case: Callable[..., Case], wrong_times: int | None, latency_us: int
+) -> None:
+    """A result whose own time is five seconds ahead is a wrong answer, with a note on the times."""
+    program = job_case(f'[output]\nkeys = ["user_id", "price"]\ntime = "ts"\nreach = "0s"\nreference = "{FIRSTS}"\n')
+    right = with_time(program.answer(FIRSTS))
+    emitted = right.append_column(EMISSION_TIME, pc.add(right.column(EVENT_TIME), latency_us))
+    count = len(right) if wrong_times is None else wrong_times
+    moved = emitted.slice(0, count)
+    for place, name, by in ((2, "ts", 5000), (3, EVENT_TIME, 5_000_000)):
+        moved = moved.set_column(place, name, pc.add(moved.column(name), by))
+    program.receive(moved, emitted.slice(count))
+    found = verify_user_job(program.resolved, program.record, program.folder / "batch.log")
+    assert found.verification.wrong == (count if wrong_times is not None else found.verification.expected)
+    assert found.negatives == (len(right) - count if latency_us < 0 else 0)
+    notes = " ".join(found.sinks[0].latencies.latencies.notes)
+    assert (f"{count:,} wrong results came before the time that they carry" in notes) == (count > 0)
 
 
 def test_results_without_a_time_are_compared(job_case: Callable[..., Case]) -> None:

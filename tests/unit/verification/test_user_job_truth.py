@@ -262,3 +262,8 @@ def test_windows_that_are_not_named_so_get_a_note(job_case: Callable[..., Case],
     found = [note for note in notes if note.startswith("closing delay")]
     assert len(found) == bool(said)
     assert all(said in note for note in found)
+    if query == RENAMED:  # without a reach there are no windows
+        trial = job_case(f'reach="0s", keys="user_id", reference="{" ".join(query.split())}"')
+        trial.receive(trial.answer(query))
+        notes = verify_user_job(trial.resolved, trial.record, trial.folder / "batch.log").notes
+        assert not any(note.startswith("closing delay") for note in notes)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from streamgauge.core.schema import EVENT_ID, EVENT_TIME, INGEST_TIME, LINEAGE, WINDOW_END, WINDOW_START
+from streamgauge.core.schema import EVENT_ID, EVENT_TIME, LINEAGE, WINDOW_END, WINDOW_START
 
 FAR_ID = 2**42
 """Added to an event's id, it gives an id that no event has."""
@@ -17,8 +17,8 @@ FAR_ID = 2**42
 class Faults:
     """Applies one kind of fault. It does not change the columns `keys`."""
 
-    def __init__(self, fault: str, every: int, clock_skew_us: int, keys: tuple[str, ...] = ()) -> None:
-        self._fault, self._every, self._clock_skew_us, self._keys = fault, every, clock_skew_us, keys
+    def __init__(self, fault: str, every: int, keys: tuple[str, ...] = ()) -> None:
+        self._fault, self._every, self._keys = fault, every, keys
         self._seen = 0
         self._held: list[pa.Table] = []
         self.planted_us: list[int] = []
@@ -29,7 +29,7 @@ class Faults:
         if chosen is not None:
             self.planted_us += results.column(EVENT_TIME).filter(chosen).to_pylist()
             results = self._injected(results, chosen)
-        return self._skewed(results) if self._clock_skew_us else results
+        return results
 
     def held(self) -> pa.Table:
         """The rows held back until `released` is called."""
@@ -74,11 +74,6 @@ class Faults:
         # No window starts one microsecond past a multiple of its slide.
         windowed = WINDOW_START in rows.column_names
         return _moved(rows, WINDOW_START, 1) if windowed else _moved(rows, EVENT_ID, FAR_ID)
-
-    def _skewed(self, results: pa.Table) -> pa.Table:
-        for name in (EVENT_TIME, INGEST_TIME):
-            results = _moved(results, name, -self._clock_skew_us)
-        return results
 
 
 def _without_event_time(rows: pa.Table) -> pa.Table:

@@ -59,7 +59,7 @@ class Sut:
         self._operator, self._source = build(job.flow), source_of(job.flow)
         self._sink, last = job.flow.sink.name, job.flow.sink.input
         keys = last.keys if isinstance(last, WindowAggregate) else ()
-        self._faults = Faults(self._options.fault, self._options.fault_every, self._options.clock_skew_us, keys)
+        self._faults = Faults(self._options.fault, self._options.fault_every, keys)
         self._clock = Clock.fixed_now()
         capacity_per_s = self._options.scaling.capacity(self._options.capacity_per_s, job.instances)
         self._pace = Pace(capacity_per_s, self._clock.now_us, self._options.jitter)

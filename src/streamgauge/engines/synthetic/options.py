@@ -32,7 +32,6 @@ SETTINGS = (
     Setting("slowing", "0", "each batch takes longer by this share of the event time since the first event"),
     Setting("fault", "none", "what happens to a result between the engine and the recorder", FAULTS),
     Setting("fault_every", "1000", "one result in so many gets the fault"),
-    Setting("lie", "0s", "what is added to every latency by wrong stamps in the results; -5s makes them negative"),
 )
 
 
@@ -46,7 +45,7 @@ class Stall:
 
 @dataclass(frozen=True)
 class SyntheticOptions:
-    """The parsed options. `clock_skew_us` is added to every latency by shifting the times in results."""
+    """The parsed options."""
 
     capacity_per_s: float
     scaling: ScalingOptions
@@ -56,7 +55,6 @@ class SyntheticOptions:
     degradation: float
     fault: str
     fault_every: int
-    clock_skew_us: int
 
 
 def with_defaults(options: Mapping[str, str]) -> dict[str, str]:
@@ -90,7 +88,6 @@ def read_options(options: Mapping[str, str]) -> SyntheticOptions:
         degradation=read("slowing", lambda text: _share("slowing", text)),
         fault=values["fault"],
         fault_every=read("fault_every", _every),
-        clock_skew_us=read("lie", _clock_skew),
     )
     if problems:
         raise InputError(problems)
@@ -129,11 +126,6 @@ def _knee(text: str) -> int:
         rule = "must be a whole number from 0 to 1000000"
         raise InputError(Problem("option knee", rule, text, "--option knee=4"))
     return int(text)
-
-
-def _clock_skew(text: str) -> int:
-    sign = -1 if text.startswith("-") else 1
-    return sign * _time_us("lie", text.removeprefix("-"), "5s")
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,8 @@ import pyarrow.compute as pc
 from streamgauge.core.errors import DriverError, InputError, Problem
 from streamgauge.core.schema import ColumnTypes, arrow_type, quote
 from streamgauge.loadgen.replay import text as text_files
-from streamgauge.loadgen.replay.fit_sample import COMPRESSED, READERS
-from streamgauge.loadgen.replay.text import NONE_LEFT_OUT, LeftOut, quoted_path
+from streamgauge.loadgen.replay.fit_sample import READERS
+from streamgauge.loadgen.replay.text import COMPRESSED, NONE_LEFT_OUT, LeftOut, quoted_path
 
 if TYPE_CHECKING:
     import duckdb
@@ -112,6 +112,8 @@ def content(file: File) -> Content:
     """
     try:
         return _read(Path(file.path), file.columns)
+    except OSError as error:
+        raise refuse("must be readable", str(error), "another file") from None
     finally:
         _require_same(file)
 
@@ -133,7 +135,7 @@ def _read(path: Path, columns: ColumnTypes) -> Content:
     if kind not in (*READERS, *LINES):
         suffix_list = ", ".join((*READERS, *(name for name in LINES if name)))
         raise refuse(f"must be one of {suffix_list}, .gz or .zst after it", path.name, "another file")
-    if not _content(path, 1):
+    if not text_files.first_bytes(path, 1):
         raise refuse("must hold some rows", f"{path.name}, which is empty", "another file")
     if kind != "parquet":
         text_files.require_utf8(path, _SETTING)
@@ -151,14 +153,6 @@ def _read(path: Path, columns: ColumnTypes) -> Content:
     return stored
 
 
-def _content(path: Path, most: int | None = None) -> bytes:
-    """The decompressed content of a file, or its first `most` bytes."""
-    try:
-        return text_files.first_bytes(path, most)
-    except OSError as error:
-        raise refuse("must be readable", str(error), "another file") from None
-
-
 def _lines_of(count: int) -> str:
     return "1 line" if count == 1 else f"{count:,} lines"
 
@@ -169,7 +163,7 @@ def _lines(path: Path, columns: ColumnTypes) -> Content:
         rule = f"must have the columns {_named(columns)}"
         raise refuse(rule, f"lines of text in {path.name}", "a CSV, JSON or Parquet file")
     ((name, _),) = columns
-    raw = _content(path).removeprefix(codecs.BOM_UTF8)
+    raw = text_files.first_bytes(path).removeprefix(codecs.BOM_UTF8)
     try:
         lines: list[str | None] = [*raw.decode().split("\n")]
     except UnicodeDecodeError:
@@ -192,16 +186,16 @@ def _decoded(line: bytes) -> str | None:
 def _table(path: Path, kind: str, columns: ColumnTypes) -> Content:
     import duckdb
 
-    with duckdb.connect() as connection:
+    with duckdb.connect() as connection, text_files.without_mark(path) as plain:
         connection.execute("SET TimeZone = 'UTC'; SET preserve_insertion_order = true")
         try:
-            available = _names(connection, path, kind, columns)
+            available = _names(connection, plain, kind, columns)
             if not available:
                 what = "JSON objects" if READERS[kind] == "read_json_auto" else "a first line of names"
                 raise refuse(f"must have {what}", f"{path.name}, which has none", "another file")
             if missing := tuple(pair for pair in columns if pair[0] not in available):
                 raise _lacking(path, missing, available)
-            return _cast(connection, path, kind, columns)
+            return _cast(connection, plain, kind, columns)
         except duckdb.Error as error:
             raise refuse("must be readable", _error_text(error), "correct the file, or name another one") from None
 

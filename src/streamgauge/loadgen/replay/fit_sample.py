@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -40,17 +41,43 @@ FREQUENT = 5
 
 READERS = {"parquet": "read_parquet", "csv": "read_csv", "tsv": "read_csv", "json": "read_json_auto",
             "jsonl": "read_json_auto", "ndjson": "read_json_auto"}  # fmt: skip
-COMPRESSED = (".gz", ".zst")
+EXACT_DIGITS = 15
+"""A double keeps this number of decimal digits."""
+_JSON_TEXTS = ("VARCHAR", "DATE", "TIME", "TIMESTAMP", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE", "UUID")
+"""Types that DuckDB gives to texts in JSON. It takes the month of 04-03-2026 first, without a word."""
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
-_DAYS = ("%m/%d/%Y", "%d/%m/%Y", "%d.%m.%Y")
+_BOOLEANS = (("true", "false"), ("True", "False"), ("TRUE", "FALSE"))
+_DAYS = {
+    "%m/%d/%Y": "month/day/year", "%d/%m/%Y": "day/month/year", "%d.%m.%Y": "day.month.year",
+    "%m-%d-%Y": "month-day-year", "%d-%m-%Y": "day-month-year",
+}  # fmt: skip
+_ZONE = r":[0-9.]+ *(Z|z|[+-][0-9:]+|[A-Za-z/_]+)$"
+
+
+class _TextType(NamedTuple):
+    """A type that a text column may have: SQL of the value, SQL of whether it keeps the text, and a note on reading.
+
+    {0} is the text, {1} the value, {2} the most decimals of the column.
+    """
+
+    value: str
+    keeps: str = "{1} IS NOT NULL"
+    note: str = ""
+
+
+_TIMES = (
+    _TextType("CASE WHEN regexp_matches({0}, '[0-9]') THEN TRY_CAST({0} AS TIMESTAMPTZ) END"),
+    *(_TextType(f"TRY_STRPTIME({{0}}, ['{day}', '{day} %H:%M', '{day} %H:%M:%S'])", note=f"read as {order}")
+      for day, order in _DAYS.items()),
+)  # fmt: skip
 _TYPES = (
-    "CASE WHEN regexp_full_match(trim({0}), '[+-]?[0-9]+') THEN TRY_CAST({0} AS BIGINT) END",
-    "TRY_CAST({0} AS DOUBLE)",
-    "CASE lower(trim({0})) WHEN 'true' THEN true WHEN 'false' THEN false END",
-    "TRY_CAST({0} AS TIMESTAMPTZ)",
-    *(f"TRY_STRPTIME({{0}}, ['{day}', '{day} %H:%M', '{day} %H:%M:%S'])" for day in _DAYS),
+    # Codes such as 0417 and 1E5 are no numbers: different texts would become one value.
+    _TextType("TRY_CAST({0} AS BIGINT)", "CAST({1} AS VARCHAR) = {0}"),
+    _TextType("TRY_CAST({0} AS DOUBLE)", "isfinite({1}) AND printf('%.{2}f', {1}) = {0}"),
+    *(_TextType(f"CASE {{0}} WHEN '{yes}' THEN true WHEN '{no}' THEN false END") for yes, no in _BOOLEANS),
+    *_TIMES,
 )
-"""Types that a text column may have, in this order; null for values of another type."""
+"""In this order."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +95,7 @@ def fit(path: Path, time: str, named: bool = False) -> Sample:
     Raises InputError if the file cannot be read, is empty, has a column of an unsupported type, or has no column
     `time` of times although the user has `named` it.
     """
-    table, left_out = _read(path)
+    table, remarks, left_out = _read(path)
     is_time = partial(_same, time)  # SQL ignores case in names
     if named and not any(map(is_time, table.column_names)):
         near = difflib.get_close_matches(time, table.column_names, 1)
@@ -81,7 +108,8 @@ def fit(path: Path, time: str, named: bool = False) -> Sample:
         raise _refuse(path, "has a column whose name the instrument needs", taken[0], "rename it")
     if named:
         _require_times(path, next(name for name in table.column_names if is_time(name)), table)
-    fitted = [_fit(path, name, table.column(name)) for name in table.column_names if not is_time(name)]
+    names = [name for name in table.column_names if not is_time(name)]
+    fitted = [_fit(path, name, table.column(name), remarks.get(name, ())) for name in names]
     if not fitted:
         raise _refuse(path, "must have a column beside the event time", table.column_names)
     notes = (text for _, text in fitted)
@@ -112,15 +140,15 @@ def _same(one: str, other: str) -> bool:
     return one.lower() == other.lower()
 
 
-def _read(path: Path) -> tuple[pa.Table, str]:
-    """(the rows, or a sample of them; a note about skipped lines)."""
+def _read(path: Path) -> tuple[pa.Table, dict[str, list[str]], str]:
+    """(the rows, or a sample of them; remarks on how a column was read; a note about skipped lines)."""
     import duckdb
 
     if path.is_dir():
         raise _refuse(path, "must be a file", f"{path}, which is a folder", "name one file of it")
     if not path.is_file():
         raise _refuse(path, "must be an existing file", str(path), "the path, as seen from the job's file")
-    suffixes = [suffix for suffix in path.suffixes if suffix not in COMPRESSED]
+    suffixes = [suffix for suffix in path.suffixes if suffix not in text_files.COMPRESSED]
     reader = READERS.get(suffixes[-1][1:].lower() if suffixes else "")
     if reader is None:
         raise _refuse(path, f"must be one of {', '.join(READERS)}, .gz or .zst after it", path.name)
@@ -134,10 +162,14 @@ def _read(path: Path) -> tuple[pa.Table, str]:
                 text_files.require_whole_array(path, _setting(path))
             if reader == "read_csv":
                 return _csv(connection, path)
-            source = f"{reader}({text_files.quoted_path(path)})"
-            table = connection.sql(_sampled(source)).to_arrow_table()
-            _require_unlike(path, _names(connection, path, reader))
-            return table, ""
+            with text_files.without_mark(path) as plain:
+                source = f"{reader}({text_files.quoted_path(plain)})"
+                whole = connection.sql(f"SELECT * FROM {source} LIMIT 0")
+                _require_unlike(path, _names(connection, plain, reader))
+                if reader == "read_parquet":
+                    return connection.sql(_sampled(source)).to_arrow_table(), {}, ""
+                types = dict(zip(whole.columns, map(str, whole.types), strict=True))
+                return *_json(connection, types, plain), ""
         except (duckdb.Error, OSError) as error:
             raise _refuse(path, "must be readable", str(error).partition("\n")[0]) from None
 
@@ -146,16 +178,40 @@ def _sampled(source: str) -> str:
     return f"SELECT * FROM {source} USING SAMPLE reservoir({ROWS_MAX} ROWS) REPEATABLE (1)"
 
 
-def _csv(connection: duckdb.DuckDBPyConnection, path: Path) -> tuple[pa.Table, str]:
-    """Reads a CSV as data files are read, by its first line. A column has the first type that fits all its values."""
+def _json(
+    connection: duckdb.DuckDBPyConnection, types: Mapping[str, str], path: Path
+) -> tuple[pa.Table, dict[str, list[str]]]:
+    """Reads JSON by DuckDB's `types`. A quoted number stays a text; a text may be a time, in the forms of a CSV."""
+    texts = [name for name, type_ in types.items() if type_ in _JSON_TEXTS]
+    declared = ", ".join(
+        f"{text_files.quoted_text(name)}: {text_files.quoted_text('VARCHAR' if name in texts else type_)}"
+        for name, type_ in types.items()
+    )
+    plain = f"read_json_auto({text_files.quoted_path(path)}, columns = {{{declared}}})"
+    connection.execute(f"CREATE TEMP TABLE sampled AS {_sampled(plain)}")
+    return _table(connection, list(types), dict.fromkeys(texts, _TIMES))
+
+
+def _csv(connection: duckdb.DuckDBPyConnection, path: Path) -> tuple[pa.Table, dict[str, list[str]], str]:
+    """Reads a CSV as data files are read, by its first line. A column has the first type that keeps all its values."""
     setting, first = _setting(path), text_files.header(path)
     _require_header(path, first)
     text_files.require_names(first, path, setting)
     _require_unlike(path, first.given)
     connection.execute(f"CREATE TEMP TABLE sampled AS {_sampled(text_files.csv_source(path, first, rejects=True))}")
     left_out = text_files.in_words(text_files.left_out(connection, path, setting))
-    values = ", ".join(f"{_best_type(connection, name)} AS {quote(name)}" for name in first.names)
-    return connection.sql(f"SELECT {values} FROM sampled").to_arrow_table(), left_out
+    return *_table(connection, first.names, dict.fromkeys(first.names, _TYPES)), left_out
+
+
+def _table(
+    connection: duckdb.DuckDBPyConnection, names: Sequence[str], types: Mapping[str, Sequence[_TextType]]
+) -> tuple[pa.Table, dict[str, list[str]]]:
+    """(the columns of the table `sampled`, remarks); a column in `types` is a text that may have one of these."""
+    values, remarks = dict(zip(names, map(quote, names), strict=True)), {}
+    for name, allowed in types.items():
+        values[name], remarks[name] = _best_type(connection, name, allowed)
+    selected = ", ".join(f"{value} AS {quote(name)}" for name, value in values.items())
+    return connection.sql(f"SELECT {selected} FROM sampled").to_arrow_table(), remarks
 
 
 def _names(connection: duckdb.DuckDBPyConnection, path: Path, reader: str) -> list[str]:
@@ -184,16 +240,33 @@ def _require_header(path: Path, first: text_files.Header) -> None:
         raise _refuse(path, "must begin with a line of names", got, "add one, such as user_id,town")
 
 
-def _best_type(connection: duckdb.DuckDBPyConnection, name: str) -> str:
-    """SQL of a text column as the first type that fits all its values; without values, as text."""
+def _best_type(connection: duckdb.DuckDBPyConnection, name: str, allowed: Sequence[_TextType]) -> tuple[str, list[str]]:
+    """(SQL of a text column as the first type that keeps all its values, remarks); without values, as text."""
     raw = f"NULLIF({quote(name)}, '')"
-    casts = [value.format(raw) for value in _TYPES]
-    all_fit = ", ".join(f"count(*) FILTER ({raw} IS NOT NULL AND ({value}) IS NULL) = 0" for value in casts)
-    ((values, *fitting),) = connection.sql(f"SELECT count({raw}), {all_fit} FROM sampled").fetchall()
-    return next((value for value, fits in zip(casts, fitting, strict=True) if fits and values), quote(name))
+    decimals = f"coalesce(max(length(split_part({raw}, '.', 2))), 0)"
+    numbers = f"count(TRY_CAST({raw} AS DOUBLE)), min({raw})"
+    query = f"SELECT count({raw}), {decimals}, {numbers} FROM sampled"
+    ((count, places, of_numbers, lowest),) = connection.sql(query).fetchall()
+    if not count:
+        return quote(name), []
+    casts = [(one.value.format(raw), one) for one in allowed]
+    keeps = ", ".join(f"count(*) FILTER ({one.keeps.format(raw, value, places)})" for value, one in casts)
+    (kept,) = connection.sql(f"SELECT {keeps} FROM sampled").fetchall()
+    fitting = [pair for pair, number in zip(casts, kept, strict=True) if number == count]
+    if not fitting:
+        is_code = allowed is _TYPES and of_numbers == count
+        return quote(name), [f"a text, because numbers would not keep texts such as {lowest}"] if is_code else []
+    value, best = fitting[0]
+    remarks = [best.note] if best.note else []
+    if best in _TIMES:
+        zones = f"bool_and(regexp_matches({raw}, '{_ZONE}')), bool_or(contains({raw}, '24:00'))"
+        ((zoned, midnight),) = connection.sql(f"SELECT {zones} FROM sampled").fetchall()
+        remarks += [] if zoned else ["times without a zone are in UTC"]
+        remarks += ["24:00 is 0:00 of the next day"] if midnight else []
+    return value, remarks
 
 
-def _fit(path: Path, name: str, column: pa.ChunkedArray) -> tuple[FieldSpec, str]:
+def _fit(path: Path, name: str, column: pa.ChunkedArray, remarks: Sequence[str]) -> tuple[FieldSpec, str]:
     """(the field, a note about it)."""
     kind, present = _typed(path, name, column.drop_null().combine_chunks())
     nulls = column.null_count
@@ -206,7 +279,15 @@ def _fit(path: Path, name: str, column: pa.ChunkedArray) -> tuple[FieldSpec, str
     between = 0 if whole else len(present) - sum(weights)
     weights = (*weights, *((float(nulls),) if nulls else ()), *((between,) if quantiles else ()))
     field = Fitted(name, kind, (*values, *((None,) if nulls else ())), weights, quantiles, decimals)
-    return field, _in_words(field, counts, len(column), nulls)
+    if kind == "double" and not pa.types.is_floating(column.type) and _digits(column) > EXACT_DIGITS:
+        remarks = (*remarks, f"numbers of more than {EXACT_DIGITS} digits are rounded")
+    return field, "; ".join((_in_words(field, counts, len(column), nulls), *remarks))
+
+
+def _digits(column: pa.ChunkedArray) -> int:
+    """The most digits of whole numbers or decimals."""
+    largest = pc.max(pc.abs(column)).as_py()
+    return 0 if largest is None else len(str(largest).lstrip("0.").replace(".", ""))
 
 
 def _typed(path: Path, name: str, column: pa.Array) -> tuple[str, pa.Array]:
@@ -270,9 +351,16 @@ def _in_words(field: Fitted, counts: list[tuple[Any, int]], rows: int, nulls: in
         low, high = field.quantiles[0], field.quantiles[-1]
         share = sum(field.weights[:table]) / rows
         parts.append(f"{table:,} values in {share:.2g} of the rows, the others " if table else "")
-        parts.append(f"from {low:,.10g} to {high:,.10g} by quantiles")
+        parts.append(f"from {_shown(field, low)} to {_shown(field, high)} by quantiles")
     parts.append(f", {nulls / rows:.2g} null" if nulls and counts else "")
     return "".join(parts)
+
+
+def _shown(field: Fitted, value: float) -> str:
+    """A quantile: a time in ISO 8601, other numbers without a power of ten."""
+    if field.spark_type == "timestamp":
+        return (datetime(1970, 1, 1) + timedelta(microseconds=value)).isoformat(sep=" ", timespec="seconds")
+    return f"{value:,.10g}" if 1e-4 <= abs(value) < 1e10 or not value else f"{value:,.0f}"
 
 
 def _setting(path: Path) -> str:

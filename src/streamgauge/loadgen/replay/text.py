@@ -9,9 +9,12 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import shutil
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -33,6 +36,9 @@ _CSV = (
     "auto_detect = false, header = true, skip = 0, allow_quoted_nulls = false, comment = '', "
     "quote = '\"', escape = '\"', ignore_errors = true"
 )
+COMPRESSED = (".gz", ".zst")
+_COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
+"""The first bytes of such files."""
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -72,7 +78,13 @@ def require_utf8(path: Path, setting: str) -> None:
     A zero byte is not text: UTF-16 without its byte order mark is full of them.
     """
     rule, way_out = "must be text in UTF-8", "iconv -f ENCODING -t UTF-8, or another file"
-    if first_bytes(path, 2) in _UTF16:
+    beginning = first_bytes(path, 4)
+    if beginning.startswith(_COMPRESSED):
+        got, way_out = "is compressed without .gz or .zst in its name", "add .gz or .zst to the name"
+        if path.suffix in COMPRESSED:
+            got, way_out = "is compressed twice", "gunzip it once, or zstd -d"
+        raise InputError(Problem(setting, "must be readable", f"{path.name}, which {got}", way_out))
+    if beginning[:2] in _UTF16:
         way_out = "iconv -f UTF-16 -t UTF-8"
         raise InputError(Problem(setting, rule, f"{path.name}, which begins as UTF-16 does", way_out))
     lines = wrong = 0
@@ -81,6 +93,20 @@ def require_utf8(path: Path, setting: str) -> None:
         wrong += _no_utf8(piece)
     if 2 * wrong > lines:
         raise InputError(Problem(setting, rule, f"{path.name}, where {wrong:,} of {lines:,} lines are not", way_out))
+
+
+@contextmanager
+def without_mark(path: Path) -> Iterator[Path]:
+    """A file for a reader that takes a byte order mark for content: the file, or a copy of the text after the mark."""
+    if first_bytes(path, len(codecs.BOM_UTF8)) != codecs.BOM_UTF8:
+        yield path
+        return
+    with TemporaryDirectory(prefix="streamgauge-") as folder:
+        copy = Path(folder, path.name.removesuffix(".gz").removesuffix(".zst"))
+        with pa.input_stream(str(path), compression="detect") as stream, copy.open("wb") as plain:
+            stream.read(len(codecs.BOM_UTF8))
+            shutil.copyfileobj(stream, plain, _PIECE_BYTES)
+        yield copy
 
 
 def _pieces(path: Path) -> Iterator[bytes]:

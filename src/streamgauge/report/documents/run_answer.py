@@ -21,7 +21,7 @@ from streamgauge.report import narrative, phrases
 from streamgauge.report.document_blocks import Cell, Column, Document, Fact, Paragraph, Row, Table, cells, numbers
 from streamgauge.results import labels
 from streamgauge.results.latency import STATISTICS, Latencies, Latency
-from streamgauge.results.run import DriverResult, Rates, Result
+from streamgauge.results.run import DriverResult, Rates, Result, shown_notes
 from streamgauge.results.search import TrialSummary
 from streamgauge.results.verdict import Check
 
@@ -57,7 +57,7 @@ def brief(result: Result) -> Document:
     ]
     remarks = [
         *(Paragraph(warning, "warning", "warning", terminal=True) for warning in result.warnings),
-        *(Paragraph(note, "note", "note", terminal=True) for note in result.notes),
+        *(Paragraph(note, "note", "note", terminal=True) for note in shown_notes(result.notes)),
         Paragraph(verdict.advice, "advice", "next", terminal=True),
     ]
     return Document(

@@ -9,9 +9,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import rich.table
 from rich.console import Console
@@ -20,6 +19,7 @@ from rich.text import Text
 
 from streamgauge.core.errors import InputError, JobError, SettingError
 from streamgauge.core.formatting import NONE, format_rate, format_us, format_value
+from streamgauge.core.output import Unfailing
 from streamgauge.core.trial import TrialSnapshot
 from streamgauge.report.document_blocks import GLOSSARY, Block, Document, Drawing, Facts, Figure, Table
 from streamgauge.report.documents import run_answer
@@ -47,22 +47,12 @@ _WITHOUT_FIGURES = ("start", "verification")
 """Phases without load."""
 
 
-class _Console(Console):
-    """Stays silent on a broken pipe (`2>&1 | head`), where Rich would end the running trial."""
-
-    def on_broken_pipe(self) -> None:
-        self.quiet = True
-        with suppress(OSError, ValueError):  # no open descriptor
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, self.file.fileno())  # else flushing the buffer fails at exit
-            os.close(nowhere)
-
-
 def console() -> Console:
     """The console on stderr; a non-empty NO_COLOR turns colour and weight off."""
+    stderr: Any = Unfailing()  # Rich would end the running trial with a broken pipe (`2>&1 | head`)
     if os.environ.get("NO_COLOR"):
-        return _Console(stderr=True, highlight=False, color_system=None)
-    return _Console(stderr=True, highlight=False)
+        return Console(file=stderr, highlight=False, color_system=None)
+    return Console(file=stderr, highlight=False)
 
 
 def tell(text: str) -> None:

@@ -235,6 +235,12 @@ def _warnings(a: RunGroup, b: RunGroup) -> list[str]:
         for run in side.runs
         if run.result.verdict.value != "sustained"
     ]
+    found += [
+        f"{side.name}: {run.folder.name}: {name} is missing: its figures are left out"
+        for side in (a, b)
+        for run in side.runs
+        for name in run.missing_files
+    ]
     found += [*question_warnings(a, b), *interference_warnings(a, b)]
     several = max(len(a.runs), len(b.runs))
     if several == 1:

@@ -46,6 +46,13 @@ class RunData:
     def kind(self) -> Kind:
         return "search" if self.result.search is not None else "run"
 
+    @property
+    def missing_files(self) -> tuple[str, ...]:
+        """Files that a run with such a result leaves, and that are gone."""
+        latency = self.result.latency.event_time_us
+        left = {"series.parquet": self.result.rate is not None, "latency.hlog": latency is not None and latency.count}
+        return tuple(name for name, was in left.items() if was and not (self.seconds.path / name).exists())
+
     @cached_property
     def series(self) -> pa.Table:
         """The seconds of the measured span."""

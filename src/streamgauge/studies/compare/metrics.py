@@ -180,5 +180,5 @@ def _wrong_answers(run: RunData) -> float | None:
     return float(judged.fault_count)
 
 
-def _not_recorded(_: RunData) -> str:
-    return "it was not recorded"
+def _not_recorded(run: RunData) -> str:
+    return f"{run.missing_files[0]} is missing" if run.missing_files else "it was not recorded"

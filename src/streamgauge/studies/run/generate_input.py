@@ -19,7 +19,7 @@ from streamgauge.loadgen.rate_profile import Piece, RateProfile, parse_profile
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check, start_us
 from streamgauge.results.run import Input, Result
-from streamgauge.user_workloads.data_files import input_notes, replayed_data
+from streamgauge.user_workloads.data_files import files_read_otherwise, input_notes, replayed_data
 from streamgauge.user_workloads.lookup import absolute_path, absolute_paths, changed_files, with_absolute_paths
 from streamgauge.workloads.registry import Workload
 
@@ -89,6 +89,9 @@ def _offered(experiment: Experiment, of: str) -> _Part:
         resolved.streams(load.rate), RateProfile(pieces), result.input.start_us, whole_s,
         resolved.partitions, load.seed, result.input.keyed,
     )  # fmt: skip
+    data = replayed_data(plan, result.input.end_us)
+    if problems := list(files_read_otherwise(resolved.workload, data, result)):
+        raise InputError(problems)
     return _Part(resolved.workload, plan, result.input.start_us, result.input.end_us)
 
 

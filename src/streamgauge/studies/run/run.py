@@ -9,11 +9,12 @@ import numpy as np
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import Experiment
+from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.formatting import format_rate
 from streamgauge.dataflow.describe import describe
 from streamgauge.engines.registry import require, require_master, starter_of
-from streamgauge.loadgen.plan import measure_capacity
+from streamgauge.loadgen.plan import MADE_US, measure_capacity
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment, may_extend
 from streamgauge.preflight.sample_size import percentile_note
 from streamgauge.preflight.validate import check
@@ -22,6 +23,7 @@ from streamgauge.results.run import Result
 from streamgauge.results.verdict import Verdict
 from streamgauge.studies.run.prometheus import exported
 from streamgauge.system import machine
+from streamgauge.system.control_group import require_room
 from streamgauge.system.java import find_java
 from streamgauge.system.machine import cpus
 from streamgauge.trial.conductor import TrialConductor, stores_engine_progress
@@ -47,6 +49,7 @@ def require_machine(*trials: ResolvedExperiment) -> None:
     It also reads the code's commit for the results, before it can change.
     """
     machine.commit()
+    require_room(any(one.engine.needs_java for one in trials))
     if any(one.engine.needs_java for one in trials):
         find_java()
     for one in _differing(trials, lambda of, _: (of.workload,)):
@@ -70,15 +73,16 @@ def _differing(
 def ceiling_of(resolved: ResolvedExperiment, rate_per_s: float) -> float:
     """Events per second that all generators can produce on this machine.
 
-    One process is measured alone and without a transport. The generators that have a core each can produce as many
-    times more, unless one of them has a larger share of the events.
+    One process is measured alone and without a transport, with the batches of a trial of this rate. The generators that
+    have a core each can produce as many times more, unless one of them has a larger share of the events.
     """
     plan, cores = resolved.plan(0, rate_per_s, 10.0), len(resolved.driver_cpus or cpus())
     shares = np.zeros(plan.partitions)
     for number, stream in enumerate(plan.streams):
         shares += stream.share * plan.partition_shares(number)
     largest = max(float(shares[first :: resolved.generators].sum()) for first in range(resolved.generators))
-    return measure_capacity(plan, resolved.generated_columns) * min(1 / largest, cores)
+    rounds_per_s = resolved.partitions / resolved.generators * US / max(resolved.chunk_for(rate_per_s), MADE_US)
+    return measure_capacity(plan, resolved.generated_columns, rounds_per_s) * min(1 / largest, cores)
 
 
 def _offerable(resolved: ResolvedExperiment) -> float:
@@ -88,7 +92,9 @@ def _offerable(resolved: ResolvedExperiment) -> float:
     if load.rate > ceiling:
         rule = f"must be at most the limit of the generators on this machine, {format_rate(ceiling)}"
         lower = format_rate(ceiling / 2).replace(" ", "")
-        raise InputError(Problem("load.rate", rule, format_rate(load.rate), f"--rate {lower}"))
+        raise InputError(
+            Problem("load.rate", rule, format_rate(load.rate), f"--rate {lower}, or a longer --chunk if rows are wide")
+        )
     return ceiling
 
 

@@ -50,8 +50,7 @@ FAULTY_WORKLOADS: dict[str, tuple[str, dict[str, Any], int]] = {
 DEGRADATION, DEGRADATION_S, DEGRADATION_BATCH = 0.06, 12.0, "1s"
 """A batch of a second gets longer by 0.7 s in that time. That is far more than background load adds, and the batch
 still ends before the next one is due."""
-CLOCK_SKEW = "-1s"
-"""Shorter than the span, so that results of the span have the wrong stamps."""
+CLOCK_SKEW_US = -US
 OVERLOAD_FACTOR = 5.0
 OVERLOAD_S = 0.5 / OVERLOAD_FACTOR
 
@@ -329,16 +328,16 @@ def judge_generator(verdict: Verdict, rate_per_s: float, ceiling_per_s: float) -
 
 
 def clock(sizes: Sizes, planted: bool = True, view: View = SILENT) -> CheckResult:
-    """e: results with event times in the future, so that latencies are negative."""
-    options = {"capacity": FAST, "lie": CLOCK_SKEW if planted else "0s"}
-    with start_bench("identity", ROW_RATE_PER_S, options, {"warmup": sizes.warmup_s}, {}, view) as bench:
+    """e: a recorder whose clock is behind, so that right results have negative latencies."""
+    load, skew_us = {"warmup": sizes.warmup_s}, CLOCK_SKEW_US if planted else 0
+    with start_bench("identity", ROW_RATE_PER_S, {"capacity": FAST}, load, {}, view, recorder_skew_us=skew_us) as bench:
         judged = bench.trial(ROW_RATE_PER_S, sizes.row_s)
     assert judged.verified is not None
     verdict, negatives = judged.result.verdict, judged.verified.negatives
     driver = _check(verdict.checks, "driver")
     ok = verdict.value == "invalid" and negatives > 0 and driver.code == Cause.NEGATIVE_LATENCY
     decided = ", ".join(verdict.decided_by)
-    sentence = f"event times moved by {CLOCK_SKEW}: {negatives} negative latencies, {verdict.value} by {decided}"
+    sentence = f"the recorder's clock moved by -1 s: {negatives} negative latencies, {verdict.value} by {decided}"
     return CheckResult("a wrong clock makes the trial invalid", ok, float(negatives), 0.0, sentence)
 
 

@@ -123,10 +123,12 @@ def start_bench(
     parameters: dict[str, Any],
     view: View = SILENT,
     tail_us: int | None = None,
+    recorder_skew_us: int = 0,
 ) -> Iterator[SyntheticBench]:
     """A bench for a workload; `load`: further settings of the experiment's load.
 
     `view` shows its start and its trials. `tail_us` replaces the tail that the flow's reach needs.
+    `recorder_skew_us` is how far the recorder's clock is ahead.
     """
     with Scratch("selftest") as folder:
         load_settings = {"chunk": "50ms", "generators": 1, "duration": "10s", **load, "rate": rate_per_s}
@@ -140,5 +142,6 @@ def start_bench(
         engine = SyntheticEngine(resolved.sut_cpus)
         observe = snapshots(view.trial)
         with TrialConductor.on_test_bed(resolved, lambda: engine, Path(folder) / "testbed", observe) as conductor:
+            conductor.testbed.settings = replace(conductor.testbed.settings, recorder_skew_us=recorder_skew_us)
             conductor.start(rate_per_s, "starting the synthetic engine")
             yield SyntheticBench(conductor, engine, view)

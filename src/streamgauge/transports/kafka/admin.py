@@ -12,6 +12,7 @@ from typing import Any
 
 from streamgauge.core.errors import DriverError, InputError, Problem
 from streamgauge.system.child_processes import wait_until
+from streamgauge.transports.kafka.settings import MESSAGE_BYTES_MAX
 
 REQUEST_TIMEOUT_S = 15.0
 ANSWER_TIMEOUT_S = 5.0
@@ -20,7 +21,8 @@ IN_TIME = {"operation_timeout": REQUEST_TIMEOUT_S, "request_timeout": REQUEST_TI
 COPIES = -1
 """The brokers' default replication factor."""
 TIMESTAMPS, OLDEST = "message.timestamp.type", "message.timestamp.before.max.ms"
-CONFIG, CREATE_TIME = {TIMESTAMPS: "LogAppendTime"}, {TIMESTAMPS: "CreateTime"}
+CONFIG = {TIMESTAMPS: "LogAppendTime", "max.message.bytes": str(MESSAGE_BYTES_MAX)}
+CREATE_TIME = {TIMESTAMPS: "CreateTime"}
 PLANNED_AGE_MS = 60_000
 """How old a planned time may be when a broker gets its record: brokers may be away for 30 s."""
 

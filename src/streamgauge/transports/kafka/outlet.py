@@ -24,7 +24,7 @@ from streamgauge.core.errors import DriverError
 from streamgauge.core.schema import EVENT_TIME, ColumnTypes
 from streamgauge.transports.kafka.encodings.api import Encoding
 from streamgauge.transports.kafka.encodings.choice import columns_of, encoding, format_of
-from streamgauge.transports.kafka.settings import ABSOLUTE_PATH_OPTIONS, KafkaSettings
+from streamgauge.transports.kafka.settings import ABSOLUTE_PATH_OPTIONS, MESSAGE_BYTES_MAX, KafkaSettings
 from streamgauge.transports.logs import WriteOnlyOutlet
 from streamgauge.transports.spi import Chunk, Delivery, EndpointConfig, OutletConfig, Overflow
 from streamgauge.transports.topics import topic_of
@@ -35,6 +35,7 @@ SETTINGS: dict[str, Any] = {
     "batch.num.messages": 1_000_000,
     "queue.buffering.max.messages": 2_000_000,
     "queue.buffering.max.kbytes": 1_048_576,
+    "message.max.bytes": MESSAGE_BYTES_MAX,
     # Avoids a Python callback per delivered message.
     "delivery.report.only.error": True,
     "message.timeout.ms": 30_000,
@@ -126,7 +127,8 @@ class Producer:
         messages = self._wrapped(values, keys)
         accepted = self._client.produce_batch(topic, messages, self._partition, on_delivery=self._note)
         if accepted != len(messages):
-            raise DriverError(f"the client took {accepted} of {len(messages)} messages for {topic}")
+            largest = f"the largest has {max(map(len, values)):,} bytes, of {MESSAGE_BYTES_MAX:,} that it may have"
+            raise DriverError(f"the client took {accepted} of {len(messages)} messages for {topic}; {largest}")
         return int(accepted)
 
     def _send_timed(self, topic: str, values: list[bytes], keys: pa.StringArray | None, times_ms: pa.Int64Array) -> int:

@@ -48,6 +48,8 @@ _TOGETHER = (
 )
 ABSOLUTE_PATH_OPTIONS = {"reconnect.backoff.max.ms": 250}
 """The longest reconnection delay of librdkafka's clients. Their default of 10 s would look like latency of the SUT."""
+MESSAGE_BYTES_MAX = 90 * 2**20
+"""The largest message: more than the largest payload as base64, and less than the 100 MB of a request."""
 _BROKER = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+):(\d{1,5})")
 
 

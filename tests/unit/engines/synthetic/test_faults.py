@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pyarrow as pa
-import pytest
 
 from streamgauge.engines.synthetic.faults import FAR_ID, Faults
 
@@ -25,7 +24,7 @@ def _ids(table: pa.Table) -> list[int]:
 
 def test_every_nth_row_over_all_batches_is_hit() -> None:
     """Counting goes on from batch to batch: of 10 rows in two batches, every third is the 3rd, 6th and 9th."""
-    faults = Faults("drop", 3, 0)
+    faults = Faults("drop", 3)
     left = [*_ids(faults.apply(_rows(0, 4))), *_ids(faults.apply(_rows(4, 6)))]
     assert left == [0, 1, 3, 4, 6, 7, 9]
     assert faults.planted_us == [1002, 1005, 1008]
@@ -33,25 +32,25 @@ def test_every_nth_row_over_all_batches_is_hit() -> None:
 
 def test_doubled_rows_come_twice() -> None:
     """The row is there again, unchanged."""
-    assert _ids(Faults("double", 4, 0).apply(_rows(0, 5))) == [0, 1, 2, 3, 3, 4]
+    assert _ids(Faults("double", 4).apply(_rows(0, 5))) == [0, 1, 2, 3, 3, 4]
 
 
 def test_altered_rows_keep_their_identity() -> None:
     """One value differs by one; ids and stamps stay."""
-    got = Faults("alter", 4, 0).apply(_rows(0, 5)).sort_by("event_id")
+    got = Faults("alter", 4).apply(_rows(0, 5)).sort_by("event_id")
     assert got.column("price").to_pylist() == [5, 5, 5, 6, 5]
     assert got.drop_columns("price").equals(_rows(0, 5).drop_columns("price"))
 
 
 def test_keys_are_never_altered() -> None:
     """What identifies a window's result is left alone even where it is the last number."""
-    got = Faults("alter", 1, 0, keys=("price",)).apply(_rows(0, 1))
+    got = Faults("alter", 1, keys=("price",)).apply(_rows(0, 1))
     assert (got.column("price")[0].as_py(), got.column("user")[0].as_py()) == (5, 1)
 
 
 def test_untimed_rows_have_no_event_time_and_are_else_as_they_were() -> None:
     """What was planted is known by the time that the row had."""
-    faults = Faults("untime", 4, 0)
+    faults = Faults("untime", 4)
     got = faults.apply(_rows(0, 5)).sort_by("event_id")
     assert got.column("event_time").to_pylist() == [1000, 1001, 1002, None, 1004]
     assert got.drop_columns("event_time").equals(_rows(0, 5).drop_columns("event_time"))
@@ -60,20 +59,20 @@ def test_untimed_rows_have_no_event_time_and_are_else_as_they_were() -> None:
 
 def test_invented_rows_have_an_id_that_no_event_has() -> None:
     """All true rows are still there."""
-    assert _ids(Faults("invent", 5, 0).apply(_rows(0, 5))) == [0, 1, 2, 3, 4, 4 + FAR_ID]
+    assert _ids(Faults("invent", 5).apply(_rows(0, 5))) == [0, 1, 2, 3, 4, 4 + FAR_ID]
 
 
 def test_an_invented_window_starts_where_none_does() -> None:
     """Windows have no event id; their start is moved by a microsecond."""
     starts = pa.array([0, 1_000_000], pa.timestamp("us", "UTC"))
     rows = _rows(0, 2).drop_columns("event_id").append_column("window_start", starts)
-    got = Faults("invent", 2, 0).apply(rows)
+    got = Faults("invent", 2).apply(rows)
     assert got.column("window_start").cast(pa.int64()).to_pylist() == [0, 1_000_000, 1_000_001]
 
 
 def test_late_rows_are_held_until_the_recorder_has_them() -> None:
     """They are missing first, come whole later, and count as held until they have arrived."""
-    faults = Faults("late", 2, 0)
+    faults = Faults("late", 2)
     assert _ids(faults.apply(_rows(0, 4))) == [0, 2]
     assert _ids(faults.held()) == [1, 3]
     assert faults.holds
@@ -81,17 +80,8 @@ def test_late_rows_are_held_until_the_recorder_has_them() -> None:
     assert not faults.holds
 
 
-@pytest.mark.parametrize("clock_skew_us", [-5_000_000, 5_000_000])
-def test_a_lie_is_added_to_every_latency(clock_skew_us: int) -> None:
-    """Stamps move the other way, in all rows; nothing else does."""
-    got = Faults("none", 1, clock_skew_us).apply(_rows(0, 2))
-    assert got.column("event_time").to_pylist() == [1000 - clock_skew_us, 1001 - clock_skew_us]
-    assert got.column("ingest_time").to_pylist() == [2000 - clock_skew_us, 2001 - clock_skew_us]
-    assert got.column("price").to_pylist() == [5, 5]
-
-
 def test_without_a_fault_nothing_changes() -> None:
     """The reference run of every proof."""
-    faults = Faults("none", 1, 0)
+    faults = Faults("none", 1)
     assert faults.apply(_rows(0, 9)).equals(_rows(0, 9))
     assert faults.planted_us == []

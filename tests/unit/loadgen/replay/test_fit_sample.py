@@ -79,6 +79,16 @@ def test_more_keys_come_than_the_sample_has_where_it_does_not_cover_them(tmp_pat
     assert "by quantiles" in sample.notes[0]
 
 
+def test_large_numbers_and_times_are_shown_in_full(tmp_path: Path) -> None:
+    """No power of ten, and no microseconds since the epoch."""
+    first_us = 1_772_352_000_000_000
+    numbers = np.arange(ROWS) * 10**10
+    path = written(tmp_path, day=pa.array(first_us + np.arange(ROWS), pa.timestamp("us")), n=numbers)
+    day, n = fit(path, "ts").notes
+    assert day.endswith("from 2026-03-01 08:00:00 to 2026-03-01 08:00:00 by quantiles")
+    assert n.endswith(f"from 0 to {numbers[-1]:,} by quantiles")
+
+
 def test_nulls_are_kept_and_the_event_time_is_left_to_the_plan(tmp_path: Path) -> None:
     path = written(
         tmp_path, ts=pa.array(range(1000), pa.timestamp("us")), city=["a", None, "b", None] * 250, empty=[None] * 1000

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
+import gzip
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,14 +56,66 @@ def test_data_with_two_columns_of_a_name_that_is_needed_are_refused(tmp_path: Pa
 
 
 @pytest.mark.parametrize(("texts", "kind"), [
-    (["1", "007", ""], "bigint"), (["1", "2.5"], "double"), (["9" * 20], "double"), (["true", "False"], "boolean"),
+    (["1", "-7", ""], "bigint"), (["1.00", "2.50"], "double"), (["True", "False"], "boolean"),
+    (["7", "007"], "string"), (["100", "1E2"], "string"), (["1.5", "1.50"], "string"), (["9" * 20], "string"),
+    (["0.1234567890123456789"], "string"), (["1", "nan"], "string"), (["inf"], "string"), (["+1"], "string"),
+    (["true", "True"], "string"),
     (["2026-01-31", "2026-01-31T12:00:00+02:00"], "timestamp"), (["31/01/2026"], "timestamp"), (["1", "x"], "string"),
     (["12:30:00"], "string"), (["", ""], "string"), (['"1"', "2"], "bigint"),
 ])  # fmt: skip
 def test_types_of_a_sample_are_those_of_all_its_values(tmp_path: Path, texts: list[str], kind: str) -> None:
-    """The first type that none of them contradicts; quotes change nothing."""
+    """The first type that keeps each of them: codes that differ stay different. Quotes change nothing."""
     content = "n;x\n" + "".join(f"1;{text}\n" for text in texts)
     assert [field.sql_type for field in fit(written(tmp_path, "a.csv", content), "timestamp").fields][1] == kind
+
+
+def test_a_sample_says_how_it_took_codes_and_times(tmp_path: Path) -> None:
+    """Why codes are texts, which of day and month was first, and what was assumed of a time."""
+    rows = "code;day;at;zoned\n" + "007;03/04/2026;2026-01-31 24:00:00;2026-01-31 12:00+01\n" * 2
+    notes = fit(written(tmp_path, "a.csv", rows), "timestamp").notes
+    assert [note.split("; ")[1:] for note in notes] == [
+        ["a text, because numbers would not keep texts such as 007"],
+        ["read as month/day/year", "times without a zone are in UTC"],
+        ["times without a zone are in UTC", "24:00 is 0:00 of the next day"],
+        [],
+    ]
+
+
+def test_texts_of_json_are_read_as_those_of_csv(tmp_path: Path) -> None:
+    """A number in quotes is a text; a time says which of day and month was first; long numbers say that they lose."""
+    row = '{"code": "12", "day": "03-04-2026", "id": "123e4567-e89b-12d3-a456-426614174000", "n": 18446744073709551615}'
+    sample = fit(written(tmp_path, "a.jsonl", f"{row}\n{row}\n"), "timestamp")
+    assert [field.spark_type for field in sample.fields] == ["string", "timestamp", "string", "double"]
+    assert "; read as month-day-year; " in sample.notes[1]
+    assert sample.notes[3].endswith("; numbers of more than 15 digits are rounded")
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.json", "a.jsonl.gz", "a.csv"])
+def test_a_byte_order_mark_is_no_content(tmp_path: Path, name: str) -> None:
+    """Of lines, of an array, and of one line alone."""
+    objects = ['{"u": 1, "town": "a"}', '{"u": 2, "town": "b"}']
+    for count in (1, 2):
+        lines = "\n".join(("u,town", "1,a", "2,b")[: count + 1] if name == "a.csv" else objects[:count])
+        raw = codecs.BOM_UTF8 + (f"[{','.join(objects[:count])}]" if name == "a.json" else lines).encode()
+        path = written(tmp_path, name, gzip.compress(raw) if name.endswith("gz") else raw)
+        assert data(path, u="int", town="string").columns["u"].to_pylist() == [1, 2][:count]
+        fields = fit(path, "timestamp").fields
+        assert [(field.name, field.spark_type, field.nullable) for field in fields] == [
+            ("u", "bigint", False), ("town", "string", False),
+        ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "change", "got"), [
+    ("a.csv.gz", lambda raw: raw[: len(raw) // 2], ""), ("a.csv.gz", lambda raw: raw + bytes(64), ""),
+    ("a.csv.gz", gzip.compress, "a.csv.gz, which is compressed twice"),
+    ("a.csv", lambda raw: raw, "a.csv, which is compressed without .gz or .zst in its name"),
+])  # fmt: skip
+def test_a_damaged_compressed_file_is_refused(tmp_path: Path, name: str, change: Any, got: str) -> None:
+    """Cut off, padded, compressed twice or under a plain name; never taken for text in another encoding."""
+    text = "u,town\n" + "".join(f"{n},{n * 7919 % 9973}\n" for n in range(50_000))
+    for problem in both_problems(written(tmp_path, name, change(gzip.compress(text.encode())))):
+        assert problem.rule == "must be readable"
+        assert got in str(problem.got)
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le"])

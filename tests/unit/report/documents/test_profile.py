@@ -120,7 +120,7 @@ def test_what_is_no_characterization_is_left_to_others(tmp_path: Path) -> None:
         (json.dumps({"finished": False, "workload": "word_count"}), "try: streamgauge characterize word_count"),
         (operator_profile().to_json().replace('"source_only"', '"others"'), "must be of this version of streamgauge"),
         ("[]", "must be of this version of streamgauge"),
-        ("{", "must be of this version of streamgauge"),
+        ("{", "must be whole, and this one is damaged or cut off"),
     ],
 )
 def test_what_cannot_be_shown_is_refused(folder: Path, text: str, message: str) -> None:

@@ -72,7 +72,7 @@ def test_a_search_that_goes_on_requests_the_same_rates(study: RunFolder) -> None
 
 def test_no_trial_is_offered_the_whole_ceiling(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     """That of all generators which have a core each: eight of them on two make no more than two would."""
-    monkeypatch.setattr(run_module, "measure_capacity", lambda plan, columns: 1000.0)
+    monkeypatch.setattr(run_module, "measure_capacity", lambda *_: 1000.0)
     monkeypatch.setattr(run_module, "cpus", lambda: [0, 1])
     work = worker(study, 2000.0, load={"generators": 8})
     few = dataclasses.replace(work.resolved, generators=1)

@@ -1,5 +1,6 @@
 """`streamgauge compare`: what it prints where, its exit codes, and every bad input."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -56,6 +57,17 @@ def test_html_is_written_beside_the_answer(call: Call, make_run: Make, tmp_path:
     assert page.read_text().startswith("<!doctype html>")
 
 
+@pytest.mark.parametrize("name", ["series.parquet", "latency.hlog"])
+def test_a_file_that_is_gone_is_said(call: Call, make_run: Make, name: str) -> None:
+    """Its figures are left out, and nothing says that they were never recorded."""
+    a, b = make_run("a", 1), make_run("b", 2)
+    (b / name).unlink()
+    code, out, _ = call(a, b, "--json")
+    assert code == 0
+    assert f"B: b: {name} is missing: its figures are left out" in json.loads(out)["warnings"]
+    assert "not recorded" not in out
+
+
 def test_every_bad_word_is_refused(call: Call, make_run: Make, tmp_path: Path) -> None:
     """Exit code 2, the reason on stderr with a way out, nothing on stdout, no traceback."""
     a, b = make_run("a", 1), make_run("b", 2)
@@ -66,7 +78,7 @@ def test_every_bad_word_is_refused(call: Call, make_run: Make, tmp_path: Path) -
     for words, message in (
         ((a, tmp_path / "nowhere"), "B: must be there"),
         ((tmp_path / "empty", b), "A: must hold a result.json, or runs"),
-        ((tmp_path / "text", b), "A: must hold a result.json of this version"),
+        ((tmp_path / "text", b), "A: must hold a whole result.json, and this one is damaged"),
         ((f"{a},", b), "A: must be there"),
         (("", b), "A: must be there"),
         ((f"{a},{a}", b), "is there twice"),

@@ -26,6 +26,7 @@ from streamgauge.results.run import Result
 from streamgauge.studies.run.generate_input import generate
 from streamgauge.trial import conductor as trial
 from streamgauge.trial.policies import JudgedTrial
+from streamgauge.user_workloads.data_files import replayed_data
 from streamgauge.user_workloads.lookup import with_absolute_paths
 
 START_US = 1_700_000_000 * US
@@ -193,6 +194,42 @@ def test_an_own_job_that_has_changed_is_not_taken_for_the_runs(
         file.write("\n" if edited == "mine.py" else "3\n")
     assert refused(experiment_of_run(folder, workload=job), tmp_path / "again") == {edited}
     assert set(files) == {"mine.py", "purchases.csv"}
+
+
+def test_a_run_whose_files_were_read_otherwise_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the version that wrote it; the message names that version."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (tmp_path / "mine.py").write_text(SAMPLED)
+    (tmp_path / "purchases.csv").write_text("price\n" + "01\n2\n" * 50)
+    job = str(tmp_path / "mine.py")
+    folder, *_ = extended(tmp_path, workload=job)
+    workload = check(build({**VALUES, "workload": job})).workload
+    changes = {"job_files": dict(workload.files), "environment": {"streamgauge": "0.0.9"}}
+    for kind, reads_so in (("string", True), ("bigint", False)):
+        notes = [note.partition(";")[0].replace("price string", f"price {kind}") for note in workload.notes]
+        folder.write_result(folder.read_result().model_copy(update={**changes, "notes": tuple(notes)}))
+        if reads_so:
+            generate(experiment_of_run(folder, workload=job), tmp_path / "same")
+        else:
+            with pytest.raises(
+                InputError, match=r"purchases\.csv: must be read as in that run.*\n.*streamgauge 0\.0\.9"
+            ):
+                generate(experiment_of_run(folder, workload=job), tmp_path / "again")
+
+
+@pytest.mark.parametrize("then", [{"rows": 3}, {"left_out": 1}, {"columns": ({"unreadable": 1},)}])
+def test_a_run_whose_data_were_read_otherwise_is_refused(tmp_path: Path, then: dict[str, Any]) -> None:
+    """Another number of rows, of lines left out or of values of a column."""
+    (tmp_path / "bought.csv").write_text("user_id,gem_pack_id,price\n1,2,30\n")
+    folder, plan, end_us = extended(tmp_path, parameters={"data": str(tmp_path / "bought.csv")})
+    (one,) = replayed_data(plan, end_us)
+    columns = tuple(column.model_copy(update=then.get("columns", ({},))[0]) for column in one.columns)
+    for data, again in ((one, "same"), (one.model_copy(update={**then, "columns": columns}), "again")):
+        folder.write_result(folder.read_result().model_copy(update={"data": (data,)}))
+        if again == "same":
+            generate(experiment_of_run(folder), tmp_path / again)
+        else:
+            assert refused(experiment_of_run(folder), tmp_path / again) == {str(tmp_path / "bought.csv")}
 
 
 def test_a_run_on_data_is_made_again_from_any_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

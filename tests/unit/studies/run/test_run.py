@@ -99,6 +99,18 @@ def test_the_ceiling_is_of_the_columns_that_generators_make(monkeypatch: pytest.
     assert measure.call_args.args[1] == {"purchases": ("gem_pack_id", "price", "event_time")}
 
 
+@pytest.mark.parametrize(("load", "rounds_per_s"), [
+    ({"chunk": "500ms", "generators": 2}, 2.0), ({"chunk": "10ms", "generators": 1}, 20.0),
+])  # fmt: skip
+def test_the_ceiling_is_of_a_trials_batches(
+    monkeypatch: pytest.MonkeyPatch, load: dict[str, Any], rounds_per_s: float
+) -> None:
+    """Those of a chunk, or of the 50 ms for which short chunks are made at once."""
+    monkeypatch.setattr(run_module, "measure_capacity", measure := Mock(return_value=1.0))
+    run_module.ceiling_of(check_experiment(experiment.build(GOOD | {"load": load})), 1000.0)
+    assert measure.call_args.args[2] == rounds_per_s
+
+
 def test_a_run_of_an_own_job_can_be_repeated_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its folder has the whole path of the job, and what was in its files, from the beginning on."""
     monkeypatch.setattr(sys, "path", list(sys.path))

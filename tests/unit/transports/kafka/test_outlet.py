@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from streamgauge.core.errors import DriverError
+from streamgauge.loadgen.fields import PAYLOAD_BYTES_MAX
 from streamgauge.transports.kafka import outlet as module
 from streamgauge.transports.kafka.admin import CREATE_TIME, Topics
 from streamgauge.transports.kafka.broker import Broker
@@ -70,6 +71,17 @@ def test_what_the_broker_refuses_is_an_error(broker: Broker, monkeypatch: pytest
         producer.flush(30.0)
 
 
+@pytest.mark.broker
+def test_the_largest_payload_is_kept(broker: Broker) -> None:
+    """Although it is far above Kafka's own limit of 1 MB."""
+    topics = Topics(broker.location)
+    topics.make(["large"], 1)
+    producer = Producer(KafkaSettings(broker.location), 0, {"a": ("large", lambda encoded: encoded.to_pylist())})
+    producer.send({"a": pa.array([bytes(PAYLOAD_BYTES_MAX)])})
+    producer.flush(30.0)
+    assert len(topics.log("large", 0).at([0])[0].value()) == PAYLOAD_BYTES_MAX
+
+
 @pytest.mark.usefixtures("jars")
 @pytest.mark.broker
 def test_a_broker_that_is_gone_stores_nothing(tmp_path: Path) -> None:
@@ -112,6 +124,16 @@ def test_records_have_the_given_times(broker: Broker) -> None:
     assert [one.timestamp() for one in timed] == [(TIMESTAMP_CREATE_TIME, time_ms) for time_ms in times_ms]
     assert [(one.key(), int(one.value())) for one in timed] == [(b"x", 0), (None, 1), (b"y", 2)]
     assert untimed.timestamp()[1] >= now_ms
+
+
+def test_a_message_that_is_too_large_is_said_with_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client takes those of the largest payload."""
+    producer = Producer(KafkaSettings("127.0.0.1:9"), 0, {"a": ("numbers", lambda encoded: encoded.to_pylist())})
+    assert producer.send({"a": pa.array([bytes(2**21)])}) == 1
+    monkeypatch.setitem(module.SETTINGS, "message.max.bytes", 1_000_000)
+    small = Producer(KafkaSettings("127.0.0.1:9"), 0, {"a": ("numbers", lambda encoded: encoded.to_pylist())})
+    with pytest.raises(DriverError, match=r"0 of 1 messages for numbers; the largest has 2,097,152 bytes, of "):
+        small.send({"a": pa.array([bytes(2**21)])})
 
 
 def test_a_full_queue_of_the_client_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

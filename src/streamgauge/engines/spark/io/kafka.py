@@ -38,20 +38,25 @@ from streamgauge.transports.kafka.encodings.api import EngineEncoding
 from streamgauge.transports.kafka.encodings.choice import encoding
 from streamgauge.transports.kafka.encodings.json import wire_types
 from streamgauge.transports.kafka.result_messages import MARK, Mark, Position, Types, is_carried, key_of, wire
-from streamgauge.transports.kafka.settings import ABSOLUTE_PATH_OPTIONS, KafkaSettings
+from streamgauge.transports.kafka.settings import ABSOLUTE_PATH_OPTIONS, MESSAGE_BYTES_MAX, KafkaSettings
 from streamgauge.transports.topics import results_of, stream_of, topic_of
 
 WHOLE = {"startingOffsets": "earliest", "failOnDataLoss": "true"}
 """Without these a job would not read all that it is offered."""
 READING = {**WHOLE, "kafka.fetch.max.wait.ms": "10", "kafka.max.partition.fetch.bytes": "10485760"}
-WRITING = {"kafka.linger.ms": "50", "kafka.batch.size": "262144", "kafka.compression.type": "lz4", "kafka.acks": "all"}
+LARGEST = {"kafka.max.request.size": str(MESSAGE_BYTES_MAX), "kafka.buffer.memory": str(2 * MESSAGE_BYTES_MAX)}
+"""As the driver's own client: Kafka's 1 MB would end a query whose results keep a payload."""
+WRITING = {
+    "kafka.linger.ms": "50", "kafka.batch.size": "262144", "kafka.compression.type": "lz4", "kafka.acks": "all",
+    **LARGEST,
+}  # fmt: skip
 """The linger time batches records; it adds no latency, because each task ends with a flush."""
 FLUSH_S = 30.0
 BY_ARROW, FROM_JSON = "arrow", "from_json"
 """The values of the option `json_parser`."""
 REDACTION = {"spark.redaction.regex": "(?i)secret|password|token|access[.]?key|keystore|jaas"}
 """Spark's default redaction pattern, extended by the names of client credentials."""
-REALTIME_WRITING = {"kafka.linger.ms": "2", "kafka.compression.type": "none", "kafka.acks": "all"}
+REALTIME_WRITING = {"kafka.linger.ms": "2", "kafka.compression.type": "none", "kafka.acks": "all", **LARGEST}
 """Two milliseconds of linger reduce thousands of requests per second to hundreds, without added latency."""
 ALL = 0
 """The batch number of all results."""
@@ -66,7 +71,7 @@ class ClientSettings:
     writing: Mapping[str, str]
 
 
-CLIENTS = {TUNED: ClientSettings(READING, WRITING), "kafka": ClientSettings(WHOLE, {})}
+CLIENTS = {TUNED: ClientSettings(READING, WRITING), "kafka": ClientSettings(WHOLE, LARGEST)}
 """By the values of the option `kafka_clients`."""
 
 

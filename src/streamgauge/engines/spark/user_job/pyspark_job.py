@@ -28,11 +28,13 @@ from streamgauge.dataflow.nodes import UserJobNode
 from streamgauge.engines.spark.lowering.columns import column
 from streamgauge.engines.spark.session.masters import is_local
 from streamgauge.engines.spark.session.session import RUNNING, UP
+from streamgauge.engines.spark.user_job import query_plan
 from streamgauge.engines.spark.user_job import result_types as result_types
 from streamgauge.engines.spark.user_job.error_advice import advice_for
 from streamgauge.system.child_processes import announce
 from streamgauge.system.user_code import (
     NO_QUERY,
+    ONE_RESULT,
     WITHOUT_SINK,
     first_line,
     import_file,
@@ -53,6 +55,7 @@ _QUERY_CALLS = (
 def load(job: UserJobNode) -> PySparkJob:
     """The job with its function, imported by path. Call it before the JVM starts."""
     root = place_of(Path(job.path))[0]
+    sys.argv = [job.path]  # what the function parses are not the arguments of this process
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(root), os.environ.get("PYTHONPATH")]))
     return PySparkJob(job, getattr(import_file(Path(job.path)), job.name))
 
@@ -77,9 +80,24 @@ class PySparkJob:
             way_out = 'make the result from inputs["..."], which are streams; spark.read, spark.range give batch frames'
             raise self._refuse("must return a streaming DataFrame", "a batch DataFrame", way_out)
         checked = self._checked(_plain_windows(result))
+        self._require_streamable(checked)
         if self.job.reference is None:
             self._try_batch(session, frames)
         return checked
+
+    def _require_streamable(self, result: DataFrame) -> None:
+        """Raises JobError for what Spark streams without an error, and which cannot give the results of a batch run."""
+        found = query_plan.facts(result)
+        if found.per_batch:
+            way_out = "transformWithStateInPandas, which keeps state for each key, or groupBy(...).agg(...)"
+            rule = "must not give groups to a function that Spark calls anew in each micro-batch, for its rows alone"
+            raise self._refuse(rule, found.per_batch, way_out)
+        if self.job.reference is None and found.varying:
+            columns = ", ".join(dict.fromkeys(name for name, _ in found.varying))
+            calls = ", ".join(dict.fromkeys(call for _, call in found.varying))
+            rule = f"must give the same results again, as the batch run is its truth without a reference: {columns}"
+            way_out = f'leave {columns} out, or give @job a reference that leaves it out: reference="SELECT ..."'
+            raise self._refuse(rule, calls, way_out)
 
     def require_types(self, frame: DataFrame, is_carried: Callable[[str], bool]) -> None:
         """Raises JobError for the first column whose type the transport cannot carry."""
@@ -119,7 +137,9 @@ class PySparkJob:
         with user_errors(path, rule, self._advice), reported(path, self.job.name), no_query(path, self._refuse):
             result = self.function(session, inputs)
         if not isinstance(result, DataFrame):
-            way_out = WITHOUT_SINK if isinstance(result, DataStreamWriter) else f"end {self.job.name}() with return"
+            way_out = f"end {self.job.name}() with return"
+            way_out = WITHOUT_SINK if isinstance(result, DataStreamWriter) else way_out
+            way_out = ONE_RESULT if isinstance(result, dict | tuple | list | set) else way_out
             raise self._refuse("must return a DataFrame", type(result).__name__, way_out)
         return result
 

@@ -30,7 +30,7 @@ _READERS: dict[str, Callable[[str], Any]] = {"bigint": _whole, "double": float, 
 class Csv(ProgramFormat):
     """Implements `ProgramFormat`; the fields are in the order of the columns.
 
-    An empty field is null, bytes are base64 text.
+    An empty field is null and `""` the empty text, bytes are base64 text.
     """
 
     words = "a line of CSV"
@@ -88,13 +88,14 @@ class Csv(ProgramFormat):
 
     def _cells(self, column: pa.Array, kind: str) -> pa.Array:
         if kind == "binary":
-            return pa.array([None if one is None else base64.b64encode(one).decode() for one in column.to_pylist()])
+            encoded = [None if one is None else base64.b64encode(one).decode() for one in column.to_pylist()]
+            column = pa.array(encoded, pa.string())
         if kind == "timestamp":
             column = pc.cast(column, pa.int64())
         texts = pc.cast(column, pa.string())
-        if kind != "string":
+        if kind not in ("string", "binary"):
             return texts
-        special = pc.match_substring_regex(texts, f'["\r\n{re.escape(self._delimiter)}]')
+        special = pc.match_substring_regex(texts, f'^$|["\r\n{re.escape(self._delimiter)}]')
         quoted = pc.replace_substring(texts, '"', '""')
         return pc.if_else(special, pc.binary_join_element_wise('"', quoted, '"', ""), texts)
 

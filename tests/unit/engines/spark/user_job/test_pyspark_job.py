@@ -47,6 +47,19 @@ def test_a_batch_frame_is_told_as_that(tmp_path: Path) -> None:
     assert 'inputs["..."]' in problem.way_out
 
 
+@pytest.mark.parametrize(("result", "way_out"), [
+    ((1, 2), "a file for each result"), ({"a": 1}, "unionByName"), (None, "end mine() with return"),
+])  # fmt: skip
+def test_several_results_are_told_to_be_one(tmp_path: Path, result: Any, way_out: str) -> None:
+    """Where the text did not show them."""
+    job = UserJobNode((), (), str(tmp_path / "my_job.py"), "mine")
+    session: Any = SimpleNamespace(sparkContext=SimpleNamespace(master="local[1]"))
+    with pytest.raises(JobError) as caught:
+        PySparkJob(job, lambda spark, inputs: result).streaming(session, [], tmp_path)
+    assert caught.value.problems[0].got == type(result).__name__
+    assert way_out in caught.value.problems[0].way_out
+
+
 def test_a_window_of_event_time_is_pointed_to_the_timestamp() -> None:
     """By the name that the job has for it; any other refusal of Spark is the user's to mend."""
     user_job = PySparkJob(UserJobNode((), ("ts",), "my_job.py", "mine"), lambda spark, inputs: BatchFrame())

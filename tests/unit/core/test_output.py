@@ -1,0 +1,45 @@
+"""Output that cannot be written: progress goes silent, and an answer says where it is instead."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux's /dev/full")
+
+TOLD = """
+import sys
+from streamgauge.core.output import print_answer
+from streamgauge.report.terminal.console import tell
+tell("progress")
+try:
+    print_answer("{}", folder="runs/7")
+except Exception as error:
+    tell(f"error: {error}")
+    sys.exit(error.exit_code)
+"""
+
+
+def of_code(code: str, **streams: object) -> tuple[int, str, str]:
+    both = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams}
+    with subprocess.Popen([sys.executable, "-c", code], text=True, **both) as child:  # type: ignore[call-overload]
+        said, told = child.communicate()
+    return child.returncode, said, told
+
+
+def test_a_full_standard_error_ends_nothing() -> None:
+    """Not even at the interpreter's end, which flushes it once more."""
+    with open("/dev/full", "w") as full:
+        assert of_code(TOLD, stderr=full) == (0, "{}\n", None)
+
+
+def test_an_answer_that_cannot_be_written_says_where_the_run_is() -> None:
+    """It is no defect: exit code 3, and no second complaint of the interpreter."""
+    with open("/dev/full", "w") as full:
+        code, _, told = of_code(TOLD, stdout=full)
+    assert (code, told.splitlines()) == (3, [
+        "progress", "error: standard output cannot be written (No space left on device); the run is in runs/7",
+    ])  # fmt: skip
