@@ -139,7 +139,7 @@ class BreakdownTrial(Decomposition, TrialConditions):
 class LatencyBreakdown(ResultPart):
     """A latency breakdown, as far as it goes."""
 
-    schema_version: int = Field(SCHEMA_VERSION, ge=1, le=SCHEMA_VERSION)
+    schema_version: int = Field(default=SCHEMA_VERSION, ge=1, le=SCHEMA_VERSION)
     """Version of this layout."""
     workload: str
     """What was measured."""

@@ -98,7 +98,7 @@ class Gate(ResultPart):
 class Comparison(ResultPart):
     """Two sides compared: the output of `compare --json`."""
 
-    schema_version: int = Field(SCHEMA_VERSION, ge=1, le=SCHEMA_VERSION)
+    schema_version: int = Field(default=SCHEMA_VERSION, ge=1, le=SCHEMA_VERSION)
     """Version of this layout."""
     workload: str
     """Workload of A."""
@@ -197,7 +197,7 @@ class DemandDifference(ResultPart):
 class ScaleComparison(ResultPart):
     """Two scalability studies compared: the output of `compare --json` for their folders."""
 
-    schema_version: int = Field(SCHEMA_VERSION, ge=1, le=SCHEMA_VERSION)
+    schema_version: int = Field(default=SCHEMA_VERSION, ge=1, le=SCHEMA_VERSION)
     """Version of this layout."""
     workload: str
     """Workload of A."""

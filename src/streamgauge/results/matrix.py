@@ -92,7 +92,7 @@ class MatrixCell(CellFigures):
 class MatrixResult(ResultPart):
     """The cells of a matrix, as far as they were run."""
 
-    schema_version: int = Field(SCHEMA_VERSION, ge=1, le=SCHEMA_VERSION)
+    schema_version: int = Field(default=SCHEMA_VERSION, ge=1, le=SCHEMA_VERSION)
     """Version of this layout."""
     command: str
     """The command of every cell."""

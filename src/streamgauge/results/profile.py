@@ -212,7 +212,7 @@ class MemoryDistribution(ResultPart):
 class ProfileRequest(ResultPart):
     """What is profiled. The file holds only this until the profile is complete."""
 
-    schema_version: int = Field(SCHEMA_VERSION, ge=1, le=SCHEMA_VERSION)
+    schema_version: int = Field(default=SCHEMA_VERSION, ge=1, le=SCHEMA_VERSION)
     """Version of this layout."""
     workload: str
     """What is profiled."""

@@ -407,7 +407,7 @@ class Caution(NamedTuple):
 class Result(ResultPart):
     """The result of a run."""
 
-    schema_version: int = Field(SCHEMA_VERSION, ge=1, le=SCHEMA_VERSION)
+    schema_version: int = Field(default=SCHEMA_VERSION, ge=1, le=SCHEMA_VERSION)
     """Version of this layout."""
     run_id: str
     """The folder's name; of a trial, after that of its study."""

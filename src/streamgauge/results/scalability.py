@@ -136,7 +136,7 @@ class ScaleAxes(ResultPart):
 class ScaleResult(ScaleAxes):
     """A scalability study, as far as it was run."""
 
-    schema_version: int = Field(SCHEMA_VERSION, ge=1, le=SCHEMA_VERSION)
+    schema_version: int = Field(default=SCHEMA_VERSION, ge=1, le=SCHEMA_VERSION)
     """Version of this layout."""
     engine: str
     """The engine under test."""

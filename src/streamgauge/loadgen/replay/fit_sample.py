@@ -358,7 +358,7 @@ def _in_words(field: Fitted, counts: list[tuple[Any, int]], rows: int, nulls: in
 
 def _shown(field: Fitted, value: float) -> str:
     """A quantile: a time in ISO 8601, other numbers without a power of ten."""
-    if field.spark_type == "timestamp":
+    if field.sql_type == "timestamp":
         return (datetime(1970, 1, 1) + timedelta(microseconds=value)).isoformat(sep=" ", timespec="seconds")
     return f"{value:,.10g}" if 1e-4 <= abs(value) < 1e10 or not value else f"{value:,.0f}"
 

@@ -85,7 +85,7 @@ def test_texts_of_json_are_read_as_those_of_csv(tmp_path: Path) -> None:
     """A number in quotes is a text; a time says which of day and month was first; long numbers say that they lose."""
     row = '{"code": "12", "day": "03-04-2026", "id": "123e4567-e89b-12d3-a456-426614174000", "n": 18446744073709551615}'
     sample = fit(written(tmp_path, "a.jsonl", f"{row}\n{row}\n"), "timestamp")
-    assert [field.spark_type for field in sample.fields] == ["string", "timestamp", "string", "double"]
+    assert [field.sql_type for field in sample.fields] == ["string", "timestamp", "string", "double"]
     assert "; read as month-day-year; " in sample.notes[1]
     assert sample.notes[3].endswith("; numbers of more than 15 digits are rounded")
 
@@ -100,7 +100,7 @@ def test_a_byte_order_mark_is_no_content(tmp_path: Path, name: str) -> None:
         path = written(tmp_path, name, gzip.compress(raw) if name.endswith("gz") else raw)
         assert data(path, u="int", town="string").columns["u"].to_pylist() == [1, 2][:count]
         fields = fit(path, "timestamp").fields
-        assert [(field.name, field.spark_type, field.nullable) for field in fields] == [
+        assert [(field.name, field.sql_type, field.nullable) for field in fields] == [
             ("u", "bigint", False), ("town", "string", False),
         ]  # fmt: skip
 
