@@ -76,6 +76,8 @@ class Holder:
         while below := _below():  # a process may start another one meanwhile
             send_signal(signal.SIGKILL, below)
             time.sleep(0.01)
+        if self._process is not None:  # threads of a zombie may still run
+            self._process.wait()
 
     def end(self) -> None:
         """Ends them by SIGTERM, then kills what is left."""

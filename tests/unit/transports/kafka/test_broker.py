@@ -126,7 +126,7 @@ def test_one_that_is_interrupted_as_it_starts_is_ended(tmp_path: Path, monkeypat
     """Its process would wait for a lifeline that the traceback of the error holds."""
     started: list[Child] = []
 
-    def interrupted(child: Child, *_: object) -> None:
+    def interrupted(child: Child, *_: object, **__: object) -> None:
         started.append(child)
         raise KeyboardInterrupt
 
