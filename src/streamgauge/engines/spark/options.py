@@ -10,6 +10,7 @@ from streamgauge.core.errors import Problem
 from streamgauge.core.plugin_options import TUNED, Setting
 from streamgauge.dataflow import graph, schema
 from streamgauge.dataflow.nodes import Distinct, Flow, Node, Process, WindowAggregate, WindowJoin
+from streamgauge.engines.spark.session.progress import BATCH_STEPS
 from streamgauge.engines.spark.tuning import PROFILES
 from streamgauge.engines.spi import Capabilities
 from streamgauge.system.machine import at_most_half, memory_bytes
@@ -196,6 +197,7 @@ CAPABILITIES = Capabilities(
     needs_java=True,
     settings=SETTINGS,
     location_settings=(WAREHOUSE,),
+    batch_steps=BATCH_STEPS,
     profiles=PROFILES,
     sets_parallelism=True,
 )
