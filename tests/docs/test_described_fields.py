@@ -110,8 +110,9 @@ def test_every_figure_to_compare_by_is_described() -> None:
     ("file", "schema"),
     [
         ("series.parquet", tables.SCHEMA),
-        ("engine/batches.parquet", tables.BATCHES),
+        ("engine/batches.parquet", tables.batches_schema({"STEP": ""})),
         ("engine/operators.parquet", tables.OPERATORS),
+        ("engine/series.parquet", tables.ENGINE_SERIES),
     ],
 )
 def test_every_column_is_described(file: str, schema: Any) -> None:

@@ -133,7 +133,7 @@ def test_ctrl_c_ends_spark_too_and_keeps_what_was_measured(tmp_path: Path) -> No
     assert result.driver is not None
     assert result.driver.events_offered >= result.driver.events_committed > 0
     assert sum(folder.read_series().column("handed_out").to_pylist()) > 0
-    assert folder.read_batches().num_rows > 0
+    assert folder.read_engine_table("batches").num_rows > 0
 
 
 @pytest.mark.process

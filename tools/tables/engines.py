@@ -23,6 +23,7 @@ def makers() -> dict[str, Callable[[], str]]:
     return {
         "engines": engine_matrix,
         "engine options": engine_options,
+        "batch steps": batch_steps,
         "words of engines": words_of_engines,
         "transport options": transport_options,
         "pairs": pairs,
@@ -65,6 +66,16 @@ def engine_matrix() -> str:
 def _fetched(engine: Mapping[str, Any]) -> str:
     each = [f"{format_size(each['bytes'])} with {code(each['needed_with'])}" for each in engine["fetches"]]
     return ", ".join(each) or "-"
+
+
+def batch_steps() -> str:
+    """The steps of batches that engines declare."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for name, each in capabilities().items():
+        for step, label in each.batch_steps.items():
+            found.setdefault((code(f"{step}_ms"), label), []).append(code(name))
+    rows = [(step, label, ", ".join(engines)) for (step, label), engines in found.items()]
+    return table(("step", "label", "engines"), rows)
 
 
 def pairs() -> str:

@@ -8,7 +8,7 @@
         verification.json   the comparison of the results with the expected ones
         results.parquet     with --keep-results: every result; results-<sink>.parquet if there are several sinks
         report.html         made from these files (see report/)
-        engine/             output of the SUT: logs, batches.parquet
+        engine/             output of the SUT: logs, and tables of its own reports (see tables.py)
         trials/NN/          a study's trials, each a run folder
         cells/NNN/          the cells of a matrix or of scale, each with a run folder or the folder of a study
 
@@ -160,7 +160,7 @@ class RunFolder:
 
     def forget_answers(self) -> None:
         """Removes the files of a stopped trial, because the repeated trial may not write all of them."""
-        answers = ("latency.hlog", "verification.json", "results*.parquet")
+        answers = ("latency.hlog", "verification.json", "results*.parquet", "engine/*.parquet")
         for path in (path for name in answers for path in self.path.glob(name)):
             path.unlink()
 
@@ -174,20 +174,9 @@ class RunFolder:
 
         write_table(self.path / "series.parquet", tables.conform(table))
 
-    def write_batches(self, table: pa.Table) -> None:
-        """Writes engine/batches.parquet. Raises `DriverError` if the batches break their schema."""
-        from streamgauge.artifacts import tables
-
-        self.engine.mkdir(exist_ok=True)
-        write_table(self.path / "engine/batches.parquet", tables.conform(table, tables.BATCHES))
-
-    def write_operators(self, table: pa.Table) -> None:
-        """Writes each operator's input and output rows to engine/operators.parquet, unless the table is empty."""
-        from streamgauge.artifacts import tables
-
-        if table.num_rows:
-            self.engine.mkdir(exist_ok=True)
-            write_table(self.path / "engine/operators.parquet", table.cast(tables.OPERATORS))
+    def write_engine_table(self, name: str, table: pa.Table) -> None:
+        """Writes a table of the engine's own reports (`tables.ENGINE`) to engine/NAME.parquet."""
+        write_table(self.engine / f"{name}.parquet", table)
 
     def read_result(self) -> Result:
         """The result. Raises `InputError` if this is no run folder, or its result cannot be read."""
@@ -216,11 +205,11 @@ class RunFolder:
 
         return self._read_table("series.parquet", tables.SCHEMA)
 
-    def read_batches(self) -> pa.Table:
-        """The engine's batches; no rows if the engine reported none."""
+    def read_engine_table(self, name: str) -> pa.Table:
+        """A table of the engine's own reports (`tables.ENGINE`); no rows if the engine reported none."""
         from streamgauge.artifacts import tables
 
-        return self._read_table("engine/batches.parquet", tables.BATCHES)
+        return self._read_table(f"engine/{name}.parquet", tables.ENGINE[name])
 
     def read_hlog(self) -> str | None:
         """The HdrHistogram log, or None if the run ended before it was written."""

@@ -5,16 +5,19 @@
   sinks may have several queries, whose batches follow each other in the table.
 - engine/operators.parquet has one row per micro-batch, query and operator: input and output rows as the SUT counts
   them.
+- engine/series.parquet has one row per sample of a series that the SUT reports about itself.
 
 A null means "not known", never zero. `MEANINGS` explains every column.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamgauge.core import engine_reports
+from streamgauge.core.engine_reports import WHOLE_BATCH
 from streamgauge.core.errors import DriverError
 
 _COUNTS = ("planned", "offered", "handed_out", "committed", "backlog_events", "lag_events")
@@ -43,8 +46,7 @@ SCHEMA: pa.Schema = pa.schema(
     ]
 )
 
-STEPS = tuple(f"{step}_ms" for step in engine_reports.STEPS)
-"""The steps of a micro-batch in order; they need not add up to `trigger_ms`."""
+_WHOLE, _LABEL = f"{WHOLE_BATCH}_ms", b"label"
 
 BATCHES: pa.Schema = pa.schema(
     [
@@ -52,11 +54,11 @@ BATCHES: pa.Schema = pa.schema(
         pa.field("start_us", pa.int64(), nullable=False),
         pa.field("end_us", pa.int64()),
         pa.field("rows", pa.int64()),
-        *[pa.field(name, pa.float64()) for name in STEPS],
-        pa.field("trigger_ms", pa.float64()),
+        pa.field(_WHOLE, pa.float64()),
         pa.field("query", pa.string()),
     ]
 )
+"""Without the columns of steps, which are the engine's."""
 
 OPERATORS: pa.Schema = pa.schema(
     [
@@ -67,6 +69,19 @@ OPERATORS: pa.Schema = pa.schema(
         pa.field("rows_out", pa.int64()),
     ]
 )
+
+ENGINE_SERIES: pa.Schema = pa.schema(
+    [
+        pa.field("time_us", pa.int64(), nullable=False),
+        pa.field("name", pa.string(), nullable=False),
+        pa.field("unit", pa.string(), nullable=False),
+        pa.field("operator", pa.string(), nullable=False),
+        pa.field("value", pa.float64(), nullable=False),
+    ]
+)
+
+ENGINE = {"batches": BATCHES, "operators": OPERATORS, "series": ENGINE_SERIES}
+"""The tables of engine/ by their names."""
 
 MEANINGS: dict[str, dict[str, str]] = {
     "series.parquet": {
@@ -109,8 +124,8 @@ MEANINGS: dict[str, dict[str, str]] = {
         "start_us": "Start, microseconds since the epoch, by the engine's clock.",
         "end_us": "End, by the same clock.",
         "rows": "Events delivered to it, by the driver's count.",
-        **dict.fromkeys(STEPS, "A step of the batch; steps stand in order and need not add up."),
-        "trigger_ms": "The whole batch.",
+        "STEP_ms": "A step of the batch, by the engine's name; steps stand in order and need not add up.",
+        _WHOLE: "The whole batch.",
         "query": "The engine's query, as in `sinks[].query`.",
     },
     "engine/operators.parquet": {
@@ -120,30 +135,47 @@ MEANINGS: dict[str, dict[str, str]] = {
         "rows_in": "Rows that it read, as `operators[].rows_in`.",
         "rows_out": "Rows that it gave, as `operators[].rows_out`; of a source, the driver's count.",
     },
+    "engine/series.parquet": {
+        "time_us": "When it was so, microseconds since the epoch, by the engine's clock.",
+        "name": "What it is, in the engine's words.",
+        "unit": "Its unit.",
+        "operator": "The operator's name in the flow; empty if the value is the whole job's.",
+        "value": "The value.",
+    },
 }
 """Table to column to what it holds, for docs/reference/result-files.md."""
 
 
-def conform(table: pa.Table, schema: pa.Schema = SCHEMA) -> pa.Table:
-    """`table` with exactly the columns of `schema`, in its order and types. Missing nullable columns become null.
+def batches_schema(steps: Mapping[str, str]) -> pa.Schema:
+    """BATCHES with a column STEP_ms for each step of the engine; the column's metadata has the label."""
+    columns = [pa.field(f"{step}_ms", pa.float64(), metadata={_LABEL: label}) for step, label in steps.items()]
+    at = BATCHES.get_field_index(_WHOLE)
+    return pa.schema([*list(BATCHES)[:at], *columns, *list(BATCHES)[at:]])
 
-    Raises `DriverError` for unknown columns, missing required values, wrong types, or a first column that does not
-    ascend (for each query, if there is a column `query`).
+
+def batch_steps(batches: pa.Table) -> dict[str, str]:
+    """The column of each step of a table of batches to its label, in order. Without a label, its name is one."""
+    steps = [field for field in batches.schema if field.name.endswith("_ms") and field.name != _WHOLE]
+    return {
+        step.name: (step.metadata or {}).get(_LABEL, b"").decode() or step.name.removesuffix("_ms").replace("_", " ")
+        for step in steps
+    }
+
+
+def conform(table: pa.Table) -> pa.Table:
+    """A per-second series with exactly the columns of SCHEMA, in its order and types. Missing nullable columns become
+    null.
+
+    Raises `DriverError` for unknown columns, missing required values, wrong types, or times that do not ascend.
     """
-    unknown = sorted(set(table.column_names) - set(schema.names))
+    unknown = sorted(set(table.column_names) - set(SCHEMA.names))
     if unknown:
-        raise DriverError(f"series: columns {', '.join(unknown)} are not in the schema ({', '.join(schema.names)})")
-    conformed = pa.table([_column(table, field) for field in schema], schema=schema)
-    for part in _by_query(conformed):
-        _check_ascending(part, schema.names[0])
+        raise DriverError(f"series: columns {', '.join(unknown)} are not in the schema ({', '.join(SCHEMA.names)})")
+    conformed = pa.table([_column(table, field) for field in SCHEMA], schema=SCHEMA)
+    times = conformed["time_us"]
+    if len(times) > 1 and not pc.all(pc.greater(times[1:], times[:-1])).as_py():
+        raise DriverError("series: column time_us must ascend from row to row")
     return conformed
-
-
-def _by_query(table: pa.Table) -> list[pa.Table]:
-    if "query" not in table.column_names:
-        return [table]
-    named = pc.fill_null(table["query"], "")
-    return [table.filter(pc.equal(named, query)) for query in pc.unique(named)]
 
 
 def _column(table: pa.Table, field: pa.Field) -> pa.ChunkedArray | pa.Array:
@@ -158,9 +190,3 @@ def _column(table: pa.Table, field: pa.Field) -> pa.ChunkedArray | pa.Array:
         return column.cast(field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise DriverError(f"series: column {field.name} must be {field.type}; got {column.type} ({error})") from None
-
-
-def _check_ascending(table: pa.Table, name: str) -> None:
-    column = table.column(name)
-    if len(column) > 1 and not pc.all(pc.greater(column[1:], column[:-1])).as_py():
-        raise DriverError(f"series: column {name} must ascend from row to row")

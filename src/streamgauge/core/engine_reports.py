@@ -1,17 +1,15 @@
-"""What an engine reports on its work: its batches, the rows of its operators, and the guarantee of its results."""
+"""What an engine reports on its work: its batches, the rows of its operators, series of its own, and the guarantee of
+its results.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
-LATEST_OFFSET, WAL_COMMIT, QUERY_PLANNING = "latest_offset", "wal_commit", "query_planning"
-ADD_BATCH, COMMIT_OFFSETS = "add_batch", "commit_offsets"
-STEPS = (LATEST_OFFSET, WAL_COMMIT, QUERY_PLANNING, ADD_BATCH, COMMIT_OFFSETS)
-"""The steps of a micro-batch in order: find what is new, log the plan to read it, plan the query, process the data,
-log that it is done.
-"""
+WHOLE_BATCH = "trigger"
+"""The name that no step can have, because its column is that of the whole batch."""
 
 
 @dataclass(frozen=True)
@@ -21,8 +19,9 @@ class BatchProgress:
     - `query`: the query's name; empty if the engine has only one.
     - `batch`: the engine's number, the same as in reads and commits.
     - `start_us`, `end_us`: microseconds since the epoch, by the engine's clock. `end_us` is None if unknown.
-    - `steps_us`: step to duration, by the names in `STEPS`. A step that the engine does not report is left out. Steps
-      need not add up.
+    - `steps_us`: step to duration. Steps have the engine's own names, in lower case (`write_out`), because each has a
+      column; `Capabilities.batch_steps` gives their order and labels. A step that the engine does not report is left
+      out. Steps need not add up.
     - `late_rows`: the rows that operators dropped because they came behind the watermark; None if not reported.
 
     There is no number of rows, because the driver counts what it delivers to each batch.
@@ -36,11 +35,13 @@ class BatchProgress:
     late_rows: int | None = None
 
     def __post_init__(self) -> None:
-        if unknown := sorted(set(self.steps_us) - set(STEPS)):
-            raise ValueError(
-                f"steps_us of batch {self.batch}: steps are {', '.join(STEPS)}; got {', '.join(unknown)}\n"
-                "  try: leave out other steps: reports show the time that no step explains"
-            )
+        if wrong := sorted(name for name in self.steps_us if not _names_a_column(name)):
+            rule = f"steps have names in lower case, such as write_out, and none is called {WHOLE_BATCH}"
+            raise ValueError(f"steps_us of batch {self.batch}: {rule}; got {', '.join(wrong)}")
+
+
+def _names_a_column(step: str) -> bool:
+    return step.isidentifier() and step.islower() and step != WHOLE_BATCH
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,21 @@ class OperatorCounts:
 
     rows: list[OperatorRows] = field(default_factory=list)
     ended: str = ""
+
+
+class SeriesSample(NamedTuple):
+    """One value of a series of the engine's own: one row of engine/series.parquet.
+
+    - `time_us`: microseconds since the epoch, by the engine's clock.
+    - `name`, `unit`: what it is, in words, such as "busy share" in "%". Each has one chart, which begins at 0.
+    - `operator`: its name in the flow; empty if the value is the whole job's.
+    """
+
+    time_us: int
+    name: str
+    unit: str
+    value: float
+    operator: str = ""
 
 
 Delivery = Literal["exactly_once", "at_least_once", "at_most_once"]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from streamgauge.core.engine_reports import BatchProgress, Delivery, OperatorCounts
+from streamgauge.core.engine_reports import BatchProgress, Delivery, OperatorCounts, SeriesSample
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.plugin_options import TUNED, Fetch, Setting, problems_of
 from streamgauge.core.schema import EVENT_TIME
@@ -66,6 +66,8 @@ class Capabilities:
     - `transport_options`: different defaults for the engine's only transport.
     - `early_firing`: windows give intermediate values as updates, and no final one.
     - `has_batch_ids`: whether results belong to numbered batches.
+    - `batch_steps`: each step of a batch to its label in reports, in order. Steps that only `batch_progress` names
+      follow, under their names.
     - `sets_parallelism`: whether the engine can be started on a requested number of cores.
     - `simulated`: whether its capacity is what its options state, whatever the machine.
     - `location_settings`: settings in force that only name the folder in which the command ran.
@@ -91,6 +93,7 @@ class Capabilities:
     transport_options: Mapping[str, str] = field(default_factory=dict)
     early_firing: bool = False
     has_batch_ids: bool = True
+    batch_steps: Mapping[str, str] = field(default_factory=dict)
     sets_parallelism: bool = False
     simulated: bool = False
     location_settings: tuple[str, ...] = ()
@@ -205,6 +208,17 @@ class Restartable(Protocol):
 
     def restart(self) -> None:
         """Kills the SUT and starts it again from what it kept. Raises the errors of `Engine.start`."""
+
+
+@runtime_checkable
+class ReportsSeries(Protocol):
+    """An engine that reports series of its own, such as the rows of an operator, a watermark or its busy share."""
+
+    def series(self, timeout_s: float = 30.0) -> list[SeriesSample]:
+        """Its samples, for the run folder; no verdict depends on them. The driver asks once, after each trial.
+
+        May include samples of earlier trials. Empty if the engine does not answer within `timeout_s`.
+        """
 
 
 CLUSTER_CORES = "cluster cores"

@@ -1,7 +1,10 @@
-"""A trial over time: the table of each second, the table of the engine's batches, and the log of latencies."""
+"""A trial over time: the table of each second, the tables of the engine's batches and of its own series, and the log
+of latencies.
+"""
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
@@ -12,10 +15,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from streamgauge.artifacts.tables import BATCHES
+from streamgauge.artifacts.tables import ENGINE_SERIES, batches_schema
 from streamgauge.core.arrays import Floats, Int64s
 from streamgauge.core.clock import US
-from streamgauge.core.engine_reports import BatchProgress
+from streamgauge.core.engine_reports import BatchProgress, SeriesSample
 from streamgauge.core.trial import TrialSpans
 from streamgauge.core.units import FAR_FUTURE_US
 from streamgauge.metrics.event_latency import LatencyBySecond, SinkLatencies, carried_percentile
@@ -151,10 +154,15 @@ def _carried(q: float, histogram: Histogram) -> float | None:
 
 
 def batches_table(
-    progress: Iterable[BatchProgress], since_us: int, trial_log: TrialLog, counted: bool = True
+    progress: Iterable[BatchProgress],
+    since_us: int,
+    trial_log: TrialLog,
+    steps: Mapping[str, str],
+    counted: bool = True,
 ) -> pa.Table:
     """The table of the engine's batches from its own report, without those of earlier trials.
 
+    `steps`: those that the engine declares, with their labels. A step that only its report names has no label.
     The driver counts the events of a batch, because an engine's input row may be a bundle of them. The count is unknown
     (`counted` is false) if the engine's batches are not those that the recorder commits.
     """
@@ -163,7 +171,8 @@ def batches_table(
         events[part.query, part.batch] += part.events
     latest = {(one.query, one.batch): one for one in progress if one.start_us >= since_us}
     rows = [_batch_row(latest[key], events.get(key, 0) if counted else None) for key in sorted(latest)]
-    return pa.Table.from_pylist(rows, schema=BATCHES)
+    reported = {step: "" for one in latest.values() for step in one.steps_us if step not in steps}
+    return pa.Table.from_pylist(rows, schema=batches_schema({**steps, **reported}))
 
 
 def _batch_row(progress: BatchProgress, events: int | None) -> dict[str, Any]:
@@ -177,6 +186,12 @@ def _batch_row(progress: BatchProgress, events: int | None) -> dict[str, Any]:
         "trigger_ms": None if progress.end_us is None else (progress.end_us - progress.start_us) / 1000,
         **{f"{step}_ms": took_us / 1000 for step, took_us in progress.steps_us.items()},
     }
+
+
+def engine_series_table(samples: Iterable[SeriesSample], since_us: int) -> pa.Table:
+    """The table of the engine's own series by time, without samples of earlier trials and values that are no number."""
+    rows = sorted(one for one in samples if one.time_us >= since_us and math.isfinite(one.value))
+    return pa.Table.from_pylist([one._asdict() for one in rows], schema=ENGINE_SERIES)
 
 
 def hlog_text(sinks: Mapping[str, SinkLatencies], spans: TrialSpans) -> str:

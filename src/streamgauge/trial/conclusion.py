@@ -9,9 +9,10 @@ from dataclasses import dataclass, field, replace
 import duckdb
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.core.engine_reports import BatchProgress, OperatorCounts
+from streamgauge.core.engine_reports import BatchProgress, OperatorCounts, SeriesSample
 from streamgauge.core.errors import DriverError, is_full
 from streamgauge.core.trial import ProgressText
+from streamgauge.engines.spi import ReportsSeries
 from streamgauge.harness.testbed import TestBed
 from streamgauge.metrics import operators, resources, time_series
 from streamgauge.metrics.operators import late_rows, late_rows_in_words
@@ -53,24 +54,27 @@ NOT_READ = "not counted: the trial ended early, so its results were not read"
 
 @dataclass(frozen=True)
 class EngineReport:
-    """The engine's own report of its batches and of operator rows. It decides nothing."""
+    """The engine's own report of its batches, of operator rows, and of series of its own. It decides nothing."""
 
     progress: list[BatchProgress] = field(default_factory=list)
     counts: OperatorCounts = field(default_factory=OperatorCounts)
+    series: list[SeriesSample] = field(default_factory=list)
 
 
 def engine_report(testbed: TestBed, record: TrialRecord) -> EngineReport:
     """The engine's report. Ctrl-C must not escape here, because the trial is not written yet."""
     progress: list[BatchProgress] = []
+    engine = testbed.engine
     try:
-        progress = testbed.engine.batch_progress(STOPPED_EVIDENCE_S if record.interrupted else EVIDENCE_S)
+        progress = engine.batch_progress(STOPPED_EVIDENCE_S if record.interrupted else EVIDENCE_S)
         until = time.monotonic() + LAST_BATCH_S
         while record.drained and _lacks_last_batch(progress, record) and time.monotonic() < until:
             time.sleep(LATE_POLL_S)
-            progress = testbed.engine.batch_progress(EVIDENCE_S)
-        return EngineReport(
-            progress, OperatorCounts() if record.interrupted else testbed.engine.operator_row_counts(EVIDENCE_S)
-        )
+            progress = engine.batch_progress(EVIDENCE_S)
+        if record.interrupted:
+            return EngineReport(progress)
+        counts = engine.operator_row_counts(EVIDENCE_S)
+        return EngineReport(progress, counts, engine.series(EVIDENCE_S) if isinstance(engine, ReportsSeries) else [])
     except KeyboardInterrupt:
         record.interrupt()
         return EngineReport(progress)
@@ -103,9 +107,13 @@ class Conclusion:
             words = late_rows_in_words(late, record, not resolved.workload.watermark_known)
             base = base.warned(Caution(WarningCode.ROWS_DROPPED_AS_LATE, words))
         folder.write_result(base)
-        counted = resolved.engine.has_batch_ids
-        batches = time_series.batches_table(report.progress, record.spans.start_us, record.trial_log, counted)
-        folder.write_batches(batches)
+        since_us, engine = record.spans.start_us, resolved.engine
+        batches = time_series.batches_table(
+            report.progress, since_us, record.trial_log, engine.batch_steps, engine.has_batch_ids
+        )
+        folder.write_engine_table("batches", batches)
+        if report.series:
+            folder.write_engine_table("series", time_series.engine_series_table(report.series, since_us))
         folder.write_series(time_series.series_table(record, None))
         base = _with_appends(testbed, record, base)
         if record.interrupted:
@@ -175,7 +183,8 @@ def _with_operators(
         counts = operators.operator_row_counts(report.counts.rows, record.trial_log)
         summaries = operators.summaries(resolved.flow, counts, record.trial_log, record.spans)
         base = base.model_copy(update={"operators": summaries})
-        folder.write_operators(operators.table(resolved.flow, counts))
+        if (table := operators.table(resolved.flow, counts)).num_rows:
+            folder.write_engine_table("operators", table)
     if report.counts.ended:
         sentence = f"rows of operators were not counted to the end: {report.counts.ended}"
         base = base.warned(Caution(WarningCode.OPERATOR_ROWS_INCOMPLETE, sentence))

@@ -109,7 +109,7 @@ def test_results_and_tables_come_back(
     """They are read as they were written, series and batches in the documented types."""
     assert run_folder.read_result() == make_result()
     assert run_folder.read_series().equals(make_series())
-    assert run_folder.read_batches().num_rows == 44
+    assert run_folder.read_engine_table("batches").num_rows == 44
 
 
 def test_columns_that_an_older_version_did_not_have_are_unknown(run_folder: RunFolder) -> None:
@@ -122,7 +122,7 @@ def test_columns_that_an_older_version_did_not_have_are_unknown(run_folder: RunF
 def test_missing_files_are_empty(tmp_path: Path, now: datetime) -> None:
     """A run that did not get far has no seconds, no batches and no histogram."""
     folder = RunFolder.create(tmp_path, "a", "b", now)
-    assert folder.read_series().num_rows == folder.read_batches().num_rows == 0
+    assert folder.read_series().num_rows == folder.read_engine_table("batches").num_rows == 0
     assert folder.read_hlog() is None
 
 

@@ -11,16 +11,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from streamgauge.artifacts.tables import BATCHES, SCHEMA
+from streamgauge.artifacts.tables import BATCHES, SCHEMA, batch_steps
 from streamgauge.core.clock import US
-from streamgauge.core.engine_reports import BatchProgress
+from streamgauge.core.engine_reports import BatchProgress, SeriesSample
 from streamgauge.core.trial import TrialSpans
 from streamgauge.harness.monitors import Monitors
 from streamgauge.metrics import resources
 from streamgauge.metrics.event_latency import LatencyBySecond, LatencyRule, SinkLatencies, sink_latencies
 from streamgauge.metrics.histogram import Histogram
 from streamgauge.metrics.records import Role
-from streamgauge.metrics.time_series import batches_table, hlog_text, series_table
+from streamgauge.metrics.time_series import batches_table, engine_series_table, hlog_text, series_table
 from streamgauge.transports.spi import Delivery
 from tests.unit.helpers_trials import kinds_in
 
@@ -166,21 +166,42 @@ def test_a_trial_that_never_began_has_one_row(make: Any) -> None:
     assert len(series(record)["time_us"]) == 1
 
 
+STEPS = {"wal_commit": "writing the plan", "add_batch": "doing the work"}
+
+
 def progress(batch: int, second: int, **took_us: int) -> BatchProgress:
     start_us = START + second * US + 250_000
     return BatchProgress("", batch, start_us, start_us + 800_000, {"add_batch": 600_000, **took_us})
 
 
 def test_batches_are_read_from_the_engines_progress(make: Any) -> None:
-    """One row a batch, in order, its steps as the engine says; steps that it does not give are null."""
-    table = batches_table([progress(1, 2), progress(0, 1, wal_commit=30_000)], START, make.story().trial_log())
-    assert table.schema == BATCHES
+    """One row a batch, in order, with a column for each declared step; steps that it does not give are null."""
+    table = batches_table([progress(1, 2), progress(0, 1, wal_commit=30_000)], START, make.story().trial_log(), STEPS)
+    assert table.schema.names == [*BATCHES.names[:4], "wal_commit_ms", "add_batch_ms", *BATCHES.names[4:]]
+    assert batch_steps(table) == {"wal_commit_ms": "writing the plan", "add_batch_ms": "doing the work"}
     rows = table.to_pylist()
     assert [row["batch_id"] for row in rows] == [0, 1]
     assert rows[0]["start_us"] == START + US + 250_000
     assert rows[0]["end_us"] == rows[0]["start_us"] + 800_000
     assert (rows[0]["add_batch_ms"], rows[0]["wal_commit_ms"], rows[1]["wal_commit_ms"]) == (600, 30, None)
     assert [row["trigger_ms"] for row in rows] == [800, 800]
+
+
+def test_a_step_that_only_a_report_names_has_a_column(make: Any) -> None:
+    """After the declared ones, and under its own name."""
+    reports = [progress(0, 1), progress(1, 2, write_out=5000)]
+    table = batches_table(reports, START, make.story().trial_log(), {"add_batch": "doing the work"})
+    assert batch_steps(table) == {"add_batch_ms": "doing the work", "write_out_ms": "write out"}
+    assert table["write_out_ms"].to_pylist() == [None, 5]
+
+
+def test_series_of_the_engine_are_those_of_the_trial() -> None:
+    """By time; without what an earlier trial left, and without values that no chart can show."""
+    at = [SeriesSample(START + second * US, "rows", "1/s", float(second), "half") for second in (2, -1, 1)]
+    table = engine_series_table([*at, SeriesSample(START, "rows", "1/s", float("nan"))], START)
+    assert [(row["time_us"], row["operator"], row["value"]) for row in table.to_pylist()] == [
+        (START + US, "half", 1.0), (START + 2 * US, "half", 2.0),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("reports", "columns"), [
@@ -191,7 +212,7 @@ def test_batches_are_read_from_the_engines_progress(make: Any) -> None:
 ], ids=["no end", "earlier trials", "repeated", "rows"])  # fmt: skip
 def test_batches_with_a_gap_or_twice(make: Any, reports: list[BatchProgress], columns: dict[str, list[Any]]) -> None:
     """A batch without an end has no duration, so that reports leave it out; the last report of a batch counts."""
-    table = batches_table(reports, START + 3 * US, make.story().trial_log())
+    table = batches_table(reports, START + 3 * US, make.story().trial_log(), STEPS)
     assert table.select(list(columns)).to_pydict() == columns
 
 

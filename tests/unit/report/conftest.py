@@ -306,7 +306,7 @@ def whole_run(at: Path, experiment: Experiment) -> RunFolder:
     folder = RunFolder.create(at / "runs", "made_up_aggregation", "spark", NOW)
     folder.write_experiment(experiment)
     folder.write_series(made_up_series())
-    folder.write_batches(made_up_batches())
+    folder.write_engine_table("batches", made_up_batches())
     folder.write_hlog(made_up_hlog())
     folder.write_result(made_up_result())
     return folder

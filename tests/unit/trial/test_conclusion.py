@@ -4,6 +4,7 @@ import errno
 import math
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import chain, count, repeat
 from pathlib import Path
 from threading import Event
@@ -19,8 +20,9 @@ import pytest
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import build
 from streamgauge.core.clock import US
-from streamgauge.core.engine_reports import BatchProgress, OperatorCounts, OperatorRows
+from streamgauge.core.engine_reports import BatchProgress, OperatorCounts, OperatorRows, SeriesSample
 from streamgauge.core.errors import DriverError
+from streamgauge.engines.registry import entry
 from streamgauge.metrics.resources import driver_result
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.validate import check
@@ -161,6 +163,27 @@ def test_an_engine_that_stopped_counting_is_reported(concluded: Callable[..., An
     assert not any("counted" in warning for warning in silent.warnings)
 
 
+def test_steps_and_series_are_the_engines_own(
+    concluded: Callable[..., Any], folder: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In its files and on the page, by the engine's names; a declared step has a label and a column in any case."""
+    plugin, start_us = entry("spark"), NOW // US * US
+    steps = {"sort": "sorting", "merge": "merging runs"}
+    monkeypatch.setattr(plugin, "capabilities", replace(plugin.capabilities, batch_steps=steps))
+    times = [start_us + second * US for second in range(8)]
+    took_us = {"write_out": 100_000, "merge": 500_000}
+    batches = [BatchProgress("", number, at, at + 900_000, took_us) for number, at in enumerate(times)]
+    series = [SeriesSample(at, "watermark behind", "s", 2.5, "aggregate") for at in times]
+    report = conclusion.EngineReport(batches, series=series)
+    concluded(KeyboardInterrupt(), report)
+    columns = pq.read_schema(folder.path / "engine" / "batches.parquet").names
+    assert [name for name in columns if name.endswith("_ms")] == ["sort_ms", "merge_ms", "write_out_ms", "trigger_ms"]
+    assert folder.read_engine_table("series")["value"].to_pylist() == [2.5] * 8
+    page = write_page(folder, None).read_text()
+    assert all(text in page for text in ("merging runs", "write out", "watermark behind (s)", "aggregate"))
+    assert "sorting" not in page
+
+
 def test_a_defect_of_ours_is_not_hidden(concluded: Callable[..., Any]) -> None:
     """Only what the machine lacks, or what the reference says, leaves answers unjudged."""
     with pytest.raises(RuntimeError, match="defect"):
@@ -290,6 +313,17 @@ def test_the_report_of_the_last_batch_is_awaited(make: Any, drained: bool, reque
     record.drained = drained
     progress, whole, calls = reporting(record, at=3)
     assert (calls, progress == whole) == (requests, drained)
+
+
+def test_series_come_from_engines_that_have_some(make: Any) -> None:
+    engine = SimpleNamespace(
+        batch_progress=lambda timeout_s: [], operator_row_counts=lambda timeout_s: OperatorCounts()
+    )
+    testbed: Any = SimpleNamespace(engine=engine)
+    assert conclusion.engine_report(testbed, done_of(make)).series == []
+    samples = [SeriesSample(1, "rows", "1/s", 2.0)]
+    engine.series = lambda timeout_s: samples
+    assert conclusion.engine_report(testbed, done_of(make)).series == samples
 
 
 def test_an_engine_without_reports_is_not_awaited(make: Any) -> None:

@@ -29,6 +29,7 @@ from streamgauge.dataflow.nodes import (
     WindowJoin,
 )
 from streamgauge.engines.spark.session.environment import AVRO
+from streamgauge.engines.spark.session.progress import BATCH_STEPS
 from streamgauge.engines.spark.tuning import PROFILES
 from streamgauge.engines.spi import Capabilities, node_names
 from streamgauge.system.java import SPARK_KAFKA
@@ -208,6 +209,7 @@ CAPABILITIES = Capabilities(
     needs_java=True,
     settings=SETTINGS,
     location_settings=(WAREHOUSE,),
+    batch_steps=BATCH_STEPS,
     profiles=PROFILES,
     sets_parallelism=True,
 )

@@ -20,6 +20,7 @@ from streamgauge.engines.spark.options import LOWERING, RULES, WAREHOUSE
 from streamgauge.engines.spark.options import SETTINGS as MICRO_BATCH
 from streamgauge.engines.spark.parallelism import requested_master
 from streamgauge.engines.spark.session.masters import local_slots
+from streamgauge.engines.spark.session.progress import BATCH_STEPS
 from streamgauge.engines.spi import BatchInterval, Capabilities, StartRequest
 
 RECEIVERS = "socket"
@@ -58,6 +59,7 @@ CAPABILITIES = Capabilities(
     needs_java=True,
     settings=SETTINGS,
     location_settings=(WAREHOUSE,),
+    batch_steps=BATCH_STEPS,
     unsupported_reasons=UNSUPPORTED_REASONS,
     fallback_engine="spark",
     sets_parallelism=True,

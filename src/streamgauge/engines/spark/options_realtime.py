@@ -19,6 +19,7 @@ from streamgauge.engines.spark.options import SETTINGS as MICRO_BATCH
 from streamgauge.engines.spark.options import WAREHOUSE
 from streamgauge.engines.spark.parallelism import SETTING, requested_master
 from streamgauge.engines.spark.session.masters import local_slots
+from streamgauge.engines.spark.session.progress import BATCH_STEPS
 from streamgauge.engines.spi import Capabilities, StartRequest
 
 INSTANCES = "1"
@@ -73,6 +74,7 @@ CAPABILITIES = Capabilities(
     needs_java=True,
     settings=SETTINGS,
     location_settings=(WAREHOUSE,),
+    batch_steps=BATCH_STEPS,
     unsupported_reasons=UNSUPPORTED_REASONS,
     fallback_engine="spark",
     chunk_us=CHUNK_US,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from streamgauge.core.engine_reports import SeriesSample
 from streamgauge.core.errors import EngineError, is_full
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.spi import Edges, Engine, EngineStatus
@@ -64,6 +65,13 @@ class SyntheticEngine(Engine):
         rows are held back.
         """
         return dict(self._ask("facts"))
+
+    def series(self, timeout_s: float = 30.0) -> list[SeriesSample]:
+        """Its busy share, every second."""
+        try:
+            return [SeriesSample(*each) for each in self._ask("series", timeout_s)]
+        except ChildFailed:
+            return []
 
     def settings(self) -> dict[str, str]:
         return self._settings

@@ -22,6 +22,7 @@ from typing import Any
 import pyarrow as pa
 
 from streamgauge.core.clock import US, Clock
+from streamgauge.core.engine_reports import SeriesSample
 from streamgauge.core.errors import is_full
 from streamgauge.core.schema import EVENT_TIME
 from streamgauge.dataflow.nodes import Flow, WindowAggregate
@@ -71,6 +72,8 @@ class Sut:
         self._active_us = self._clock.now_us()
         self._stall = self._options.stall
         self._failed, self._disk_full = "", False
+        self._series: list[SeriesSample] = []
+        self._sampled_us = self._active_us
 
     def start(self) -> None:
         self._poll()
@@ -87,6 +90,9 @@ class Sut:
             "planted_us": list(self._faults.planted_us),
             "held": self._faults.holds,
         }
+
+    def series(self) -> list[SeriesSample]:
+        return self._series
 
     def _run_safely(self) -> None:
         try:
@@ -106,6 +112,14 @@ class Sut:
             self._work(self._next_cut())
         else:
             self._idle()
+        self._sample()
+
+    def _sample(self) -> None:
+        """Once a second, or as soon after it as a step ends."""
+        now_us = self._clock.now_us()
+        if now_us - self._sampled_us >= US:
+            self._sampled_us = now_us
+            self._series.append(SeriesSample(now_us, "busy share", "%", 100 * self._pace.take_busy_share()))
 
     def _poll(self) -> None:
         """Stores the common cut if it has moved."""
@@ -198,7 +212,7 @@ def main() -> None:
     # Unpickling is safe: the driver wrote the file into its private folder.
     path = Path(sys.argv[1])
     sut = Sut(pickle.loads(path.read_bytes()))
-    serve({name: getattr(sut, name) for name in ("start", "status", "facts")}, scratch=path.parent)
+    serve({name: getattr(sut, name) for name in ("start", "status", "facts", "series")}, scratch=path.parent)
 
 
 class Pace:
@@ -218,6 +232,7 @@ class Pace:
         self._chance, self._noise_us = random.Random(_SEED), 0.0
         self.worked = 0
         self.overrun_us_max = 0
+        self._idle_us, self._shared_us = 0, self._anchor_us
 
     @property
     def free_us(self) -> int:
@@ -228,7 +243,17 @@ class Pace:
         """Marks the time until now as idle, which is lost."""
         now_us = self._now_us()
         if now_us > self.free_us:
+            self._idle_us += now_us - self.free_us
             self._anchor_us, self._since_anchor, self._noise_us = now_us, 0, 0.0
+
+    def take_busy_share(self) -> float:
+        """The share of the time since the last call in which there was work."""
+        now_us = self._now_us()
+        unmarked_us = max(0, now_us - self.free_us)
+        share = 1 - (self._idle_us + unmarked_us) / (now_us - self._shared_us)
+        # `idle` will count this time whole, and not at all if the next batch makes up for it.
+        self._idle_us, self._shared_us = -unmarked_us, now_us
+        return min(1.0, max(0.0, share))
 
     def take_on(self, events: int, extra_us: int = 0) -> None:
         """Accepts one batch; `extra_us` is added to the time of its events."""

@@ -30,18 +30,18 @@ _COLOURS = {
     "in Kafka": "sut",
     "received": "sut",
     "in a block": "processing-time",
-    "stored and announced": "latest-offset",
+    "stored and announced": "part-1",
     "in a batch": "rest",
     "waiting": "rest",
-    "queued": "query-planning",
-    "offset fixed": "latest-offset",
-    "planned": "query-planning",
+    "queued": "part-3",
+    "offset fixed": "part-1",
+    "planned": "part-3",
     "taken by the writer": "processing-time",
-    "scheduled": "wal-commit",
+    "scheduled": "part-2",
     "read": "processing-time",
     "consumed": "event-time",
 }
-_LAST = "add-batch"
+_LAST = "part-4"
 _LINES = ("event-time", "sustained", "sut", "network", "frontier", "offered")
 _BAR_PX = 22
 

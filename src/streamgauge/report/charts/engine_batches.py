@@ -10,10 +10,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from streamgauge.artifacts.tables import STEPS
+from streamgauge.artifacts.tables import batch_steps
 from streamgauge.core.clock import US
 from streamgauge.report.charts.svg import (
     COLOURS,
+    PARTS,
     PLAIN,
     axis_title,
     figure,
@@ -27,23 +28,18 @@ from streamgauge.report.document_blocks import Figure, Key
 
 BARS_MAX, WATERFALL_MAX = 140, 10
 
-_NAMES = {
-    "latest_offset_ms": ("asking for the latest offset", "latest-offset"),
-    "wal_commit_ms": ("writing the plan of the batch", "wal-commit"),
-    "query_planning_ms": ("query planning", "query-planning"),
-    "add_batch_ms": ("doing the work (add batch)", "add-batch"),
-    "commit_offsets_ms": ("committing", "commit-offsets"),
-    "rest_ms": ("everything else", "rest"),
-}
-
 
 @dataclass(frozen=True)
 class Batches:
-    """Batches as arrays: `start_s` since the run's start, `steps_us` of shape (batches, steps and rest)."""
+    """Batches as arrays: `start_s` since the run's start, `steps_us` of shape (batches, steps and rest).
+
+    `labels`: those of the steps and of the rest.
+    """
 
     batch_id: NDArray[np.int64]
     start_s: NDArray[np.float64]
     steps_us: NDArray[np.float64]
+    labels: tuple[str, ...]
 
     def __len__(self) -> int:
         return len(self.batch_id)
@@ -52,8 +48,12 @@ class Batches:
     def total_us(self) -> NDArray[np.float64]:
         return self.steps_us.sum(axis=1)
 
+    @property
+    def colours(self) -> list[str]:
+        return [PARTS[step % len(PARTS)] for step in range(len(self.labels) - 1)] + ["rest"]
+
     def take(self, index: NDArray[np.int64]) -> Batches:
-        return Batches(self.batch_id[index], self.start_s[index], self.steps_us[index])
+        return Batches(self.batch_id[index], self.start_s[index], self.steps_us[index], self.labels)
 
 
 def batches_of(table: pa.Table, start_us: int | None) -> Batches:
@@ -63,16 +63,16 @@ def batches_of(table: pa.Table, start_us: int | None) -> Batches:
     Time that no step accounts for is "everything else", including steps that the engine did not report.
     """
     table = _busiest(table)
-    steps_ms = np.column_stack([_floats(table, name) for name in STEPS])
+    steps = batch_steps(table)
+    steps_ms = [np.nan_to_num(_floats(table, name)) for name in steps]
     start = table.column("start_us").to_numpy()
     whole_ms = _floats(table, "trigger_ms")
     whole_ms = np.where(np.isnan(whole_ms), (_floats(table, "end_us") - start) / 1000, whole_ms)
-    steps_ms = np.nan_to_num(steps_ms)
-    rest_ms = np.maximum(whole_ms - steps_ms.sum(axis=1), 0.0)
+    rest_ms = np.maximum(whole_ms - sum(steps_ms), 0.0)
     known = np.isfinite(whole_ms)
     first = int(start[0]) if start_us is None and len(start) else start_us or 0
-    steps_us = 1000 * np.column_stack([steps_ms, rest_ms])
-    return Batches(table.column("batch_id").to_numpy()[known], ((start - first) / US)[known], steps_us[known])
+    steps_us, labels = 1000 * np.column_stack([*steps_ms, rest_ms]), (*steps.values(), "everything else")
+    return Batches(table.column("batch_id").to_numpy()[known], ((start - first) / US)[known], steps_us[known], labels)
 
 
 def _busiest(table: pa.Table) -> pa.Table:
@@ -133,7 +133,8 @@ def _longest_of_every_few(batches: Batches) -> tuple[Batches, int]:
 
 def _keys(batches: Batches) -> list[Key]:
     used = batches.steps_us.max(axis=0) > 0
-    return [Key(label, colour, "area") for n, (label, colour) in enumerate(_NAMES.values()) if used[n]]
+    parts = zip(batches.labels, batches.colours, used, strict=True)
+    return [Key(label, colour, "area") for label, colour, is_used in parts if is_used]
 
 
 def _rows(batches: Batches, factor: float) -> list[list[dict[str, Any]]]:
@@ -151,7 +152,7 @@ def _rows(batches: Batches, factor: float) -> list[list[dict[str, Any]]]:
             for i in range(len(batches))
             if batches.steps_us[i, k] > 0
         ]
-        for k in range(len(_NAMES))
+        for k in range(len(batches.labels))
     ]
 
 
@@ -164,7 +165,7 @@ def _duration_chart(batches: Batches, width: int) -> Any:
     y = alt.Y("v:Q", axis=numbers(5))
     layers = [
         alt.Chart(values(rows)).mark_bar(color=COLOURS[colour], size=bar_px).encode(x=x, y=y, y2="to:Q")
-        for rows, (_, colour) in zip(_rows(batches, factor), _NAMES.values(), strict=True)
+        for rows, colour in zip(_rows(batches, factor), batches.colours, strict=True)
         if rows
     ]
     return alt.layer(*layers).properties(width=width, height=150, title=axis_title(f"duration of a batch ({unit})"))
@@ -181,8 +182,7 @@ def _waterfall_chart(batches: Batches, width: int) -> Any:
     factor, unit = unit_of_time(float(batches.total_us.max()))
     x = alt.X("v:Q", axis=numbers(6, f"time since the batch's start ({unit})"))
     y = alt.Y("b:O", sort="ascending", axis=alt.Axis(title=None))
-    colours = [colour for _, colour in _NAMES.values()]
-    layers = stretches(zip(colours, _rows(batches, factor), strict=True), x, y, 12)
+    layers = stretches(zip(batches.colours, _rows(batches, factor), strict=True), x, y, 12)
     height = 18 * len(batches)
     return alt.layer(*layers).properties(width=width, height=height, title=axis_title("batch number"))
 

@@ -1,4 +1,4 @@
-"""The charts over a run's time: rates, backlog, consumer lag, latencies, resources.
+"""The charts over a run's time: rates, backlog, consumer lag, latencies, resources, and series of the engine's own.
 
 Each function gives a `Figure`, or None if there is nothing to draw.
 
@@ -6,6 +6,7 @@ Axes of amounts start at 0. A note under the chart reports an axis that does not
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,7 @@ from streamgauge.core.formatting import format_rate
 from streamgauge.report.charts.svg import (
     COLOURS,
     DASH,
+    PARTS,
     PLAIN,
     amounts,
     axis_title,
@@ -194,6 +196,36 @@ def resources(timeline: Timeline | None) -> Figure | None:
         lambda width: stack(_drawn(_resource_panels(timeline), timeline, width)),
         keys,
         [_bin_note(timeline)],
+    )
+
+
+def engine_series(timeline: Timeline | None, table: pa.Table) -> Figure | None:
+    """Series of the engine's own (tables.py): a panel for each, with a line for each operator."""
+    if timeline is None or not table.num_rows:
+        return None
+    at = (table["time_us"].to_numpy() - timeline.start_us) // (timeline.bin_s * US) * timeline.bin_s
+    means = table.append_column("t", pa.array(at)).group_by(["name", "unit", "operator", "t"], use_threads=False)
+    lines: dict[str, dict[str, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
+    for row in means.aggregate([("value", "mean")]).to_pylist():
+        lines[f"{row['name']} ({row['unit']})"][row["operator"]].append({"t": row["t"], "v": row["value_mean"]})
+    operators = sorted(table["operator"].unique().to_pylist())
+    colours = {operator: PARTS[number % len(PARTS)] for number, operator in enumerate(operators)}
+    panels = [
+        _Panel(
+            title,
+            tuple(draw_line(points, colours[operator]) for operator, points in by_operator.items()),
+            max(point["v"] for points in by_operator.values() for point in points),
+            axis=amounts,
+        )
+        for title, by_operator in sorted(lines.items())
+    ]
+    return figure(
+        "engine-series",
+        "Series of the engine's own over time",
+        "What the system under test reports about itself over the run's time, one chart for each series.",
+        lambda width: stack(_drawn(panels, timeline, width)),
+        [Key(operator, colour) for operator, colour in colours.items() if operator],
+        [f"Each point is a mean over {timeline.bin_s} s." if timeline.bin_s > 1 else ""],
     )
 
 

@@ -31,7 +31,7 @@ def times(operators: Sequence[ProfiledOperator]) -> Figure | None:
     rows = [_time_row(row.name, time) for row in operators if (time := time_text(row))]
     if not rows:
         return None
-    keys = [Key("median", "add-batch", "area")]
+    keys = [Key("median", "part-4", "area")]
     if any(row["p99"] is not None for row in rows):
         keys.append(Key("p99", "ink"))
     return figure(
@@ -52,7 +52,7 @@ def _time_chart(rows: list[dict[str, Any]], width: int) -> Any:
     divisor, unit = (1e-3, "ns") if greatest_us < 1 else unit_of_time(greatest_us)
     scaled = [{**row, "v": row["v"] / divisor, "p99": (row["p99"] or 0.0) / divisor} for row in rows]
     y = _names([row["name"] for row in rows])
-    layers = [_bars(scaled, "add-batch", y)]
+    layers = [_bars(scaled, "part-4", y)]
     marks = [row for row, whole in zip(scaled, rows, strict=True) if whole["p99"] is not None]
     if marks:
         tick = alt.Chart(values(marks)).mark_tick(color=COLOURS["ink"], thickness=3, height=18)

@@ -18,12 +18,15 @@ from altair.utils.schemapi import debug_mode
 
 from streamgauge.report.document_blocks import Figure, Key
 
+PARTS = tuple(f"part-{number}" for number in range(1, 6))
+"""Colours of parts that the chart itself names: steps, stages, operators."""
 COLOURS = {
     name: f"var(--{name})"
     for name in (
         *("offered", "ingested", "backlog", "lag", "frontier", "event-time", "processing-time"),
         *("sut", "driver", "broker", "network"),
-        *("latest-offset", "wal-commit", "query-planning", "add-batch", "commit-offsets", "rest"),
+        *PARTS,
+        "rest",
         *("sustained", "not-sustained", "undecided", "ink", "muted", "grid", "shade", "fault"),
     )
 }

@@ -67,7 +67,9 @@ def whole(folder: RunFolder, flow: Sequence[Mapping[str, Any]] | None) -> Docume
     """The whole report, with the charts that the folder has data for."""
     result = folder.read_result()
     series = over_time.from_series(folder.read_series())
-    batches = engine_batches.batches_of(folder.read_batches(), series.start_us if series else None)
+    batches = engine_batches.batches_of(folder.read_engine_table("batches"), series.start_us if series else None)
+    durations = engine_batches.durations(batches)
+    own_series = over_time.engine_series(series, folder.read_engine_table("series"))
     return replace(
         run_answer.brief(result),
         sections=tuple(
@@ -78,7 +80,8 @@ def whole(folder: RunFolder, flow: Sequence[Mapping[str, Any]] | None) -> Docume
                 _latency(result, latency_curve.percentiles(_curves(folder, result), narrative.missing_results(result))),
                 _flow(result, flow_graph.picture(flow, result)),
                 _resources(result, over_time.resources(series)),
-                _batches(engine_batches.durations(batches), engine_batches.waterfall(batches)),
+                _reported("batches", "The engine's batches", "Batches", durations, engine_batches.waterfall(batches)),
+                _reported("engine", "The engine's own series", "Engine", own_series),
                 _checks(result),
                 _verification(result),
                 _environment(result, folder),
@@ -197,11 +200,12 @@ def _resources(result: Result, figure: Figure | None) -> Section | None:
     return Section("resources-section", "Resources", found, "Resources")
 
 
-def _batches(durations: Figure | None, waterfall: Figure | None) -> Section | None:
-    if durations is None:
+def _reported(name: str, title: str, short: str, *figures: Figure | None) -> Section | None:
+    """What the engine says about itself."""
+    if not any(figures):
         return None
     note = Paragraph("The system under test reports these. They explain a verdict, but never decide it.", "note")
-    return Section("batches", "The engine's batches", blocks(note, durations, waterfall), "Batches")
+    return Section(name, title, blocks(note, *figures), short)
 
 
 def _checks(result: Result) -> Section:

@@ -174,7 +174,7 @@ class TrialEvidence:
             results=result_times(trial_log, results),
             read_us=first_reads(trial_log),
             committed_us=commits(trial_log),
-            batch_table=RunFolder.open(folder).read_batches(),
+            batch_table=RunFolder.open(folder).read_engine_table("batches"),
             sample=self.broker.sample(results),
             no_sample=self.broker.unknown_reason,
             observations=counted.effective_count if counted else 0,

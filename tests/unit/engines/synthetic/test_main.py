@@ -45,6 +45,28 @@ def test_time_without_work_is_lost() -> None:
     assert pace.free_us == clock.time_us + 500_000
 
 
+def test_the_busy_share_is_that_of_the_time_since_the_last_call() -> None:
+    """At half of the capacity it is a half; idle time counts before it is marked as such, and once."""
+    clock = FakeClock()
+    pace = Pace(1_000, clock.now_us)
+    for _ in range(4):
+        pace.take_on(250)
+        clock.time_us += 500_000
+        pace.idle()
+    assert pace.take_busy_share() == 0.5
+    pace.take_on(500)
+    clock.time_us += 500_000
+    assert pace.take_busy_share() == 1.0
+    pace.take_on(250)
+    for share in (0.25, 0.0, 0.0):
+        clock.time_us += 1_000_000
+        assert pace.take_busy_share() == share
+    pace.idle()
+    pace.take_on(1_000)
+    clock.time_us += 1_000_000
+    assert pace.take_busy_share() == 1.0
+
+
 @given(st.integers(2, 60), st.integers(1_000, 100_000))
 def test_jitter_moves_the_ends_of_batches_and_not_the_pace(batches: int, events: int) -> None:
     """However many batches: all together end within the jitter of one of them, and yet no two last the same."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -15,6 +15,7 @@ from streamgauge.artifacts import tables
 from streamgauge.core.clock import US
 from streamgauge.report.charts import capacity, engine_batches, latency_curve, over_time
 from streamgauge.report.charts import svg as svg_module
+from streamgauge.report.document_blocks import Key
 from streamgauge.results.run import Result
 from streamgauge.results.search import SearchResult, TrialSummary
 
@@ -254,9 +255,54 @@ def test_steps_and_rest_make_the_whole_batch(make_batches: Table) -> None:
     assert np.allclose(batches.steps_us[:, -1], 1000 * (240 - 12 - 55 - 38 - 61))
 
 
+UNKNOWN = pa.nulls(44, pa.float64())
+
+
+def test_steps_have_the_names_that_the_engine_gives_them(make_batches: Table) -> None:
+    """Its labels, or the names of columns without one; more steps than colours are drawn too."""
+    bare = make_batches().select(["batch_id", "start_us", "end_us", "trigger_ms"])
+    assert [key.label for key in keys_of(make_batches())][-2:] == ["commit offsets", "everything else"]
+    labelled = tables.batches_schema({"merge": "merging runs"}).field("merge_ms")
+    table = bare.append_column(labelled, pa.array([5.0] * 44))
+    for number in range(6):
+        table = table.append_column(f"step_{number}_ms", pa.array([1.0] * 44))
+    keys = keys_of(table)
+    assert [key.label for key in keys][:2] == ["merging runs", "step 0"]
+    assert [key.colour for key in keys][:2] == ["part-1", "part-2"]
+    assert len(keys) == 8
+
+
+def keys_of(table: pa.Table) -> Sequence[Key]:
+    drawn = engine_batches.durations(engine_batches.batches_of(table, None))
+    assert drawn is not None
+    return drawn.keys
+
+
+def test_series_of_the_engine_have_a_panel_each_and_a_line_for_each_operator(make_series: Table) -> None:
+    """In the engine's words; without an operator there is no legend, and without samples no chart."""
+    timeline = over_time.from_series(make_series(20_000))
+    assert timeline is not None
+    at = [timeline.start_us + second * US for second in range(6)]
+    shared = pa.table(
+        {
+            "time_us": at, "name": ["rows", "rows", "rows", "rows", "busy share", "busy share"],
+            "unit": ["1/s"] * 4 + ["%"] * 2, "operator": ["a", "b", "a", "b", "a", "a"], "value": [1.0] * 6,
+        }
+    )  # fmt: skip
+    drawn = over_time.engine_series(timeline, shared)
+    assert drawn is not None
+    assert {"rows (1/s)", "busy share (%)"} <= set(texts(drawn.wide))
+    assert [key.label for key in drawn.keys] == ["a", "b"]
+    assert drawn.notes == (f"Each point is a mean over {timeline.bin_s} s.",)
+    alone = over_time.engine_series(timeline, shared.set_column(3, "operator", pa.array([""] * 6)))
+    assert alone is not None
+    assert not alone.keys
+    assert over_time.engine_series(timeline, tables.ENGINE_SERIES.empty_table()) is None
+
+
 def test_batches_without_steps_still_have_a_duration(make_batches: Table) -> None:
     """An engine that reports only begin and end gets durations and no waterfall."""
-    table = tables.conform(make_batches().select(["batch_id", "start_us", "end_us"]), tables.BATCHES)
+    table = make_batches().select(["batch_id", "start_us", "end_us"]).append_column("trigger_ms", UNKNOWN)
     batches = engine_batches.batches_of(table, None)
     assert len(batches) == 44
     assert engine_batches.durations(batches) is not None
@@ -265,7 +311,8 @@ def test_batches_without_steps_still_have_a_duration(make_batches: Table) -> Non
 
 def test_unfinished_batch_is_left_out(make_batches: Table) -> None:
     """A batch that never ended has no duration and is not drawn as one of zero."""
-    table = tables.conform(make_batches().select(["batch_id", "start_us"]), tables.BATCHES)
+    table = make_batches().select(["batch_id", "start_us"])
+    table = table.append_column("end_us", UNKNOWN.cast(pa.int64())).append_column("trigger_ms", UNKNOWN)
     assert len(engine_batches.batches_of(table, None)) == 0
 
 

@@ -85,7 +85,7 @@ def test_page_is_small_and_lies_in_the_folder(
 ) -> None:
     """A run of hours with thousands of batches still makes a page far below the limit."""
     run_folder.write_series(make_series(30_000))
-    run_folder.write_batches(make_batches(20_000))
+    run_folder.write_engine_table("batches", make_batches(20_000))
     path = run.write_page(run_folder, flow)
     assert path == run_folder.path / "report.html"
     assert path.stat().st_size < 750_000

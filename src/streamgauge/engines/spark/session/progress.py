@@ -7,14 +7,22 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from streamgauge.core import engine_reports as steps
 from streamgauge.core.clock import US
-from streamgauge.core.engine_reports import ADD_BATCH, BatchProgress
+from streamgauge.core.engine_reports import BatchProgress
 from streamgauge.engines.spark.session.logs import MS
 
+ADD_BATCH = "add_batch"
+BATCH_STEPS = {
+    "latest_offset": "asking for the latest offset",
+    "wal_commit": "writing the plan of the batch",
+    "query_planning": "query planning",
+    ADD_BATCH: "doing the work (add batch)",
+    "commit_offsets": "committing",
+}
+"""The steps of a micro-batch in order, with their labels in reports."""
 _DURATIONS = {
-    steps.LATEST_OFFSET: "latestOffset", steps.WAL_COMMIT: "walCommit", steps.QUERY_PLANNING: "queryPlanning",
-    steps.ADD_BATCH: "addBatch", steps.COMMIT_OFFSETS: "commitOffsets",
+    "latest_offset": "latestOffset", "wal_commit": "walCommit", "query_planning": "queryPlanning",
+    ADD_BATCH: "addBatch", "commit_offsets": "commitOffsets",
 }  # fmt: skip
 _DROPPED = "numRowsDroppedByWatermark"
 LATE_ROWS_OF = "late rows of "
