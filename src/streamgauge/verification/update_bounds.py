@@ -150,7 +150,7 @@ def _judged(connection: Any, record: TrialRecord, aggregation: Aggregation, dire
     connection.execute(f"CREATE TABLE _least AS {aggregation.running(directions, '__since', joined)}")
     faults = [_misplaced(name, direction, types[name].has(FLOAT)) for name, direction in directions.items()]
     if aggregation.unit_us:
-        faults += ["t.__at IS NULL", "__stated >= __until", f"__stated < u.{_best(EVENT_TIME)}"]
+        faults += ["t.__at IS NULL", f"__stated < u.{_best(EVENT_TIME)}"]
     timed = (
         "SELECT * REPLACE (coalesce(__until, 0) AS __until),"
         f" least(__stated + {unit_us - 1}, coalesce(__until, 0) - 1) AS __limit"
