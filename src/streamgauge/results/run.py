@@ -108,8 +108,7 @@ class DriverResult(ResultPart):
     events_reread: int
     """Redeliveries: events that the same reader requested again."""
     events_shared: int = 0
-    """Read by another query of the job after the delivery, or elsewhere in the same query: work that the SUT does
-    twice."""
+    """Read by another query of the job, or elsewhere in the same query: work that the SUT does twice."""
     events_committed: int
     """Events of committed batches."""
     cpu_percent: float | None = None
@@ -173,8 +172,7 @@ class Verification(ResultPart):
     late: int = 0
     """Rows that came after the deadline."""
     not_judged: int = 0
-    """Updates before the last of their key that were not compared, because the engine does not say what it had read and
-    nothing bounds their values. They are no faults."""
+    """Updates before the last of their key whose values nothing bounds. They are no faults."""
     late_rows: int | None = None
     """Input rows that the engine dropped as behind its watermark, by its own count; null if it does not say."""
     uncommitted: int = 0

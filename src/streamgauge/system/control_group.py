@@ -18,7 +18,7 @@ ROOT = Path("/sys/fs/cgroup")
 OWN = Path("/proc/self/cgroup")
 FILES, FILES_OF_JAVA = 256, 1024
 PROCESSES, PROCESSES_OF_JAVA = 64, 200
-"""What a start needs of each, with some room: Spark opens hundreds of jars and starts a hundred threads."""
+"""What a start needs of each, with some room: a JVM opens hundreds of jars and starts a hundred threads."""
 _ENDED_BY_KERNEL = re.compile(r"SIGXCPU|SIGKILL|signal (9|24)\b|exit code (-9|-24|137|152)\b")
 """What engines report of a process that exceeded its CPU time: first SIGXCPU, at the hard limit SIGKILL."""
 

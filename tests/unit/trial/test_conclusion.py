@@ -95,13 +95,13 @@ def test_a_verification_shows_its_progress(make: Any, folder: RunFolder, monkeyp
 def concluded(make: Any, tmp_path: Path, folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """(the result of a steady trial whose verification fails, what its folder has)."""
     values: dict[str, Any] = {"workload": "windowed_aggregation", "load": {"rate": 1000, "duration": "10s"}}
-    resolved = check(build(values))
     testbed: Any = SimpleNamespace(
         engine=SimpleNamespace(settings=dict), clock=SimpleNamespace(now_us=lambda: NOW), processes=list,
         folder=tmp_path, append_latencies_us=lambda *_: [],
     )  # fmt: skip
 
     def conclude(error: BaseException, report: conclusion.EngineReport | None = None) -> tuple[Any, Any]:
+        resolved = check(build(values))
         monkeypatch.setattr(conclusion, "_verified", Mock(side_effect=error))
         policy, record = JudgedTrial(resolved, 1000.0, fresh=True, duration_s=10.0), make.story().record()
         conductor = TrialConductor(resolved, testbed)

@@ -323,7 +323,7 @@ def test_no_color_is_plain(monkeypatch: pytest.MonkeyPatch, value: str, coloured
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("FORCE_COLOR", "1")
     console = console_module.console()
-    assert console.stderr  # progress never mixes with the result object on stdout
+    assert console.file is not sys.stdout  # progress never mixes with the result object there
     console.file = io.StringIO()
     console_module.show_refusal(InputError(Problem("a", "b", "c", "d")), console)
     assert ("\x1b" in written(console)) is coloured
