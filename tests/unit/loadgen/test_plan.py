@@ -21,6 +21,7 @@ from streamgauge.core.schema import Schema, event_id_base
 from streamgauge.loadgen.fields import Integer, Key, Payload, StreamSpec, Text
 from streamgauge.loadgen.plan import CHUNK_EVENTS, EVENTS_MAX, Plan, measure_capacity
 from streamgauge.loadgen.rate_profile import RateProfile, parse_profile
+from tests.helpers_recording import append_and_return
 
 START = 1_700_000_000_000_000
 BOTH = (
@@ -238,7 +239,7 @@ def test_a_batch_costs_in_proportion_to_its_columns(monkeypatch: pytest.MonkeyPa
     """The names of a stream are listed no more often for 400 columns than for 4."""
     listed: list[int] = []
     names = Schema.names.fget  # type: ignore[attr-defined]
-    monkeypatch.setattr(Schema, "names", property(lambda self: listed.append(1) or names(self)))
+    monkeypatch.setattr(Schema, "names", property(lambda self: append_and_return(listed, 1, names(self))))
     counts = []
     for count in (4, 400):
         listed.clear()

@@ -10,6 +10,7 @@ import pytest
 from streamgauge.core.errors import JobError
 from streamgauge.loadgen.plan import Plan
 from streamgauge.user_workloads.program import program
+from tests.helpers_recording import append_and_return
 from tests.unit.user_workloads.test_program import GOOD
 
 REFERENCE = 'reference = "SELECT user_id, price, ts FROM purchases WHERE price > 90"\n'
@@ -210,7 +211,7 @@ def test_a_dry_run_of_large_events_takes_fewer(tmp_path: Path, monkeypatch: pyte
     """Of as many bytes as a batch may have."""
     made: list[pa.RecordBatch] = []
     batch = Plan.batch
-    monkeypatch.setattr(Plan, "batch", lambda *given: made.append(batch(*given)) or made[-1])
+    monkeypatch.setattr(Plan, "batch", lambda *given: append_and_return(made, whole := batch(*given), whole))
     (tmp_path / "program.toml").write_text(
         GOOD.replace("[output]", 'raw = { kind = "payload", size_bytes = 3_000_000 }\n\n[output]', 1)
     )

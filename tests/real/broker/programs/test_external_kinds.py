@@ -155,7 +155,7 @@ def test_pyspark(tmp_path: Path) -> None:
     assert result.backlog is not None
     assert result.backlog.max > 0
     assert any("progress is that of the program's checkpoints" in note for note in result.notes)
-    batches = RunFolder(Path(result.folder)).read_batches()
+    batches = RunFolder(Path(result.folder)).read_engine_table("batches")
     assert batches.num_rows > 3
     assert all(took_ms > 0 for took_ms in batches.column("trigger_ms").to_pylist())
     assert {*batches.column("query").to_pylist()} == {"checkpoint"}
