@@ -17,8 +17,7 @@ SOURCE = Path(streamgauge.__file__).parent
 MAY_SAY_SPARK: Mapping[str, str] = {
     "the SQL dialect and its types": """
         core/schema.py dataflow/expressions/ dataflow/json_form/codecs.py dataflow/nodes.py
-        engines/synthetic/lowering.py loadgen/replay/fit_sample.py transports/kafka/encodings/choice.py
-        transports/kafka/encodings/protobuf.py
+        engines/synthetic/lowering.py loadgen/replay/fit_sample.py
     """,
     "PySpark user jobs": """
         jobs.py system/python_path.py system/user_code.py user_workloads/__init__.py user_workloads/lookup.py

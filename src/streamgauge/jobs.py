@@ -68,7 +68,7 @@ class RecordKey:
 
 @dataclass(frozen=True)
 class Description:
-    """What `@job` was told. `reach_us` is None where it is unbounded; `assumed` says what was not told.
+    """The arguments of `@job`. `reach_us` is None if it is unbounded; `assumed` names the defaults that were taken.
 
     The file of a program may also give the guarantee that it promises for its results, and `latency_key`, by which
     results without a time get that of an input record. `query` is the SQL of its reference.

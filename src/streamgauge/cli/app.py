@@ -36,7 +36,7 @@ from streamgauge.cli.parameters import (
 from streamgauge.config.named_files import is_own_file
 from streamgauge.config.options_and_settings import SETTINGS
 from streamgauge.core.errors import InputError, MachineError, Problem, StreamgaugeError, near
-from streamgauge.core.output import Unfailing, print_answer
+from streamgauge.core.output import print_answer, print_progress
 from streamgauge.core.units import parse_share
 from streamgauge.system.python_path import drop_foreign_pyspark
 
@@ -87,18 +87,18 @@ def main() -> None:
         show_refusal(error, options=_typed_names())
         sys.exit(error.exit_code)
     except StreamgaugeError as error:
-        _tell(f"error: {error}")
+        print_progress(f"error: {error}")
         if error.folder:
-            _tell(f"its folder: {error.folder}")
+            print_progress(f"its folder: {error.folder}")
         sys.exit(error.exit_code)
     except SystemExit as end:
         if end.code != TYPER_INTERRUPTED:
             raise
-        _tell("stopped")
+        print_progress("stopped")
         sys.exit(EXITS["interrupted"])
     except Exception as error:
         if type(error).__name__ in DUCKDB_INTERRUPTED and "interrupted" in str(error).lower():
-            _tell("stopped")
+            print_progress("stopped")
             sys.exit(EXITS["interrupted"])
         _show_defect(error)
         sys.exit(DEFECT_EXIT)
@@ -119,17 +119,12 @@ def _show_defect(error: Exception) -> None:
         traceback.print_exception(error)
     else:
         hint += f", which {TRACEBACK}=1 shows"
-    _tell(f"error: a defect of streamgauge ({type(error).__name__}: {reason}): {hint}")
+    print_progress(f"error: a defect of streamgauge ({type(error).__name__}: {reason}): {hint}")
 
 
 def _as_interrupt(*_: object) -> NoReturn:
     """Treats SIGTERM and SIGHUP as Ctrl-C: the run stores its measurements and ends its processes."""
     raise KeyboardInterrupt
-
-
-def _tell(text: str) -> None:
-    """Prints a line on stderr, if there is one."""
-    print(text, file=Unfailing(), flush=True)
 
 
 def _add(name: str, shorthand: Shorthand) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from streamgauge.cli.parameters import AsJson
-from streamgauge.core.output import Unfailing, print_answer
+from streamgauge.core.output import print_answer, print_progress
 
 if TYPE_CHECKING:
     from streamgauge.engines.local_cluster import Cluster
@@ -43,9 +43,9 @@ def start(
     from streamgauge.engines.local_cluster import ClusterRequest
     from streamgauge.engines.registry import local_cluster
 
-    cluster = local_cluster().start(ClusterRequest(workers, cores, memory, port, cpus), _tell)
+    cluster = local_cluster().start(ClusterRequest(workers, cores, memory, port, cpus), print_progress)
     _show(cluster, json_)
-    _tell("end it with streamgauge cluster stop")
+    print_progress("end it with streamgauge cluster stop")
 
 
 @app.command(short_help="Print the address of the cluster's master")
@@ -58,16 +58,16 @@ def status(json_: AsJson = False) -> NoReturn:
     if cluster is None or not cluster.runs:
         ended = f"; the last one ended without stop ({cluster.master or 'master'})" if cluster is not None else ""
         print_answer(json.dumps({"running": False})) if json_ else None
-        _tell(f"{NOT_RUNNING}{ended}")
+        print_progress(f"{NOT_RUNNING}{ended}")
         sys.exit(DEGRADED_EXIT)
     if not cluster.is_ready:
         print_answer(json.dumps(_as_json(cluster), indent=2)) if json_ else None
-        _tell(f"{unready_in_words(cluster)}; wait, or end it with streamgauge cluster stop")
+        print_progress(f"{unready_in_words(cluster)}; wait, or end it with streamgauge cluster stop")
         sys.exit(DEGRADED_EXIT)
     _show(cluster, json_)
     if ended_members := cluster.ended():
-        _tell(ended_in_words(ended_members))
-        _tell("start it again: streamgauge cluster stop, then start")
+        print_progress(ended_in_words(ended_members))
+        print_progress("start it again: streamgauge cluster stop, then start")
         sys.exit(DEGRADED_EXIT)
     sys.exit(0)
 
@@ -77,7 +77,7 @@ def stop() -> None:
     """Stop the cluster with its executors. Without a cluster it does nothing."""
     from streamgauge.engines.registry import local_cluster
 
-    _tell("stopped" if local_cluster().stop(_tell) else "no cluster is running: nothing to stop")
+    print_progress("stopped" if local_cluster().stop(print_progress) else "no cluster is running: nothing to stop")
 
 
 def _show(cluster: Cluster, as_json: bool) -> None:
@@ -86,7 +86,7 @@ def _show(cluster: Cluster, as_json: bool) -> None:
         print_answer(json.dumps(_as_json(cluster), indent=2))
         return
     print_answer(cluster.master)
-    _tell(cluster.resources)
+    print_progress(cluster.resources)
 
 
 def _as_json(cluster: Cluster) -> dict[str, Any]:
@@ -98,7 +98,3 @@ def _as_json(cluster: Cluster) -> dict[str, Any]:
         "running": cluster.is_ready and not cluster.ended(), "master": cluster.master, "workers": cluster.workers,
         "cores": cluster.cores, "memory_bytes": cluster.memory_bytes, "cpus": list(cluster.cpus), "members": members,
     }  # fmt: skip
-
-
-def _tell(text: str) -> None:
-    print(text, file=Unfailing(), flush=True)

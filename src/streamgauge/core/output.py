@@ -1,6 +1,6 @@
 """Standard output and standard error where they may be full, closed or a terminal that went away.
 
-Progress on standard error may be lost; an answer on standard output may not go unsaid.
+Progress on standard error may be lost; an answer that cannot be printed is an error.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import IO, Any
 from streamgauge.core.errors import MachineError
 
 
-class Unfailing:
+class LossyStderr:
     """Standard error that goes silent if it cannot be written, because progress must not end a run."""
 
     def __init__(self) -> None:
@@ -41,6 +41,11 @@ def _silence(stream: IO[str]) -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
+
+
+def print_progress(text: str) -> None:
+    """Prints a line on standard error, if there is one."""
+    print(text, file=LossyStderr(), flush=True)
 
 
 def print_answer(text: str, end: str = "\n", folder: str = "") -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-# The allowed field types. All SQL of ours, types and expressions, is of the dialect of Spark SQL.
+# The allowed field types. All types and expressions are of the dialect of Spark SQL.
 TYPES = ("int", "bigint", "double", "boolean", "string", "binary", "timestamp")
 
 ColumnTypes = tuple[tuple[str, str], ...]

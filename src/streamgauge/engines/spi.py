@@ -261,7 +261,7 @@ class EnginePlugin:
     """
 
     interface: int
-    """The number of the interface that it was written for, as a number; not `INTERFACE`, which rises under it."""
+    """The number of the interface that the plugin was written for. Write the digit, since `INTERFACE` rises."""
     capabilities: Capabilities
     batch_truth: str = ""
     """What to call the truth that `batch_answer` gives; empty if the engine has no batch mode."""
@@ -304,7 +304,7 @@ class EnginePlugin:
     def closing_delay_us(self, node: Node) -> int:
         """How much later in event time results of a node come than they are complete, by which the tail is longer.
 
-        Such as the slide of a window over another window's results, where that closes with the next event only.
+        Example: a window over another window's results closes a slide later if only the next event closes it.
         """
         return 0
 

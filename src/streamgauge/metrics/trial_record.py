@@ -25,7 +25,7 @@ class TrialRecord:
     `prolonged_for`, `extended_for`: why the warm-up was prolonged and the span extended, once for each time.
     `engine_disk_full`, `disk_full`: whether a full disk is why the engine or the driver failed.
     `limit_reached`: whether `driver_failed` names a limit of this environment that ended a process.
-    `engine_rejected`: whether the engine failed because no result of it could be read.
+    `engine_rejected`: whether the driver ended a program: it gave no readable result, or nothing showed its progress.
     `deadline_us`: when the last results were taken that came in time.
     """
 

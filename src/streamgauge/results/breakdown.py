@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from pydantic import Field, SerializationInfo, field_serializer, field_validator
 
-from streamgauge.results.codes import ResultPart
+from streamgauge.results.codes import ResultPart, version_field
 from streamgauge.results.verdict import VerdictValue
 
 SCHEMA_VERSION = 2
@@ -139,7 +139,7 @@ class BreakdownTrial(Decomposition, TrialConditions):
 class LatencyBreakdown(ResultPart):
     """A latency breakdown, as far as it goes."""
 
-    schema_version: int = Field(default=SCHEMA_VERSION, ge=1, le=SCHEMA_VERSION)
+    schema_version: int = version_field(SCHEMA_VERSION)
     """Version of this layout."""
     workload: str
     """What was measured."""

@@ -6,11 +6,16 @@ Sentences are for people and may change; programs use the code. `docs/reference/
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Self
+from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 SCHEMA_VERSION = 1
+
+
+def version_field(newest: int) -> Any:
+    """The version of a layout. Newer ones are refused."""
+    return Field(default=newest, ge=1, le=newest)
 
 
 class ResultPart(BaseModel):

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
-
-from streamgauge.results.codes import SCHEMA_VERSION, ResultPart
+from streamgauge.results.codes import SCHEMA_VERSION, ResultPart, version_field
 from streamgauge.results.verdict import VerdictValue
 
 
@@ -98,7 +96,7 @@ class Gate(ResultPart):
 class Comparison(ResultPart):
     """Two sides compared: the output of `compare --json`."""
 
-    schema_version: int = Field(default=SCHEMA_VERSION, ge=1, le=SCHEMA_VERSION)
+    schema_version: int = version_field(SCHEMA_VERSION)
     """Version of this layout."""
     workload: str
     """Workload of A."""
@@ -197,7 +195,7 @@ class DemandDifference(ResultPart):
 class ScaleComparison(ResultPart):
     """Two scalability studies compared: the output of `compare --json` for their folders."""
 
-    schema_version: int = Field(default=SCHEMA_VERSION, ge=1, le=SCHEMA_VERSION)
+    schema_version: int = version_field(SCHEMA_VERSION)
     """Version of this layout."""
     workload: str
     """Workload of A."""

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from pydantic import Field
 
-from streamgauge.results.codes import ResultPart
+from streamgauge.results.codes import ResultPart, version_field
 from streamgauge.results.verdict import VerdictValue
 
 SCHEMA_VERSION = 1
@@ -92,7 +92,7 @@ class MatrixCell(CellFigures):
 class MatrixResult(ResultPart):
     """The cells of a matrix, as far as they were run."""
 
-    schema_version: int = Field(default=SCHEMA_VERSION, ge=1, le=SCHEMA_VERSION)
+    schema_version: int = version_field(SCHEMA_VERSION)
     """Version of this layout."""
     command: str
     """The command of every cell."""

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from streamgauge.results.codes import ResultPart
+from streamgauge.results.codes import ResultPart, version_field
 from streamgauge.results.verdict import VerdictValue
 
 SCHEMA_VERSION = 2
@@ -212,7 +212,7 @@ class MemoryDistribution(ResultPart):
 class ProfileRequest(ResultPart):
     """What is profiled. The file holds only this until the profile is complete."""
 
-    schema_version: int = Field(default=SCHEMA_VERSION, ge=1, le=SCHEMA_VERSION)
+    schema_version: int = version_field(SCHEMA_VERSION)
     """Version of this layout."""
     workload: str
     """What is profiled."""

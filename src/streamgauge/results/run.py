@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from streamgauge.core.engine_reports import Delivery
 from streamgauge.core.plugin_options import TUNED
-from streamgauge.results.codes import SCHEMA_VERSION, ResultPart, WarningCode
+from streamgauge.results.codes import SCHEMA_VERSION, ResultPart, WarningCode, version_field
 from streamgauge.results.latency import Latencies
 from streamgauge.results.search import SearchResult
 from streamgauge.results.verdict import Verdict
@@ -405,7 +405,7 @@ class Caution(NamedTuple):
 class Result(ResultPart):
     """The result of a run."""
 
-    schema_version: int = Field(default=SCHEMA_VERSION, ge=1, le=SCHEMA_VERSION)
+    schema_version: int = version_field(SCHEMA_VERSION)
     """Version of this layout."""
     run_id: str
     """The folder's name; of a trial, after that of its study."""

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from pydantic import Field
 
-from streamgauge.results.codes import ResultPart
+from streamgauge.results.codes import ResultPart, version_field
 from streamgauge.results.matrix import CellFigures
 from streamgauge.results.verdict import VerdictValue
 
@@ -136,7 +136,7 @@ class ScaleAxes(ResultPart):
 class ScaleResult(ScaleAxes):
     """A scalability study, as far as it was run."""
 
-    schema_version: int = Field(default=SCHEMA_VERSION, ge=1, le=SCHEMA_VERSION)
+    schema_version: int = version_field(SCHEMA_VERSION)
     """Version of this layout."""
     engine: str
     """The engine under test."""

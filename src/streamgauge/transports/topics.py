@@ -145,7 +145,7 @@ class OutputTopic:
 
 
 @dataclass(frozen=True)
-class Progress:
+class ProgressSource:
     """What shows how far a program has read.
 
     - `by`: `group`, the committed offsets of its group; `results`, their event times; `spark_checkpoint`. Empty: its
@@ -153,7 +153,7 @@ class Progress:
     - `checkpoints`: the folders of its queries' checkpoints, with placeholders.
     """
 
-    by: str = ""
+    by: Literal["", "group", "results", "spark_checkpoint"] = ""
     checkpoints: tuple[str, ...] = ()
 
 
@@ -170,14 +170,14 @@ class ProgramTopics:
     outputs: Mapping[str, OutputTopic]
     attached: bool = False
     timeout_s: float = 30.0
-    progress: Progress = Progress()
+    progress: ProgressSource = ProgressSource()
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> ProgramTopics:
         """The reverse of `dataclasses.asdict`, by way of JSON."""
         inputs = {name: InputTopic(**_with_format(each)) for name, each in plain["inputs"].items()}
         outputs = {name: OutputTopic(**_with_format(each)) for name, each in plain["outputs"].items()}
-        progress = Progress(plain["progress"]["by"], tuple(plain["progress"]["checkpoints"]))
+        progress = ProgressSource(plain["progress"]["by"], tuple(plain["progress"]["checkpoints"]))
         return cls(**{**plain, "inputs": inputs, "outputs": outputs, "progress": progress})
 
     @property

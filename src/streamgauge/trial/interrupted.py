@@ -32,8 +32,8 @@ from streamgauge.verdict.collect_evidence import collect_evidence
 from streamgauge.verdict.verdict import judge
 from streamgauge.verification import user_job_truth
 from streamgauge.verification.expected import rule_of
+from streamgauge.verification.received_results import ReceivedResults, results_file, write_results
 from streamgauge.verification.sink_comparison import SinkDiff, VerificationResult
-from streamgauge.verification.spool import ReceivedResults, results_file, write_results
 
 BUDGET_S = 1.5
 """Time to count and store results after Ctrl-C, of 5 s in all."""

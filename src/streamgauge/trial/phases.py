@@ -1,7 +1,7 @@
 """The phases of a trial: warm-up, measured span, tail and drain.
 
 `PhaseRunner` runs them. A `TrialPolicy` decides at the end of warm-up and span whether to extend it, and at each poll
-whether to stop early. The policies of trials with a verdict are in `trial.extension_policy`.
+whether to stop early. The policies of trials with a verdict are in `trial.policies`.
 """
 
 from __future__ import annotations

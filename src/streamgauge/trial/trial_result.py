@@ -20,11 +20,7 @@ from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Flow, Source
 from streamgauge.engines.registry import entry
 from streamgauge.harness.testbed import TestBed
-from streamgauge.metrics import rates_and_backlog as backlog
-from streamgauge.metrics import rates_and_backlog as lag
-from streamgauge.metrics import rates_and_backlog as rates
-from streamgauge.metrics import resources
-from streamgauge.metrics import resources as driver
+from streamgauge.metrics import rates_and_backlog, resources
 from streamgauge.metrics.delivery_times import read_skew_us
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.metrics.trial_record import TrialRecord, phases
@@ -37,7 +33,12 @@ from streamgauge.transports.registry import transport
 from streamgauge.transports.spi import COMMITS, FOREIGN, NEVER_COMMITTED, UNOBSERVED
 from streamgauge.user_workloads.data_files import input_notes, replayed_data
 from streamgauge.verdict.driver_check import SCHEDULE_DELAY_US_MAX
-from streamgauge.verdict.evidence import BACKGROUND_BURST_S, MACHINE_SHARE_MAX, background_load, background_load_warning
+from streamgauge.verdict.interference import (
+    BACKGROUND_BURST_S,
+    MACHINE_SHARE_MAX,
+    background_load,
+    background_load_warning,
+)
 from streamgauge.verification.sink_comparison import VerificationResult
 
 
@@ -85,15 +86,17 @@ def build_result(
         settings={**settings, **transport(experiment.transport).effective_settings(resolved.transport_options)},
         changed_settings=tuple(name for name, value in settings.items() if not is_own_default(name, value)),
         verdict=Verdict(value="interrupted", cause=Cause.UNJUDGED, sentence="The run ended before its verdict."),
-        rate=rates.rates_of(record, ceiling_per_s, SCHEDULE_DELAY_US_MAX),
-        backlog=backlog.backlog_of(record),
-        lag=None if {NEVER_COMMITTED, UNOBSERVED} & record.trial_log.remarks.keys() else lag.lag_of(record),
-        driver=driver.driver_result(record),
+        rate=rates_and_backlog.rates_of(record, ceiling_per_s, SCHEDULE_DELAY_US_MAX),
+        backlog=rates_and_backlog.backlog_of(record),
+        lag=None
+        if {NEVER_COMMITTED, UNOBSERVED} & record.trial_log.remarks.keys()
+        else rates_and_backlog.lag_of(record),
+        driver=resources.driver_result(record),
         processes=resources.processes(record),
         others_cpu_percent=resources.background_percent(record),
         reference_work_us=resources.reference_work_us(record),
         phases=phases(record.offered_spans, record.deadline_us),
-        input=rates.offered_input(record, resolved.generators),
+        input=rates_and_backlog.offered_input(record, resolved.generators),
         data=(data := replayed_data(record.trial_log.plan, record.offered_until())),
         job_files=dict(resolved.workload.files),
         notes=(*input_notes(resolved.workload, data), *remarks_of(record), *_not_seen(resolved, record)),

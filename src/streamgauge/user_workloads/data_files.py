@@ -6,6 +6,7 @@ and how often the input repeats them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -31,6 +32,9 @@ from streamgauge.loadgen.replay.files import content, digest
 from streamgauge.loadgen.replay.text import LeftOut, in_words
 from streamgauge.results.run import FITTED, DataColumn, ReplayedData, Result
 from streamgauge.workloads.registry import Job, Parameters, Workload
+
+_QUANTILES = re.compile("from [^;]* by quantiles")
+"""How a note describes a fitted column of numbers."""
 
 
 def with_user_data(workload: Workload, values: Mapping[str, Any]) -> tuple[Workload, dict[str, Any]]:
@@ -213,9 +217,10 @@ def files_read_otherwise(workload: Workload, data: Sequence[ReplayedData], resul
     """The files of a run whose content the version that wrote `result` read otherwise than this one."""
     version = result.environment.get("streamgauge", "an older version")
     rule, way_out = "must be read as in that run", f"streamgauge {version}, which wrote the run"
-    # What follows a semicolon says how a column was read, in words that may change.
+    # How quantiles are written, and what follows a semicolon, are words that may change.
     before, now = (
-        [note.partition(";")[0] for note in notes if FITTED in note] for notes in (result.notes, workload.notes)
+        [_QUANTILES.sub("by quantiles", note).partition(";")[0] for note in notes if FITTED in note]
+        for notes in (result.notes, workload.notes)
     )
     for note in before:
         if note not in now:

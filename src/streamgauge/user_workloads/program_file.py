@@ -21,7 +21,7 @@ from streamgauge.core.units import parse_duration
 from streamgauge.jobs import DEFAULT_REACH, UNBOUNDED
 from streamgauge.loadgen.fields import Decimal, FieldSpec, Integer, Key, Payload, Text
 from streamgauge.loadgen.fitted import Choice
-from streamgauge.transports.topics import PROTOBUF, WITH_SCHEMA, Kind, MessageFormat, Progress, RecordTimestamp
+from streamgauge.transports.topics import PROTOBUF, WITH_SCHEMA, Kind, MessageFormat, ProgressSource, RecordTimestamp
 from streamgauge.user_workloads.program_node import Ready
 from streamgauge.user_workloads.user_workload import SINK
 
@@ -44,15 +44,15 @@ _REFERENCE = 'reference = "SELECT ... FROM purchases", the right results as Duck
 _CHECKPOINT = 'progress = { spark_checkpoint = ["{scratch}/checkpoint"] }'
 
 
-def _progress(value: object) -> Progress:
+def _progress(value: object) -> ProgressSource:
     """From `"group"`, `"results"` or `{ spark_checkpoint = [...] }`."""
-    if value in ("", "group", "results"):
-        return Progress(str(value))
+    if value == "" or value == "group" or value == "results":  # each by itself, for its type
+        return ProgressSource(value)
     folders = value.get("spark_checkpoint") if isinstance(value, dict) and len(value) == 1 else None
     if not isinstance(folders, list) or not folders or not all(isinstance(each, str) and each for each in folders):
         rule = 'must be "group", "results" or the folders of checkpoints: { spark_checkpoint = [...] }'
         raise InputError(Problem("progress", rule, value, _CHECKPOINT))
-    return Progress("spark_checkpoint", tuple(folders))
+    return ProgressSource("spark_checkpoint", tuple(folders))
 
 
 class _Table(BaseModel):
@@ -125,7 +125,7 @@ class ProgramTable(_Table):
     ready: Ready = "consumer"
     ready_line: str = ""
     timeout: Seconds = 30.0
-    progress: Annotated[Progress, PlainValidator(_progress)] = Progress()
+    progress: Annotated[ProgressSource, PlainValidator(_progress)] = ProgressSource()
     inputs: Annotated[dict[str, InputTable], Field(min_length=1)]
     output: OutputTable | None = None
     outputs: dict[str, OutputTable] = {}

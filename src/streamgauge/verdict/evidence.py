@@ -10,7 +10,6 @@ import numpy as np
 
 from streamgauge.config.limits import BOUND_S_MIN, ServiceLevelObjective
 from streamgauge.core.arrays import Floats
-from streamgauge.core.formatting import share_beside
 from streamgauge.results.latency import Latencies
 from streamgauge.results.run import SinkResult, Verification
 from streamgauge.stats.bootstrap import Interval, fitted_interval, ratio_interval
@@ -19,13 +18,6 @@ CONFIDENCE, INTERIM_ANALYSES = 0.95, 3
 TREND_CONFIDENCE = 1 - (1 - CONFIDENCE) / INTERIM_ANALYSES
 """Each of three interim analyses gets a third of the error (Bonferroni). Correlated observations err more often: see
 docs/explanation/trust.md."""
-BACKGROUND_SHARE_MAX = 0.1
-"""Mean share of the CPU. Above it, background processes may be the cause of a slow trial."""
-MACHINE_SHARE_MAX = 0.15
-"""Relative difference of the reference work. Above it, the machine's own speed has changed."""
-BACKGROUND_BURST_S, BACKGROUND_BURST_SHARE_MAX = 5.0, 0.5
-"""A burst of this length and share may also be the cause, because batches queue up. CPU time stolen from a virtual
-machine counts as background load; it was 8 % in such bursts, which must not count."""
 SHARE_BATCHES_MIN, SHARE_CLOSING_MIN, _COSTS = 6, 4, 3
 """Fewer batches, or fewer that deliver windows, do not show how much they vary. With windows, three costs are fitted
 (per batch, per second of events, per slide), so as many more batches are needed."""
@@ -161,7 +153,7 @@ class Evidence:
         span_s: length of the measured span.
         sut_disk_full, driver_disk_full, answers_disk_full: whether a full disk is the reason of a failure.
         limit_reached: whether `driver_reason` names a limit of this environment that ended a process.
-        sut_rejected: whether the SUT failed because no result of it could be read.
+        sut_rejected: whether the driver rejected the SUT: no result could be read, or its progress is unknown.
         sut_unobserved: whether it failed because nothing showed how far it had read.
         background_share: share of the machine's CPU used by neither driver, broker nor SUT. Not a check, but a slow SUT
             is not blamed beside it.
@@ -233,24 +225,3 @@ class Evidence:
         if not 0 <= self.interim_analysis < INTERIM_ANALYSES:
             raise ValueError(f"interim_analysis must be 0 to {INTERIM_ANALYSES - 1}, got {self.interim_analysis}")
         return TREND_CONFIDENCE
-
-
-def machine_speed_differs(one_us: float, other_us: float) -> bool:
-    """Whether the machine's speed changed, by two times of the same reference work."""
-    fast_us, slow_us = sorted((one_us, other_us))
-    return slow_us > fast_us * (1 + MACHINE_SHARE_MAX)
-
-
-def background_load(share: float, burst_share: float) -> tuple[str, str] | None:
-    """(CPU used by background processes, limit) in words; None within the limits."""
-    if share > BACKGROUND_SHARE_MAX:
-        return f"{share_beside(share, BACKGROUND_SHARE_MAX)} of the CPU", f"{BACKGROUND_SHARE_MAX:.0%}"
-    if burst_share > BACKGROUND_BURST_SHARE_MAX:
-        used = share_beside(burst_share, BACKGROUND_BURST_SHARE_MAX)
-        return f"{used} of the CPU for {BACKGROUND_BURST_S:.0f} s", f"{BACKGROUND_BURST_SHARE_MAX:.0%}"
-    return None
-
-
-def background_load_warning(used: str) -> str:
-    """The warning for a result that was measured beside background load."""
-    return f"background processes used {used}, so these figures hold only beside such a load. Close them and run again"

@@ -22,7 +22,8 @@ from streamgauge.stats.bootstrap import independent_slope_interval, slope_interv
 from streamgauge.system.disk import WAY_OUT
 from streamgauge.verdict.check_spec import ADVICE_OTHER, CheckFunction, CheckSpec, make_check
 from streamgauge.verdict.driver_check import DRIVER, driver_bottleneck
-from streamgauge.verdict.evidence import Evidence, Samples, background_load
+from streamgauge.verdict.evidence import Evidence, Samples
+from streamgauge.verdict.interference import background_load
 from streamgauge.verdict.limit_checks import (
     ADVICE_BUILT_IN,
     ANSWERS,

@@ -49,6 +49,7 @@ from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.system.disk import Scratch
 from streamgauge.transports.registry import STAMPS
+from streamgauge.verification.received_results import ARRIVAL, BATCH, ReceivedResults, results_file
 from streamgauge.verification.regenerated_input import RegeneratedInput, Watch, counting
 from streamgauge.verification.sink_comparison import (
     Comparison,
@@ -63,7 +64,6 @@ from streamgauge.verification.sink_comparison import (
     of_all,
     outcome,
 )
-from streamgauge.verification.spool import ARRIVAL, BATCH, ReceivedResults, results_file
 from streamgauge.verification.uneven_reads import compare_without_batches, depends_on_batches, expect_by_batch
 
 SLICE_US = 5 * US

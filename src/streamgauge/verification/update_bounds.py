@@ -25,8 +25,8 @@ from streamgauge.core.value_types import FLOAT
 from streamgauge.dataflow.expressions.check import over_running
 from streamgauge.diff import compare as answers
 from streamgauge.metrics.trial_record import TrialRecord
+from streamgauge.verification.received_results import ARRIVAL
 from streamgauge.verification.sink_comparison import Comparison
-from streamgauge.verification.spool import ARRIVAL
 
 TOLERANCE = 1e-9
 """Relative, of floats: sums depend on the order of the events."""

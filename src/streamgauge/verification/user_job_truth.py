@@ -37,6 +37,7 @@ from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.system.disk import Scratch
 from streamgauge.system.user_code import first_line
 from streamgauge.user_workloads.user_workload import user_workload
+from streamgauge.verification.received_results import ReceivedResults, results_file
 from streamgauge.verification.regenerated_input import PlacedInput, RegeneratedInput
 from streamgauge.verification.sink_comparison import (
     Comparison,
@@ -51,7 +52,6 @@ from streamgauge.verification.sink_comparison import (
     of_all,
     outcome,
 )
-from streamgauge.verification.spool import ReceivedResults, results_file
 from streamgauge.verification.uneven_reads import BATCH, BatchNumbers
 from streamgauge.verification.user_job_rows import COPY, Lineage, copies, date_by_key, expect, identity, numbered
 from streamgauge.verification.user_job_updates import AnswerBefore, Updates, compare_last

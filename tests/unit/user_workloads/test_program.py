@@ -19,7 +19,7 @@ from streamgauge.preflight.validate import check
 from streamgauge.studies.capacity.sustain import Sustain
 from streamgauge.studies.latency_breakdown.anatomy import check_trials
 from streamgauge.studies.operator_profile.characterize import check_input
-from streamgauge.transports.topics import ProgramTopics, Progress
+from streamgauge.transports.topics import ProgramTopics, ProgressSource
 from streamgauge.trial.events import unobserved
 from streamgauge.user_workloads import program as program_module
 from streamgauge.user_workloads.program import Program, program
@@ -355,7 +355,7 @@ def test_progress_by_checkpoints(write: Write) -> None:
     places = ("{scratch}/a", str(path.parent / "b/{run}"), "/c", "/d")
     found = resolved(path, partitions=2).workload
     assert isinstance(found, Program)
-    assert found.topics.progress == Progress("spark_checkpoint", places)
+    assert found.topics.progress == ProgressSource("spark_checkpoint", places)
     assert found.launch.checkpoints == places
     assert ProgramTopics.from_plain(json.loads(json.dumps(asdict(found.topics)))) == found.topics
 

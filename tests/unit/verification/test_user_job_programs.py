@@ -20,8 +20,8 @@ from streamgauge.metrics.event_latency import LatencyBySecond, SinkLatencies
 from streamgauge.preflight.validate import check
 from streamgauge.results.latency import Latencies, Latency
 from streamgauge.results.run import Verification
+from streamgauge.verification.received_results import ReceivedResults
 from streamgauge.verification.sink_comparison import SinkDiff, of_all
-from streamgauge.verification.spool import ReceivedResults
 from streamgauge.verification.user_job_rows import DatedResults
 from streamgauge.verification.user_job_truth import rule_of, verify_user_job
 from tests.unit.verification.test_user_job_truth import LATE_US, Case, faults

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from streamgauge.core.errors import InputError, JobError, SettingError
 from streamgauge.core.formatting import NONE, format_rate, format_us, format_value
-from streamgauge.core.output import Unfailing
+from streamgauge.core.output import LossyStderr
 from streamgauge.core.trial import TrialSnapshot
 from streamgauge.report.document_blocks import GLOSSARY, Block, Document, Drawing, Facts, Figure, Table
 from streamgauge.report.documents import run_answer
@@ -49,7 +49,7 @@ _WITHOUT_FIGURES = ("start", "verification")
 
 def console() -> Console:
     """The console on stderr; a non-empty NO_COLOR turns colour and weight off."""
-    stderr: Any = Unfailing()  # Rich would end the running trial with a broken pipe (`2>&1 | head`)
+    stderr: Any = LossyStderr()  # Rich would end the running trial with a broken pipe (`2>&1 | head`)
     if os.environ.get("NO_COLOR"):
         return Console(file=stderr, highlight=False, color_system=None)
     return Console(file=stderr, highlight=False)

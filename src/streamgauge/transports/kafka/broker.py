@@ -59,7 +59,7 @@ class Broker:
             self.restart()
         except BaseException as error:
             self.stop()
-            if type(error) is not DriverError:  # such as a missing Java
+            if not isinstance(error, DriverError):  # such as a missing Java
                 raise
             raise DriverError(f"{error}; its log: {log}. Free memory, or name your own brokers (--brokers)") from None
 

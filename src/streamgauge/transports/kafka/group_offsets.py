@@ -1,6 +1,6 @@
 """How far an engine has read, seen from outside: the offsets that its consumer group commits.
 
-Of its own because both endpoints of results follow a group.
+A separate module because both endpoints of results follow a group.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class GroupOffsets:
         self._admin: Any = AdminClient({**client, "log_level": 0, "error_cb": lambda _: None})
 
     def committed(self) -> RunOffsets:
-        """Of each partition that has an offset. Raises DriverError if the broker does not answer."""
+        """The committed offset of each partition that has one. Raises DriverError if the broker does not answer."""
         return self._since_start(committed_of(self._admin, self.group, self._firsts))
 
     def ends(self) -> RunOffsets:

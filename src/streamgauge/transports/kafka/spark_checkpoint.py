@@ -7,6 +7,7 @@ places. It keeps the newest 100. A restarted query repeats a batch that has no `
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -89,7 +90,9 @@ class SparkCheckpoint:
             return set()
 
     def _folder(self) -> Path:
-        return Path(self.place.replace("{scratch}", str(scratch_folder(scratch_purpose(self._run)))))
+        if "{scratch}" not in self.place:
+            return Path(self.place)
+        return Path(self.place.replace("{scratch}", str(scratch_folder(scratch_purpose(self._run)) or os.devnull)))
 
 
 def _numbers(log: Path) -> list[int]:

@@ -180,7 +180,7 @@ def test_what_is_in_force_says_what_ran() -> None:
     assert over_kafka["columns"] == "all"
     assert "nullable" not in over_kafka
     assert over_kafka["source"] == "Spark's own for Kafka: startingOffsets=earliest failOnDataLoss=true"
-    assert over_kafka["sink"] == "Spark's own for Kafka: Kafka's own defaults"
+    assert over_kafka["sink"] == "Spark's own for Kafka: kafka.max.request.size=94371840"
     assert "kafka.linger.ms=50" in settings(transport="kafka").effective_settings()["sink"]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from streamgauge.results.codes import WarningCode
 from streamgauge.studies.compare.compare import compare
-from streamgauge.verdict.evidence import background_load_warning
+from streamgauge.verdict.interference import background_load_warning
 from tests.unit.studies.compare.helpers_compare import RULES, Make, Three
 
 UNDECIDED = ["unknown", "unknown", "unknown", "passed"]

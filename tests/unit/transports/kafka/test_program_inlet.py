@@ -29,7 +29,7 @@ from streamgauge.transports.kafka.program_inlet import (
     ProgramInlet,
 )
 from streamgauge.transports.spi import COMMITS, FOREIGN, NEVER_COMMITTED, UNOBSERVED, EndpointConfig
-from streamgauge.transports.topics import InputTopic, OutputTopic, ProgramTopics, Progress
+from streamgauge.transports.topics import InputTopic, OutputTopic, ProgramTopics, ProgressSource
 from tests.unit.transports.kafka.test_spark_checkpoint import Query
 
 NOW_US = 1_800_000_000 * US
@@ -56,7 +56,7 @@ class Followed:
         monkeypatch: pytest.MonkeyPatch,
         timeout_s: float = TIMEOUT_S,
         attached: bool = False,
-        progress: Progress | None = None,
+        progress: ProgressSource | None = None,
         partitions: int = 1,
         **outputs: OutputTopic,
     ) -> None:
@@ -75,7 +75,7 @@ class Followed:
         monkeypatch.setattr(group_offsets, "ends_of", lambda *_: {ORDERS: FIRST + self.ends})
         topics = ProgramTopics(
             {"purchases": InputTopic("orders")}, {name: replace(of, topic=name) for name, of in outputs.items()},
-            attached=attached, timeout_s=timeout_s, progress=progress or Progress(),
+            attached=attached, timeout_s=timeout_s, progress=progress or ProgressSource(),
         )  # fmt: skip
         receiver: Any = self
         self.places = [("orders", each) for each in range(partitions)]
@@ -323,8 +323,8 @@ def test_a_program_that_never_commits_has_read_everything_once_all_is_quiet(foll
     [
         ({}, False),
         ({"partitions": 2}, True),
-        ({"progress": Progress("group")}, True),
-        ({"progress": Progress("results")}, False),
+        ({"progress": ProgressSource("group")}, True),
+        ({"progress": ProgressSource("results")}, False),
     ],
 )
 def test_a_group_that_must_commit_and_does_not(
@@ -336,7 +336,7 @@ def test_a_group_that_must_commit_and_does_not(
     program.follow()
     program.now_s += 0.5
     program.follow()
-    assert (NEVER_COMMITTED in program.remarks) is (given.get("progress") == Progress("results"))
+    assert (NEVER_COMMITTED in program.remarks) is (given.get("progress") == ProgressSource("results"))
     program.now_s += COMMITS_S
     program.follow()
     assert not program.rejected
@@ -349,7 +349,7 @@ def test_a_group_that_must_commit_and_does_not(
 
 def test_a_file_that_names_results_asks_no_group(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever it commits."""
-    program = Followed(monkeypatch, progress=Progress("results"), results=OF)
+    program = Followed(monkeypatch, progress=ProgressSource("results"), results=OF)
     program.committed = 10
     program.write("results", result(50))
     program.follow()
@@ -359,7 +359,9 @@ def test_a_file_that_names_results_asks_no_group(monkeypatch: pytest.MonkeyPatch
 def test_progress_is_that_of_checkpoints(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Of each batch that has ended, at its own times; neither the group nor results are asked."""
     query = Query(tmp_path)
-    program = Followed(monkeypatch, progress=Progress("spark_checkpoint", (str(tmp_path),)), partitions=2, results=OF)
+    program = Followed(
+        monkeypatch, progress=ProgressSource("spark_checkpoint", (str(tmp_path),)), partitions=2, results=OF
+    )
     program.committed = 10
     program.write("results", RIGHT)
     program.hold("results", RIGHT)
@@ -376,7 +378,7 @@ def test_progress_is_that_of_checkpoints(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 def test_a_checkpoint_that_shows_nothing_rejects_the_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Once it had time since the first result; before, the first batch may still run."""
-    program = Followed(monkeypatch, progress=Progress("spark_checkpoint", (str(tmp_path / "none"),)), results=OF)
+    program = Followed(monkeypatch, progress=ProgressSource("spark_checkpoint", (str(tmp_path / "none"),)), results=OF)
     program.write("results", RIGHT)
     program.follow()
     assert not program.rejected
@@ -388,7 +390,7 @@ def test_a_checkpoint_that_shows_nothing_rejects_the_program(monkeypatch: pytest
 
 def test_a_silent_program_without_a_group_is_not_asked_for_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The advice names what it was given."""
-    program = Followed(monkeypatch, progress=Progress("spark_checkpoint", (str(tmp_path),)), results=OF)
+    program = Followed(monkeypatch, progress=ProgressSource("spark_checkpoint", (str(tmp_path),)), results=OF)
     program.ends = 1000
     program.follow()
     program.now_s += 61.0

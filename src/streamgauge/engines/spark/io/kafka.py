@@ -44,7 +44,7 @@ from streamgauge.transports.topics import results_of, stream_of, topic_of
 WHOLE = {"startingOffsets": "earliest", "failOnDataLoss": "true"}
 """Without these a job would not read all that it is offered."""
 READING = {**WHOLE, "kafka.fetch.max.wait.ms": "10", "kafka.max.partition.fetch.bytes": "10485760"}
-LARGEST = {"kafka.max.request.size": str(MESSAGE_BYTES_MAX), "kafka.buffer.memory": str(2 * MESSAGE_BYTES_MAX)}
+LARGEST = {"kafka.max.request.size": str(MESSAGE_BYTES_MAX)}
 """As the driver's own client: Kafka's 1 MB would end a query whose results keep a payload."""
 WRITING = {
     "kafka.linger.ms": "50", "kafka.batch.size": "262144", "kafka.compression.type": "lz4", "kafka.acks": "all",

@@ -1,6 +1,6 @@
 """What a user job's analysed plan shows before the start: values that vary, and groups that see one micro-batch.
 
-Of its own because it reads Spark's JSON form of a plan, which nothing else does.
+A separate module because only it reads Spark's JSON form of a plan.
 """
 
 from __future__ import annotations

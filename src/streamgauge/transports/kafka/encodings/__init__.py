@@ -1,1 +1,1 @@
-"""How a message carries the fields of an event or a result: compact, Avro, JSON, CSV, plain text."""
+"""How a message carries the fields of an event or a result: compact, Avro, Protobuf, JSON, CSV, plain text."""

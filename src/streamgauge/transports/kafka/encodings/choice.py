@@ -42,7 +42,7 @@ def format_of(declared: MessageFormat, columns: ColumnTypes) -> ProgramFormat:
 
 
 def field_types(declared: MessageFormat) -> dict[str, str]:
-    """Name to Spark SQL type of each field of a format's schema. Raises ValueError with what is wrong with it."""
+    """Name to SQL type of each field of a format's schema. Raises ValueError with what is wrong with it."""
     if declared.kind in PROTOBUF:
         from streamgauge.transports.kafka.encodings import protobuf
 

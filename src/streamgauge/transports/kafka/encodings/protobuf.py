@@ -52,7 +52,7 @@ def message_class(schema: str, message: str) -> Any:
 
 
 def field_types(schema: str, message: str) -> dict[str, str]:
-    """Dotted name to Spark SQL type of each plain field. Raises ValueError with what is not supported."""
+    """Dotted name to SQL type of each plain field. Raises ValueError with what is not supported."""
     return dict(_fields(message_class(schema, message).DESCRIPTOR, ""))
 
 

@@ -1,4 +1,4 @@
-"""The results that the sinks committed, read from the recorder's spool."""
+"""The committed results, read from the recorder's spool; their file results.parquet is written here, too."""
 
 from __future__ import annotations
 
