@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -200,7 +201,12 @@ def test_a_dry_run_of_large_events_takes_fewer(tmp_path: Path, monkeypatch: pyte
     """Of as many bytes as a batch may have."""
     made: list[pa.RecordBatch] = []
     batch = Plan.batch
-    monkeypatch.setattr(Plan, "batch", lambda *given: made.append(batch(*given)) or made[-1])
+
+    def kept_batch(*given: Any) -> pa.RecordBatch:
+        made.append(batch(*given))
+        return made[-1]
+
+    monkeypatch.setattr(Plan, "batch", kept_batch)
     (tmp_path / "program.toml").write_text(
         GOOD.replace("[output]", 'raw = { kind = "payload", size_bytes = 3_000_000 }\n\n[output]', 1)
     )
