@@ -30,7 +30,7 @@ def memory_limit() -> int | None:
 
 def free_processes() -> int | None:
     """How many more processes and threads the group may have; None without a limit."""
-    left = []
+    left: list[int] = []
     for folder in _folders("pids"):
         limit, used = _number(folder / "pids.max"), _number(folder / "pids.current")
         left += [limit - used] if limit is not None and used is not None else []

@@ -31,7 +31,7 @@ from streamgauge.workloads.registry import Job
 _BRANCHES = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.TryStar, ast.With, ast.AsyncWith, ast.Match)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 NO_RETURN = "must return a DataFrame"
-_SEVERAL = {ast.Dict: "a dictionary", ast.Tuple: "a tuple", ast.List: "a list", ast.Set: "a set"}
+_SEVERAL: dict[type, str] = {ast.Dict: "a dictionary", ast.Tuple: "a tuple", ast.List: "a list", ast.Set: "a set"}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,7 +24,7 @@ except Exception as error:
 
 
 def of_code(code: str, **streams: object) -> tuple[int, str, str]:
-    both = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams}
+    both: dict[str, object] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams}
     with subprocess.Popen([sys.executable, "-c", code], text=True, **both) as child:  # type: ignore[call-overload]
         said, told = child.communicate()
     return child.returncode, said, told

@@ -207,7 +207,8 @@ def _table(
     connection: duckdb.DuckDBPyConnection, names: Sequence[str], types: Mapping[str, Sequence[_TextType]]
 ) -> tuple[pa.Table, dict[str, list[str]]]:
     """(the columns of the table `sampled`, remarks); a column in `types` is a text that may have one of these."""
-    values, remarks = dict(zip(names, map(quote, names), strict=True)), {}
+    values = dict(zip(names, map(quote, names), strict=True))
+    remarks: dict[str, list[str]] = {}
     for name, allowed in types.items():
         values[name], remarks[name] = _best_type(connection, name, allowed)
     selected = ", ".join(f"{value} AS {quote(name)}" for name, value in values.items())
