@@ -178,7 +178,8 @@ def groups(question: DiffQuery, types: Mapping[str, ValueType], expected: str, r
 def wrong_columns(question: DiffQuery, types: Mapping[str, ValueType], expected: str, received: str, among: str) -> str:
     """One row: for each value column, how many wrong rows have another value there."""
     equal = _equal_values(question, types)
-    counts = ", ".join(f"count(*) FILTER (NOT {each})" for each in equal)
+    ids = f"struct_pack({', '.join(f'{quote(name)} := e.{quote(name)}' for name in question.identity)})"
+    counts = ", ".join(f"count(DISTINCT {ids}) FILTER (NOT {each})" for each in equal)
     pairs = f"({_expected(question, expected, among)}) AS e JOIN (SELECT * FROM {received} AS x WHERE {among}) AS r"
     return f"SELECT {counts} FROM {pairs} ON {_same_identity(question)} WHERE __judged AND NOT ({' AND '.join(equal)})"
 

@@ -21,7 +21,7 @@ from streamgauge.loadgen.fields import StreamSpec
 from streamgauge.loadgen.plan import BATCH_BYTES_MAX, Plan
 from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.system.user_code import duckdb_lines, first_line
-from streamgauge.transports.kafka.encodings.choice import field_types
+from streamgauge.transports.kafka.encodings.choice import field_types, without_null
 from streamgauge.transports.topics import FRAMED, PROTOBUF, UNITS, WITH_SCHEMA, in_year, units_of
 from streamgauge.user_workloads.program_file import EXAMPLES, FIELDS_EXAMPLE, InputTable, OutputTable, ProgramTable
 from streamgauge.user_workloads.program_node import SCRATCH, placeholders, unknown_placeholders
@@ -255,6 +255,11 @@ def stream_problems(path: Path, table: ProgramTable, streams: Sequence[StreamSpe
             for name in found.keys() - types.keys():
                 rule = "must have a field for each one of the schema"
                 yield Problem(f"{place}.fields", rule, name, f"add {name}, or use a schema without it")
+            lacking = without_null(given.message_format(path.resolve().parent))
+            for name in (each.name for each in stream.schema.fields if each.nullable and each.name in lacking):
+                rule = f"must be able to hold nulls of {name}, which the program would take for another value"
+                way_out = "a union with null in Avro, optional in Protocol Buffers, or a sample without nulls there"
+                yield Problem(f"{place}.schema_file", rule, name, way_out)
 
 
 def _schema_problems(

@@ -71,7 +71,8 @@ class Aggregation:
             while isinstance(tree, exp.Cast) and tree.to.this in exp.DataType.NUMERIC_TYPES:
                 tree = tree.this
             if not isinstance(tree, exp.Sum):
-                return {exp.Count: 1, exp.Max: 1, exp.Min: -1}.get(type(tree), 0) if not tree.expressions else 0
+                several = tree.expressions or (isinstance(tree, exp.Max | exp.Min) and tree.args.get("count"))
+                return 0 if several else {exp.Count: 1, exp.Max: 1, exp.Min: -1}.get(type(tree), 0)
             negative = f"SELECT coalesce(min({tree.this.sql('duckdb')}) < 0, false) FROM {self.source} {self.where}"
             ((is_negative,),) = connection.execute(negative).fetchall()
             return 0 if is_negative else 1
@@ -145,7 +146,7 @@ def _judged(connection: Any, record: TrialRecord, aggregation: Aggregation, dire
         f" __place, __at AS __until, min({ARRIVAL}) AS __since FROM _ranked AS u JOIN _times AS t"
         f" ON {aggregation.same_key('u', 't')} AND __stated = __at WHERE __is_sure GROUP BY ALL"
     )
-    of_key = "".join(f"{aggregation.keys[name]} IS NOT DISTINCT FROM __key_{n} AND " for n, name in keys.items())
+    of_key = "".join(f"({aggregation.keys[name]}) IS NOT DISTINCT FROM __key_{n} AND " for n, name in keys.items())
     joined = f"ASOF JOIN _shown ON {of_key}{INGEST_TIME} = __place AND {time} < __until"
     connection.execute(f"CREATE TABLE _least AS {aggregation.running(directions, '__since', joined)}")
     faults = [_misplaced(name, direction, types[name].has(FLOAT)) for name, direction in directions.items()]

@@ -65,9 +65,11 @@ class _TextType(NamedTuple):
     note: str = ""
 
 
+_IN_YEARS = "{1} >= '1000-01-01'"
+"""Four digits: 10-11-12 and 3.11.4 are codes or versions, and no days of the year 10 or 4."""
 _TIMES = (
-    _TextType("CASE WHEN regexp_matches({0}, '[0-9]') THEN TRY_CAST({0} AS TIMESTAMPTZ) END"),
-    *(_TextType(f"TRY_STRPTIME({{0}}, ['{day}', '{day} %H:%M', '{day} %H:%M:%S'])", note=f"read as {order}")
+    _TextType("CASE WHEN regexp_matches({0}, '[0-9]') THEN TRY_CAST({0} AS TIMESTAMPTZ) END", _IN_YEARS),
+    *(_TextType(f"TRY_STRPTIME({{0}}, ['{day}', '{day} %H:%M', '{day} %H:%M:%S'])", _IN_YEARS, f"read as {order}")
       for day, order in _DAYS.items()),
 )  # fmt: skip
 _TYPES = (
@@ -361,7 +363,9 @@ def _shown(field: Fitted, value: float) -> str:
     """A quantile: a time in ISO 8601, other numbers without a power of ten."""
     if field.sql_type == "timestamp":
         return (datetime(1970, 1, 1) + timedelta(microseconds=value)).isoformat(sep=" ", timespec="seconds")
-    return f"{value:,.10g}" if 1e-4 <= abs(value) < 1e10 or not value else f"{value:,.0f}"
+    if 0 < abs(value) < 1e-4:
+        return f"{value:.15f}".rstrip("0")
+    return f"{value:,.10g}" if abs(value) < 1e10 else f"{value:,.0f}"
 
 
 def _setting(path: Path) -> str:

@@ -101,6 +101,8 @@ class ProgramInlet:
         several = len({partition for _, partition in firsts}) > 1
         self._group_must_commit = by == "group" or (self._by_group and several)
         self._begun_us, self._batch = 0, 0
+        self._going_on: dict[tuple[str, int], int] = {}
+        """The batches in checkpoints whose reads were reported, and not their ends; to their numbers."""
         self._last_result_s, self._first_result_s, self._first_event_s = time.monotonic(), 0.0, 0.0
         self._ends: tuple[RunOffsets, float] = ({}, 0.0)
         self._inferred: RunOffsets = {}
@@ -172,9 +174,14 @@ class ProgramInlet:
             with contextlib.suppress(DriverError):  # the receiver has reported it; the rest is discarded
                 self._receiver.receive(address, results.schema, batches, stamped=True)
         until_us = min(each.until_us for each in self._outputs.values())
-        if not (self._group.offsets or self._checkpoints) and until_us:  # the results show it until the group commits
+        if not (self._has_committed or self._checkpoints) and until_us:  # the results show it until the group commits
             self._receiver.reached(QUERY, self._batch, until_us)
         self._receiver.commit(QUERY, self._batch, [[0, 0]], self._sinks)
+
+    @property
+    def _has_committed(self) -> bool:
+        """Whether the group has committed an event of this run. Its offsets may be of an earlier use."""
+        return any(self._group.offsets.values())
 
     def _had(self, seconds: float) -> bool:
         """Whether the first result came longer ago."""
@@ -183,7 +190,7 @@ class ProgramInlet:
     @property
     def _never_commits(self) -> bool:
         if self._by_group:
-            return not (self._group.offsets or self._group_must_commit) and self._had(COMMITS_S)
+            return not (self._has_committed or self._group_must_commit) and self._had(COMMITS_S)
         return self._by_results and self._had(0.0)
 
     def _follow(self) -> None:
@@ -209,9 +216,13 @@ class ProgramInlet:
                 self._receiver.reject(reason)
             elif self._never_commits:
                 self._infer(ends)
+            elif self._group_must_commit and not self._has_committed and self._had(0.0):  # a short trial ends so
+                text = f"group {self._group.group} has committed no offset yet; progress is inferred from results"
+                self._receiver.remark(UNOBSERVED, 1, f"{text}, and lag is null")
 
     def _report(self) -> None:
         """Reports committed offsets as the reads of a batch without results."""
+        self._receiver.remark(UNOBSERVED, 0, "")
         self._receiver.remark(NEVER_COMMITTED, 0, "")  # one that commits seldom may have been taken as one without
         if self._holds:
             self._cut()
@@ -223,9 +234,12 @@ class ProgramInlet:
         for batch in checkpoints.news(self._receiver.now_us()):
             if self._holds:
                 self._cut()
-            self._batch += 1
-            self._receiver.read(QUERY, self._batch, batch.positions, batch.begun_us)
-            self._receiver.commit(QUERY, self._batch, [], self._sinks, batch.ended_us)
+            if batch.name not in self._going_on:
+                self._batch += 1
+                self._going_on[batch.name] = self._batch
+                self._receiver.read(QUERY, self._batch, batch.positions, batch.begun_us)
+            if batch.ended_us:
+                self._receiver.commit(QUERY, self._going_on.pop(batch.name), [], self._sinks, batch.ended_us)
         checkpoints.remark(self._receiver)
 
     def _unobserved(self) -> str:
@@ -233,7 +247,7 @@ class ProgramInlet:
         patience_s = max(COMMITS_S, self._topics.timeout_s)
         if self._checkpoints:
             return self._checkpoints.problem(self._had(patience_s))
-        if self._group.offsets or not (self._group_must_commit and self._had(patience_s)):
+        if self._has_committed or not (self._group_must_commit and self._had(patience_s)):
             return ""
         folder = "/path/of/its/checkpoint" if self._topics.attached else "{scratch}/checkpoint"
         return (

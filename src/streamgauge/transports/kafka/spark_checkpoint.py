@@ -51,7 +51,7 @@ class SparkCheckpoint:
 
     def __init__(self, place: str, run: str) -> None:
         self.place, self._run = place.replace("{run}", run), run
-        self._last, self._ended_us, self._late = -1, 0, 0
+        self._last, self._ended_us, self._late, self._logged_us, self._begun = -1, 0, 0, 0, -1
 
     @property
     def real_time(self) -> bool:
@@ -74,12 +74,28 @@ class SparkCheckpoint:
                 logged_us, ended_us = (file.stat().st_mtime_ns // 1000 for file in files)
             except (OSError, ValueError, KeyError):  # torn, or gone: the next one says as much
                 continue
-            self._late = self._late + 1 if logged_us - begun_us > LATE_US else 0
+            # Not by the files of a copied checkpoint, which are of one moment, and later than all stamps.
+            is_late = logged_us - max(begun_us, self._logged_us) > LATE_US
+            self._late, self._logged_us = self._late + 1 if is_late else 0, logged_us
             # Stamps are rounded down, and a batch begins after the one before.
             begun_us = max(begun_us, self._ended_us + 1)
             self._last, self._ended_us = number, max(ended_us, begun_us)
             found.append(FinishedBatch(number, begun_us + later_us, self._ended_us + later_us, ends))
         return found
+
+    def begun(self, now_us: int) -> FinishedBatch | None:
+        """The batch that goes on, once, to be called after `news`; its `ended_us` is 0."""
+        folder = self._folder()
+        number = next(iter(_numbers(folder / "offsets")[-1:]), -1)
+        if number <= max(self._last, self._begun):
+            return None
+        try:
+            begun_us, ends = _logged(folder, number)
+        except (OSError, ValueError, KeyError):  # torn: it is whole at the next call
+            return None
+        self._begun = number
+        begun_us = max(begun_us, self._ended_us + 1)
+        return FinishedBatch(number, begun_us + now_us - time.time_ns() // 1000, 0, ends)
 
     def topics(self) -> set[str]:
         """The topics of its last batch, whether or not that has ended; empty without one."""
@@ -131,8 +147,12 @@ def _of_kafka(offset: Any) -> Iterator[tuple[str, int, int]]:
 
 @dataclass(frozen=True)
 class BatchRead:
-    """What a batch has read, as positions for `Receiver.read`, and when it began and ended, by the run's clock."""
+    """What a batch has read, as positions for `Receiver.read`, and when it began and ended, by the run's clock.
 
+    `ended_us`: 0 while it goes on.
+    """
+
+    name: tuple[str, int]
     positions: list[tuple[str, int, int, int]]
     begun_us: int
     ended_us: int
@@ -156,19 +176,25 @@ class SparkCheckpoints:
         self._ends_us: list[int] = []
 
     def news(self, now_us: int) -> list[BatchRead]:
-        """The batches that have ended since the last call, in order of their ends, without those of other topics."""
-        found = []
-        for one in self._all:
-            for batch in one.news(now_us):
-                positions = [
-                    (self._streams[topic], self._reader(one.place, source), partition, max(0, offset - first))
-                    for (source, topic, partition), offset in batch.offsets.items()
-                    if (first := self._firsts.get((topic, partition))) is not None
-                ]
-                found += [BatchRead(positions, batch.begun_us, batch.ended_us)] if positions else []
+        """The batches that have ended since the last call, in order of their ends, without those of other topics.
+
+        Then the one that goes on, if there is one query: else what it reads would seem to be done with, once a batch of
+        another query ends.
+        """
+        found = [read for one in self._all for batch in one.news(now_us) for read in self._read(one, batch)]
         found.sort(key=lambda batch: batch.ended_us)
         self._ends_us += [batch.ended_us for batch in found]
-        return found
+        going_on = self._all[0].begun(now_us) if len(self._all) == 1 else None
+        return [*found, *(self._read(self._all[0], going_on) if going_on is not None else ())]
+
+    def _read(self, one: SparkCheckpoint, batch: FinishedBatch) -> list[BatchRead]:
+        positions = [
+            (self._streams[topic], self._reader(one.place, source), partition, max(0, offset - first))
+            for (source, topic, partition), offset in batch.offsets.items()
+            if (first := self._firsts.get((topic, partition))) is not None
+        ]
+        name = (one.place, batch.number)
+        return [BatchRead(name, positions, batch.begun_us, batch.ended_us)] if positions else []
 
     def problem(self, had_time: bool) -> str:
         """Why they show no progress, with a way out; empty if they do. `had_time`: whether each must, by now."""

@@ -30,7 +30,7 @@ Piece = tuple[Bytes, Int64s]
 """One field of all messages: concatenated bytes, and the length per message."""
 
 KINDS = {
-    "int": "bigint", "long": "bigint", "float": "double", "double": "double", "boolean": "boolean",
+    "int": "bigint", "long": "bigint", "float": "float", "double": "double", "boolean": "boolean",
     "string": "string", "bytes": "binary",
 }  # fmt: skip
 """Avro's plain types, and the SQL type of their values."""

@@ -50,6 +50,15 @@ def field_types(declared: MessageFormat) -> dict[str, str]:
     return {leaf.name: KINDS[leaf.kind] for leaf in leaves(declared.schema)}
 
 
+def without_null(declared: MessageFormat) -> frozenset[str]:
+    """The fields of a format's schema that cannot be null."""
+    if declared.kind in PROTOBUF:
+        from streamgauge.transports.kafka.encodings import protobuf
+
+        return protobuf.defaulted(declared.schema, declared.message)
+    return frozenset(leaf.name for leaf in leaves(declared.schema) if leaf.null is None)
+
+
 def columns_of(schema: pa.Schema) -> ColumnTypes:
     """The columns of a schema with their SQL types."""
     return tuple((field.name, _KINDS[field.type]) for field in schema)

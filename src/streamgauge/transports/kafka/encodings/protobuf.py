@@ -24,7 +24,7 @@ from streamgauge.transports.topics import MessageFormat
 
 HOW = "protoc --include_imports --descriptor_set_out=FILE.desc FILE.proto"
 _TYPES = {"int32": "int", "int64": "bigint", "uint32": "int", "uint64": "bigint", "bool": "boolean"} | {
-    "double": "double", "float": "double", "string": "string", "bytes": "binary",
+    "double": "double", "float": "float", "string": "string", "bytes": "binary",
 }  # fmt: skip
 _OF_CPP = {1: "int32", 2: "int64", 3: "uint32", 4: "uint64", 5: "double", 6: "float", 7: "bool"}
 _STRING, _MESSAGE, _BYTES = 9, 10, 12
@@ -54,6 +54,19 @@ def message_class(schema: str, message: str) -> Any:
 def field_types(schema: str, message: str) -> dict[str, str]:
     """Dotted name to SQL type of each plain field. Raises ValueError with what is not supported."""
     return dict(_fields(message_class(schema, message).DESCRIPTOR, ""))
+
+
+def defaulted(schema: str, message: str) -> frozenset[str]:
+    """The plain fields without presence: readers take their default for a null."""
+    return frozenset(_defaulted(message_class(schema, message).DESCRIPTOR, ""))
+
+
+def _defaulted(descriptor: Any, prefix: str) -> Iterator[str]:
+    for field in descriptor.fields:
+        if field.cpp_type == _MESSAGE:
+            yield from _defaulted(field.message_type, f"{prefix}{field.name}.")
+        elif not field.has_presence:
+            yield prefix + field.name
 
 
 def _fields(descriptor: Any, prefix: str) -> Iterator[tuple[str, str]]:
@@ -102,7 +115,7 @@ class Protobuf(ProgramFormat):
             rows = [self.fields(value) for value in values]
             columns = {name: pa.array([row[name] for row in rows]) for name in schema.names}
             return pa.table({field.name: columns[field.name].cast(field.type) for field in schema}, schema=schema)
-        except (Foreign, pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        except (Foreign, OverflowError, pa.ArrowInvalid, pa.ArrowNotImplementedError):  # above all bigints
             return None
 
     def fields(self, value: bytes) -> dict[str, Any]:
