@@ -14,14 +14,16 @@ import pyarrow.compute as pc
 import pytest
 
 from streamgauge.config.options_and_settings import build
+from streamgauge.core.engine_reports import Guarantee
 from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME
 from streamgauge.core.units import FAR_FUTURE_US, FAR_PAST_US
+from streamgauge.diff.compare import Counts
 from streamgauge.metrics.event_latency import LatencyBySecond, SinkLatencies
 from streamgauge.preflight.validate import check
 from streamgauge.results.latency import Latencies, Latency
 from streamgauge.results.run import Verification
 from streamgauge.verification.received_results import ReceivedResults
-from streamgauge.verification.sink_comparison import SinkDiff, of_all
+from streamgauge.verification.sink_comparison import SinkDiff, allowed_by, of_all
 from streamgauge.verification.user_job_rows import DatedResults
 from streamgauge.verification.user_job_truth import rule_of, verify_user_job
 from tests.unit.verification.test_user_job_truth import LATE_US, Case, faults
@@ -363,6 +365,21 @@ def test_at_most_once_allows_the_stated_loss_only(job_case: Callable[..., Case],
     assert found.verification.right == allows
     assert sink.latencies.latencies.event_time_us is not None
     assert sink.latencies.latencies.event_time_us.lower_bounds == 2
+
+
+def test_a_loss_at_its_limit_is_allowed() -> None:
+    """0.29 times 100 is below 29 in floating point."""
+    lost = Counts(expected=100, matched=71, missing=29)
+    assert allowed_by(Guarantee("at_most_once", 0.29), lost) == {"missing": 29}
+    assert allowed_by(Guarantee("at_most_once", 0.28), lost) == {}
+
+
+def test_a_key_of_updates_may_be_a_condition(job_case: Callable[..., Case]) -> None:
+    """Its bounds are those of its own rows."""
+    query = COUNTS.replace("SELECT user_id,", "SELECT user_id > 2 OR user_id = 0 AS user_id,")
+    program = job_case(UPDATES.replace(COUNTS, query.replace("GROUP BY user_id", "GROUP BY ALL")))
+    program.receive(with_time(program.answer(query.replace("GROUP BY user_id", "GROUP BY ALL"))))
+    assert program.verify().judged
 
 
 def test_results_that_look_the_same_cannot_be_judged_by_a_guarantee(job_case: Callable[..., Case]) -> None:

@@ -62,6 +62,7 @@ def test_data_with_two_columns_of_a_name_that_is_needed_are_refused(tmp_path: Pa
     (["true", "True"], "string"),
     (["2026-01-31", "2026-01-31T12:00:00+02:00"], "timestamp"), (["31/01/2026"], "timestamp"), (["1", "x"], "string"),
     (["12:30:00"], "string"), (["", ""], "string"), (['"1"', "2"], "bigint"),
+    (["3.11.4", "10-11-12"], "string"), (["2.1.0", "2.1.1"], "string"), (["13.02.2024 10:00"], "timestamp"),
 ])  # fmt: skip
 def test_types_of_a_sample_are_those_of_all_its_values(tmp_path: Path, texts: list[str], kind: str) -> None:
     """The first type that keeps each of them: codes that differ stay different. Quotes change nothing."""
