@@ -4,9 +4,19 @@ It knows nothing of streamgauge but what is in its environment.
 """
 
 import os
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+
+
+def brokers() -> dict[str, str]:
+    """The options of Spark's source and sink by which they reach the brokers, and log in if a file says how."""
+    found = {"kafka.bootstrap.servers": os.environ["STREAMGAUGE_BROKERS"]}
+    if login := os.environ.get("STREAMGAUGE_CLIENT_JAVA"):
+        lines = (line.split("=", 1) for line in Path(login).read_text().splitlines())
+        found |= {f"kafka.{name}": value.replace("\\\\", "\\") for name, value in lines}
+    return found
 
 
 def main() -> None:
@@ -14,7 +24,7 @@ def main() -> None:
     settings = {"spark.jars": os.environ["JARS"], "spark.sql.shuffle.partitions": cores}
     spark = SparkSession.builder.master(f"local[{cores}]").config(map=settings).getOrCreate()
     source = spark.readStream.format("kafka").options(**{
-        "kafka.bootstrap.servers": os.environ["STREAMGAUGE_BROKERS"],
+        **brokers(),
         "subscribe": os.environ["STREAMGAUGE_INPUT"],
         "startingOffsets": "earliest",
     })  # fmt: skip
@@ -25,7 +35,7 @@ def main() -> None:
     closed = F.unix_millis("window.end").alias("closed")
     results = revenue.select(F.to_json(F.struct("gem_pack_id", "revenue", closed)).alias("value"))
     query = results.writeStream.format("kafka").options(**{
-        "kafka.bootstrap.servers": os.environ["STREAMGAUGE_BROKERS"],
+        **brokers(),
         "topic": os.environ["STREAMGAUGE_OUTPUT"],
         "checkpointLocation": f"{os.environ['STREAMGAUGE_SCRATCH']}/checkpoint",
     }).start()  # fmt: skip

@@ -28,6 +28,7 @@ from streamgauge.preflight.resolved_experiment import ResolvedExperiment, longes
 from streamgauge.results.latency import PERCENTILES
 from streamgauge.stats.samples import carries, observations_needed
 from streamgauge.system.machine import memory_bytes
+from streamgauge.transports.registry import STAMPS
 
 BOUND_INTERVALS_MIN = 3
 """Batches that must fit into the queue: one that the engine reads, one that waits for its trigger, and one more for a
@@ -128,14 +129,18 @@ def percentile_note(resolved: ResolvedExperiment) -> str:
     return f"the limit needs {needed} independent results (batches or windows), and only the span shows how many it has"
 
 
-def latency_kind_problems(flow: Flow, limits: Sequence[ServiceLevelObjective]) -> Iterator[Problem]:
-    """Limits on a latency that no result of the flow has."""
+def latency_kind_problems(flow: Flow, limits: Sequence[ServiceLevelObjective], transport: str) -> Iterator[Problem]:
+    """Limits on a latency that no result of the flow has, over this transport."""
     kinds = latencies_of(flow)
     for limit in limits:
-        if kinds is not None and limit.kind not in kinds:
+        if limit.kind == "processing_time" and transport not in STAMPS:
+            rule = f"is unknown over {transport}, where the driver does not see when an event is read"
+        elif kinds is not None and limit.kind not in kinds:
             rule = f"names a latency that no result of this workload has; its latencies are {', '.join(kinds)}"
-            fallback = f"event_time_{limit.text.removeprefix(limit.kind).lstrip('_').strip()}"
-            yield Problem("limits", rule, limit.text, f'--limit "{fallback}"')
+        else:
+            continue
+        fallback = f"event_time_{limit.text.removeprefix(limit.kind).lstrip('_').strip()}"
+        yield Problem("limits", rule, limit.text, f'--limit "{fallback}"')
 
 
 def _longest_s(load: Load) -> float | None:

@@ -52,6 +52,7 @@ from streamgauge.system.machine import at_most_half, cpus, memory_bytes
 from streamgauge.transports import registry as transports
 from streamgauge.user_workloads.data_files import idle_parameters, with_user_data
 from streamgauge.user_workloads.lookup import get as get_workload
+from streamgauge.user_workloads.program_node import ProgramNode
 from streamgauge.workloads.registry import Job, Workload
 
 _ROUNDING = 1e-6
@@ -89,12 +90,12 @@ def check(experiment: Experiment, new_folder: bool = True) -> ResolvedExperiment
         *_prometheus_problems(experiment, partitions), *_load_problems(experiment),
         *(_place_problems(experiment) if new_folder else []),
         *budget.problems(processes),
-        *(tuning_problems(experiment, engine, _engines_with_profile(experiment.tuning)) if engine else []),
+        *(tuning_problems(experiment, engine, _engines_with_profile(experiment)) if engine else []),
         *(_engine_problems(experiment, workload, request, engine) if engine else []),
         *_program_problems(experiment, workload, partitions),
         *(interval_problems(experiment, interval, spaced) if engine else []),
         *percentile_problems(experiment, spaced, limits),
-        *(latency_kind_problems(flow, limits) if flow else []),
+        *(latency_kind_problems(flow, limits, _transport_for_defaults(experiment, engine)) if flow else []),
     ]  # fmt: skip
     if experiment.command == "generate":
         start_us(experiment, problems)
@@ -277,9 +278,11 @@ def _engine(experiment: Experiment, problems: list[Problem]) -> Capabilities | N
     return None
 
 
-def _engines_with_profile(tuning: str) -> list[str]:
-    """The engines that have a tuning profile."""
-    return [name for name in streaming_engines() if tuning in capabilities()[name].profiles]
+def _engines_with_profile(experiment: Experiment) -> list[str]:
+    """The engines that have its tuning profile; none of them runs a program of the user's own."""
+    if is_program(experiment.workload):
+        return []
+    return [name for name in streaming_engines() if experiment.tuning in capabilities()[name].profiles]
 
 
 def _transport_for_defaults(experiment: Experiment, engine: Capabilities | None) -> str:
@@ -330,6 +333,8 @@ def _capability_problems(flow: Flow, engine: Capabilities) -> Iterator[Problem]:
         if kind not in engine.nodes:
             because = f": {engine.unsupported_reasons[kind]}" if kind in engine.unsupported_reasons else ""
             way_out = f"--engine {engine.fallback_engine}" if engine.fallback_engine else ANOTHER_ENGINE
+            if isinstance(node, ProgramNode):
+                way_out = "leave --engine out: external runs programs"
             what = node.plural if isinstance(node, OpaqueNode) else kind
             yield Problem("engine", f"does not support {what}{because}", engine.name, way_out)
     if len(flow.sinks) > 1 and not engine.several_sinks:

@@ -107,8 +107,16 @@ def _start_problems(path: Path, table: ProgramTable) -> Iterator[Problem]:
         re.compile(table.ready_line)
     except re.error as error:
         yield refuse(
-            "ready_line", f"must be a regular expression ({error})", table.ready_line, re.escape(table.ready_line)
+            "ready_line",
+            f"must be a regular expression ({error})",
+            table.ready_line,
+            f"ready_line = '{re.escape(table.ready_line)}'",
         )
+    by_checkpoint = table.progress.by == "spark_checkpoint"
+    if by_checkpoint and table.ready in ("consumer", "committed"):
+        rule = 'must be "line" or "started" with spark_checkpoint, as Spark joins no group and commits to none'
+        way_out = 'ready = "started"' if table.attach else 'ready = "line" and ready_line = "^query started"'
+        yield refuse("ready", rule, table.ready, way_out)
     if not table.timeout > 0:
         yield refuse("timeout", "must be above 0s", f"{table.timeout:g}s", 'timeout = "30s"')
     if not table.attach:
@@ -119,6 +127,8 @@ def _start_problems(path: Path, table: ProgramTable) -> Iterator[Problem]:
     for setting, example in (("brokers", "localhost:9092"), ("group", "my-group")):
         if not getattr(table, setting) and not (setting == "group" and ungrouped):
             rule = "must be given with attach, as the program runs already"
+            if setting == "group" and by_checkpoint:
+                continue  # said of ready
             yield refuse(setting, rule, "", f'{setting} = "{example}"')
 
 
@@ -199,7 +209,9 @@ def _output_problems(path: Path, setting: str, sink: str, output: OutputTable) -
         yield Problem(f"{place}.delivery", rule, output.delivery, "leave it out")
     if (output.delivery == "at_most_once") != (output.loss_max is not None):
         rule = "must be given with at_most_once, and only with it: the share of results that may be lost"
-        yield Problem(f"{place}.loss_max", rule, output.loss_max, EXAMPLES["loss_max"])
+        without = 'delivery = "at_most_once", or leave loss_max out'
+        way_out = EXAMPLES["loss_max"] if output.loss_max is None else without
+        yield Problem(f"{place}.loss_max", rule, output.loss_max, way_out)
     if output.latency_key and (output.mode == "update" or output.time or output.window_end):
         rule = 'applies to mode = "append" without time and window_end only: these say the event time'
         yield Problem(f"{place}.latency_key", rule, list(output.latency_key), "leave it out")

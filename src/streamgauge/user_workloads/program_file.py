@@ -200,11 +200,16 @@ def _problem(path: Path, item: Any) -> Problem:
     if name != parts[0] and (example := _EXAMPLES_BELOW.get(parts[0] if len(parts) == 2 else parts[-2])):
         return Problem(setting, rule_of(item), item["input"], f"{name} = {example.format(item['input'])}")
     choices = choices_of(item)
-    way_out = f'{name} = "{nearest(item["input"], choices)}"' if choices else EXAMPLES.get(name, f"correct {name}")
+    word = str(item["input"]).lower()
+    meant = next((unit for start, unit in _UNITS_MEANT.items() if name == "time_unit" and word.startswith(start)), None)
+    way_out = (
+        f'{name} = "{meant or nearest(item["input"], choices)}"' if choices else EXAMPLES.get(name, f"correct {name}")
+    )
     return Problem(setting, rule_of(item), item["input"], way_out)
 
 
 EXAMPLES = {
+    "environment": 'environment = { CORES = "{parallelism}" }',
     "command": 'command = ["{python}", "consumer.py"]',
     "inputs": FIELDS_EXAMPLE,
     "output": '[output], and below it keys = ["user_id"] and time = "ts"',
@@ -220,6 +225,8 @@ EXAMPLES = {
 }
 _EXAMPLES_BELOW = {"environment": '"{}"', "fields": '{{ kind = "integer", low = 1, high = 100 }}'}
 """Table to a value for a name of the user's own in it."""
+_UNITS_MEANT = {"milli": "ms", "msec": "ms", "micro": "us", "usec": "us"}
+"""Beginnings of other names of units, to units."""
 _TABLES = ("inputs", "output", "outputs", "environment", "fields")
 
 
@@ -243,11 +250,14 @@ def _table_for(parts: list[str], value: dict[str, Any], known: list[str]) -> str
         return f"[{meant}.{next((each for each in value if isinstance(value[each], dict)), 'NAME')}]"
     if meant:
         return f"[{'.'.join([*above, meant])}]"
-    return f"one of {', '.join(f'[{each}]' for each in tables)}, or leave it out"
+    places = [f"[{'.'.join([*above, each])}]" for each in tables]
+    return f"one of {', '.join(places)}, or leave it out"
 
 
 def _place_for(name: str, known: list[str]) -> str:
     """The setting that is meant by an unknown one, or the table in which it belongs."""
+    if name == "spark_checkpoint":
+        return f"{_CHECKPOINT} at the top of the file, before its first table"
     if meant := near(name, known):
         return meant
     if name in ProgramTable.model_fields:
@@ -331,8 +341,14 @@ def _field(setting: str, name: str, table: Mapping[str, Any]) -> FieldSpec:
     try:
         return FIELD_KINDS[kind](name, **values)
     except InputError as error:
-        own = {"way_out": f"{FIELD_EXAMPLES['values']}, {FIELD_EXAMPLES['weights']}"} if kind == "choice" else {}
-        raise InputError([replace(problem, setting=setting, **own) for problem in error.problems]) from None
+        shown = ", ".join(FIELD_EXAMPLES[key] for key in given) or FIELD_EXAMPLES["domain"]
+        named = [(problem, problem.setting.removeprefix(name)) for problem in error.problems]
+        raise InputError(
+            [
+                replace(problem, setting=setting + part, way_out=FIELD_EXAMPLES.get(part[1:], shown))
+                for problem, part in named
+            ]
+        ) from None
 
 
 def _wanted(kind: str, key: str, value: object) -> str | None:

@@ -105,6 +105,7 @@ def _function(path: Path, module: Any) -> Any:
         raise JobError(Problem(str(path), "must have one function marked @job", sorted(jobs), way_out))
     local = sorted(name for name, function in functions.items() if function.__module__ == module.__name__)
     way_out = f"put @job(stream(...)) above {local[0]}" if local else "see examples/ and docs/reference/job-api.md"
+    way_out += "; a program with its own source and sink over Kafka: a program.toml (docs/how-to/my-kafka-job.md)"
     got = f"functions without it: {', '.join(local)}" if local else "no function"
     raise JobError(Problem(str(path), "must have one function marked @job", got, way_out))
 

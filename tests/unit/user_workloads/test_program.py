@@ -346,7 +346,7 @@ def test_a_program_that_runs_already(write: Write) -> None:
         resolved(path, parallelism=2)
 
 
-CHECKPOINTS = 'progress = { spark_checkpoint = ["{scratch}/a", "b/{run}", "file:///c", "/d"] }\n'
+CHECKPOINTS = 'ready = "started"\nprogress = { spark_checkpoint = ["{scratch}/a", "b/{run}", "file:///c", "/d"] }\n'
 
 
 def test_progress_by_checkpoints(write: Write) -> None:
@@ -376,8 +376,8 @@ def test_progress_by_results_needs_one_partition(write: Write) -> None:
     [
         ('progress = "results"\nready = "started"', ""),
         ('progress = { spark_checkpoint = ["/x"] }\nready = "started"', ""),
-        ('progress = { spark_checkpoint = ["/x"] }', "group: must be given with attach"),
-        ('progress = { spark_checkpoint = ["{scratch}/x"] }\ngroup = "g"', "must not be in {scratch} with attach"),
+        ('progress = { spark_checkpoint = ["/x"] }', 'ready: must be "line" or "started" with spark_checkpoint'),
+        ('progress = { spark_checkpoint = ["{scratch}/x"] }\nready = "started"', "must not be in {scratch}"),
     ],
 )
 def test_a_program_that_runs_already_may_have_no_group(write: Write, more: str, refused: str) -> None:

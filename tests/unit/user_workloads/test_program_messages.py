@@ -183,7 +183,7 @@ def test_a_setting_that_is_nearly_right(
 )
 def test_progress_that_cannot_be_read(tmp_path: Path, given: str, words: tuple[str, ...]) -> None:
     """With a line that is right."""
-    message = problem_of(tmp_path, ("reference =", f"progress = {given}\nreference ="))
+    message = problem_of(tmp_path, ("reference =", f'ready = "started"\nprogress = {given}\nreference ='))
     assert all(each in message for each in words), message
 
 

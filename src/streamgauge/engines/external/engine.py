@@ -85,7 +85,7 @@ class ExternalEngine(Engine):
         self._request("start", command=command, environment=variables, folder=launch.folder, log=str(self._log))
 
     def _await(self, readiness: Readiness) -> None:
-        self._stage = "waiting until the program is ready"
+        self._stage = f"waiting until the program is ready: {readiness.awaited}"
         while not readiness.is_ready():
             if (code := self._exit_code()) is not None:
                 raise EngineError(f"{ended_by_itself(code, ' before it was ready')}{self._last_output()}")

@@ -48,7 +48,10 @@ class ExternalPlugin(EnginePlugin):
 
     def option_problems(self, options: Mapping[str, str]) -> Iterator[Problem]:
         for name, value in options.items():
-            rule, way_out = "is not an option of external, which has none", "leave it out; its file has its settings"
+            rule, way_out = (
+                "is not an option of external, which has none",
+                "leave it out; set it in the program, or by environment = { NAME = ... } in its file",
+            )
             yield Problem(f"option {name}", rule, value, way_out)
 
     def is_own_default(self, name: str, value: str) -> bool:

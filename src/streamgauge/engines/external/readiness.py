@@ -46,6 +46,17 @@ class Readiness:
             return self._has_committed()
         return self._topics <= self._topics_read()
 
+    @property
+    def awaited(self) -> str:
+        """What makes it ready, and how long that may take."""
+        sign = {
+            "line": f"a line of its output that matches {self._launch.line!r}",
+            "committed": f"the first commit of group {self._group}",
+            "consumer": f"group {self._group} reads every input",
+            "started": f"it has run for {STARTED_S:g} s",
+        }[self._launch.ready]
+        return f"{sign}, at most {self._launch.timeout_s:g} s"
+
     def timeout_message(self) -> str:
         """What did not happen in time, what happened instead, and what to change."""
         within = f"within {self._launch.timeout_s:g} s"

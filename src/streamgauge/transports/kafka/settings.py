@@ -155,12 +155,23 @@ def read_client(path: Path) -> dict[str, str]:
             continue
         if not equals or name not in CLIENT_SETTINGS or name in settings:
             rule = "must have lines NAME=VALUE, each name once, of " + ", ".join(CLIENT_SETTINGS)
-            wrong.append(_problem(CLIENT_FILE, rule, f"line {number} of {path}", "correct that line"))
+            known = equals and name.startswith(("sasl.", "ssl.", "security.", "bootstrap."))  # else it may be a secret
+            got = f"{f'{name} in ' if known else ''}line {number} of {path}"
+            wrong.append(_problem(CLIENT_FILE, rule, got, _instead(name) if known else "correct that line"))
         settings[name] = value
     wrong += [] if wrong else _login_problems(settings, path)
     if wrong:
         raise InputError(wrong)
     return settings
+
+
+def _instead(name: str) -> str:
+    """The way out of a line that no client file may have."""
+    if name.startswith(("sasl.kerberos.", "sasl.oauthbearer.")):
+        return f"GSSAPI and OAUTHBEARER are not supported: a sasl.mechanism of {', '.join(_MODULES)}"
+    if name == "sasl.jaas.config":
+        return "sasl.username=... and sasl.password=... instead, as librdkafka names them"
+    return "remove that line"
 
 
 def _login_problems(login: Mapping[str, str], path: Path) -> Iterator[Problem]:
