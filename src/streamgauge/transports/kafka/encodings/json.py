@@ -45,9 +45,10 @@ class Json(EngineEncoding, ProgramFormat):
     def encode(self, batch: pa.RecordBatch) -> pa.BinaryArray:
         names = [name.split(".") if self._nested else [name] for name in self.names]
         written = [_written(quote(name), kind) for name, kind in self.columns]
-        events = self._duckdb.from_arrow(pa.Table.from_batches([batch]))
         whole = _object(zip(names, written, strict=True))
-        encoded = events.project(f"encode(cast({whole} AS varchar)) AS message").to_arrow_table()
+        with self._duckdb.cursor() as connection:  # of this thread alone: two plans may be encoded at once
+            events = connection.from_arrow(pa.Table.from_batches([batch]))
+            encoded = events.project(f"encode(cast({whole} AS varchar)) AS message").to_arrow_table()
         return encoded.column(0).combine_chunks()
 
     def opened(self, value: str) -> str:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import base64
 import json
 import math
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+
+import pyarrow as pa
 
 from streamgauge.transports.kafka.encodings.json import Json
 from tests.unit.transports.kafka.helpers_rows import KINDS, ROWS, batch_of, micros
@@ -24,3 +27,12 @@ def test_each_row_is_one_object() -> None:
     ]
     assert math.copysign(1, objects[-1]["d"]) == -1
     assert written([]) == []  # a chunk may be empty
+
+
+def test_two_threads_may_encode_at_once() -> None:
+    """A generator makes the events of its next plan while those of the last one still go out."""
+    batch = pa.record_batch({"n": pa.array(range(20_000), pa.int64())})
+    encoder = Json((("n", "bigint"),))
+    with ThreadPoolExecutor(2) as threads:
+        encoded = list(threads.map(encoder.encode, [batch] * 20))
+    assert all(each.equals(encoded[0]) for each in encoded)
