@@ -198,3 +198,13 @@ def test_a_driver_that_fails_in_the_overload_trial_proves_nothing_of_the_engine(
     assert [trial.verdict for trial in result.trials] == ["invalid", "invalid"]
     assert "ended early: invalid twice" in result.sentence
     assert "generator 1 ended" in result.sentence
+
+
+def test_a_rate_that_starves_the_driver_far_above_what_held_is_not_repeated() -> None:
+    """Each repetition takes a minute, and the driver would fail again. Near what held it is repeated."""
+    sut = Sut(5e6, changed=lambda rate, *_: "invalid" if rate > 5e6 else None)
+    searched(sut, start_per_s=1e6, tolerance=0.1, quick=True)
+    invalid = [rate for rate in sut.rates if rate > 5e6]
+    far = [rate for rate in invalid if rate > 1.5 * max(rate for rate in sut.rates if rate <= 5e6)]
+    assert len(far) == len(set(far)) > 0
+    assert len(invalid) - len(far) == 2
