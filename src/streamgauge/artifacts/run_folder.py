@@ -175,7 +175,7 @@ class RunFolder:
         write_table(self.path / "series.parquet", tables.conform(table))
 
     def write_engine_table(self, name: str, table: pa.Table) -> None:
-        """Writes a table of the engine's own reports (`tables.ENGINE`) to engine/NAME.parquet."""
+        """Writes a table of the engine's own reports (`tables.ENGINE_TABLES`) to engine/NAME.parquet."""
         write_table(self.engine / f"{name}.parquet", table)
 
     def read_result(self) -> Result:
@@ -206,10 +206,10 @@ class RunFolder:
         return self._read_table("series.parquet", tables.SCHEMA)
 
     def read_engine_table(self, name: str) -> pa.Table:
-        """A table of the engine's own reports (`tables.ENGINE`); no rows if the engine reported none."""
+        """A table of the engine's own reports (`tables.ENGINE_TABLES`); no rows if the engine reported none."""
         from streamgauge.artifacts import tables
 
-        return self._read_table(f"engine/{name}.parquet", tables.ENGINE[name])
+        return self._read_table(f"engine/{name}.parquet", tables.ENGINE_TABLES[name])
 
     def read_hlog(self) -> str | None:
         """The HdrHistogram log, or None if the run ended before it was written."""

@@ -80,7 +80,7 @@ ENGINE_SERIES: pa.Schema = pa.schema(
     ]
 )
 
-ENGINE = {"batches": BATCHES, "operators": OPERATORS, "series": ENGINE_SERIES}
+ENGINE_TABLES = {"batches": BATCHES, "operators": OPERATORS, "series": ENGINE_SERIES}
 """The tables of engine/ by their names."""
 
 MEANINGS: dict[str, dict[str, str]] = {

@@ -66,6 +66,11 @@ def quoted(names: Iterable[str]) -> str:
     return ", ".join(map(quote, names))
 
 
+def equal_columns(names: Iterable[str], one: str, other: str) -> str:
+    """SQL for whether rows of two relations are alike in these columns; nulls are alike."""
+    return " AND ".join(f"{one}.{quote(name)} IS NOT DISTINCT FROM {other}.{quote(name)}" for name in names)
+
+
 def arrow_type(name: str) -> pa.DataType:
     """The Arrow type of a SQL type name, including `array<...>`."""
     import pyarrow as pa

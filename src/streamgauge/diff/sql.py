@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
-from streamgauge.core.schema import EMISSION_TIME, EVENT_ID, EVENT_TIME, WINDOW_START, quote, quoted
+from streamgauge.core.schema import EMISSION_TIME, EVENT_ID, EVENT_TIME, WINDOW_START, equal_columns, quote, quoted
 from streamgauge.core.value_types import (
     DECIMAL,
     FLOAT,
@@ -162,7 +162,7 @@ def groups(question: DiffQuery, types: Mapping[str, ValueType], expected: str, r
 
     `__conflicts` of these rows have another value than the expected one.
     """
-    equal, on = " AND ".join(_equal_values(question, types)) or "true", _same_identity(question)
+    equal, on = " AND ".join(_equal_values(question, types)) or "true", equal_columns(question.identity, "e", "r")
     ids = [quote(name) for name in question.identity]
     either = ", ".join(f"CASE WHEN e.__known THEN e.{name} ELSE r.{name} END AS {name}" for name in ids)
     came = f"SELECT *, true AS __came, ({question.in_time}) AS __in_time FROM {received} AS x WHERE {suspects}"
@@ -180,18 +180,15 @@ def wrong_columns(question: DiffQuery, types: Mapping[str, ValueType], expected:
     equal = _equal_values(question, types)
     ids = f"struct_pack({', '.join(f'{quote(name)} := e.{quote(name)}' for name in question.identity)})"
     counts = ", ".join(f"count(DISTINCT {ids}) FILTER (NOT {each})" for each in equal)
-    pairs = f"({_expected(question, expected, among)}) AS e JOIN (SELECT * FROM {received} AS x WHERE {among}) AS r"
-    return f"SELECT {counts} FROM {pairs} ON {_same_identity(question)} WHERE __judged AND NOT ({' AND '.join(equal)})"
+    rows, on = f"SELECT * FROM {received} AS x WHERE {among}", equal_columns(question.identity, "e", "r")
+    pairs = f"({_expected(question, expected, among)}) AS e JOIN ({rows}) AS r ON {on}"
+    return f"SELECT {counts} FROM {pairs} WHERE __judged AND NOT ({' AND '.join(equal)})"
 
 
 def _equal_values(question: DiffQuery, types: Mapping[str, ValueType]) -> list[str]:
     return [
         same(f"e.{quote(name)}", f"r.{quote(name)}", types[name], question.float_tolerance) for name in question.values
     ]
-
-
-def _same_identity(question: DiffQuery) -> str:
-    return " AND ".join(f"e.{quote(name)} IS NOT DISTINCT FROM r.{quote(name)}" for name in question.identity)
 
 
 def _expected(question: DiffQuery, expected: str, suspects: str) -> str:

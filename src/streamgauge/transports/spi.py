@@ -64,7 +64,8 @@ class BusyTracker:
 
 
 UNOBSERVED = "unobserved"
-"""Code of the remark that nothing shows how far a program of the user's own had read, which is why it was rejected."""
+"""Code of the remark that nothing shows how far a program of the user's own had read: it was rejected for that, or the
+trial was so short that its progress was inferred from results."""
 NEVER_COMMITTED, FOREIGN, COMMITS = "never_committed", "foreign", "commits"
 """Codes of remarks: a program of the user's own commits no offsets, it writes foreign messages; how often the committed
 offsets of a consumer group move."""

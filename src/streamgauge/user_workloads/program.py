@@ -24,7 +24,7 @@ from streamgauge.loadgen.replay.files import digest
 from streamgauge.loadgen.replay.fit_sample import fit
 from streamgauge.results.run import FITTED
 from streamgauge.system.java import spark_kafka_jars
-from streamgauge.transports.topics import UNITS, InputTopic, OutputTopic, ProgramTopics
+from streamgauge.transports.topics import UNITS, InputTopic, OutputTopic, ProgramTopics, ProgressSource
 from streamgauge.user_workloads.program_checks import (
     column_problems,
     dry_run_problems,
@@ -113,11 +113,12 @@ def program(path: Path) -> Program:
 def _program(path: Path, table: ProgramTable) -> Program:
     folder = path.resolve().parent
     streams, notes = _streams(path, table)
-    launch, inputs = _launch(path, table, folder), _inputs(streams)
+    progress = replace(table.progress, checkpoints=_checkpoints(folder, table))
+    launch, inputs = _launch(path, table, folder, progress.checkpoints), _inputs(streams)
     columns = _columns(path, table, streams)
     nodes = {sink: _node(path, sink, table, columns[sink], streams, launch) for sink in table.by_sink}
     outputs = {sink: _described(inputs, output, nodes[sink], streams) for sink, output in table.by_sink.items()}
-    topics = _topics(folder, table, columns, nodes)
+    topics = _topics(folder, table, columns, nodes, progress)
     name = folder.name if path.stem == "program" else path.stem
     flow = Flow(tuple(Sink(node, sink, table.by_sink[sink].mode) for sink, node in nodes.items()))
     assumed = [note for each in outputs.values() for note in each.assumed] + ([_ATTACHED] if table.attach else [])
@@ -213,8 +214,9 @@ def _record_key(output: OutputTable, streams: tuple[StreamSpec, ...]) -> RecordK
 
 
 def _topics(
-    folder: Path, table: ProgramTable, columns: Mapping[str, Mapping[str, ValueType]], nodes: Mapping[str, ProgramNode]
-) -> ProgramTopics:
+    folder: Path, table: ProgramTable, columns: Mapping[str, Mapping[str, ValueType]],
+    nodes: Mapping[str, ProgramNode], progress: ProgressSource,
+) -> ProgramTopics:  # fmt: skip
     inputs = {
         name: InputTopic(each.topic, each.message_format(folder), each.record_timestamp)
         for name, each in table.inputs.items()
@@ -228,7 +230,6 @@ def _topics(
             types, required, output.time or "", output.window_end or "", UNITS[output.time_unit], output.topic,
             output.message_format(folder), (nodes[sink].reach_us or 0) / US,
         )  # fmt: skip
-    progress = replace(table.progress, checkpoints=_checkpoints(folder, table))
     return ProgramTopics(inputs, outputs, table.attach, table.timeout, progress)
 
 
@@ -238,12 +239,12 @@ def _checkpoints(folder: Path, table: ProgramTable) -> tuple[str, ...]:
     return tuple(each if each.startswith(SCRATCH) else str(folder / each) for each in places)
 
 
-def _launch(path: Path, table: ProgramTable, folder: Path) -> Launch:
+def _launch(path: Path, table: ProgramTable, folder: Path, checkpoints: tuple[str, ...]) -> Launch:
     """The launch. Raises InputError if the command's program does not exist."""
     return Launch(
         _command(path, table, folder), str(folder), tuple(table.environment.items()), table.group, table.ready,
         table.ready_line, table.timeout, tuple((name, each.topic) for name, each in table.inputs.items()),
-        tuple((sink, each.topic) for sink, each in table.by_sink.items()), _checkpoints(folder, table),
+        tuple((sink, each.topic) for sink, each in table.by_sink.items()), checkpoints,
     )  # fmt: skip
 
 

@@ -10,10 +10,10 @@ from typing import Literal
 from streamgauge.dataflow.nodes import OpaqueNode
 
 Ready = Literal["consumer", "committed", "line", "started"]
-PLAIN = (
+RUN_PLACEHOLDERS = (
     "python", "spark_kafka_jars", "brokers", "client", "client_java", "group", "run", "scratch", "parallelism",
 )  # fmt: skip
-PLACEHOLDER = re.compile(rf"\{{({'|'.join(PLAIN)}|output(?:\.\w+)?|input(?:\.\w+)?)\}}")
+PLACEHOLDER = re.compile(rf"\{{({'|'.join(RUN_PLACEHOLDERS)}|output(?:\.\w+)?|input(?:\.\w+)?)\}}")
 """A word of a command, or of a variable's value, that is replaced by a value of the run."""
 PARALLELISM, SPARK_KAFKA_JARS, SCRATCH = "{parallelism}", "{spark_kafka_jars}", "{scratch}"
 _WORD = re.compile(r"(?<![{$])\{([A-Za-z_]\w*(?:\.\w+)?)\}")
@@ -77,7 +77,7 @@ class ProgramNode(OpaqueNode):
 
 def placeholders(streams: Iterable[str], sinks: Iterable[str]) -> list[str]:
     """The placeholders that a program with these inputs and outputs may use."""
-    names = list(PLAIN)
+    names = list(RUN_PLACEHOLDERS)
     for kind, given in (("input", list(streams)), ("output", list(sinks))):
         names += [*([kind] if len(given) == 1 else []), *(f"{kind}.{name}" for name in given)]
     return names

@@ -20,10 +20,10 @@ from streamgauge.results.codes import Cause
 from streamgauge.results.verdict import Check, CheckState, Verdict, VerdictValue
 from streamgauge.stats.bootstrap import independent_slope_interval, slope_interval
 from streamgauge.system.disk import WAY_OUT
+from streamgauge.verdict.background_load import background_load
 from streamgauge.verdict.check_spec import ADVICE_OTHER, CheckFunction, CheckSpec, make_check
 from streamgauge.verdict.driver_check import DRIVER, driver_bottleneck
 from streamgauge.verdict.evidence import Evidence, Samples
-from streamgauge.verdict.interference import background_load
 from streamgauge.verdict.limit_checks import (
     ADVICE_BUILT_IN,
     ANSWERS,

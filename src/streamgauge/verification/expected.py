@@ -29,7 +29,7 @@ from streamgauge.core.schema import (
     WINDOW_END,
     WINDOW_START,
     arrow_type,
-    quote,
+    equal_columns,
     quoted,
 )
 from streamgauge.core.units import FAR_FUTURE_US, FAR_PAST_US
@@ -49,8 +49,8 @@ from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.system.disk import Scratch
 from streamgauge.transports.registry import STAMPS
-from streamgauge.verification.received_results import ARRIVAL, BATCH, ReceivedResults, results_file
 from streamgauge.verification.regenerated_input import RegeneratedInput, Watch, counting
+from streamgauge.verification.results_parquet import ARRIVAL, BATCH, ReceivedResults, results_file
 from streamgauge.verification.sink_comparison import (
     Comparison,
     DiffSpec,
@@ -244,7 +244,7 @@ def _expect_updates(
     connection.execute(
         f"CREATE TABLE expected AS SELECT * EXCLUDE ({SPAN}), {SPAN} < {len(times)} AS {DUE} FROM ({values})"
     )
-    same = " AND ".join(f"received.{quote(name)} IS NOT DISTINCT FROM expected.{quote(name)}" for name in columns)
+    same = equal_columns(columns, "received", "expected")
     connection.execute(
         f"CREATE TABLE others AS SELECT DISTINCT {quoted(columns)} FROM received ANTI JOIN expected ON {same}"
     )

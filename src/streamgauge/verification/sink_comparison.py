@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamgauge.core.engine_reports import Guarantee
-from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME, INGEST_TIME, WINDOW_END, quote
+from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME, INGEST_TIME, WINDOW_END, equal_columns
 from streamgauge.diff import compare as answers
 from streamgauge.diff.sql import normal
 from streamgauge.loadgen.plan import Plan
@@ -29,7 +29,7 @@ from streamgauge.results.latency import Latencies, Latency
 from streamgauge.results.run import FAULTS, SinkResult, Verification, columns_in_words
 from streamgauge.system.disk import Scratch
 from streamgauge.system.machine import memory_bytes
-from streamgauge.verification.received_results import ReceivedResults, write_results
+from streamgauge.verification.results_parquet import ReceivedResults, write_results
 
 MS = 1000
 """Engines may truncate watermarks to milliseconds."""
@@ -104,8 +104,8 @@ def _mean(latency: Latency | None) -> float:
 
 
 def _with_note(latencies: Latencies, wrong_times: int) -> Latencies:
-    said = "wrong results came before the time that they carry: correct how the job sets it"
-    return latencies.model_copy(update={"notes": (*latencies.notes, f"{wrong_times:,} {said}")})
+    text = "wrong results came before the time that they carry: correct how the job sets it"
+    return latencies.model_copy(update={"notes": (*latencies.notes, f"{wrong_times:,} {text}")})
 
 
 @dataclass(frozen=True)
@@ -270,8 +270,8 @@ class Comparison:
         ((count,),) = self.connection.execute(f"SELECT count(*) {rows}").fetchall()
         if not count:
             return 0
-        same = " AND ".join(f"e.{quote(name)} IS NOT DISTINCT FROM r.{quote(name)}" for name in identity)
-        right = " OR ".join(f"{early[name]} AND {theirs} = {own}" for name, (theirs, own) in times.items())
+        same = equal_columns(identity, "e", "r")
+        right = " OR ".join(f"{early[name]} AND {planned} = {got}" for name, (planned, got) in times.items())
         query = f"SELECT count(*) {rows} AND EXISTS (SELECT 1 FROM {expected} AS e WHERE {same} AND ({right}))"
         ((count,),) = self.connection.execute(query).fetchall()
         return int(count)
@@ -330,7 +330,7 @@ class Comparison:
             EVENT_TIME: EVENT_TIME, INGEST_TIME: f"nullif({INGEST_TIME}, 0)", WINDOW_END: f"epoch_us({WINDOW_END})"
         }  # fmt: skip
         columns = ", ".join(times[name] if name in spec.columns else "NULL" for name in MISSING_COLUMNS)
-        same = " AND ".join(f'e."{name}" IS NOT DISTINCT FROM r."{name}"' for name in spec.identity)
+        same = equal_columns(spec.identity, "e", "r")
         self.connection.execute(
             f"INSERT INTO {MISSING_ROWS} SELECT {columns} FROM {expected} AS e WHERE {spec.due}"
             f" AND NOT EXISTS (SELECT 1 FROM {received} AS r WHERE {same})"

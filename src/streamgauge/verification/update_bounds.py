@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME, INGEST_TIME, WINDOW_END, quote, quoted
+from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME, INGEST_TIME, WINDOW_END, equal_columns, quote, quoted
 from streamgauge.core.value_types import FLOAT
 from streamgauge.dataflow.expressions.check import over_running
 from streamgauge.diff import compare as answers
 from streamgauge.metrics.trial_record import TrialRecord
-from streamgauge.verification.received_results import ARRIVAL
+from streamgauge.verification.results_parquet import ARRIVAL
 from streamgauge.verification.sink_comparison import Comparison
 
 TOLERANCE = 1e-9
@@ -53,7 +53,7 @@ class Aggregation:
 
     def same_key(self, one: str, other: str) -> str:
         """SQL for whether rows of two relations have the same key."""
-        return " AND ".join(f"{one}.{quote(name)} IS NOT DISTINCT FROM {other}.{quote(name)}" for name in self.keys)
+        return equal_columns(self.keys, one, other)
 
     def running(self, names: Iterable[str], order: str = EVENT_TIME, joined: str = "") -> str:
         """SQL for the values of each key over its events up to each `order`, which is `__at`."""

@@ -37,8 +37,8 @@ from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.system.disk import Scratch
 from streamgauge.system.user_code import first_line
 from streamgauge.user_workloads.user_workload import user_workload
-from streamgauge.verification.received_results import ReceivedResults, results_file
 from streamgauge.verification.regenerated_input import PlacedInput, RegeneratedInput
+from streamgauge.verification.results_parquet import ReceivedResults, results_file
 from streamgauge.verification.sink_comparison import (
     Comparison,
     DiffSpec,
@@ -273,7 +273,7 @@ def _input(resolved: ResolvedExperiment, record: TrialRecord, order: str) -> Reg
 def _write_input(resolved: ResolvedExperiment, record: TrialRecord, folder: Path, order: str) -> dict[str, Path]:
     """Writes the regenerated input as one Parquet file per stream, with the column `order`.
 
-    It is the event time, the batch that read each event, or as ingest time its partition.
+    `EVENT_TIME` is as planned, `BATCH` the batch that read each event. For `INGEST_TIME` it is the event's partition.
     """
     source = _input(resolved, record, order)
     paths = {}

@@ -31,7 +31,7 @@ from streamgauge.trial.conductor import TrialConductor
 from streamgauge.trial.policies import JudgedTrial
 from streamgauge.trial.progress import Show
 from streamgauge.trial.trial_result import TrialResult
-from streamgauge.verification.received_results import ReceivedResults
+from streamgauge.verification.results_parquet import ReceivedResults
 from tests.helpers_broker_trials import DURATION_S, running, trial
 from tests.helpers_restart import Restart
 from tests.helpers_verdicts import sentence_against

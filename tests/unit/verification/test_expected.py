@@ -21,7 +21,7 @@ from streamgauge.dataflow.builder import flow as flow_of
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.metrics.delivery_times import handed_over
 from streamgauge.verification.expected import verify
-from streamgauge.verification.received_results import ReceivedResults
+from streamgauge.verification.results_parquet import ReceivedResults
 from streamgauge.verification.sink_comparison import comparison
 from tests.unit.helpers_answers import (
     DEADLINE,

@@ -1,4 +1,4 @@
-"""verification/received_results.py: what the recorder spooled, and the results that are kept of it."""
+"""verification/results_parquet.py: what the recorder spooled, and the results that are kept of it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from streamgauge.core.clock import US
 from streamgauge.core.units import FAR_FUTURE_US, FAR_PAST_US
 from streamgauge.metrics.event_latency import ENGINE_BATCH
 from streamgauge.metrics.trial_record import TrialRecord
-from streamgauge.verification.received_results import ReceivedResults, write_results
+from streamgauge.verification.results_parquet import ReceivedResults, write_results
 
 ROWS = pa.RecordBatch.from_pydict({"event_time": pa.array([1_000_000, 2_000_000]), "value": pa.array([7, 8])})
 

@@ -22,7 +22,7 @@ from streamgauge.metrics.event_latency import LatencyBySecond, SinkLatencies
 from streamgauge.preflight.validate import check
 from streamgauge.results.latency import Latencies, Latency
 from streamgauge.results.run import Verification
-from streamgauge.verification.received_results import ReceivedResults
+from streamgauge.verification.results_parquet import ReceivedResults
 from streamgauge.verification.sink_comparison import SinkDiff, allowed_by, of_all
 from streamgauge.verification.user_job_rows import DatedResults
 from streamgauge.verification.user_job_truth import rule_of, verify_user_job

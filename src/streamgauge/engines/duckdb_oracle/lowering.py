@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache, singledispatch
 from pathlib import Path
 
-from streamgauge.core.schema import EVENT_TIME, WINDOW_END, WINDOW_START, quote, quoted
+from streamgauge.core.schema import EVENT_TIME, WINDOW_END, WINDOW_START, equal_columns, quote, quoted
 from streamgauge.dataflow import graph, process, schema
 from streamgauge.dataflow.expressions import check as expressions
 from streamgauge.dataflow.expressions.check import Checked
@@ -105,7 +105,7 @@ def at_points(flow: Flow, relations: Relations, points: str) -> str:
     last = flow.sink.input
     assert isinstance(last, RunningAggregate)
     relations, once = _read_once(last, relations)
-    asked = f"SEMI JOIN {points} AS __asked ON {_same_keys(last)}"
+    asked = f"SEMI JOIN {points} AS __asked ON {equal_columns(last.keys, '__rows', '__asked')}"
     rows = f"(SELECT __rows.* FROM ({lower(last.input, relations)}) AS __rows {asked})"
     relations = {**relations, retained_name(last.input): rows}
     values = lower(last, relations) if _divisible(last) is None else _running_at(last, relations, points)
@@ -436,7 +436,8 @@ def _running_at(node: RunningAggregate, relations: Relations, points: str) -> st
     requested = f"SELECT DISTINCT {keys}, {quote(EVENT_TIME)} AS __point FROM {points}"
     assigned = (
         f"SELECT __rows.*, __asked.__point FROM ({lower(node.input, relations)}) AS __rows"
-        f" ASOF JOIN ({requested}) AS __asked ON {_same_keys(node)} AND __rows.{TIME} <= __asked.__point"
+        f" ASOF JOIN ({requested}) AS __asked"
+        f" ON {equal_columns(node.keys, '__rows', '__asked')} AND __rows.{TIME} <= __asked.__point"
     )
     partial = ", ".join(f"{check.partial} AS {quote(name)}" for name, check in parts)
     groups = f"SELECT {keys}, __point, {partial}, max({TIME}) AS {TIME} FROM ({assigned}) GROUP BY {keys}, __point"
@@ -445,10 +446,6 @@ def _running_at(node: RunningAggregate, relations: Relations, points: str) -> st
         f"SELECT {keys}, {combined}, {TIME} FROM ({groups})"
         f" WINDOW running AS (PARTITION BY {keys} ORDER BY {TIME} ROWS UNBOUNDED PRECEDING)"
     )
-
-
-def _same_keys(node: RunningAggregate) -> str:
-    return " AND ".join(f"__rows.{quote(key)} IS NOT DISTINCT FROM __asked.{quote(key)}" for key in node.keys)
 
 
 @lru_cache(maxsize=64)

@@ -37,7 +37,7 @@ _CSV = (
     "quote = '\"', escape = '\"', ignore_errors = true"
 )
 COMPRESSED = (".gz", ".zst")
-_COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
+_MAGIC_BYTES = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 """The first bytes of such files."""
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
@@ -79,7 +79,7 @@ def require_utf8(path: Path, setting: str) -> None:
     """
     rule, way_out = "must be text in UTF-8", "iconv -f ENCODING -t UTF-8, or another file"
     beginning = first_bytes(path, 4)
-    if beginning.startswith(_COMPRESSED):
+    if beginning.startswith(_MAGIC_BYTES):
         got, way_out = "is compressed without .gz or .zst in its name", "add .gz or .zst to the name"
         if path.suffix in COMPRESSED:
             got, way_out = "is compressed twice", "gunzip it once, or zstd -d"

@@ -16,7 +16,7 @@ from streamgauge.results import labels
 from streamgauge.results.codes import WarningCode
 from streamgauge.results.run import Result
 from streamgauge.studies.compare.groups import RunData, RunGroup
-from streamgauge.verdict.interference import background_load, background_load_warning, machine_speed_differs
+from streamgauge.verdict.background_load import background_load, background_load_warning, machine_speed_differs
 
 
 def interference_warnings(a: RunGroup, b: RunGroup) -> Iterator[str]:

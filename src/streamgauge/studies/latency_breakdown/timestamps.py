@@ -26,7 +26,7 @@ from streamgauge.core.schema import (
 from streamgauge.engines.latency_probe import HALF_MS, Breakdown, ProbeInput, ResultTimes, Sample, Times, TrialTimes
 from streamgauge.harness.broker_log import AppendTimes
 from streamgauge.metrics.delivery_times import handed_over
-from streamgauge.verification.received_results import results_file
+from streamgauge.verification.results_parquet import results_file
 
 if TYPE_CHECKING:
     from streamgauge.harness.testbed import TestBed

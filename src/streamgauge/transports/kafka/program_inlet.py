@@ -230,7 +230,7 @@ class ProgramInlet:
         self._group.remark(self._receiver)
 
     def _report_batches(self, checkpoints: SparkCheckpoints) -> None:
-        """Reports the reads of batches that have ended, at the times that the checkpoints say."""
+        """Reports the reads of batches that have ended or go on, at the times that the checkpoints say."""
         for batch in checkpoints.news(self._receiver.now_us()):
             if self._holds:
                 self._cut()

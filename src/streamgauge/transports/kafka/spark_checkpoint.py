@@ -32,8 +32,11 @@ VOID = "-"
 
 
 @dataclass(frozen=True)
-class FinishedBatch:
-    """A batch that has ended: its start by Spark's own stamp, its end by that of its commit, microseconds."""
+class CheckpointBatch:
+    """A batch that has ended or goes on: its start by Spark's own stamp, its end by that of its commit, microseconds.
+
+    `ended_us` is 0 while it goes on.
+    """
 
     number: int
     begun_us: int
@@ -58,7 +61,7 @@ class SparkCheckpoint:
         """Whether its query runs in real-time mode, which says nothing of a batch before its end."""
         return self._late >= LATE_BATCHES
 
-    def news(self, now_us: int | None = None) -> list[FinishedBatch]:
+    def news(self, now_us: int | None = None) -> list[CheckpointBatch]:
         """The batches that have ended since the last call, in order.
 
         `now_us`: the time now, by the clock that their times shall have; None for that of the files.
@@ -80,10 +83,10 @@ class SparkCheckpoint:
             # Stamps are rounded down, and a batch begins after the one before.
             begun_us = max(begun_us, self._ended_us + 1)
             self._last, self._ended_us = number, max(ended_us, begun_us)
-            found.append(FinishedBatch(number, begun_us + later_us, self._ended_us + later_us, ends))
+            found.append(CheckpointBatch(number, begun_us + later_us, self._ended_us + later_us, ends))
         return found
 
-    def begun(self, now_us: int) -> FinishedBatch | None:
+    def begun(self, now_us: int) -> CheckpointBatch | None:
         """The batch that goes on, once, to be called after `news`; its `ended_us` is 0."""
         folder = self._folder()
         number = next(iter(_numbers(folder / "offsets")[-1:]), -1)
@@ -95,7 +98,7 @@ class SparkCheckpoint:
             return None
         self._begun = number
         begun_us = max(begun_us, self._ended_us + 1)
-        return FinishedBatch(number, begun_us + now_us - time.time_ns() // 1000, 0, ends)
+        return CheckpointBatch(number, begun_us + now_us - time.time_ns() // 1000, 0, ends)
 
     def topics(self) -> set[str]:
         """The topics of its last batch, whether or not that has ended; empty without one."""
@@ -187,7 +190,7 @@ class SparkCheckpoints:
         going_on = self._all[0].begun(now_us) if len(self._all) == 1 else None
         return [*found, *(self._read(self._all[0], going_on) if going_on is not None else ())]
 
-    def _read(self, one: SparkCheckpoint, batch: FinishedBatch) -> list[BatchRead]:
+    def _read(self, one: SparkCheckpoint, batch: CheckpointBatch) -> list[BatchRead]:
         positions = [
             (self._streams[topic], self._reader(one.place, source), partition, max(0, offset - first))
             for (source, topic, partition), offset in batch.offsets.items()

@@ -1,4 +1,4 @@
-"""studies/compare/interference.py: beside busy neighbours, or on another machine, only a gate on wrong answers is
+"""studies/compare/comparability.py: beside busy neighbours, or on another machine, only a gate on wrong answers is
 decided.
 """
 
@@ -6,7 +6,7 @@ import pytest
 
 from streamgauge.results.codes import WarningCode
 from streamgauge.studies.compare.compare import compare
-from streamgauge.verdict.interference import background_load_warning
+from streamgauge.verdict.background_load import background_load_warning
 from tests.unit.studies.compare.helpers_compare import RULES, Make, Three
 
 UNDECIDED = ["unknown", "unknown", "unknown", "passed"]

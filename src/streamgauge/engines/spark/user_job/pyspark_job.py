@@ -87,14 +87,14 @@ class PySparkJob:
 
     def _require_streamable(self, result: DataFrame) -> None:
         """Raises JobError for what Spark streams without an error, and which cannot give the results of a batch run."""
-        found = query_plan.facts(result)
-        if found.per_batch:
+        traits = query_plan.traits_of(result)
+        if traits.per_batch:
             way_out = "transformWithStateInPandas, which keeps state for each key, or groupBy(...).agg(...)"
             rule = "must not give groups to a function that Spark calls anew in each micro-batch, for its rows alone"
-            raise self._refuse(rule, found.per_batch, way_out)
-        if self.job.reference is None and found.varying:
-            columns = ", ".join(dict.fromkeys(name for name, _ in found.varying))
-            calls = ", ".join(dict.fromkeys(call for _, call in found.varying))
+            raise self._refuse(rule, traits.per_batch, way_out)
+        if self.job.reference is None and traits.varying:
+            columns = ", ".join(dict.fromkeys(name for name, _ in traits.varying))
+            calls = ", ".join(dict.fromkeys(call for _, call in traits.varying))
             rule = f"must give the same results again, as the batch run is its truth without a reference: {columns}"
             way_out = f'leave {columns} out, or give @job a reference that leaves it out: reference="SELECT ..."'
             raise self._refuse(rule, calls, way_out)

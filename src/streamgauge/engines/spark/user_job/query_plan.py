@@ -24,25 +24,25 @@ _VARYING = {
     "MonotonicallyIncreasingID": "monotonically_increasing_id()", "SparkPartitionID": "spark_partition_id()",
 }  # fmt: skip
 """Expressions whose values differ from run to run, even with a seed, by their class in Spark."""
-_A_FILTER = "a condition"
+_CONDITION = "a condition"
 
 
 @dataclass(frozen=True)
-class Facts:
+class PlanTraits:
     """`per_batch`: the call that groups rows of one micro-batch alone, or empty. `varying`: (column, call) pairs."""
 
     per_batch: str
     varying: tuple[tuple[str, str], ...]
 
 
-def facts(frame: DataFrame) -> Facts:
+def traits_of(frame: DataFrame) -> PlanTraits:
     """What the plan of a streaming frame shows."""
     nodes: list[dict[str, Any]] = json.loads(frame._jdf.queryExecution().analyzed().toJSON())
     per_batch = next((call for node in nodes if (call := _PER_BATCH.get(_class(node)))), "")
-    return Facts(per_batch, tuple(pair for node in nodes for field in node.values() for pair in _varying(field)))
+    return PlanTraits(per_batch, tuple(pair for node in nodes for field in node.values() for pair in _varying(field)))
 
 
-def _varying(field: Any, column: str = _A_FILTER) -> Iterator[tuple[str, str]]:
+def _varying(field: Any, column: str = _CONDITION) -> Iterator[tuple[str, str]]:
     """The varying calls in a field of a node, each with the column that holds it. Expressions are in pre-order."""
     for part in field if isinstance(field, list) else ():
         if isinstance(part, list):
