@@ -61,7 +61,8 @@ class Readiness:
         """What did not happen in time, what happened instead, and what to change."""
         within = f"within {self._launch.timeout_s:g} s"
         if self._launch.ready == "line":
-            return f"{within} no line of its output matched {self._launch.line!r}. Correct ready_line in its file"
+            text = f"{within} no line of its output matched {self._launch.line!r}"
+            return f"{text}. Raise timeout in its file if it was still starting, else correct ready_line"
         if self._launch.ready == "committed":
             advice = (
                 _OF_ATTACHED

@@ -245,8 +245,8 @@ class ProgramInlet:
     def _unobserved(self) -> str:
         """Why a program is rejected if nothing shows how far it has read; empty if something does, or still may."""
         patience_s = max(COMMITS_S, self._topics.timeout_s)
-        if self._checkpoints:
-            return self._checkpoints.problem(self._had(patience_s))
+        if self._checkpoints:  # a batch is logged before its results are written
+            return self._checkpoints.problem(self._had(COMMITS_S))
         if self._has_committed or not (self._group_must_commit and self._had(patience_s)):
             return ""
         folder = "/path/of/its/checkpoint" if self._topics.attached else "{scratch}/checkpoint"
@@ -271,7 +271,8 @@ class ProgramInlet:
 
     def _infer(self, ends: RunOffsets) -> None:
         """Progress of a program that never commits: what its results show, and everything once all is quiet."""
-        text = f"group {self._group.group} has committed no offset, so how far it had read is not known"
+        text = f"group {self._group.group} has committed no offset, so how far it had read is not known (Spark commits "
+        text += 'none: progress = { spark_checkpoint = ["{scratch}/checkpoint"] } in its file)'
         if self._by_results:
             text = "the program's file names nothing else that shows how far it had read"
         self._receiver.remark(NEVER_COMMITTED, 1, f"{text}; progress is inferred from its results, and lag is null")

@@ -178,7 +178,8 @@ def test_a_group_that_commits_nothing(watched: Callable[..., Readiness]) -> None
 
 def test_a_line_that_does_not_come(watched: Callable[..., Readiness]) -> None:
     message = watched(ready="line", line="^up$", timeout_s=30.0).timeout_message()
-    assert message == "within 30 s no line of its output matched '^up$'. Correct ready_line in its file"
+    advice = "Raise timeout in its file if it was still starting, else correct ready_line"
+    assert message == f"within 30 s no line of its output matched '^up$'. {advice}"
 
 
 def test_only_the_end_of_a_long_output_is_read(tmp_path: Path) -> None:
