@@ -65,6 +65,10 @@ MAY_IMPORT: dict[str, str] = {
     "engines": "core dataflow dataflow.operators transports",
     "engines.duckdb_oracle": "core dataflow dataflow.expressions dataflow.operators engines system",
     "engines.external": "core dataflow engines system transports transports.kafka user_workloads",
+    "engines.jvm": (
+        "core dataflow dataflow.expressions engines system transports transports.kafka transports.kafka.encodings"
+    ),
+    "engines.flink": "core dataflow engines engines.jvm system",
     "engines.spark.session": "core streamgauge system",
     "engines.spark.cluster": "core engines engines.spark.session system",
     "engines.spark.lowering": "core dataflow dataflow.expressions dataflow.operators engines engines.spark.session",

@@ -98,7 +98,7 @@ def pairs() -> str:
 
 
 def what_works() -> str:
-    """How many built-in workloads run on each engine of Spark, and what else can be measured."""
+    """How many built-in workloads run on each engine, and what else can be measured."""
     count = len(names())
 
     def able(engine: str, transport: str) -> str:
@@ -110,6 +110,7 @@ def what_works() -> str:
         ("Spark micro-batch, a PySpark function of yours", "yes", "yes"),
         ("Spark real-time mode", "no", able("spark-rtm", "kafka")),
         ("Spark DStreams", able("spark-dstream", "flight"), f"no; over sockets {able('spark-dstream', 'socket')}"),
+        ("Flink", "no", able("flink", "kafka")),
         ("a program of yours over Kafka, any language", "no", "yes"),
     ]
     return table(("", "in memory", "over Kafka (own broker or yours)"), rows)

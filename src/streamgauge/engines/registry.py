@@ -21,6 +21,7 @@ BUILT_IN = {
     "spark": "streamgauge.engines.spark.plugin:SparkPlugin",
     "spark-rtm": "streamgauge.engines.spark.plugin:SparkRealTimePlugin",
     "spark-dstream": "streamgauge.engines.spark.plugin:SparkDStreamPlugin",
+    "flink": "streamgauge.engines.flink.plugin:FlinkPlugin",
     "external": "streamgauge.engines.external.plugin:ExternalPlugin",
     "known": "streamgauge.engines.synthetic.plugin:SyntheticPlugin",
     "oracle": "streamgauge.engines.duckdb_oracle.plugin:OraclePlugin",

@@ -1,0 +1,56 @@
+"""The driver's side of Flink: its jars, its settings and its checkpoints.
+
+It is a module of its own because the plugin loads nothing of it before a start.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from streamgauge.engines.flink.options import configuration, with_defaults
+from streamgauge.engines.jvm.engine import JvmEngine
+from streamgauge.system.java import JarSet, resolved
+
+VERSIONS = (("2.2.1", "5.0.0-2.2"), ("2.2.0", "5.0.0-2.2"))
+"""Of Flink and its Kafka connector, in the order in which they are tried."""
+
+
+def jar_choices() -> list[list[JarSet]]:
+    """What is tried, in order."""
+    parts = ("flink-clients", "flink-streaming-java", "flink-connector-base")
+    return [
+        [
+            JarSet(
+                f"flink-{version}",
+                (
+                    *(f"org.apache.flink:{part}:{version}" for part in parts),
+                    f"org.apache.flink:flink-connector-kafka:{connector}",
+                ),
+            )
+        ]
+        for version, connector in VERSIONS
+    ]
+
+
+class FlinkEngine(JvmEngine):
+    """One start of a Flink cluster and its job in one JVM."""
+
+    name = "flink"
+    main = "streamgauge.flink.Flink"
+
+    def jars(self) -> list[Path]:
+        return resolved(jar_choices())
+
+    def sources(self) -> Path:
+        return Path(__file__).parent / "scala"
+
+    def options(self, options: dict[str, str]) -> dict[str, str]:
+        return with_defaults(options)
+
+    def configuration(self, options: dict[str, str], scratch: Path) -> dict[str, str]:
+        return {**configuration(options), "execution.checkpointing.dir": (scratch / "checkpoints").as_uri()}
+
+    def latest_state(self, scratch: Path) -> str | None:
+        """The latest checkpoint that is whole."""
+        whole = sorted((scratch / "checkpoints").glob("*/chk-*/_metadata"), key=lambda file: file.stat().st_mtime_ns)
+        return whole[-1].parent.as_uri() if whole else None

@@ -1,0 +1,180 @@
+package streamgauge.flink
+
+import java.time.Duration
+
+import scala.collection.mutable
+import scala.jdk.CollectionConverters._
+
+import org.apache.flink.api.common.JobStatus
+import org.apache.flink.api.common.eventtime.{SerializableTimestampAssigner, WatermarkStrategy}
+import org.apache.flink.configuration.Configuration
+import org.apache.flink.connector.base.DeliveryGuarantee
+import org.apache.flink.connector.kafka.sink.{KafkaRecordSerializationSchema, KafkaSink}
+import org.apache.flink.connector.kafka.source.KafkaSource
+import org.apache.flink.connector.kafka.source.enumerator.initializer.OffsetsInitializer
+import org.apache.flink.streaming.api.datastream.{DataStream, KeyedStream}
+import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment
+import org.apache.flink.streaming.api.windowing.assigners.{EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows, WindowAssigner}
+import org.apache.flink.streaming.api.windowing.windows.TimeWindow
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, UnsafeRow}
+
+import streamgauge._
+
+/** Rows with their columns, and row-wise operators that are not yet part of the job: neighbours become one. */
+case class Relation(base: DataStream[UnsafeRow], in: Seq[Attribute], parts: Seq[Transform] = Nil) {
+  def output: Seq[Attribute] = if (parts.isEmpty) in else parts.last.output
+
+  def rows(name: String): DataStream[UnsafeRow] =
+    if (parts.isEmpty) base
+    else base.flatMap(new Transformed(Chain(parts))).returns(RowType).name(name).setParallelism(base.getParallelism) // in order
+
+  def apply(part: Seq[Attribute] => Transform): Relation = copy(parts = parts :+ part(output))
+}
+
+/** Lowers a plan to Flink's own operators. Times are microseconds in Flink's milliseconds. */
+final class Lowering(plan: Plan, env: StreamExecutionEnvironment) {
+  private val made = mutable.Map[Int, Relation]()
+
+  def run(): Unit = {
+    for (source <- plan.sources) made(source.id) = read(source)
+    for (node <- plan.nodes) {
+      val relation = lower(node)
+      made(node.id) = if (plan.isShared(node.id)) Relation(relation.rows(node.name), relation.output) else relation
+    }
+    for (sink <- plan.sinks) write(sink, made(sink.input))
+  }
+
+  private def read(source: SourcePlan): Relation = {
+    val kafka = KafkaSource.builder[UnsafeRow]().setProperties(properties(Lowering.READING)).setTopics(source.topic)
+      .setGroupId(plan.group).setStartingOffsets(OffsetsInitializer.earliest()).setDeserializer(new Decoding(source)).build()
+    val time = source.output.indexWhere(_.name == Plan.TIME)
+    val stamp: SerializableTimestampAssigner[UnsafeRow] = (row, _) => row.getLong(time)
+    val watermarks = WatermarkStrategy.forMonotonousTimestamps[UnsafeRow]().withTimestampAssigner(stamp)
+    // A task without a partition would hold all watermarks back.
+    val rows = env.fromSource(kafka, watermarks, source.name, RowType).setParallelism(source.partitions.min(plan.parallelism))
+    Relation(rows, source.output)
+  }
+
+  private def write(sink: SinkPlan, rows: Relation): Unit = {
+    val encoder = Encoder(Expressions.rowWise(rows.output, Seq(Make(Seq("value" -> sink.value)))))
+    val record = KafkaRecordSerializationSchema.builder[UnsafeRow]().setTopic(sink.topic)
+      .setKeySerializationSchema(new Key(sink.key.getBytes("UTF-8"))).setValueSerializationSchema(new Encoding(encoder)).build()
+    val kafka = KafkaSink.builder[UnsafeRow]().setKafkaProducerConfig(properties(Lowering.WRITING)).setRecordSerializer(record)
+      .setDeliveryGuarantee(DeliveryGuarantee.AT_LEAST_ONCE).build()
+    rows.rows(sink.name).sinkTo(kafka).name(s"sink ${sink.name}")
+  }
+
+  private def properties(own: Map[String, String]): java.util.Properties = {
+    val all = new java.util.Properties
+    all.putAll((own ++ plan.client).asJava)
+    all
+  }
+
+  private def lower(node: NodePlan): Relation = {
+    lazy val input = made(node.inputs.head)
+    node.kind match {
+      case "Select" => input(Expressions.rowWise(_, Seq(Make(node.pairs))))
+      case "Where" => input(Expressions.rowWise(_, Seq(Keep(node.predicate))))
+      case "Explode" =>
+        input(Expressions.rowWise(_, Seq(Make(node.pairs))))(Exploded(_, node.column, node.ordinal, node.names))
+      case "Lookup" =>
+        val table = node.table.get
+        input(LookedUp(_, table.decoded, table.rows, node.keys, node.how == "inner", node.names))
+      case "Union" =>
+        val streams = node.inputs.map(id => made(id)(Expressions.rowWise(_, Seq(Make(node.pairs)))).rows(node.name))
+        Relation(streams.head.union(streams.tail: _*), Expressions.attributes(node.types))
+      case "WindowAggregate" => aggregated(node, input, windows(node))
+      case "SessionAggregate" => aggregated(node, input, EventTimeSessionWindows.withGap(us(node.gap_us)).asInstanceOf[Windows])
+      case "RunningAggregate" =>
+        val aggregates = Expressions.aggregates(input.output, node.keys, node.pairs)
+        keyed(node, input).process(new Running(aggregates, node.names), RowType).name(node.name).as(node)
+      case "WindowJoin" =>
+        val Seq(left, right) = node.inputs.zipWithIndex.map { case (id, side) => sided(made(id)(Expressions.rowWise(_, Seq(Keep(node.predicate)))), side) }
+        val rows = left.rows(node.name).union(right.rows(node.name))
+        val key = new SidedKey(Seq(left, right).map(side => new Keyed(named(side.output, node.keys), side.output)))
+        val pairing = Pairing(left.output, right.output, node.keys, node.names, windowed = true)
+        rows.keyBy(key, RowType).window(windows(node)).process(new Pairs(pairing), RowType).name(node.name).as(node)
+      case "IntervalJoin" =>
+        val Seq(left, right) = node.inputs.map(id => made(id)(Expressions.rowWise(_, Seq(Keep(node.predicate)))))
+        val Seq(one, other) = Seq(left, right).map(side => side.rows(node.name).keyBy(new Keyed(named(side.output, node.keys), side.output), RowType))
+        val pairing = Pairing(left.output, right.output, node.keys, node.names, windowed = false)
+        one.intervalJoin(other).between(us(node.earliest_us), us(node.latest_us)).process(new IntervalPairs(pairing), RowType).name(node.name).as(node)
+      case "Distinct" =>
+        val order = Order(input.output, (Plan.TIME -> true) +: node.ordered)
+        val rows = keyed(node, input)
+        if (node.windowed) rows.window(windows(node)).reduce(new Earliest(order), new EarliestClosed(input.output, node.names), RowType).name(node.name).as(node)
+        else Relation(rows.process(new First(order, input.output.indexWhere(_.name == Plan.TIME)), RowType).name(node.name), input.output)
+      case "TopN" =>
+        val ordered = input(Expressions.rowWise(_, Seq(Make(node.pairs), Keep(node.predicate))))
+        val ranked = Ranked(Order(ordered.output, node.ordered), node.n, node.latest, node.names)
+        keyed(node, ordered).process(new Greatests(ranked), RowType).name(node.name).as(node)
+    }
+  }
+
+  private type Windows = WindowAssigner[Object, TimeWindow]
+
+  private def us(microseconds: Long): Duration = Duration.ofMillis(microseconds)
+
+  private def windows(node: NodePlan): Windows = (
+    if (node.range_us == node.slide_us) TumblingEventTimeWindows.of(us(node.range_us))
+    else SlidingEventTimeWindows.of(us(node.range_us), us(node.slide_us))
+  ).asInstanceOf[Windows]
+
+  private def aggregated(node: NodePlan, input: Relation, windows: Windows): Relation = {
+    val aggregates = Expressions.aggregates(input.output, node.keys, node.pairs)
+    val buffers = BufferType(aggregates.bufferTypes)
+    keyed(node, input).window(windows)
+      .aggregate(new Adding(aggregates), new Closed(aggregates, node.names), buffers, buffers, RowType).name(node.name).as(node)
+  }
+
+  private def keyed(node: NodePlan, input: Relation): KeyedStream[UnsafeRow, UnsafeRow] =
+    input.rows(node.name).keyBy(new Keyed(named(input.output, node.keys), input.output), RowType)
+
+  private def named(columns: Seq[Attribute], names: Seq[String]): Seq[Expression] =
+    Expressions.key(names.map(name => columns.find(_.name == name).get))
+
+  private def sided(side: Relation, number: Int): Relation =
+    side(in => Expressions.rowWise(in, Seq(Make(in.map(each => each.name -> s"`${each.name}`") :+ (Lowering.SIDE -> number.toString)))))
+
+  private implicit class Named(rows: DataStream[UnsafeRow]) {
+    /** A relation with the columns of a node. */
+    def as(node: NodePlan): Relation = Relation(rows, Expressions.attributes(node.types))
+  }
+}
+
+object Lowering {
+  val SIDE = "_side"
+  val READING = Map("max.poll.records" -> "10000", "fetch.max.wait.ms" -> "10", "max.partition.fetch.bytes" -> "10485760")
+  val WRITING = Map(
+    "linger.ms" -> "5", "batch.size" -> "262144", "compression.type" -> "lz4", "acks" -> "all",
+    "max.request.size" -> "94371840")
+}
+
+/** The key of a row of either side of a join. */
+class SidedKey(sides: Seq[Keyed]) extends org.apache.flink.api.java.functions.KeySelector[UnsafeRow, UnsafeRow] {
+  override def getKey(row: UnsafeRow): UnsafeRow = sides(row.getInt(row.numFields - 1)).getKey(row)
+}
+
+object Flink {
+  def main(arguments: Array[String]): Unit = {
+    val plan = Plan.read(arguments(0))
+    val status = new Status(plan.scratch)
+    try {
+      val env = StreamExecutionEnvironment.createLocalEnvironment(plan.parallelism, configuration(plan))
+      new Lowering(plan, env).run()
+      val job = env.executeAsync("streamgauge")
+      val end = job.getJobExecutionResult // asked first, because a cluster that has ended has no answer
+      while (!end.isDone && (job.getJobStatus.get == JobStatus.INITIALIZING || job.getJobStatus.get == JobStatus.CREATED)) Thread.sleep(20)
+      if (!end.isDone) status.set("running")
+      end.get()
+      status.fail(new IllegalStateException("the job ended by itself"))
+    } catch { case error: Throwable => status.fail(error) }
+  }
+
+  private def configuration(plan: Plan): Configuration = {
+    val all = new Configuration
+    plan.options.foreach { case (name, value) => all.setString(name, value) }
+    plan.restore.foreach(all.setString("execution.state-recovery.path", _))
+    all
+  }
+}

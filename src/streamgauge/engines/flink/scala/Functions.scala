@@ -1,0 +1,217 @@
+package streamgauge.flink
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.flink.api.common.functions.{AggregateFunction, OpenContext, ReduceFunction, RichFlatMapFunction}
+import org.apache.flink.api.common.serialization.SerializationSchema
+import org.apache.flink.api.common.state.{ListState, ListStateDescriptor, ValueState, ValueStateDescriptor}
+import org.apache.flink.api.common.typeinfo.TypeInformation
+import org.apache.flink.api.java.functions.KeySelector
+import org.apache.flink.connector.kafka.source.reader.deserializer.KafkaRecordDeserializationSchema
+import org.apache.flink.streaming.api.functions.KeyedProcessFunction
+import org.apache.flink.streaming.api.functions.co.ProcessJoinFunction
+import org.apache.flink.streaming.api.functions.windowing.ProcessWindowFunction
+import org.apache.flink.streaming.api.windowing.windows.TimeWindow
+import org.apache.flink.util.Collector
+import org.apache.kafka.clients.consumer.ConsumerRecord
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions._
+
+import streamgauge._
+
+/** Objects that are compiled where they are used, and not sent there. */
+trait Opened[T] extends Serializable {
+  @transient private var value: T = _
+  @transient private var isOpen = false
+  protected def make(): T
+  protected def opened: T = {
+    if (!isOpen) { value = make(); isOpen = true }
+    value
+  }
+}
+
+class Decoding(source: SourcePlan) extends KafkaRecordDeserializationSchema[UnsafeRow] with Opened[Decoder] {
+  override protected def make(): Decoder = Decoder.open(source)
+  override def deserialize(record: ConsumerRecord[Array[Byte], Array[Byte]], out: Collector[UnsafeRow]): Unit =
+    out.collect(opened(record.value))
+  override def getProducedType: TypeInformation[UnsafeRow] = RowType
+}
+
+class Encoding(encoder: Encoder) extends SerializationSchema[UnsafeRow] with Opened[InternalRow => Array[Byte]] {
+  override protected def make(): InternalRow => Array[Byte] = encoder.open()
+  override def serialize(row: UnsafeRow): Array[Byte] = opened(row)
+}
+
+class Key(name: Array[Byte]) extends SerializationSchema[UnsafeRow] {
+  override def serialize(row: UnsafeRow): Array[Byte] = name
+}
+
+class Transformed(transform: Transform) extends RichFlatMapFunction[UnsafeRow, UnsafeRow] {
+  @transient private var emitter: Emitter = _
+  override def open(context: OpenContext): Unit = emitter = transform.open()
+  override def flatMap(row: UnsafeRow, out: Collector[UnsafeRow]): Unit = emitter(row, made => out.collect(made))
+}
+
+class Keyed(columns: Seq[Expression], in: Seq[Attribute]) extends KeySelector[UnsafeRow, UnsafeRow] with Opened[UnsafeProjection] {
+  override protected def make(): UnsafeProjection = UnsafeProjection.create(columns, in)
+  override def getKey(row: UnsafeRow): UnsafeRow = opened(row).copy()
+}
+
+class Adding(aggregates: Aggregates) extends AggregateFunction[UnsafeRow, InternalRow, InternalRow] with Opened[Folding] {
+  override protected def make(): Folding = aggregates.open()
+  override def createAccumulator(): InternalRow = opened.fresh()
+  override def add(row: UnsafeRow, buffer: InternalRow): InternalRow = { opened.add(buffer, row); buffer }
+  override def merge(buffer: InternalRow, other: InternalRow): InternalRow = { opened.merge(buffer, other); buffer }
+  override def getResult(buffer: InternalRow): InternalRow = buffer
+}
+
+/** The columns of a window: its borders and the time of its results, the last microsecond. */
+object Borders {
+  val columns: Seq[Attribute] =
+    Expressions.attributes(Seq("window_start" -> "timestamp", "window_end" -> "timestamp", Plan.TIME -> "bigint"))
+  def set(row: GenericInternalRow, window: TimeWindow): GenericInternalRow = {
+    row.update(0, window.getStart); row.update(1, window.getEnd); row.update(2, window.maxTimestamp)
+    row
+  }
+}
+
+class Closed(aggregates: Aggregates, names: Seq[String])
+    extends ProcessWindowFunction[InternalRow, UnsafeRow, UnsafeRow, TimeWindow] {
+  @transient private var project: UnsafeProjection = _
+  @transient private var withBuffer: JoinedRow = _
+  @transient private var whole: JoinedRow = _
+  @transient private var borders: GenericInternalRow = _
+  override def open(context: OpenContext): Unit = {
+    project = aggregates.result(Borders.columns, names)
+    withBuffer = new JoinedRow; whole = new JoinedRow; borders = new GenericInternalRow(3)
+  }
+  override def process(
+      key: UnsafeRow, context: ProcessWindowFunction[InternalRow, UnsafeRow, UnsafeRow, TimeWindow]#Context,
+      buffers: java.lang.Iterable[InternalRow], out: Collector[UnsafeRow]): Unit =
+    out.collect(project(whole(withBuffer(key, buffers.iterator.next), Borders.set(borders, context.window))))
+}
+
+/** Every row gives the current value of its key. */
+class Running(aggregates: Aggregates, names: Seq[String]) extends KeyedProcessFunction[UnsafeRow, UnsafeRow, UnsafeRow] {
+  @transient private var state: ValueState[InternalRow] = _
+  @transient private var folding: Folding = _
+  @transient private var project: UnsafeProjection = _
+  @transient private var joined: JoinedRow = _
+  override def open(context: OpenContext): Unit = {
+    state = getRuntimeContext.getState(new ValueStateDescriptor("buffer", BufferType(aggregates.bufferTypes)))
+    folding = aggregates.open(); project = aggregates.result(Nil, names); joined = new JoinedRow
+  }
+  override def processElement(
+      row: UnsafeRow, context: KeyedProcessFunction[UnsafeRow, UnsafeRow, UnsafeRow]#Context, out: Collector[UnsafeRow]): Unit = {
+    val buffer = Option(state.value).getOrElse(folding.fresh())
+    folding.add(buffer, row)
+    state.update(buffer)
+    out.collect(project(joined(context.getCurrentKey, buffer)))
+  }
+}
+
+/** The pairs of rows of both sides of a window. The last column of a row says its side. */
+class Pairs(pairing: Pairing) extends ProcessWindowFunction[UnsafeRow, UnsafeRow, UnsafeRow, TimeWindow] with Opened[Paired] {
+  override protected def make(): Paired = pairing.open()
+  override def process(
+      key: UnsafeRow, context: ProcessWindowFunction[UnsafeRow, UnsafeRow, UnsafeRow, TimeWindow]#Context,
+      rows: java.lang.Iterable[UnsafeRow], out: Collector[UnsafeRow]): Unit = {
+    val (left, right) = rows.asScala.partition(row => row.getInt(row.numFields - 1) == 0)
+    val others = right.toArray
+    for (one <- left; other <- others) out.collect(opened(one, other, context.window))
+  }
+}
+
+class IntervalPairs(pairing: Pairing) extends ProcessJoinFunction[UnsafeRow, UnsafeRow, UnsafeRow] with Opened[Paired] {
+  override protected def make(): Paired = pairing.open()
+  override def processElement(
+      left: UnsafeRow, right: UnsafeRow, context: ProcessJoinFunction[UnsafeRow, UnsafeRow, UnsafeRow]#Context,
+      out: Collector[UnsafeRow]): Unit = out.collect(opened(left, right, null))
+}
+
+/** Makes the row of a pair: columns by name, those of the left first; a window's if there is one. */
+case class Pairing(left: Seq[Attribute], right: Seq[Attribute], keys: Seq[String], names: Seq[String], windowed: Boolean) {
+  def open(): Paired = {
+    val others = right.map(_.newInstance()) // of a join with itself, both sides have the same columns
+    val time = if (windowed) Borders.columns.last else
+      Greatest(Seq(left, others).map(side => side.find(_.name == Plan.TIME).get))
+    val more = if (windowed) Borders.columns else Nil
+    val fields: Seq[Expression] = names.map {
+      case Plan.TIME => time
+      case name => left.find(_.name == name).orElse(others.find(_.name == name)).orElse(more.find(_.name == name)).get
+    }
+    new Paired(UnsafeProjection.create(fields, left ++ others ++ more))
+  }
+}
+
+final class Paired(project: UnsafeProjection) {
+  private val pair = new JoinedRow; private val whole = new JoinedRow; private val borders = new GenericInternalRow(3)
+  def apply(left: UnsafeRow, right: UnsafeRow, window: TimeWindow): UnsafeRow =
+    project(if (window == null) pair(left, right) else whole(pair(left, right), Borders.set(borders, window)))
+}
+
+class Earliest(order: Order) extends ReduceFunction[UnsafeRow] with Opened[Ordering[InternalRow]] {
+  override protected def make(): Ordering[InternalRow] = order.open()
+  override def reduce(one: UnsafeRow, other: UnsafeRow): UnsafeRow = if (opened.lteq(one, other)) one else other.copy()
+}
+
+class EarliestClosed(in: Seq[Attribute], names: Seq[String]) extends ProcessWindowFunction[UnsafeRow, UnsafeRow, UnsafeRow, TimeWindow] {
+  @transient private var project: UnsafeProjection = _
+  @transient private var joined: JoinedRow = _
+  @transient private var borders: GenericInternalRow = _
+  override def open(context: OpenContext): Unit = {
+    val own = in.filter(each => each.name != Plan.TIME) ++ Borders.columns
+    project = UnsafeProjection.create(names.map(name => own.find(_.name == name).get), in ++ Borders.columns)
+    joined = new JoinedRow; borders = new GenericInternalRow(3)
+  }
+  override def process(
+      key: UnsafeRow, context: ProcessWindowFunction[UnsafeRow, UnsafeRow, UnsafeRow, TimeWindow]#Context,
+      rows: java.lang.Iterable[UnsafeRow], out: Collector[UnsafeRow]): Unit =
+    out.collect(project(joined(rows.iterator.next, Borders.set(borders, context.window))))
+}
+
+/** The earliest row of each key, when the watermark passes its time: no earlier one can come then. */
+class First(order: Order, time: Int) extends KeyedProcessFunction[UnsafeRow, UnsafeRow, UnsafeRow] {
+  @transient private var candidate: ValueState[UnsafeRow] = _
+  @transient private var done: ValueState[java.lang.Boolean] = _
+  @transient private var ordering: Ordering[InternalRow] = _
+  override def open(context: OpenContext): Unit = {
+    candidate = getRuntimeContext.getState(new ValueStateDescriptor("candidate", RowType))
+    done = getRuntimeContext.getState(new ValueStateDescriptor("done", classOf[java.lang.Boolean]))
+    ordering = order.open()
+  }
+  override def processElement(
+      row: UnsafeRow, context: KeyedProcessFunction[UnsafeRow, UnsafeRow, UnsafeRow]#Context, out: Collector[UnsafeRow]): Unit =
+    if (done.value == null) {
+      val before = candidate.value
+      if (before == null || ordering.lt(row, before)) {
+        candidate.update(row.copy())
+        context.timerService.registerEventTimeTimer(row.getLong(time))
+      }
+    }
+  override def onTimer(
+      at: Long, context: KeyedProcessFunction[UnsafeRow, UnsafeRow, UnsafeRow]#OnTimerContext, out: Collector[UnsafeRow]): Unit = {
+    val row = candidate.value
+    if (row != null && row.getLong(time) == at) { out.collect(row); candidate.clear(); done.update(true) }
+  }
+}
+
+/** The greatest rows of a window and its keys. `latest`: columns of which each row gets the greatest value. */
+class Greatests(ranked: Ranked) extends KeyedProcessFunction[UnsafeRow, UnsafeRow, UnsafeRow] {
+  @transient private var rows: ListState[UnsafeRow] = _
+  @transient private var ranking: Ranking = _
+  override def open(context: OpenContext): Unit = {
+    rows = getRuntimeContext.getListState(new ListStateDescriptor("rows", RowType))
+    ranking = ranked.open()
+  }
+  override def processElement(
+      row: UnsafeRow, context: KeyedProcessFunction[UnsafeRow, UnsafeRow, UnsafeRow]#Context, out: Collector[UnsafeRow]): Unit =  {
+    rows.add(row.copy())
+    context.timerService.registerEventTimeTimer(row.getLong(ranked.time))
+  }
+  override def onTimer(
+      at: Long, context: KeyedProcessFunction[UnsafeRow, UnsafeRow, UnsafeRow]#OnTimerContext, out: Collector[UnsafeRow]): Unit = {
+    ranking(rows.get.asScala, out.collect)
+    rows.clear()
+  }
+}

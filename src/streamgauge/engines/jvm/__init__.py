@@ -1,0 +1,1 @@
+"""What engines on a JVM of their own share: rows and expressions on Spark's Catalyst, compiled at first use."""

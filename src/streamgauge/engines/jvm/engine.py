@@ -1,0 +1,191 @@
+"""The driver's side of engines on a JVM of their own: starts the job's JVM, polls its state, stops it.
+
+Everything goes over Kafka. The driver follows the consumer group of the job, which commits how far it has read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from streamgauge.core.errors import EngineError, StreamgaugeError
+from streamgauge.core.units import parse_size
+from streamgauge.dataflow.nodes import Flow
+from streamgauge.engines.jvm.compiled import class_path
+from streamgauge.engines.jvm.plan import ALL, JobPlan, job_plan, read_flow, sink_types
+from streamgauge.engines.spi import Edges, Engine, EngineStatus
+from streamgauge.system.child_processes import Child, ChildFailed
+from streamgauge.system.disk import Scratch
+from streamgauge.system.java import OPTION_VARIABLES, find_java
+from streamgauge.system.machine import cpus
+from streamgauge.system.process_holder import hold
+from streamgauge.transports.kafka.result_messages import MARK, Mark
+from streamgauge.transports.kafka.settings import KafkaSettings
+from streamgauge.transports.topics import group_of, results_of
+
+OPENED = ("lang", "lang.invoke", "lang.reflect", "io", "net", "nio", "text", "time", "util", "util.concurrent",
+          "util.concurrent.atomic", "util.concurrent.locks")  # fmt: skip
+OPENS = (
+    *(f"--add-opens=java.base/java.{package}=ALL-UNNAMED" for package in OPENED),
+    "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED", "--add-opens=java.base/sun.util.calendar=ALL-UNNAMED",
+    "-Duser.timezone=UTC",
+)  # fmt: skip
+"""What Catalyst and the engines reach into."""
+START_S, POLL_S, REQUEST_S, TERM_S, STOP_S, FLUSH_S = 120.0, 0.05, 20.0, 1.0, 3.0, 30.0
+
+
+class JvmEngine(Engine):
+    """One start of one job. A subclass names its jars, sources and settings."""
+
+    name: str
+    main: str
+    """The class that runs a plan."""
+
+    def __init__(self, on_cpus: Sequence[int] | None = None, parallelism: int | None = None) -> None:
+        self._cpus, self._parallelism = on_cpus, parallelism
+        self._child: Child | None = None
+        self._scratch: Scratch | None = None
+        self._plan: JobPlan | None = None
+        self._log = Path()
+        self._stage = ""
+        self._command: list[str] = []
+        self._settings: dict[str, str] = {}
+
+    @abstractmethod
+    def jars(self) -> list[Path]:
+        """The engine's own. Raises MachineError if they cannot be had."""
+
+    def classes(self) -> list[Path]:
+        """The class path of its jobs; fetched and compiled at first use. Raises MachineError."""
+        find_java()
+        return class_path(self.sources(), self.jars())
+
+    @abstractmethod
+    def sources(self) -> Path:
+        """The folder of its Scala sources."""
+
+    @abstractmethod
+    def options(self, options: dict[str, str]) -> dict[str, str]:
+        """All its options, with their defaults."""
+
+    @abstractmethod
+    def configuration(self, options: dict[str, str], scratch: Path) -> dict[str, str]:
+        """The engine's settings by its own names."""
+
+    @abstractmethod
+    def latest_state(self, scratch: Path) -> str | None:
+        """What a restart goes on from; None before there is any."""
+
+    def start(self, flow: Flow, edges: Edges, options: dict[str, str], master: str | None, folder: Path) -> None:
+        """Compiles what must be compiled, starts the JVM and waits until the job runs. Raises EngineError."""
+        flow = read_flow(flow, edges)
+        folder.mkdir(parents=True, exist_ok=True)
+        self._log, self._scratch = folder / f"{self.name}.log", Scratch(self.name)
+        parallelism = self._parallelism or len(self._cpus or cpus())
+        configuration = self.configuration(options, self._scratch.path)
+        group = self.consumer_group(flow, edges.output.token)
+        self._plan = job_plan(flow, edges, group, parallelism, str(self._scratch.path), configuration)
+        self._settings = {**self.options(options), **configuration, "parallelism": str(parallelism)}
+        try:
+            self._stage = "getting its jars and classes"
+            classes = os.pathsep.join(map(str, self.classes()))
+            memory = parse_size(self.options(options)["memory"])
+            heap = [f"-Xmx{memory}", f"-Xms{memory}", f"-Djava.io.tmpdir={self._scratch.path}"]
+            self._command = [find_java().path, *heap, *OPENS, "-cp", classes, self.main]
+            _announce_results(flow, edges)
+            self._launch(self._plan)
+        except StreamgaugeError:
+            self.stop()
+            raise
+
+    def _launch(self, plan: JobPlan) -> None:
+        assert self._scratch is not None
+        folder = self._scratch.path
+        file = folder / "plan.json"
+        file.touch(mode=0o600)  # it may have a log-in
+        file.write_text(json.dumps({name: value for name, value in asdict(plan).items() if value is not None}))
+        (folder / "status").unlink(missing_ok=True)
+        self._stage = f"starting {self.name}'s JVM"
+        environment = dict.fromkeys(OPTION_VARIABLES) | {"SPARK_LOCAL_IP": "127.0.0.1"}
+        self._child = hold(self.name, self._log.with_suffix(".holder.log"), self._cpus, environment, TERM_S, folder)
+        self._child.ask("start", REQUEST_S, command=[*self._command, str(file)], log=str(self._log), folder=str(folder))
+        until = time.monotonic() + START_S
+        while (status := self.status()).alive and self._state() != "running":
+            if time.monotonic() > until:
+                raise EngineError(f"{self.name} did not run its job within {START_S:g} s", str(self._log))
+            time.sleep(POLL_S)
+        if not status.alive:
+            raise EngineError(status.reason.partition("; its log: ")[0], str(self._log))
+
+    def _state(self) -> str:
+        assert self._scratch is not None
+        try:
+            return (self._scratch.path / "status").read_text()
+        except OSError:
+            return ""
+
+    def status(self) -> EngineStatus:
+        assert self._child is not None
+        state = self._state()
+        if state.startswith("failed "):
+            return EngineStatus(False, f"{state.removeprefix('failed ')}; its log: {self._log}")
+        try:
+            code = self._child.ask("exit_code", REQUEST_S)
+        except ChildFailed as error:
+            return EngineStatus(False, f"{error}; its log: {self._log}")
+        if code is None:
+            return EngineStatus(True)
+        how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+        return EngineStatus(False, f"the JVM of {self.name} {how}; its log: {self._log}")
+
+    def stage(self) -> str:
+        return self._stage
+
+    def pids(self) -> list[int]:
+        """The processes of the job, without the one that holds them."""
+        return self._child.pids()[1:] if self._child is not None and self._child.alive else []
+
+    def settings(self) -> dict[str, str]:
+        return self._settings
+
+    def consumer_group(self, flow: Flow, run: str) -> str:
+        return group_of(run)
+
+    def has_checkpoint(self) -> bool:
+        assert self._scratch is not None
+        return self.latest_state(self._scratch.path) is not None
+
+    def restart(self) -> None:
+        """Kills the JVM and starts the job again from its latest state."""
+        assert self._child is not None
+        assert self._plan is not None
+        assert self._scratch is not None
+        self._child.ask("kill", REQUEST_S)
+        self._child.stop(0.0)
+        self._launch(replace(self._plan, restore=self.latest_state(self._scratch.path)))
+
+    def stop(self) -> None:
+        if self._child is not None:
+            self._child.stop(STOP_S)
+            self._child = None
+        if self._scratch is not None:
+            self._scratch.cleanup()
+            self._scratch = None
+
+
+def _announce_results(flow: Flow, edges: Edges) -> None:
+    """Sends the marks that say which columns results have. Raises EngineError if the broker does not take them."""
+    from confluent_kafka import Producer
+
+    settings = KafkaSettings.from_options(edges.transport_options)
+    client = Producer({**settings.of_client, "log_level": 0})
+    for sink, types in sink_types(flow).items():
+        mark = Mark(sink, ALL, True, {sink: types}, endless=True)
+        client.produce(results_of(edges.output.token), mark.to_bytes(), MARK)
+    if unsent := client.flush(FLUSH_S):
+        raise EngineError(f"the broker has not kept {unsent} marks after {FLUSH_S:g} s")

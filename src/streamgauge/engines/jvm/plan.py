@@ -1,0 +1,242 @@
+"""A flow as JSON for a job on the JVM: each node with its columns, and every expression as Spark SQL text.
+
+The texts are those that Spark gets, because the job compiles them with Spark's own Catalyst. Every relation has the
+column `_time` beside its own, microseconds, by which windows are made.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import singledispatch
+from typing import Any
+
+from streamgauge.core.schema import EVENT_ID, EVENT_TIME, INGEST_TIME, LINEAGE, Schema
+from streamgauge.core.units import backquote
+from streamgauge.dataflow import graph, schema
+from streamgauge.dataflow.expressions import check
+from streamgauge.dataflow.lineage import pruned
+from streamgauge.dataflow.nodes import (
+    Distinct,
+    Explode,
+    Flow,
+    IntervalJoin,
+    Lookup,
+    Node,
+    RunningAggregate,
+    Select,
+    SessionAggregate,
+    Sink,
+    Source,
+    TopN,
+    Union,
+    Where,
+    Window,
+    WindowAggregate,
+    WindowJoin,
+)
+from streamgauge.engines.spi import Edges
+from streamgauge.transports.kafka.encodings.choice import encoding
+from streamgauge.transports.kafka.encodings.json import Json
+from streamgauge.transports.kafka.result_messages import key_of, wire
+from streamgauge.transports.kafka.settings import KafkaSettings
+from streamgauge.transports.topics import results_of, topic_of
+
+TIME, BY, ARRAY = "_time", "_by", "_array"
+ALL = 0
+"""The batch number of all results."""
+
+
+@dataclass(frozen=True)
+class JobPlan:
+    """The document, as `scala/Plan.scala` reads it. `restore`: the state to go on from; None for a first start."""
+
+    client: Mapping[str, str]
+    group: str
+    parallelism: int
+    scratch: str
+    options: Mapping[str, str]
+    sources: list[dict[str, Any]]
+    nodes: list[dict[str, Any]]
+    sinks: list[dict[str, Any]]
+    restore: str | None = None
+
+
+def job_plan(
+    flow: Flow, edges: Edges, group: str, parallelism: int, scratch: str, options: Mapping[str, str]
+) -> JobPlan:
+    """The plan of a flow over Kafka, which `read_flow` gave."""
+    settings = KafkaSettings.from_options(edges.transport_options)
+    nodes = list(graph.operators(flow))
+    numbers = {node: number for number, node in enumerate(nodes)}
+    client = {"bootstrap.servers": settings.brokers}
+    client |= {name.removeprefix("kafka."): value for name, value in settings.java().items()}
+    return JobPlan(
+        client, group, parallelism, scratch, options,
+        sources=[_source(node, numbers[node], edges, settings) for node in nodes if isinstance(node, Source)],
+        nodes=[_node(node, numbers) for node in nodes if not isinstance(node, Source)],
+        sinks=[_sink(sink, numbers[sink.input], edges) for sink in flow.sinks],
+    )  # fmt: skip
+
+
+def read_flow(flow: Flow, edges: Edges) -> Flow:
+    """The flow over those columns of its streams that messages have, without the columns that nothing reads."""
+    flow, rewritten, lineage = pruned(flow), dict[Node, Node](), defaultdict[str, set[str]](set)
+    for node in graph.operators(flow):
+        if isinstance(node, Source):
+            lineage[node.name].update(node.lineage)
+    for node in graph.operators(flow):
+        if isinstance(node, Source):  # a stream that several sinks read is read once, since its group has one progress
+            fields = tuple(field for field in node.schema.fields if field.name in edges.columns[node.name])
+            ids = tuple(name for name in LINEAGE if name in lineage[node.name])
+            rewritten[node] = replace(node, schema=Schema(fields), lineage=ids)
+        else:
+            rewritten[node] = graph.with_inputs(node, tuple(rewritten[each] for each in graph.inputs(node)))
+    return Flow(tuple(replace(sink, input=rewritten[sink.input]) for sink in flow.sinks))
+
+
+def sink_types(flow: Flow) -> dict[str, dict[str, str]]:
+    """Sink to the types of its columns."""
+    return {sink.name: schema.columns(sink.input) for sink in flow.sinks}
+
+
+def _source(node: Source, number: int, edges: Edges, settings: KafkaSettings) -> dict[str, Any]:
+    types = {**node.schema.types(), **dict.fromkeys((EVENT_TIME, EVENT_ID), "bigint")}
+    columns = tuple((name, types[name]) for name in edges.columns[node.name] if name != INGEST_TIME)
+    layout = encoding(settings.encoding, columns)
+    # The driver does not see when a broker delivers a message.
+    texts = {**layout.expressions("event"), INGEST_TIME: "CAST(NULL AS BIGINT)"}
+    read = {name: texts[name] for name in schema.columns(node)} | {TIME: texts[EVENT_TIME]}
+    return {
+        "id": number, "name": node.name, "topic": topic_of(edges.output.token, node.name),
+        "partitions": len(edges.inputs), "compact": list(columns) if settings.encoding == "compact" else [],
+        "opened": layout.opened("value"), "columns": list(read.items()),
+    }  # fmt: skip
+
+
+def _node(node: Node, numbers: Mapping[Node, int]) -> dict[str, Any]:
+    return {
+        "id": numbers[node], "kind": type(node).__name__, "name": node.name,
+        "inputs": [numbers[each] for each in graph.inputs(node)],
+        "columns": [*schema.columns(node).items(), (TIME, "bigint")], **_fields(node),
+    }  # fmt: skip
+
+
+def _sink(sink: Sink, number: int, edges: Edges) -> dict[str, Any]:
+    values = (f"{wire(name, kind)} AS {backquote(name)}" for name, kind in schema.columns(sink.input).items())
+    return {
+        "input": number, "name": sink.name, "topic": results_of(edges.output.token), "key": key_of(sink.name, ALL),
+        "value": f"to_json(struct({', '.join(values)}))",
+    }  # fmt: skip
+
+
+@singledispatch
+def _fields(node: Any) -> dict[str, Any]:
+    """The fields of a node's kind."""
+    raise TypeError(f"no JSON for the node {type(node).__name__}")
+
+
+def kinds() -> tuple[type, ...]:
+    """The node kinds that have a form here."""
+    return (Source, *(kind for kind in _fields.registry if kind is not object))
+
+
+def _has_time(node: Node) -> bool:
+    """Whether its rows have a time. Updates have none."""
+    return _has_time(node.input) if isinstance(node, Select) else not isinstance(node, RunningAggregate)
+
+
+def _passed(names: Any) -> list[tuple[str, str]]:
+    """Columns as they are."""
+    return [(name, backquote(name)) for name in names]
+
+
+@_fields.register
+def _(node: Select) -> dict[str, Any]:
+    time = [(TIME, TIME)] if _has_time(node.input) else []
+    return {"made": [*node.columns, *time], "columns": [*schema.columns(node).items(), *time]}
+
+
+@_fields.register
+def _(node: Where) -> dict[str, Any]:
+    return {"predicate": node.predicate}
+
+
+@_fields.register
+def _(node: Explode) -> dict[str, Any]:
+    made = [*_passed(schema.columns(node.input)), (TIME, TIME), (ARRAY, node.array)]
+    return {"made": made, "column": node.column, "ordinal": node.ordinal}
+
+
+@_fields.register
+def _(node: Lookup) -> dict[str, Any]:
+    rows = node.table.to_arrow()
+    columns = tuple((field.name, field.type) for field in node.table.schema.fields)
+    layout = Json(columns)
+    messages = [bytes(text).decode() for batch in rows.to_batches() for text in layout.encode(batch).to_pylist()]
+    read = list(layout.expressions("event").items())
+    table = {"rows": messages, "opened": layout.opened("value"), "columns": read}
+    return {"keys": list(node.keys), "how": node.how, "table": table}
+
+
+@_fields.register
+def _(node: Union) -> dict[str, Any]:
+    return {"made": _passed([*schema.columns(node), TIME])}
+
+
+@_fields.register
+def _(node: WindowAggregate) -> dict[str, Any]:
+    return {"keys": list(node.keys), "made": list(node.aggregates), **_window(node.window)}
+
+
+@_fields.register
+def _(node: SessionAggregate) -> dict[str, Any]:
+    return {"keys": list(node.keys), "made": list(node.aggregates), "gap_us": node.session.gap_us}
+
+
+@_fields.register
+def _(node: RunningAggregate) -> dict[str, Any]:
+    columns = list(schema.columns(node).items())
+    return {"keys": list(node.keys), "made": list(node.aggregates), "columns": columns}
+
+
+@_fields.register
+def _(node: WindowJoin) -> dict[str, Any]:
+    return {"keys": list(node.keys), "predicate": _has_keys(node), **_window(node.window)}
+
+
+@_fields.register
+def _(node: IntervalJoin) -> dict[str, Any]:
+    bounds = {"earliest_us": node.earliest_us, "latest_us": node.latest_us}
+    return {"keys": list(node.keys), "predicate": _has_keys(node), **bounds}
+
+
+@_fields.register
+def _(node: Distinct) -> dict[str, Any]:
+    window = {**_window(node.window), "windowed": True} if node.window is not None else {}
+    return {"keys": list(node.keys), "order": _order(node.ties), **window}
+
+
+@_fields.register
+def _(node: TopN) -> dict[str, Any]:
+    is_double = check.check(node.by, schema.columns(node.input), node.name) == "double"
+    predicate = f"NOT isnan({BY})" if is_double else f"{BY} IS NOT NULL"
+    return {
+        "keys": list(node.groups), "made": [*_passed(schema.columns(node.input)), (TIME, TIME), (BY, node.by)],
+        "predicate": f"{BY} IS NOT NULL AND {predicate}" if is_double else predicate, "n": node.n,
+        "order": [{"column": BY, "ascending": False}, *_order(schema.tie_order(node))], "latest": list(node.latest),
+    }  # fmt: skip
+
+
+def _has_keys(node: WindowJoin | IntervalJoin) -> str:
+    """A null key never matches."""
+    return " AND ".join(f"{backquote(key)} IS NOT NULL" for key in node.keys)
+
+
+def _window(window: Window) -> dict[str, int]:
+    return {"range_us": window.range_us, "slide_us": window.slide_us}
+
+
+def _order(columns: Any) -> list[dict[str, Any]]:
+    return [{"column": name, "ascending": True} for name in columns]

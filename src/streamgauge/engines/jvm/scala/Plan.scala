@@ -1,0 +1,87 @@
+package streamgauge
+
+import java.io.File
+import java.nio.charset.StandardCharsets.UTF_8
+import java.nio.file.{Files, Path, Paths, StandardCopyOption}
+
+import org.apache.spark.sql.catalyst.expressions.Attribute
+import org.json4s.{DefaultFormats, Formats}
+import org.json4s.jackson.JsonMethods
+
+/** What the driver wants to run; `plan.py` writes it. */
+case class Plan(
+    client: Map[String, String], group: String, parallelism: Int, scratch: String, restore: Option[String],
+    options: Map[String, String], sources: Seq[SourcePlan], nodes: Seq[NodePlan], sinks: Seq[SinkPlan]) {
+  private val uses = (nodes.flatMap(_.inputs) ++ sinks.map(_.input)).groupBy(identity).map { case (id, all) => id -> all.size }
+
+  def isShared(id: Int): Boolean = uses.getOrElse(id, 0) > 1
+}
+
+/** `compact`: (column, type) of each field of a message in the compact encoding, else empty. `columns`: (name, SQL). */
+case class SourcePlan(
+    id: Int, name: String, topic: String, partitions: Int, compact: Seq[Seq[String]], opened: String,
+    columns: Seq[Seq[String]]) {
+  lazy val decoded: Transform = Expressions.rowWise(
+    Expressions.attributes(Seq("value" -> "binary")),
+    Seq(Make(Seq("event" -> opened)), Make(columns.map { case Seq(name, text) => name -> text })))
+
+  def output: Seq[Attribute] = decoded.output
+}
+
+/** A node, with the fields that its kind has. `columns`: (name, type); `made`: (name, SQL); `order`: (name, ascending). */
+case class NodePlan(
+    id: Int, kind: String, name: String, inputs: Seq[Int], columns: Seq[Seq[String]], keys: Seq[String] = Nil,
+    made: Seq[Seq[String]] = Nil, predicate: String = "", range_us: Long = 0, slide_us: Long = 0, gap_us: Long = 0,
+    earliest_us: Long = 0, latest_us: Long = 0, column: String = "", ordinal: Option[String] = None, how: String = "",
+    table: Option[TablePlan] = None, order: Seq[OrderPlan] = Nil, n: Int = 0, latest: Seq[String] = Nil,
+    windowed: Boolean = false) {
+  def pairs: Seq[(String, String)] = made.map { case Seq(name, text) => name -> text }
+  def names: Seq[String] = columns.map(_.head)
+  def types: Seq[(String, String)] = columns.map { case Seq(name, kind) => name -> kind }
+  def ordered: Seq[(String, Boolean)] = order.map(each => each.column -> each.ascending)
+}
+
+case class OrderPlan(column: String, ascending: Boolean)
+
+/** A static table: `rows` are JSON objects, and `columns` (name, SQL) read them from the column `event`. */
+case class TablePlan(rows: Seq[String], opened: String, columns: Seq[Seq[String]]) {
+  def decoded: Transform = Expressions.rowWise(
+    Expressions.attributes(Seq("value" -> "binary")),
+    Seq(Make(Seq("event" -> opened)), Make(columns.map { case Seq(name, text) => name -> text })))
+}
+
+case class SinkPlan(input: Int, name: String, topic: String, key: String, value: String)
+
+object Plan {
+  val TIME = "_time"
+  val EVENT_TIME = "event_time"
+  private implicit val formats: Formats = DefaultFormats
+
+  def read(path: String): Plan = JsonMethods.parse(new File(path)).extract[Plan]
+}
+
+/** The state of the job, for the driver: a word, and after a space the reason of a failure. */
+final class Status(folder: String) {
+  private val file = Paths.get(folder, "status")
+
+  def set(text: String): Unit = synchronized {
+    val next: Path = file.resolveSibling("status.new")
+    Files.write(next, text.getBytes(UTF_8))
+    Files.move(next, file, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING)
+  }
+
+  /** Writes the reason and ends the process. */
+  def fail(error: Throwable): Nothing = {
+    try { error.printStackTrace(); set(s"failed ${Status.reason(error)}") } finally Runtime.getRuntime.halt(1)
+    throw error
+  }
+}
+
+object Status {
+  /** The innermost cause in one line. */
+  def reason(error: Throwable): String = {
+    val root = Iterator.iterate(error)(_.getCause).takeWhile(_ != null).toSeq.last
+    val message = Option(root.getMessage).getOrElse("").linesIterator.map(_.trim).find(_.nonEmpty).getOrElse("")
+    s"${root.getClass.getSimpleName}: $message"
+  }
+}

@@ -1,0 +1,69 @@
+"""The plan of a job on the JVM: what every kind of node becomes, and where times come from."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+
+from streamgauge.conformance.cases import CASES, kinds
+from streamgauge.core.schema import EVENT_TIME, INGEST_TIME, LINEAGE
+from streamgauge.dataflow import graph
+from streamgauge.dataflow.lineage import with_lineage
+from streamgauge.dataflow.nodes import Flow, RunningAggregate, Source
+from streamgauge.engines.jvm import plan
+from streamgauge.engines.spi import Edges
+from streamgauge.transports.spi import Edge
+
+RUNNABLE = [name for name, case in CASES.items() if kinds(case.flow) <= set(plan.kinds())]
+
+
+def planned(flow: Flow, encoding: str = "compact", partitions: int = 1) -> dict[str, Any]:
+    """The document of a flow with its lineage, as the job reads it."""
+    sources = {node for node in graph.operators(flow) if isinstance(node, Source)}
+    columns = {node.name: (*node.schema.names, *LINEAGE) for node in sources}
+    edge = Edge("127.0.0.1:9092", "run")
+    options = {"brokers": "127.0.0.1:9092", "encoding": encoding}
+    edges = Edges((edge,) * partitions, edge, columns, transport="kafka", transport_options=options)
+    flow = plan.read_flow(flow, edges)
+    document: dict[str, Any] = json.loads(json.dumps(asdict(plan.job_plan(flow, edges, "group", 2, "/scratch", {}))))
+    return document
+
+
+@pytest.mark.parametrize("name", RUNNABLE)
+def test_every_relation_is_named_before_it_is_read(name: str) -> None:
+    document = planned(with_lineage(CASES[name].flow))
+    known = {source["id"] for source in document["sources"]}
+    for node in document["nodes"]:
+        assert set(node["inputs"]) <= known
+        known.add(node["id"])
+    assert {sink["input"] for sink in document["sinks"]} <= known
+
+
+@pytest.mark.parametrize("name", RUNNABLE)
+def test_every_relation_but_updates_has_a_time(name: str) -> None:
+    flow = with_lineage(CASES[name].flow)
+    by_name = {node.name: node for node in graph.operators(flow)}
+    for node in planned(flow)["nodes"]:
+        columns = [column for column, _ in node["columns"]]
+        updates = any(isinstance(each, RunningAggregate) for each in graph.walk(by_name[node["name"]]))
+        assert columns.count(plan.TIME) == (not updates), node
+
+
+def test_a_source_reads_what_its_flow_needs() -> None:
+    """The time of an event is its planned one; the driver does not see when the broker delivers it."""
+    (source,) = planned(with_lineage(CASES["source"].flow), partitions=3)["sources"]
+    read = dict(source["columns"])
+    assert source["partitions"] == 3
+    assert source["topic"].endswith(source["name"])
+    assert read[plan.TIME] == read[EVENT_TIME]
+    assert read[INGEST_TIME] == "CAST(NULL AS BIGINT)"
+    assert INGEST_TIME not in dict(source["compact"])
+
+
+def test_only_the_compact_encoding_is_read_by_hand() -> None:
+    (source,) = planned(with_lineage(CASES["source"].flow), encoding="json")["sources"]
+    assert source["compact"] == []
+    assert "from_json" in source["opened"]
