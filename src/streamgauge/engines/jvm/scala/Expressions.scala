@@ -26,19 +26,26 @@ object Expressions {
   def attributes(types: Seq[(String, String)]): Seq[Attribute] =
     types.map { case (name, kind) => AttributeReference(name, CatalystSqlParser.parseDataType(kind))() }
 
-  /** One operator of all steps, where they can be one. */
+  /** One operator of all steps, or as few as possible. */
   def rowWise(in: Seq[Attribute], steps: Seq[Step]): Transform = {
     val plan = steps.foldLeft(RowsOf(in): LogicalPlan) {
       case (below, Keep(predicate)) => Filter(CatalystSqlParser.parseExpression(predicate), below)
       case (below, Make(columns)) => Project(columns.map { case (name, text) => named(name, text) }, below)
     }
-    prepared(plan) match {
-      case nothing: LocalRelation => Nothing(nothing.output) // a condition that never holds
-      case PhysicalOperation(fields, filters, _: RowsOf) => RowWise(in, filters.reduceOption(And), fields)
-      case _ => // what a step computes and the next one reads several times is computed once
-        val first = rowWise(in, steps.take(1))
-        Chain(Seq(first, rowWise(first.output, steps.drop(1))))
+    operators(prepared(plan)) match {
+      case Nil => RowWise(in, None, in)
+      case Seq(one) => one
+      case several => Chain(several)
     }
+  }
+
+  /** What an expression computes and another one reads several times is an operator before it. */
+  private def operators(plan: LogicalPlan): Seq[Transform] = plan match {
+    case _: RowsOf => Nil
+    case nothing: LocalRelation => Seq(Nothing(nothing.output)) // a condition that never holds
+    case PhysicalOperation(fields, filters, rows: RowsOf) => Seq(RowWise(rows.output, filters.reduceOption(And), fields))
+    case Project(fields, child) => operators(child) :+ RowWise(child.output, None, fields)
+    case Filter(condition, child) => operators(child) :+ RowWise(child.output, Some(condition), child.output)
   }
 
   /** Columns as a key, in which all NaN are one, and both zeros. */
