@@ -64,7 +64,9 @@ def test_an_engine_of_another_distribution_is_found(tmp_path: Path, monkeypatch:
     check.
     """
     install_example(monkeypatch, tmp_path)
-    assert registry.streaming_engines() == ("spark", "spark-rtm", "spark-dstream", "external", "known", ENGINE)
+    assert registry.streaming_engines() == (
+        "spark", "spark-rtm", "spark-dstream", "flink", "external", "known", ENGINE,
+    )  # fmt: skip
     shown = CliRunner().invoke(app.app, ["engines", "--json"])
     assert ENGINE in shown.output
     refused = refusal("windowed_aggregation", "--engine", ENGINE, "--option", "a=b", "--master", "local[2]")
