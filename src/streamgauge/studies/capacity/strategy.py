@@ -79,9 +79,8 @@ BUSY_SURE = 0.82
 """Busy share at which most trials decide. After an undecided trial the search goes down to it at once, since every
 undecided rate on the way costs a minute. An undecided trial below it is repeated: a join was undecided at 0.74, and its
 limit was half as high again. It only affects the next rate."""
-PROMISED_MAX, STEP_MAX, STEP_UP_MAX, _WIDE = 4.0, 64.0, 8.0, 1.5
-"""The longest step by an idle engine's busy share, of all, and up, and the factor of a wide bracket.
-A step up of 64 from 399 k/s over Kafka starved the driver in five further trials."""
+PROMISED_MAX, STEP_MAX, _WIDE = 4.0, 64.0, 1.5
+"""The longest step by an idle engine's busy share, the longest of all, and the factor of a wide bracket."""
 _SHORT_STEPS_MAX = 5
 """After so many short steps that all held, busy shares predict nothing: batches of some engines fill nearly all their
 time at any rate."""
@@ -181,7 +180,7 @@ def _longer_step(step: float, outcome: TrialOutcome) -> float:
     if outcome.unproven:
         return min(step**_GROWTH_UNPROVEN, STEP_MAX)
     growth = _FAR_GROWTH if step > _FAR_STEP else _GROWTH_UP if outcome.holds else _GROWTH_DOWN
-    return min(step**growth, STEP_UP_MAX if outcome.holds else STEP_MAX)
+    return min(step**growth, STEP_MAX)
 
 
 class DriverStarvationBackoff:

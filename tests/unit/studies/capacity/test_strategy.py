@@ -22,7 +22,7 @@ from streamgauge.studies.capacity.strategy import (
     KEPT_ROWS_BUSY,
     KEPT_ROWS_OVERESTIMATE_FACTOR,
     PROMISED_MAX,
-    STEP_UP_MAX,
+    STEP_MAX,
     _factor_promised,
     _had_time_over,
     _rate_below,
@@ -240,8 +240,8 @@ def test_steps_from_far_below_grow_and_none_is_longer_than_the_longest() -> None
     sut = Sut(1e7, fields=lambda _, number: {"drained_per_s": None, "busy_share": 0.001 if number == 1 else None})
     searched(sut, start_per_s=10.0, tolerance=0.5, quick=True)
     steps = [above / below for below, above in pairwise(sut.rates) if above > below]
-    assert steps[:3] == [pytest.approx(4.0), pytest.approx(1.5**5), pytest.approx(STEP_UP_MAX)]
-    assert max(steps) <= STEP_UP_MAX * 1.001
+    assert steps[:3] == [pytest.approx(4.0), pytest.approx(1.5**5), pytest.approx(STEP_MAX)]
+    assert max(steps) <= STEP_MAX * 1.001
 
 
 def test_an_engine_that_had_time_over_and_is_full_now_is_offered_a_width_more() -> None:
