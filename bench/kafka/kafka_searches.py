@@ -5,7 +5,7 @@ would. A row's value is the sustained rate, or 0 if the search ended without one
 each role in percent of one core, the rate per core of the machine and per CPU second of the engine, and the reference
 work, because the machine's speed differs by a factor of two between days.
 
-Run alone: `python -m bench.kafka.kafka_searches`, or with the names of cases. A case takes five minutes or less. The
+Run alone: `python -m bench.kafka.kafka_searches`, or with the names of cases. A case takes 4 to 12 minutes. The
 table of programs takes `aggregation` only.
 """
 

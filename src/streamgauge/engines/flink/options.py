@@ -84,14 +84,13 @@ CAPABILITIES = Capabilities(
 def option_problems(options: Mapping[str, str]) -> Iterator[Problem]:
     """Sizes and times that cannot be read."""
     readers: dict[str, Callable[[str, str], float]] = {"memory": parse_size, **dict.fromkeys(TIMES, parse_duration)}
-    for name, read in readers.items():
+    for name in readers.keys() & options.keys():
         try:
-            if name in options:
-                read(options[name], f"option {name}")
+            value = readers[name](options[name], f"option {name}")
         except InputError as error:
             yield from error.problems
             continue
-        if name == "checkpoint_interval" and parse_duration(options.get(name, "1s")) < CHECKPOINT_LEAST_S:
+        if name == "checkpoint_interval" and value < CHECKPOINT_LEAST_S:
             yield Problem(f"option {name}", "must be at least 10ms", options[name], f"--option {name}=1s")
 
 

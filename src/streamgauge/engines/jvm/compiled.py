@@ -6,9 +6,10 @@ classes are kept beside the jars, by the hash of the sources and of what they ar
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
-import shutil
+import re
 import subprocess
 import sys
 import tempfile
@@ -36,7 +37,7 @@ FIRST = (
 """Before those of an engine, which may bring older ones."""
 LAST = ("kryo-shaded", "minlog", "objenesis")
 """Behind those of an engine, which may bring a later Kryo."""
-COMPILER = ("scala-compiler", "scala-library", "scala-reflect", "jline")
+COMPILER = ("scala-compiler", "scala-library", "scala-reflect")
 SHARED = Path(__file__).parent / "scala"
 COMPILE_S = 300.0
 
@@ -47,8 +48,7 @@ def spark_jars(names: Sequence[str]) -> list[Path]:
     if spec is None or spec.origin is None:
         raise MachineError(f"PySpark is missing\n  install it: {sys.executable} -m pip install pyspark")
     folder = Path(spec.origin).parent / "jars"
-    found = {path.name.partition("_2.13")[0].rpartition("-")[0] if "_2.13" not in path.name
-             else path.name.partition("_2.13")[0]: path for path in folder.glob("*.jar")}  # fmt: skip
+    found = {re.split(r"_2\.13|-(?=\d)", path.name)[0]: path for path in folder.glob("*.jar")}
     if missing := [name for name in names if name not in found]:
         way_out = f"reinstall it: {sys.executable} -m pip install --force-reinstall pyspark"
         raise MachineError(f"PySpark at {folder.parent} lacks the jars {', '.join(missing)}\n  {way_out}")
@@ -93,7 +93,7 @@ def _compile(files: Sequence[Path], libraries: Sequence[Path], folder: Path) -> 
             raise MachineError(f"the engine's sources were not compiled within {COMPILE_S:g} s\n  try again") from None
         if done.returncode:
             raise MachineError(f"the engine's sources could not be compiled:\n{done.stdout}{done.stderr}")
-        try:
+        with contextlib.suppress(OSError):  # another process was faster
             classes.rename(folder)
-        except OSError:  # another process was faster
-            shutil.rmtree(classes)
+    if not folder.is_dir():
+        raise MachineError(f"{folder} cannot be written\n  set XDG_CACHE_HOME to a folder that can be")

@@ -24,9 +24,8 @@ from streamgauge.system.disk import Scratch
 from streamgauge.system.java import OPTION_VARIABLES, find_java
 from streamgauge.system.machine import cpus
 from streamgauge.system.process_holder import hold
-from streamgauge.transports.kafka.result_messages import MARK, Mark
-from streamgauge.transports.kafka.settings import KafkaSettings
-from streamgauge.transports.topics import group_of, results_of
+from streamgauge.transports.kafka.result_messages import Mark, Marks
+from streamgauge.transports.topics import group_of
 
 OPENED = ("lang", "lang.invoke", "lang.reflect", "io", "net", "nio", "text", "time", "util", "util.concurrent",
           "util.concurrent.atomic", "util.concurrent.locks")  # fmt: skip
@@ -36,7 +35,7 @@ OPENS = (
     "-Duser.timezone=UTC",
 )  # fmt: skip
 """What Catalyst and the engines reach into."""
-START_S, POLL_S, REQUEST_S, TERM_S, STOP_S, FLUSH_S = 120.0, 0.05, 20.0, 1.0, 3.0, 30.0
+START_S, POLL_S, REQUEST_S, TERM_S, STOP_S = 120.0, 0.05, 20.0, 1.0, 3.0
 
 
 class JvmEngine(Engine):
@@ -115,12 +114,13 @@ class JvmEngine(Engine):
         self._child = hold(self.name, self._log.with_suffix(".holder.log"), self._cpus, environment, TERM_S, folder)
         self._child.ask("start", REQUEST_S, command=[*self._command, str(file)], log=str(self._log), folder=str(folder))
         until = time.monotonic() + START_S
-        while (status := self.status()).alive and self._state() != "running":
+        while not (failure := self._failure()) and self._state() != "running":
             if time.monotonic() > until:
-                raise EngineError(f"{self.name} did not run its job within {START_S:g} s", str(self._log))
+                failure = f"{self.name} did not run its job within {START_S:g} s"
+                break
             time.sleep(POLL_S)
-        if not status.alive:
-            raise EngineError(status.reason.partition("; its log: ")[0], str(self._log))
+        if failure:
+            raise EngineError(failure, str(self._log))
 
     def _state(self) -> str:
         assert self._scratch is not None
@@ -129,19 +129,24 @@ class JvmEngine(Engine):
         except OSError:
             return ""
 
-    def status(self) -> EngineStatus:
+    def _failure(self) -> str:
+        """Why the job does not run any more; empty if it does, or starts."""
         assert self._child is not None
         state = self._state()
         if state.startswith("failed "):
-            return EngineStatus(False, f"{state.removeprefix('failed ')}; its log: {self._log}")
+            return state.removeprefix("failed ")
         try:
             code = self._child.ask("exit_code", REQUEST_S)
         except ChildFailed as error:
-            return EngineStatus(False, f"{error}; its log: {self._log}")
+            return str(error)
         if code is None:
-            return EngineStatus(True)
+            return ""
         how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
-        return EngineStatus(False, f"the JVM of {self.name} {how}; its log: {self._log}")
+        return f"the JVM of {self.name} {how}"
+
+    def status(self) -> EngineStatus:
+        failure = self._failure()
+        return EngineStatus(False, f"{failure}; its log: {self._log}") if failure else EngineStatus(True)
 
     def stage(self) -> str:
         return self._stage
@@ -180,12 +185,9 @@ class JvmEngine(Engine):
 
 def _announce_results(flow: Flow, edges: Edges) -> None:
     """Sends the marks that say which columns results have. Raises EngineError if the broker does not take them."""
-    from confluent_kafka import Producer
-
-    settings = KafkaSettings.from_options(edges.transport_options)
-    client = Producer({**settings.of_client, "log_level": 0})
-    for sink, types in sink_types(flow).items():
-        mark = Mark(sink, ALL, True, {sink: types}, endless=True)
-        client.produce(results_of(edges.output.token), mark.to_bytes(), MARK)
-    if unsent := client.flush(FLUSH_S):
-        raise EngineError(f"the broker has not kept {unsent} marks after {FLUSH_S:g} s")
+    marks = Marks(edges.output, edges.transport_options)
+    try:
+        for sink, types in sink_types(flow).items():
+            marks.send(Mark(sink, ALL, True, {sink: types}, endless=True))
+    except RuntimeError as error:
+        raise EngineError(str(error)) from None

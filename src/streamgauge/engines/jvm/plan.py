@@ -221,10 +221,10 @@ def _(node: Distinct) -> dict[str, Any]:
 @_fields.register
 def _(node: TopN) -> dict[str, Any]:
     is_double = check.check(node.by, schema.columns(node.input), node.name) == "double"
-    predicate = f"NOT isnan({BY})" if is_double else f"{BY} IS NOT NULL"
+    predicate = f"{BY} IS NOT NULL" + (f" AND NOT isnan({BY})" if is_double else "")
     return {
         "keys": list(node.groups), "made": [*_passed(schema.columns(node.input)), (TIME, TIME), (BY, node.by)],
-        "predicate": f"{BY} IS NOT NULL AND {predicate}" if is_double else predicate, "n": node.n,
+        "predicate": predicate, "n": node.n,
         "order": [{"column": BY, "ascending": False}, *_order(schema.tie_order(node))], "latest": list(node.latest),
     }  # fmt: skip
 

@@ -29,8 +29,8 @@ Neither verdict is changed, and the result says so if the bracket's upper end re
 Any other invalid trial (something disturbed the driver or took the system's CPUs) is repeated once at the same rate. If
 it is invalid again, there is no upper end, and the rate that held is confirmed. Exceptions:
 
-- A rate far above what held is not repeated: a lower one is tried at once, down to near what held. So is it with a
-  first guess that is invalid twice.
+- A rate far above what held is not repeated: a lower one is tried at once.
+- A first guess of the user's own is lowered.
 - The guess of an overload trial is not repeated: the next is a width lower, or what the engine drained meanwhile,
   because that guess is more often too high than disturbed.
 - At 90 %, two invalid trials end nothing: they prove nothing against the rate above, which must then hold once more.

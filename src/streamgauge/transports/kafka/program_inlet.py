@@ -242,6 +242,12 @@ class ProgramInlet:
                 self._receiver.commit(QUERY, self._going_on.pop(batch.name), [], self._sinks, batch.ended_us)
         checkpoints.remark(self._receiver)
 
+    @property
+    def _checkpoint_line(self) -> str:
+        """The line of its file by which the progress of a Spark program is known."""
+        folder = "/path/of/its/checkpoint" if self._topics.attached else "{scratch}/checkpoint"
+        return f'progress = {{ spark_checkpoint = ["{folder}"] }}'
+
     def _unobserved(self) -> str:
         """Why a program is rejected if nothing shows how far it has read; empty if something does, or still may."""
         patience_s = max(COMMITS_S, self._topics.timeout_s)
@@ -249,12 +255,11 @@ class ProgramInlet:
             return self._checkpoints.problem(self._had(COMMITS_S))
         if self._has_committed or not (self._group_must_commit and self._had(patience_s)):
             return ""
-        folder = "/path/of/its/checkpoint" if self._topics.attached else "{scratch}/checkpoint"
         return (
             f"group {self._group.group} had committed no offset {patience_s:g} s after the first result, so nothing "
             "showed how far the program had read. Let it commit as that group (if it does so more seldom, raise "
             "timeout in its file), or add a line to its file. For Spark, which commits to no group, the "
-            f'checkpointLocation of each query: progress = {{ spark_checkpoint = ["{folder}"] }}. For any other '
+            f"checkpointLocation of each query: {self._checkpoint_line}. For any other "
             'program, with --partitions 1: progress = "results"'
         )
 
@@ -272,7 +277,7 @@ class ProgramInlet:
     def _infer(self, ends: RunOffsets) -> None:
         """Progress of a program that never commits: what its results show, and everything once all is quiet."""
         text = f"group {self._group.group} has committed no offset, so how far it had read is not known (Spark commits "
-        text += 'none: progress = { spark_checkpoint = ["{scratch}/checkpoint"] } in its file)'
+        text += f"none: {self._checkpoint_line} in its file)"
         if self._by_results:
             text = "the program's file names nothing else that shows how far it had read"
         self._receiver.remark(NEVER_COMMITTED, 1, f"{text}; progress is inferred from its results, and lag is null")

@@ -16,6 +16,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,8 +24,12 @@ import pyarrow.json
 
 from streamgauge.core.schema import EMISSION_TIME, TYPES, arrow_type
 from streamgauge.core.units import backquote
+from streamgauge.transports.kafka.settings import ABSOLUTE_PATH_OPTIONS, KafkaSettings
+from streamgauge.transports.spi import Edge
+from streamgauge.transports.topics import results_of
 
 MARK = b"mark"
+FLUSH_S = 30.0
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 _PLAIN = ("int", "bigint", "boolean", "string")
 """Types that JSON has, also in arrays."""
@@ -67,6 +72,36 @@ def mark_of(value: bytes) -> Mark:
     fields_ = json.loads(value)
     positions = tuple(Position(**each) for each in fields_.pop("positions"))
     return Mark(**fields_, positions=positions)
+
+
+class Marks:
+    """Sends the marks of one run to its results topic.
+
+    Args:
+        output: where results go.
+        options: the options of the transport.
+    """
+
+    def __init__(self, output: Edge, options: Mapping[str, str]) -> None:
+        from confluent_kafka import Producer
+
+        self._topic, settings = results_of(output.token), KafkaSettings.from_options(options)
+        client = {**settings.of_client, "linger.ms": 0, "log_level": 0, **ABSOLUTE_PATH_OPTIONS}
+        self._client: Any = Producer(client)
+
+    def send(self, mark: Mark) -> None:
+        """Returns when the broker has acknowledged the mark. Raises RuntimeError on an error or timeout."""
+        errors: list[str] = []
+        self._client.produce(
+            self._topic,
+            mark.to_bytes(),
+            MARK,
+            on_delivery=lambda error, _: errors.append(error.str()) if error else None,
+        )
+        if unsent := self._client.flush(FLUSH_S):
+            raise RuntimeError(f"the broker has not kept {unsent} marks after {FLUSH_S:g} s")
+        if errors:
+            raise RuntimeError(f"the broker did not accept a mark: {errors[0]}")
 
 
 def key_of(query: str, batch: int) -> str:

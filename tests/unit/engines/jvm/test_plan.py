@@ -13,6 +13,7 @@ from streamgauge.core.schema import EVENT_TIME, INGEST_TIME, LINEAGE
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.dataflow.nodes import Flow, RunningAggregate, Source
+from streamgauge.engines.flink import options
 from streamgauge.engines.jvm import plan
 from streamgauge.engines.spi import Edges
 from streamgauge.transports.spi import Edge
@@ -50,6 +51,10 @@ def test_every_relation_but_updates_has_a_time(name: str) -> None:
         columns = [column for column, _ in node["columns"]]
         updates = any(isinstance(each, RunningAggregate) for each in graph.walk(by_name[node["name"]]))
         assert columns.count(plan.TIME) == (not updates), node
+
+
+def test_its_node_kinds_are_those_that_flink_declares() -> None:
+    assert set(plan.kinds()) == set(options.KINDS)
 
 
 def test_a_source_reads_what_its_flow_needs() -> None:

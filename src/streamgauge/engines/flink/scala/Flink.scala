@@ -92,12 +92,12 @@ final class Lowering(plan: Plan, env: StreamExecutionEnvironment) {
         val Seq(left, right) = node.inputs.zipWithIndex.map { case (id, side) => sided(made(id)(Expressions.rowWise(_, Seq(Keep(node.predicate)))), side) }
         val rows = left.rows(node.name).union(right.rows(node.name))
         val key = new SidedKey(Seq(left, right).map(side => new Keyed(named(side.output, node.keys), side.output)))
-        val pairing = Pairing(left.output, right.output, node.keys, node.names, windowed = true)
+        val pairing = Pairing(left.output, right.output, node.names, windowed = true)
         rows.keyBy(key, RowType).window(windows(node)).process(new Pairs(pairing), RowType).name(node.name).as(node)
       case "IntervalJoin" =>
         val Seq(left, right) = node.inputs.map(id => made(id)(Expressions.rowWise(_, Seq(Keep(node.predicate)))))
         val Seq(one, other) = Seq(left, right).map(side => side.rows(node.name).keyBy(new Keyed(named(side.output, node.keys), side.output), RowType))
-        val pairing = Pairing(left.output, right.output, node.keys, node.names, windowed = false)
+        val pairing = Pairing(left.output, right.output, node.names, windowed = false)
         one.intervalJoin(other).between(us(node.earliest_us), us(node.latest_us)).process(new IntervalPairs(pairing), RowType).name(node.name).as(node)
       case "Distinct" =>
         val order = Order(input.output, (Plan.TIME -> true) +: node.ordered)

@@ -130,7 +130,7 @@ class IntervalPairs(pairing: Pairing) extends ProcessJoinFunction[UnsafeRow, Uns
 }
 
 /** Makes the row of a pair: columns by name, those of the left first; a window's if there is one. */
-case class Pairing(left: Seq[Attribute], right: Seq[Attribute], keys: Seq[String], names: Seq[String], windowed: Boolean) {
+case class Pairing(left: Seq[Attribute], right: Seq[Attribute], names: Seq[String], windowed: Boolean) {
   def open(): Paired = {
     val others = right.map(_.newInstance()) // of a join with itself, both sides have the same columns
     val time = if (windowed) Borders.columns.last else

@@ -66,7 +66,7 @@ class BufferSerializer(buffers: Buffers) extends RowsSerializer[InternalRow] {
   override def snapshotConfiguration(): TypeSerializerSnapshot[InternalRow] = new BufferSnapshot(types)
 }
 
-/** Its types are written as DDL. */
+/** Its types are written as JSON. */
 class BufferSnapshot(private var types: Seq[DataType]) extends TypeSerializerSnapshot[InternalRow] {
   def this() = this(Nil)
   override def getCurrentVersion = 1

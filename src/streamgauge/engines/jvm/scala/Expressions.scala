@@ -1,7 +1,7 @@
 package streamgauge
 
 import org.apache.spark.sql.catalyst.{InternalRow, QueryPlanningTracker}
-import org.apache.spark.sql.catalyst.analysis.SimpleAnalyzer
+import org.apache.spark.sql.catalyst.analysis.{SimpleAnalyzer, UnresolvedAttribute}
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.aggregate.{AggregateExpression, DeclarativeAggregate}
 import org.apache.spark.sql.catalyst.optimizer.{NormalizeNaNAndZero, Optimizer}
@@ -53,8 +53,8 @@ object Expressions {
     columns.map(each => if (each.dataType == DoubleType) NormalizeNaNAndZero(each) else each)
 
   def aggregates(in: Seq[Attribute], keys: Seq[String], values: Seq[(String, String)]): Aggregates = {
-    val grouping = keys.map(key => UnresolvedName(key))
-    val columns = keys.map(key => Alias(UnresolvedName(key), key)()) ++ values.map { case (name, text) => named(name, text) }
+    val grouping = keys.map(key => UnresolvedAttribute.quoted(key))
+    val columns = keys.map(key => Alias(UnresolvedAttribute.quoted(key), key)()) ++ values.map { case (name, text) => named(name, text) }
     prepared(Aggregate(grouping, columns, RowsOf(in))) match {
       case PhysicalAggregation(groups, aggregated, results, child) =>
         // The optimizer drops unused columns in between. Rows come whole, so `in` is what everything is bound to.
@@ -62,9 +62,6 @@ object Expressions {
         Aggregates(in, groups, aggregated.map(_.asInstanceOf[AggregateExpression]), results)
     }
   }
-
-  private def UnresolvedName(name: String): Expression =
-    org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute.quoted(name)
 
   private def named(name: String, text: String): NamedExpression =
     Alias(CatalystSqlParser.parseExpression(text), name)()

@@ -21,9 +21,7 @@ case class Plan(
 case class SourcePlan(
     id: Int, name: String, topic: String, partitions: Int, compact: Seq[Seq[String]], opened: String,
     columns: Seq[Seq[String]]) {
-  lazy val decoded: Transform = Expressions.rowWise(
-    Expressions.attributes(Seq("value" -> "binary")),
-    Seq(Make(Seq("event" -> opened)), Make(columns.map { case Seq(name, text) => name -> text })))
+  lazy val decoded: Transform = Plan.decoded(opened, columns)
 
   def output: Seq[Attribute] = decoded.output
 }
@@ -45,9 +43,7 @@ case class OrderPlan(column: String, ascending: Boolean)
 
 /** A static table: `rows` are JSON objects, and `columns` (name, SQL) read them from the column `event`. */
 case class TablePlan(rows: Seq[String], opened: String, columns: Seq[Seq[String]]) {
-  def decoded: Transform = Expressions.rowWise(
-    Expressions.attributes(Seq("value" -> "binary")),
-    Seq(Make(Seq("event" -> opened)), Make(columns.map { case Seq(name, text) => name -> text })))
+  def decoded: Transform = Plan.decoded(opened, columns)
 }
 
 case class SinkPlan(input: Int, name: String, topic: String, key: String, value: String)
@@ -56,6 +52,11 @@ object Plan {
   val TIME = "_time"
   val EVENT_TIME = "event_time"
   private implicit val formats: Formats = DefaultFormats
+
+  /** Parses a message in the column `value` once, and makes the columns (name, SQL) of what it holds. */
+  def decoded(opened: String, columns: Seq[Seq[String]]): Transform = Expressions.rowWise(
+    Expressions.attributes(Seq("value" -> "binary")),
+    Seq(Make(Seq("event" -> opened)), Make(columns.map { case Seq(name, text) => name -> text })))
 
   def read(path: String): Plan = JsonMethods.parse(new File(path)).extract[Plan]
 }

@@ -37,8 +37,8 @@ from streamgauge.engines.spi import Edges
 from streamgauge.transports.kafka.encodings.api import EngineEncoding
 from streamgauge.transports.kafka.encodings.choice import encoding
 from streamgauge.transports.kafka.encodings.json import wire_types
-from streamgauge.transports.kafka.result_messages import MARK, Mark, Position, Types, is_carried, key_of, wire
-from streamgauge.transports.kafka.settings import ABSOLUTE_PATH_OPTIONS, MESSAGE_BYTES_MAX, KafkaSettings
+from streamgauge.transports.kafka.result_messages import Mark, Marks, Position, Types, is_carried, key_of, wire
+from streamgauge.transports.kafka.settings import MESSAGE_BYTES_MAX, KafkaSettings
 from streamgauge.transports.topics import results_of, stream_of, topic_of
 
 WHOLE = {"startingOffsets": "earliest", "failOnDataLoss": "true"}
@@ -51,7 +51,6 @@ WRITING = {
     **LARGEST,
 }  # fmt: skip
 """The linger time batches records; it adds no latency, because each task ends with a flush."""
-FLUSH_S = 30.0
 BY_ARROW, FROM_JSON = "arrow", "from_json"
 """The values of the option `json_parser`."""
 REDACTION = {"spark.redaction.regex": "(?i)secret|password|token|access[.]?key|keystore|jaas"}
@@ -127,36 +126,6 @@ def parsed_in_blocks(messages: DataFrame, layout: EngineEncoding, columns: Colum
     return both.select(F.expr(_struct(fields)).alias("event"))
 
 
-class Marks:
-    """Sends the marks of one run to its results topic."""
-
-    def __init__(self, edges: Edges) -> None:
-        from confluent_kafka import Producer
-
-        self._topic, request = results_of(edges.output.token), KafkaSettings.from_options(edges.transport_options)
-        client_settings = {
-            "bootstrap.servers": request.brokers,
-            "linger.ms": 0,
-            "log_level": 0,
-            **ABSOLUTE_PATH_OPTIONS,
-        }
-        self._client: Any = Producer({**request.login, **client_settings})
-
-    def send(self, mark: Mark) -> None:
-        """Returns when the broker has acknowledged the mark. Raises RuntimeError on an error or timeout."""
-        errors: list[str] = []
-        self._client.produce(
-            self._topic,
-            mark.to_bytes(),
-            MARK,
-            on_delivery=lambda error, _: errors.append(error.str()) if error else None,
-        )
-        if unsent := self._client.flush(FLUSH_S):
-            raise RuntimeError(f"the broker has not kept {unsent} marks after {FLUSH_S:g} s")
-        if errors:
-            raise RuntimeError(f"the broker did not accept a mark: {errors[0]}")
-
-
 class Writer:
     """Writes the batches of one query, in the process that starts it.
 
@@ -177,7 +146,7 @@ class Writer:
         writing: Mapping[str, str] = WRITING,
     ) -> None:
         self._edges, self._query, self._sinks, self._checkpoint = edges, query, list(sinks), checkpoint
-        self._marks = Marks(edges)
+        self._marks = Marks(edges.output, edges.transport_options)
         self._to = {**writing, **to(edges)}
         self._types: dict[str, Types] = {}
 
@@ -308,7 +277,8 @@ class RealTimeKafkaAdapter(KafkaAdapter):
 
     def start(self, frame: DataFrame, start: QueryStart) -> StreamingQuery:
         query = start.query
-        marks, types = Marks(self._edges), types_of(frame, [sink.name for sink in query.sinks])
+        marks = Marks(self._edges.output, self._edges.transport_options)
+        types = types_of(frame, [sink.name for sink in query.sinks])
         marks.send(Mark(query.name, ALL, True, types, endless=True))
         writer = start.writer(messages(frame, types, query.name, ALL)).outputMode("update").format("kafka")
         running = writer.options(**REALTIME_WRITING, **to(self._edges)).start()

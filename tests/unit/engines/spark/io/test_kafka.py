@@ -60,7 +60,7 @@ def test_of_several_sinks_a_message_is_an_object_of_rows_that_are_there() -> Non
 def test_the_types_of_a_query_are_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each question crosses to the JVM, in the path of every batch; every batch's mark says them all the same."""
     sent: list[Any] = []
-    monkeypatch.setattr(kafka, "Marks", lambda edges: type("Sent", (), {"send": lambda _, mark: sent.append(mark)})())
+    monkeypatch.setattr(kafka, "Marks", lambda *_: type("Sent", (), {"send": lambda _, mark: sent.append(mark)})())
     (tmp_path / "offsets").mkdir()
     edges = Edges((Edge("", "run"),), Edge("", "run"), {}, transport_options={"brokers": "127.0.0.1:9092"})
     writer, frame = Writer(edges, "q0", ["out"], tmp_path), Frame()
