@@ -23,7 +23,7 @@ IN_DSTREAMS = {
     "ads_analytics", "count", "filter", "identity", "stamped_text", "throughput", "trending_topics",
     "windowed_aggregation", "windowed_join", "word_count", "yahoo_streaming", *SCALABILITY,
 }  # fmt: skip
-ON_FLINK = {*IN_DSTREAMS, "sentiment_analysis"}
+ON_JVMS = {*IN_DSTREAMS, "sentiment_analysis"}
 OVER_SOCKETS = {"count", "filter", "identity", "stamped_text", "windowed_aggregation", "word_count", *SCALABILITY}
 
 
@@ -41,12 +41,22 @@ def test_a_pair_is_let_through_or_refused_with_a_way_out(workload: str) -> None:
 
 def test_what_is_meant_to_run_is_let_through() -> None:
     """No engine has lost a workload, and none has one that it is not known to run."""
-    assert streaming_engines() == ("spark", "spark-rtm", "spark-dstream", "flink", "external", "known")
+    assert streaming_engines() == (
+        "spark",
+        "spark-rtm",
+        "spark-dstream",
+        "flink",
+        "kafka-streams",
+        "storm",
+        "external",
+        "known",
+    )
     assert {name for name in names() if not incompatibility(name, "spark", "kafka")} == set(names())
     assert {name for name in names() if not incompatibility(name, "spark-rtm", "kafka")} == IN_REAL_TIME
     assert {name for name in names() if not incompatibility(name, "spark-dstream", "flight")} == IN_DSTREAMS
     assert {name for name in names() if not incompatibility(name, "spark-dstream", "socket")} == OVER_SOCKETS
-    assert {name for name in names() if not incompatibility(name, "flink", "kafka")} == ON_FLINK
+    for engine in ("flink", "kafka-streams", "storm"):
+        assert {name for name in names() if not incompatibility(name, engine, "kafka")} == ON_JVMS
 
 
 @pytest.mark.parametrize("workload", names())

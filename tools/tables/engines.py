@@ -105,12 +105,13 @@ def what_works() -> str:
         runs = sum(not refused(workload, engine, transport) for workload in names())
         return f"all {count}" if runs == count else f"{runs} of {count}"
 
+    on_jvms = ("flink", "kafka-streams", "storm")
     rows = [
         ("Spark micro-batch, built-in workloads", able("spark", "flight"), able("spark", "kafka")),
         ("Spark micro-batch, a PySpark function of yours", "yes", "yes"),
         ("Spark real-time mode", "no", able("spark-rtm", "kafka")),
         ("Spark DStreams", able("spark-dstream", "flight"), f"no; over sockets {able('spark-dstream', 'socket')}"),
-        ("Flink", "no", able("flink", "kafka")),
+        ("Flink, Kafka Streams, Storm", "no", " / ".join(dict.fromkeys(able(one, "kafka") for one in on_jvms))),
         ("a program of yours over Kafka, any language", "no", "yes"),
     ]
     return table(("", "in memory", "over Kafka (own broker or yours)"), rows)

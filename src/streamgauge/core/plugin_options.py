@@ -35,6 +35,11 @@ class Fetch:
     needed_with: str
 
 
+def with_defaults(options: Mapping[str, str], settings: Sequence[Setting]) -> dict[str, str]:
+    """All options."""
+    return {setting.name: setting.default for setting in settings} | dict(options)
+
+
 def problems_of(
     options: Mapping[str, str],
     settings: Sequence[Setting],

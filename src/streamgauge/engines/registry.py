@@ -22,6 +22,8 @@ BUILT_IN = {
     "spark-rtm": "streamgauge.engines.spark.plugin:SparkRealTimePlugin",
     "spark-dstream": "streamgauge.engines.spark.plugin:SparkDStreamPlugin",
     "flink": "streamgauge.engines.flink.plugin:FlinkPlugin",
+    "kafka-streams": "streamgauge.engines.kafka_streams.plugin:KafkaStreamsPlugin",
+    "storm": "streamgauge.engines.storm.plugin:StormPlugin",
     "external": "streamgauge.engines.external.plugin:ExternalPlugin",
     "known": "streamgauge.engines.synthetic.plugin:SyntheticPlugin",
     "oracle": "streamgauge.engines.duckdb_oracle.plugin:OraclePlugin",

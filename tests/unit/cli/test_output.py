@@ -32,13 +32,15 @@ def test_engines_as_json_say_what_they_read_promise_and_fetch(invoke: Invoke) ->
     """With what their transports fetch; what a program promises stands in its file."""
     rows = {row["name"]: row for row in json.loads(invoke("engines", "--json").stdout)}
     assert {name: row["encodings"][:1] for name, row in rows.items() if row["encodings"]} == {
-        "spark": ["compact"], "spark-rtm": ["compact"], "flink": ["compact"], "external": ["json"],
+        "spark": ["compact"], "spark-rtm": ["compact"], "flink": ["compact"], "kafka-streams": ["compact"],
+        "storm": ["compact"], "external": ["json"],
     }  # fmt: skip
     assert {name: row["delivery"] for name, row in rows.items() if row["delivery"] != "exactly_once"} == {
-        "spark-rtm": "at_least_once", "flink": "at_least_once", "external": None, "oracle": None,
+        "spark-rtm": "at_least_once", "flink": "at_least_once", "kafka-streams": "at_least_once",
+        "storm": "at_least_once", "external": None, "oracle": None,
     }  # fmt: skip
     assert {name: len(row["fetches"]) for name, row in rows.items() if row["fetches"]} == {
-        "spark": 3, "spark-rtm": 3, "flink": 2, "external": 1,
+        "spark": 3, "spark-rtm": 3, "flink": 2, "kafka-streams": 2, "storm": 2, "external": 1,
     }  # fmt: skip
 
 

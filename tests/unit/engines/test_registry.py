@@ -65,7 +65,7 @@ def test_an_engine_of_another_distribution_is_found(tmp_path: Path, monkeypatch:
     """
     install_example(monkeypatch, tmp_path)
     assert registry.streaming_engines() == (
-        "spark", "spark-rtm", "spark-dstream", "flink", "external", "known", ENGINE,
+        "spark", "spark-rtm", "spark-dstream", "flink", "kafka-streams", "storm", "external", "known", ENGINE,
     )  # fmt: skip
     shown = CliRunner().invoke(app.app, ["engines", "--json"])
     assert ENGINE in shown.output
@@ -76,7 +76,7 @@ def test_an_engine_of_another_distribution_is_found(tmp_path: Path, monkeypatch:
 
 @pytest.mark.parametrize(
     ("engine", "names"),
-    [("spark", ["faster-spark"]), ("storm", ["one-storm", "two-storms"])],
+    [("spark", ["faster-spark"]), ("samza", ["one-samza", "two-samzas"])],
 )
 def test_a_name_taken_twice_is_refused_by_both_distributions(
     engine: str, names: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

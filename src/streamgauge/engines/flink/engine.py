@@ -5,31 +5,15 @@ It is a module of its own because the plugin loads nothing of it before a start.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
-from streamgauge.engines.flink.options import configuration, with_defaults
+from streamgauge.engines.flink.options import SETTINGS, configuration
 from streamgauge.engines.jvm.engine import JvmEngine
-from streamgauge.system.java import JarSet, resolved
+from streamgauge.system.java import JarSet
 
 VERSIONS = (("2.2.1", "5.0.0-2.2"), ("2.2.0", "5.0.0-2.2"))
 """Of Flink and its Kafka connector, in the order in which they are tried."""
-
-
-def jar_choices() -> list[list[JarSet]]:
-    """What is tried, in order."""
-    parts = ("flink-clients", "flink-streaming-java", "flink-connector-base")
-    return [
-        [
-            JarSet(
-                f"flink-{version}",
-                (
-                    *(f"org.apache.flink:{part}:{version}" for part in parts),
-                    f"org.apache.flink:flink-connector-kafka:{connector}",
-                ),
-            )
-        ]
-        for version, connector in VERSIONS
-    ]
 
 
 class FlinkEngine(JvmEngine):
@@ -37,17 +21,23 @@ class FlinkEngine(JvmEngine):
 
     name = "flink"
     main = "streamgauge.flink.Flink"
+    all_settings = SETTINGS
 
-    def jars(self) -> list[Path]:
-        return resolved(jar_choices())
+    @staticmethod
+    def jar_sets() -> list[JarSet]:
+        parts = ("flink-clients", "flink-streaming-java", "flink-connector-base")
+        return [
+            JarSet(
+                f"flink-{version}",
+                (
+                    *(f"org.apache.flink:{part}:{version}" for part in parts),
+                    f"org.apache.flink:flink-connector-kafka:{connector}",
+                ),
+            )
+            for version, connector in VERSIONS
+        ]
 
-    def sources(self) -> Path:
-        return Path(__file__).parent / "scala"
-
-    def options(self, options: dict[str, str]) -> dict[str, str]:
-        return with_defaults(options)
-
-    def configuration(self, options: dict[str, str], scratch: Path) -> dict[str, str]:
+    def configuration(self, options: Mapping[str, str], scratch: Path, partitions: int) -> dict[str, str]:
         return {**configuration(options), "execution.checkpointing.dir": (scratch / "checkpoints").as_uri()}
 
     def latest_state(self, scratch: Path) -> str | None:

@@ -2,26 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 
-from streamgauge.core.errors import InputError, Problem
-from streamgauge.core.plugin_options import IDIOMATIC, TUNED, Fetch, Setting
-from streamgauge.core.units import parse_duration, parse_size
-from streamgauge.dataflow.nodes import (
-    Distinct,
-    Explode,
-    IntervalJoin,
-    Lookup,
-    RunningAggregate,
-    Select,
-    SessionAggregate,
-    Source,
-    TopN,
-    Union,
-    Where,
-    WindowAggregate,
-    WindowJoin,
-)
+from streamgauge.core.plugin_options import IDIOMATIC, TUNED, Fetch, Setting, with_defaults
+from streamgauge.core.units import parse_duration
+from streamgauge.engines.jvm.plugin import KINDS, REFUSED
 from streamgauge.engines.spi import Capabilities, TuningProfile, node_names
 
 SETTINGS = (
@@ -40,8 +25,8 @@ NAMES = {
 }  # fmt: skip
 """Option to Flink's setting."""
 MS = 1000
-CHECKPOINT_LEAST_S = 0.01
-TIMES = ("buffer_timeout", "watermark_interval", "checkpoint_interval")
+LEAST_S = {"buffer_timeout": 0.0, "watermark_interval": 0.0, "checkpoint_interval": 0.01}
+"""The options that are times, and the least of each."""
 FIXED = {
     # A job that fails shall be seen, not started again.
     "restart-strategy.type": "disable",
@@ -54,12 +39,6 @@ FIXED = {
     "rest.bind-address": "127.0.0.1",
     "rest.address": "127.0.0.1",
 }
-KINDS = (
-    Source, Select, Where, Explode, Lookup, Union, WindowAggregate, SessionAggregate, RunningAggregate,
-    WindowJoin, IntervalJoin, Distinct, TopN,
-)  # fmt: skip
-NO_PYTHON = "it runs no Python yet"
-
 CAPABILITIES = Capabilities(
     name="flink",
     summary="Apache Flink, DataStream API",
@@ -73,7 +52,7 @@ CAPABILITIES = Capabilities(
     several_sinks=True,
     needs_java=True,
     settings=SETTINGS,
-    unsupported_reasons={"Process": NO_PYTHON, "UserJobNode": "a PySpark function runs on Spark"},
+    unsupported_reasons=REFUSED,
     fallback_engine="spark",
     has_batch_ids=False,
     sets_parallelism=True,
@@ -81,27 +60,9 @@ CAPABILITIES = Capabilities(
 )
 
 
-def option_problems(options: Mapping[str, str]) -> Iterator[Problem]:
-    """Sizes and times that cannot be read."""
-    readers: dict[str, Callable[[str, str], float]] = {"memory": parse_size, **dict.fromkeys(TIMES, parse_duration)}
-    for name in readers.keys() & options.keys():
-        try:
-            value = readers[name](options[name], f"option {name}")
-        except InputError as error:
-            yield from error.problems
-            continue
-        if name == "checkpoint_interval" and value < CHECKPOINT_LEAST_S:
-            yield Problem(f"option {name}", "must be at least 10ms", options[name], f"--option {name}=1s")
-
-
 def configuration(options: Mapping[str, str]) -> dict[str, str]:
     """Flink's settings for these options."""
-    chosen = with_defaults(options)
+    chosen = with_defaults(options, SETTINGS)
     # A bare number is seconds here and milliseconds there.
-    chosen |= {name: f"{round(MS * parse_duration(chosen[name]))} ms" for name in TIMES}
+    chosen |= {name: f"{round(MS * parse_duration(chosen[name]))} ms" for name in LEAST_S}
     return {**FIXED, **{flinks: chosen[name] for name, flinks in NAMES.items()}}
-
-
-def with_defaults(options: Mapping[str, str]) -> dict[str, str]:
-    """All options."""
-    return {setting.name: setting.default for setting in SETTINGS} | dict(options)

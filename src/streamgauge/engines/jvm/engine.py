@@ -5,15 +5,18 @@ Everything goes over Kafka. The driver follows the consumer group of the job, wh
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import time
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from streamgauge.core.engine_reports import SeriesSample
 from streamgauge.core.errors import EngineError, StreamgaugeError
+from streamgauge.core.plugin_options import Setting, with_defaults
 from streamgauge.core.units import parse_size
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.jvm.compiled import class_path
@@ -21,7 +24,7 @@ from streamgauge.engines.jvm.plan import ALL, JobPlan, job_plan, read_flow, sink
 from streamgauge.engines.spi import Edges, Engine, EngineStatus
 from streamgauge.system.child_processes import Child, ChildFailed
 from streamgauge.system.disk import Scratch
-from streamgauge.system.java import OPTION_VARIABLES, find_java
+from streamgauge.system.java import OPTION_VARIABLES, JarSet, find_java, resolved
 from streamgauge.system.machine import cpus
 from streamgauge.system.process_holder import hold
 from streamgauge.transports.kafka.result_messages import Mark, Marks
@@ -39,11 +42,13 @@ START_S, POLL_S, REQUEST_S, TERM_S, STOP_S = 120.0, 0.05, 20.0, 1.0, 3.0
 
 
 class JvmEngine(Engine):
-    """One start of one job. A subclass names its jars, sources and settings."""
+    """One start of one job. A subclass names its jars and settings."""
 
     name: str
     main: str
-    """The class that runs a plan."""
+    """The class that runs a plan. Its sources are in the folder `scala` beside the module."""
+    all_settings: Sequence[Setting]
+    """Its options."""
 
     def __init__(self, on_cpus: Sequence[int] | None = None, parallelism: int | None = None) -> None:
         self._cpus, self._parallelism = on_cpus, parallelism
@@ -55,30 +60,25 @@ class JvmEngine(Engine):
         self._command: list[str] = []
         self._settings: dict[str, str] = {}
 
+    @staticmethod
     @abstractmethod
-    def jars(self) -> list[Path]:
-        """The engine's own. Raises MachineError if they cannot be had."""
+    def jar_sets() -> list[JarSet]:
+        """The engine's own jars, as they are tried in order."""
 
     def classes(self) -> list[Path]:
         """The class path of its jobs; fetched and compiled at first use. Raises MachineError."""
         find_java()
-        return class_path(self.sources(), self.jars())
+        return class_path(
+            Path(inspect.getfile(type(self))).parent / "scala", resolved([[each] for each in self.jar_sets()])
+        )
 
     @abstractmethod
-    def sources(self) -> Path:
-        """The folder of its Scala sources."""
+    def configuration(self, options: Mapping[str, str], scratch: Path, partitions: int) -> dict[str, str]:
+        """The engine's settings by its own names; `options` are all of them."""
 
-    @abstractmethod
-    def options(self, options: dict[str, str]) -> dict[str, str]:
-        """All its options, with their defaults."""
-
-    @abstractmethod
-    def configuration(self, options: dict[str, str], scratch: Path) -> dict[str, str]:
-        """The engine's settings by its own names."""
-
-    @abstractmethod
     def latest_state(self, scratch: Path) -> str | None:
         """What a restart goes on from; None before there is any."""
+        return None
 
     def start(self, flow: Flow, edges: Edges, options: dict[str, str], master: str | None, folder: Path) -> None:
         """Compiles what must be compiled, starts the JVM and waits until the job runs. Raises EngineError."""
@@ -86,14 +86,15 @@ class JvmEngine(Engine):
         folder.mkdir(parents=True, exist_ok=True)
         self._log, self._scratch = folder / f"{self.name}.log", Scratch(self.name)
         parallelism = self._parallelism or len(self._cpus or cpus())
-        configuration = self.configuration(options, self._scratch.path)
+        options = with_defaults(options, self.all_settings)
+        configuration = self.configuration(options, self._scratch.path, len(edges.inputs))
         group = self.consumer_group(flow, edges.output.token)
         self._plan = job_plan(flow, edges, group, parallelism, str(self._scratch.path), configuration)
-        self._settings = {**self.options(options), **configuration, "parallelism": str(parallelism)}
+        self._settings = {**options, **configuration, "parallelism": str(parallelism)}
         try:
             self._stage = "getting its jars and classes"
             classes = os.pathsep.join(map(str, self.classes()))
-            memory = parse_size(self.options(options)["memory"])
+            memory = parse_size(options["memory"])
             heap = [f"-Xmx{memory}", f"-Xms{memory}", f"-Djava.io.tmpdir={self._scratch.path}"]
             self._command = [find_java().path, *heap, *OPENS, "-cp", classes, self.main]
             _announce_results(flow, edges)
@@ -154,6 +155,15 @@ class JvmEngine(Engine):
     def pids(self) -> list[int]:
         """The processes of the job, without the one that holds them."""
         return self._child.pids()[1:] if self._child is not None and self._child.alive else []
+
+    def series(self, timeout_s: float = 30.0) -> list[SeriesSample]:
+        """What the job has written of its own."""
+        assert self._scratch is not None
+        try:
+            lines = (self._scratch.path / "series").read_text().splitlines(keepends=True)
+        except OSError:
+            return []
+        return [SeriesSample(*json.loads(line)) for line in lines if line.endswith("\n")]
 
     def settings(self) -> dict[str, str]:
         return self._settings

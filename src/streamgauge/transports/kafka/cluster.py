@@ -155,10 +155,11 @@ class KafkaCluster:
         self._stack.close()
 
     def _remove(self) -> None:
-        """Removes this run's existing topics. Prints a note if some may remain."""
+        """Removes this run's existing topics, and those that its job made. Prints a note if some may remain."""
+        made_by_job = f"{group_of(self._run)}-"  # as Kafka Streams names its own
         try:
-            existing = set(self._topics.names())
-            self._topics.remove(name for name in self._names if name in existing)
+            existing = self._topics.names()
+            self._topics.remove(name for name in existing if name in self._names or name.startswith(made_by_job))
             self._topics.remove_group(group_of(self._run))
         except DriverError as error:
             print(f"streamgauge: topics of this run may remain, remove them: {error}", file=sys.stderr)

@@ -16,7 +16,7 @@ import org.apache.flink.streaming.api.datastream.{DataStream, KeyedStream}
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment
 import org.apache.flink.streaming.api.windowing.assigners.{EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows, WindowAssigner}
 import org.apache.flink.streaming.api.windowing.windows.TimeWindow
-import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, UnsafeRow}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, UnsafeRow}
 
 import streamgauge._
 
@@ -45,7 +45,7 @@ final class Lowering(plan: Plan, env: StreamExecutionEnvironment) {
   }
 
   private def read(source: SourcePlan): Relation = {
-    val kafka = KafkaSource.builder[UnsafeRow]().setProperties(properties(Lowering.READING)).setTopics(source.topic)
+    val kafka = KafkaSource.builder[UnsafeRow]().setProperties(properties(KafkaClient.READING)).setTopics(source.topic)
       .setGroupId(plan.group).setStartingOffsets(OffsetsInitializer.earliest()).setDeserializer(new Decoding(source)).build()
     val time = source.output.indexWhere(_.name == Plan.TIME)
     val stamp: SerializableTimestampAssigner[UnsafeRow] = (row, _) => row.getLong(time)
@@ -59,7 +59,7 @@ final class Lowering(plan: Plan, env: StreamExecutionEnvironment) {
     val encoder = Encoder(Expressions.rowWise(rows.output, Seq(Make(Seq("value" -> sink.value)))))
     val record = KafkaRecordSerializationSchema.builder[UnsafeRow]().setTopic(sink.topic)
       .setKeySerializationSchema(new Key(sink.key.getBytes("UTF-8"))).setValueSerializationSchema(new Encoding(encoder)).build()
-    val kafka = KafkaSink.builder[UnsafeRow]().setKafkaProducerConfig(properties(Lowering.WRITING)).setRecordSerializer(record)
+    val kafka = KafkaSink.builder[UnsafeRow]().setKafkaProducerConfig(properties(KafkaClient.WRITING)).setRecordSerializer(record)
       .setDeliveryGuarantee(DeliveryGuarantee.AT_LEAST_ONCE).build()
     rows.rows(sink.name).sinkTo(kafka).name(s"sink ${sink.name}")
   }
@@ -72,14 +72,7 @@ final class Lowering(plan: Plan, env: StreamExecutionEnvironment) {
 
   private def lower(node: NodePlan): Relation = {
     lazy val input = made(node.inputs.head)
-    node.kind match {
-      case "Select" => input(Expressions.rowWise(_, Seq(Make(node.pairs))))
-      case "Where" => input(Expressions.rowWise(_, Seq(Keep(node.predicate))))
-      case "Explode" =>
-        input(Expressions.rowWise(_, Seq(Make(node.pairs))))(Exploded(_, node.column, node.ordinal, node.names))
-      case "Lookup" =>
-        val table = node.table.get
-        input(LookedUp(_, table.decoded, table.rows, node.keys, node.how == "inner", node.names))
+    node.rowWise.map(input(_)).getOrElse(node.kind match {
       case "Union" =>
         val streams = node.inputs.map(id => made(id)(Expressions.rowWise(_, Seq(Make(node.pairs)))).rows(node.name))
         Relation(streams.head.union(streams.tail: _*), Expressions.attributes(node.types))
@@ -91,24 +84,24 @@ final class Lowering(plan: Plan, env: StreamExecutionEnvironment) {
       case "WindowJoin" =>
         val Seq(left, right) = node.inputs.zipWithIndex.map { case (id, side) => sided(made(id)(Expressions.rowWise(_, Seq(Keep(node.predicate)))), side) }
         val rows = left.rows(node.name).union(right.rows(node.name))
-        val key = new SidedKey(Seq(left, right).map(side => new Keyed(named(side.output, node.keys), side.output)))
+        val key = new SidedKey(Seq(left, right).map(side => new Keyed(Expressions.key(side.output, node.keys), side.output)))
         val pairing = Pairing(left.output, right.output, node.names, windowed = true)
         rows.keyBy(key, RowType).window(windows(node)).process(new Pairs(pairing), RowType).name(node.name).as(node)
       case "IntervalJoin" =>
         val Seq(left, right) = node.inputs.map(id => made(id)(Expressions.rowWise(_, Seq(Keep(node.predicate)))))
-        val Seq(one, other) = Seq(left, right).map(side => side.rows(node.name).keyBy(new Keyed(named(side.output, node.keys), side.output), RowType))
+        val Seq(one, other) = Seq(left, right).map(side => side.rows(node.name).keyBy(new Keyed(Expressions.key(side.output, node.keys), side.output), RowType))
         val pairing = Pairing(left.output, right.output, node.names, windowed = false)
         one.intervalJoin(other).between(us(node.earliest_us), us(node.latest_us)).process(new IntervalPairs(pairing), RowType).name(node.name).as(node)
       case "Distinct" =>
         val order = Order(input.output, (Plan.TIME -> true) +: node.ordered)
         val rows = keyed(node, input)
-        if (node.windowed) rows.window(windows(node)).reduce(new Earliest(order), new EarliestClosed(input.output, node.names), RowType).name(node.name).as(node)
+        if (node.windowed) rows.window(windows(node)).reduce(new Earliest(order), new EarliestResult(input.output, node.names), RowType).name(node.name).as(node)
         else Relation(rows.process(new First(order, input.output.indexWhere(_.name == Plan.TIME)), RowType).name(node.name), input.output)
       case "TopN" =>
         val ordered = input(Expressions.rowWise(_, Seq(Make(node.pairs), Keep(node.predicate))))
         val ranked = Ranked(Order(ordered.output, node.ordered), node.n, node.latest, node.names)
-        keyed(node, ordered).process(new Greatests(ranked), RowType).name(node.name).as(node)
-    }
+        keyed(node, ordered).process(new TopRows(ranked), RowType).name(node.name).as(node)
+    })
   }
 
   private type Windows = WindowAssigner[Object, TimeWindow]
@@ -124,30 +117,19 @@ final class Lowering(plan: Plan, env: StreamExecutionEnvironment) {
     val aggregates = Expressions.aggregates(input.output, node.keys, node.pairs)
     val buffers = BufferType(aggregates.bufferTypes)
     keyed(node, input).window(windows)
-      .aggregate(new Adding(aggregates), new Closed(aggregates, node.names), buffers, buffers, RowType).name(node.name).as(node)
+      .aggregate(new WindowAggregation(aggregates), new WindowResult(aggregates, node.names), buffers, buffers, RowType).name(node.name).as(node)
   }
 
   private def keyed(node: NodePlan, input: Relation): KeyedStream[UnsafeRow, UnsafeRow] =
-    input.rows(node.name).keyBy(new Keyed(named(input.output, node.keys), input.output), RowType)
-
-  private def named(columns: Seq[Attribute], names: Seq[String]): Seq[Expression] =
-    Expressions.key(names.map(name => columns.find(_.name == name).get))
+    input.rows(node.name).keyBy(new Keyed(Expressions.key(input.output, node.keys), input.output), RowType)
 
   private def sided(side: Relation, number: Int): Relation =
-    side(in => Expressions.rowWise(in, Seq(Make(in.map(each => each.name -> s"`${each.name}`") :+ (Lowering.SIDE -> number.toString)))))
+    side(Expressions.withSide(_, number))
 
   private implicit class Named(rows: DataStream[UnsafeRow]) {
     /** A relation with the columns of a node. */
     def as(node: NodePlan): Relation = Relation(rows, Expressions.attributes(node.types))
   }
-}
-
-object Lowering {
-  val SIDE = "_side"
-  val READING = Map("max.poll.records" -> "10000", "fetch.max.wait.ms" -> "10", "max.partition.fetch.bytes" -> "10485760")
-  val WRITING = Map(
-    "linger.ms" -> "5", "batch.size" -> "262144", "compression.type" -> "lz4", "acks" -> "all",
-    "max.request.size" -> "94371840")
 }
 
 /** The key of a row of either side of a join. */

@@ -20,7 +20,7 @@ import org.apache.spark.sql.catalyst.expressions._
 import streamgauge._
 
 /** Objects that are compiled where they are used, and not sent there. */
-trait Opened[T] extends Serializable {
+trait PerTask[T] extends Serializable {
   @transient private var value: T = _
   @transient private var isOpen = false
   protected def make(): T
@@ -30,14 +30,14 @@ trait Opened[T] extends Serializable {
   }
 }
 
-class Decoding(source: SourcePlan) extends KafkaRecordDeserializationSchema[UnsafeRow] with Opened[Decoder] {
+class Decoding(source: SourcePlan) extends KafkaRecordDeserializationSchema[UnsafeRow] with PerTask[Decoder] {
   override protected def make(): Decoder = Decoder.open(source)
   override def deserialize(record: ConsumerRecord[Array[Byte], Array[Byte]], out: Collector[UnsafeRow]): Unit =
     out.collect(opened(record.value))
   override def getProducedType: TypeInformation[UnsafeRow] = RowType
 }
 
-class Encoding(encoder: Encoder) extends SerializationSchema[UnsafeRow] with Opened[InternalRow => Array[Byte]] {
+class Encoding(encoder: Encoder) extends SerializationSchema[UnsafeRow] with PerTask[InternalRow => Array[Byte]] {
   override protected def make(): InternalRow => Array[Byte] = encoder.open()
   override def serialize(row: UnsafeRow): Array[Byte] = opened(row)
 }
@@ -52,12 +52,12 @@ class Transformed(transform: Transform) extends RichFlatMapFunction[UnsafeRow, U
   override def flatMap(row: UnsafeRow, out: Collector[UnsafeRow]): Unit = emitter(row, made => out.collect(made))
 }
 
-class Keyed(columns: Seq[Expression], in: Seq[Attribute]) extends KeySelector[UnsafeRow, UnsafeRow] with Opened[UnsafeProjection] {
+class Keyed(columns: Seq[Expression], in: Seq[Attribute]) extends KeySelector[UnsafeRow, UnsafeRow] with PerTask[UnsafeProjection] {
   override protected def make(): UnsafeProjection = UnsafeProjection.create(columns, in)
   override def getKey(row: UnsafeRow): UnsafeRow = opened(row).copy()
 }
 
-class Adding(aggregates: Aggregates) extends AggregateFunction[UnsafeRow, InternalRow, InternalRow] with Opened[Folding] {
+class WindowAggregation(aggregates: Aggregates) extends AggregateFunction[UnsafeRow, InternalRow, InternalRow] with PerTask[Folding] {
   override protected def make(): Folding = aggregates.open()
   override def createAccumulator(): InternalRow = opened.fresh()
   override def add(row: UnsafeRow, buffer: InternalRow): InternalRow = { opened.add(buffer, row); buffer }
@@ -65,17 +65,7 @@ class Adding(aggregates: Aggregates) extends AggregateFunction[UnsafeRow, Intern
   override def getResult(buffer: InternalRow): InternalRow = buffer
 }
 
-/** The columns of a window: its borders and the time of its results, the last microsecond. */
-object Borders {
-  val columns: Seq[Attribute] =
-    Expressions.attributes(Seq("window_start" -> "timestamp", "window_end" -> "timestamp", Plan.TIME -> "bigint"))
-  def set(row: GenericInternalRow, window: TimeWindow): GenericInternalRow = {
-    row.update(0, window.getStart); row.update(1, window.getEnd); row.update(2, window.maxTimestamp)
-    row
-  }
-}
-
-class Closed(aggregates: Aggregates, names: Seq[String])
+class WindowResult(aggregates: Aggregates, names: Seq[String])
     extends ProcessWindowFunction[InternalRow, UnsafeRow, UnsafeRow, TimeWindow] {
   @transient private var project: UnsafeProjection = _
   @transient private var withBuffer: JoinedRow = _
@@ -88,7 +78,7 @@ class Closed(aggregates: Aggregates, names: Seq[String])
   override def process(
       key: UnsafeRow, context: ProcessWindowFunction[InternalRow, UnsafeRow, UnsafeRow, TimeWindow]#Context,
       buffers: java.lang.Iterable[InternalRow], out: Collector[UnsafeRow]): Unit =
-    out.collect(project(whole(withBuffer(key, buffers.iterator.next), Borders.set(borders, context.window))))
+    out.collect(project(whole(withBuffer(key, buffers.iterator.next), Borders.set(borders, context.window.getStart, context.window.getEnd))))
 }
 
 /** Every row gives the current value of its key. */
@@ -111,51 +101,30 @@ class Running(aggregates: Aggregates, names: Seq[String]) extends KeyedProcessFu
 }
 
 /** The pairs of rows of both sides of a window. The last column of a row says its side. */
-class Pairs(pairing: Pairing) extends ProcessWindowFunction[UnsafeRow, UnsafeRow, UnsafeRow, TimeWindow] with Opened[Paired] {
-  override protected def make(): Paired = pairing.open()
+class Pairs(pairing: Pairing) extends ProcessWindowFunction[UnsafeRow, UnsafeRow, UnsafeRow, TimeWindow] with PerTask[PairMaker] {
+  override protected def make(): PairMaker = pairing.open()
   override def process(
       key: UnsafeRow, context: ProcessWindowFunction[UnsafeRow, UnsafeRow, UnsafeRow, TimeWindow]#Context,
       rows: java.lang.Iterable[UnsafeRow], out: Collector[UnsafeRow]): Unit = {
     val (left, right) = rows.asScala.partition(row => row.getInt(row.numFields - 1) == 0)
     val others = right.toArray
-    for (one <- left; other <- others) out.collect(opened(one, other, context.window))
+    for (one <- left; other <- others) out.collect(opened(one, other, context.window.getStart, context.window.getEnd))
   }
 }
 
-class IntervalPairs(pairing: Pairing) extends ProcessJoinFunction[UnsafeRow, UnsafeRow, UnsafeRow] with Opened[Paired] {
-  override protected def make(): Paired = pairing.open()
+class IntervalPairs(pairing: Pairing) extends ProcessJoinFunction[UnsafeRow, UnsafeRow, UnsafeRow] with PerTask[PairMaker] {
+  override protected def make(): PairMaker = pairing.open()
   override def processElement(
       left: UnsafeRow, right: UnsafeRow, context: ProcessJoinFunction[UnsafeRow, UnsafeRow, UnsafeRow]#Context,
-      out: Collector[UnsafeRow]): Unit = out.collect(opened(left, right, null))
+      out: Collector[UnsafeRow]): Unit = out.collect(opened(left, right))
 }
 
-/** Makes the row of a pair: columns by name, those of the left first; a window's if there is one. */
-case class Pairing(left: Seq[Attribute], right: Seq[Attribute], names: Seq[String], windowed: Boolean) {
-  def open(): Paired = {
-    val others = right.map(_.newInstance()) // of a join with itself, both sides have the same columns
-    val time = if (windowed) Borders.columns.last else
-      Greatest(Seq(left, others).map(side => side.find(_.name == Plan.TIME).get))
-    val more = if (windowed) Borders.columns else Nil
-    val fields: Seq[Expression] = names.map {
-      case Plan.TIME => time
-      case name => left.find(_.name == name).orElse(others.find(_.name == name)).orElse(more.find(_.name == name)).get
-    }
-    new Paired(UnsafeProjection.create(fields, left ++ others ++ more))
-  }
-}
-
-final class Paired(project: UnsafeProjection) {
-  private val pair = new JoinedRow; private val whole = new JoinedRow; private val borders = new GenericInternalRow(3)
-  def apply(left: UnsafeRow, right: UnsafeRow, window: TimeWindow): UnsafeRow =
-    project(if (window == null) pair(left, right) else whole(pair(left, right), Borders.set(borders, window)))
-}
-
-class Earliest(order: Order) extends ReduceFunction[UnsafeRow] with Opened[Ordering[InternalRow]] {
+class Earliest(order: Order) extends ReduceFunction[UnsafeRow] with PerTask[Ordering[InternalRow]] {
   override protected def make(): Ordering[InternalRow] = order.open()
   override def reduce(one: UnsafeRow, other: UnsafeRow): UnsafeRow = if (opened.lteq(one, other)) one else other.copy()
 }
 
-class EarliestClosed(in: Seq[Attribute], names: Seq[String]) extends ProcessWindowFunction[UnsafeRow, UnsafeRow, UnsafeRow, TimeWindow] {
+class EarliestResult(in: Seq[Attribute], names: Seq[String]) extends ProcessWindowFunction[UnsafeRow, UnsafeRow, UnsafeRow, TimeWindow] {
   @transient private var project: UnsafeProjection = _
   @transient private var joined: JoinedRow = _
   @transient private var borders: GenericInternalRow = _
@@ -167,7 +136,7 @@ class EarliestClosed(in: Seq[Attribute], names: Seq[String]) extends ProcessWind
   override def process(
       key: UnsafeRow, context: ProcessWindowFunction[UnsafeRow, UnsafeRow, UnsafeRow, TimeWindow]#Context,
       rows: java.lang.Iterable[UnsafeRow], out: Collector[UnsafeRow]): Unit =
-    out.collect(project(joined(rows.iterator.next, Borders.set(borders, context.window))))
+    out.collect(project(joined(rows.iterator.next, Borders.set(borders, context.window.getStart, context.window.getEnd))))
 }
 
 /** The earliest row of each key, when the watermark passes its time: no earlier one can come then. */
@@ -197,7 +166,7 @@ class First(order: Order, time: Int) extends KeyedProcessFunction[UnsafeRow, Uns
 }
 
 /** The greatest rows of a window and its keys. `latest`: columns of which each row gets the greatest value. */
-class Greatests(ranked: Ranked) extends KeyedProcessFunction[UnsafeRow, UnsafeRow, UnsafeRow] {
+class TopRows(ranked: Ranked) extends KeyedProcessFunction[UnsafeRow, UnsafeRow, UnsafeRow] {
   @transient private var rows: ListState[UnsafeRow] = _
   @transient private var ranking: Ranking = _
   override def open(context: OpenContext): Unit = {

@@ -39,6 +39,10 @@ object Expressions {
     }
   }
 
+  /** Adds the side of a join as the last column, so that rows of both sides can travel together. */
+  def withSide(in: Seq[Attribute], side: Int): Transform =
+    rowWise(in, Seq(Make(in.map(each => each.name -> s"`${each.name}`") :+ ("_side" -> side.toString))))
+
   /** What an expression computes and another one reads several times is an operator before it. */
   private def operators(plan: LogicalPlan): Seq[Transform] = plan match {
     case _: RowsOf => Nil
@@ -48,9 +52,10 @@ object Expressions {
     case Filter(condition, child) => operators(child) :+ RowWise(child.output, Some(condition), child.output)
   }
 
-  /** Columns as a key, in which all NaN are one, and both zeros. */
-  def key(columns: Seq[Attribute]): Seq[Expression] =
-    columns.map(each => if (each.dataType == DoubleType) NormalizeNaNAndZero(each) else each)
+  /** Columns by name as a key, in which all NaN are one, and both zeros. */
+  def key(columns: Seq[Attribute], names: Seq[String]): Seq[Expression] =
+    names.map(name => columns.find(_.name == name).get)
+      .map(each => if (each.dataType == DoubleType) NormalizeNaNAndZero(each) else each)
 
   def aggregates(in: Seq[Attribute], keys: Seq[String], values: Seq[(String, String)]): Aggregates = {
     val grouping = keys.map(key => UnresolvedAttribute.quoted(key))

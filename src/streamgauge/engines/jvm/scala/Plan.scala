@@ -37,6 +37,18 @@ case class NodePlan(
   def names: Seq[String] = columns.map(_.head)
   def types: Seq[(String, String)] = columns.map { case Seq(name, kind) => name -> kind }
   def ordered: Seq[(String, Boolean)] = order.map(each => each.column -> each.ascending)
+
+  /** The operator of a node that takes row by row. */
+  def rowWise: Option[Seq[Attribute] => Transform] = kind match {
+    case "Select" => Some(Expressions.rowWise(_, Seq(Make(pairs))))
+    case "Where" => Some(Expressions.rowWise(_, Seq(Keep(predicate))))
+    case "Explode" => Some { in =>
+      val made = Expressions.rowWise(in, Seq(Make(pairs)))
+      Chain(Seq(made, Exploded(made.output, column, ordinal, names)))
+    }
+    case "Lookup" => table.map(rows => in => LookupJoin(in, rows.decoded, rows.rows, keys, how == "inner", names))
+    case _ => None
+  }
 }
 
 case class OrderPlan(column: String, ascending: Boolean)
@@ -46,6 +58,7 @@ case class TablePlan(rows: Seq[String], opened: String, columns: Seq[Seq[String]
   def decoded: Transform = Plan.decoded(opened, columns)
 }
 
+/** A message of a sink has the name of the sink as its key, and the row as JSON. */
 case class SinkPlan(input: Int, name: String, topic: String, key: String, value: String)
 
 object Plan {
@@ -59,6 +72,14 @@ object Plan {
     Seq(Make(Seq("event" -> opened)), Make(columns.map { case Seq(name, text) => name -> text })))
 
   def read(path: String): Plan = JsonMethods.parse(new File(path)).extract[Plan]
+}
+
+/** Settings of Kafka's client in every job. */
+object KafkaClient {
+  val READING = Map("max.poll.records" -> "10000", "fetch.max.wait.ms" -> "10", "max.partition.fetch.bytes" -> "10485760")
+  val WRITING = Map(
+    "linger.ms" -> "5", "batch.size" -> "262144", "compression.type" -> "lz4", "acks" -> "all",
+    "max.request.size" -> "94371840")
 }
 
 /** The state of the job, for the driver: a word, and after a space the reason of a failure. */
@@ -75,6 +96,23 @@ final class Status(folder: String) {
   def fail(error: Throwable): Nothing = {
     try { error.printStackTrace(); set(s"failed ${Status.reason(error)}") } finally Runtime.getRuntime.halt(1)
     throw error
+  }
+}
+
+/** Series of the job's own, for the driver: lines of time, name, unit and value in JSON. */
+final class Series(folder: String, sample: () => Seq[(String, String, Double)]) {
+  private val INTERVAL_MS = 500L
+
+  def start(): Unit = {
+    val lines = Files.newBufferedWriter(Paths.get(folder, "series"))
+    val each = new Thread(() => while (true) {
+      Thread.sleep(INTERVAL_MS)
+      val now = System.currentTimeMillis * 1000
+      for ((name, unit, value) <- sample()) lines.write(s"""[$now, "$name", "$unit", $value]\n""")
+      lines.flush()
+    }, "series")
+    each.setDaemon(true)
+    each.start()
   }
 }
 

@@ -56,7 +56,7 @@ case class Exploded(in: Seq[Attribute], column: String, ordinal: Option[String],
 }
 
 /** Adds the columns of the one row of a table that has the same keys. */
-case class LookedUp(
+case class LookupJoin(
     in: Seq[Attribute], table: Transform, rows: Seq[String], keys: Seq[String], inner: Boolean, names: Seq[String]) extends Transform {
   private val fields = names.map(name => in.find(_.name == name).getOrElse(table.output.find(_.name == name).get))
   val output: Seq[Attribute] = fields

@@ -1,0 +1,37 @@
+"""The plugin of Kafka Streams."""
+
+from __future__ import annotations
+
+from streamgauge.core.clock import US
+from streamgauge.dataflow import graph
+from streamgauge.dataflow.nodes import Distinct, Node, SessionAggregate, TopN, WindowAggregate, WindowJoin
+from streamgauge.dataflow.reach import slide_us
+from streamgauge.engines.jvm.plugin import JvmPlugin
+from streamgauge.engines.kafka_streams.options import CAPABILITIES, LEAST_S, delay_s
+from streamgauge.engines.spi import StartRequest
+
+WAITING = (WindowAggregate, SessionAggregate, WindowJoin, Distinct, TopN)
+"""The kinds whose results wait until a later row shows that no earlier one comes."""
+
+
+class KafkaStreamsPlugin(JvmPlugin):
+    """Kafka Streams' DSL."""
+
+    capabilities = CAPABILITIES
+    conformance = "streamgauge.engines.kafka_streams.conformance:CONF"
+    engine = "streamgauge.engines.kafka_streams.engine:KafkaStreamsEngine"
+    least_s = LEAST_S
+
+    def watermark_delay_us(self, request: StartRequest) -> int:
+        """Each operator that waits for later rows adds the delay."""
+        levels = max((_levels(sink.input) for sink in request.flow.sinks), default=0) if request.flow else 1
+        return round(delay_s(request.options, request.partitions) * US) * levels
+
+    def closing_delay_us(self, node: Node) -> int:
+        """The results of windows close other windows, so the next ones have to come."""
+        before = (slide_us(each) or 0 for each in graph.inputs(node))
+        return max(before, default=0) if isinstance(node, WAITING) else 0
+
+
+def _levels(node: Node) -> int:
+    return isinstance(node, WAITING) + max(map(_levels, graph.inputs(node)), default=0)

@@ -1,0 +1,202 @@
+package streamgauge.kafka_streams
+
+import java.time.Duration
+import java.util.Properties
+import java.util.concurrent.atomic.AtomicLong
+
+import scala.collection.mutable
+import scala.jdk.CollectionConverters._
+
+import org.apache.kafka.clients.consumer.ConsumerRecord
+import org.apache.kafka.common.serialization.Serdes
+import org.apache.kafka.common.utils.Bytes
+import org.apache.kafka.streams.{KafkaStreams, StreamsBuilder, StreamsConfig, Topology}
+import org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler
+import org.apache.kafka.streams.kstream._
+import org.apache.kafka.streams.processor.TimestampExtractor
+import org.apache.kafka.streams.state.{KeyValueStore, SessionStore, StoreBuilder, Stores, WindowStore}
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{Attribute, UnsafeRow}
+
+import streamgauge._
+
+/** Rows with their columns, and row-wise operators that are not yet part of the job: neighbours become one. */
+case class Relation(base: KStream[UnsafeRow, UnsafeRow], in: Seq[Attribute], parts: Seq[Transform] = Nil) {
+  def output: Seq[Attribute] = if (parts.isEmpty) in else parts.last.output
+
+  def rows: KStream[UnsafeRow, UnsafeRow] =
+    if (parts.isEmpty) base else base.processValues[UnsafeRow](() => new Transformed(Chain(parts)))
+
+  def apply(part: Seq[Attribute] => Transform): Relation = copy(parts = parts :+ part(output))
+}
+
+/** Lowers a plan to the DSL of Kafka Streams, and to processors where it has no operator. Times are microseconds in its
+  * milliseconds. Each change of the key writes rows to a topic and reads them again.
+  */
+final class Lowering(plan: Plan, builder: StreamsBuilder) {
+  private val made = mutable.Map[Int, Relation]()
+  private val delay = us(plan.options(Streams.DELAY).toLong)
+  private val inMemory = plan.options(Streams.STORE) == "memory"
+  private val logged = plan.options(Streams.CHANGELOG).toBoolean
+
+  def run(): Unit = {
+    for (source <- plan.sources) made(source.id) = read(source)
+    for (node <- plan.nodes) {
+      val relation = lower(node)
+      made(node.id) = if (plan.isShared(node.id)) Relation(relation.rows, relation.output) else relation
+    }
+    for (sink <- plan.sinks) write(sink, made(sink.input))
+  }
+
+  private def read(source: SourcePlan): Relation = {
+    val time = source.output.indexWhere(_.name == Plan.TIME)
+    val stamp: TimestampExtractor = (record: ConsumerRecord[Object, Object], _: Long) => record.value.asInstanceOf[UnsafeRow].getLong(time)
+    val consumed = Consumed.`with`(RowSerde.nothing, RowSerde.events(source)).withTimestampExtractor(stamp).withName(s"read-${source.id}")
+    Relation(builder.stream(source.topic, consumed), source.output)
+  }
+
+  private def write(sink: SinkPlan, rows: Relation): Unit = {
+    val encoder = Encoder(Expressions.rowWise(rows.output, Seq(Make(Seq("value" -> sink.value)))))
+    rows.rows.process[Array[Byte], Array[Byte]](() => new Encoding(encoder, sink.key.getBytes("UTF-8")))
+      .to(sink.topic, Produced.`with`(Serdes.ByteArray, Serdes.ByteArray))
+  }
+
+  private def lower(node: NodePlan): Relation = {
+    lazy val input = made(node.inputs.head)
+    lazy val columns = Expressions.attributes(node.types)
+    lazy val aggregates = Expressions.aggregates(input.output, node.keys, node.pairs)
+    lazy val grouped = keyed(input, node.keys).groupByKey(Grouped.`with`(name(node), RowSerde.rows, RowSerde.rows))
+    node.rowWise.map(input(_)).getOrElse(node.kind match {
+      case "Union" =>
+        val streams = node.inputs.map(id => made(id)(Expressions.rowWise(_, Seq(Make(node.pairs)))).rows)
+        Relation(streams.reduce((one, other) => one.merge(other)), columns)
+      case "WindowAggregate" =>
+        val windows = TimeWindows.ofSizeAndGrace(us(node.range_us), delay).advanceBy(us(node.slide_us))
+        val table = grouped.windowedBy(windows).emitStrategy(EmitStrategy.onWindowClose()).aggregate[InternalRow](
+          new Start(aggregates), new Adding(aggregates), kept[WindowStore[Bytes, Array[Byte]]](node, aggregates, 3 * node.range_us))
+        Relation(table.toStream.process[UnsafeRow, UnsafeRow](() => new WindowResult(aggregates, node.names, 0)), columns)
+      case "SessionAggregate" =>
+        val windows = SessionWindows.ofInactivityGapAndGrace(us(node.gap_us), delay)
+        val table = grouped.windowedBy(windows).emitStrategy(EmitStrategy.onWindowClose()).aggregate[InternalRow](
+          new Start(aggregates), new Adding(aggregates), new Merging(aggregates),
+          kept[SessionStore[Bytes, Array[Byte]]](node, aggregates, 3 * node.gap_us))
+        Relation(table.toStream.process[UnsafeRow, UnsafeRow](() => new WindowResult(aggregates, node.names, node.gap_us)), columns)
+      case "RunningAggregate" =>
+        val table = grouped.aggregate[InternalRow](
+          new Start(aggregates), new Adding(aggregates), kept[KeyValueStore[Bytes, Array[Byte]]](node, aggregates, 0))
+        Relation(table.toStream.process[UnsafeRow, UnsafeRow](() => new Value(aggregates, node.names)), columns)
+      case "IntervalJoin" =>
+        val Seq(left, right) = node.inputs.map(id => made(id)(Expressions.rowWise(_, Seq(Keep(node.predicate)))))
+        val windows = JoinWindows.ofTimeDifferenceAndGrace(us(0), delay).before(us(-node.earliest_us)).after(us(node.latest_us))
+        val joined = StreamJoined.`with`(RowSerde.rows, RowSerde.rows, RowSerde.rows).withName(name(node)).withStoreName(name(node))
+        val pairing = Pairing(left.output, right.output, node.names, windowed = false)
+        val settings = if (logged) joined else joined.withLoggingDisabled()
+        Relation(keyed(left, node.keys).join[UnsafeRow, UnsafeRow](keyed(right, node.keys), new Joining(pairing), windows, settings), columns)
+      case "WindowJoin" =>
+        val sides = node.inputs.zipWithIndex.map { case (id, side) =>
+          made(id)(Expressions.rowWise(_, Seq(Keep(node.predicate))))(Expressions.withSide(_, side))
+        }
+        val rows = sides.map(keyed(_, node.keys)).reduce((one, other) => one.merge(other))
+        val pairing = Pairing(sides.head.output, sides.last.output, node.names, windowed = true)
+        closing(node, rows, ClosePairs(pairing, sides.map(_.output), node.keys), node.range_us, node.slide_us)
+      case "Distinct" =>
+        val order = Order(input.output, (Plan.TIME -> true) +: node.ordered)
+        val rows = keyed(input, node.keys)
+        if (node.windowed) closing(node, rows, CloseEarliest(order, node.keys, node.names, windowed = true), node.range_us, node.slide_us)
+        else {
+          val names = input.output.map(_.name)
+          val first = closing(node, rows, CloseEarliest(order, node.keys, names, windowed = false), 1, 1, Some(Key(input.output, node.keys)))
+          first.copy(in = input.output)
+        }
+      case "TopN" =>
+        val ordered = input(Expressions.rowWise(_, Seq(Make(node.pairs), Keep(node.predicate))))
+        val ranked = Ranked(Order(ordered.output, node.ordered), node.n, node.latest, node.names)
+        closing(node, keyed(ordered, node.keys), CloseTop(ranked, node.keys), 1, 1)
+    })
+  }
+
+  private def us(microseconds: Long): Duration = Duration.ofMillis(microseconds)
+
+  private def name(node: NodePlan): String = s"${node.kind}-${node.id}"
+
+  private def keyed(input: Relation, keys: Seq[String]): KStream[UnsafeRow, UnsafeRow] =
+    input.rows.process[UnsafeRow, UnsafeRow](() => new Keyed(Key(input.output, keys)))
+
+  /** State of the DSL's own. Windows that are given once need theirs longer than they are, or they expire before. */
+  private def kept[S <: org.apache.kafka.streams.processor.StateStore](
+      node: NodePlan, aggregates: Aggregates, retention: Long): Materialized[UnsafeRow, InternalRow, S] = {
+    val state = Materialized.as[UnsafeRow, InternalRow, S](name(node)).withKeySerde(RowSerde.rows)
+      .withValueSerde(RowSerde.buffers(Buffers(aggregates.bufferTypes))).withCachingDisabled()
+    if (!logged) state.withLoggingDisabled()
+    if (retention > 0) state.withRetention(us(retention).plus(delay)) else state
+  }
+
+  /** Windows of a processor of ours. `once`: the key of which only the first row is given, ever. */
+  private def closing(
+      node: NodePlan, rows: KStream[UnsafeRow, UnsafeRow], closes: Closing, range: Long, slide: Long,
+      once: Option[Key] = None): Relation = {
+    val waiting = s"${name(node)}-waiting"; val known = s"${name(node)}-known"
+    for (store <- waiting +: once.map(_ => known).toSeq) builder.addStateStore(bytes(store))
+    val moved = rows.repartition(Repartitioned.`with`(RowSerde.rows, RowSerde.rows).withName(name(node)))
+    val windows = Closings(closes, range, slide, delay.toMillis, waiting, once, known)
+    val results = moved.process[UnsafeRow, UnsafeRow](() => new InWindows(windows), waiting +: once.map(_ => known).toSeq: _*)
+    Relation(results, Expressions.attributes(node.types))
+  }
+
+  private def bytes(store: String): StoreBuilder[KeyValueStore[Bytes, Array[Byte]]] = {
+    val supplier = if (inMemory) Stores.inMemoryKeyValueStore(store) else Stores.persistentKeyValueStore(store)
+    val made = Stores.keyValueStoreBuilder(supplier, Serdes.Bytes, Serdes.ByteArray).withCachingDisabled()
+    if (logged) made else made.withLoggingDisabled()
+  }
+}
+
+object Streams {
+  private val STABLE_NS = 2000000000L
+  /** Settings of ours among those of Kafka Streams. */
+  val DELAY = "streamgauge.delay.us"; val STORE = "streamgauge.store"; val CHANGELOG = "streamgauge.changelog"
+
+  def main(arguments: Array[String]): Unit = {
+    val plan = Plan.read(arguments(0))
+    val status = new Status(plan.scratch)
+    try {
+      val settings = properties(plan)
+      val streams = new KafkaStreams(topology(plan, settings), settings)
+      streams.setUncaughtExceptionHandler((error: Throwable) => {
+        status.fail(error)
+        StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse.SHUTDOWN_CLIENT
+      })
+      val since = new AtomicLong(System.nanoTime)
+      streams.setStateListener { (now, _) =>
+        since.set(System.nanoTime)
+        if (now == KafkaStreams.State.ERROR || now == KafkaStreams.State.NOT_RUNNING) status.fail(new IllegalStateException(s"its state is $now"))
+      }
+      streams.start()
+      // Threads join their group one after the other, and each time some tasks stand still.
+      while (streams.state != KafkaStreams.State.RUNNING || System.nanoTime - since.get < STABLE_NS) Thread.sleep(20)
+      new Series(plan.scratch, () => Seq(("late rows", "rows", dropped(streams)))).start()
+      status.set("running")
+    } catch { case error: Throwable => status.fail(error) }
+  }
+
+  /** Rows that came after their windows were closed. */
+  private def dropped(streams: KafkaStreams): Double = InWindows.late.sum + streams.metrics.values.asScala.iterator
+    .filter(_.metricName.name == "dropped-records-total").map(_.metricValue.asInstanceOf[Double]).sum
+
+  private def topology(plan: Plan, settings: Properties): Topology = {
+    val builder = new StreamsBuilder
+    new Lowering(plan, builder).run()
+    val topology = builder.build(settings)
+    println(topology.describe())
+    topology
+  }
+
+  private def properties(plan: Plan): Properties = {
+    val all = new Properties
+    val own = plan.options.filterNot { case (name, _) => name.startsWith("streamgauge.") }
+    all.putAll((KafkaClient.READING ++ KafkaClient.WRITING ++ own ++ plan.client).asJava)
+    all.put(StreamsConfig.APPLICATION_ID_CONFIG, plan.group)
+    all.put(StreamsConfig.NUM_STREAM_THREADS_CONFIG, plan.parallelism.toString)
+    all.put(StreamsConfig.STATE_DIR_CONFIG, s"${plan.scratch}/state")
+    all
+  }
+}

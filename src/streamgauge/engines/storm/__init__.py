@@ -1,0 +1,1 @@
+"""Storm's spouts and bolts, on a local cluster in the JVM of the job, over Kafka."""

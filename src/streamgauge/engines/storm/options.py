@@ -1,0 +1,66 @@
+"""Storm: capabilities, options, and what they set. Loads nothing of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from streamgauge.core.plugin_options import IDIOMATIC, TUNED, Fetch, Setting, with_defaults
+from streamgauge.core.units import parse_duration
+from streamgauge.engines.jvm.plugin import KINDS, REFUSED
+from streamgauge.engines.spi import Capabilities, TuningProfile, node_names
+
+SETTINGS = (
+    Setting("memory", "2GiB", "the heap of the JVM, which has the cluster and the job"),
+    Setting(
+        "ackers",
+        "1",
+        "tasks that follow tuples to their end; 0: none, and offsets are those of sent tuples",
+        ("0", "1", "2"),
+    ),
+    Setting("pending", "20000", "tuples of a spout's task that may be on their way, with ackers"),
+    Setting("batch", "100", "tuples that a task sends to another at once"),
+    Setting("flush_interval", "10ms", "how long a batch of tuples waits to be full"),
+    Setting("spins", "0", "how often an idle task looks for tuples before it sleeps for 2ms"),
+    Setting("watermark_interval", "20ms", "how often spouts send watermarks, which delays the results of windows"),
+    Setting("commit_interval", "1s", "how often offsets are committed, which show the progress"),
+)
+"""The defaults are those of the profile `tuned`."""
+STORMS_OWN = {"batch": "1", "flush_interval": "1ms", "spins": "1000"}
+"""What these options are where a job sets nothing. It would let any number of tuples be on their way."""
+COUNTS = {"pending": 1, "batch": 1, "spins": 0}
+LEAST_S = {"flush_interval": 0.001, "watermark_interval": 0.001, "commit_interval": 0.01}
+FIXED = {
+    "topology.workers": "1",
+    "topology.message.timeout.secs": "600",  # a tuple that waits is not sent again
+}
+
+CAPABILITIES = Capabilities(
+    name="storm",
+    summary="Apache Storm, spouts and bolts",
+    nodes=node_names(KINDS),
+    sink_modes=("append", "update"),
+    transports=("kafka",),
+    encodings=("compact", "json"),
+    delivery="at_least_once",
+    fetches=(Fetch("Storm and its Kafka client", 164_000_000, "--engine storm"),),
+    several_sinks=True,
+    needs_java=True,
+    settings=SETTINGS,
+    unsupported_reasons=REFUSED,
+    fallback_engine="spark",
+    has_batch_ids=False,
+    sets_parallelism=True,
+    profiles={TUNED: TuningProfile(), IDIOMATIC: TuningProfile(options=STORMS_OWN)},
+)
+
+
+def configuration(options: Mapping[str, str]) -> dict[str, str]:
+    """Storm's settings for these options, and ours, which begin with `streamgauge.`."""
+    chosen = with_defaults(options, SETTINGS)
+    chosen |= {name: str(round(1000 * parse_duration(chosen[name]))) for name in LEAST_S}
+    return {
+        **FIXED, "topology.acker.executors": chosen["ackers"], "topology.max.spout.pending": chosen["pending"],
+        "topology.producer.batch.size": chosen["batch"], "topology.flush.tuple.freq.millis": chosen["flush_interval"],
+        "topology.bolt.wait.progressive.level2.count": chosen["spins"],
+        "streamgauge.watermark.ms": chosen["watermark_interval"], "streamgauge.commit.ms": chosen["commit_interval"],
+    }  # fmt: skip

@@ -1,0 +1,161 @@
+package streamgauge.storm
+
+import scala.collection.mutable
+import scala.jdk.CollectionConverters._
+
+import org.apache.kafka.clients.consumer.ConsumerConfig
+import org.apache.kafka.common.serialization.{ByteArrayDeserializer, ByteArraySerializer}
+import org.apache.spark.sql.catalyst.expressions.Attribute
+import org.apache.storm.{Config, LocalCluster}
+import org.apache.storm.kafka.spout.{FirstPollOffsetStrategy, KafkaSpoutConfig}
+import org.apache.storm.topology.TopologyBuilder
+
+import streamgauge._
+
+/** Rows that components give, and row-wise operators that are not yet part of the job: neighbours become one. */
+case class Relation(from: Seq[String], tasks: Int, in: Seq[Attribute], parts: Seq[Transform] = Nil) {
+  def output: Seq[Attribute] = if (parts.isEmpty) in else parts.last.output
+
+  def apply(part: Seq[Attribute] => Transform): Relation = copy(parts = parts :+ part(output))
+}
+
+/** Lowers a plan to spouts and bolts. Storm moves, groups and acknowledges tuples; each has one row. Bolts of ours keep
+  * state in the heap, and close windows by watermarks, which spouts send on a stream of their own.
+  */
+final class Lowering(plan: Plan, builder: TopologyBuilder) {
+  private val made = mutable.Map[Int, Relation]()
+  private var bolts = 0
+
+  def run(): Unit = {
+    for (source <- plan.sources) made(source.id) = read(source)
+    for (node <- plan.nodes) {
+      val relation = lower(node)
+      made(node.id) = if (plan.isShared(node.id)) rows(relation) else relation
+    }
+    for (sink <- plan.sinks) write(sink, rows(made(sink.input)))
+    Tasks.expect(tasks)
+  }
+
+  private var tasks = 0
+
+  private def read(source: SourcePlan): Relation = {
+    val decoding = new Decoding(source)
+    val config = new KafkaSpoutConfig.Builder[Array[Byte], Array[Byte]](plan.client("bootstrap.servers"), source.topic)
+      .setGroupId(plan.group).setFirstPollOffsetStrategy(FirstPollOffsetStrategy.UNCOMMITTED_EARLIEST)
+      .setOffsetCommitPeriodMs(plan.options(Storm.COMMIT).toLong).setRecordTranslator(decoding)
+      .setProp(ConsumerConfig.KEY_DESERIALIZER_CLASS_CONFIG, classOf[ByteArrayDeserializer])
+      .setProp(ConsumerConfig.VALUE_DESERIALIZER_CLASS_CONFIG, classOf[ByteArrayDeserializer])
+    for ((name, value) <- KafkaClient.READING ++ plan.client) config.setProp(name, value)
+    val name = s"read-${source.id}"; val number = source.partitions.min(plan.parallelism)
+    builder.setSpout(name, new Source(config.build(), decoding, source.partitions, plan.options(Storm.WATERMARKS).toLong), number)
+    tasks += number
+    Relation(Seq(name), number, source.output)
+  }
+
+  private def write(sink: SinkPlan, relation: Relation): Unit = {
+    val encoder = Encoder(Expressions.rowWise(relation.output, Seq(Make(Seq("value" -> sink.value)))))
+    val properties = new java.util.Properties
+    properties.putAll((KafkaClient.WRITING ++ plan.client).asJava)
+    for (name <- Seq("key.serializer", "value.serializer")) properties.put(name, classOf[ByteArraySerializer].getName)
+    val bolt = builder.setBolt(s"write-${sink.name}", new Sink(encoder, sink, properties), relation.tasks)
+    relation.from.foreach(bolt.customGrouping(_, new OneToOne))
+    tasks += relation.tasks
+  }
+
+  /** The relation without pending operators. */
+  private def rows(relation: Relation): Relation =
+    if (relation.parts.isEmpty) relation
+    else bolt("rows", Seq(relation.copy(parts = Nil)), Nil, relation.tasks, new RowWiseOperator(Chain(relation.parts)), relation.output)
+
+  private def keyed(node: NodePlan, inputs: Seq[Relation], operator: Operator): Relation = {
+    val keys = inputs.map(input => Key(input.output, node.keys))
+    bolt(node.kind, inputs.map(rows), keys, plan.parallelism, operator, Expressions.attributes(node.types))
+  }
+
+  /** `keys`: of each input; none keeps rows where they are. */
+  private def bolt(
+      kind: String, inputs: Seq[Relation], keys: Seq[Key], number: Int, operator: Operator, output: Seq[Attribute]): Relation = {
+    bolts += 1
+    val name = s"$kind-$bolts"
+    val bolt = builder.setBolt(name, new OperatorBolt(operator), number)
+    for ((input, n) <- inputs.zipWithIndex; from <- input.from) {
+      bolt.customGrouping(from, if (keys.isEmpty) new OneToOne else new ByKey(keys(n)))
+      bolt.allGrouping(from, Storm.WATERMARK)
+    }
+    tasks += number
+    Relation(Seq(name), number, output)
+  }
+
+  private def lower(node: NodePlan): Relation = {
+    lazy val input = made(node.inputs.head)
+    lazy val aggregates = Expressions.aggregates(input.output, node.keys, node.pairs)
+    lazy val sides = node.inputs.zipWithIndex.map { case (id, side) =>
+      made(id)(Expressions.rowWise(_, Seq(Keep(node.predicate))))(Expressions.withSide(_, side))
+    }
+    lazy val keyOf = Key(input.output, node.keys)
+    node.rowWise.map(input(_)).getOrElse(node.kind match {
+      case "Union" =>
+        val streams = node.inputs.map(id => rows(made(id)(Expressions.rowWise(_, Seq(Make(node.pairs))))))
+        Relation(streams.flatMap(_.from), streams.map(_.tasks).max, Expressions.attributes(node.types))
+      case "WindowAggregate" => keyed(node, Seq(input), WindowedAggregate(aggregates, keyOf, node.names, node.range_us, node.slide_us))
+      case "SessionAggregate" => keyed(node, Seq(input), SessionAggregate(aggregates, keyOf, node.names, node.gap_us))
+      case "RunningAggregate" => keyed(node, Seq(input), RunningAggregate(aggregates, keyOf, node.names))
+      case "IntervalJoin" =>
+        val pairing = Pairing(sides.head.output, sides.last.output, node.names, windowed = false)
+        keyed(node, sides, IntervalJoin(pairing, sides.map(each => Key(each.output, node.keys)), node.earliest_us, node.latest_us))
+      case "WindowJoin" =>
+        val pairing = Pairing(sides.head.output, sides.last.output, node.names, windowed = true)
+        keyed(node, sides, Waiting(ClosePairs(pairing, sides.map(_.output), node.keys), sides.map(_.output), node.range_us, node.slide_us))
+      case "Distinct" =>
+        val order = Order(input.output, (Plan.TIME -> true) +: node.ordered)
+        if (node.windowed)
+          keyed(node, Seq(input), Waiting(CloseEarliest(order, node.keys, node.names, windowed = true), Seq(input.output), node.range_us, node.slide_us))
+        else {
+          val first = CloseEarliest(order, node.keys, input.output.map(_.name), windowed = false)
+          keyed(node, Seq(input), Waiting(first, Seq(input.output), 1, 1, Some(keyOf))).copy(in = input.output)
+        }
+      case "TopN" =>
+        val ordered = input(Expressions.rowWise(_, Seq(Make(node.pairs), Keep(node.predicate))))
+        val ranked = Ranked(Order(ordered.output, node.ordered), node.n, node.latest, node.names)
+        keyed(node, Seq(ordered), Waiting(CloseTop(ranked, node.keys), Seq(ordered.output), 1, 1))
+    })
+  }
+}
+
+/** Says that the job runs when every task of ours is open. Everything is in one JVM. */
+object Tasks {
+  private var expected = Int.MaxValue; private var opened = 0
+  private var status: Status = _
+
+  def report(to: Status): Unit = synchronized { status = to }
+  def expect(number: Int): Unit = synchronized { expected = number }
+  def open(): Unit = synchronized { opened += 1; if (opened == expected) status.set("running") }
+
+  /** Ends the process with the reason of a failure. */
+  def guarded(work: => Unit): Unit = try work catch { case error: Exception => status.fail(error) }
+}
+
+object Storm {
+  val WATERMARK = "watermark"
+  /** Settings of ours among those of Storm. */
+  val COMMIT = "streamgauge.commit.ms"; val WATERMARKS = "streamgauge.watermark.ms"
+
+  def main(arguments: Array[String]): Unit = {
+    val plan = Plan.read(arguments(0))
+    val status = new Status(plan.scratch)
+    try {
+      Tasks.report(status)
+      val builder = new TopologyBuilder
+      new Lowering(plan, builder).run()
+      val cluster = new LocalCluster.Builder().withSupervisors(1).withPortsPerSupervisor(1).build()
+      cluster.submitTopology("streamgauge", configuration(plan), builder.createTopology())
+      Thread.currentThread.join()
+    } catch { case error: Throwable => status.fail(error) }
+  }
+
+  private def configuration(plan: Plan): Config = {
+    val all = new Config
+    for ((name, value) <- plan.options if !name.startsWith("streamgauge.")) all.put(name, value.toIntOption.map(Integer.valueOf).getOrElse(value))
+    all
+  }
+}

@@ -1,0 +1,39 @@
+"""Engines on a JVM of their own over a real broker. The conformance suite (long) has all their operators."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import psutil
+import pytest
+
+from streamgauge.results.codes import Cause
+from tests.helpers_broker_trials import WINDOW, InMidTrial, check_answers, require_jars, started, trial
+
+pytestmark = [pytest.mark.broker, pytest.mark.process]
+
+
+@pytest.mark.parametrize(
+    ("engine", "options"),
+    [("flink", {}), ("kafka-streams", {"watermark_delay": "5s"}), ("storm", {})],
+)
+def test_windows_over_two_partitions_are_right_and_an_end_is_named(
+    tmp_path: Path, engine: str, options: dict[str, str]
+) -> None:
+    """Every event is read once, by what its group has committed. A JVM that is killed leaves nothing."""
+    require_jars(engine)
+    with started(
+        tmp_path, "windowed_aggregation", "2k", engine, partitions=2, options=options, **WINDOW
+    ) as (resolved, testbed, folder):  # fmt: skip
+        (pid,) = testbed.pids("sut")
+        scratch = Path(psutil.Process(pid).cwd())
+        judged = trial(resolved, testbed, folder)
+        killed = trial(resolved, testbed, folder, 2, InMidTrial(lambda: os.kill(pid, signal.SIGKILL)))
+    check_answers(judged, 1000)
+    assert any("progress is that of the committed offsets" in note for note in judged.result.notes)
+    assert Cause.SUT_DIED in {check.code for check in killed.result.verdict.checks}
+    assert f"the JVM of {engine} was killed by signal 9" in killed.result.verdict.sentence
+    assert not scratch.exists()
+    assert not psutil.pid_exists(pid)

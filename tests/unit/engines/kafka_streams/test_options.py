@@ -1,0 +1,50 @@
+"""What the options of Kafka Streams set, and how long its results wait."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from streamgauge.conformance.cases import CASES
+from streamgauge.core.plugin_options import IDIOMATIC
+from streamgauge.dataflow.nodes import WindowAggregate
+from streamgauge.engines.kafka_streams.options import CAPABILITIES, configuration
+from streamgauge.engines.kafka_streams.plugin import KafkaStreamsPlugin
+from streamgauge.engines.spi import StartRequest
+
+ONE = StartRequest(CASES["hopping window"].flow, {}, None, "common", transport="kafka", partitions=1)
+
+
+def test_idiomatic_has_the_values_of_kafka_streams_and_both_commit_each_second() -> None:
+    own = configuration(CAPABILITIES.profiles[IDIOMATIC].options, 1)
+    assert own["dsl.store.suppliers.class"].endswith("RocksDBDslStoreSuppliers")
+    assert own["__emit.interval.ms.kstreams.windowed.aggregation__"] == "1000"
+    assert own["commit.interval.ms"] == configuration({}, 1)["commit.interval.ms"] == "1000"
+
+
+def test_windows_wait_for_late_rows_of_other_partitions() -> None:
+    """Each operator that waits adds the delay, which is as long as the user says."""
+    plugin, several = KafkaStreamsPlugin(), replace(ONE, partitions=4)
+    assert plugin.watermark_delay_us(ONE) == 0
+    assert plugin.watermark_delay_us(several) == 2_000_000
+    assert plugin.watermark_delay_us(replace(several, flow=CASES["top"].flow)) == 4_000_000
+    assert plugin.watermark_delay_us(replace(several, options={"watermark_delay": "300ms"})) == 300_000
+    assert configuration({}, 4)["streamgauge.delay.us"] == "2000000"
+
+
+def test_windows_of_windows_close_a_slide_later() -> None:
+    """Only the next results of the inner ones show that no more come."""
+    outer = CASES["aggregate of aggregate"].flow.sinks[0].input
+    assert isinstance(outer, WindowAggregate)
+    assert KafkaStreamsPlugin().closing_delay_us(outer) == 1_000_000
+    assert KafkaStreamsPlugin().closing_delay_us(CASES["hopping window"].flow.sinks[0].input) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("commit_interval", "1ms"), ("watermark_delay", "late"), ("state_store", "disk")]
+)
+def test_what_cannot_be_read_is_refused(name: str, value: str) -> None:
+    (problem,) = KafkaStreamsPlugin().option_problems({name: value})
+    assert problem.setting == f"option {name}"
+    assert list(KafkaStreamsPlugin().option_problems({"watermark_delay": "auto"})) == []
