@@ -161,7 +161,7 @@ final class InWindows(of: Closings) extends ContextualProcessor[UnsafeRow, Unsaf
 
   private def forward(row: UnsafeRow): Unit = context.forward(new Record(null, row, row.getLong(row.numFields - 1)))
 
-  private def key(row: UnsafeRow): Bytes = Bytes.wrap(keyOf(row).getBytes)
+  private def key(row: UnsafeRow): Bytes = Bytes.wrap(RowSerde.bytes(keyOf(row)))
 }
 
 object InWindows { val late = new LongAdder }

@@ -73,13 +73,13 @@ final class Lowering(plan: Plan, builder: StreamsBuilder) {
       case "WindowAggregate" =>
         val windows = TimeWindows.ofSizeAndGrace(us(node.range_us), delay).advanceBy(us(node.slide_us))
         val table = grouped.windowedBy(windows).emitStrategy(EmitStrategy.onWindowClose()).aggregate[InternalRow](
-          new Start(aggregates), new Adding(aggregates), kept[WindowStore[Bytes, Array[Byte]]](node, aggregates, 3 * node.range_us))
+          new Start(aggregates), new Adding(aggregates), kept[WindowStore[Bytes, Array[Byte]]](node, aggregates, 3 * node.range_us + Streams.UNSEEN_US))
         Relation(table.toStream.process[UnsafeRow, UnsafeRow](() => new WindowResult(aggregates, node.names, 0)), columns)
       case "SessionAggregate" =>
         val windows = SessionWindows.ofInactivityGapAndGrace(us(node.gap_us), delay)
         val table = grouped.windowedBy(windows).emitStrategy(EmitStrategy.onWindowClose()).aggregate[InternalRow](
           new Start(aggregates), new Adding(aggregates), new Merging(aggregates),
-          kept[SessionStore[Bytes, Array[Byte]]](node, aggregates, 3 * node.gap_us))
+          kept[SessionStore[Bytes, Array[Byte]]](node, aggregates, 3 * node.gap_us + Streams.UNSEEN_US))
         Relation(table.toStream.process[UnsafeRow, UnsafeRow](() => new WindowResult(aggregates, node.names, node.gap_us)), columns)
       case "RunningAggregate" =>
         val table = grouped.aggregate[InternalRow](
@@ -151,6 +151,8 @@ final class Lowering(plan: Plan, builder: StreamsBuilder) {
 }
 
 object Streams {
+  /** Event time that may pass between two looks for closed windows, when a job catches up. */
+  val UNSEEN_US = 20000000L
   private val STABLE_NS = 2000000000L
   /** Settings of ours among those of Kafka Streams. */
   val DELAY = "streamgauge.delay.us"; val STORE = "streamgauge.store"; val CHANGELOG = "streamgauge.changelog"
