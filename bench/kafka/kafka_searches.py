@@ -35,9 +35,18 @@ CASES: dict[str, tuple[str, ...]] = {
     "user job, json, 2 partitions": ("examples/revenue.py", *JSON, *TWO),
     "real-time mode": ("identity", "--engine", "spark-rtm"),
     "program": (CONSUMER,),
+    "aggregation, flink": ("windowed_aggregation", "--engine", "flink"),
+    "aggregation, kafka-streams": ("windowed_aggregation", "--engine", "kafka-streams"),
+    "aggregation, storm": ("windowed_aggregation", "--engine", "storm"),
 }
 IN_TABLE = ("aggregation",)
-FLOORS = {"aggregation": (400e3, 700e3), "aggregation, json": (250e3, 350e3)}
+FLOORS = {
+    "aggregation": (400e3, 700e3),
+    "aggregation, json": (250e3, 350e3),
+    "aggregation, flink": (400e3, 800e3),
+    "aggregation, kafka-streams": (100e3, 200e3),
+    "aggregation, storm": (100e3, 300e3),
+}
 """Floor and goal on 2 cores, driver and broker included."""
 
 
