@@ -17,7 +17,7 @@ SETTINGS = (
     Setting("commit_interval", "1s", "how often offsets are committed, which show the progress"),
     Setting("emit_interval", "20ms", "how often closed windows are looked for, by the engine's internal setting"),
     Setting("watermark_delay", "auto", "how late rows of a window may come; auto: 0, and 2s with several partitions"),
-    Setting("task_idle", "1s", "how long a task that reads several topics waits for one that has no rows"),
+    Setting("task_idle", "5s", "how long a task that reads several topics waits for one that has no rows"),
 )
 """The defaults are those of the profile `tuned`."""
 STREAMS_OWN = {"state_store": "rocksdb", "emit_interval": "1s"}

@@ -18,19 +18,18 @@ SETTINGS = (
         ("0", "1", "2"),
     ),
     Setting("pending", "20000", "tuples of a spout's task that may be on their way, with ackers"),
-    Setting("batch", "100", "tuples that a task sends to another at once"),
-    Setting("flush_interval", "10ms", "how long a batch of tuples waits to be full"),
     Setting("spins", "0", "how often an idle task looks for tuples before it sleeps for 2ms"),
     Setting("watermark_interval", "20ms", "how often spouts send watermarks, which delays the results of windows"),
     Setting("commit_interval", "1s", "how often offsets are committed, which show the progress"),
 )
 """The defaults are those of the profile `tuned`."""
-STORMS_OWN = {"batch": "1", "flush_interval": "1ms", "spins": "1000"}
+STORMS_OWN = {"spins": "1000"}
 """What these options are where a job sets nothing. It would let any number of tuples be on their way."""
-COUNTS = {"pending": 1, "batch": 1, "spins": 0}
-LEAST_S = {"flush_interval": 0.001, "watermark_interval": 0.001, "commit_interval": 0.01}
+COUNTS = {"pending": 1, "spins": 0}
+LEAST_S = {"watermark_interval": 0.001, "commit_interval": 0.01}
 FIXED = {
     "topology.workers": "1",
+    "topology.producer.batch.size": "1",  # with batches acknowledgements of the last tuples may stay where they are
     "topology.message.timeout.secs": "600",  # a tuple that waits is not sent again
 }
 
@@ -60,7 +59,6 @@ def configuration(options: Mapping[str, str]) -> dict[str, str]:
     chosen |= {name: str(round(1000 * parse_duration(chosen[name]))) for name in LEAST_S}
     return {
         **FIXED, "topology.acker.executors": chosen["ackers"], "topology.max.spout.pending": chosen["pending"],
-        "topology.producer.batch.size": chosen["batch"], "topology.flush.tuple.freq.millis": chosen["flush_interval"],
         "topology.bolt.wait.progressive.level2.count": chosen["spins"],
         "streamgauge.watermark.ms": chosen["watermark_interval"], "streamgauge.commit.ms": chosen["commit_interval"],
     }  # fmt: skip
