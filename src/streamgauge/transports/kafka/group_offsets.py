@@ -21,6 +21,28 @@ RunOffsets = dict[TopicPartition, int]
 """Offsets as numbers of the run's own events."""
 
 
+class OwnTopics:
+    """How much of the input has passed all topics that a job writes and reads again, as Kafka Streams does.
+
+    What was read at one look has passed the first of them when everything is read that they held then. It has passed
+    the next one when that holds once more, and so on.
+    """
+
+    def __init__(self) -> None:
+        self._looks: list[tuple[RunOffsets, list[RunOffsets]]] = []
+
+    def passed(self, read: RunOffsets, read_again: RunOffsets, ends: RunOffsets) -> RunOffsets:
+        """`read`: of the input. `read_again`, `ends`: of each partition of those topics; `ends` are not older."""
+        topics = len({topic for topic, _ in ends})
+        whole = [n for n, (held, _) in enumerate(self._looks) if all(read_again[at] >= held.get(at, 0) for at in ends)]
+        latest = self._looks[whole[-1]][1] if whole else []
+        levels = [read, *(latest[:topics])]
+        levels += [{}] * (topics + 1 - len(levels))
+        del self._looks[: whole[-1] if whole else 0]
+        self._looks.append((ends, levels))
+        return levels[topics]
+
+
 class GroupOffsets:
     """The committed offsets of a consumer group.
 
@@ -37,12 +59,23 @@ class GroupOffsets:
         """The last ones noted; empty before the first commit."""
         self._firsts = {(topic, each): first for topic, each, first in at.starts if topic in streams}
         self._moves_s: list[float] = []
+        self._own_topics = OwnTopics()
         client = KafkaSettings.from_options(at.options).of_client
         self._admin: Any = AdminClient({**client, "log_level": 0, "error_cb": lambda _: None})
 
     def committed(self) -> RunOffsets:
-        """The committed offset of each partition that has one. Raises DriverError if the broker does not answer."""
-        return self._since_start(committed_of(self._admin, self.group, self._firsts))
+        """The committed offset of each partition that has one, held back until what the job wrote for itself meanwhile
+        is read as well. Raises DriverError if the broker does not answer.
+        """
+        found = committed_of(self._admin, self.group)
+        read = self._since_start({place: offset for place, offset in found.items() if place in self._firsts})
+        topics = {topic for topic, _ in found if topic.startswith(f"{self.group}-") and topic not in self._streams}
+        if not topics:
+            return read
+        partitions = {partition for _, partition in self._firsts}
+        places = [(topic, partition) for topic in topics for partition in partitions]
+        ends = ends_of(self._admin, places)  # asked last: what was read before was written by then
+        return self._own_topics.passed(read, {place: found.get(place, 0) for place in places}, ends)
 
     def ends(self) -> RunOffsets:
         """The offset after the last message of each partition. Raises DriverError if the broker does not answer."""
