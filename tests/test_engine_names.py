@@ -24,8 +24,7 @@ MAY_SAY_SPARK: Mapping[str, str] = {
         user_workloads/user_job.py user_workloads/user_workload.py
     """,
     "its jars and libraries, of which others take parts": """
-        engines/jvm/ engines/flink/options.py engines/kafka_streams/options.py engines/storm/options.py system/java.py
-        system/machine.py transports/kafka/broker.py
+        engines/jvm/ system/java.py system/machine.py transports/kafka/broker.py
         workloads/dspbench/text/sentiment_analysis.py
     """,
     "Spark programs of the user's own: their jars and checkpoints": """

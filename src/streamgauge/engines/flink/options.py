@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from streamgauge.core.plugin_options import IDIOMATIC, TUNED, Fetch, Setting, with_defaults
-from streamgauge.core.units import parse_duration
-from streamgauge.engines.jvm.plugin import KINDS, REFUSED
-from streamgauge.engines.spi import Capabilities, TuningProfile, node_names
+from streamgauge.core.plugin_options import Fetch, Setting, with_defaults
+from streamgauge.engines.jvm.plugin import capabilities, milliseconds
 
 SETTINGS = (
     Setting("memory", "2GiB", "the heap of the JVM, which has the cluster and the job"),
@@ -24,7 +22,6 @@ NAMES = {
     "object_reuse": "pipeline.object-reuse", "checkpoint_interval": "execution.checkpointing.interval",
 }  # fmt: skip
 """Option to Flink's setting."""
-MS = 1000
 LEAST_S = {"buffer_timeout": 0.0, "watermark_interval": 0.0, "checkpoint_interval": 0.01}
 """The options that are times, and the least of each."""
 FIXED = {
@@ -39,30 +36,19 @@ FIXED = {
     "rest.bind-address": "127.0.0.1",
     "rest.address": "127.0.0.1",
 }
-CAPABILITIES = Capabilities(
-    name="flink",
-    summary="Apache Flink, DataStream API",
-    nodes=node_names(KINDS),
-    sink_modes=("append", "update"),
-    transports=("kafka",),
-    encodings=("compact", "json"),
-    delivery="at_least_once",
-    fetches=(Fetch("Flink and its Kafka connector", 86_000_000, "--engine flink"),),
+
+CAPABILITIES = capabilities(
+    "flink",
+    "Apache Flink, DataStream API",
+    Fetch("Flink and its Kafka connector", 86_000_000, "--engine flink"),
+    SETTINGS,
+    FLINKS_OWN,
     location_settings=("execution.checkpointing.dir",),
-    several_sinks=True,
-    needs_java=True,
-    settings=SETTINGS,
-    unsupported_reasons=REFUSED,
-    fallback_engine="spark",
-    has_batch_ids=False,
-    sets_parallelism=True,
-    profiles={TUNED: TuningProfile(), IDIOMATIC: TuningProfile(options=FLINKS_OWN)},
 )
 
 
 def configuration(options: Mapping[str, str]) -> dict[str, str]:
     """Flink's settings for these options."""
     chosen = with_defaults(options, SETTINGS)
-    # A bare number is seconds here and milliseconds there.
-    chosen |= {name: f"{round(MS * parse_duration(chosen[name]))} ms" for name in LEAST_S}
+    chosen |= {name: f"{milliseconds(chosen[name])} ms" for name in LEAST_S}
     return {**FIXED, **{flinks: chosen[name] for name, flinks in NAMES.items()}}

@@ -5,47 +5,60 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 from streamgauge.core.errors import InputError, Problem
-from streamgauge.core.plugin_options import with_defaults
+from streamgauge.core.plugin_options import IDIOMATIC, TUNED, Fetch, Setting, with_defaults
 from streamgauge.core.units import parse_duration, parse_size, parse_whole
-from streamgauge.dataflow.nodes import (
-    Distinct,
-    Explode,
-    IntervalJoin,
-    Lookup,
-    RunningAggregate,
-    Select,
-    SessionAggregate,
-    Source,
-    TopN,
-    Union,
-    Where,
-    WindowAggregate,
-    WindowJoin,
-)
-from streamgauge.engines.spi import EnginePlugin
+from streamgauge.dataflow.nodes import InWindows, Node, OpaqueNode, Process
+from streamgauge.engines.spi import Capabilities, EnginePlugin, TuningProfile, node_names
 
 if TYPE_CHECKING:
     from streamgauge.engines.jvm.engine import JvmEngine
 
-KINDS = (
-    Source, Select, Where, Explode, Lookup, Union, WindowAggregate, SessionAggregate, RunningAggregate,
-    WindowJoin, IntervalJoin, Distinct, TopN,
-)  # fmt: skip
+KINDS = tuple(kind for kind in get_args(Node) if kind not in (Process, InWindows, OpaqueNode))
 """The node kinds that these engines have."""
-GREATEST = 1_000_000_000
 REFUSED = {"Process": "it runs no Python yet", "UserJobNode": "a PySpark function runs on Spark"}
-"""Why they cannot run the others."""
+"""Why they cannot run others."""
+GREATEST = 1_000_000_000
+MS = 1000
+
+
+def capabilities(
+    name: str, summary: str, fetch: Fetch, settings: Sequence[Setting], idiomatic: Mapping[str, str], **more: Any
+) -> Capabilities:
+    """What these engines have alike. `idiomatic`: the options of that profile. `more`: fields of `Capabilities`."""
+    return Capabilities(
+        name=name,
+        summary=summary,
+        nodes=node_names(KINDS),
+        sink_modes=("append", "update"),
+        transports=("kafka",),
+        encodings=("compact", "json"),
+        delivery="at_least_once",
+        fetches=(fetch,),
+        several_sinks=True,
+        needs_java=True,
+        settings=tuple(settings),
+        unsupported_reasons=REFUSED,
+        fallback_engine="spark",
+        has_batch_ids=False,
+        sets_parallelism=True,
+        profiles={TUNED: TuningProfile(), IDIOMATIC: TuningProfile(options=idiomatic)},
+        **more,
+    )
+
+
+def milliseconds(duration: str) -> int:
+    """A duration of an option, for settings in milliseconds: a bare number is seconds here and milliseconds there."""
+    return round(MS * parse_duration(duration))
 
 
 class JvmPlugin(EnginePlugin):
     """A plugin with the option `memory`, the heap of its JVM.
 
     `engine`: its `JvmEngine`, as `module:name`, which is loaded at a start. `least_s`: its options that are times, with
-    the least that each may be, in seconds. `counts`: those that are whole
-    numbers, with the least of each.
+    the least that each may be, in seconds. `counts`: those that are whole numbers, with the least of each.
     """
 
     interface = 2
@@ -70,7 +83,7 @@ class JvmPlugin(EnginePlugin):
                 yield from error.problems
                 continue
             if value < (least := self.least_s.get(name, 0.0)):
-                rule = f"must be at least {least * 1000:g}ms"
+                rule = f"must be at least {least * MS:g}ms"
                 yield Problem(f"option {name}", rule, options[name], f"--option {name}={defaults[name]}")
 
     def heap_bytes(self, options: Mapping[str, str]) -> int:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from streamgauge.core.clock import US
-from streamgauge.core.plugin_options import IDIOMATIC, TUNED, Fetch, Setting, with_defaults
+from streamgauge.core.plugin_options import Fetch, Setting, with_defaults
 from streamgauge.core.units import parse_duration
-from streamgauge.engines.jvm.plugin import KINDS, REFUSED
-from streamgauge.engines.spi import Capabilities, TuningProfile, node_names
+from streamgauge.engines.jvm.plugin import capabilities, milliseconds
 
 SETTINGS = (
     Setting("memory", "2GiB", "the heap of the JVM"),
@@ -23,6 +22,7 @@ SETTINGS = (
 STREAMS_OWN = {"state_store": "rocksdb", "emit_interval": "1s"}
 """What these options are where a job sets nothing. It would commit every 30 s, which shows no progress."""
 LEAST_S = {"commit_interval": 0.01, "emit_interval": 0.0, "task_idle": 0.0, "watermark_delay": 0.0}
+"""The options that are times, and the least of each."""
 NAMES = {
     "commit_interval": "commit.interval.ms", "task_idle": "max.task.idle.ms",
     "emit_interval": "__emit.interval.ms.kstreams.windowed.aggregation__",
@@ -39,23 +39,12 @@ FIXED = {
     "topic.message.timestamp.after.max.ms": str(2**63 - 1),  # times are microseconds, so they seem to be far ahead
 }
 
-CAPABILITIES = Capabilities(
-    name="kafka-streams",
-    summary="Kafka Streams, DSL",
-    nodes=node_names(KINDS),
-    sink_modes=("append", "update"),
-    transports=("kafka",),
-    encodings=("compact", "json"),
-    delivery="at_least_once",
-    fetches=(Fetch("Kafka Streams", 98_000_000, "--engine kafka-streams"),),
-    several_sinks=True,
-    needs_java=True,
-    settings=SETTINGS,
-    unsupported_reasons=REFUSED,
-    fallback_engine="spark",
-    has_batch_ids=False,
-    sets_parallelism=True,
-    profiles={TUNED: TuningProfile(), IDIOMATIC: TuningProfile(options=STREAMS_OWN)},
+CAPABILITIES = capabilities(
+    "kafka-streams",
+    "Kafka Streams, DSL",
+    Fetch("Kafka Streams", 98_000_000, "--engine kafka-streams"),
+    SETTINGS,
+    STREAMS_OWN,
 )
 
 
@@ -70,7 +59,7 @@ def delay_s(options: Mapping[str, str], partitions: int) -> float:
 def configuration(options: Mapping[str, str], partitions: int) -> dict[str, str]:
     """Kafka Streams' settings for these options, and ours, which begin with `streamgauge.`."""
     chosen = with_defaults(options, SETTINGS)
-    times = {streams: str(round(1000 * parse_duration(chosen[name]))) for name, streams in NAMES.items()}
+    times = {streams: str(milliseconds(chosen[name])) for name, streams in NAMES.items()}
     stores = f"org.apache.kafka.streams.state.BuiltInDslStoreSuppliers${STORES[chosen['state_store']]}"
     return {
         **FIXED, **times, "dsl.store.suppliers.class": stores,

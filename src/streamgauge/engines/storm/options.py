@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from streamgauge.core.plugin_options import IDIOMATIC, TUNED, Fetch, Setting, with_defaults
-from streamgauge.core.units import parse_duration
-from streamgauge.engines.jvm.plugin import KINDS, REFUSED
-from streamgauge.engines.spi import Capabilities, TuningProfile, node_names
+from streamgauge.core.plugin_options import Fetch, Setting, with_defaults
+from streamgauge.engines.jvm.plugin import capabilities, milliseconds
 
 SETTINGS = (
     Setting("memory", "2GiB", "the heap of the JVM, which has the cluster and the job"),
@@ -26,37 +24,28 @@ SETTINGS = (
 STORMS_OWN = {"spins": "1000"}
 """What these options are where a job sets nothing. It would let any number of tuples be on their way."""
 COUNTS = {"pending": 1, "spins": 0}
+"""The options that are whole numbers, and the least of each."""
 LEAST_S = {"watermark_interval": 0.001, "commit_interval": 0.01}
+"""The options that are times, and the least of each."""
 FIXED = {
     "topology.workers": "1",
     "topology.producer.batch.size": "1",  # with batches acknowledgements of the last tuples may stay where they are
     "topology.message.timeout.secs": "600",  # a tuple that waits is not sent again
 }
 
-CAPABILITIES = Capabilities(
-    name="storm",
-    summary="Apache Storm, spouts and bolts",
-    nodes=node_names(KINDS),
-    sink_modes=("append", "update"),
-    transports=("kafka",),
-    encodings=("compact", "json"),
-    delivery="at_least_once",
-    fetches=(Fetch("Storm and its Kafka client", 164_000_000, "--engine storm"),),
-    several_sinks=True,
-    needs_java=True,
-    settings=SETTINGS,
-    unsupported_reasons=REFUSED,
-    fallback_engine="spark",
-    has_batch_ids=False,
-    sets_parallelism=True,
-    profiles={TUNED: TuningProfile(), IDIOMATIC: TuningProfile(options=STORMS_OWN)},
+CAPABILITIES = capabilities(
+    "storm",
+    "Apache Storm, spouts and bolts",
+    Fetch("Storm and its Kafka client", 164_000_000, "--engine storm"),
+    SETTINGS,
+    STORMS_OWN,
 )
 
 
 def configuration(options: Mapping[str, str]) -> dict[str, str]:
     """Storm's settings for these options, and ours, which begin with `streamgauge.`."""
     chosen = with_defaults(options, SETTINGS)
-    chosen |= {name: str(round(1000 * parse_duration(chosen[name]))) for name in LEAST_S}
+    chosen |= {name: str(milliseconds(chosen[name])) for name in LEAST_S}
     return {
         **FIXED, "topology.acker.executors": chosen["ackers"], "topology.max.spout.pending": chosen["pending"],
         "topology.bolt.wait.progressive.level2.count": chosen["spins"],

@@ -9,10 +9,11 @@ from typing import Any
 
 from streamgauge.core.engine_reports import SeriesSample
 from streamgauge.core.errors import EngineError, is_full
+from streamgauge.core.plugin_options import with_defaults
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.spi import Edges, Engine, EngineStatus
 from streamgauge.engines.synthetic.main import SyntheticJob
-from streamgauge.engines.synthetic.options import with_defaults
+from streamgauge.engines.synthetic.options import SETTINGS
 from streamgauge.system.child_processes import Child, ChildFailed
 from streamgauge.system.disk import Scratch
 
@@ -29,7 +30,7 @@ class SyntheticEngine(Engine):
 
     def start(self, flow: Flow, edges: Edges, options: dict[str, str], master: str | None, folder: Path) -> None:
         """Starts the process."""
-        self._settings = with_defaults(options)
+        self._settings = with_defaults(options, SETTINGS)
         folder.mkdir(parents=True, exist_ok=True)
         log = folder / "known.log"
         with Scratch("known") as private:

@@ -15,7 +15,7 @@ from typing import Any
 
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, Problem
-from streamgauge.core.plugin_options import Setting, problems_of
+from streamgauge.core.plugin_options import Setting, problems_of, with_defaults
 from streamgauge.core.units import parse_duration, parse_rate
 
 FAULTS = ("none", "drop", "double", "alter", "late", "invent", "untime")
@@ -57,13 +57,9 @@ class SyntheticOptions:
     fault_every: int
 
 
-def with_defaults(options: Mapping[str, str]) -> dict[str, str]:
-    return {setting.name: setting.default for setting in SETTINGS} | dict(options)
-
-
 def read_options(options: Mapping[str, str]) -> SyntheticOptions:
     """Parses the options. Raises one InputError with every problem."""
-    values, problems = with_defaults(options), list(problems_of(options, SETTINGS, "known"))
+    values, problems = with_defaults(options, SETTINGS), list(problems_of(options, SETTINGS, "known"))
 
     def read(name: str, of: Callable[[str], Any]) -> Any:
         try:

@@ -75,7 +75,9 @@ class GroupOffsets:
         partitions = {partition for _, partition in self._firsts}
         places = [(topic, partition) for topic in topics for partition in partitions]
         ends = ends_of(self._admin, places)  # asked last: what was read before was written by then
-        return self._own_topics.passed(read, {place: found.get(place, 0) for place in places}, ends)
+        passed = self._own_topics.passed(read, {place: found.get(place, 0) for place in places}, ends)
+        # A topic is first seen when something of it is read, so more may have been noted before.
+        return {place: max(offset, self.offsets.get(place, 0)) for place, offset in passed.items()}
 
     def ends(self) -> RunOffsets:
         """The offset after the last message of each partition. Raises DriverError if the broker does not answer."""

@@ -13,8 +13,7 @@ from streamgauge.core.schema import EVENT_TIME, INGEST_TIME, LINEAGE
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.dataflow.nodes import Flow, RunningAggregate, Source
-from streamgauge.engines.flink import options
-from streamgauge.engines.jvm import plan
+from streamgauge.engines.jvm import plan, plugin
 from streamgauge.engines.spi import Edges
 from streamgauge.transports.spi import Edge
 
@@ -53,8 +52,8 @@ def test_every_relation_but_updates_has_a_time(name: str) -> None:
         assert columns.count(plan.TIME) == (not updates), node
 
 
-def test_its_node_kinds_are_those_that_flink_declares() -> None:
-    assert set(plan.kinds()) == set(options.KINDS)
+def test_its_node_kinds_are_those_that_engines_declare() -> None:
+    assert set(plan.kinds()) == set(plugin.KINDS)
 
 
 def test_a_source_reads_what_its_flow_needs() -> None:

@@ -58,7 +58,7 @@ final class Lowering(plan: Plan, env: StreamExecutionEnvironment) {
   private def write(sink: SinkPlan, rows: Relation): Unit = {
     val encoder = Encoder(Expressions.rowWise(rows.output, Seq(Make(Seq("value" -> sink.value)))))
     val record = KafkaRecordSerializationSchema.builder[UnsafeRow]().setTopic(sink.topic)
-      .setKeySerializationSchema(new Key(sink.key.getBytes("UTF-8"))).setValueSerializationSchema(new Encoding(encoder)).build()
+      .setKeySerializationSchema(new SinkName(sink.key.getBytes("UTF-8"))).setValueSerializationSchema(new Encoding(encoder)).build()
     val kafka = KafkaSink.builder[UnsafeRow]().setKafkaProducerConfig(properties(KafkaClient.WRITING)).setRecordSerializer(record)
       .setDeliveryGuarantee(DeliveryGuarantee.AT_LEAST_ONCE).build()
     rows.rows(sink.name).sinkTo(kafka).name(s"sink ${sink.name}")
@@ -82,20 +82,22 @@ final class Lowering(plan: Plan, env: StreamExecutionEnvironment) {
         val aggregates = Expressions.aggregates(input.output, node.keys, node.pairs)
         keyed(node, input).process(new Running(aggregates, node.names), RowType).name(node.name).as(node)
       case "WindowJoin" =>
-        val Seq(left, right) = node.inputs.zipWithIndex.map { case (id, side) => sided(made(id)(Expressions.rowWise(_, Seq(Keep(node.predicate)))), side) }
+        val Seq(left, right) = node.inputs.zipWithIndex.map { case (id, side) =>
+          made(id)(Expressions.rowWise(_, Seq(Keep(node.predicate))))(Expressions.withSide(_, side))
+        }
         val rows = left.rows(node.name).union(right.rows(node.name))
-        val key = new SidedKey(Seq(left, right).map(side => new Keyed(Expressions.key(side.output, node.keys), side.output)))
+        val key = new SidedKey(Seq(left, right).map(side => new Keyed(Key(side.output, node.keys))))
         val pairing = Pairing(left.output, right.output, node.names, windowed = true)
         rows.keyBy(key, RowType).window(windows(node)).process(new Pairs(pairing), RowType).name(node.name).as(node)
       case "IntervalJoin" =>
         val Seq(left, right) = node.inputs.map(id => made(id)(Expressions.rowWise(_, Seq(Keep(node.predicate)))))
-        val Seq(one, other) = Seq(left, right).map(side => side.rows(node.name).keyBy(new Keyed(Expressions.key(side.output, node.keys), side.output), RowType))
+        val Seq(one, other) = Seq(left, right).map(side => side.rows(node.name).keyBy(new Keyed(Key(side.output, node.keys)), RowType))
         val pairing = Pairing(left.output, right.output, node.names, windowed = false)
         one.intervalJoin(other).between(us(node.earliest_us), us(node.latest_us)).process(new IntervalPairs(pairing), RowType).name(node.name).as(node)
       case "Distinct" =>
         val order = Order(input.output, (Plan.TIME -> true) +: node.ordered)
         val rows = keyed(node, input)
-        if (node.windowed) rows.window(windows(node)).reduce(new Earliest(order), new EarliestResult(input.output, node.names), RowType).name(node.name).as(node)
+        if (node.windowed) rows.window(windows(node)).reduce(new EarlierRow(order), new EarliestResult(input.output, node.names), RowType).name(node.name).as(node)
         else Relation(rows.process(new First(order, input.output.indexWhere(_.name == Plan.TIME)), RowType).name(node.name), input.output)
       case "TopN" =>
         val ordered = input(Expressions.rowWise(_, Seq(Make(node.pairs), Keep(node.predicate))))
@@ -121,10 +123,7 @@ final class Lowering(plan: Plan, env: StreamExecutionEnvironment) {
   }
 
   private def keyed(node: NodePlan, input: Relation): KeyedStream[UnsafeRow, UnsafeRow] =
-    input.rows(node.name).keyBy(new Keyed(Expressions.key(input.output, node.keys), input.output), RowType)
-
-  private def sided(side: Relation, number: Int): Relation =
-    side(Expressions.withSide(_, number))
+    input.rows(node.name).keyBy(new Keyed(Key(input.output, node.keys)), RowType)
 
   private implicit class Named(rows: DataStream[UnsafeRow]) {
     /** A relation with the columns of a node. */

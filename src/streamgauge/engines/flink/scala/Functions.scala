@@ -42,7 +42,7 @@ class Encoding(encoder: Encoder) extends SerializationSchema[UnsafeRow] with Per
   override def serialize(row: UnsafeRow): Array[Byte] = opened(row)
 }
 
-class Key(name: Array[Byte]) extends SerializationSchema[UnsafeRow] {
+class SinkName(name: Array[Byte]) extends SerializationSchema[UnsafeRow] {
   override def serialize(row: UnsafeRow): Array[Byte] = name
 }
 
@@ -52,8 +52,8 @@ class Transformed(transform: Transform) extends RichFlatMapFunction[UnsafeRow, U
   override def flatMap(row: UnsafeRow, out: Collector[UnsafeRow]): Unit = emitter(row, made => out.collect(made))
 }
 
-class Keyed(columns: Seq[Expression], in: Seq[Attribute]) extends KeySelector[UnsafeRow, UnsafeRow] with PerTask[UnsafeProjection] {
-  override protected def make(): UnsafeProjection = UnsafeProjection.create(columns, in)
+class Keyed(key: Key) extends KeySelector[UnsafeRow, UnsafeRow] with PerTask[UnsafeProjection] {
+  override protected def make(): UnsafeProjection = key.open()
   override def getKey(row: UnsafeRow): UnsafeRow = opened(row).copy()
 }
 
@@ -67,42 +67,35 @@ class WindowAggregation(aggregates: Aggregates) extends AggregateFunction[Unsafe
 
 class WindowResult(aggregates: Aggregates, names: Seq[String])
     extends ProcessWindowFunction[InternalRow, UnsafeRow, UnsafeRow, TimeWindow] {
-  @transient private var project: UnsafeProjection = _
-  @transient private var withBuffer: JoinedRow = _
-  @transient private var whole: JoinedRow = _
-  @transient private var borders: GenericInternalRow = _
-  override def open(context: OpenContext): Unit = {
-    project = aggregates.result(Borders.columns, names)
-    withBuffer = new JoinedRow; whole = new JoinedRow; borders = new GenericInternalRow(3)
-  }
+  @transient private var make: RowMaker = _
+  override def open(context: OpenContext): Unit = make = aggregates.result(windowed = true, names)
   override def process(
       key: UnsafeRow, context: ProcessWindowFunction[InternalRow, UnsafeRow, UnsafeRow, TimeWindow]#Context,
       buffers: java.lang.Iterable[InternalRow], out: Collector[UnsafeRow]): Unit =
-    out.collect(project(whole(withBuffer(key, buffers.iterator.next), Borders.set(borders, context.window.getStart, context.window.getEnd))))
+    out.collect(make(key, buffers.iterator.next, context.window.getStart, context.window.getEnd))
 }
 
 /** Every row gives the current value of its key. */
 class Running(aggregates: Aggregates, names: Seq[String]) extends KeyedProcessFunction[UnsafeRow, UnsafeRow, UnsafeRow] {
   @transient private var state: ValueState[InternalRow] = _
   @transient private var folding: Folding = _
-  @transient private var project: UnsafeProjection = _
-  @transient private var joined: JoinedRow = _
+  @transient private var make: RowMaker = _
   override def open(context: OpenContext): Unit = {
     state = getRuntimeContext.getState(new ValueStateDescriptor("buffer", BufferType(aggregates.bufferTypes)))
-    folding = aggregates.open(); project = aggregates.result(Nil, names); joined = new JoinedRow
+    folding = aggregates.open(); make = aggregates.result(windowed = false, names)
   }
   override def processElement(
       row: UnsafeRow, context: KeyedProcessFunction[UnsafeRow, UnsafeRow, UnsafeRow]#Context, out: Collector[UnsafeRow]): Unit = {
     val buffer = Option(state.value).getOrElse(folding.fresh())
     folding.add(buffer, row)
     state.update(buffer)
-    out.collect(project(joined(context.getCurrentKey, buffer)))
+    out.collect(make(context.getCurrentKey, buffer))
   }
 }
 
 /** The pairs of rows of both sides of a window. The last column of a row says its side. */
-class Pairs(pairing: Pairing) extends ProcessWindowFunction[UnsafeRow, UnsafeRow, UnsafeRow, TimeWindow] with PerTask[PairMaker] {
-  override protected def make(): PairMaker = pairing.open()
+class Pairs(pairing: Pairing) extends ProcessWindowFunction[UnsafeRow, UnsafeRow, UnsafeRow, TimeWindow] with PerTask[RowMaker] {
+  override protected def make(): RowMaker = pairing.open()
   override def process(
       key: UnsafeRow, context: ProcessWindowFunction[UnsafeRow, UnsafeRow, UnsafeRow, TimeWindow]#Context,
       rows: java.lang.Iterable[UnsafeRow], out: Collector[UnsafeRow]): Unit = {
@@ -112,31 +105,25 @@ class Pairs(pairing: Pairing) extends ProcessWindowFunction[UnsafeRow, UnsafeRow
   }
 }
 
-class IntervalPairs(pairing: Pairing) extends ProcessJoinFunction[UnsafeRow, UnsafeRow, UnsafeRow] with PerTask[PairMaker] {
-  override protected def make(): PairMaker = pairing.open()
+class IntervalPairs(pairing: Pairing) extends ProcessJoinFunction[UnsafeRow, UnsafeRow, UnsafeRow] with PerTask[RowMaker] {
+  override protected def make(): RowMaker = pairing.open()
   override def processElement(
       left: UnsafeRow, right: UnsafeRow, context: ProcessJoinFunction[UnsafeRow, UnsafeRow, UnsafeRow]#Context,
       out: Collector[UnsafeRow]): Unit = out.collect(opened(left, right))
 }
 
-class Earliest(order: Order) extends ReduceFunction[UnsafeRow] with PerTask[Ordering[InternalRow]] {
+class EarlierRow(order: Order) extends ReduceFunction[UnsafeRow] with PerTask[Ordering[InternalRow]] {
   override protected def make(): Ordering[InternalRow] = order.open()
   override def reduce(one: UnsafeRow, other: UnsafeRow): UnsafeRow = if (opened.lteq(one, other)) one else other.copy()
 }
 
-class EarliestResult(in: Seq[Attribute], names: Seq[String]) extends ProcessWindowFunction[UnsafeRow, UnsafeRow, UnsafeRow, TimeWindow] {
-  @transient private var project: UnsafeProjection = _
-  @transient private var joined: JoinedRow = _
-  @transient private var borders: GenericInternalRow = _
-  override def open(context: OpenContext): Unit = {
-    val own = in.filter(each => each.name != Plan.TIME) ++ Borders.columns
-    project = UnsafeProjection.create(names.map(name => own.find(_.name == name).get), in ++ Borders.columns)
-    joined = new JoinedRow; borders = new GenericInternalRow(3)
-  }
+class EarliestResult(in: Seq[Attribute], names: Seq[String])
+    extends ProcessWindowFunction[UnsafeRow, UnsafeRow, UnsafeRow, TimeWindow] with PerTask[RowMaker] {
+  override protected def make(): RowMaker = streamgauge.Earliest.open(in, names)
   override def process(
       key: UnsafeRow, context: ProcessWindowFunction[UnsafeRow, UnsafeRow, UnsafeRow, TimeWindow]#Context,
       rows: java.lang.Iterable[UnsafeRow], out: Collector[UnsafeRow]): Unit =
-    out.collect(project(joined(rows.iterator.next, Borders.set(borders, context.window.getStart, context.window.getEnd))))
+    out.collect(opened(rows.iterator.next, context.window.getStart, context.window.getEnd))
 }
 
 /** The earliest row of each key, when the watermark passes its time: no earlier one can come then. */

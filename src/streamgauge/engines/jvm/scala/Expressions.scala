@@ -52,11 +52,6 @@ object Expressions {
     case Filter(condition, child) => operators(child) :+ RowWise(child.output, Some(condition), child.output)
   }
 
-  /** Columns by name as a key, in which all NaN are one, and both zeros. */
-  def key(columns: Seq[Attribute], names: Seq[String]): Seq[Expression] =
-    names.map(name => columns.find(_.name == name).get)
-      .map(each => if (each.dataType == DoubleType) NormalizeNaNAndZero(each) else each)
-
   def aggregates(in: Seq[Attribute], keys: Seq[String], values: Seq[(String, String)]): Aggregates = {
     val grouping = keys.map(key => UnresolvedAttribute.quoted(key))
     val columns = keys.map(key => Alias(UnresolvedAttribute.quoted(key), key)()) ++ values.map { case (name, text) => named(name, text) }
@@ -73,6 +68,13 @@ object Expressions {
 
   private def prepared(plan: LogicalPlan): LogicalPlan =
     Optimize.execute(SimpleAnalyzer.executeAndCheck(plan, new QueryPlanningTracker))
+}
+
+/** Columns by which rows are put together: all NaN are one key, and both zeros. */
+case class Key(in: Seq[Attribute], names: Seq[String]) {
+  def open(): UnsafeProjection = UnsafeProjection.create(
+    names.map(name => in.find(_.name == name).get)
+      .map(each => if (each.dataType == DoubleType) NormalizeNaNAndZero(each) else each), in)
 }
 
 /** Filters and makes columns, row by row. */
@@ -103,13 +105,14 @@ case class Aggregates(
 
   def bufferTypes: Seq[DataType] = buffer.map(_.dataType)
 
-  /** Gives `names` of (key, buffer, `more`). */
-  def result(more: Seq[Attribute], names: Seq[String]): UnsafeProjection = {
+  /** Gives `names` of (key, buffer), and of the borders of a window if it has one. */
+  def result(windowed: Boolean, names: Seq[String]): RowMaker = {
+    val more = if (windowed) Borders.columns else Nil
     val values = expressions.map(_.resultAttribute.exprId).zip(functions.map(_.evaluateExpression)).toMap
     val made = results.map { each =>
       each.name -> each.transform { case a: AttributeReference if values.contains(a.exprId) => values(a.exprId) }
     }.toMap[String, Expression] ++ more.map(each => each.name -> each)
-    UnsafeProjection.create(names.map(made), keys ++ buffer ++ more)
+    new RowMaker(UnsafeProjection.create(names.map(made), keys ++ buffer ++ more))
   }
 
   def open(): Folding = new Folding(

@@ -5,6 +5,7 @@ import java.util.{HashMap => JavaMap}
 import scala.collection.mutable.ArrayBuffer
 import scala.jdk.CollectionConverters._
 
+import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions._
 
 /** The columns of a window: its borders and the time of its results, the last microsecond. */
@@ -18,9 +19,17 @@ object Borders {
   }
 }
 
+/** Makes a row of one or two, and of the borders of a window if it has one. */
+final class RowMaker(project: UnsafeProjection) {
+  private val both = new JoinedRow; private val whole = new JoinedRow; private val borders = new GenericInternalRow(3)
+  def apply(one: InternalRow, other: InternalRow): UnsafeRow = project(both(one, other))
+  def apply(one: InternalRow, start: Long, end: Long): UnsafeRow = project(whole(one, Borders.set(borders, start, end)))
+  def apply(one: InternalRow, other: InternalRow, start: Long, end: Long): UnsafeRow = apply(both(one, other), start, end)
+}
+
 /** Makes the row of a pair: columns by name, those of the left first; a window's if there is one. */
 case class Pairing(left: Seq[Attribute], right: Seq[Attribute], names: Seq[String], windowed: Boolean) {
-  def open(): PairMaker = {
+  def open(): RowMaker = {
     val others = right.map(_.newInstance()) // of a join with itself, both sides have the same columns
     val time = if (windowed) Borders.columns.last else
       Greatest(Seq(left, others).map(side => side.find(_.name == Plan.TIME).get))
@@ -29,15 +38,8 @@ case class Pairing(left: Seq[Attribute], right: Seq[Attribute], names: Seq[Strin
       case Plan.TIME => time
       case name => left.find(_.name == name).orElse(others.find(_.name == name)).orElse(more.find(_.name == name)).get
     }
-    new PairMaker(UnsafeProjection.create(fields, left ++ others ++ more))
+    new RowMaker(UnsafeProjection.create(fields, left ++ others ++ more))
   }
-}
-
-final class PairMaker(project: UnsafeProjection) {
-  private val pair = new JoinedRow; private val whole = new JoinedRow; private val borders = new GenericInternalRow(3)
-  def apply(left: UnsafeRow, right: UnsafeRow): UnsafeRow = project(pair(left, right))
-  def apply(left: UnsafeRow, right: UnsafeRow, start: Long, end: Long): UnsafeRow =
-    project(whole(pair(left, right), Borders.set(borders, start, end)))
 }
 
 /** Where an engine keeps rows that wait, by time and then by arrival. */
@@ -89,7 +91,7 @@ final class Windows(range: Long, slide: Long, rows: WaitingRows, closer: Closer)
 case class ClosePairs(pairing: Pairing, sides: Seq[Seq[Attribute]], keys: Seq[String]) extends Closing {
   override def open(): Closer = {
     val make = pairing.open()
-    val keyOf = sides.map(side => UnsafeProjection.create(Expressions.key(side, keys), side))
+    val keyOf = sides.map(Key(_, keys).open())
     (rows, start, end, out) => {
       val found = new JavaMap[UnsafeRow, (ArrayBuffer[UnsafeRow], ArrayBuffer[UnsafeRow])]
       for (row <- rows) {
@@ -102,21 +104,27 @@ case class ClosePairs(pairing: Pairing, sides: Seq[Seq[Attribute]], keys: Seq[St
   }
 }
 
-/** The first row of each key in an order, with the borders of the window if `windowed`. */
+object Earliest {
+  /** Makes the row that a window gives: columns by name, its borders and its time. */
+  def open(in: Seq[Attribute], names: Seq[String]): RowMaker = {
+    val own = in.filter(_.name != Plan.TIME) ++ Borders.columns
+    new RowMaker(UnsafeProjection.create(names.map(name => own.find(_.name == name).get), in ++ Borders.columns))
+  }
+}
+
+/** The first row of each key in an order, as it is or with the borders of its window. */
 case class CloseEarliest(order: Order, keys: Seq[String], names: Seq[String], windowed: Boolean) extends Closing {
   override def open(): Closer = {
     val in = order.in
-    val own = if (windowed) in.filter(_.name != Plan.TIME) ++ Borders.columns else in
-    val project = UnsafeProjection.create(names.map(name => own.find(_.name == name).get), in ++ Borders.columns)
-    val keyOf = UnsafeProjection.create(Expressions.key(in, keys), in)
-    val ordering = order.open(); val joined = new JoinedRow; val borders = new GenericInternalRow(3)
+    val make = if (windowed) Earliest.open(in, names) else new RowMaker(UnsafeProjection.create(in, in ++ Borders.columns))
+    val keyOf = Key(in, keys).open(); val ordering = order.open()
     (rows, start, end, out) => {
       val first = new JavaMap[UnsafeRow, UnsafeRow]
       for (row <- rows) {
         val before = ByKey.at(first, keyOf(row), row)
         if (ordering.lt(row, before)) first.replace(keyOf(row), row)
       }
-      for (row <- first.values.asScala) out(project(joined(row, Borders.set(borders, start, end))))
+      for (row <- first.values.asScala) out(make(row, start, end))
     }
   }
 }
@@ -124,8 +132,7 @@ case class CloseEarliest(order: Order, keys: Seq[String], names: Seq[String], wi
 /** The first rows of each group. */
 case class CloseTop(ranked: Ranked, groups: Seq[String]) extends Closing {
   override def open(): Closer = {
-    val ranking = ranked.open(); val in = ranked.order.in
-    val keyOf = UnsafeProjection.create(Expressions.key(in, groups), in)
+    val ranking = ranked.open(); val keyOf = Key(ranked.order.in, groups).open()
     (rows, _, _, out) => {
       val found = new JavaMap[UnsafeRow, ArrayBuffer[UnsafeRow]]
       for (row <- rows) ByKey.at(found, keyOf(row), ArrayBuffer.empty[UnsafeRow]) += row

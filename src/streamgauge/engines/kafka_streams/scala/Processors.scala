@@ -74,11 +74,6 @@ final class Transformed(transform: Transform) extends ContextualFixedKeyProcesso
     emitter(record.value, row => context.forward(record.withValue(row)))
 }
 
-/** Columns by which rows are put together. */
-case class Key(in: Seq[Attribute], names: Seq[String]) {
-  def open(): UnsafeProjection = UnsafeProjection.create(Expressions.key(in, names), in)
-}
-
 final class Keyed(key: Key) extends ContextualProcessor[UnsafeRow, UnsafeRow, UnsafeRow, UnsafeRow] {
   private val keyOf = Copy.of(key).open()
   override def process(record: Record[UnsafeRow, UnsafeRow]): Unit = context.forward(record.withKey(keyOf(record.value)))
@@ -91,17 +86,17 @@ final class Encoding(encoder: Encoder, key: Array[Byte]) extends ContextualProce
     context.forward(new Record(key, encode(record.value), System.currentTimeMillis))
 }
 
-final class Start(aggregates: Aggregates) extends Initializer[InternalRow] {
+final class EmptyBuffer(aggregates: Aggregates) extends Initializer[InternalRow] {
   private val folding = new PerThread(aggregates)(_.open())
   override def apply(): InternalRow = folding().fresh()
 }
 
-final class Adding(aggregates: Aggregates) extends Aggregator[UnsafeRow, UnsafeRow, InternalRow] {
+final class AddRow(aggregates: Aggregates) extends Aggregator[UnsafeRow, UnsafeRow, InternalRow] {
   private val folding = new PerThread(aggregates)(_.open())
   override def apply(key: UnsafeRow, row: UnsafeRow, buffer: InternalRow): InternalRow = { folding().add(buffer, row); buffer }
 }
 
-final class Merging(aggregates: Aggregates) extends Merger[UnsafeRow, InternalRow] {
+final class MergeBuffers(aggregates: Aggregates) extends Merger[UnsafeRow, InternalRow] {
   private val folding = new PerThread(aggregates)(_.open())
   override def apply(key: UnsafeRow, one: InternalRow, other: InternalRow): InternalRow = { folding().merge(one, other); one }
 }
@@ -109,32 +104,30 @@ final class Merging(aggregates: Aggregates) extends Merger[UnsafeRow, InternalRo
 /** The row of a window that is closed. `after`: how long a window lasts after its last event. */
 final class WindowResult(aggregates: Aggregates, names: Seq[String], after: Long)
     extends ContextualProcessor[Windowed[UnsafeRow], InternalRow, UnsafeRow, UnsafeRow] {
-  private val project = Copy.of(aggregates).result(Borders.columns, names)
-  private val withBuffer = new JoinedRow; private val whole = new JoinedRow; private val borders = new GenericInternalRow(3)
+  private val make = Copy.of(aggregates).result(windowed = true, names)
   override def process(record: Record[Windowed[UnsafeRow], InternalRow]): Unit = if (record.value != null) {
     val window = record.key.window; val end = window.end + after
-    val row = project(whole(withBuffer(record.key.key, record.value), Borders.set(borders, window.start, end)))
-    context.forward(new Record(null, row, end - 1))
+    context.forward(new Record(null, make(record.key.key, record.value, window.start, end), end - 1))
   }
 }
 
 /** The current value of a key. */
-final class Value(aggregates: Aggregates, names: Seq[String]) extends ContextualProcessor[UnsafeRow, InternalRow, UnsafeRow, UnsafeRow] {
-  private val project = Copy.of(aggregates).result(Nil, names); private val joined = new JoinedRow
+final class RunningResult(aggregates: Aggregates, names: Seq[String]) extends ContextualProcessor[UnsafeRow, InternalRow, UnsafeRow, UnsafeRow] {
+  private val make = Copy.of(aggregates).result(windowed = false, names)
   override def process(record: Record[UnsafeRow, InternalRow]): Unit =
-    context.forward(new Record(null, project(joined(record.key, record.value)), record.timestamp))
+    context.forward(new Record(null, make(record.key, record.value), record.timestamp))
 }
 
-final class Joining(pairing: Pairing) extends ValueJoiner[UnsafeRow, UnsafeRow, UnsafeRow] {
+final class JoinRows(pairing: Pairing) extends ValueJoiner[UnsafeRow, UnsafeRow, UnsafeRow] {
   private val maker = new PerThread(pairing)(_.open())
   override def apply(left: UnsafeRow, right: UnsafeRow): UnsafeRow = maker()(left, right)
 }
 
-case class Closings(
+case class WindowsOf(
     closing: Closing, range: Long, slide: Long, delay: Long, waiting: String, once: Option[Key], known: String)
 
 /** Rows wait in a store until their window closes by the times of later rows. */
-final class InWindows(of: Closings) extends ContextualProcessor[UnsafeRow, UnsafeRow, UnsafeRow, UnsafeRow] {
+final class WindowsProcessor(of: WindowsOf) extends ContextualProcessor[UnsafeRow, UnsafeRow, UnsafeRow, UnsafeRow] {
   private var windows: Windows = _
   private var known: KeyValueStore[Bytes, Array[Byte]] = _
   private val keyOf = of.once.map(Copy.of(_).open()).orNull
@@ -152,7 +145,7 @@ final class InWindows(of: Closings) extends ContextualProcessor[UnsafeRow, Unsaf
       windows.advance(latest - of.delay, give)
     }
     if (keyOf == null || known.get(key(record.value)) == null)
-      if (!windows.add(record.timestamp, record.value)) InWindows.late.increment()
+      if (!windows.add(record.timestamp, record.value)) WindowsProcessor.late.increment()
   }
 
   private def give(row: UnsafeRow): Unit =
@@ -164,7 +157,7 @@ final class InWindows(of: Closings) extends ContextualProcessor[UnsafeRow, Unsaf
   private def key(row: UnsafeRow): Bytes = Bytes.wrap(RowSerde.bytes(keyOf(row)))
 }
 
-object InWindows { val late = new LongAdder }
+object WindowsProcessor { val late = new LongAdder }
 
 /** Rows by time and then by a number that rises, in a store. The times are in the heap too, because a store may copy all
   * keys of a range before it gives the first.

@@ -73,25 +73,25 @@ final class Lowering(plan: Plan, builder: StreamsBuilder) {
       case "WindowAggregate" =>
         val windows = TimeWindows.ofSizeAndGrace(us(node.range_us), delay).advanceBy(us(node.slide_us))
         val table = grouped.windowedBy(windows).emitStrategy(EmitStrategy.onWindowClose()).aggregate[InternalRow](
-          new Start(aggregates), new Adding(aggregates), kept[WindowStore[Bytes, Array[Byte]]](node, aggregates, 3 * node.range_us + Streams.UNSEEN_US))
+          new EmptyBuffer(aggregates), new AddRow(aggregates), kept[WindowStore[Bytes, Array[Byte]]](node, aggregates, 3 * node.range_us + Streams.UNSEEN_US))
         Relation(table.toStream.process[UnsafeRow, UnsafeRow](() => new WindowResult(aggregates, node.names, 0)), columns)
       case "SessionAggregate" =>
         val windows = SessionWindows.ofInactivityGapAndGrace(us(node.gap_us), delay)
         val table = grouped.windowedBy(windows).emitStrategy(EmitStrategy.onWindowClose()).aggregate[InternalRow](
-          new Start(aggregates), new Adding(aggregates), new Merging(aggregates),
+          new EmptyBuffer(aggregates), new AddRow(aggregates), new MergeBuffers(aggregates),
           kept[SessionStore[Bytes, Array[Byte]]](node, aggregates, 3 * node.gap_us + Streams.UNSEEN_US))
         Relation(table.toStream.process[UnsafeRow, UnsafeRow](() => new WindowResult(aggregates, node.names, node.gap_us)), columns)
       case "RunningAggregate" =>
         val table = grouped.aggregate[InternalRow](
-          new Start(aggregates), new Adding(aggregates), kept[KeyValueStore[Bytes, Array[Byte]]](node, aggregates, 0))
-        Relation(table.toStream.process[UnsafeRow, UnsafeRow](() => new Value(aggregates, node.names)), columns)
+          new EmptyBuffer(aggregates), new AddRow(aggregates), kept[KeyValueStore[Bytes, Array[Byte]]](node, aggregates, 0))
+        Relation(table.toStream.process[UnsafeRow, UnsafeRow](() => new RunningResult(aggregates, node.names)), columns)
       case "IntervalJoin" =>
         val Seq(left, right) = node.inputs.map(id => made(id)(Expressions.rowWise(_, Seq(Keep(node.predicate)))))
         val windows = JoinWindows.ofTimeDifferenceAndGrace(us(0), delay).before(us(-node.earliest_us)).after(us(node.latest_us))
         val joined = StreamJoined.`with`(RowSerde.rows, RowSerde.rows, RowSerde.rows).withName(name(node)).withStoreName(name(node))
         val pairing = Pairing(left.output, right.output, node.names, windowed = false)
         val settings = if (logged) joined else joined.withLoggingDisabled()
-        Relation(keyed(left, node.keys).join[UnsafeRow, UnsafeRow](keyed(right, node.keys), new Joining(pairing), windows, settings), columns)
+        Relation(keyed(left, node.keys).join[UnsafeRow, UnsafeRow](keyed(right, node.keys), new JoinRows(pairing), windows, settings), columns)
       case "WindowJoin" =>
         val sides = node.inputs.zipWithIndex.map { case (id, side) =>
           made(id)(Expressions.rowWise(_, Seq(Keep(node.predicate))))(Expressions.withSide(_, side))
@@ -138,8 +138,8 @@ final class Lowering(plan: Plan, builder: StreamsBuilder) {
     val waiting = s"${name(node)}-waiting"; val known = s"${name(node)}-known"
     for (store <- waiting +: once.map(_ => known).toSeq) builder.addStateStore(bytes(store))
     val moved = rows.repartition(Repartitioned.`with`(RowSerde.rows, RowSerde.rows).withName(name(node)))
-    val windows = Closings(closes, range, slide, delay.toMillis, waiting, once, known)
-    val results = moved.process[UnsafeRow, UnsafeRow](() => new InWindows(windows), waiting +: once.map(_ => known).toSeq: _*)
+    val windows = WindowsOf(closes, range, slide, delay.toMillis, waiting, once, known)
+    val results = moved.process[UnsafeRow, UnsafeRow](() => new WindowsProcessor(windows), waiting +: once.map(_ => known).toSeq: _*)
     Relation(results, Expressions.attributes(node.types))
   }
 
@@ -181,7 +181,7 @@ object Streams {
   }
 
   /** Rows that came after their windows were closed. */
-  private def dropped(streams: KafkaStreams): Double = InWindows.late.sum + streams.metrics.values.asScala.iterator
+  private def dropped(streams: KafkaStreams): Double = WindowsProcessor.late.sum + streams.metrics.values.asScala.iterator
     .filter(_.metricName.name == "dropped-records-total").map(_.metricValue.asInstanceOf[Double]).sum
 
   private def topology(plan: Plan, settings: Properties): Topology = {

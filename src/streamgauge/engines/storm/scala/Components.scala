@@ -8,7 +8,7 @@ import scala.jdk.CollectionConverters._
 import org.apache.kafka.clients.consumer.ConsumerRecord
 import org.apache.kafka.clients.producer.{KafkaProducer, ProducerRecord, RecordMetadata}
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{Attribute, UnsafeProjection, UnsafeRow}
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.storm.Config
 import org.apache.storm.generated.GlobalStreamId
 import org.apache.storm.grouping.CustomStreamGrouping
@@ -72,11 +72,6 @@ final class Source(config: KafkaSpoutConfig[Array[Byte], Array[Byte]], decoding:
     super.declareOutputFields(declarer)
     declarer.declareStream(Storm.WATERMARK, new Fields("time"))
   }
-}
-
-/** Columns by which rows are put together. */
-case class Key(in: Seq[Attribute], names: Seq[String]) {
-  def open(): UnsafeProjection = UnsafeProjection.create(Expressions.key(in, names), in)
 }
 
 /** What an operator of a task does. Rows that it is given are its own; those that it gives are valid until the next. */

@@ -14,9 +14,8 @@ import streamgauge._
 case class WindowedAggregate(aggregates: Aggregates, key: Key, names: Seq[String], range: Long, slide: Long) extends Operator {
   override def open(): OperatorTask = new OperatorTask {
     private val folding = aggregates.open(); private val keyOf = key.open()
-    private val project = aggregates.result(Borders.columns, names); private val time = Rows.time(aggregates.in)
+    private val make = aggregates.result(windowed = true, names); private val time = Rows.time(aggregates.in)
     private val windows = new TreeMap[Long, JavaMap[UnsafeRow, InternalRow]]
-    private val withBuffer = new JoinedRow; private val whole = new JoinedRow; private val borders = new GenericInternalRow(3)
     private var closed = Long.MinValue
 
     override def add(row: UnsafeRow, out: UnsafeRow => Unit): Unit = {
@@ -39,7 +38,7 @@ case class WindowedAggregate(aggregates: Aggregates, key: Key, names: Seq[String
       closed = until
       while (!windows.isEmpty && windows.firstKey <= until) {
         val end = windows.firstKey
-        windows.remove(end).forEach((of, buffer) => out(project(whole(withBuffer(of, buffer), Borders.set(borders, end - range, end)))))
+        windows.remove(end).forEach((of, buffer) => out(make(of, buffer, end - range, end)))
       }
     }
   }
@@ -49,10 +48,9 @@ case class SessionAggregate(aggregates: Aggregates, key: Key, names: Seq[String]
   override def open(): OperatorTask = new OperatorTask {
     private final class Session(val of: UnsafeRow, var start: Long, var last: Long, var buffer: InternalRow)
     private val folding = aggregates.open(); private val keyOf = key.open()
-    private val project = aggregates.result(Borders.columns, names); private val time = Rows.time(aggregates.in)
+    private val make = aggregates.result(windowed = true, names); private val time = Rows.time(aggregates.in)
     private val sessions = new JavaMap[UnsafeRow, ArrayBuffer[Session]]
     private val due = new PriorityQueue[(Long, Session)](Ordering.by((each: (Long, Session)) => each._1))
-    private val withBuffer = new JoinedRow; private val whole = new JoinedRow; private val borders = new GenericInternalRow(3)
 
     override def add(row: UnsafeRow, out: UnsafeRow => Unit): Unit = {
       val at = row.getLong(time); val of = keyOf(row)
@@ -75,7 +73,7 @@ case class SessionAggregate(aggregates: Aggregates, key: Key, names: Seq[String]
       val end = session.last + gap
       if (session.buffer != null && end >= until) due.add((end, session)) // it has grown
       else if (session.buffer != null) {
-        out(project(whole(withBuffer(session.of, session.buffer), Borders.set(borders, session.start, end))))
+        out(make(session.of, session.buffer, session.start, end))
         val open = sessions.get(session.of)
         open -= session
         if (open.isEmpty) sessions.remove(session.of)
@@ -88,7 +86,7 @@ case class SessionAggregate(aggregates: Aggregates, key: Key, names: Seq[String]
 case class RunningAggregate(aggregates: Aggregates, key: Key, names: Seq[String]) extends Operator {
   override def open(): OperatorTask = new OperatorTask {
     private val folding = aggregates.open(); private val keyOf = key.open()
-    private val project = aggregates.result(Nil, names); private val joined = new JoinedRow
+    private val make = aggregates.result(windowed = false, names)
     private val buffers = new JavaMap[UnsafeRow, InternalRow]
 
     override def add(row: UnsafeRow, out: UnsafeRow => Unit): Unit = {
@@ -96,7 +94,7 @@ case class RunningAggregate(aggregates: Aggregates, key: Key, names: Seq[String]
       var buffer = buffers.get(of)
       if (buffer == null) { buffer = folding.fresh(); buffers.put(of.copy(), buffer) }
       folding.add(buffer, row)
-      out(project(joined(of, buffer)))
+      out(make(of, buffer))
     }
     override def advance(until: Long, out: UnsafeRow => Unit): Unit = ()
   }
@@ -137,7 +135,7 @@ case class IntervalJoin(pairing: Pairing, keys: Seq[Key], earliest: Long, latest
 }
 
 /** Windows whose rows wait in the heap. `once`: the key of which only the first row is given, ever. */
-case class Waiting(closing: Closing, sides: Seq[Seq[Attribute]], range: Long, slide: Long, once: Option[Key] = None) extends Operator {
+case class WindowsOperator(closing: Closing, sides: Seq[Seq[Attribute]], range: Long, slide: Long, once: Option[Key] = None) extends Operator {
   override def open(): OperatorTask = new OperatorTask {
     private val windows = new Windows(range, slide, new HeapRows, closing.open())
     private val time = sides.map(Rows.time); private val known = new JavaSet[UnsafeRow]

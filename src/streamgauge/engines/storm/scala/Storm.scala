@@ -105,19 +105,19 @@ final class Lowering(plan: Plan, builder: TopologyBuilder) {
         keyed(node, sides, IntervalJoin(pairing, sides.map(each => Key(each.output, node.keys)), node.earliest_us, node.latest_us))
       case "WindowJoin" =>
         val pairing = Pairing(sides.head.output, sides.last.output, node.names, windowed = true)
-        keyed(node, sides, Waiting(ClosePairs(pairing, sides.map(_.output), node.keys), sides.map(_.output), node.range_us, node.slide_us))
+        keyed(node, sides, WindowsOperator(ClosePairs(pairing, sides.map(_.output), node.keys), sides.map(_.output), node.range_us, node.slide_us))
       case "Distinct" =>
         val order = Order(input.output, (Plan.TIME -> true) +: node.ordered)
         if (node.windowed)
-          keyed(node, Seq(input), Waiting(CloseEarliest(order, node.keys, node.names, windowed = true), Seq(input.output), node.range_us, node.slide_us))
+          keyed(node, Seq(input), WindowsOperator(CloseEarliest(order, node.keys, node.names, windowed = true), Seq(input.output), node.range_us, node.slide_us))
         else {
           val first = CloseEarliest(order, node.keys, input.output.map(_.name), windowed = false)
-          keyed(node, Seq(input), Waiting(first, Seq(input.output), 1, 1, Some(keyOf))).copy(in = input.output)
+          keyed(node, Seq(input), WindowsOperator(first, Seq(input.output), 1, 1, Some(keyOf))).copy(in = input.output)
         }
       case "TopN" =>
         val ordered = input(Expressions.rowWise(_, Seq(Make(node.pairs), Keep(node.predicate))))
         val ranked = Ranked(Order(ordered.output, node.ordered), node.n, node.latest, node.names)
-        keyed(node, Seq(ordered), Waiting(CloseTop(ranked, node.keys), Seq(ordered.output), 1, 1))
+        keyed(node, Seq(ordered), WindowsOperator(CloseTop(ranked, node.keys), Seq(ordered.output), 1, 1))
     })
   }
 }
