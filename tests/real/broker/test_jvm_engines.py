@@ -32,7 +32,8 @@ def test_windows_over_two_partitions_are_right_and_an_end_is_named(
         judged = trial(resolved, testbed, folder)
         killed = trial(resolved, testbed, folder, 2, InMidTrial(lambda: os.kill(pid, signal.SIGKILL)))
     check_answers(judged, 1000)
-    assert any("progress is that of the committed offsets" in note for note in judged.result.notes)
+    # Looked for after the second trial, because a broker that is busy elsewhere commits seldom in the first seconds.
+    assert any("progress is that of the committed offsets" in note for note in killed.result.notes)
     assert Cause.SUT_DIED in {check.code for check in killed.result.verdict.checks}
     assert f"the JVM of {engine} was killed by signal 9" in killed.result.verdict.sentence
     assert not scratch.exists()
