@@ -38,6 +38,7 @@ CASES: dict[str, tuple[str, ...]] = {
     "aggregation, flink": ("windowed_aggregation", "--engine", "flink"),
     "aggregation, kafka-streams": ("windowed_aggregation", "--engine", "kafka-streams"),
     "aggregation, storm": ("windowed_aggregation", "--engine", "storm"),
+    "aggregation, storm's windows": ("windowed_aggregation", "--engine", "storm", "--option", "windows=storm"),
 }
 IN_TABLE = ("aggregation",)
 FLOORS = {
@@ -46,6 +47,7 @@ FLOORS = {
     "aggregation, flink": (400e3, 800e3),
     "aggregation, kafka-streams": (100e3, 200e3),
     "aggregation, storm": (100e3, 300e3),
+    "aggregation, storm's windows": (30e3, None),
 }
 """Floor and goal on 2 cores, driver and broker included."""
 

@@ -17,7 +17,12 @@ pytestmark = [pytest.mark.broker, pytest.mark.process]
 
 @pytest.mark.parametrize(
     ("engine", "options"),
-    [("flink", {}), ("kafka-streams", {"watermark_delay": "5s"}), ("storm", {})],
+    [
+        ("flink", {}),
+        ("kafka-streams", {"watermark_delay": "5s"}),
+        ("storm", {}),
+        pytest.param("storm", {"windows": "storm"}, marks=pytest.mark.long),
+    ],
 )
 def test_windows_over_two_partitions_are_right_and_an_end_is_named(
     tmp_path: Path, engine: str, options: dict[str, str]

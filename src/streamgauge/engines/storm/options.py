@@ -15,7 +15,12 @@ SETTINGS = (
         "tasks that follow tuples to their end; 0: none, and offsets are those of sent tuples",
         ("0", "1", "2"),
     ),
-    Setting("pending", "20000", "tuples of a spout's task that may be on their way, with ackers"),
+    Setting("windows", "own", "bolts of ours, or Storm's windowed bolt, which keeps every tuple", ("own", "storm")),
+    Setting(
+        "pending",
+        "auto",
+        "tuples of a spout's task that may be on their way, with ackers; auto: 20000, with windows=storm 1000000",
+    ),
     Setting("spins", "0", "how often an idle task looks for tuples before it sleeps for 2ms"),
     Setting("watermark_interval", "20ms", "how often spouts send watermarks, which delays the results of windows"),
     Setting("commit_interval", "1s", "how often offsets are committed, which show the progress"),
@@ -27,10 +32,13 @@ COUNTS = {"pending": 1, "spins": 0}
 """The options that are whole numbers, and the least of each."""
 LEAST_S = {"watermark_interval": 0.001, "commit_interval": 0.01}
 """The options that are times, and the least of each."""
+PENDING = {"own": "20000", "storm": "1000000"}
+"""Storm's windows acknowledge a tuple when it leaves its last one, so that of all of them are on their way."""
+TIMEOUT_S = {"own": "600", "storm": "2000000"}
+"""A tuple that waits is not sent again. Storm holds windows, whose milliseconds are microseconds, against it."""
 FIXED = {
     "topology.workers": "1",
     "topology.producer.batch.size": "1",  # with batches acknowledgements of the last tuples may stay where they are
-    "topology.message.timeout.secs": "600",  # a tuple that waits is not sent again
 }
 
 CAPABILITIES = capabilities(
@@ -46,8 +54,10 @@ def configuration(options: Mapping[str, str]) -> dict[str, str]:
     """Storm's settings for these options, and ours, which begin with `streamgauge.`."""
     chosen = with_defaults(options, SETTINGS)
     chosen |= {name: str(milliseconds(chosen[name])) for name in LEAST_S}
+    pending = PENDING[chosen["windows"]] if chosen["pending"] == "auto" else chosen["pending"]
     return {
-        **FIXED, "topology.acker.executors": chosen["ackers"], "topology.max.spout.pending": chosen["pending"],
+        **FIXED, "topology.acker.executors": chosen["ackers"], "topology.max.spout.pending": pending,
+        "topology.message.timeout.secs": TIMEOUT_S[chosen["windows"]], "streamgauge.windows": chosen["windows"],
         "topology.bolt.wait.progressive.level2.count": chosen["spins"],
         "streamgauge.watermark.ms": chosen["watermark_interval"], "streamgauge.commit.ms": chosen["commit_interval"],
     }  # fmt: skip

@@ -14,6 +14,14 @@ def test_times_are_passed_in_milliseconds() -> None:
     assert configuration({"ackers": "0"})["topology.acker.executors"] == "0"
 
 
+def test_storms_own_windows_let_all_their_tuples_be_on_their_way() -> None:
+    own, storms = configuration({}), configuration({"windows": "storm"})
+    assert int(own["topology.max.spout.pending"]) < int(storms["topology.max.spout.pending"])
+    # Storm compares a window's microseconds, as milliseconds, with it.
+    assert int(storms["topology.message.timeout.secs"]) * 1000 < 2**31
+    assert configuration({"windows": "storm", "pending": "5"})["topology.max.spout.pending"] == "5"
+
+
 def test_idiomatic_has_the_values_of_storm() -> None:
     own = configuration(CAPABILITIES.profiles[IDIOMATIC].options)
     assert own["topology.bolt.wait.progressive.level2.count"] == "1000"

@@ -112,6 +112,18 @@ object Earliest {
   }
 }
 
+/** The aggregates of each key. */
+case class CloseAggregates(aggregates: Aggregates, key: Key, names: Seq[String]) extends Closing {
+  override def open(): Closer = {
+    val folding = aggregates.open(); val keyOf = key.open(); val make = aggregates.result(windowed = true, names)
+    (rows, start, end, out) => {
+      val buffers = new JavaMap[UnsafeRow, InternalRow]
+      for (row <- rows) folding.add(ByKey.at(buffers, keyOf(row), folding.fresh()), row)
+      buffers.forEach((of, buffer) => out(make(of, buffer, start, end)))
+    }
+  }
+}
+
 /** The first row of each key in an order, as it is or with the borders of its window. */
 case class CloseEarliest(order: Order, keys: Seq[String], names: Seq[String], windowed: Boolean) extends Closing {
   override def open(): Closer = {

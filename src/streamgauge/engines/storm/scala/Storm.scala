@@ -8,7 +8,8 @@ import org.apache.kafka.common.serialization.{ByteArrayDeserializer, ByteArraySe
 import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.storm.{Config, LocalCluster}
 import org.apache.storm.kafka.spout.{FirstPollOffsetStrategy, KafkaSpoutConfig}
-import org.apache.storm.topology.TopologyBuilder
+import org.apache.storm.topology.{BoltDeclarer, TopologyBuilder}
+import org.apache.storm.topology.base.BaseWindowedBolt.Duration
 
 import streamgauge._
 
@@ -65,22 +66,42 @@ final class Lowering(plan: Plan, builder: TopologyBuilder) {
   /** The relation without pending operators. */
   private def rows(relation: Relation): Relation =
     if (relation.parts.isEmpty) relation
-    else bolt("rows", Seq(relation.copy(parts = Nil)), Nil, relation.tasks, new RowWiseOperator(Chain(relation.parts)), relation.output)
+    else bolt("rows", Seq(relation.copy(parts = Nil)), Nil, relation.tasks, relation.output)(ours(new RowWiseOperator(Chain(relation.parts)), relation.tasks))
 
-  private def keyed(node: NodePlan, inputs: Seq[Relation], operator: Operator): Relation = {
+  private def keyed(node: NodePlan, inputs: Seq[Relation], operator: Operator): Relation =
+    keyed(node, inputs, watermarks = true)(ours(operator, plan.parallelism))
+
+  private def keyed(node: NodePlan, inputs: Seq[Relation], watermarks: Boolean)(add: String => BoltDeclarer): Relation = {
     val keys = inputs.map(input => Key(input.output, node.keys))
-    bolt(node.kind, inputs.map(rows), keys, plan.parallelism, operator, Expressions.attributes(node.types))
+    bolt(node.kind, inputs.map(rows), keys, plan.parallelism, Expressions.attributes(node.types), watermarks)(add)
   }
+
+  /** An operator over windows: a bolt of ours, or Storm's own windowed bolt around what a window gives when it closes. */
+  private def windowed(node: NodePlan, inputs: Seq[Relation], own: => Operator, closing: => Closing): Relation =
+    if (plan.options(Storm.WINDOWS) != "storm") keyed(node, inputs, own)
+    else keyed(node, inputs, watermarks = false)(builder.setBolt(_, storms(node, inputs, closing), plan.parallelism))
+
+  private def storms(node: NodePlan, inputs: Seq[Relation], closing: Closing): StormWindows = {
+    val skew = if (plan.sources.exists(_.partitions > 1)) Storm.SKEW_US else 0
+    val bolt = new StormWindows(closing, node.range_us)
+    bolt.withWindow(Duration.of(node.range_us.toInt), Duration.of(node.slide_us.toInt))
+      .withTimestampExtractor(new StormTime(inputs.map(each => Rows.time(each.output)))).withLag(Duration.of(1 + skew))
+      .withWatermarkInterval(Duration.of(plan.options(Storm.WATERMARKS).toInt))
+    bolt
+  }
+
+  private def ours(operator: Operator, number: Int)(name: String): BoltDeclarer = builder.setBolt(name, new OperatorBolt(operator), number)
 
   /** `keys`: of each input; none keeps rows where they are. */
   private def bolt(
-      kind: String, inputs: Seq[Relation], keys: Seq[Key], number: Int, operator: Operator, output: Seq[Attribute]): Relation = {
+      kind: String, inputs: Seq[Relation], keys: Seq[Key], number: Int, output: Seq[Attribute], watermarks: Boolean = true)(
+      add: String => BoltDeclarer): Relation = {
     bolts += 1
     val name = s"$kind-$bolts"
-    val bolt = builder.setBolt(name, new OperatorBolt(operator), number)
+    val bolt = add(name)
     for ((input, n) <- inputs.zipWithIndex; from <- input.from) {
       bolt.customGrouping(from, if (keys.isEmpty) new OneToOne else new ByKey(keys(n)))
-      bolt.allGrouping(from, Storm.WATERMARK)
+      if (watermarks) bolt.allGrouping(from, Storm.WATERMARK)
     }
     tasks += number
     Relation(Seq(name), number, output)
@@ -97,7 +118,9 @@ final class Lowering(plan: Plan, builder: TopologyBuilder) {
       case "Union" =>
         val streams = node.inputs.map(id => rows(made(id)(Expressions.rowWise(_, Seq(Make(node.pairs))))))
         Relation(streams.flatMap(_.from), streams.map(_.tasks).max, Expressions.attributes(node.types))
-      case "WindowAggregate" => keyed(node, Seq(input), WindowedAggregate(aggregates, keyOf, node.names, node.range_us, node.slide_us))
+      case "WindowAggregate" =>
+        val own = WindowedAggregate(aggregates, keyOf, node.names, node.range_us, node.slide_us)
+        windowed(node, Seq(input), own, CloseAggregates(aggregates, keyOf, node.names))
       case "SessionAggregate" => keyed(node, Seq(input), SessionAggregate(aggregates, keyOf, node.names, node.gap_us))
       case "RunningAggregate" => keyed(node, Seq(input), RunningAggregate(aggregates, keyOf, node.names))
       case "IntervalJoin" =>
@@ -105,12 +128,14 @@ final class Lowering(plan: Plan, builder: TopologyBuilder) {
         keyed(node, sides, IntervalJoin(pairing, sides.map(each => Key(each.output, node.keys)), node.earliest_us, node.latest_us))
       case "WindowJoin" =>
         val pairing = Pairing(sides.head.output, sides.last.output, node.names, windowed = true)
-        keyed(node, sides, WindowsOperator(ClosePairs(pairing, sides.map(_.output), node.keys), sides.map(_.output), node.range_us, node.slide_us))
+        val pairs = ClosePairs(pairing, sides.map(_.output), node.keys)
+        windowed(node, sides, WindowsOperator(pairs, sides.map(_.output), node.range_us, node.slide_us), pairs)
       case "Distinct" =>
         val order = Order(input.output, (Plan.TIME -> true) +: node.ordered)
-        if (node.windowed)
-          keyed(node, Seq(input), WindowsOperator(CloseEarliest(order, node.keys, node.names, windowed = true), Seq(input.output), node.range_us, node.slide_us))
-        else {
+        if (node.windowed) {
+          val earliest = CloseEarliest(order, node.keys, node.names, windowed = true)
+          windowed(node, Seq(input), WindowsOperator(earliest, Seq(input.output), node.range_us, node.slide_us), earliest)
+        } else {
           val first = CloseEarliest(order, node.keys, input.output.map(_.name), windowed = false)
           keyed(node, Seq(input), WindowsOperator(first, Seq(input.output), 1, 1, Some(keyOf))).copy(in = input.output)
         }
@@ -138,7 +163,9 @@ object Tasks {
 object Storm {
   val WATERMARK = "watermark"
   /** Settings of ours among those of Storm. */
-  val COMMIT = "streamgauge.commit.ms"; val WATERMARKS = "streamgauge.watermark.ms"
+  val COMMIT = "streamgauge.commit.ms"; val WATERMARKS = "streamgauge.watermark.ms"; val WINDOWS = "streamgauge.windows"
+  /** How far Storm's own windows let partitions be apart. */
+  val SKEW_US = 2000000
 
   def main(arguments: Array[String]): Unit = {
     val plan = Plan.read(arguments(0))
