@@ -29,7 +29,7 @@ class Edges:
     """Where a job's input comes from and where its results go.
 
     `columns`: the columns that the transport gives for each stream. `transport_options`: the options of the transport.
-    `bind`: the driver's address.
+    `bind`: the driver's address. `keys`: stream to the column by which its events are dealt to partitions.
     """
 
     inputs: tuple[Edge, ...]
@@ -39,6 +39,7 @@ class Edges:
     transport: str = "flight"
     transport_options: Mapping[str, str] = field(default_factory=dict)
     bind: str = "127.0.0.1"
+    keys: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

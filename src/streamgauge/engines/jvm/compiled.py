@@ -55,14 +55,14 @@ def spark_jars(names: Sequence[str]) -> list[Path]:
     return [found[name] for name in names]
 
 
-def class_path(sources: Path, jars: Sequence[Path]) -> list[Path]:
-    """Our classes with those of an engine in the folder `sources`, and the jars of both.
+def class_path(sources: Path, jars: Sequence[Path], shared: Path = SHARED) -> list[Path]:
+    """The classes of the folders `shared` and `sources`, which an engine has, and the jars of both.
 
     Raises:
         MachineError: the sources could not be compiled.
     """
     libraries = [*spark_jars(FIRST), *jars, *spark_jars(CATALYST), *spark_jars(LAST)]
-    files = [*sorted(SHARED.glob("*.scala")), *sorted(sources.glob("*.scala"))]
+    files = [*sorted(shared.glob("*.scala")), *sorted(sources.glob("*.scala"))]
     content = hashlib.sha256()
     for text in (*(file.read_bytes() for file in files), *(jar.name.encode() for jar in libraries)):
         content.update(hashlib.sha256(text).digest())

@@ -46,6 +46,8 @@ from streamgauge.transports.topics import results_of, topic_of
 TIME, BY, ARRAY = "_time", "_by", "_array"
 ALL = 0
 """The batch number of all results."""
+KEYS = ("int", "bigint", "string")
+"""Types whose values a message's key gives back."""
 
 
 @dataclass(frozen=True)
@@ -109,10 +111,20 @@ def _source(node: Source, number: int, edges: Edges, settings: KafkaSettings) ->
     texts = {**layout.expressions("event"), INGEST_TIME: "CAST(NULL AS BIGINT)"}
     read = {name: texts[name] for name in schema.columns(node)} | {TIME: texts[EVENT_TIME]}
     return {
+        **_partitioned_by(node, edges),
         "id": number, "name": node.name, "topic": topic_of(edges.output.token, node.name),
         "partitions": len(edges.inputs), "compact": list(columns) if settings.encoding == "compact" else [],
         "opened": layout.opened("value"), "columns": list(read.items()),
     }  # fmt: skip
+
+
+def _partitioned_by(node: Source, edges: Edges) -> dict[str, Any]:
+    """The column and type of the key by which events stand in partitions, if each event has one that can be read."""
+    key = edges.keys.get(node.name)
+    for field in node.schema.fields:
+        if field.name == key and not field.nullable and field.type in KEYS:
+            return {"key": [field.name, field.type]}
+    return {}
 
 
 def _node(node: Node, numbers: Mapping[Node, int]) -> dict[str, Any]:

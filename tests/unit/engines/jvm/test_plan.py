@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
 import pytest
 
 from streamgauge.conformance.cases import CASES, kinds
-from streamgauge.core.schema import EVENT_TIME, INGEST_TIME, LINEAGE
+from streamgauge.core.schema import EVENT_TIME, INGEST_TIME, LINEAGE, Field, Schema
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.lineage import with_lineage
-from streamgauge.dataflow.nodes import Flow, RunningAggregate, Source
+from streamgauge.dataflow.nodes import Flow, RunningAggregate, Sink, Source
 from streamgauge.engines.jvm import plan, plugin
 from streamgauge.engines.spi import Edges
 from streamgauge.transports.spi import Edge
@@ -20,13 +21,13 @@ from streamgauge.transports.spi import Edge
 RUNNABLE = [name for name, case in CASES.items() if kinds(case.flow) <= set(plan.kinds())]
 
 
-def planned(flow: Flow, encoding: str = "compact", partitions: int = 1) -> dict[str, Any]:
+def planned(flow: Flow, encoding: str = "compact", partitions: int = 1, keys: Mapping[str, str] = {}) -> dict[str, Any]:
     """The document of a flow with its lineage, as the job reads it."""
     sources = {node for node in graph.operators(flow) if isinstance(node, Source)}
     columns = {node.name: (*node.schema.names, *LINEAGE) for node in sources}
     edge = Edge("127.0.0.1:9092", "run")
     options = {"brokers": "127.0.0.1:9092", "encoding": encoding}
-    edges = Edges((edge,) * partitions, edge, columns, transport="kafka", transport_options=options)
+    edges = Edges((edge,) * partitions, edge, columns, transport="kafka", transport_options=options, keys=keys)
     flow = plan.read_flow(flow, edges)
     document: dict[str, Any] = json.loads(json.dumps(asdict(plan.job_plan(flow, edges, "group", 2, "/scratch", {}))))
     return document
@@ -71,3 +72,20 @@ def test_only_the_compact_encoding_is_read_by_hand() -> None:
     (source,) = planned(with_lineage(CASES["source"].flow), encoding="json")["sources"]
     assert source["compact"] == []
     assert "from_json" in source["opened"]
+
+
+@pytest.mark.parametrize(
+    ("field", "key"),
+    [
+        (Field("user_id", "int"), ["user_id", "int"]),
+        (Field("user_id", "int", nullable=True), None),  # a null key is in any partition
+        (Field("user_id", "double"), None),
+        (Field("price", "int"), None),
+    ],
+)
+def test_the_key_of_messages_is_named_if_every_message_has_one_that_can_be_read(
+    field: Field, key: list[str] | None
+) -> None:
+    flow = Flow((Sink(Source("purchases", Schema((field,))), "out", "append"),))
+    (source,) = planned(flow, keys={"purchases": "user_id"})["sources"]
+    assert source.get("key") == key

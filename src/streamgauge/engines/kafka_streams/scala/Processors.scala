@@ -45,6 +45,13 @@ object RowSerde {
 
   val nothing: Serde[UnsafeRow] = of(bytes, _ => null)
 
+  /** The key of messages of the input, which is the text of a value. */
+  def messageKeys(name: String, kind: String): Serde[UnsafeRow] = {
+    val text = Expressions.attributes(Seq("text" -> "binary"))
+    val reader = new PerThread(Expressions.rowWise(text, Seq(Make(Seq(name -> s"CAST(CAST(text AS STRING) AS $kind)")))))(new Single(_))
+    of(bytes, text => reader()(InternalRow(text)).copy())
+  }
+
   def events(source: SourcePlan): Serde[UnsafeRow] = {
     val decoder = new PerThread(source)(Decoder.open)
     of(bytes, message => decoder()(message).copy())

@@ -20,18 +20,29 @@ import org.apache.spark.sql.catalyst.expressions.{Attribute, UnsafeRow}
 
 import streamgauge._
 
-/** Rows with their columns, and row-wise operators that are not yet part of the job: neighbours become one. */
-case class Relation(base: KStream[UnsafeRow, UnsafeRow], in: Seq[Attribute], parts: Seq[Transform] = Nil) {
+/** Rows with their columns, and row-wise operators that are not yet part of the job: neighbours become one.
+  * `key`: the columns that are the key of its records and decide their partition, as messages of the input have it.
+  */
+case class Relation(
+    base: KStream[UnsafeRow, UnsafeRow], in: Seq[Attribute], parts: Seq[Transform] = Nil, key: Seq[String] = Nil) {
   def output: Seq[Attribute] = if (parts.isEmpty) in else parts.last.output
 
   def rows: KStream[UnsafeRow, UnsafeRow] =
     if (parts.isEmpty) base else base.processValues[UnsafeRow](() => new Transformed(Chain(parts)))
 
   def apply(part: Seq[Attribute] => Transform): Relation = copy(parts = parts :+ part(output))
+
+  /** After a row-wise node, which may rename the key or leave it out. */
+  def through(node: NodePlan, part: Seq[Attribute] => Transform): Relation = apply(part).copy(key = key.flatMap { each =>
+    if (node.kind == "Select") node.pairs.collectFirst { case (name, text) if text.replace("`", "") == each => name }
+    else node.names.find(_ == each)
+  })
+
+  def isBy(keys: Seq[String]): Boolean = key.nonEmpty && key == keys
 }
 
 /** Lowers a plan to the DSL of Kafka Streams, and to processors where it has no operator. Times are microseconds in its
-  * milliseconds. Each change of the key writes rows to a topic and reads them again.
+  * milliseconds. Each change of the key writes rows to a topic and reads them again; the key of the messages is kept.
   */
 final class Lowering(plan: Plan, builder: StreamsBuilder) {
   private val made = mutable.Map[Int, Relation]()
@@ -43,7 +54,7 @@ final class Lowering(plan: Plan, builder: StreamsBuilder) {
     for (source <- plan.sources) made(source.id) = read(source)
     for (node <- plan.nodes) {
       val relation = lower(node)
-      made(node.id) = if (plan.isShared(node.id)) Relation(relation.rows, relation.output) else relation
+      made(node.id) = if (plan.isShared(node.id)) Relation(relation.rows, relation.output, key = relation.key) else relation
     }
     for (sink <- plan.sinks) write(sink, made(sink.input))
   }
@@ -51,8 +62,9 @@ final class Lowering(plan: Plan, builder: StreamsBuilder) {
   private def read(source: SourcePlan): Relation = {
     val time = source.output.indexWhere(_.name == Plan.TIME)
     val stamp: TimestampExtractor = (record: ConsumerRecord[Object, Object], _: Long) => record.value.asInstanceOf[UnsafeRow].getLong(time)
-    val consumed = Consumed.`with`(RowSerde.nothing, RowSerde.events(source)).withTimestampExtractor(stamp).withName(s"read-${source.id}")
-    Relation(builder.stream(source.topic, consumed), source.output)
+    val keys = source.key.fold(RowSerde.nothing) { case Seq(name, kind) => RowSerde.messageKeys(name, kind) }
+    val consumed = Consumed.`with`(keys, RowSerde.events(source)).withTimestampExtractor(stamp).withName(s"read-${source.id}")
+    Relation(builder.stream(source.topic, consumed), source.output, key = source.key.map(_.head).toSeq)
   }
 
   private def write(sink: SinkPlan, rows: Relation): Unit = {
@@ -65,8 +77,8 @@ final class Lowering(plan: Plan, builder: StreamsBuilder) {
     lazy val input = made(node.inputs.head)
     lazy val columns = Expressions.attributes(node.types)
     lazy val aggregates = Expressions.aggregates(input.output, node.keys, node.pairs)
-    lazy val grouped = keyed(input, node.keys).groupByKey(Grouped.`with`(name(node), RowSerde.rows, RowSerde.rows))
-    node.rowWise.map(input(_)).getOrElse(node.kind match {
+    lazy val grouped = keyed(Seq(input), node.keys).head.groupByKey(Grouped.`with`(name(node), RowSerde.rows, RowSerde.rows))
+    node.rowWise.map(input.through(node, _)).getOrElse(node.kind match {
       case "Union" =>
         val streams = node.inputs.map(id => made(id)(Expressions.rowWise(_, Seq(Make(node.pairs)))).rows)
         Relation(streams.reduce((one, other) => one.merge(other)), columns)
@@ -91,27 +103,26 @@ final class Lowering(plan: Plan, builder: StreamsBuilder) {
         val joined = StreamJoined.`with`(RowSerde.rows, RowSerde.rows, RowSerde.rows).withName(name(node)).withStoreName(name(node))
         val pairing = Pairing(left.output, right.output, node.names, windowed = false)
         val settings = if (logged) joined else joined.withLoggingDisabled()
-        Relation(keyed(left, node.keys).join[UnsafeRow, UnsafeRow](keyed(right, node.keys), new JoinRows(pairing), windows, settings), columns)
+        val Seq(one, other) = keyed(Seq(left, right), node.keys)
+        Relation(one.join[UnsafeRow, UnsafeRow](other, new JoinRows(pairing), windows, settings), columns)
       case "WindowJoin" =>
         val sides = node.inputs.zipWithIndex.map { case (id, side) =>
           made(id)(Expressions.rowWise(_, Seq(Keep(node.predicate))))(Expressions.withSide(_, side))
         }
-        val rows = sides.map(keyed(_, node.keys)).reduce((one, other) => one.merge(other))
         val pairing = Pairing(sides.head.output, sides.last.output, node.names, windowed = true)
-        closing(node, rows, ClosePairs(pairing, sides.map(_.output), node.keys), node.range_us, node.slide_us)
+        closing(node, sides, ClosePairs(pairing, sides.map(_.output), node.keys), node.range_us, node.slide_us)
       case "Distinct" =>
         val order = Order(input.output, (Plan.TIME -> true) +: node.ordered)
-        val rows = keyed(input, node.keys)
-        if (node.windowed) closing(node, rows, CloseEarliest(order, node.keys, node.names, windowed = true), node.range_us, node.slide_us)
+        if (node.windowed) closing(node, Seq(input), CloseEarliest(order, node.keys, node.names, windowed = true), node.range_us, node.slide_us)
         else {
           val names = input.output.map(_.name)
-          val first = closing(node, rows, CloseEarliest(order, node.keys, names, windowed = false), 1, 1, Some(Key(input.output, node.keys)))
+          val first = closing(node, Seq(input), CloseEarliest(order, node.keys, names, windowed = false), 1, 1, Some(Key(input.output, node.keys)))
           first.copy(in = input.output)
         }
       case "TopN" =>
         val ordered = input(Expressions.rowWise(_, Seq(Make(node.pairs), Keep(node.predicate))))
         val ranked = Ranked(Order(ordered.output, node.ordered), node.n, node.latest, node.names)
-        closing(node, keyed(ordered, node.keys), CloseTop(ranked, node.keys), 1, 1)
+        closing(node, Seq(ordered), CloseTop(ranked, node.keys), 1, 1)
     })
   }
 
@@ -119,8 +130,10 @@ final class Lowering(plan: Plan, builder: StreamsBuilder) {
 
   private def name(node: NodePlan): String = s"${node.kind}-${node.id}"
 
-  private def keyed(input: Relation, keys: Seq[String]): KStream[UnsafeRow, UnsafeRow] =
-    input.rows.process[UnsafeRow, UnsafeRow](() => new Keyed(Key(input.output, keys)))
+  /** Rows by these keys. Sides of a join are alike: the partition of a message is not that of a row with the same key. */
+  private def keyed(inputs: Seq[Relation], keys: Seq[String]): Seq[KStream[UnsafeRow, UnsafeRow]] =
+    if (inputs.forall(_.isBy(keys))) inputs.map(_.rows)
+    else inputs.map(input => input.rows.process[UnsafeRow, UnsafeRow](() => new Keyed(Key(input.output, keys))))
 
   /** State of the DSL's own. Windows that are given once need theirs longer than they are, or they expire before. */
   private def kept[S <: org.apache.kafka.streams.processor.StateStore](
@@ -133,11 +146,14 @@ final class Lowering(plan: Plan, builder: StreamsBuilder) {
 
   /** Windows of a processor of ours. `once`: the key of which only the first row is given, ever. */
   private def closing(
-      node: NodePlan, rows: KStream[UnsafeRow, UnsafeRow], closes: Closing, range: Long, slide: Long,
+      node: NodePlan, inputs: Seq[Relation], closes: Closing, range: Long, slide: Long,
       once: Option[Key] = None): Relation = {
     val waiting = s"${name(node)}-waiting"; val known = s"${name(node)}-known"
     for (store <- waiting +: once.map(_ => known).toSeq) builder.addStateStore(bytes(store))
-    val moved = rows.repartition(Repartitioned.`with`(RowSerde.rows, RowSerde.rows).withName(name(node)))
+    val rows = keyed(inputs, node.keys).reduce((one, other) => one.merge(other))
+    val moved =
+      if (inputs.forall(_.isBy(node.keys))) rows
+      else rows.repartition(Repartitioned.`with`(RowSerde.rows, RowSerde.rows).withName(name(node)))
     val windows = WindowsOf(closes, range, slide, delay.toMillis, waiting, once, known)
     val results = moved.process[UnsafeRow, UnsafeRow](() => new WindowsProcessor(windows), waiting +: once.map(_ => known).toSeq: _*)
     Relation(results, Expressions.attributes(node.types))
