@@ -24,7 +24,7 @@ from bench.support.own_process import run_in_own_process
 Row = dict[str, Any]
 """what, value, unit, floor, goal, median, spread, note; floor and goal may be None, the note empty."""
 
-APART = ("applications", "topologies", "tuning_profiles")
+APART = ("applications", "marginal_cpu", "topologies", "tuning_profiles")
 """Studies of many runs each, of an hour and more."""
 
 HEAD = ("what", "value", "unit", "spread", "floor", "goal", "met")
