@@ -11,25 +11,26 @@ Run alone: `python -m bench.engines.marginal_cpu`, or with the names of engines.
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
 from bench.support.row import Row, row
+from streamgauge.artifacts.run_folder import RunFolder
 
 RATES = {"flink": (20_000, 120_000), "kafka-streams": (10_000, 50_000), "storm": (20_000, 80_000)}
 """Low and high rate, which both jobs hold on 2 cores."""
 REPEATS = int(os.environ.get("STREAMGAUGE_REPEATS", "1"))
 FLOOR, GOAL = 1.15, 1.10
-TIMES = ("--warmup", "30s", "--duration", "30s", "--json")
+TIMES = ("--warmup", "30s", "--duration", "30s")
 PROGRAM = """
 kind = "program"
 command = ["{{python}}", "{start}", "{engine}"]
 environment = {{ CORES = "{{parallelism}}" }}
+ready = "line"
+ready_line = "^running"
 timeout = "3m"
 reference = '''
 SELECT gem_pack_id, sum(price) AS revenue, closed FROM (
@@ -58,13 +59,15 @@ START = Path(__file__).parent / "jobs" / "start.py"
 def cpu_share(what: list[str], rate: int, out: Path) -> float:
     """CPU of the system under test, in cores. Raises RuntimeError if its answers are wrong or it did not keep up."""
     command = [sys.executable, "-m", "streamgauge", "run", *what, "--rate", str(rate), *TIMES, "--out", str(out)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
-    if not done.stdout.strip():
-        raise RuntimeError(f"{what} at {rate}: exit code {done.returncode}")
-    result: dict[str, Any] = json.loads(done.stdout)
-    if not (result["verification"] or {}).get("right") or result["verdict"]["value"] == "not sustained":
-        raise RuntimeError(f"{what} at {rate}: {result['verdict']['sentence']}")
-    return sum(one["cpu_percent_mean"] for one in result["processes"] if one["role"] == "sut") / 100
+    before = set(out.glob("*/result.json"))
+    code = subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode
+    new = set(out.glob("*/result.json")) - before
+    if len(new) != 1:
+        raise RuntimeError(f"{what} at {rate}: exit code {code}")
+    result = RunFolder(new.pop().parent).read_result()
+    if result.verification is None or not result.verification.right or result.verdict.value == "not sustained":
+        raise RuntimeError(f"{what} at {rate}: {result.verdict.sentence}")
+    return sum(one.cpu_percent_mean or 0.0 for one in result.processes if one.role == "sut") / 100
 
 
 def marginal_us(what: list[str], engine: str, out: Path) -> float:

@@ -113,7 +113,7 @@ def _source(node: Source, number: int, edges: Edges, settings: KafkaSettings) ->
     return {
         **_partitioned_by(node, edges),
         "id": number, "name": node.name, "topic": topic_of(edges.output.token, node.name),
-        "partitions": len(edges.inputs), "compact": list(columns) if settings.encoding == "compact" else [],
+        "partitions": len(edges.inputs), "encoding": settings.encoding, "fields": list(columns),
         "opened": layout.opened("value"), "columns": list(read.items()),
     }  # fmt: skip
 

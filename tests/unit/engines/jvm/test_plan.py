@@ -65,12 +65,12 @@ def test_a_source_reads_what_its_flow_needs() -> None:
     assert source["topic"].endswith(source["name"])
     assert read[plan.TIME] == read[EVENT_TIME]
     assert read[INGEST_TIME] == "CAST(NULL AS BIGINT)"
-    assert INGEST_TIME not in dict(source["compact"])
+    assert INGEST_TIME not in dict(source["fields"])
 
 
-def test_only_the_compact_encoding_is_read_by_hand() -> None:
+def test_a_source_names_its_encoding() -> None:
     (source,) = planned(with_lineage(CASES["source"].flow), encoding="json")["sources"]
-    assert source["compact"] == []
+    assert source["encoding"] == "json"
     assert "from_json" in source["opened"]
 
 

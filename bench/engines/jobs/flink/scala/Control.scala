@@ -76,7 +76,9 @@ object Control {
       .window(SlidingEventTimeWindows.of(Duration.ofMillis(Purchase.RANGE), Duration.ofMillis(Purchase.SLIDE)))
       .aggregate(new Revenue, new Closed, Types.LONG, Types.LONG, Types.PRIMITIVE_ARRAY(Types.BYTE).asInstanceOf[TypeInformation[Array[Byte]]])
       .sinkTo(sink)
-    val _ = env.execute("control")
+    val job = env.executeAsync("control")
+    println("running")
+    val _ = job.getJobExecutionResult.get
   }
 
   private def properties(of: Map[String, String]): Properties = { val all = new Properties; all.putAll(of.asJava); all }

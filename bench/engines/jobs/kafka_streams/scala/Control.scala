@@ -44,7 +44,9 @@ object Control {
     all.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, Purchase.env("BROKERS"))
     all.put(StreamsConfig.STATE_DIR_CONFIG, s"${Purchase.env("SCRATCH")}/state")
     all.put(StreamsConfig.NUM_STREAM_THREADS_CONFIG, System.getenv("CORES"))
-    new KafkaStreams(builder.build(all), all).start()
+    val streams = new KafkaStreams(builder.build(all), all)
+    streams.setStateListener((now, _) => if (now == KafkaStreams.State.RUNNING) println("running"))
+    streams.start()
   }
 }
 

@@ -96,6 +96,7 @@ object Control {
     val all = new Config
     for (Array(name, value) <- settings.map(_.split("=", 2))) all.put(name, value.toIntOption.map(Integer.valueOf).getOrElse(value))
     new LocalCluster.Builder().withSupervisors(1).withPortsPerSupervisor(1).build().submitTopology("control", all, builder.createTopology())
+    println("running")
     Thread.currentThread.join()
   }
 }

@@ -17,11 +17,11 @@ case class Plan(
   def isShared(id: Int): Boolean = uses.getOrElse(id, 0) > 1
 }
 
-/** `compact`: (column, type) of each field of a message in the compact encoding, else empty. `columns`: (name, SQL).
+/** `fields`: (column, type) of each field of a message. `opened`, `columns` (name, SQL): how SQL reads them.
   * `key`: (column, type) of the messages' key, by which they stand in partitions, if every message has one.
   */
 case class SourcePlan(
-    id: Int, name: String, topic: String, partitions: Int, compact: Seq[Seq[String]], opened: String,
+    id: Int, name: String, topic: String, partitions: Int, encoding: String, fields: Seq[Seq[String]], opened: String,
     columns: Seq[Seq[String]], key: Option[Seq[String]] = None) {
   lazy val decoded: Transform = Plan.decoded(opened, columns)
 

@@ -1,8 +1,14 @@
 package streamgauge
 
+import java.util.Arrays
+
+import scala.jdk.CollectionConverters._
+
+import com.fasterxml.jackson.core.{JsonFactory, JsonToken}
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.expressions.codegen.UnsafeRowWriter
 import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.unsafe.types.UTF8String
 
 /** Makes rows of messages. A row is valid until the next one. */
 trait Decoder { def apply(message: Array[Byte]): UnsafeRow }
@@ -13,7 +19,10 @@ object Decoder {
   private val TEXTS = Set("string", "binary")
 
   def open(source: SourcePlan): Decoder =
-    if (source.compact.nonEmpty && source.compact.forall { case Seq(_, kind) => kind != "double" }) compact(source) else bySql(source)
+    if (source.fields.exists { case Seq(_, kind) => kind == "double" }) bySql(source)
+    else if (source.encoding == "compact") compact(source)
+    else if (source.encoding == "json" && source.fields.forall { case Seq(_, kind) => kind != "binary" }) json(source)
+    else bySql(source)
 
   private def bySql(source: SourcePlan): Decoder = {
     val decode = new Single(source.decoded)
@@ -24,13 +33,13 @@ object Decoder {
   /** The compact encoding by hand, as a job's author would: numbers of fixed width, then texts. */
   private def compact(source: SourcePlan): Decoder = {
     val names = source.output.map(_.name)
-    val kinds = source.compact.map(_(1)).toArray
+    val kinds = source.fields.map(_(1)).toArray
     val widths = kinds.map(WIDTHS.getOrElse(_, LENGTH))
     val texts = kinds.map(TEXTS)
     val begins = widths.scanLeft(0)(_ + _)
-    val places = source.compact.map { case Seq(name, _) => names.indexOf(name) }.toArray
+    val places = source.fields.map { case Seq(name, _) => names.indexOf(name) }.toArray
     val time = names.indexOf(Plan.TIME)
-    val timed = source.compact.indexWhere(_.head == Plan.EVENT_TIME)
+    val timed = source.fields.indexWhere(_.head == Plan.EVENT_TIME)
     val absent = names.indices.filter(n => n != time && !places.contains(n)).toArray
     val writer = new UnsafeRowWriter(names.size, 64)
     message => {
@@ -55,6 +64,39 @@ object Decoder {
         }
         n += 1
       }
+      writer.getRow
+    }
+  }
+
+  /** JSON of one level, token by token. */
+  private def json(source: SourcePlan): Decoder = {
+    val names = source.output.map(_.name); val time = names.indexOf(Plan.TIME)
+    val kinds = source.fields.map { case Seq(name, kind) => name -> kind }.toMap.asJava
+    val places = source.fields.map { case Seq(name, _) => name -> names.indexOf(name) }.toMap.asJava
+    val factory = new JsonFactory; val writer = new UnsafeRowWriter(names.size, 64); val isSet = new Array[Boolean](names.size)
+    message => {
+      writer.reset(); writer.zeroOutNullBytes(); Arrays.fill(isSet, false)
+      val parser = factory.createParser(message)
+      parser.nextToken()
+      while (parser.nextToken() == JsonToken.FIELD_NAME) {
+        val name = parser.currentName; val kind = kinds.get(name)
+        if (parser.nextToken() != JsonToken.VALUE_NULL && kind != null) {
+          val place = places.get(name)
+          if (place >= 0) {
+            isSet(place) = true
+            kind match {
+              case "int" => writer.write(place, parser.getIntValue)
+              case "boolean" => writer.write(place, parser.getBooleanValue)
+              case "string" => writer.write(place, UTF8String.fromString(parser.getText))
+              case _ => writer.write(place, parser.getLongValue)
+            }
+          }
+          if (name == Plan.EVENT_TIME && time >= 0) { isSet(time) = true; writer.write(time, parser.getLongValue) }
+        }
+      }
+      parser.close()
+      var n = 0
+      while (n < isSet.length) { if (!isSet(n)) writer.setNullAt(n); n += 1 }
       writer.getRow
     }
   }
