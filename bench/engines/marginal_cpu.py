@@ -20,7 +20,7 @@ from pathlib import Path
 from bench.support.row import Row, row
 from streamgauge.artifacts.run_folder import RunFolder
 
-RATES = {"flink": (20_000, 120_000), "kafka-streams": (10_000, 50_000), "storm": (20_000, 80_000)}
+RATES = {"flink": (20_000, 200_000), "kafka-streams": (10_000, 50_000), "storm": (20_000, 80_000)}
 """Low and high rate, which both jobs hold on 2 cores."""
 REPEATS = int(os.environ.get("STREAMGAUGE_REPEATS", "1"))
 FLOOR, GOAL = 1.15, 1.10

@@ -6,6 +6,7 @@ import scala.collection.mutable
 import scala.jdk.CollectionConverters._
 
 import org.apache.flink.api.common.JobStatus
+import org.apache.flink.api.common.typeinfo.TypeInformation
 import org.apache.flink.api.common.eventtime.{SerializableTimestampAssigner, WatermarkStrategy}
 import org.apache.flink.configuration.Configuration
 import org.apache.flink.connector.base.DeliveryGuarantee
@@ -88,10 +89,10 @@ final class Lowering(plan: Plan, env: StreamExecutionEnvironment) {
         val rows = left.rows(node.name).union(right.rows(node.name))
         val key = new SidedKey(Seq(left, right).map(side => new Keyed(Key(side.output, node.keys))))
         val pairing = Pairing(left.output, right.output, node.names, windowed = true)
-        rows.keyBy(key, RowType).window(windows(node)).process(new Pairs(pairing), RowType).name(node.name).as(node)
+        rows.keyBy(key, key.kind).window(windows(node)).process(new Pairs(pairing), RowType).name(node.name).as(node)
       case "IntervalJoin" =>
         val Seq(left, right) = node.inputs.map(id => made(id)(Expressions.rowWise(_, Seq(Keep(node.predicate)))))
-        val Seq(one, other) = Seq(left, right).map(side => side.rows(node.name).keyBy(new Keyed(Key(side.output, node.keys)), RowType))
+        val Seq(one, other) = Seq(left, right).map(keyed(node, _))
         val pairing = Pairing(left.output, right.output, node.names, windowed = false)
         one.intervalJoin(other).between(us(node.earliest_us), us(node.latest_us)).process(new IntervalPairs(pairing), RowType).name(node.name).as(node)
       case "Distinct" =>
@@ -122,8 +123,10 @@ final class Lowering(plan: Plan, env: StreamExecutionEnvironment) {
       .aggregate(new WindowAggregation(aggregates), new WindowResult(aggregates, node.names), buffers, buffers, RowType).name(node.name).as(node)
   }
 
-  private def keyed(node: NodePlan, input: Relation): KeyedStream[UnsafeRow, UnsafeRow] =
-    input.rows(node.name).keyBy(new Keyed(Key(input.output, node.keys)), RowType)
+  private def keyed(node: NodePlan, input: Relation): KeyedStream[UnsafeRow, Object] = {
+    val key = new Keyed(Key(input.output, node.keys))
+    input.rows(node.name).keyBy(key, key.kind)
+  }
 
   private implicit class Named(rows: DataStream[UnsafeRow]) {
     /** A relation with the columns of a node. */
@@ -132,8 +135,9 @@ final class Lowering(plan: Plan, env: StreamExecutionEnvironment) {
 }
 
 /** The key of a row of either side of a join. */
-class SidedKey(sides: Seq[Keyed]) extends org.apache.flink.api.java.functions.KeySelector[UnsafeRow, UnsafeRow] {
-  override def getKey(row: UnsafeRow): UnsafeRow = sides(row.getInt(row.numFields - 1)).getKey(row)
+class SidedKey(sides: Seq[Keyed]) extends org.apache.flink.api.java.functions.KeySelector[UnsafeRow, Object] {
+  override def getKey(row: UnsafeRow): Object = sides(row.getInt(row.numFields - 1)).getKey(row)
+  def kind: TypeInformation[Object] = sides.head.kind
 }
 
 object Flink {

@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.optimizer.{NormalizeNaNAndZero, Optimizer}
 import org.apache.spark.sql.catalyst.parser.CatalystSqlParser
 import org.apache.spark.sql.catalyst.planning.{PhysicalAggregation, PhysicalOperation}
 import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Filter, LeafNode, LocalRelation, LogicalPlan, Project}
-import org.apache.spark.sql.types.{DataType, DoubleType}
+import org.apache.spark.sql.types.{DataType, DoubleType, IntegerType}
 
 /** Stands for rows of a known shape. An empty LocalRelation would be folded away. */
 case class RowsOf(output: Seq[Attribute]) extends LeafNode
@@ -72,6 +72,9 @@ object Expressions {
 
 /** Columns by which rows are put together: all NaN are one key, and both zeros. */
 case class Key(in: Seq[Attribute], names: Seq[String]) {
+  /** Where the only column of a key stands, if it is an int; else -1. */
+  def int: Int = if (names.size == 1) in.indexWhere(each => each.name == names.head && each.dataType == IntegerType) else -1
+
   def open(): UnsafeProjection = UnsafeProjection.create(
     names.map(name => in.find(_.name == name).get)
       .map(each => if (each.dataType == DoubleType) NormalizeNaNAndZero(each) else each), in)

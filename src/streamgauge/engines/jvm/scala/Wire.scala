@@ -1,8 +1,6 @@
 package streamgauge
 
-import java.util.Arrays
-
-import scala.jdk.CollectionConverters._
+import java.util.{Arrays, HashMap => JavaMap}
 
 import com.fasterxml.jackson.core.{JsonFactory, JsonToken}
 import org.apache.spark.sql.catalyst.expressions._
@@ -68,30 +66,31 @@ object Decoder {
     }
   }
 
+  private case class Field(kind: String, place: Int, isTime: Boolean)
+
   /** JSON of one level, token by token. */
   private def json(source: SourcePlan): Decoder = {
     val names = source.output.map(_.name); val time = names.indexOf(Plan.TIME)
-    val kinds = source.fields.map { case Seq(name, kind) => name -> kind }.toMap.asJava
-    val places = source.fields.map { case Seq(name, _) => name -> names.indexOf(name) }.toMap.asJava
+    val fields = new JavaMap[String, Field]
+    for (Seq(name, kind) <- source.fields) fields.put(name, Field(kind, names.indexOf(name), name == Plan.EVENT_TIME && time >= 0))
     val factory = new JsonFactory; val writer = new UnsafeRowWriter(names.size, 64); val isSet = new Array[Boolean](names.size)
     message => {
       writer.reset(); writer.zeroOutNullBytes(); Arrays.fill(isSet, false)
       val parser = factory.createParser(message)
       parser.nextToken()
       while (parser.nextToken() == JsonToken.FIELD_NAME) {
-        val name = parser.currentName; val kind = kinds.get(name)
-        if (parser.nextToken() != JsonToken.VALUE_NULL && kind != null) {
-          val place = places.get(name)
-          if (place >= 0) {
-            isSet(place) = true
-            kind match {
-              case "int" => writer.write(place, parser.getIntValue)
-              case "boolean" => writer.write(place, parser.getBooleanValue)
-              case "string" => writer.write(place, UTF8String.fromString(parser.getText))
-              case _ => writer.write(place, parser.getLongValue)
+        val field = fields.get(parser.currentName)
+        if (parser.nextToken() != JsonToken.VALUE_NULL && field != null) {
+          if (field.place >= 0) {
+            isSet(field.place) = true
+            field.kind match {
+              case "int" => writer.write(field.place, parser.getIntValue)
+              case "boolean" => writer.write(field.place, parser.getBooleanValue)
+              case "string" => writer.write(field.place, UTF8String.fromString(parser.getText))
+              case _ => writer.write(field.place, parser.getLongValue)
             }
           }
-          if (name == Plan.EVENT_TIME && time >= 0) { isSet(time) = true; writer.write(time, parser.getLongValue) }
+          if (field.isTime) { isSet(time) = true; writer.write(time, parser.getLongValue) }
         }
       }
       parser.close()
