@@ -7,7 +7,7 @@ How an operator is counted:
 - Any other operator gets a filter that passes every row. Its condition depends on no row, so Spark neither moves nor
   removes it. A number in the condition identifies the operator. It costs some nanoseconds per row, and Spark moves no
   other condition past it.
-- Rows that stand for several rows (partial aggregates, chained blocks) are counted by `observe`. It costs 20 to 50 %
+- Rows that stand for several rows (partial aggregates) are counted by `observe`. It costs 20 to 50 %
   of the rate, so it is only used for these few rows.
 
 Counts are read from Spark's store of finished executions. `foreachBatch` is not in that store, so counts of updates are

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
@@ -59,7 +58,7 @@ class Packing:
 
 
 def bucket_of(keys: Sequence[pa.ChunkedArray], buckets: int, rows: int | None = None) -> Int64s:
-    """The bucket of each row by its keys (integers or strings), shape (rows,). It is the same in every process.
+    """The bucket of each row by its keys, which are integers, shape (rows,). It is the same in every process.
 
     `rows` is the number of rows, needed if there may be no keys.
     """
@@ -70,13 +69,9 @@ def bucket_of(keys: Sequence[pa.ChunkedArray], buckets: int, rows: int | None = 
 
 
 def _numbers(key: pa.ChunkedArray) -> NDArray[np.uint64]:
-    """A number per key, shape (rows,); null counts as 0 or as the empty string."""
-    if not pa.types.is_string(key.type):
-        # With nulls NumPy would use floats, which merge large keys; null keys match nothing anyway.
-        return pc.fill_null(key, 0).to_numpy().astype(np.int64, copy=False).view(np.uint64)
-    encoded = pc.fill_null(key, "").combine_chunks().dictionary_encode()
-    hashed = pd.util.hash_array(encoded.dictionary.to_numpy(zero_copy_only=False), categorize=False)
-    return np.asarray(hashed, np.uint64)[encoded.indices.to_numpy()]
+    """A number per key, shape (rows,); null counts as 0."""
+    # With nulls NumPy would use floats, which merge large keys; null keys match nothing anyway.
+    return pc.fill_null(key, 0).to_numpy().astype(np.int64, copy=False).view(np.uint64)
 
 
 def tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:

@@ -35,7 +35,6 @@ from streamgauge.dataflow.nodes import (
     WindowJoin,
 )
 from streamgauge.engines.spark.lowering.arrow_blocks import ROWS, Packing
-from streamgauge.engines.spark.lowering.chaining import ChainSpec, chain_into, chained_operators
 from streamgauge.engines.spark.lowering.columns import column, columns
 from streamgauge.engines.spark.lowering.operators import (
     by_panes,
@@ -85,12 +84,11 @@ class Lowering:
         self._delay, self._counter, self._in_order = delay, counter or Uncounted(), in_order
         self._uneven = uneven
         self._counted_by_spark: frozenset[Node] = frozenset()
-        self._chained: frozenset[Node] = frozenset()
 
     def output(self, query: Query) -> DataFrame:
         """The output of a query: the columns of its sink, or one nullable struct column per sink."""
         inputs = [sink.input for sink in query.sinks]
-        self._counted_by_spark, self._chained = natively_counted(inputs), chained_operators(inputs)
+        self._counted_by_spark = natively_counted(inputs)
         if len(inputs) == 1:
             return self.lower(inputs[0]).drop(TIME)
         aggregates = [each for each in inputs if isinstance(each, RunningAggregate)]
@@ -232,18 +230,14 @@ class Lowering:
     def _(self, node: Process) -> DataFrame:
         return self._processed(node)
 
-    def _processed(self, node: Process, chain: ChainSpec | None = None, held: bool = False) -> DataFrame:
+    def _processed(self, node: Process, held: bool = False) -> DataFrame:
         """`held`: whether rows wait for the watermark, even if batches are cut at one event time."""
         from streamgauge.engines.spark.lowering.process_operator import process
 
-        chained_blocks, before = None, node.inputs[0]
-        if isinstance(before, Process) and before in self._chained:
-            blocks = self._processed(before, chain_into(node, self._buckets))
-            chained_blocks = self._counter.behind(before.name, blocks, ROWS)
         held = held or self._uneven
         read_packed = None if held else self._read_packed
         delay = self._delay if held else None
-        return process(node, self.lower, read_packed, self._buckets, chained_blocks, chain, delay)
+        return process(node, self.lower, read_packed, self._buckets, delay)
 
     def _stream_stream_join(self, node: WindowJoin) -> DataFrame:
         left, right = (self._windowed(side, node.window) for side in (node.left, node.right))

@@ -6,7 +6,7 @@
    Blocks of a broadcast input go to every bucket.
 3. Process: restore the bucket's instance from its snapshot, pass all rows of the batch in event-time order, emit
    results as blocks, store the snapshot.
-4. Unpack blocks to rows, or chain: the process splits its results by the keys of the next process.
+4. Unpack blocks to rows.
 
 If all sources of a batch are cut at one event time (the common frontier), sorting within a batch is sufficient.
 Otherwise each bucket holds rows until the watermark passes them (`HeldRows`), and its state includes them. A class
@@ -38,12 +38,10 @@ from streamgauge.engines.spark.lowering.arrow_blocks import (
     BUCKET,
     ONE_PANE_US,
     PACKED,
-    ROWS,
     SIDE,
     TIME,
     Packing,
 )
-from streamgauge.engines.spark.lowering.chaining import CHAINED, ChainSpec
 from streamgauge.engines.spark.lowering.columns import column, columns, ddl
 from streamgauge.engines.spark.lowering.operators import MARK, is_marked
 from streamgauge.engines.spark.lowering.windows import NO_DELAY
@@ -71,34 +69,24 @@ def process(
     lower: Callable[[Node], DataFrame],
     read_packed: Callable[[Source, Packing], DataFrame] | None,
     buckets: int,
-    chained_blocks: DataFrame | None = None,
-    chain: ChainSpec | None = None,
     uneven: str | None = None,
 ) -> DataFrame:
     """The results' columns and `_time`, with its watermark if there is one. `lower` gives a frame with `_time`.
 
-    `chained_blocks`: the output of a chained process upstream. `chain`: how to pack results for a chained process
-    downstream, as rows of `CHAINED`. `read_packed`: None if the reader cannot pack. `uneven`: the watermark delay if
+    `read_packed`: None if the reader cannot pack. `uneven`: the watermark delay if
     batches are not cut at one event time; then rows are held until the watermark, unless an operator before did so.
     """
     if not node.keys:
         return _stateless(node, lower(node.inputs[0]))
-    if chained_blocks is not None:
-        packed = _timed(chained_blocks.select(BUCKET, F.lit(0).alias(SIDE), TIME, BLOCK), marked=True)
-        held = False
-    else:
-        packed, held = _packed_inputs(node, lower, read_packed, buckets, uneven)
+    packed, held = _packed_inputs(node, lower, read_packed, buckets, uneven)
     spread = F.element_at(F.array(*map(F.lit, _bucket_ids(packed, buckets))), F.col(BUCKET) + 1)
     # Without leading underscores, because pandas drops such names in named tuples.
     gathered = packed.select(spread.alias("bucket"), F.col(SIDE).alias("side"), F.col(BLOCK).alias("block"), TIME)
-    schema_ = BLOCKS if chain is None else CHAINED
     results = gathered.groupBy("bucket").transformWithStateInPandas(
-        Bucket(node, chain, held), f"{schema_}, {LATE} bigint" if held else schema_, "append", "eventTime"
+        Bucket(node, held), f"{BLOCKS}, {LATE} bigint" if held else BLOCKS, "append", "eventTime"
     )
     if held:
         results = _with_late_rows_counted(results, node)
-    if chain is not None:
-        return results
     return _timed(results.mapInArrow(_unpack, _ddl(column_layouts(node).results, node)), marked=True)
 
 
@@ -224,8 +212,8 @@ def _bucket_ids(frame: DataFrame, buckets: int) -> list[int]:
 class Bucket(StatefulProcessor):
     """One bucket of a process's keys: input blocks, output blocks, and the snapshot as Spark's state."""
 
-    def __init__(self, node: Process, chain: ChainSpec | None = None, held: bool = False) -> None:
-        self._chain, self._holds = chain, held
+    def __init__(self, node: Process, held: bool = False) -> None:
+        self._holds = held
         # Computed here, so that workers need neither the binder nor the parser of expressions.
         self._node, self._shapes = node, column_layouts(node)
         self._ticks = bool(node.identity) or held
@@ -276,15 +264,12 @@ class Bucket(StatefulProcessor):
     def _results(self, instance: OperatorRuntime, sides: list[pa.Table], watermark_us: int) -> Iterator[pd.DataFrame]:
         more = {LATE: 0} if self._holds else {}
         for results in instance.advance(sides, watermark_us):
-            if len(results) and self._chain is not None:
-                yield self._chain.blocks(results).assign(**more)
-            elif len(results):
+            if len(results):
                 yield pd.DataFrame({BLOCK: [arrow_blocks.block(results)]}).assign(**more)
 
     def _late_rows(self, number: int) -> pd.DataFrame:
         """A row without a block, for the count."""
-        empty = {BLOCK: [None]} if self._chain is None else {BUCKET: [0], TIME: [0], BLOCK: [None], ROWS: [0]}
-        return pd.DataFrame({**empty, LATE: [number]})
+        return pd.DataFrame({BLOCK: [None], LATE: [number]})
 
     def _wake_later(self, timer_values: Any) -> None:
         self._handle.registerTimer(timer_values.getCurrentWatermarkInMs() + 1)

@@ -91,7 +91,7 @@ def test_a_bucket_holds_rows_until_the_watermark_and_gives_them_in_order(skew_ms
         fresh = np.concatenate([
             each[(each >= low) & (each < high)] for each, low, high in zip(partitions, before, ends, strict=True)
         ])  # fmt: skip
-        bucket = Bucket(node, None, held=True)  # a new worker for each batch
+        bucket = Bucket(node, held=True)  # a new worker for each batch
         bucket.init(handle)
         watermark = Watermark(1000 * max(0, seen - DELAY) if end < 1200 else 10**9)
         if len(fresh):
@@ -113,7 +113,7 @@ def test_late_rows_are_counted_and_not_passed_on() -> None:
     wanted = column_layouts(node_of()).sides[0]
     handle, late = Handle(), list[list[int]]()
     for times, watermark_us in (([100, 200], 150_000), ([10, 120, 300], 250_000), ([400], 350_000)):
-        bucket = Bucket(node_of(), None, held=True)
+        bucket = Bucket(node_of(), held=True)
         bucket.init(handle)
         rows = rows_of(np.array(times), wanted)
         frame = pd.DataFrame({"side": [0], "block": [arrow_blocks.block(rows)]})
