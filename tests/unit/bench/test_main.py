@@ -39,7 +39,7 @@ def test_programs_with_a_table_of_their_own_are_made_by_name_alone() -> None:
     """Without a name all others are made, and it must be the name of a program."""
     assert (
         set(programs()) - set(chosen(None, sorted(programs())))
-        == {"applications", "topologies", "tuning_profiles"}
+        == {"applications", "marginal_cpu", "topologies", "tuning_profiles"}
         == set(APART)
     )
     assert chosen("applications", sorted(programs())) == ["applications"]
