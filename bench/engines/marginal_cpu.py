@@ -6,7 +6,7 @@ are verified too. The difference of the CPU shares over the difference of the ra
 without starts, timers and what else does not depend on the rate. A row's value is ours over that of the hand-written
 job.
 
-Run alone: `python -m bench.engines.marginal_cpu`, or with the names of engines. An engine takes 7 minutes a repeat.
+Run alone: `python -m bench.engines.marginal_cpu`, or with the names of engines. An engine takes 8 minutes a repeat.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ class Edges:
     """Where a job's input comes from and where its results go.
 
     `columns`: the columns that the transport gives for each stream. `transport_options`: the options of the transport.
-    `bind`: the driver's address. `keys`: stream to the column by which its events are dealt to partitions.
+    `bind`: the driver's address. `keys`: stream to the column with its messages' key.
     """
 
     inputs: tuple[Edge, ...]

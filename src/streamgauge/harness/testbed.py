@@ -131,7 +131,7 @@ class TestBed:
             transport=self.settings.transport,
             transport_options=inlet.options,
             bind=self.settings.host,
-            keys={stream.name: stream.key for stream in first_plan.streams if stream.key},
+            keys=self.settings.keys,
         )
         folder, self._stage = self.folder / "engine", ""
         self._start_engine = partial(self.engine.start, settings.flow, edges, settings.options, settings.master, folder)
