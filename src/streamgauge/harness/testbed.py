@@ -92,8 +92,8 @@ class TestBed:
         self.trials = 0
         self.reached_us = 0
         """The latest event time that any generator has offered."""
-        self._offered_events = 0
-        self._taken_events: dict[str, Counter[tuple[str, int]]] = defaultdict(Counter)
+        self._offered_events: Counter[int] = Counter()
+        self._taken_events: dict[str, dict[tuple[str, int], Counter[int]]] = defaultdict(lambda: defaultdict(Counter))
         """Events of each stream that each of its readers (query, number) has taken."""
         self.engine: Engine = make_engine()
         self._stage = self._rejected = ""
@@ -220,14 +220,19 @@ class TestBed:
         self._count(tick)
         return tick
 
-    def waiting_events(self) -> int:
-        """Events of all trials on this test bed that were offered and not read by every reader of their stream."""
-        return self._offered_events - sum(min(readers.values()) for readers in self._taken_events.values())
+    def waiting_events(self) -> list[int]:
+        """Each partition's events of all trials that were offered and not read by every reader of their stream."""
+        return [
+            offered - sum(min(taken[partition] for taken in readers.values()) for readers in self._taken_events.values())
+            for partition, offered in sorted(self._offered_events.items())
+        ]
 
     def _count(self, tick: Tick) -> None:
-        self._offered_events += sum(chunk.events for chunks in tick.chunks for chunk in chunks)
-        for part in (part for parts in tick.deliveries for part in parts if not part.again):
-            self._taken_events[part.stream][part.query, part.reader] += part.events
+        for partition, chunks in enumerate(tick.chunks):
+            self._offered_events[partition] += sum(chunk.events for chunk in chunks)
+        for partition, parts in enumerate(tick.deliveries):
+            for part in (part for part in parts if not part.again):
+                self._taken_events[part.stream][part.query, part.reader][partition] += part.events
 
     def _with_reads(self, tick: Tick, reads: list[ReadPosition]) -> Tick:
         """Adds deliveries that the transport did not observe, and reports them to the outlets."""

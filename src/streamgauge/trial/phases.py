@@ -135,8 +135,8 @@ class PhaseRunner:
         self._reference_work = MachineSpeed()
         self._limits = LimitWatch()
         self._status_due = 0.0
-        self._unexcused_us: int | None = None
-        """Since when the generators have no reason to offer nothing; None if they have one."""
+        self._unexcused_us: dict[int, int] = {}
+        """Since when the generator of a partition has no reason to offer nothing; absent if it has one."""
         self._busy_us: dict[str, int] = {}
         """Time of the engine's last report of work on a batch, by query."""
 
@@ -209,11 +209,12 @@ class PhaseRunner:
         trial_log, asked_us = self.record.trial_log, self._testbed.clock.now_us()
         tick = poll(self._testbed, trial_log)
         now_us = self._testbed.clock.now_us()
-        if tick.ended or tick.overflowed or self._waits_for_reads():
-            self._unexcused_us = None
+        if tick.ended or tick.overflowed:
+            self._unexcused_us = {}
         else:
-            self._unexcused_us = self._unexcused_us or now_us
-            self._require_offers(asked_us, self._unexcused_us)
+            silent = self._without_excuse()
+            self._unexcused_us = {partition: self._unexcused_us.get(partition, now_us) for partition in silent}
+            self._require_offers(asked_us)
         if not trial_log.usages or now_us - trial_log.usages[-1].time_us >= US:
             trial_log.usages.extend(self._monitors.sample())
             if self._monitors.background_percent is not None:
@@ -227,22 +228,28 @@ class PhaseRunner:
     def _show(self) -> None:
         self._observe(Progress(self.record, self._testbed.clock.now_us()))
 
-    def _waits_for_reads(self) -> bool:
-        """Whether generators may pause: only at the pace of a load without a verdict, while events wait to be read."""
-        return self._policy.pace_us is not None and self._testbed.waiting_events() > 0
+    def _without_excuse(self) -> list[int]:
+        """The partitions whose generator may not pause.
 
-    def _require_offers(self, asked_us: int, unexcused_us: int) -> None:
-        """Raises DriverError if a generator offers nothing of its plan.
+        It may only at the pace of a load without a verdict, while events of its own partition wait to be read.
+        """
+        if self._policy.pace_us is None:
+            return list(range(self._plan.partitions))
+        return [partition for partition, waiting in enumerate(self._testbed.waiting_events()) if not waiting]
 
-        `asked_us`: when it was asked for its log. `unexcused_us`: since when it has no reason to wait.
+    def _require_offers(self, asked_us: int) -> None:
+        """Raises DriverError if a generator without an excuse offers nothing of its plan.
+
+        `asked_us`: when it was asked for its log.
         """
         spans = self.record.spans
-        for chunks in self.record.trial_log.chunks:
+        for partition, unexcused_us in self._unexcused_us.items():
+            chunks = self.record.trial_log.chunks[partition]
             last, patience_us = (chunks[-1], SILENT_US) if chunks else (None, FIRST_CHUNK_US)
             reached_us, offered_us = (last.to_us, last.published_us) if last else (spans.start_us, 0)
             since_us = max(min(reached_us + self._chunk_us, spans.end_us), offered_us, unexcused_us)
             if reached_us < spans.end_us and asked_us - since_us >= patience_us:
-                raise DriverError(silence(since_us - spans.start_us))
+                raise DriverError(silence(partition, since_us - spans.start_us))
 
     def _discard_committed(self) -> None:
         if before_us := self.record.trial_log.forgettable_until():
@@ -319,11 +326,11 @@ class PhaseRunner:
         self.record.close(self._testbed.clock.now_us())
 
 
-def silence(since_us: int) -> str:
+def silence(partition: int, since_us: int) -> str:
     """The sentence for a generator that offers nothing since then, microseconds after the trial's start."""
     return (
-        f"the driver offered nothing since {since_us / US:.1f} s after the start, although events were due and nothing "
-        "waited to be read. Read the generator's log beside the engine's; if it is empty, this is a defect of "
+        f"the driver offered nothing to partition {partition} since {since_us / US:.1f} s after the start, although "
+        "its events were due and it had no reason to wait. Read the generator's log beside the engine's; if it is empty, this is a defect of "
         "streamgauge: report it with this folder"
     )
 

@@ -223,6 +223,15 @@ def test_a_pace_makes_the_plan_stand_still_while_too_much_waits(stage: Stage) ->
     assert stage.outlet.lateness() == [20, 60, 20]
 
 
+def test_a_chunk_longer_than_the_pace_waits_only_for_what_is_unread(stage: Stage) -> None:
+    """Behind unread events it stands still; behind none it is offered, or the plan would never go on."""
+    waits = iter([0, 1000, 1000, 0])
+    stage.outlet.waits = lambda: stage.clock.pass_time(20_000) or next(waits, 0)
+    stage.follow(plan_of(RATE), START + 2 * CHUNK_US, pace_us=50_000)
+    assert stage.outlet.spans() == [(0, 100), (100, 200)]
+    assert stage.outlet.lateness() == [20, 60]
+
+
 def test_a_halt_ends_the_wait_for_room(stage: Stage) -> None:
     """Nothing reads any more; the chunk that waited is not offered."""
 

@@ -92,11 +92,13 @@ def read(query: str, events: int, again: bool = False) -> Delivery:
 
 
 def test_events_wait_until_the_slowest_reader_has_them(tmp_path: Path) -> None:
-    """Of all trials: each stream by its slowest reader, and a redelivery takes nothing."""
+    """Of all trials, by partition: each stream by its slowest reader, and a redelivery takes nothing."""
     bed = testbed_of(tmp_path, [generator(5), generator(5)], QUIET)
     bed._count(tick_with([[Chunk(0, 5, 100, 5)], [Chunk(0, 5, 20, 5)]], [[], []]))
-    assert bed.waiting_events() == 120
+    assert bed.waiting_events() == [100, 20]
     bed._count(tick_with([[], []], [[read("q0", 100), read("q1", 40)], [read("q0", 20), read("q0", 20, again=True)]]))
-    assert bed.waiting_events() == 80
-    bed._count(tick_with([[], []], [[read("q1", 80)], []]))
-    assert bed.waiting_events() == 0
+    assert bed.waiting_events() == [60, 20]
+    bed._count(tick_with([[], []], [[read("q1", 60)], []]))
+    assert bed.waiting_events() == [0, 20]
+    bed._count(tick_with([[], []], [[], [read("q1", 20)]]))
+    assert bed.waiting_events() == [0, 0]

@@ -50,8 +50,10 @@ class FakeTestBed:
     on_tick: Callable[[int], object] = lambda now_us: None
     until_us: int = 0
     given_us: int = 0
-    waiting: int = 0
+    waiting: list[int] = field(default_factory=lambda: [0, 0])
     silent_from_us: int | None = None
+    silent: tuple[int, ...] = (0, 1)
+    """The partitions that get nothing from `silent_from_us` on."""
     ticks: dict[tuple[int, int], Any] = field(default_factory=dict)
     events: list[TrialEvent] = field(default_factory=list)
 
@@ -70,7 +72,7 @@ class FakeTestBed:
     def level(self) -> None:
         self.requests.append(("level", self.clock.now))
 
-    def waiting_events(self) -> int:
+    def waiting_events(self) -> list[int]:
         return self.waiting
 
     def commit(self, before_us: int) -> None:
@@ -85,12 +87,13 @@ class FakeTestBed:
         def new(when_us: int) -> bool:
             return since < when_us <= self.given_us
 
-        def offered(when_us: int) -> bool:
-            return new(when_us) and (self.silent_from_us is None or when_us < self.silent_from_us)
+        def offered(when_us: int, partition: int) -> bool:
+            is_silent = partition in self.silent and self.silent_from_us is not None
+            return new(when_us) and not (is_silent and when_us >= self.silent_from_us)
 
         partitions = range(self.story.plan.partitions)
         return self.make.tick(
-            [[c for tick in whole for c in tick.chunks[p] if offered(c.published_us)] for p in partitions],
+            [[c for tick in whole for c in tick.chunks[p] if offered(c.published_us, p)] for p in partitions],
             [[h for tick in whole for h in tick.deliveries[p] if new(h.ingest_us)] for p in partitions],
             [commit for tick in whole for commit in tick.commits if new(commit.committed_us)],
             frontier_us=min(self.clock.now, self.until_us),

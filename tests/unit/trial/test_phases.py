@@ -75,14 +75,24 @@ def test_a_driver_that_offers_nothing_is_named_at_once(
     """With and without a pace: two seconds after its last chunk, or five after the first one was due."""
     testbed.silent_from_us = START + round(silent_from_s * US)
     record = conductor(testbed, pace_us=pace_us).conduct()
-    assert f"offered nothing since {max(silent_from_s, 0.0):.0f}." in record.driver_failed
+    assert f"offered nothing to partition 0 since {max(silent_from_s, 0.0):.0f}." in record.driver_failed
     assert START + after_s * US - US < record.deadline_us < START + after_s * US + 2 * US
     assert record.engine_failed == ""
 
 
+@pytest.mark.parametrize("partition", [0, 1])
+@pytest.mark.parametrize("pace_us", [None, 2 * US])
+def test_one_silent_partition_is_named(testbed: FakeTestBed, partition: int, pace_us: int | None) -> None:
+    """What waits in the other partition excuses nothing."""
+    testbed.silent_from_us, testbed.silent = START + 9 * US, (partition,)
+    testbed.waiting[1 - partition] = 1
+    record = conductor(testbed, pace_us=pace_us).conduct()
+    assert f"to partition {partition} since 9." in record.driver_failed
+
+
 def test_a_pace_waits_for_reads(testbed: FakeTestBed) -> None:
-    """As long as events wait, the generators stand still for the engine; an open loop has no such excuse."""
-    testbed.silent_from_us, testbed.waiting = START + 9 * US, 1
+    """As long as its events wait, a generator stands still for the engine; an open loop has no such excuse."""
+    testbed.silent_from_us, testbed.waiting = START + 9 * US, [1, 1]
     assert conductor(testbed, pace_us=2 * US, drain_s=0.0).conduct().driver_failed == ""
     testbed.given_us, testbed.clock.now = 0, START - US // 2
     assert conductor(testbed).conduct().driver_failed
@@ -90,11 +100,11 @@ def test_a_pace_waits_for_reads(testbed: FakeTestBed) -> None:
 
 def test_a_pace_leaves_the_generators_time_after_a_read(testbed: FakeTestBed) -> None:
     """A first batch may take long; the chunk after its read is offered only then."""
-    testbed.silent_from_us, testbed.waiting = START + 9 * US, 1
-    testbed.after(12, lambda: vars(testbed).update(waiting=0))
+    testbed.silent_from_us, testbed.waiting = START + 9 * US, [1, 1]
+    testbed.after(12, lambda: vars(testbed).update(waiting=[1, 0]))
     record = conductor(testbed, pace_us=2 * US, drain_s=0.0).conduct()
     assert START + 14 * US <= record.deadline_us < START + 15 * US
-    assert record.driver_failed
+    assert "to partition 1 " in record.driver_failed
 
 
 def test_progress_is_shown_twice_a_second(testbed: FakeTestBed) -> None:
