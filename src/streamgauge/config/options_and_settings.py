@@ -7,7 +7,7 @@ Unknown keys are refused, and one error reports all problems. Engine and transpo
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -32,7 +32,7 @@ from streamgauge.config.setting_info import (
     settings_of,
     whole,
 )
-from streamgauge.core.errors import InputError, Problem, choices_of, nearest, rule_of
+from streamgauge.core.errors import Fault, InputError, Problem, Rule, faults_of, nearest, require
 from streamgauge.core.plugin_options import TUNED, Tuning
 from streamgauge.core.units import PARTITION_BITS, parse_duration, parse_rate, parse_share
 from streamgauge.results.profile import Weights
@@ -391,27 +391,20 @@ _SHORTHANDS = {"brokers": "transport_options.brokers", "transport.brokers": "tra
 """Options of the command line that are no settings of a file, and the setting that each one gives."""
 
 
-def problems_of(error: ValidationError) -> list[Problem]:
-    """Converts a pydantic error to problems with dotted setting names."""
-    return [problem for item in error.errors() for problem in _problems_of(item)]
+def _problems_of(fault: Fault) -> list[Problem]:
+    name = fault.name
+    if fault.inner:
+        return [_with_name(problem, name) if name else problem for problem in fault.inner]
+    if fault.is_unknown:
+        meant = _SHORTHANDS.get(name)
+        way_out = f'{meant} = "{fault.got}"' if meant else "remove it, or correct its spelling"
+        return [Problem(name, "is not a setting", fault.got, way_out)]
+    return [Problem(name, fault.rule, fault.got, _way_out(name, fault))]
 
 
-def _problems_of(item: Any) -> list[Problem]:
-    setting = ".".join(str(part) for part in item["loc"])
-    inner = item.get("ctx", {}).get("error")
-    if isinstance(inner, InputError):
-        return [_with_name(problem, setting) if setting else problem for problem in inner.problems]
-    if item["type"] == "extra_forbidden":
-        name = _SHORTHANDS.get(setting)
-        way_out = f'{name} = "{item["input"]}"' if name else "remove it, or correct its spelling"
-        return [Problem(setting, "is not a setting", item["input"], way_out)]
-    return [Problem(setting, rule_of(item), item["input"], _way_out(setting, item))]
-
-
-def _way_out(name: str, item: Any) -> str:
+def _way_out(name: str, fault: Fault) -> str:
     """An option with an accepted value; without an option, the line of the file."""
-    info, choices = setting_of(name), choices_of(item)
-    meant = nearest(item["input"], choices) if choices else ""
+    info, meant = setting_of(name), nearest(fault.got, fault.choices) if fault.choices else ""
     if info is None:
         return f'{name} = "{meant}"' if meant else f"another value for {name or 'the file'}"
     if info.metavar == NAME_VALUE:
@@ -424,33 +417,39 @@ def build(values: dict[str, Any]) -> Experiment:
     try:
         return Experiment.model_validate(values)
     except ValidationError as error:
-        raise InputError(problems_of(error)) from None
+        raise InputError([problem for fault in faults_of(error) for problem in _problems_of(fault)]) from None
 
 
 def read(path: Path) -> Experiment:
     """An experiment from a TOML file. Relative paths in it start at the working folder, then at the file's folder."""
+    values = _toml(path)
+    if values.get("kind") == "experiment":  # beside files of programs, it says what this one is
+        del values["kind"]
+    rule = "must be an experiment, and this is the file of a program"
+    require(Rule(values.get("kind") != "program", "FILE", rule, str(path), f"streamgauge run {path}"))
+    folder = path.resolve().parent
+    return build(change_files(build(values).model_dump(), lambda file: find_beside(file, folder)))
+
+
+_UNREADABLE: Mapping[type[Exception], tuple[str, str]] = {
+    FileNotFoundError: ("must be an existing file", "check the path"),
+    NotADirectoryError: ("must be an existing file", "check the path"),
+    IsADirectoryError: ("must be a file, and this is a folder", "name a file in it, such as {path}/experiment.toml"),
+    PermissionError: ("must be readable", "check the permissions of {path}"),
+    OSError: ("must be a file that can be read ({error.strerror})", "name another file"),
+    UnicodeDecodeError: ("must be TOML, which is UTF-8 text ({error.reason})", "--print-toml shows an example"),
+    tomllib.TOMLDecodeError: ("must be TOML ({error})", "correct that line"),
+}
+"""Rule and way out by the error of reading a file; the first that fits."""
+
+
+def _toml(path: Path) -> dict[str, Any]:
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        rule, way_out = "must be an existing file", "check the path"
-    except IsADirectoryError:
-        rule, way_out = "must be a file, and this is a folder", f"name a file in it, such as {path / 'experiment.toml'}"
-    except PermissionError:
-        rule, way_out = "must be readable", f"check the permissions of {path}"
-    except OSError as error:
-        rule, way_out = f"must be a file that can be read ({error.strerror})", "name another file"
-    except UnicodeDecodeError as error:
-        rule, way_out = f"must be TOML, which is UTF-8 text ({error.reason})", "--print-toml shows an example"
-    except tomllib.TOMLDecodeError as error:
-        rule, way_out = f"must be TOML ({error})", "correct that line"
-    else:
-        if values.get("kind") == "experiment":  # beside files of programs, it says what this one is
-            del values["kind"]
-        if values.get("kind") != "program":
-            folder = path.resolve().parent
-            return build(change_files(build(values).model_dump(), lambda file: find_beside(file, folder)))
-        rule, way_out = "must be an experiment, and this is the file of a program", f"streamgauge run {path}"
-    raise InputError(Problem("FILE", rule, str(path), way_out))
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except tuple(_UNREADABLE) as error:
+        words = next(words for kind, words in _UNREADABLE.items() if isinstance(error, kind))
+        rule, way_out = (text.format(path=path, error=error) for text in words)
+        raise InputError(Problem("FILE", rule, str(path), way_out)) from None
 
 
 def to_toml(experiment: Experiment) -> str:

@@ -20,7 +20,10 @@ import errno
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 
 @dataclass(frozen=True)
@@ -48,25 +51,6 @@ def nearest(word: object, choices: Sequence[str]) -> str:
     return near(word, choices) or choices[0]
 
 
-def rule_of(item: Mapping[str, Any]) -> str:
-    """The broken rule as text, from one item of a pydantic `ValidationError.errors()`."""
-    limits = item.get("ctx", {})
-    for bound, says in (("ge", "at least"), ("gt", "above"), ("le", "at most"), ("lt", "below")):
-        if bound in limits:
-            limit = limits[bound]
-            return f"must be {says} {f'{limit:g}' if isinstance(limit, float) else limit}"
-    if "error" in limits:
-        return str(limits["error"])
-    if choices := choices_of(item):
-        return f"must be one of {', '.join(choices)}"
-    return _RULES.get(item["type"].partition("_")[0], "must be a value of another kind")
-
-
-def choices_of(item: Mapping[str, Any]) -> tuple[str, ...]:
-    """The allowed values of a literal, parsed from pydantic's text `'a', 'b' or 'c'`."""
-    return tuple(re.findall(r"'([^']*)'", str(item.get("ctx", {}).get("expected", ""))))
-
-
 _RULES = {
     "int": "must be a whole number",
     "float": "must be a number",
@@ -77,8 +61,64 @@ _RULES = {
     "dict": "must be a table of settings",
     "model": "must be a table of settings",
     "tuple": "must be a list",
+    "list": "must be a list",
 }
 """Keyed by the first word of pydantic's error type."""
+_BOUNDS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
+_LENGTHS = {"too_short": ("at least", "min_length"), "too_long": ("at most", "max_length")}
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One item of a pydantic `ValidationError`, from which each kind of file or option makes its own `Problem`."""
+
+    kind: str
+    location: tuple[int | str, ...]
+    got: Any
+    context: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The location as a dotted name."""
+        return ".".join(map(str, self.location))
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether the value has a name that the model does not have."""
+        return self.kind == "extra_forbidden"
+
+    @property
+    def inner(self) -> tuple[Problem, ...]:
+        """The problems of the `InputError` that one of our validators raised; empty if pydantic refused the value."""
+        error = self.context.get("error")
+        return error.problems if isinstance(error, InputError) else ()
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The allowed values of a literal, parsed from pydantic's text `'a', 'b' or 'c'`."""
+        return tuple(re.findall(r"'([^']*)'", str(self.context.get("expected", ""))))
+
+    @property
+    def rule(self) -> str:
+        """The broken rule as text."""
+        for bound, says in _BOUNDS.items():
+            if (limit := self.context.get(bound)) is not None:
+                return f"must be {says} {f'{limit:g}' if isinstance(limit, float) else limit}"
+        if self.kind in _LENGTHS:
+            says, bound = _LENGTHS[self.kind]
+            number = self.context[bound]
+            return f"must have {says} {number} {'entry' if number == 1 else 'entries'}"
+        if "error" in self.context:
+            return str(self.context["error"])
+        if self.choices:
+            return f"must be one of {', '.join(self.choices)}"
+        return _RULES.get(self.kind.partition("_")[0], "must be a value of another kind")
+
+
+def faults_of(error: ValidationError) -> list[Fault]:
+    """The faults that pydantic found, in its order."""
+    return [Fault(item["type"], item["loc"], item["input"], item.get("ctx", {})) for item in error.errors()]
+
 
 FULL_IN_WORDS = "No space left on device"
 """The system's message for a full disk, which libraries pass on."""
@@ -100,6 +140,32 @@ class InputError(StreamgaugeError, ValueError):
     def __init__(self, problems: Problem | Sequence[Problem]) -> None:
         self.problems: tuple[Problem, ...] = (problems,) if isinstance(problems, Problem) else tuple(problems)
         super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class Rule(NamedTuple):
+    """A rule with the value that it is about, and whether it `holds`. Its words must be makeable in both cases."""
+
+    holds: object
+    setting: str
+    rule: str
+    got: object
+    way_out: str
+
+
+def broken(*rules: Rule) -> list[Problem]:
+    """A problem for each rule that does not hold."""
+    return [Problem(*words) for holds, *words in rules if not holds]
+
+
+def require(*rules: Rule, error: type[InputError] = InputError) -> None:
+    """Raises one error with every broken rule."""
+    refuse(broken(*rules), error)
+
+
+def refuse(problems: Sequence[Problem], error: type[InputError] = InputError) -> None:
+    """Raises one error with all problems, if there are any."""
+    if problems:
+        raise error(problems)
 
 
 def attempt(call: Callable[[], Any], problems: list[Problem]) -> Any:

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, ValidationError
 
 from streamgauge.core.engine_reports import Delivery
-from streamgauge.core.errors import InputError, JobError, Problem, choices_of, near, nearest, rule_of
+from streamgauge.core.errors import Fault, InputError, JobError, Problem, faults_of, near, nearest
 from streamgauge.core.units import parse_duration
 from streamgauge.jobs import DEFAULT_REACH, UNBOUNDED
 from streamgauge.loadgen.fields import Decimal, FieldSpec, Integer, Key, Payload, Text
@@ -166,11 +166,12 @@ def read(path: Path) -> ProgramTable:
     try:
         return ProgramTable.model_validate(values)
     except ValidationError as error:
-        items = error.errors()
-        unknown = {item["loc"][0] for item in items if item["type"] == "extra_forbidden" and len(item["loc"]) == 1}
-        named_otherwise = {near(name, _TABLES) for name in unknown}
-        missing = [item for item in items if item["type"] == "missing" and item["loc"][0] in named_otherwise]
-        raise JobError([_problem(path, item) for item in items if item not in missing]) from None
+        faults = faults_of(error)
+        named_otherwise = {
+            near(fault.name, _TABLES) for fault in faults if fault.is_unknown and len(fault.location) == 1
+        }
+        missing = [fault for fault in faults if fault.kind == "missing" and fault.location[0] in named_otherwise]
+        raise JobError([_problem(path, fault) for fault in faults if fault not in missing]) from None
 
 
 def _topics_without_names(path: Path, values: dict[str, Any]) -> Iterator[Problem]:
@@ -182,30 +183,29 @@ def _topics_without_names(path: Path, values: dict[str, Any]) -> Iterator[Proble
             yield Problem(f"{path.name}: {part}", rule, f"settings {', '.join(settings)}", way_out)
 
 
-def _problem(path: Path, item: Any) -> Problem:
-    parts = [str(part) for part in item["loc"]]
-    setting, name = f"{path.name}: {'.'.join(parts)}", parts[-1] if parts else ""
-    inner = item.get("ctx", {}).get("error")
-    if isinstance(inner, InputError):
-        first = inner.problems[0]
-        return Problem(setting, first.rule, first.got, first.way_out)
-    if item["type"] == "extra_forbidden":
+def _problem(path: Path, fault: Fault) -> Problem:
+    parts = list(map(str, fault.location))
+    setting, name = f"{path.name}: {fault.name}", parts[-1] if parts else ""
+    if fault.inner:
+        return replace(fault.inner[0], setting=setting)
+    if fault.is_unknown:
         known = _settings_beside(parts)
-        rule, got = f"is not a setting; these are: {', '.join(known)}", item["input"]
+        rule, got = f"is not a setting; these are: {', '.join(known)}", fault.got
         if isinstance(got, dict):
             return Problem(setting, rule, f"a table of {', '.join(got)}", _table_for(parts, got, known))
         return Problem(setting, rule, got, _place_for(name, known))
-    if item["type"] == "missing":
+    if fault.kind == "missing":
         return Problem(setting, "must be given", None, EXAMPLES.get(parts[0], f"{name} = ..."))
     if name != parts[0] and (example := _EXAMPLES_BELOW.get(parts[0] if len(parts) == 2 else parts[-2])):
-        return Problem(setting, rule_of(item), item["input"], f"{name} = {example.format(item['input'])}")
-    choices = choices_of(item)
-    word = str(item["input"]).lower()
+        return Problem(setting, fault.rule, fault.got, f"{name} = {example.format(fault.got)}")
+    word = str(fault.got).lower()
     meant = next((unit for start, unit in _UNITS_MEANT.items() if name == "time_unit" and word.startswith(start)), None)
     way_out = (
-        f'{name} = "{meant or nearest(item["input"], choices)}"' if choices else EXAMPLES.get(name, f"correct {name}")
+        f'{name} = "{meant or nearest(fault.got, fault.choices)}"'
+        if fault.choices
+        else EXAMPLES.get(name, f"correct {name}")
     )
-    return Problem(setting, rule_of(item), item["input"], way_out)
+    return Problem(setting, fault.rule, fault.got, way_out)
 
 
 EXAMPLES = {

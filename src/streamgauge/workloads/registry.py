@@ -16,7 +16,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
 
-from streamgauge.core.errors import InputError, Problem, choices_of, near, rule_of
+from streamgauge.core.errors import Fault, InputError, Problem, faults_of, near
 from streamgauge.core.units import parse_duration
 from streamgauge.dataflow.builder import Names, Stream, tumble
 from streamgauge.dataflow.describe import describe
@@ -254,7 +254,7 @@ class Workload:
         try:
             return self.parameters.model_validate({self._plain(name): value for name, value in values.items()})
         except ValidationError as error:
-            raise InputError([self._problem(item) for item in error.errors()]) from None
+            raise InputError([self._problem(fault) for fault in faults_of(error)]) from None
 
     def flow_document(self, parameters: Parameters, rate_per_s: float) -> dict[str, Any]:
         """The JSON form of the flow at these parameters, which engines outside Python read."""
@@ -271,20 +271,18 @@ class Workload:
     def _plain(self, name: str) -> str:
         return name.removeprefix(f"{self.prefix}.").replace(".", "_") if self.prefix else name
 
-    def _problem(self, item: Any) -> Problem:
-        name = ".".join(str(part) for part in item["loc"])
+    def _problem(self, fault: Fault) -> Problem:
         parameter_names = tuple(self.parameters.model_fields)
-        if item["type"] == "extra_forbidden":
+        setting, name = f"set {fault.name}", fault.name
+        if fault.is_unknown:
             meant = near(name, (*parameter_names, *self.extra_names))
             if not parameter_names and not meant:
-                return Problem(f"set {name}", f"{self.name} has no parameters", item["input"], self.without_parameters)
+                return Problem(setting, f"{self.name} has no parameters", fault.got, self.without_parameters)
             way_out = f"--set {meant}=..." if meant else f"one of {', '.join(parameter_names)}"
-            return Problem(f"set {name}", f"is not a parameter of {self.name}", item["input"], way_out)
-        inner = item.get("ctx", {}).get("error")
-        rule = inner.problems[0].rule if isinstance(inner, InputError) else rule_of(item)
+            return Problem(setting, f"is not a parameter of {self.name}", fault.got, way_out)
+        rule = fault.inner[0].rule if fault.inner else fault.rule
         default = default_of(self.parameters.model_fields[name]) if name in parameter_names else "..."
-        right = near(item["input"], choices_of(item)) or default
-        return Problem(f"set {name}", rule, item["input"], f"--set {name}={right}")
+        return Problem(setting, rule, fault.got, f"--set {name}={near(fault.got, fault.choices) or default}")
 
 
 def default_of(field: FieldInfo) -> Any:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import Field, JsonValue, TypeAdapter, ValidationError
 from pydantic.json_schema import GenerateJsonSchema
 
-from streamgauge.core.errors import InputError, Problem, choices_of, near, rule_of
+from streamgauge.core.errors import Fault, InputError, Problem, faults_of, near
 from streamgauge.core.schema import EVENT_TIME
 from streamgauge.dataflow import builder, graph, lineage, schema
 from streamgauge.dataflow.describe import KINDS
@@ -275,42 +275,26 @@ def _checked_form(document: Any) -> dict[str, Any]:
     try:
         return document_form().validate_python(document)
     except ValidationError as error:
-        raise InputError([_problem(item) for item in error.errors()]) from None
+        raise InputError([_problem(fault) for fault in faults_of(error)]) from None
 
 
-def _problem(item: Any) -> Problem:
-    place = _place(item["loc"])
-    if item["type"] == "missing":
+def _problem(fault: Fault) -> Problem:
+    place = _place(fault.location)
+    if fault.kind == "missing":
         return _problem_at(place, "must be given", "nothing", f"null if it does not apply; {WAY_OUT}")
-    if item["type"] == "extra_forbidden":
-        return _problem_at(place, "is not a field of the form", item["input"], f"leave it out; {WAY_OUT}")
-    if item["type"] == "union_tag_invalid":
-        kind = item["ctx"]["tag"]
-        kinds = ", ".join(NODE_CLASSES)
+    if fault.is_unknown:
+        return _problem_at(place, "is not a field of the form", fault.got, f"leave it out; {WAY_OUT}")
+    kinds = ", ".join(NODE_CLASSES)
+    if fault.kind == "union_tag_invalid":
+        kind = fault.context["tag"]
         nearest = near(kind, NODE_CLASSES)
         return _problem_at(
             f"{place}.kind", "must be a kind of node", kind, f"{nearest} ({kinds})" if nearest else kinds
         )
-    if item["type"] == "union_tag_not_found":
-        return _problem_at(f"{place}.kind", "must be given", "nothing", ", ".join(NODE_CLASSES))
-    right = near(item["input"], choices_of(item))
-    return _problem_at(place, _rule(item), item["input"], right or WAY_OUT)
-
-
-def _rule(item: Any) -> str:
-    """What a value must be, in the words of JSON."""
-    limits = item.get("ctx", {})
-    match item["type"]:
-        case "too_short" | "too_long":
-            bound = "at least" if item["type"] == "too_short" else "at most"
-            number = limits["min_length" if item["type"] == "too_short" else "max_length"]
-            return f"must have {bound} {number} {'entry' if number == 1 else 'entries'}"
-        case "list_type":
-            return "must be a list"
-        case "dict_type" | "model_attributes_type":
-            return "must be an object"
-        case _:
-            return rule_of(item)
+    if fault.kind == "union_tag_not_found":
+        return _problem_at(f"{place}.kind", "must be given", "nothing", kinds)
+    rule = "must be an object" if fault.kind in ("dict_type", "model_attributes_type") else fault.rule
+    return _problem_at(place, rule, fault.got, near(fault.got, fault.choices) or WAY_OUT)
 
 
 def _place(location: tuple[int | str, ...]) -> str:
