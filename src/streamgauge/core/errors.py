@@ -18,7 +18,8 @@ from __future__ import annotations
 import difflib
 import errno
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -154,7 +155,7 @@ class Rule(NamedTuple):
 
 def broken(*rules: Rule) -> list[Problem]:
     """A problem for each rule that does not hold."""
-    return [Problem(*words) for holds, *words in rules if not holds]
+    return [Problem(one.setting, one.rule, one.got, one.way_out) for one in rules if not one.holds]
 
 
 def require(*rules: Rule, error: type[InputError] = InputError) -> None:
@@ -168,13 +169,20 @@ def refuse(problems: Sequence[Problem], error: type[InputError] = InputError) ->
         raise error(problems)
 
 
-def attempt(call: Callable[[], Any], problems: list[Problem]) -> Any:
-    """The result of a call; if it raises InputError, None, and its problems are added to `problems`."""
+@contextmanager
+def collected(problems: list[Problem]) -> Iterator[None]:
+    """Ends the block at an InputError, and adds its problems to `problems`."""
     try:
-        return call()
+        yield
     except InputError as error:
         problems += error.problems
-        return None
+
+
+def attempt(call: Callable[[], Any], problems: list[Problem]) -> Any:
+    """The result of a call; if it raises InputError, None, and its problems are added to `problems`."""
+    with collected(problems):
+        return call()
+    return None
 
 
 class ExpressionError(InputError):

@@ -5,16 +5,15 @@ Only `preflight.validate` creates one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from streamgauge.config.limits import EXTENSION_SHARE_MAX, EXTENSIONS_MAX, ServiceLevelObjective
 from streamgauge.config.options_and_settings import Experiment, Load
 from streamgauge.core.clock import US
 from streamgauge.core.engine_reports import Guarantee
-from streamgauge.core.errors import Problem
-from streamgauge.core.plugin_options import TUNED
 from streamgauge.core.schema import INGEST_TIME, LINEAGE
 from streamgauge.core.trial import TrialSpans
 from streamgauge.dataflow import graph
@@ -22,11 +21,12 @@ from streamgauge.dataflow.lineage import needed_columns, with_lineage
 from streamgauge.dataflow.nodes import Flow, OpaqueNode, Process
 from streamgauge.dataflow.reach import reach_us, slide_us, tail_us
 from streamgauge.engines.registry import entry
-from streamgauge.engines.spi import Capabilities, StartRequest, TuningProfile
+from streamgauge.engines.spi import BatchInterval, Capabilities, StartRequest, TuningProfile
 from streamgauge.loadgen.fields import Payload, StreamSpec
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import RISES_FROM, RISES_TO, RateProfile, parse_profile
 from streamgauge.loadgen.replay.columns import require_times
+from streamgauge.preflight.resources import Budget
 from streamgauge.system.machine import cpus
 from streamgauge.transports.registry import BROKERED, STAMPS
 from streamgauge.workloads.registry import Workload
@@ -55,6 +55,38 @@ LEVEL_MAX_US = 60 * US
 """Most extra warm-up while the engine is still starting."""
 HOLD_US = 60 * US
 """Most time that generators continue while a trend is judged, which takes far less."""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """An experiment with what follows from it, for the checks. What a refusal leaves open is None.
+
+    Attributes:
+        flow: as the engine runs it.
+        transport: the one that defaults follow: if it is refused, another one, so that no further problems arise.
+        processes: the generators that are started beside the engine.
+    """
+
+    experiment: Experiment
+    workload: Workload | None
+    engine: Capabilities | None
+    flow: Flow | None
+    transport: str
+    limits: tuple[ServiceLevelObjective, ...]
+    budget: Budget
+    processes: int
+    partitions: int
+    request: StartRequest
+
+    @cached_property
+    def interval(self) -> BatchInterval:
+        return entry(self.engine.name).interval(self.request) if self.engine else BatchInterval()
+
+    @property
+    def reader(self) -> Capabilities | None:
+        """The engine, unless it cannot run the workload over any transport."""
+        could_run = self.engine is not None and (self.workload is None or self.workload.may_run_on(self.engine.nodes))
+        return self.engine if could_run else None
 
 
 @dataclass(frozen=True)
@@ -337,15 +369,6 @@ def transport_options(experiment: Experiment, engine: Capabilities) -> dict[str,
     by_profile = _profile(experiment, engine).transport_options.get(experiment.transport, {})
     encoding = {"encoding": engine.encodings[0]} if experiment.transport in BROKERED and engine.encodings else {}
     return {**encoding, **engine.transport_options, **by_profile, **experiment.transport_options}
-
-
-def tuning_problems(experiment: Experiment, engine: Capabilities, engines_with_it: Sequence[str]) -> Iterator[Problem]:
-    """A profile that the engine does not have; `engines_with_it` names those that do."""
-    if experiment.tuning in engine.profiles:
-        return
-    rule = f"must be {' or '.join(engine.profiles)}: {engine.name} has no other tuning profile"
-    others = f", or --engine {engines_with_it[0]}" if engines_with_it else ""
-    yield Problem("tuning", rule, experiment.tuning, f"--tuning {TUNED}{others}")
 
 
 def _profile(experiment: Experiment, engine: Capabilities | None) -> TuningProfile:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from streamgauge.config.options_and_settings import SETTINGS, Experiment
-from streamgauge.core.errors import Problem
+from streamgauge.core.errors import Problem, Rule, broken
 from streamgauge.core.units import format_cpus, parse_cpus
 from streamgauge.system.machine import cpus, split_cpus
 
@@ -57,21 +56,18 @@ class Budget:
         """The generators' memory, which heap and queue must leave: at most half of the total."""
         return min(generators * GENERATOR_BYTES, self.total // 2)
 
-    def problems(self, generators: int) -> Iterator[Problem]:
+    def problems(self, generators: int) -> list[Problem]:
         """More generators than fit beside heap and queue, with the largest number that fits."""
         queue = self._least_queue if self.queue is None else self.queue
         left = self.total - self.heap - queue
-        if left < 0:  # heap and queue do not fit even without generators; the engine's check reports that
-            left = self.total // 2
-        fitting = left // GENERATOR_BYTES
-        if generators <= fitting:
-            return
+        # Heap and queue that do not fit even without generators are reported by the engine's check.
+        fitting = (left if left >= 0 else self.total // 2) // GENERATOR_BYTES
         heap = f" and the engine's heap of {_gib(self.heap)}" if self.heap else ""
         rule = (
             f"must fit into this machine's memory ({_gib(self.total)}) at {GENERATOR_BYTES // 10**6} MB each, "
             f"beside the queue of {_gib(queue)} (--memory){heap}"
         )
-        yield Problem("load.generators", rule, generators, self._fewer(fitting))
+        return broken(Rule(generators <= fitting, "load.generators", rule, generators, self._fewer(fitting)))
 
     def _fewer(self, fitting: int) -> str:
         if fitting:
@@ -89,7 +85,7 @@ Assigned = tuple[tuple[int, ...] | None, tuple[int, ...] | None]
 
 def assigned_cpus(experiment: Experiment) -> Assigned:
     """(driver's, SUT's) processors; None for all that this process may use."""
-    if experiment.cpus and not list(processor_problems(experiment)):
+    if experiment.cpus and not processor_problems(experiment):
         return parse_cpus(experiment.cpus["driver"]), parse_cpus(experiment.cpus["sut"])
     if experiment.isolation == "pinned" and not experiment.cpus:
         driver, sut = split_cpus()
@@ -97,19 +93,25 @@ def assigned_cpus(experiment: Experiment) -> Assigned:
     return None, None
 
 
-def processor_problems(experiment: Experiment) -> Iterator[Problem]:
+def processor_problems(experiment: Experiment) -> list[Problem]:
     """Processors that this process may not use, and a separation that is not possible."""
-    available, way_out = cpus(), SETTINGS["cpus"].way_out
+    available, way_out, is_shared = cpus(), SETTINGS["cpus"].way_out, experiment.isolation != "pinned"
     if not experiment.cpus:
-        if experiment.isolation == "pinned" and len(available) < 2:
-            yield Problem("isolation", "pinned needs at least two processors", len(available), "--isolation shared")
-        return
-    for side, text in experiment.cpus.items():
-        if missing := set(parse_cpus(text)) - set(available):
-            usable = f"{format_cpus(available)}; {format_cpus(missing)} is not among them"
-            rule = f"must be processors that this process may use ({usable})"
-            yield Problem(f"cpus.{side}", rule, text, way_out)
-    both = set(parse_cpus(experiment.cpus["driver"])) & set(parse_cpus(experiment.cpus["sut"]))
-    if both and experiment.isolation == "pinned":
-        rule = f"must not share processors ({format_cpus(both)}) with --isolation pinned"
-        yield Problem("cpus", rule, "driver and sut", f"{way_out}, or --isolation shared")
+        rule = "pinned needs at least two processors"
+        return broken(Rule(is_shared or len(available) > 1, "isolation", rule, len(available), "--isolation shared"))
+    sides = {side: set(parse_cpus(text)) for side, text in experiment.cpus.items()}
+    both = sides["driver"] & sides["sut"]
+    usable, words = set(available), f"must be processors that this process may use ({format_cpus(available)}"
+    return broken(
+        *(
+            Rule(
+                numbers <= usable, f"cpus.{side}", f"{words}; {format_cpus(numbers - usable)} is not among them)",
+                experiment.cpus[side], way_out,
+            )
+            for side, numbers in sides.items()
+        ),
+        Rule(
+            is_shared or not both, "cpus", f"must not share processors ({format_cpus(both)}) with --isolation pinned",
+            "driver and sut", f"{way_out}, or --isolation shared",
+        ),
+    )  # fmt: skip

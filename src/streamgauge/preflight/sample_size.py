@@ -6,7 +6,7 @@ Each rule uses only what is known before the start: windows, the engine's batch 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from streamgauge.config.limits import (
@@ -15,16 +15,16 @@ from streamgauge.config.limits import (
     EXTENSION_SHARE_MAX,
     EXTENSIONS_MAX,
     WINDOWS_MIN,
-    ServiceLevelObjective,
 )
-from streamgauge.config.options_and_settings import Experiment, Load
+from streamgauge.config.options_and_settings import SETTINGS, Experiment, Load
 from streamgauge.core.clock import US
-from streamgauge.core.errors import Problem
+from streamgauge.core.errors import Problem, Rule, broken
 from streamgauge.core.formatting import format_rate
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.spi import BatchInterval
+from streamgauge.loadgen.rate_profile import RATE_MAX_PER_S
 from streamgauge.metrics.event_latency import latencies_of
-from streamgauge.preflight.resolved_experiment import ResolvedExperiment, longest_slide_us, may_extend
+from streamgauge.preflight.resolved_experiment import Draft, ResolvedExperiment, longest_slide_us, may_extend
 from streamgauge.results.latency import PERCENTILES
 from streamgauge.stats.samples import carries, observations_needed
 from streamgauge.system.machine import memory_bytes
@@ -68,49 +68,60 @@ def in_range(name: str, seconds: float) -> bool:
     return least <= seconds <= greatest
 
 
-def interval_problems(
-    experiment: Experiment, interval: BatchInterval, spacings: Sequence[Spacing]
-) -> Iterator[Problem]:
-    """A queue or a span that is too short for the engine's interval or the flow's windows."""
-    if experiment.command in DECIDING:
-        yield from _bound_problems(experiment, interval)
-        yield from _span_problems(experiment, spacings)
+def load_problems(experiment: Experiment) -> list[Problem]:
+    """Times and rates of the load that no trial can have."""
+    load = experiment.load
+    times = {name: seconds for name in SPANS_S if (seconds := getattr(load, name)) is not None}
+    rates = {"load.rate": load.rate, "search.start_rate": experiment.search.start_rate or 0}
+    return broken(
+        *(
+            Rule(
+                in_range(name, seconds), f"load.{name}", f"must be {SPANS_S[name][2]}", f"{seconds:g}s",
+                SETTINGS[f"load.{name}"].way_out,
+            )
+            for name, seconds in times.items()
+        ),
+        *(
+            Rule(
+                rate <= RATE_MAX_PER_S, name, "must be at most 1G events/s", rate, f"{SETTINGS[name].flag} 1M"
+            )
+            for name, rate in rates.items()
+        ),
+    )  # fmt: skip
 
 
-def _span_problems(experiment: Experiment, spacings: Sequence[Spacing]) -> Iterator[Problem]:
+def span_problems(draft: Draft) -> Iterator[Problem]:
     """A span that can only be undecided: even at its longest it holds too few windows or batches."""
-    longest = _longest_s(experiment.load)
-    if longest is None:
-        return
-    short = [spacing for spacing in spacings if longest < spacing.needed * spacing.seconds]
-    if short:
+    load = draft.experiment.load
+    longest = _longest_s(draft.experiment)
+    short = [one for one in spacings(draft.flow, draft.interval) if longest < one.needed * one.seconds]
+    if short and draft.engine is not None:
         counts = ", and ".join(
-            f"{int(longest / spacing.seconds)} {spacing.what} ({spacing.setting}: {spacing.seconds:g} s) where a "
-            f"verdict needs {spacing.needed}"
-            for spacing in short
+            f"{int(longest / one.seconds)} {one.what} ({one.setting}: {one.seconds:g} s) where a verdict needs "
+            f"{one.needed}"
+            for one in short
         )
-        needed = math.ceil(max(spacing.needed * spacing.seconds for spacing in short))
-        rule = f"is too short for a verdict: {_span_in_words(experiment.load)} holds {counts}"
-        yield Problem("load.duration", rule, f"{experiment.load.duration:g}s", f"--duration {needed}s")
+        needed = math.ceil(max(one.needed * one.seconds for one in short))
+        rule = f"is too short for a verdict: {_span_in_words(load, longest)} holds {counts}"
+        yield Problem("load.duration", rule, f"{load.duration:g}s", f"--duration {needed}s")
 
 
-def percentile_problems(
-    experiment: Experiment, spacings: Sequence[Spacing], limits: Sequence[ServiceLevelObjective]
-) -> Iterator[Problem]:
+def percentile_problems(draft: Draft) -> Iterator[Problem]:
     """Limits on a percentile for which even the longest span holds too few windows or batches."""
-    longest = _longest_s(experiment.load)
-    if experiment.command not in DECIDING or longest is None or not spacings:
+    longest, spaced = _longest_s(draft.experiment), spacings(draft.flow, draft.interval)
+    if longest == math.inf or not spaced:
         return
-    fewest = max(spacings, key=lambda spacing: spacing.seconds)
+    fewest = max(spaced, key=lambda spacing: spacing.seconds)
     count = round(longest * US) // max(1, round(fewest.seconds * US))
-    for limit in limits:
+    for limit in draft.limits:
         q = PERCENTILES.get(limit.statistic)
         if q is None or carries(q, count):
             continue
         needed = observations_needed(q)
         rule = (
             f"can only be undecided: {limit.statistic.replace('_', '.')} needs {needed} {fewest.what} "
-            f"({fewest.setting}: {fewest.seconds:g} s), and {_span_in_words(experiment.load)} holds {count}"
+            f"({fewest.setting}: {fewest.seconds:g} s), and {_span_in_words(draft.experiment.load, longest)} holds "
+            f"{count}"
         )
         decidable = f"{limit.kind}_max<={limit.text.partition('<=')[2].strip()}"
         way_out = f'--limit "{decidable}", or p50, or --duration {math.ceil(needed * fewest.seconds)}s'
@@ -129,12 +140,12 @@ def percentile_note(resolved: ResolvedExperiment) -> str:
     return f"the limit needs {needed} independent results (batches or windows), and only the span shows how many it has"
 
 
-def latency_kind_problems(flow: Flow, limits: Sequence[ServiceLevelObjective], transport: str) -> Iterator[Problem]:
+def latency_kind_problems(draft: Draft) -> Iterator[Problem]:
     """Limits on a latency that no result of the flow has, over this transport."""
-    kinds = latencies_of(flow)
-    for limit in limits:
-        if limit.kind == "processing_time" and transport not in STAMPS:
-            rule = f"is unknown over {transport}, where the driver does not see when an event is read"
+    kinds = latencies_of(draft.flow) if draft.flow is not None else None
+    for limit in draft.limits if draft.flow is not None else ():
+        if limit.kind == "processing_time" and draft.transport not in STAMPS:
+            rule = f"is unknown over {draft.transport}, where the driver does not see when an event is read"
         elif kinds is not None and limit.kind not in kinds:
             rule = f"names a latency that no result of this workload has; its latencies are {', '.join(kinds)}"
         else:
@@ -143,30 +154,32 @@ def latency_kind_problems(flow: Flow, limits: Sequence[ServiceLevelObjective], t
         yield Problem("limits", rule, limit.text, f'--limit "{fallback}"')
 
 
-def _longest_s(load: Load) -> float | None:
-    """The longest span by extensions, in seconds; None if the duration itself is refused."""
-    if not in_range("duration", load.duration):
-        return None
+def _longest_s(experiment: Experiment) -> float:
+    """The longest span by extensions, in seconds; infinite if no verdict depends on it, or the duration is refused."""
+    load = experiment.load
+    if experiment.command not in DECIDING or not in_range("duration", load.duration):
+        return math.inf
     return load.duration * (1 + EXTENSIONS_MAX * EXTENSION_SHARE_MAX) if may_extend(load) else load.duration
 
 
-def _span_in_words(load: Load) -> str:
+def _span_in_words(load: Load, longest_s: float) -> str:
     if may_extend(load):
-        return f"even extended to {_longest_s(load):g} s, the maximum, it"
+        return f"even extended to {longest_s:g} s, the maximum, it"
     return f"a span of {load.duration:g} s (a rate that changes is not extended)"
 
 
-def _bound_problems(experiment: Experiment, interval: BatchInterval) -> Iterator[Problem]:
+def bound_problems(draft: Draft) -> list[Problem]:
     """A queue that fills between two batches at any rate, which says nothing about the engine."""
-    bound, least = experiment.load.bound, BOUND_INTERVALS_MIN * interval.seconds
-    if bound >= least or not in_range("bound", bound):
-        return
+    bound, interval = draft.experiment.load.bound, draft.interval
+    least, shorter = BOUND_INTERVALS_MIN * interval.seconds, f"a shorter --option {interval.option}"
+    if draft.experiment.command not in DECIDING or not in_range("bound", bound):
+        return []
     rule = f"must be at least {BOUND_INTERVALS_MIN} times the engine's interval of batches"
-    shorter = f"a shorter --option {interval.option}"
     way_out = (
         f"--bound {least:g}s, or {shorter}" if in_range("bound", least) else f"{shorter}: --bound is at most an hour"
     )
-    yield Problem("load.bound", f"{rule} ({interval.option}: {interval.seconds:g} s)", f"{bound:g}s", way_out)
+    in_words = f"{rule} ({interval.option}: {interval.seconds:g} s)"
+    return broken(Rule(bound >= least, "load.bound", in_words, f"{bound:g}s", way_out))
 
 
 def queue_problems(resolved: ResolvedExperiment) -> Iterator[Problem]:

@@ -9,10 +9,11 @@ import copy
 import math
 import os
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -20,42 +21,56 @@ from streamgauge.config import reproduce
 from streamgauge.config.limits import parse_limit
 from streamgauge.config.named_files import is_data, is_data_time, is_program
 from streamgauge.config.options_and_settings import SETTINGS, Experiment, build, parse_setting
-from streamgauge.core.errors import InputError, Problem, StreamgaugeError, attempt, nearest
+from streamgauge.core.errors import (
+    InputError,
+    Problem,
+    Rule,
+    StreamgaugeError,
+    attempt,
+    broken,
+    collected,
+    nearest,
+    refuse,
+    require,
+)
+from streamgauge.core.plugin_options import TUNED
 from streamgauge.core.units import parse_size
 from streamgauge.dataflow.graph import operators, with_early_firing
 from streamgauge.dataflow.nodes import Flow, OpaqueNode
 from streamgauge.dataflow.reach import reach_us
 from streamgauge.engines.registry import capabilities, entry, streaming_engines
-from streamgauge.engines.spi import ANOTHER_ENGINE, BatchInterval, Capabilities, StartRequest
+from streamgauge.engines.spi import ANOTHER_ENGINE, Capabilities, StartRequest
 from streamgauge.loadgen.rate_profile import RATE_MAX_PER_S, parse_profile
 from streamgauge.preflight.resolved_experiment import (
+    Draft,
     ResolvedExperiment,
     may_extend,
     spare_s,
     start_request_of,
     transport_options,
     trial_tail_us,
-    tuning_problems,
 )
 from streamgauge.preflight.resources import QUEUE_BYTES, Budget, assigned_cpus, processor_problems
 from streamgauge.preflight.sample_size import (
     DECIDING,
-    SPANS_S,
-    in_range,
-    interval_problems,
+    bound_problems,
     latency_kind_problems,
+    load_problems,
     percentile_problems,
     queue_problems,
-    spacings,
+    span_problems,
 )
 from streamgauge.system.machine import at_most_half, cpus, memory_bytes
 from streamgauge.transports import registry as transports
 from streamgauge.user_workloads.data_files import idle_parameters, with_user_data
 from streamgauge.user_workloads.lookup import get as get_workload
 from streamgauge.user_workloads.program_node import ProgramNode
-from streamgauge.workloads.registry import Job, Workload
+from streamgauge.workloads.registry import Workload
 
 _ROUNDING = 1e-6
+
+
+Check = Callable[[Draft], Iterable[Problem]]
 
 
 def check(experiment: Experiment, new_folder: bool = True) -> ResolvedExperiment:
@@ -69,38 +84,20 @@ def check(experiment: Experiment, new_folder: bool = True) -> ResolvedExperiment
     experiment = _with_brokers(experiment, workload)
     engine = _engine(experiment, problems)
     flow = _engine_flow(flow, engine)
-    limits = [limit for text in experiment.limits if (limit := attempt(partial(parse_limit, text), problems))]
-    load = experiment.load
-    if load.duration > 0 and load.rate <= RATE_MAX_PER_S:
-        attempt(lambda: parse_profile(load.profile, load.rate, load.duration), problems)
+    limits = tuple(limit for text in experiment.limits if (limit := attempt(partial(parse_limit, text), problems)))
     driver, sut = assigned_cpus(experiment)
     budget = _budget(experiment, engine, problems)
-    many = _transport_for_defaults(experiment, engine) in transports.STAMPS
-    default_generators = budget.default_generators(len(sut or cpus())) if many else 1
+    transport = experiment.transport
+    if engine is not None and transport not in engine.transports:
+        transport = engine.transports[0]
+    default_generators = budget.default_generators(len(sut or cpus())) if transport in transports.STAMPS else 1
     generators, partitions = _writers(experiment, default_generators, problems)
     processes = generators if experiment.command in DECIDING else 0
     bytes_max = budget.queue_bytes(processes)
     request = start_request_of(experiment, engine, flow, bytes_max, partitions, budget.reserved_bytes(processes))
-    interval = entry(engine.name).interval(request) if engine else BatchInterval()
-    spaced = spacings(flow, interval)
-    could_run = engine is not None and (workload is None or workload.may_run_on(engine.nodes))
-    problems += [
-        *reproduce.unsupported_settings(experiment), *_text_problems(experiment),
-        *_transport_problems(experiment, engine if could_run else None, partitions),
-        *_prometheus_problems(experiment, partitions), *_load_problems(experiment),
-        *(_place_problems(experiment) if new_folder else []),
-        *budget.problems(processes),
-        *(tuning_problems(experiment, engine, _engines_with_profile(experiment)) if engine else []),
-        *(_engine_problems(experiment, workload, request, engine) if engine else []),
-        *_program_problems(experiment, workload, partitions),
-        *(interval_problems(experiment, interval, spaced) if engine else []),
-        *percentile_problems(experiment, spaced, limits),
-        *(latency_kind_problems(flow, limits, _transport_for_defaults(experiment, engine)) if flow else []),
-    ]  # fmt: skip
-    if experiment.command == "generate":
-        start_us(experiment, problems)
-    if problems:
-        raise InputError(problems)
+    draft = Draft(experiment, workload, engine, flow, transport, limits, budget, processes, partitions, request)
+    checks = [one for one in CHECKS if new_folder or one is not _place_problems]
+    refuse([*problems, *(problem for one in checks for problem in one(draft))])
     assert workload is not None
     assert flow is not None
     assert engine is not None
@@ -110,11 +107,10 @@ def check(experiment: Experiment, new_folder: bool = True) -> ResolvedExperiment
         partitions=partitions,
         bytes_max=bytes_max,
         tail_us=trial_tail_us(flow, engine, request),
-        reach_us=reach_us(flow), limits=tuple(limits),
+        reach_us=reach_us(flow), limits=limits,
         driver_cpus=driver, sut_cpus=sut,
     )  # fmt: skip
-    if problems := list(queue_problems(resolved)):
-        raise InputError(problems)
+    refuse(list(queue_problems(resolved)))
     _check_longest_plan(resolved)
     return resolved
 
@@ -126,12 +122,10 @@ def _writers(experiment: Experiment, default_generators: int, problems: list[Pro
         partitions = generators or default_generators
     if generators is None:
         generators = min(default_generators, partitions)
-    if generators > partitions:
-        rule = f"must be at most the number of partitions ({partitions}), because each partition has one writer"
-        way_out = f"--generators {partitions}, or --partitions {generators}"
-        problems.append(Problem("load.generators", rule, generators, way_out))
-        generators = partitions
-    return generators, partitions
+    rule = f"must be at most the number of partitions ({partitions}), because each partition has one writer"
+    way_out = f"--generators {partitions}, or --partitions {generators}"
+    problems += broken(Rule(generators <= partitions, "load.generators", rule, generators, way_out))
+    return min(generators, partitions), partitions
 
 
 def _check_longest_plan(resolved: ResolvedExperiment) -> None:
@@ -140,74 +134,57 @@ def _check_longest_plan(resolved: ResolvedExperiment) -> None:
     rate = resolved.experiment.search.start_rate or load.rate
     if command == "generate" and load.start is None:
         resolved.plan(0, rate, load.duration, parse_profile(load.profile, rate, load.duration))
-        return
-    extended = command != "generate" and may_extend(load)
-    spare = spare_s(load.duration) if extended else 0.0
-    resolved.trial_plan(resolved.spans(0, True, load.duration), rate, True, spare)
+    else:
+        spare = spare_s(load.duration) if command != "generate" and may_extend(load) else 0.0
+        resolved.trial_plan(resolved.spans(0, True, load.duration), rate, True, spare)
 
 
 def further_problems(values: dict[str, Any], problems: Sequence[Problem]) -> tuple[Problem, ...]:
     """The other problems of `values`: those left when the settings in `problems` are at their defaults."""
     remaining, reported = copy.deepcopy(values), {problem.setting for problem in problems}
-    for problem in problems:
-        _remove(remaining, problem.setting.split("."))
+    for name in reported:
+        *sections, key = name.split(".")
+        table = reduce(lambda table, section: table.get(section, {}), sections, remaining)
+        table.pop(key, None)
     if not remaining.get("workload"):
         remaining["workload"] = ""
         reported.add("workload")
-    try:
-        check(build(remaining))
-    except InputError as error:
-        return tuple(problem for problem in error.problems if problem.setting not in reported)
-    except StreamgaugeError:
-        return ()
-    return ()
+    further: list[Problem] = []
+    with suppress(StreamgaugeError):
+        attempt(lambda: check(build(remaining)), further)
+    return tuple(problem for problem in further if problem.setting not in reported)
 
 
-def _remove(values: Any, path: list[str]) -> None:
-    for name in path[:-1]:
-        values = values.get(name) if isinstance(values, dict) else None
-    if isinstance(values, dict):
-        values.pop(path[-1], None)
-
-
-def start_us(experiment: Experiment, problems: list[Problem] | None = None) -> int | None:
-    """`--start` as microseconds since the epoch; None without it."""
+def start_us(experiment: Experiment) -> int | None:
+    """`--start` as microseconds since the epoch; None without it. Raises InputError for a text that is no time."""
     text = experiment.load.start
     if text is None:
         return None
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        problem = Problem(
-            "load.start", "must be a time like a result's start_time", text, "--start 2026-01-31T12:00:00+00:00"
-        )
-        if problems is None:
-            raise InputError(problem) from None
-        problems.append(problem)
-        return None
+        rule, way_out = "must be a time like a result's start_time", "--start 2026-01-31T12:00:00+00:00"
+        raise InputError(Problem("load.start", rule, text, way_out)) from None
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return (moment - datetime.fromtimestamp(0, UTC)) // timedelta(microseconds=1)
 
 
 def _workload(experiment: Experiment, problems: list[Problem]) -> tuple[Workload | None, Any, Flow | None]:
+    """(workload, parameters, flow), each None from the first refused one on."""
+    workload: Workload | None = None
+    parameters, flow = None, None
     if NUL in experiment.workload:
         return None, None, None
-    workload = attempt(lambda: get_workload(experiment.workload), problems)
-    if workload is None:
-        return None, None, None
-    on_data = attempt(lambda: with_user_data(workload, experiment.parameters), problems)
-    if on_data is None:
-        return workload, None, None
-    workload, values = on_data
-    parameters = attempt(lambda: workload.read(values), problems)
-    if parameters is None:
-        return workload, None, None
-    built = attempt(lambda: workload.build(parameters, experiment.load.rate), problems)
-    if built:
-        attempt(built.check_rules, problems)
+    with collected(problems):
+        workload = get_workload(experiment.workload)
+        workload, values = with_user_data(workload, experiment.parameters)
+        parameters = workload.read(values)
+        problems += _fixed_rate_problems(experiment, workload.fixed_rate(parameters))
+        built = workload.build(parameters, experiment.load.rate)
+        flow = built.flow
         problems += idle_parameters(workload, parameters, experiment.load.rate, built)
-    problems += _fixed_rate_problems(experiment, workload.fixed_rate(parameters))
-    return workload, parameters, built.flow if built else None
+        built.check_rules()
+    return workload, parameters, flow
 
 
 def fixed_rate(experiment: Experiment) -> float | None:
@@ -215,8 +192,11 @@ def fixed_rate(experiment: Experiment) -> float | None:
     if NUL in experiment.workload:
         return None
     workload = get_workload(experiment.workload)
-    given = {key: value for key, value in experiment.parameters.items() if not is_data(key) and not is_data_time(key)}
-    return workload.fixed_rate(workload.read(given))
+    return workload.fixed_rate(workload.read(_without_data(experiment.parameters)))
+
+
+def _without_data(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in parameters.items() if not is_data(name) and not is_data_time(name)}
 
 
 def _with_brokers(experiment: Experiment, workload: Workload | None) -> Experiment:
@@ -228,68 +208,79 @@ def _with_brokers(experiment: Experiment, workload: Workload | None) -> Experime
 
 def refuse_program(experiment: Experiment) -> None:
     """Raises InputError for a program of the user's own, for commands that look at single operators."""
-    if is_program(experiment.workload):
-        rule = "does not apply to a program over Kafka, whose operators are not known"
-        way_out = f"streamgauge run {experiment.workload}, or sustain"
-        raise InputError(Problem(experiment.command, rule, experiment.workload, way_out))
+    rule = "does not apply to a program over Kafka, whose operators are not known"
+    way_out = f"streamgauge run {experiment.workload}, or sustain"
+    require(Rule(not is_program(experiment.workload), experiment.command, rule, experiment.workload, way_out))
 
 
-def _program_problems(experiment: Experiment, workload: Workload | None, partitions: int) -> Iterator[Problem]:
+def _program_problems(draft: Draft) -> list[Problem]:
     """What cannot be found out of a program of the user's own."""
-    command, way_out = experiment.command, f"streamgauge run {experiment.workload}"
-    if not is_program(experiment.workload):
-        return
-    if encoding := experiment.transport_options.get("encoding"):
-        rule = "is for workloads of the list, and a program's file names the format of each topic"
-        yield Problem("transport option encoding", rule, encoding, 'format = "avro" below [inputs.NAME]')
+    command, name, workload = draft.experiment.command, draft.experiment.workload, draft.workload
+    if not is_program(name):
+        return []
     topics = workload.program_topics if workload is not None else None
-    if topics is not None and topics.progress.by == "results" and partitions > 1:
-        rule = 'must be 1 with progress = "results", as results do not show how far each partition was read'
-        way_out = "--partitions 1, or in its file progress = { spark_checkpoint = [...] }, or a group that commits"
-        yield Problem("partitions", rule, partitions, way_out)
-    if command == "sustain" and workload is not None and not workload.can_restart:
-        rule = "starts the program anew for each trial, and with attach it runs already"
-        yield Problem(command, rule, experiment.workload, f"command = [...] in its file, or {way_out}")
+    by_results = topics is not None and topics.progress.by == "results"
+    encoding = draft.experiment.transport_options.get("encoding")
+    return broken(
+        Rule(
+            not encoding, "transport option encoding",
+            "is for workloads of the list, and a program's file names the format of each topic", encoding,
+            'format = "avro" below [inputs.NAME]',
+        ),
+        Rule(
+            not by_results or draft.partitions == 1, "partitions",
+            'must be 1 with progress = "results", as results do not show how far each partition was read',
+            draft.partitions,
+            "--partitions 1, or in its file progress = { spark_checkpoint = [...] }, or a group that commits",
+        ),
+        Rule(
+            command != "sustain" or workload is None or workload.can_restart, command,
+            "starts the program anew for each trial, and with attach it runs already", name,
+            f"command = [...] in its file, or streamgauge run {name}",
+        ),
+    )  # fmt: skip
 
 
 SEARCHING = ("sustain", "anatomy")
 """The commands that try several rates."""
 
 
-def _fixed_rate_problems(experiment: Experiment, fixed: float | None) -> Iterator[Problem]:
+def _fixed_rate_problems(experiment: Experiment, fixed: float | None) -> list[Problem]:
     """A rate that contradicts the one that the workload's parameters fix."""
-    rate = experiment.load.rate
+    rate, command = experiment.load.rate, experiment.command
     if fixed is None:
-        return
-    if experiment.command in SEARCHING:
-        rule = f"fixes the rate at {fixed:.10g} events/s, and {experiment.command} tries several"
-        yield Problem("set frequency", rule, experiment.parameters.get("frequency"), "leave --set frequency out")
-    elif not math.isclose(rate, fixed, rel_tol=_ROUNDING):
-        rule = f"must be the frequency times the number of keys: {fixed:.10g} events/s"
-        yield Problem("load.rate", rule, f"{rate:.10g}", f"--rate {fixed:.10g}, or leave --set frequency out")
+        return []
+    is_search = command in SEARCHING
+    return broken(
+        Rule(
+            not is_search, "set frequency", f"fixes the rate at {fixed:.10g} events/s, and {command} tries several",
+            experiment.parameters.get("frequency"), "leave --set frequency out",
+        ),
+        Rule(
+            is_search or math.isclose(rate, fixed, rel_tol=_ROUNDING), "load.rate",
+            f"must be the frequency times the number of keys: {fixed:.10g} events/s", f"{rate:.10g}",
+            f"--rate {fixed:.10g}, or leave --set frequency out",
+        ),
+    )  # fmt: skip
 
 
 def _engine(experiment: Experiment, problems: list[Problem]) -> Capabilities | None:
     names = streaming_engines()
-    if experiment.engine in names:
-        return capabilities()[experiment.engine]
     way_out = f"--engine {nearest(experiment.engine, names)} (streamgauge engines lists them)"
-    problems.append(Problem("engine", f"must be one of {', '.join(names)}", experiment.engine, way_out))
-    return None
+    rule = f"must be one of {', '.join(names)}"
+    problems += broken(Rule(experiment.engine in names, "engine", rule, experiment.engine, way_out))
+    return capabilities()[experiment.engine] if experiment.engine in names else None
 
 
-def _engines_with_profile(experiment: Experiment) -> list[str]:
-    """The engines that have its tuning profile; none of them runs a program of the user's own."""
-    if is_program(experiment.workload):
+def _tuning_problems(draft: Draft) -> list[Problem]:
+    """A profile that the engine does not have. No other engine runs a program of the user's own."""
+    engine, tuning = draft.engine, draft.experiment.tuning
+    if engine is None:
         return []
-    return [name for name in streaming_engines() if experiment.tuning in capabilities()[name].profiles]
-
-
-def _transport_for_defaults(experiment: Experiment, engine: Capabilities | None) -> str:
-    """The transport that defaults follow. A refused transport is replaced, so that it causes no further problems."""
-    if engine is None or experiment.transport in engine.transports:
-        return experiment.transport
-    return engine.transports[0]
+    having = [name for name in streaming_engines() if tuning in capabilities()[name].profiles]
+    others = f", or --engine {having[0]}" if having and not is_program(draft.experiment.workload) else ""
+    rule = f"must be {' or '.join(engine.profiles)}: {engine.name} has no other tuning profile"
+    return broken(Rule(tuning in engine.profiles, "tuning", rule, tuning, f"--tuning {TUNED}{others}"))
 
 
 def _engine_flow(flow: Flow | None, engine: Capabilities | None) -> Flow | None:
@@ -297,34 +288,31 @@ def _engine_flow(flow: Flow | None, engine: Capabilities | None) -> Flow | None:
     return with_early_firing(flow) if flow is not None and engine is not None and engine.early_firing else flow
 
 
-def _engine_problems(
-    experiment: Experiment, workload: Workload | None, request: StartRequest, engine: Capabilities
-) -> Iterator[Problem]:
+def _engine_problems(draft: Draft) -> Iterator[Problem]:
     """What the engine does not support. If the flow is refused, a similar flow still checks operator names."""
+    engine, request = draft.engine, draft.request
+    if engine is None:
+        return
     if request.flow is not None:
         yield from _capability_problems(request.flow, engine)
     certain = _request_problems(request, engine)
     yield from certain
-    if request.flow is None and workload is not None and (flow := _fallback_flow(experiment, workload)) is not None:
+    if request.flow is None and draft.workload is not None and (flow := _fallback_flow(draft)) is not None:
         for problem in _request_problems(replace(request, flow=_engine_flow(flow, engine)), engine):
             if problem not in certain:
                 yield replace(problem, rule=f"{problem.rule} (checked without the refused settings)")
 
 
-def _fallback_flow(experiment: Experiment, workload: Workload) -> Flow | None:
+def _fallback_flow(draft: Draft) -> Flow | None:
     """The nearest flow that builds: without data, and with wrong parameters, else all, at their defaults. Or None."""
-    plain = get_workload(experiment.workload) if workload.takes_data else workload
-    given = {key: value for key, value in experiment.parameters.items() if not is_data(key) and not is_data_time(key)}
+    workload, experiment = draft.workload, draft.experiment
+    plain = get_workload(experiment.workload) if workload is None or workload.takes_data else workload
+    given = _without_data(experiment.parameters)
     valid = {key: value for key, value in given.items() if attempt(partial(plain.read, {key: value}), []) is not None}
     for values in (valid, {}):
-        built: Job | None = attempt(partial(_build, plain, values, experiment.load.rate), [])
-        if built is not None:
-            return built.flow
+        with collected([]):
+            return plain.build(plain.read(values), experiment.load.rate).flow
     return None
-
-
-def _build(workload: Workload, values: Mapping[str, Any], rate_per_s: float) -> Job:
-    return workload.build(workload.read(values), rate_per_s)
 
 
 def _capability_problems(flow: Flow, engine: Capabilities) -> Iterator[Problem]:
@@ -337,19 +325,24 @@ def _capability_problems(flow: Flow, engine: Capabilities) -> Iterator[Problem]:
                 way_out = "leave --engine out: external runs programs"
             what = node.plural if isinstance(node, OpaqueNode) else kind
             yield Problem("engine", f"does not support {what}{because}", engine.name, way_out)
-    if len(flow.sinks) > 1 and not engine.several_sinks:
-        names = ", ".join(sink.name for sink in flow.sinks)
-        yield Problem("engine", f"{engine.name} writes to one sink only", names, ANOTHER_ENGINE)
-    for mode in dict.fromkeys(sink.mode for sink in flow.sinks):
-        if mode not in engine.sink_modes:
-            yield Problem("engine", f"does not support results in {mode} mode", engine.name, ANOTHER_ENGINE)
+    names, few = ", ".join(sink.name for sink in flow.sinks), len(flow.sinks) == 1 or engine.several_sinks
+    modes = dict.fromkeys(sink.mode for sink in flow.sinks)
+    yield from broken(
+        Rule(few, "engine", f"{engine.name} writes to one sink only", names, ANOTHER_ENGINE),
+        *(
+            Rule(
+                mode in engine.sink_modes, "engine", f"does not support results in {mode} mode", engine.name,
+                ANOTHER_ENGINE,
+            )
+            for mode in modes
+        ),
+    )  # fmt: skip
 
 
 def _request_problems(request: StartRequest, engine: Capabilities) -> list[Problem]:
-    problems: list[Problem] = []
-    if request.parallelism is not None and not engine.sets_parallelism:
-        rule = f"does not apply to the engine {engine.name}"
-        problems.append(Problem("parallelism", rule, request.parallelism, "leave --parallelism out"))
+    may_set = request.parallelism is None or engine.sets_parallelism
+    rule = f"does not apply to the engine {engine.name}"
+    problems = broken(Rule(may_set, "parallelism", rule, request.parallelism, "leave --parallelism out"))
     attempt(lambda: entry(engine.name).check(request), problems)
     return problems
 
@@ -359,16 +352,24 @@ NUL = "\0"
 """The system refuses it in paths and addresses with an error that does not name the setting."""
 
 
-def _text_problems(experiment: Experiment) -> Iterator[Problem]:
-    """Texts that no system call accepts. A socket would take an empty address as all addresses."""
+def _text_problems(draft: Draft) -> list[Problem]:
+    """Settings that the command would ignore, and texts that no system call accepts.
+
+    A socket would take an empty address as all addresses.
+    """
     examples = {name: SETTINGS[name].way_out for name in ("bind", "out")}
     examples["workload"] = "streamgauge workloads lists them"
-    for name, way_out in examples.items():
-        if NUL in (getattr(experiment, name) or ""):
-            yield Problem(name, "must not contain a NUL character", getattr(experiment, name), way_out)
-    for name in ("bind", "out"):
-        if getattr(experiment, name) == "":
-            yield Problem(name, "must not be empty", "", examples[name])
+    texts = {name: getattr(draft.experiment, name) for name in examples}
+    return [
+        *reproduce.unsupported_settings(draft.experiment),
+        *broken(
+            *(
+                Rule(NUL not in (texts[name] or ""), name, "must not contain a NUL character", texts[name], way_out)
+                for name, way_out in examples.items()
+            ),
+            *(Rule(texts[name] != "", name, "must not be empty", "", examples[name]) for name in ("bind", "out")),
+        ),
+    ]
 
 
 def _usable(text: str) -> bool:
@@ -376,52 +377,58 @@ def _usable(text: str) -> bool:
     return text != "" and NUL not in text
 
 
-def _transport_problems(experiment: Experiment, engine: Capabilities | None, partitions: int) -> Iterator[Problem]:
-    names = transports.NAMES
-    if experiment.transport not in names:
-        rule, way_out = f"must be one of {', '.join(names)}", f"--transport {nearest(experiment.transport, names)}"
-        yield Problem("transport", rule, experiment.transport, way_out)
-    elif engine and experiment.transport not in engine.transports:
-        rule = f"must be one that {engine.name} can read: {', '.join(engine.transports)}"
-        yield Problem("transport", rule, experiment.transport, f"--transport {engine.transports[0]}")
+def _transport_problems(draft: Draft) -> Iterator[Problem]:
+    experiment, engine, names = draft.experiment, draft.reader, transports.NAMES
+    name, readable = experiment.transport, engine.transports if engine else names
+    if name not in names:
+        rule, way_out = f"must be one of {', '.join(names)}", f"--transport {nearest(name, names)}"
+        yield Problem("transport", rule, name, way_out)
+    elif engine and name not in readable:
+        rule = f"must be one that {engine.name} can read: {', '.join(readable)}"
+        yield Problem("transport", rule, name, f"--transport {readable[0]}")
     else:
-        own = list(transports.problems(experiment.transport, experiment.transport_options))
+        own = transports.problems(name, experiment.transport_options)
         yield from own or _encoding_problems(experiment, engine)
-    if experiment.transport in transports.BROKERED and experiment.port is not None:
-        rule = f"does not apply to the transport {experiment.transport}: its broker takes a free port"
-        yield Problem("port", rule, experiment.port, "leave --port out")
-    if not _usable(experiment.bind):
-        return
-    if reason := _port_problem(experiment.bind, 0):
-        yield Problem("bind", f"must be an address of this machine ({reason})", experiment.bind, "--bind 127.0.0.1")
-        return
-    first = experiment.port
-    for port in range(first, first + 1 + partitions) if first is not None else ():
-        if reason := _port_problem(experiment.bind, port):
-            yield Problem(
-                "port", f"must be free on {experiment.bind} ({reason})", port, "leave --port out to use free ports"
-            )
-            return
+    rule = f"does not apply to the transport {name}: its broker takes a free port"
+    is_free = name not in transports.BROKERED or experiment.port is None
+    yield from broken(Rule(is_free, "port", rule, experiment.port, "leave --port out"))
 
 
-def _encoding_problems(experiment: Experiment, engine: Capabilities | None) -> Iterator[Problem]:
+def _encoding_problems(experiment: Experiment, engine: Capabilities | None) -> list[Problem]:
     """Messages that the engine cannot read; those of a program are of the formats in its file."""
     encoding = transport_options(experiment, engine).get("encoding") if engine else None
-    if engine and encoding and encoding not in engine.encodings and not is_program(experiment.workload):
-        rule = f"must be one that {engine.name} reads: {', '.join(engine.encodings)}"
-        way_out = f"--transport-option encoding={engine.encodings[0]}"
-        yield Problem("transport option encoding", rule, encoding, way_out)
+    if not engine or not encoding or is_program(experiment.workload):
+        return []
+    rule = f"must be one that {engine.name} reads: {', '.join(engine.encodings)}"
+    way_out = f"--transport-option encoding={engine.encodings[0]}"
+    return broken(Rule(encoding in engine.encodings, "transport option encoding", rule, encoding, way_out))
 
 
-def _prometheus_problems(experiment: Experiment, partitions: int) -> Iterator[Problem]:
-    port, first, way_out = experiment.prometheus, experiment.port, "--prometheus with another port"
-    if port is None:
+def _port_problems(draft: Draft) -> Iterator[Problem]:
+    """An address of another machine, else the first of the driver's ports that is not free; and Prometheus's port."""
+    experiment, first, prometheus = draft.experiment, draft.experiment.port, draft.experiment.prometheus
+    ports = range(first, first + 1 + draft.partitions) if first is not None else range(0)
+    if _usable(experiment.bind):
+        if reason := _port_problem(experiment.bind, 0):
+            yield Problem("bind", f"must be an address of this machine ({reason})", experiment.bind, "--bind 127.0.0.1")
+        else:
+            yield from _busy(experiment.bind, "port", ports, "leave --port out to use free ports")
+    way_out = "--prometheus with another port"
+    if prometheus is None:
         return
-    if first is not None and first <= port <= first + partitions:
-        rule = f"must differ from the driver's own ports, {first} to {first + partitions}"
-        yield Problem("prometheus", rule, port, way_out)
-    elif reason := _port_problem(LOOPBACK, port):
-        yield Problem("prometheus", f"must be free on {LOOPBACK} ({reason})", port, way_out)
+    if prometheus in ports:
+        rule = f"must differ from the driver's own ports, {ports[0]} to {ports[-1]}"
+        yield Problem("prometheus", rule, prometheus, way_out)
+    else:
+        yield from _busy(LOOPBACK, "prometheus", [prometheus], way_out)
+
+
+def _busy(host: str, setting: str, ports: Iterable[int], way_out: str) -> Iterator[Problem]:
+    """The first of the ports that is not free."""
+    for port in ports:
+        if reason := _port_problem(host, port):
+            yield Problem(setting, f"must be free on {host} ({reason})", port, way_out)
+            return
 
 
 def _port_problem(host: str, port: int) -> str:
@@ -435,42 +442,57 @@ def _port_problem(host: str, port: int) -> str:
     return ""
 
 
-def _load_problems(experiment: Experiment) -> Iterator[Problem]:
-    load = experiment.load
-    for name, (*_, words) in SPANS_S.items():
-        seconds = getattr(load, name)
-        if seconds is not None and not in_range(name, seconds):
-            setting = f"load.{name}"
-            yield Problem(setting, f"must be {words}", f"{seconds:g}s", SETTINGS[setting].way_out)
-    for setting, rate in (("load.rate", load.rate), ("search.start_rate", experiment.search.start_rate)):
-        if rate is not None and rate > RATE_MAX_PER_S:
-            yield Problem(setting, "must be at most 1G events/s", rate, f"{SETTINGS[setting].flag} 1M")
-    yield from processor_problems(experiment)
+def _load_problems(draft: Draft) -> list[Problem]:
+    load, problems = draft.experiment.load, load_problems(draft.experiment)
+    if load.duration > 0 and load.rate <= RATE_MAX_PER_S:
+        attempt(lambda: parse_profile(load.profile, load.rate, load.duration), problems)
+    if draft.experiment.command == "generate":
+        attempt(partial(start_us, draft.experiment), problems)
+    return [*problems, *draft.budget.problems(draft.processes), *processor_problems(draft.experiment)]
 
 
 def _budget(experiment: Experiment, engine: Capabilities | None, problems: list[Problem]) -> Budget:
     """The memory of engine and queue. A refused queue size counts as the default."""
-    total, text = memory_bytes(), experiment.load.memory
-    heap = entry(engine.name).heap_bytes(experiment.options) if engine else 0
-    if text is None:
-        return Budget(total, heap, None)
-    queue = attempt(partial(parse_setting, parse_size, "load.memory", text), problems)
-    if queue is not None and not 2**20 <= queue <= total:
-        rule = f"must be from 1 MiB to this machine's memory ({total / 2**30:.1f} GiB)"
-        default = at_most_half(QUEUE_BYTES) / 2**30
-        problems.append(Problem("load.memory", rule, text, f"leave --memory out: {default:.3g} GiB at most"))
-        queue = None
-    return Budget(total, heap, queue)
+    total, text, queue = memory_bytes(), experiment.load.memory, None
+    if text is not None:
+        with collected(problems):
+            size = parse_setting(parse_size, "load.memory", text)
+            rule = f"must be from 1 MiB to this machine's memory ({total / 2**30:.1f} GiB)"
+            way_out = f"leave --memory out: {at_most_half(QUEUE_BYTES) / 2**30:.3g} GiB at most"
+            require(Rule(2**20 <= size <= total, "load.memory", rule, text, way_out))
+            queue = size
+    return Budget(total, entry(engine.name).heap_bytes(experiment.options) if engine else 0, queue)
 
 
-def _place_problems(experiment: Experiment) -> Iterator[Problem]:
-    if experiment.out is not None and not _usable(experiment.out):
-        return
-    root = Path(experiment.out or "runs")
+def _place_problems(draft: Draft) -> list[Problem]:
+    out = draft.experiment.out
+    if out is not None and not _usable(out):
+        return []
+    root = Path(out or "runs")
     existing = next((path for path in (root, *root.absolute().parents) if path.exists()), Path("/"))
-    if not existing.is_dir():
-        yield Problem("out", "must be a folder, and a file has that name", str(root), "--out DIR")
-    elif experiment.command != "generate" and not root.absolute().parent.is_dir():
-        yield Problem("out", "must be in an existing folder", str(root), "--out DIR with a folder you may write to")
-    elif not os.access(existing, os.W_OK):
-        yield Problem("out", f"must be a writable folder ({existing} is not)", str(root), "--out DIR")
+    is_made = draft.experiment.command == "generate" or root.absolute().parent.is_dir()
+    return broken(
+        Rule(existing.is_dir(), "out", "must be a folder, and a file has that name", str(root), "--out DIR"),
+        Rule(is_made, "out", "must be in an existing folder", str(root), "--out DIR with a folder you may write to"),
+        Rule(
+            os.access(existing, os.W_OK), "out", f"must be a writable folder ({existing} is not)", str(root),
+            "--out DIR",
+        ),
+    )[:1]  # fmt: skip
+
+
+CHECKS: tuple[Check, ...] = (
+    _text_problems,
+    _transport_problems,
+    _port_problems,
+    _load_problems,
+    _place_problems,
+    _tuning_problems,
+    _engine_problems,
+    _program_problems,
+    bound_problems,
+    span_problems,
+    percentile_problems,
+    latency_kind_problems,
+)
+"""The checks of a draft, each independent of the others. All run, so that one error reports every problem."""

@@ -147,9 +147,9 @@ def test_a_slip_of_the_pen_is_answered_with_the_nearest(values: dict[str, Any], 
 
 def test_a_transport_that_the_engine_cannot_read_is_refused() -> None:
     """By what its capabilities say."""
-    engine = replace(capabilities()["known"], transports=("pigeon",))
-    (problem,) = validate._transport_problems(experiment.build(GOOD), engine, 1)
-    assert (problem.rule, problem.way_out) == ("must be one that known can read: pigeon", "--transport pigeon")
+    problems = refused({"workload": "identity", "engine": "spark-rtm", "transport": "socket"})
+    (problem,) = [one for one in problems if one.setting == "transport"]
+    assert (problem.rule, problem.way_out) == ("must be one that spark-rtm can read: kafka", "--transport kafka")
 
 
 def test_an_engine_of_one_sink_refuses_several() -> None:
