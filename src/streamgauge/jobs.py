@@ -22,7 +22,7 @@ from typing import Any, Literal, ParamSpec, TypeVar, get_args
 
 from streamgauge.core.clock import US
 from streamgauge.core.engine_reports import Guarantee
-from streamgauge.core.errors import JobError, Problem, nearest
+from streamgauge.core.errors import JobError, Problem, Rule, nearest, require
 from streamgauge.core.schema import LINEAGE
 from streamgauge.core.units import parse_duration
 from streamgauge.loadgen.fields import Decimal, FieldSpec, Integer, Key, Payload, Text, is_number, not_of
@@ -41,6 +41,8 @@ Result = TypeVar("Result")
 Function = TypeVar("Function", bound=Callable[..., Any])
 Mode = Literal["append", "update"]
 Reference = str | Callable[[Any], Any]
+
+_require = functools.partial(require, error=JobError)
 
 
 @dataclass(frozen=True)
@@ -92,10 +94,8 @@ def _known_names(function: Callable[Arguments, Result]) -> Callable[Arguments, R
 
     @functools.wraps(function)
     def called(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        for name in kwargs:
-            if name not in named:
-                setting, rule = f"arguments of {function.__name__}", f"must be one of {', '.join(named)}"
-                raise JobError(Problem(setting, rule, name, f"{nearest(name, named)}="))
+        setting, rule = f"arguments of {function.__name__}", f"must be one of {', '.join(named)}"
+        _require(*(Rule(name in named, setting, rule, name, f"{nearest(name, named)}=") for name in kwargs))
         return function(*args, **kwargs)
 
     return called
@@ -121,47 +121,46 @@ def stream(
         key: over Kafka, the column with the key of each message, which decides its partition; without one, partitions
             take turns.
     """
-    if not isinstance(name, str) or not name.isidentifier() or name.startswith("_"):
-        raise JobError(Problem("stream", "must have a name of letters, digits and _", name, 'stream("purchases", ...)'))
-    setting = f"stream {name!r}"
-    _check_arguments(setting, sample, share, time)
-    _check_not_a_list(setting, "fields", fields, f'stream({name!r}, Key("user_id", 1000), Integer("price", 1, 100))')
-    if any(not isinstance(each, FieldSpec) for each in fields):
-        wrong = next(each for each in fields if not isinstance(each, FieldSpec))
-        raise JobError(
-            Problem(setting, "must be given fields", wrong, 'Key("user_id", 1000), Integer("price", 1, 100)')
-        )
-    for each in fields:
-        if not _is_column(each.name):
-            raise JobError(Problem(setting, "must have fields with names", each.name, 'Key("user_id", 1000)'))
-    if bool(fields) == (sample is not None):
-        got = "both" if fields else "neither"
-        way_out = f'stream({name!r}, Key("user_id", 1000)) or stream({name!r}, sample="FILE.parquet")'
-        raise JobError(Problem(setting, "needs its schema: either fields or a sample", got, way_out))
-    taken = (*LINEAGE, *(each.name for each in fields))
-    if time.lower() in map(str.lower, taken):  # Spark does not tell Timestamp from timestamp
-        raise JobError(Problem(setting, f"its time column must differ from {', '.join(taken)}", time, 'time="ts"'))
-    names = [each.name for each in fields]
-    if key is not None and (not _is_column(key) or (fields and key not in names)):
-        meant = nearest(key, names or ["user_id"])
-        raise JobError(Problem(f"{setting} key", "must be the name of one of its columns", key, f'key="{meant}"'))
+    is_name = isinstance(name, str) and name.isidentifier() and not name.startswith("_")
+    _require(Rule(is_name, "stream", "must have a name of letters, digits and _", name, 'stream("purchases", ...)'))
+    setting, few_fields = f"stream {name!r}", 'Key("user_id", 1000), Integer("price", 1, 100)'
+    has_sample = sample is not None
+    _require(
+        Rule(
+            not has_sample or isinstance(sample, str | Path), f"{setting} sample", "must be a file's name", sample,
+            'sample="purchases.parquet"',
+        ),
+        Rule(
+            share is None or is_number(share), f"{setting} share",
+            f"must be a number above 0 and at most 1{not_of(share)}", share, "share=0.5",
+        ),
+        Rule(_is_column(time), f"{setting} time", "must be a column's name, a text", time, 'time="ts"'),
+    )  # fmt: skip
+    _require(_no_list(setting, "fields", fields, f"stream({name!r}, {few_fields})"))
+    _require(*(Rule(isinstance(one, FieldSpec), setting, "must be given fields", one, few_fields) for one in fields))
+    names = [one.name for one in fields]
+    _require(
+        *(Rule(_is_column(one), setting, "must have fields with names", one, 'Key("user_id", 1000)') for one in names),
+        Rule(
+            bool(fields) != has_sample, setting, "needs its schema: either fields or a sample",
+            "both" if fields else "neither",
+            f'stream({name!r}, Key("user_id", 1000)) or stream({name!r}, sample="FILE.parquet")',
+        ),
+    )  # fmt: skip
+    taken = (*LINEAGE, *names)
+    is_free = time.lower() not in map(str.lower, taken)  # Spark does not tell Timestamp from timestamp
+    is_key = key is None or (_is_column(key) and (not fields or key in names))
+    meant = nearest(key, names or ["user_id"])
+    _require(
+        Rule(is_free, setting, f"its time column must differ from {', '.join(taken)}", time, 'time="ts"'),
+        Rule(is_key, f"{setting} key", "must be the name of one of its columns", key, f'key="{meant}"'),
+    )
     return Input(name, fields, None if sample is None else Path(sample), share, time, key)
 
 
-def _check_not_a_list(setting: str, of: str, given: tuple[object, ...], way_out: str) -> None:
-    if any(isinstance(each, list | tuple) for each in given):
-        raise JobError(Problem(setting, f"must be given its {of} one after the other", "a list of them", way_out))
-
-
-def _check_arguments(setting: str, sample: object, share: object, time: object) -> None:
-    """That each is of its type; only Python says so else, in words of ours, and where the value is used."""
-    if not (sample is None or isinstance(sample, str | Path)):
-        raise JobError(Problem(f"{setting} sample", "must be a file's name", sample, 'sample="purchases.parquet"'))
-    if not (share is None or is_number(share)):
-        rule = f"must be a number above 0 and at most 1{not_of(share)}"
-        raise JobError(Problem(f"{setting} share", rule, share, "share=0.5"))
-    if not _is_column(time):
-        raise JobError(Problem(f"{setting} time", "must be a column's name, a text", time, 'time="ts"'))
+def _no_list(setting: str, of: str, given: tuple[object, ...], way_out: str) -> Rule:
+    has_list = any(isinstance(one, list | tuple) for one in given)
+    return Rule(not has_list, setting, f"must be given its {of} one after the other", "a list of them", way_out)
 
 
 def _is_column(name: object) -> bool:
@@ -189,13 +188,13 @@ def job(
             DuckDB connection with those tables and returns a relation. Without: the function itself, run by Spark in
             batch.
     """
-    if len(inputs) == 1 and callable(inputs[0]):
-        raise JobError(_no_schema(getattr(inputs[0], "__name__", "the function")))
+    is_bare = len(inputs) == 1 and callable(inputs[0])
+    _require(_has_schema(not is_bare, getattr(inputs[0], "__name__", "the function") if is_bare else ""))
     description = _described(inputs, mode, _key_names(keys), reach, reference)
 
     def mark(function: Function) -> Function:
-        if not inspect.isfunction(function):
-            raise JobError(Problem("@job", "must stand above a function", function, "def results(spark, inputs):"))
+        way_out = "def results(spark, inputs):"
+        _require(Rule(inspect.isfunction(function), "@job", "must stand above a function", function, way_out))
         _check_signature(function)
         setattr(function, DESCRIPTION, description)
         return function
@@ -206,45 +205,55 @@ def job(
 def _described(
     inputs: tuple[Input, ...], mode: Mode, keys: tuple[str, ...], reach: str | float | None, reference: Reference | None
 ) -> Description:
-    if not inputs:
-        raise JobError(_no_schema("the function"))
-    _check_not_a_list("@job", "streams", inputs, '@job(stream("clicks", ...), stream("views", ...))')
-    for each in inputs:
-        if not isinstance(each, Input):
-            raise JobError(Problem("@job", "must be given streams", each, '@job(stream("purchases", ...))'))
-    names = [each.name for each in inputs]
-    if len(set(names)) < len(names):
-        raise JobError(Problem("@job", "streams must have different names", names, "rename one"))
-    if mode not in get_args(Mode):
-        modes = get_args(Mode)
-        way_out = f'mode="{nearest(mode, modes)}"'
-        raise JobError(Problem("@job mode", f"must be one of {', '.join(modes)}", mode, way_out))
-    if mode == "update" and not keys:
-        rule = "must name the columns whose values are updated"
-        raise JobError(Problem("@job keys", rule, "none", '@job(..., mode="update", keys="user_id")'))
+    _require(
+        _has_schema(inputs, "the function"),
+        _no_list("@job", "streams", inputs, '@job(stream("clicks", ...), stream("views", ...))'),
+    )
+    way_out = '@job(stream("purchases", ...))'
+    _require(*(Rule(isinstance(one, Input), "@job", "must be given streams", one, way_out) for one in inputs))
+    names, modes = [one.name for one in inputs], get_args(Mode)
+    _require(
+        Rule(len({*names}) == len(names), "@job", "streams must have different names", names, "rename one"),
+        Rule(
+            mode in modes, "@job mode", f"must be one of {', '.join(modes)}", mode, f'mode="{nearest(mode, modes)}"'
+        ),
+        Rule(
+            mode != "update" or keys, "@job keys", "must name the columns whose values are updated", "none",
+            '@job(..., mode="update", keys="user_id")',
+        ),
+    )  # fmt: skip
     _check_reference(reference)
     reach_us, assumed = _reach(reach, mode)
     return Description(inputs, mode, keys, reach_us, reference, assumed)
 
 
 def _check_reference(reference: object) -> None:
-    """That it is SQL or a function; whether it is good SQL, DuckDB says when the streams are known."""
+    """Refuses what is neither SQL nor a function. DuckDB checks the SQL when the streams are known."""
     file = str(reference).strip() if isinstance(reference, str | Path) else ""
-    if isinstance(reference, Path) or (file.lower().endswith(".sql") and "\n" not in file and "--" not in file):
-        rule = "must be DuckDB SQL as text or a function, and not the name of a file"
-        way_out = f'reference=Path(__file__).with_name("{Path(file).name}").read_text()'
-        raise JobError(Problem("@job reference", rule, file, way_out))
-    if not (reference is None or isinstance(reference, str) or callable(reference)):
-        rule = "must be DuckDB SQL or a function that takes a DuckDB connection and returns a relation"
-        raise JobError(Problem("@job reference", rule, reference, 'reference="SELECT ..."'))
+    is_sql_file = file.lower().endswith(".sql") and "\n" not in file and "--" not in file
+    _require(
+        Rule(
+            not isinstance(reference, Path) and not is_sql_file, "@job reference",
+            "must be DuckDB SQL as text or a function, and not the name of a file", file,
+            f'reference=Path(__file__).with_name("{Path(file).name}").read_text()',
+        ),
+        Rule(
+            reference is None or isinstance(reference, str | Path) or callable(reference), "@job reference",
+            "must be DuckDB SQL or a function that takes a DuckDB connection and returns a relation", reference,
+            'reference="SELECT ..."',
+        ),
+    )  # fmt: skip
 
 
-def _key_names(keys: object) -> tuple[str, ...]:
+def _key_names(keys: Any) -> tuple[str, ...]:
     """The names in what is a column's name, or a sequence of them."""
     names = (keys,) if isinstance(keys, str) else keys
-    if not (isinstance(names, Sequence) and all(_is_column(name) for name in names)):
-        rule = "must be a column's name, or a list of columns' names"
-        raise JobError(Problem("@job keys", rule, keys, 'keys="user_id", or keys=["user_id", "pack"]'))
+    are_names = isinstance(names, Sequence) and all(_is_column(name) for name in names)
+    rule, way_out = (
+        "must be a column's name, or a list of columns' names",
+        'keys="user_id", or keys=["user_id", "pack"]',
+    )
+    _require(Rule(are_names, "@job keys", rule, keys, way_out))
     return tuple(names)
 
 
@@ -265,15 +274,15 @@ def _reach(reach: str | float | None, mode: Mode) -> tuple[int | None, tuple[str
     return round(parse_duration(given, "@job reach", way_out='reach="12s", or reach="unbounded"') * US), said
 
 
-def _no_schema(function: str) -> Problem:
+def _has_schema(inputs: object, function: str) -> Rule:
     way_out = f'@job(stream("purchases", Key("user_id", 1000), Integer("price", 1, 100))) above {function}'
-    return Problem("@job", "needs the schema of its inputs, one stream at least", "none", way_out)
+    return Rule(inputs, "@job", "needs the schema of its inputs, one stream at least", "none", way_out)
 
 
 def _check_signature(function: Any) -> None:
+    signature = inspect.signature(function)
     try:
-        inspect.signature(function).bind(None, {})
+        signature.bind(None, {})
     except TypeError:
-        signature = f"{function.__name__}{inspect.signature(function)}"
-        way_out = f"def {function.__name__}(spark, inputs):"
-        raise JobError(Problem(function.__name__, "must take (spark, inputs)", signature, way_out)) from None
+        got, way_out = f"{function.__name__}{signature}", f"def {function.__name__}(spark, inputs):"
+        raise JobError(Problem(function.__name__, "must take (spark, inputs)", got, way_out)) from None
