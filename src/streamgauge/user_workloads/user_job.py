@@ -19,13 +19,14 @@ from typing import Any
 from streamgauge.core.errors import InputError, JobError, Problem
 from streamgauge.dataflow.nodes import Flow, Sink, Source, UserJobNode
 from streamgauge.jobs import DESCRIPTION, TIME, Description, Input
-from streamgauge.loadgen.fields import SHARES_RULE, StreamSpec, sum_to_one
+from streamgauge.loadgen.fields import SHARES_RULE, StreamSpec
 from streamgauge.loadgen.replay.files import digest
 from streamgauge.loadgen.replay.fit_sample import fit
 from streamgauge.results.run import FITTED
 from streamgauge.system.user_code import NO_QUERY, ONE_RESULT, WITHOUT_SINK, import_file
 from streamgauge.user_workloads.reference import job_columns
-from streamgauge.user_workloads.user_workload import SINK, NoParameters, UserWorkload
+from streamgauge.user_workloads.rules import Rule, require
+from streamgauge.user_workloads.user_workload import SINK, NoParameters, UserWorkload, shares_of
 from streamgauge.workloads.registry import Job
 
 _BRANCHES = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.TryStar, ast.With, ast.AsyncWith, ast.Match)
@@ -125,13 +126,10 @@ def _streams(path: Path, inputs: tuple[Input, ...]) -> tuple[tuple[StreamSpec, .
 
 
 def _shares(inputs: tuple[Input, ...]) -> list[float]:
-    given = [each.share for each in inputs if each.share is not None]
-    if not given:
-        return [1 / len(inputs)] * len(inputs)
-    if len(given) < len(inputs) or not sum_to_one(given):
-        got = [each.share for each in inputs]
-        raise JobError(Problem("@job share", f"{SHARES_RULE}, or have none at all", got, "share=0.5 on each of two"))
-    return given
+    given = [each.share for each in inputs]
+    shares = shares_of(given)
+    require([Rule("@job share", not shares, f"{SHARES_RULE}, or have none at all", given, "share=0.5 on each of two")])
+    return shares
 
 
 def function_problems(path: Path, function: FunctionType) -> list[Problem]:
