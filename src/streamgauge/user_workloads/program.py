@@ -15,10 +15,9 @@ from streamgauge.core.clock import US
 from streamgauge.core.engine_reports import Guarantee
 from streamgauge.core.errors import InputError, JobError
 from streamgauge.core.schema import EVENT_TIME, WINDOW_END, quote
-from streamgauge.core.units import parse_duration
 from streamgauge.core.value_types import TIMESTAMP, ValueType
 from streamgauge.dataflow.nodes import Flow, Sink, Source
-from streamgauge.jobs import DEFAULT_REACH, TIME, UNBOUNDED, Description, Input, RecordKey
+from streamgauge.jobs import DEFAULT_REACH, TIME, Description, Input, RecordKey
 from streamgauge.loadgen.fields import SHARES_RULE, RecordTime, StreamSpec
 from streamgauge.loadgen.replay.files import digest
 from streamgauge.loadgen.replay.fit_sample import fit
@@ -34,7 +33,7 @@ from streamgauge.user_workloads.program_checks import (
     sample_unit_rule,
     stream_rules,
 )
-from streamgauge.user_workloads.program_file import OutputTable, ProgramTable, read
+from streamgauge.user_workloads.program_file import OutputTable, ProgramTable, read, specs_of
 from streamgauge.user_workloads.program_node import SCRATCH, SPARK_KAFKA_JARS, Launch, ProgramNode
 from streamgauge.user_workloads.reference import program_columns, time_name, types_of
 from streamgauge.user_workloads.rules import Rule
@@ -149,11 +148,10 @@ def _node(
     table: ProgramTable, sink: str, columns: Mapping[str, ValueType], streams: tuple[StreamSpec, ...], launch: Launch
 ) -> ProgramNode:
     output = table.by_sink[sink]
-    reach = output.reach_or_default
     return ProgramNode(
         tuple(Source(each.name, each.schema) for each in streams), tuple(map(time_name, streams)),
         str(table.path.resolve()), "program" if len(table.by_sink) == 1 else f"program.{sink}", output.keys,
-        None if reach == UNBOUNDED else round(US * parse_duration(reach)), tuple(columns.items()), launch=launch,
+        output.reach_us, tuple(columns.items()), launch=launch,
     )  # fmt: skip
 
 
@@ -164,10 +162,10 @@ def _described(
     if not (output.time or output.window_end or output.latency_key):
         assumed.append(_TIMELESS.format(sink=node.name))
     key = output.latency_key
-    records = [RecordKey(stream.name, key) for stream in inputs_with(key, streams)] if key else [None]
+    record = RecordKey(inputs_with(key, streams)[0].name, key) if key else None
     return Description(
         inputs, output.mode, output.keys, node.reach_us, _reference(output), tuple(assumed),
-        Guarantee(output.delivery, output.loss_max or 0.0), records[0], output.reference,
+        Guarantee(output.delivery, output.loss_max or 0.0), record, output.reference,
     )  # fmt: skip
 
 
@@ -267,7 +265,7 @@ def _streams(table: ProgramTable) -> tuple[tuple[StreamSpec, ...], tuple[str, ..
     specs, notes = [], []
     for (name, given), share in zip(table.inputs.items(), shares, strict=True):
         setting = f"inputs.{name}"
-        fields = given.specs(table.place_of(setting))
+        fields = specs_of(table.place_of(setting), given.fields)
         if given.sample is not None:
             sample = fit(table.folder / given.sample, given.time or TIME, named=given.time is not None)
             fields = sample.fields

@@ -24,7 +24,14 @@ from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.system.user_code import duckdb_lines, first_line
 from streamgauge.transports.kafka.encodings.choice import field_types, without_null
 from streamgauge.transports.topics import FRAMED, PROTOBUF, UNITS, WITH_SCHEMA, in_year, units_of
-from streamgauge.user_workloads.program_file import EXAMPLES, FIELDS_EXAMPLE, InputTable, OutputTable, ProgramTable
+from streamgauge.user_workloads.program_file import (
+    EXAMPLES,
+    FIELDS_EXAMPLE,
+    InputTable,
+    OutputTable,
+    ProgramTable,
+    specs_of,
+)
 from streamgauge.user_workloads.program_node import SCRATCH, placeholders, unknown_placeholders
 from streamgauge.user_workloads.reference import table_types, time_name, types_of
 from streamgauge.user_workloads.rules import Rule, first, problems_of
@@ -62,7 +69,7 @@ def check_tables(table: ProgramTable) -> None:
     rules = [*_start_rules(table), *_progress_rules(table), *_table_rules(table)]
     for name, given in table.inputs.items():
         setting = f"inputs.{name}"
-        fields = attempt(partial(given.specs, table.place_of(setting)), problems)
+        fields = attempt(partial(specs_of, table.place_of(setting), given.fields), problems)
         rules += [*_input_rules(setting, name, given, fields or ()), *_format_rules(setting, given, table.folder)]
     for sink, output in table.by_sink.items():
         setting = table.setting_of(sink)

@@ -25,6 +25,7 @@ from pydantic import (
     ValidationError,
 )
 
+from streamgauge.core.clock import US
 from streamgauge.core.engine_reports import Delivery
 from streamgauge.core.errors import Fault, InputError, Problem, attempt, faults_of, near, nearest
 from streamgauge.core.units import parse_duration
@@ -98,10 +99,6 @@ class InputTable(_TopicTable):
     time_unit: Unit = "ms"
     record_timestamp: RecordTimestamp = "planned"
 
-    def specs(self, setting: str) -> tuple[FieldSpec, ...]:
-        """The declared fields, those of nested tables with dotted names. Raises InputError with the problems of all."""
-        return specs_of(f"{setting}.fields", self.fields)
-
 
 class OutputTable(_TopicTable):
     """`[output]` or `[outputs.NAME]`: a topic of results."""
@@ -118,9 +115,10 @@ class OutputTable(_TopicTable):
     reference: str = ""
 
     @property
-    def reach_or_default(self) -> str:
-        """How long one event can influence results."""
-        return self.reach or (UNBOUNDED if self.mode == "update" else DEFAULT_REACH)
+    def reach_us(self) -> int | None:
+        """How long one event can influence results; None if without an end."""
+        reach = self.reach or (UNBOUNDED if self.mode == "update" else DEFAULT_REACH)
+        return None if reach == UNBOUNDED else round(US * parse_duration(reach))
 
 
 class ProgramTable(_Table):
@@ -318,10 +316,10 @@ _ARGUMENT_TYPES = {
 _NUMBER = ("an integer", "a float")
 
 
-def specs_of(setting: str, tables: Mapping[str, Any]) -> tuple[FieldSpec, ...]:
-    """The fields, those of nested tables with dotted names. Raises InputError with the problems of all."""
+def specs_of(place: str, tables: Mapping[str, Any]) -> tuple[FieldSpec, ...]:
+    """The fields of the input at `place`, those of nested tables with dotted names. Raises InputError for all."""
     problems: list[Problem] = []
-    specs = [attempt(partial(_field, f"{setting}.{name}", name, table), problems) for name, table in _flat(tables)]
+    specs = [attempt(partial(_field, f"{place}.fields.{name}", name, table), problems) for name, table in _flat(tables)]
     if problems:
         raise InputError(problems)
     return tuple(specs)

@@ -99,16 +99,16 @@ def _digests(path: Path, inputs: tuple[Input, ...]) -> dict[str, str]:
 def _function(path: Path, module: Any) -> Any:
     functions = {name: value for name, value in vars(module).items() if inspect.isfunction(value)}
     jobs = {function.__name__: function for function in functions.values() if hasattr(function, DESCRIPTION)}
-    if len(jobs) == 1:
-        return next(iter(jobs.values()))
-    if jobs:
-        way_out = "move each function to its own file"
-        raise JobError(Problem(str(path), "must have one function marked @job", sorted(jobs), way_out))
     local = sorted(name for name, function in functions.items() if function.__module__ == module.__name__)
+    got = f"functions without it: {', '.join(local)}" if local else "no function"
     way_out = f"put @job(stream(...)) above {local[0]}" if local else "see examples/ and docs/reference/job-api.md"
     way_out += "; a program with its own source and sink over Kafka: a program.toml (docs/how-to/my-kafka-job.md)"
-    got = f"functions without it: {', '.join(local)}" if local else "no function"
-    raise JobError(Problem(str(path), "must have one function marked @job", got, way_out))
+    rule, setting = "must have one function marked @job", str(path)
+    require([
+        Rule(setting, len(jobs) > 1, rule, sorted(jobs), "move each function to its own file"),
+        Rule(setting, not jobs, rule, got, way_out),
+    ])  # fmt: skip
+    return next(iter(jobs.values()))
 
 
 def _streams(path: Path, inputs: tuple[Input, ...]) -> tuple[tuple[StreamSpec, ...], tuple[str, ...]]:
@@ -144,14 +144,15 @@ def function_problems(path: Path, function: FunctionType) -> list[Problem]:
         frame = traceback.FrameSummary(inspect.getsourcefile(function) or str(path), line, function.__name__)
         return Problem(str(path), rule, got, f"{way_out}:\n{''.join(traceback.format_list([frame])).rstrip()}")
 
-    queries = [node for node in _certain(definition.body) if _starts_query(node)]
-    if queries:
-        return [problem(node, NO_QUERY, ast.unparse(node), WITHOUT_SINK) for node in queries]
-    returns = [node for node in _certain(definition.body) if isinstance(node, ast.Return)]
-    if several := [node for node in returns if type(node.value) in _SEVERAL]:
-        return [problem(node, NO_RETURN, _SEVERAL[type(node.value)], ONE_RESULT) for node in several]
-    if _returns_or_raises(definition.body):
-        return []
+    nodes = list(_certain(definition.body))
+    queries = [problem(node, NO_QUERY, ast.unparse(node), WITHOUT_SINK) for node in nodes if _starts_query(node)]
+    several = [
+        problem(node, NO_RETURN, _SEVERAL[type(node.value)], ONE_RESULT)
+        for node in nodes
+        if isinstance(node, ast.Return) and type(node.value) in _SEVERAL
+    ]
+    if queries or several or _returns_or_raises(definition.body):
+        return queries or several
     way_out = f"end {definition.name}() with return"
     return [problem(definition.body[-1], NO_RETURN, "NoneType (it has no return)", way_out)]
 
