@@ -58,9 +58,8 @@ def expect(connection: Any, answer: Any) -> dict[str, ValueType]:
     return types_of(connection, "_expected_rows")
 
 
-def empty_relation(connection: Any) -> pa.Table:
-    """An empty table with the columns of `_expected_rows`."""
-    return connection.sql(f"SELECT *, 0::BIGINT AS {EMISSION_TIME} FROM _expected_rows LIMIT 0").to_arrow_table()
+NO_RESULTS = f"SELECT *, 0::BIGINT AS {EMISSION_TIME} FROM _expected_rows LIMIT 0"
+"""SQL for results without rows, with the columns of `_expected_rows`."""
 
 
 def identity(connection: Any, columns: dict[str, ValueType], keys: tuple[str, ...]) -> tuple[tuple[str, ...], bool]:

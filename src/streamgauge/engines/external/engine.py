@@ -195,27 +195,25 @@ class ProgramEnvironment:
     client_java: str = ""
 
     @property
+    def values(self) -> dict[str, str]:
+        """Placeholder to value, of those that also are variables. A single input or output needs no name."""
+        values = {name: getattr(self, name) for name in ("brokers", "group", "run", "scratch", "client", "client_java")}
+        for kind, topics in (("input", self.inputs), ("output", self.outputs)):
+            if len(topics) == 1:
+                (values[kind],) = topics.values()
+            values |= {f"{kind}.{name}": topic for name, topic in topics.items()}
+        return values
+
+    @property
     def variables(self) -> dict[str, str]:
         """The environment variables of the program, without the parallelism, which its file must name."""
-        values = {name: self.value(name) for name in ("brokers", "group", "run", "scratch")}
-        values |= {name: path for name in ("client", "client_java") if (path := self.value(name))}
-        for kind, topics in (("input", self.inputs), ("output", self.outputs)):
-            values |= {f"{kind}_{name}": topic for name, topic in topics.items()}
-            if len(topics) == 1:
-                values[kind] = self.value(kind)
-        return {PREFIX + name.upper(): value for name, value in values.items()}
+        return {PREFIX + name.replace(".", "_").upper(): value for name, value in self.values.items() if value}
 
     def value(self, name: str) -> str:
         """The value of a placeholder. Raises KeyError for an input or output that does not exist."""
-        if name == "python":
-            return sys.executable
         if name == "spark_kafka_jars":
             return ",".join(map(str, spark_kafka_jars()))
-        kind, _, of = name.partition(".")
-        if kind in ("input", "output"):
-            topics = self.inputs if kind == "input" else self.outputs
-            return topics[of] if of else next(iter(topics.values()))
-        return str(getattr(self, name))
+        return (self.values | {"python": sys.executable, "parallelism": str(self.parallelism)})[name]
 
     def filled(self, texts: Sequence[str]) -> list[str]:
         """Texts with their placeholders replaced. Doubled braces around a word become single ones; others stay."""
