@@ -53,7 +53,8 @@ def with_user_data(workload: Workload, values: Mapping[str, Any]) -> tuple[Workl
     require(first(Rule(f"set {name}", not workload.takes_data, rule, value, way_out) for name, value in named.items()))
     rule = "must name a file of recorded events, Parquet, CSV or JSON lines"
     require(Rule(f"set {name}", not path, rule, "", f"--set {name}=FILE") for name, path in files.items())
-    digests = _digests(files | _parameter_files(workload, parameters))
+    own = {name: str(value) for name, value in parameters.items() if workload.is_file(name) and value}
+    digests = _digests(files | own)
 
     def build(parameters: Any, rate_per_s: float) -> Job:
         job = workload.build(parameters, rate_per_s)
@@ -62,11 +63,6 @@ def with_user_data(workload: Workload, values: Mapping[str, Any]) -> tuple[Workl
 
     build_with_files = build if named else workload.build
     return replace(workload, build=build_with_files, files={**workload.files, **digests}), parameters
-
-
-def _parameter_files(workload: Workload, values: Mapping[str, Any]) -> dict[str, str]:
-    """Files that parameters name, by parameter."""
-    return {name: str(value) for name, value in values.items() if workload.is_file(name) and value}
 
 
 def _digests(files: Mapping[str, str]) -> dict[str, str]:

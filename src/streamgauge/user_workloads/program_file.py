@@ -365,26 +365,32 @@ def _field_rules(setting: str, name: str, kind: Any, given: Mapping[str, Any]) -
     yield Rule(f"{setting}.kind", unknown, f"must be one of {', '.join(FIELD_KINDS)}", kind, f'kind = "{meant}"')
     arguments = {one.name: one for one in fields(FIELD_KINDS[kind]) if one.init and one.name != "name"}
     for key, value in given.items():
-        way_out = FIELD_EXAMPLES[nearest(key, list(arguments))]
-        yield Rule(f"{setting}.{key}", key not in arguments, f"is not a setting of a {kind}", value, way_out)
-        wanted = _ARGUMENT_TYPES.get(key, _INTEGER if kind == "integer" else _NUMBER)
-        rule = f"must be {' or '.join(wanted)}, not {toml_type(value)}"
-        yield Rule(f"{setting}.{key}", toml_type(value) not in wanted, rule, value, FIELD_EXAMPLES[key])
-    for key, argument in arguments.items():
-        lacks = key not in given and argument.default is MISSING
-        yield Rule(f"{setting}.{key}", lacks, f"must be given for a {kind}", None, FIELD_EXAMPLES[key])
+        place, wanted = f"{setting}.{key}", _ARGUMENT_TYPES.get(key, _INTEGER if kind == "integer" else _NUMBER)
+        yield from (
+            Rule(place, key not in arguments, f"is not a setting of a {kind}", value,
+                 FIELD_EXAMPLES[nearest(key, list(arguments))]),
+            Rule(place, toml_type(value) not in wanted, f"must be {' or '.join(wanted)}, not {toml_type(value)}", value,
+                 FIELD_EXAMPLES.get(key, "")),
+        )  # fmt: skip
+    yield from (
+        Rule(f"{setting}.{key}", key not in given and argument.default is MISSING, f"must be given for a {kind}", None,
+             FIELD_EXAMPLES[key])
+        for key, argument in arguments.items()
+    )  # fmt: skip
     if kind == "choice":
         yield from _choice_rules(setting, **given)
 
 
-def _choice_rules(setting: str, values: list[Any], weights: Sequence[Any] = ()) -> Iterator[Rule]:
+def _choice_rules(setting: str, values: list[Any], weights: Sequence[Any] = ()) -> tuple[Rule, ...]:
     """The rules of values to choose from, and of their weights."""
-    mixed = len(set(map(toml_type, values))) != 1 or type(values[0]) not in (str, int, float, bool)
-    rule = "must be strings, integers, floats or booleans, all of one type"
-    yield Rule(f"{setting}.values", mixed, rule, values[:5], FIELD_EXAMPLES["values"])
     place, way_out = f"{setting}.weights", FIELD_EXAMPLES["weights"]
-    for weight in weights:
-        rule = f"must be an array of numbers, not of {toml_type(weight)}"
-        yield Rule(place, toml_type(weight) not in _NUMBER, rule, weight, way_out)
-    rule = f"must have a weight for each of the {len(values)} values"
-    yield Rule(place, weights and len(weights) != len(values), rule, weights, way_out)
+    mixed = len(set(map(toml_type, values))) != 1 or type(values[0]) not in (str, int, float, bool)
+    return (
+        Rule(f"{setting}.values", mixed, "must be strings, integers, floats or booleans, all of one type", values[:5],
+             FIELD_EXAMPLES["values"]),
+        *(Rule(place, toml_type(weight) not in _NUMBER, f"must be an array of numbers, not of {toml_type(weight)}",
+               weight, way_out)
+          for weight in weights),
+        Rule(place, weights and len(weights) != len(values), f"must have a weight for each of the {len(values)} values",
+             weights, way_out),
+    )  # fmt: skip

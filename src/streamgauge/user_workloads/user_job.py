@@ -190,7 +190,5 @@ def _starts_query(node: ast.AST) -> bool:
     """`...writeStream....start()`, or a wait for the end of any query."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return False
-    if node.func.attr == "awaitAnyTermination":
-        return True
-    chain = (each.attr for each in ast.walk(node.func) if isinstance(each, ast.Attribute))
-    return node.func.attr in ("start", "toTable") and "writeStream" in chain
+    name, chain = node.func.attr, {each.attr for each in ast.walk(node.func) if isinstance(each, ast.Attribute)}
+    return name == "awaitAnyTermination" or (name in ("start", "toTable") and "writeStream" in chain)

@@ -141,10 +141,9 @@ class Lineage:
     ) -> None:
         self._connection, self._inputs, self._independent = connection, inputs, independent
         received_types = types_of(connection, "_result_rows")
-        times = (EVENT_TIME, INGEST_TIME)
         self.unstated = tuple(
             name
-            for name in times
+            for name in (EVENT_TIME, INGEST_TIME)
             if name in received_types
             and received_types[name].name in _TIMES
             and (name not in columns or not independent)

@@ -103,8 +103,9 @@ def _verify_sink(
     resolved: ResolvedExperiment, record: TrialRecord, log: Path, results_path: Path | None, stage: ProgressText
 ) -> tuple[SinkDiff, list[str]]:
     """(the verification of the only sink, notes on the result)."""
-    received, is_judged, guarantee = ReceivedResults(record), True, _described(resolved).guarantee
-    truth = by_batch(resolved) if _described(resolved).reference is None else BY_REFERENCE
+    described, received, is_judged = _described(resolved), ReceivedResults(record), True
+    in_batch = Truth(entry(resolved.engine.name).batch_truth, independent=False)
+    truth, guarantee = in_batch if described.reference is None else BY_REFERENCE, described.guarantee
     with comparison(record) as compared:
         try:
             if nothing_to_compare(record, received):
@@ -130,11 +131,6 @@ def _verify_sink(
             guarantee,
         )  # fmt: skip
     return sink, notes
-
-
-def by_batch(resolved: ResolvedExperiment) -> Truth:
-    """The truth that the engine itself gives in batch."""
-    return Truth(entry(resolved.engine.name).batch_truth, independent=False)
 
 
 def nothing_to_compare(record: TrialRecord, received: ReceivedResults) -> bool:

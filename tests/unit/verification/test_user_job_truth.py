@@ -15,6 +15,7 @@ import pytest
 from streamgauge.core.errors import EngineError
 from streamgauge.core.schema import EVENT_TIME
 from streamgauge.core.value_types import INT, TIMESTAMP, ValueType
+from streamgauge.engines.registry import entry
 from streamgauge.engines.spi import BatchRequest
 from streamgauge.verification import user_job_truth
 from streamgauge.verification.sink_comparison import comparison, due_after_early_end
@@ -133,7 +134,7 @@ def test_without_a_reference_the_batch_run_is_the_truth(
     monkeypatch.setattr("streamgauge.engines.spark.batch_answer.batch_answer", in_batch)
     found = trial.verify()
     assert faults(found) == {"missing": 1}
-    assert (found.independent, found.reference) == (False, user_job_truth.by_batch(trial.resolved).reference)
+    assert (found.independent, found.reference) == (False, entry(trial.resolved.engine.name).batch_truth)
 
 
 def test_results_without_an_event_time_are_counted_and_in_no_latency(job_case: Callable[..., Case]) -> None:
