@@ -82,7 +82,9 @@ class ExternalEngine(Engine):
         variables = {**environment.variables, **own}
         self._stage = f"starting {command[0]}"
         self._child = hold("program", folder / "external.log", self._cpus, term_s=TERM_S)
-        self._request("start", command=command, environment=variables, folder=launch.folder, log=str(self._log))
+        self._child.ask(
+            "start", REQUEST_S, command=command, environment=variables, folder=launch.folder, log=str(self._log)
+        )
 
     def _await(self, readiness: Readiness) -> None:
         self._stage = f"waiting until the program is ready: {readiness.awaited}"
@@ -137,17 +139,13 @@ class ExternalEngine(Engine):
 
     def _exit_code(self) -> int | None:
         """None while the program runs, as one does that was not started here."""
-        return self._request("exit_code") if self._child is not None else None
+        code: int | None = self._child.ask("exit_code", REQUEST_S) if self._child is not None else None
+        return code
 
     def _last_output(self) -> str:
         if self._child is None:
             return ""
         return f"; its last lines: {lines}" if (lines := last_lines(self._log)) else "; it printed nothing"
-
-    def _request(self, request: str, **arguments: object) -> int | None:
-        assert self._child is not None
-        answer: int | None = self._child.ask(request, REQUEST_S, **arguments)
-        return answer
 
 
 def _java_client(settings: KafkaSettings, scratch: Path) -> str:
