@@ -13,7 +13,7 @@ from typing import Any
 
 from streamgauge.core.clock import US
 from streamgauge.core.engine_reports import Guarantee
-from streamgauge.core.errors import InputError, JobError
+from streamgauge.core.errors import InputError, JobError, Rule
 from streamgauge.core.schema import EVENT_TIME, WINDOW_END, quote
 from streamgauge.core.value_types import TIMESTAMP, ValueType
 from streamgauge.dataflow.nodes import Flow, Sink, Source
@@ -36,7 +36,6 @@ from streamgauge.user_workloads.program_checks import (
 from streamgauge.user_workloads.program_file import OutputTable, ProgramTable, read, specs_of
 from streamgauge.user_workloads.program_node import SCRATCH, SPARK_KAFKA_JARS, Launch, ProgramNode
 from streamgauge.user_workloads.reference import program_columns, time_name, types_of
-from streamgauge.user_workloads.rules import Rule
 from streamgauge.user_workloads.user_workload import NoParameters, UserWorkload, shares_of
 from streamgauge.workloads.registry import Job
 
@@ -243,7 +242,7 @@ def _command(table: ProgramTable) -> tuple[str, ...]:
     beside = shutil.which(str(table.folder / first))
     rule = "must begin with a program that exists and may be run, on PATH or beside the file"
     way_out = f'install it, or name it by its path: command = ["/path/to/{Path(first).name}", ...]'
-    table.require([Rule("command", beside is None, rule, first, way_out)])
+    table.require([Rule(beside is not None, "command", rule, first, way_out)])
     return (str(beside), *table.command[1:])
 
 
@@ -283,9 +282,9 @@ def _shares(table: ProgramTable) -> list[float]:
     shown = ", ".join(f"{name}: {'none' if share is None else f'{share:g}'}" for name, share in given.items())
     name, share = next(iter(given.items()))
     table.require([
-        Rule(f"inputs.{name}.share", not shares and len(given) == 1,
+        Rule(shares or len(given) != 1, f"inputs.{name}.share",
              "must be 1 for the only input, which gets the whole rate", share, "leave it out"),
-        Rule("share of the inputs", not shares and len(given) > 1, f"{SHARES_RULE}, or be left out for each input",
+        Rule(shares or len(given) <= 1, "share of the inputs", f"{SHARES_RULE}, or be left out for each input",
              shown, "leave share out everywhere, for equal shares"),
     ])  # fmt: skip
     return shares

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.core.clock import US
-from streamgauge.core.errors import InputError, Problem, attempt, nearest
+from streamgauge.core.errors import Problem, Rule, attempt, broken, nearest, refuse
 from streamgauge.core.schema import EVENT_TIME, LINEAGE, WINDOW_END, WINDOW_START, quote, quoted
 from streamgauge.core.value_types import BOOLEAN, DECIMAL, FLOAT, INT, LIST, STRING, TIMESTAMP, ValueType
 from streamgauge.loadgen.fields import FieldSpec, StreamSpec
@@ -34,7 +34,7 @@ from streamgauge.user_workloads.program_file import (
 )
 from streamgauge.user_workloads.program_node import SCRATCH, placeholders, unknown_placeholders
 from streamgauge.user_workloads.reference import table_types, time_name, types_of
-from streamgauge.user_workloads.rules import Rule, first, problems_of
+from streamgauge.user_workloads.rules import first, in_file
 
 _REMOTE = re.compile(r"(?!file:)[A-Za-z][\w+.-]*:/")
 _BRACES = re.compile(r"\{[^{}]*\}")
@@ -75,8 +75,7 @@ def check_tables(table: ProgramTable) -> None:
         setting = table.setting_of(sink)
         rules += [*_output_rules(setting, sink, output), *_format_rules(setting, output, table.folder)]
     rules += [*_topic_rules(table), *_placeholder_rules(table)]
-    if problems := [*problems, *problems_of(rules, table.path.name)]:
-        raise InputError(problems)
+    refuse([*problems, *broken(*in_file(table.path.name, rules))])
 
 
 def _start_rules(table: ProgramTable) -> Iterator[Rule]:
@@ -85,25 +84,25 @@ def _start_rules(table: ProgramTable) -> Iterator[Rule]:
     needs_no_group = by == "spark_checkpoint" or (by == "results" and ready == "started")
     with_attach = "must be given with attach, as the program runs already"
     yield from (
-        Rule("command", bool(table.command) == attach,
+        Rule(bool(table.command) != attach, "command",
              "must be given, or attach = true for a program that runs already", "both" if attach else "neither",
              EXAMPLES["command"]),
-        Rule("ready_line", (ready == "line") != bool(line), 'must be given with ready = "line", and only then', line,
+        Rule((ready == "line") == bool(line), "ready_line", 'must be given with ready = "line", and only then', line,
              'ready = "line" and ready_line = "started"'),
-        Rule("ready", by == "spark_checkpoint" and ready in ("consumer", "committed"),
+        Rule(by != "spark_checkpoint" or ready not in ("consumer", "committed"), "ready",
              'must be "line" or "started" with spark_checkpoint, as Spark joins no group and commits to none', ready,
              'ready = "started"' if attach else 'ready = "line" and ready_line = "^query started"'),
-        Rule("timeout", not table.timeout > 0, "must be above 0s", f"{table.timeout:g}s", 'timeout = "30s"'),
-        Rule("ready", attach and ready == "line", "must not be line with attach, as its output is not seen", ready,
+        Rule(table.timeout > 0, "timeout", "must be above 0s", f"{table.timeout:g}s", 'timeout = "30s"'),
+        Rule(not attach or ready != "line", "ready", "must not be line with attach, as its output is not seen", ready,
              'ready = "consumer"'),
-        Rule("brokers", attach and not table.brokers, with_attach, "", 'brokers = "localhost:9092"'),
-        Rule("group", attach and not table.group and not needs_no_group, with_attach, "", 'group = "my-group"'),
+        Rule(not attach or table.brokers, "brokers", with_attach, "", 'brokers = "localhost:9092"'),
+        Rule(not attach or table.group or needs_no_group, "group", with_attach, "", 'group = "my-group"'),
     )  # fmt: skip
     try:
         re.compile(line)
     except re.error as error:
         rule = f"must be a regular expression ({error})"
-        yield Rule("ready_line", True, rule, line, f"ready_line = '{re.escape(line)}'")
+        yield Rule(False, "ready_line", rule, line, f"ready_line = '{re.escape(line)}'")
 
 
 def _progress_rules(table: ProgramTable) -> Iterator[Rule]:
@@ -113,15 +112,15 @@ def _progress_rules(table: ProgramTable) -> Iterator[Rule]:
     for folder in dict.fromkeys(folders):
         unknown = [name for name in _BRACES.findall(folder) if name not in CHECKPOINT_PLACEHOLDERS]
         yield from first((
-            Rule(setting, _REMOTE.match(folder),
+            Rule(not _REMOTE.match(folder), setting,
                  "must be a folder of this machine, as streamgauge reads its files: no remote file system", folder,
                  f"{example}, and in the program checkpointLocation = $STREAMGAUGE_SCRATCH/checkpoint"),
-            Rule(setting, unknown, f"must have no placeholders except {' and '.join(CHECKPOINT_PLACEHOLDERS)}",
+            Rule(not unknown, setting, f"must have no placeholders except {' and '.join(CHECKPOINT_PLACEHOLDERS)}",
                  "".join(unknown[:1]), example),
-            Rule(setting, table.attach and SCRATCH in folder,
+            Rule(not table.attach or SCRATCH not in folder, setting,
                  f"must not be in {SCRATCH} with attach, as the program runs already and has no such folder", folder,
                  'spark_checkpoint = ["/path/of/its/checkpoint"]'),
-            Rule(setting, folders.count(folder) > 1, "must name each checkpoint once", folder,
+            Rule(folders.count(folder) <= 1, setting, "must name each checkpoint once", folder,
                  "one folder for each of its queries"),
         ))  # fmt: skip
 
@@ -131,13 +130,13 @@ def _table_rules(table: ProgramTable) -> Iterator[Rule]:
     for part, names in (("inputs", table.inputs), ("outputs", table.outputs)):
         for one, other in combinations(names, 2):
             rule = f"must differ from {one} by more than upper and lower case, which SQL and variables ignore"
-            yield Rule(f"{part}.{other}", one.lower() == other.lower(), rule, other, f"{part}.{other}_2")
+            yield Rule(one.lower() != other.lower(), f"{part}.{other}", rule, other, f"{part}.{other}_2")
     yield from (
-        Rule("output", (table.output is None) == (not table.outputs),
+        Rule((table.output is None) == bool(table.outputs), "output",
              "must be one table [output], or tables [outputs.NAME]", "both" if table.output else "neither",
              EXAMPLES["output"]),
-        Rule("reference", table.outputs and table.reference, "must stand in each of the outputs", table.reference,
-             "[outputs.NAME] reference"),
+        Rule(not table.outputs or not table.reference, "reference", "must stand in each of the outputs",
+             table.reference, "[outputs.NAME] reference"),
     )  # fmt: skip
 
 
@@ -149,11 +148,11 @@ def _topic_rules(table: ProgramTable) -> Iterator[Rule]:
     for setting, topic in topics.items():
         place = f"{setting}.topic"
         yield from (
-            Rule(place, table.attach and not topic, "must be given with attach, as the program has its topics", "",
+            Rule(not table.attach or topic, place, "must be given with attach, as the program has its topics", "",
                  EXAMPLES["topic"]),
-            Rule(place, topic and not _TOPIC.fullmatch(topic),
+            Rule(not topic or _TOPIC.fullmatch(topic), place,
                  "must have letters, digits, . _ and - only, at most 249", topic, EXAMPLES["topic"]),
-            Rule(place, topic and owners[topic] != setting, f"must differ from that of {owners[topic]}", topic,
+            Rule(not topic or owners[topic] == setting, place, f"must differ from that of {owners[topic]}", topic,
                  "a topic of its own"),
         )  # fmt: skip
 
@@ -166,13 +165,13 @@ def _placeholder_rules(table: ProgramTable) -> Iterator[Rule]:
     for setting, words in texts.items():
         for unknown in unknown_placeholders(words, table.inputs, table.by_sink):
             way_out = f"{{{nearest(unknown, known)}}}; to pass on the braces themselves: {{{{{unknown}}}}}"
-            yield Rule(setting, True, rule, f"{{{unknown}}}", way_out)
+            yield Rule(False, setting, rule, f"{{{unknown}}}", way_out)
 
 
 def _name_rule(setting: str, name: str, way_out: str) -> Rule:
     """On the name of an input or output, which its topic contains."""
     is_name = name.isascii() and name.isidentifier() and not name.startswith("_")
-    return Rule(setting, not is_name, "must have a name of letters (a to z), digits and _", name, way_out)
+    return Rule(is_name, setting, "must have a name of letters (a to z), digits and _", name, way_out)
 
 
 def _input_rules(setting: str, name: str, given: InputTable, fields: Sequence[FieldSpec]) -> list[Rule]:
@@ -180,12 +179,12 @@ def _input_rules(setting: str, name: str, given: InputTable, fields: Sequence[Fi
     taken = (*LINEAGE, *names)
     return [
         _name_rule(setting, name, "[inputs.purchases]"),
-        Rule(setting, bool(given.fields) == (given.sample is not None),
+        Rule(bool(given.fields) != (given.sample is not None), setting,
              "needs its fields or a sample of its messages, one of them", "both" if given.fields else "neither",
              f'{FIELDS_EXAMPLE}; or sample = "FILE.json"'),
-        Rule(f"{setting}.time", (given.time or "").lower() in map(str.lower, taken),
+        Rule((given.time or "").lower() not in map(str.lower, taken), f"{setting}.time",
              f"must differ from {', '.join(taken)}", given.time, EXAMPLES["time"]),
-        Rule(f"{setting}.key", names and given.key not in (None, *names), "must be one of its fields", given.key,
+        Rule(not names or given.key in (None, *names), f"{setting}.key", "must be one of its fields", given.key,
              f'key = "{nearest(given.key, names or [""])}"'),
         *_nesting_rules(setting, [*names, *filter(None, [given.time])]),
     ]  # fmt: skip
@@ -195,18 +194,18 @@ def _output_rules(setting: str, sink: str, output: OutputTable) -> list[Rule]:
     updates, lossy = output.mode == "update", output.delivery == "at_most_once"
     return [
         _name_rule(setting, sink, "[outputs.totals]"),
-        Rule(f"{setting}.keys", updates and not output.keys, "must name the fields whose values are updated", [],
+        Rule(not updates or output.keys, f"{setting}.keys", "must name the fields whose values are updated", [],
              EXAMPLES["keys"]),
-        Rule(f"{setting}.delivery", updates and output.delivery != "exactly_once",
+        Rule(not updates or output.delivery == "exactly_once", f"{setting}.delivery",
              'applies to mode = "append" only: of updates the last value of each key is compared', output.delivery,
              "leave it out"),
-        Rule(f"{setting}.loss_max", lossy == (output.loss_max is None),
+        Rule(lossy != (output.loss_max is None), f"{setting}.loss_max",
              "must be given with at_most_once, and only with it: the share of results that may be lost",
              output.loss_max, EXAMPLES["loss_max"] if lossy else 'delivery = "at_most_once", or leave loss_max out'),
-        Rule(f"{setting}.latency_key", output.latency_key and (updates or output.time or output.window_end),
+        Rule(not output.latency_key or not (updates or output.time or output.window_end), f"{setting}.latency_key",
              'applies to mode = "append" without time and window_end only: these say the event time',
              list(output.latency_key), "leave it out"),
-        Rule("reference" if setting == "output" else f"{setting}.reference", not output.reference, "must be given",
+        Rule(output.reference, "reference" if setting == "output" else f"{setting}.reference", "must be given",
              None, EXAMPLES["reference"]),
     ]  # fmt: skip
 
@@ -215,12 +214,12 @@ def _format_rules(setting: str, given: InputTable | OutputTable, folder: Path) -
     """On the settings of a format, and on the file of its schema."""
     kind, file, is_protobuf = given.format, given.schema_file, given.format in PROTOBUF
     yield from (
-        Rule(f"{setting}.delimiter", len(given.delimiter) != 1, "must be one character", given.delimiter,
+        Rule(len(given.delimiter) == 1, f"{setting}.delimiter", "must be one character", given.delimiter,
              'delimiter = ";"'),
-        *(Rule(f"{setting}.{name}", name in given.model_fields_set and kind not in kinds,
+        *(Rule(name not in given.model_fields_set or kind in kinds, f"{setting}.{name}",
                f"applies to the format {' or '.join(kinds)} only", kind, f'format = "{kinds[0]}", or leave it out')
           for name, kinds in _FORMATS.items()),
-        Rule(f"{setting}.schema_file", kind in WITH_SCHEMA and not file,
+        Rule(kind not in WITH_SCHEMA or file, f"{setting}.schema_file",
              f"must be given for the format {kind}: the file of the schema that the program uses", "",
              f'schema_file = "purchase.{"desc" if is_protobuf else "avsc"}"'),
     )  # fmt: skip
@@ -231,31 +230,31 @@ def _format_rules(setting: str, given: InputTable | OutputTable, folder: Path) -
             reason = error.strerror if isinstance(error, OSError) else error
             what = "a descriptor set of a message" if is_protobuf else "an Avro schema of a record"
             rule = f"must be {what} of plain fields ({reason})"
-            yield Rule(f"{setting}.schema_file", True, rule, file, "correct it, or name another file")
+            yield Rule(False, f"{setting}.schema_file", rule, file, "correct it, or name another file")
 
 
 def _nesting_rules(setting: str, names: Sequence[str]) -> Iterator[Rule]:
     """On a field that would be a value and an object."""
     for name in names:
         inside = next((other for other in names if other.startswith(f"{name}.")), None)
-        yield Rule(f"{setting}.fields", inside, f"{name} must not be a value beside {inside}", name, "rename one")
+        yield Rule(not inside, f"{setting}.fields", f"{name} must not be a value beside {inside}", name, "rename one")
 
 
 def stream_rules(table: ProgramTable, streams: Sequence[StreamSpec]) -> Iterator[Rule]:
     """On fields that the format of their messages cannot hold."""
     for stream, given in zip(streams, table.inputs.values(), strict=True):
         setting, types = f"inputs.{stream.name}", stream.schema.types()
-        crowded = given.format == "text" and len(types) != 1
-        yield Rule(f"{setting}.format", crowded, "text needs one field", list(types), 'format = "csv"')
+        has_room = given.format != "text" or len(types) == 1
+        yield Rule(has_room, f"{setting}.format", "text needs one field", list(types), 'format = "csv"')
         if given.format in WITH_SCHEMA:
             declared = given.message_format(table.folder)
             in_schema, lacking = field_types(declared), without_null(declared)
             yield from (
                 *_schema_rules(setting, types, in_schema, _SCHEMA_TAKES),
-                *(Rule(f"{setting}.fields", name not in types, "must have a field for each one of the schema", name,
+                *(Rule(name in types, f"{setting}.fields", "must have a field for each one of the schema", name,
                        f"add {name}, or use a schema without it")
                   for name in in_schema),
-                *(Rule(f"{setting}.schema_file", each.nullable and each.name in lacking,
+                *(Rule(not each.nullable or each.name not in lacking, f"{setting}.schema_file",
                        f"must be able to hold nulls of {each.name}, which the program would take for another value",
                        each.name,
                        "a union with null in Avro, optional in Protocol Buffers, or a sample without nulls there")
@@ -270,9 +269,9 @@ def _schema_rules(
     place = f"{setting}.schema_file"
     for name, kind in types.items():
         yield from first((
-            Rule(place, name not in in_schema, f"must have {name} in its schema, which has {', '.join(in_schema)}",
+            Rule(name in in_schema, place, f"must have {name} in its schema, which has {', '.join(in_schema)}",
                  name, nearest(name, list(in_schema))),
-            Rule(place, in_schema.get(name) not in accepted.get(kind, (kind,)),
+            Rule(in_schema.get(name) in accepted.get(kind, (kind,)), place,
                  f"must have {name} as a type that fits {kind}", in_schema.get(name),
                  "correct the schema, or cast the field"),
         ))  # fmt: skip
@@ -299,7 +298,7 @@ def column_rules(
     times = {field: name for name in TIMES if (field := getattr(output, name))}
     named = times | dict.fromkeys(output.latency_key, "latency_key") | dict.fromkeys(output.keys, "keys")
     yield from (
-        Rule(f"{setting}.{name}", field not in columns, f"must be a column of the reference: {', '.join(names)}", field,
+        Rule(field in columns, f"{setting}.{name}", f"must be a column of the reference: {', '.join(names)}", field,
              f'"{nearest(field, names)}", or add {field} to the reference')
         for field, name in named.items()
     )  # fmt: skip
@@ -307,7 +306,7 @@ def column_rules(
         type_ = columns.get(field, ValueType(INT))
         rule = f"must be a whole number of {output.time_unit}, or a timestamp, in the reference"
         way_out = f"CAST({field} AS {'TIMESTAMP' if type_.name == STRING else 'BIGINT'}) AS {field} in the reference"
-        yield Rule(f"{setting}.{name}", type_.name not in (INT, TIMESTAMP), rule, f"{field} {type_}", way_out)
+        yield Rule(type_.name in (INT, TIMESTAMP), f"{setting}.{name}", rule, f"{field} {type_}", way_out)
     yield from _result_rules(setting, table.reference_setting_of(sink), output, columns)
     if output.format in WITH_SCHEMA:
         types = {name: message_type(type_) for name, type_ in columns.items()}
@@ -325,11 +324,11 @@ def _result_rules(
     rule = f"must have columns that {'JSON' if is_json else output.format} can hold: {held}"
     for name, type_ in columns.items():
         fits = message_type(type_) and (is_json or type_.name != LIST)
-        yield Rule(reference, not fits, rule, f"{name} {type_}", f"CAST({name} AS VARCHAR) AS {name}")
+        yield Rule(fits, reference, rule, f"{name} {type_}", f"CAST({name} AS VARCHAR) AS {name}")
     yield from _nesting_rules(setting, list(columns))
     rule = "text needs a reference of one column of text"
     is_text = [type_.name for type_ in columns.values()] == [STRING]
-    yield Rule(f"{setting}.format", output.format == "text" and not is_text, rule, list(columns), 'format = "csv"')
+    yield Rule(output.format != "text" or is_text, f"{setting}.format", rule, list(columns), 'format = "csv"')
 
 
 def _latency_key_rules(
@@ -339,13 +338,13 @@ def _latency_key_rules(
     having = inputs_with(key, streams)
     rule = f"must be fields of exactly one input; these have them: {', '.join(each.name for each in having) or 'none'}"
     way_out = "rename them in the other input" if having else "name fields that the reference takes from an input"
-    yield Rule(place, key and len(having) != 1, rule, list(key), way_out)
+    yield Rule(not key or len(having) == 1, place, rule, list(key), way_out)
     for name in key if len(having) == 1 else ():
         kind = having[0].schema.types()[name]
         rule = f"must be whole numbers or texts, as in {having[0].name}, where {name} is {kind}"
-        differs = columns[name].name != _KEY_TYPES.get(kind)
+        fits = columns[name].name == _KEY_TYPES.get(kind)
         way_out = "name other fields, or leave its type in the reference"
-        yield Rule(place, differs, rule, f"{name} {columns[name]}", way_out)
+        yield Rule(fits, place, rule, f"{name} {columns[name]}", way_out)
 
 
 DRY_RATE_PER_S, DRY_S = 1000.0, 5.0
@@ -369,7 +368,7 @@ def dry_run_rules(table: ProgramTable, streams: Sequence[StreamSpec]) -> Iterato
                 raise KeyboardInterrupt from None
             except duckdb.Error as error:
                 way_out, rule = "\n  ".join(["correct it", *duckdb_lines(error)]), "must run over events of its inputs"
-                yield Rule(table.reference_setting_of(sink), True, rule, first_line(error), way_out)
+                yield Rule(False, table.reference_setting_of(sink), rule, first_line(error), way_out)
             else:
                 yield from first(_unit_rules(connection, table.setting_of(sink), output, now_us))
                 yield from _key_rules(connection, table.setting_of(sink), output)
@@ -381,7 +380,7 @@ def sample_unit_rule(setting: str, unit: str, last_time: float) -> Rule:
     fits = [name for name, unit_us in UNITS.items() if low_us <= last_time * unit_us <= high_us]
     got = f"{unit}, in which its time {last_time:.0f} is {in_year(last_time * UNITS[unit])}"
     rule, way_out = "must be the unit of the times in its sample", f'time_unit = "{"".join(fits[:1])}"'
-    return Rule(f"{setting}.time_unit", fits and unit not in fits, rule, got, way_out)
+    return Rule(not fits or unit in fits, f"{setting}.time_unit", rule, got, way_out)
 
 
 def _fill(connection: Any, streams: Sequence[StreamSpec], start_us: int) -> None:
@@ -411,7 +410,7 @@ def _unit_rules(connection: Any, setting: str, output: OutputTable, now_us: int)
         if fits and unit not in fits:
             got = f"{unit}, in which the {role} {name} of a result is {in_year(high * UNITS[unit])}"
             way_out = f'time_unit = "{fits[0]}", or another unit of {name} in the reference'
-            yield Rule(f"{setting}.time_unit", True, "must be the unit of the times in results", got, way_out)
+            yield Rule(False, f"{setting}.time_unit", "must be the unit of the times in results", got, way_out)
 
 
 def _key_rules(connection: Any, setting: str, output: OutputTable) -> Iterator[Rule]:
@@ -426,4 +425,4 @@ def _key_rules(connection: Any, setting: str, output: OutputTable) -> Iterator[R
         others = [name for name in names if name not in (*ids, output.time)]
         more = f'keys = ["{output.keys[0]}", "{others[0]}"], or ' if others else ""
         rule = "must identify one row of the reference, as in update mode each key has one last value"
-        yield Rule(f"{setting}.keys", True, rule, got, f"{more}GROUP BY {', '.join(ids)} in the reference")
+        yield Rule(False, f"{setting}.keys", rule, got, f"{more}GROUP BY {', '.join(ids)} in the reference")

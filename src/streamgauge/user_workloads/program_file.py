@@ -27,14 +27,14 @@ from pydantic import (
 
 from streamgauge.core.clock import US
 from streamgauge.core.engine_reports import Delivery
-from streamgauge.core.errors import Fault, InputError, Problem, attempt, faults_of, near, nearest
+from streamgauge.core.errors import Fault, InputError, Problem, Rule, attempt, faults_of, near, nearest, refuse, require
 from streamgauge.core.units import parse_duration
 from streamgauge.jobs import DEFAULT_REACH, UNBOUNDED
 from streamgauge.loadgen.fields import Decimal, FieldSpec, Integer, Key, Payload, Text
 from streamgauge.loadgen.fitted import Choice
 from streamgauge.transports.topics import PROTOBUF, WITH_SCHEMA, Kind, MessageFormat, ProgressSource, RecordTimestamp
 from streamgauge.user_workloads.program_node import Ready
-from streamgauge.user_workloads.rules import Rule, first, require
+from streamgauge.user_workloads.rules import first, in_file
 from streamgauge.user_workloads.user_workload import SINK
 
 Name = Annotated[str | None, AfterValidator(lambda value: value or None)]
@@ -174,7 +174,7 @@ class ProgramTable(_Table):
 
     def require(self, rules: Iterable[Rule]) -> None:
         """Raises InputError with every broken rule."""
-        require(rules, self._path.name)
+        require(*in_file(self._path.name, rules))
 
 
 def read(path: Path) -> ProgramTable:
@@ -188,8 +188,8 @@ def read(path: Path) -> ProgramTable:
         raise InputError(Problem(str(path), f"must be TOML ({error})", path.name, "correct that line")) from None
     kind, rule = values.get("kind"), 'must have kind = "program", to be measured like a workload'
     way_out = f'kind = "program" in its first line; an experiment file: streamgauge experiment {path}'
-    require([Rule("kind", kind != "program", rule, kind, way_out)], path.name)
-    require(_rules_of_topics_without_names(values), path.name)
+    require(*in_file(path.name, [Rule(kind == "program", "kind", rule, kind, way_out)]))
+    require(*in_file(path.name, _rules_of_topics_without_names(values)))
     try:
         table = ProgramTable.model_validate(values)
     except ValidationError as error:
@@ -208,7 +208,7 @@ def _rules_of_topics_without_names(values: dict[str, Any]) -> Iterator[Rule]:
         if isinstance(table := values.get(part), dict):
             settings = [name for name in table if not isinstance(table[name], dict)]
             rule = f"must be a table for each topic: [{part}.NAME]"
-            yield Rule(part, settings, rule, f"settings {', '.join(settings)}", way_out)
+            yield Rule(not settings, part, rule, f"settings {', '.join(settings)}", way_out)
 
 
 def _problem(path: Path, fault: Fault) -> Problem:
@@ -320,8 +320,7 @@ def specs_of(place: str, tables: Mapping[str, Any]) -> tuple[FieldSpec, ...]:
     """The fields of the input at `place`, those of nested tables with dotted names. Raises InputError for all."""
     problems: list[Problem] = []
     specs = [attempt(partial(_field, f"{place}.fields.{name}", name, table), problems) for name, table in _flat(tables)]
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return tuple(specs)
 
 
@@ -342,7 +341,7 @@ def _flat(tables: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, di
 def _field(setting: str, name: str, table: Mapping[str, Any]) -> FieldSpec:
     """A field from its table: `kind`, and the arguments of that kind."""
     kind, given = table.get("kind"), {key: value for key, value in table.items() if key != "kind"}
-    require(first(_field_rules(setting, name, kind, given)))
+    require(*first(_field_rules(setting, name, kind, given)))
     values = {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
     try:
         return FIELD_KINDS[str(kind)](name, **values)
@@ -359,21 +358,21 @@ def _field(setting: str, name: str, table: Mapping[str, Any]) -> FieldSpec:
 
 def _field_rules(setting: str, name: str, kind: Any, given: Mapping[str, Any]) -> Iterator[Rule]:
     """The rules of a field's table, each of which presumes those before it."""
-    yield Rule(setting, not name, "must have a name", name, 'user_id = { kind = "key", domain = 1000 }')
+    yield Rule(name, setting, "must have a name", name, 'user_id = { kind = "key", domain = 1000 }')
     meant = _MEANT.get(str(kind).lower()) or nearest(kind, list(FIELD_KINDS))
-    unknown = not isinstance(kind, str) or kind not in FIELD_KINDS
-    yield Rule(f"{setting}.kind", unknown, f"must be one of {', '.join(FIELD_KINDS)}", kind, f'kind = "{meant}"')
+    known = isinstance(kind, str) and kind in FIELD_KINDS
+    yield Rule(known, f"{setting}.kind", f"must be one of {', '.join(FIELD_KINDS)}", kind, f'kind = "{meant}"')
     arguments = {one.name: one for one in fields(FIELD_KINDS[kind]) if one.init and one.name != "name"}
     for key, value in given.items():
         place, wanted = f"{setting}.{key}", _ARGUMENT_TYPES.get(key, _INTEGER if kind == "integer" else _NUMBER)
         yield from (
-            Rule(place, key not in arguments, f"is not a setting of a {kind}", value,
+            Rule(key in arguments, place, f"is not a setting of a {kind}", value,
                  FIELD_EXAMPLES[nearest(key, list(arguments))]),
-            Rule(place, toml_type(value) not in wanted, f"must be {' or '.join(wanted)}, not {toml_type(value)}", value,
+            Rule(toml_type(value) in wanted, place, f"must be {' or '.join(wanted)}, not {toml_type(value)}", value,
                  FIELD_EXAMPLES.get(key, "")),
         )  # fmt: skip
     yield from (
-        Rule(f"{setting}.{key}", key not in given and argument.default is MISSING, f"must be given for a {kind}", None,
+        Rule(key in given or argument.default is not MISSING, f"{setting}.{key}", f"must be given for a {kind}", None,
              FIELD_EXAMPLES[key])
         for key, argument in arguments.items()
     )  # fmt: skip
@@ -384,13 +383,13 @@ def _field_rules(setting: str, name: str, kind: Any, given: Mapping[str, Any]) -
 def _choice_rules(setting: str, values: list[Any], weights: Sequence[Any] = ()) -> tuple[Rule, ...]:
     """The rules of values to choose from, and of their weights."""
     place, way_out = f"{setting}.weights", FIELD_EXAMPLES["weights"]
-    mixed = len(set(map(toml_type, values))) != 1 or type(values[0]) not in (str, int, float, bool)
+    alike = len(set(map(toml_type, values))) == 1 and type(values[0]) in (str, int, float, bool)
     return (
-        Rule(f"{setting}.values", mixed, "must be strings, integers, floats or booleans, all of one type", values[:5],
+        Rule(alike, f"{setting}.values", "must be strings, integers, floats or booleans, all of one type", values[:5],
              FIELD_EXAMPLES["values"]),
-        *(Rule(place, toml_type(weight) not in _NUMBER, f"must be an array of numbers, not of {toml_type(weight)}",
+        *(Rule(toml_type(weight) in _NUMBER, place, f"must be an array of numbers, not of {toml_type(weight)}",
                weight, way_out)
           for weight in weights),
-        Rule(place, weights and len(weights) != len(values), f"must have a weight for each of the {len(values)} values",
-             weights, way_out),
+        Rule(not weights or len(weights) == len(values), place,
+             f"must have a weight for each of the {len(values)} values", weights, way_out),
     )  # fmt: skip

@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from streamgauge.core.errors import InputError, JobError, Problem, nearest
+from streamgauge.core.errors import InputError, JobError, Problem, Rule, nearest, require
 from streamgauge.core.schema import EVENT_ID, EVENT_TIME, INGEST_TIME, quote
 from streamgauge.core.value_types import INT, TIMESTAMP, ValueType, from_duckdb
 from streamgauge.jobs import TIME, Description
 from streamgauge.loadgen.fields import StreamSpec
 from streamgauge.system.user_code import duckdb_lines, first_line, user_errors
-from streamgauge.user_workloads.rules import Rule, first, require
+from streamgauge.user_workloads.rules import first, in_file
 
 _TYPES = {"double": "DOUBLE", "string": "VARCHAR", "binary": "BLOB", "timestamp": "TIMESTAMP"}
 PLANNED_TIME = "planned_time"
@@ -57,13 +57,13 @@ def job_columns(
         types = types_of(relation)
     event_time, time = types.get(EVENT_TIME), described.inputs[0].time
     missing = [key for key in described.keys if key not in types]
-    require(first((
-        Rule("reference", event_time != ValueType(INT), "must also give event_time, in microseconds as BIGINT",
+    require(*in_file(path.name, first((
+        Rule(event_time == ValueType(INT), "reference", "must also give event_time, in microseconds as BIGINT",
              {name: str(type_) for name, type_ in types.items()},
              _FROM_TIME.format(time=time) if event_time == ValueType(TIMESTAMP) else _LINE_TO_ADD),
-        Rule("reference", missing, f"must give the columns that @job names in keys: {', '.join(missing)}", list(types),
-             f"add {''.join(missing[:1])} to the reference, or remove it from keys"),
-    )), path.name)  # fmt: skip
+        Rule(not missing, "reference", f"must give the columns that @job names in keys: {', '.join(missing)}",
+             list(types), f"add {''.join(missing[:1])} to the reference, or remove it from keys"),
+    ))))  # fmt: skip
     return tuple(types.items())
 
 
@@ -96,7 +96,7 @@ def _query(connection: Any, path: Path, query: str, streams: list[str]) -> Any:
         f'reference="SELECT ... FROM {streams[0]}"; without one, the function itself runs in batch as the reference'
     )
     # A query that is empty or a comment gives no relation.
-    require([Rule(setting, relation is None, "must be DuckDB SQL that gives rows", query, way_out)])
+    require(Rule(relation is not None, setting, "must be DuckDB SQL that gives rows", query, way_out))
     return relation
 
 
@@ -152,7 +152,7 @@ def program_columns(setting: str, reference: str, streams: Sequence[StreamSpec])
             raise InputError(Problem(setting, rule, first_line(error), more)) from None
         way_out = f'reference = "SELECT ... FROM {streams[0].name}"'
         # A query that is empty or a comment gives no relation.
-        require([Rule(setting, relation is None, rule, reference, way_out)])
+        require(Rule(relation is not None, setting, rule, reference, way_out))
         return types_of(relation)
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
-from streamgauge.core.errors import InputError, JobError, Problem
+from streamgauge.core.errors import InputError, JobError, Problem, Rule, require
 from streamgauge.dataflow.nodes import Flow, Sink, Source, UserJobNode
 from streamgauge.jobs import DESCRIPTION, TIME, Description, Input
 from streamgauge.loadgen.fields import SHARES_RULE, StreamSpec
@@ -25,7 +25,6 @@ from streamgauge.loadgen.replay.fit_sample import fit
 from streamgauge.results.run import FITTED
 from streamgauge.system.user_code import NO_QUERY, ONE_RESULT, WITHOUT_SINK, import_file
 from streamgauge.user_workloads.reference import job_columns
-from streamgauge.user_workloads.rules import Rule, require
 from streamgauge.user_workloads.user_workload import SINK, NoParameters, UserWorkload, shares_of
 from streamgauge.workloads.registry import Job
 
@@ -104,10 +103,10 @@ def _function(path: Path, module: Any) -> Any:
     way_out = f"put @job(stream(...)) above {local[0]}" if local else "see examples/ and docs/reference/job-api.md"
     way_out += "; a program with its own source and sink over Kafka: a program.toml (docs/how-to/my-kafka-job.md)"
     rule, setting = "must have one function marked @job", str(path)
-    require([
-        Rule(setting, len(jobs) > 1, rule, sorted(jobs), "move each function to its own file"),
-        Rule(setting, not jobs, rule, got, way_out),
-    ])  # fmt: skip
+    require(
+        Rule(len(jobs) <= 1, setting, rule, sorted(jobs), "move each function to its own file"),
+        Rule(jobs, setting, rule, got, way_out),
+    )
     return next(iter(jobs.values()))
 
 
@@ -128,7 +127,7 @@ def _streams(path: Path, inputs: tuple[Input, ...]) -> tuple[tuple[StreamSpec, .
 def _shares(inputs: tuple[Input, ...]) -> list[float]:
     given = [each.share for each in inputs]
     shares = shares_of(given)
-    require([Rule("@job share", not shares, f"{SHARES_RULE}, or have none at all", given, "share=0.5 on each of two")])
+    require(Rule(shares, "@job share", f"{SHARES_RULE}, or have none at all", given, "share=0.5 on each of two"))
     return shares
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import get_args
 
-from streamgauge.core.errors import Problem
+from streamgauge.core.errors import Problem, Rule, broken
 from streamgauge.dataflow.describe import KINDS
 from streamgauge.dataflow.nodes import Source
 from streamgauge.engines.spi import Capabilities, Engine, EnginePlugin, StartRequest
 from streamgauge.transports.topics import Kind
 from streamgauge.user_workloads.program_node import PARALLELISM, Launch, ProgramNode
-from streamgauge.user_workloads.rules import Rule, first, problems_of
+from streamgauge.user_workloads.rules import first
 
 
 class ExternalPlugin(EnginePlugin):
@@ -44,14 +44,14 @@ class ExternalPlugin(EnginePlugin):
         name, node = self.capabilities.name, request.flow.sinks[0].input
         rule = "must run a program, and has none of its own for a workload of the list"
         is_built_in = all(isinstance(sink.input, Source) for sink in request.flow.sinks)
-        yield from problems_of([Rule("engine", is_built_in, rule, name, "--engine spark, or a program.toml")])
+        yield from broken(Rule(not is_built_in, "engine", rule, name, "--engine spark, or a program.toml"))
         if isinstance(node, ProgramNode) and request.parallelism is not None:
-            yield from problems_of(first(_parallelism_rules(node.launch, request.parallelism)))
+            yield from broken(*first(_parallelism_rules(node.launch, request.parallelism)))
 
     def option_problems(self, options: Mapping[str, str]) -> Iterable[Problem]:
         rule = "is not an option of external, which has none"
         way_out = "leave it out; set it in the program, or by environment = { NAME = ... } in its file"
-        return problems_of(Rule(f"option {name}", True, rule, value, way_out) for name, value in options.items())
+        return broken(*(Rule(False, f"option {name}", rule, value, way_out) for name, value in options.items()))
 
     def is_own_default(self, name: str, value: str) -> bool:
         """All: its settings in force are its command and its group."""
@@ -66,9 +66,9 @@ class ExternalPlugin(EnginePlugin):
 def _parallelism_rules(launch: Launch, parallelism: int) -> tuple[Rule, ...]:
     """On a number of cores that the program would not get."""
     return (
-        Rule("parallelism", launch.attached, "cannot be set for a program that runs already", parallelism,
+        Rule(not launch.attached, "parallelism", "cannot be set for a program that runs already", parallelism,
              "leave it out, or have the program started: command = [...]"),
-        Rule("parallelism", not launch.uses(PARALLELISM),
+        Rule(launch.uses(PARALLELISM), "parallelism",
              f"must reach the program, and neither its command nor its environment has {PARALLELISM}", parallelism,
              f'add it to the file: environment = {{ CORES = "{PARALLELISM}" }}; '
              "or leave --parallelism out (scale: --resource partitions)"),
