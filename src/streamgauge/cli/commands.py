@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from streamgauge.config.options_and_settings import Experiment, read, to_toml
-from streamgauge.core.errors import InputError, Problem, StreamgaugeError
+from streamgauge.core.errors import InputError, Problem, Rule, StreamgaugeError, require
 from streamgauge.core.output import print_answer
 
 if TYPE_CHECKING:
@@ -71,9 +71,8 @@ def _requested(file: Path | None, request: MatrixRequest) -> Experiment:
     """The experiment of a file, or of the matrix to resume."""
     given = read(file) if file is not None else None
     if request.resume is not None:
-        if request.out is not None:
-            rule = "must not be given with --resume, which goes on in the folder of its matrix"
-            raise InputError(Problem("--out", rule, request.out, "leave --out out"))
+        rule = "must not be given with --resume, which goes on in the folder of its matrix"
+        require(Rule(request.out is None, "--out", rule, request.out, "leave --out out"))
         from streamgauge.studies.matrix.matrix import stored_experiment
 
         return stored_experiment(request.resume, given)
