@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from streamgauge.config.options_and_settings import Experiment, read, to_toml
-from streamgauge.core.errors import InputError, Problem, Rule, StreamgaugeError, require
+from streamgauge.core.errors import InputError, Problem, StreamgaugeError, require
 from streamgauge.core.output import print_answer
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _requested(file: Path | None, request: MatrixRequest) -> Experiment:
     given = read(file) if file is not None else None
     if request.resume is not None:
         rule = "must not be given with --resume, which goes on in the folder of its matrix"
-        require(Rule(request.out is None, "--out", rule, request.out, "leave --out out"))
+        require(request.out is None, "--out", rule, request.out, "leave --out out")
         from streamgauge.studies.matrix.matrix import stored_experiment
 
         return stored_experiment(request.resume, given)

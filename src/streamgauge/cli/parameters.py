@@ -161,7 +161,7 @@ def _with_brokers(words: Mapping[str, Any]) -> dict[str, Any]:
 
 def _workload_of(run: str, setting: str) -> str:
     """The workload that the experiment of a run folder, or of a study's, names, which `setting` gave."""
-    require(Rule(run, "workload", "must be given", "", "streamgauge workloads lists them"))
+    require(run, "workload", "must be given", "", "streamgauge workloads lists them")
     from streamgauge.artifacts.run_folder import SCALE, RunFolder
 
     if (Path(run) / SCALE).is_file():

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from streamgauge.core.clock import US
-from streamgauge.core.errors import InputError, Problem, Rule, attempt, near, require
+from streamgauge.core.errors import InputError, Problem, attempt, near, require
 from streamgauge.core.units import parse_duration
 from streamgauge.results.latency import LATENCY_KINDS, STATISTICS
 
@@ -40,7 +40,7 @@ def parse_limit(text: str, setting: str = "limits") -> ServiceLevelObjective:
     if match is None:
         raise InputError(_no_limit(text, setting))
     limit_us = parse_duration(match.group(3), setting, way_out=_LIMIT_EXAMPLE) * US
-    require(Rule(limit_us > 0, setting, "must be a time above zero", text, _LIMIT_EXAMPLE))
+    require(limit_us > 0, setting, "must be a time above zero", text, _LIMIT_EXAMPLE)
     return ServiceLevelObjective(
         match.group(1) or "event_time", match.group(2).replace(".", "_"), limit_us, text.strip()
     )

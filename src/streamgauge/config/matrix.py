@@ -84,7 +84,7 @@ def select(cells: Sequence[Cell], numbers: str) -> tuple[Cell, ...]:
     named = {text.strip() for text in numbers.split(",")}
     unknown = sorted(named - {str(cell.number) for cell in cells})
     rule = f"must be numbers from 1 to {len(cells)}, separated by commas"
-    require(Rule(not unknown, "--cells", rule, ", ".join(unknown), "--dry-run, which lists the cells"))
+    require(not unknown, "--cells", rule, ", ".join(unknown), "--dry-run, which lists the cells")
     return tuple(cell for cell in cells if str(cell.number) in named)
 
 
@@ -221,7 +221,7 @@ def _require_few(axes: Mapping[str, Sequence[Any]], included: int, repeat: int) 
     count = (prod(map(len, axes.values())) + included) * repeat
     factors = [*(f"{len(values)} of {name}" for name, values in axes.items()), f"repeat {repeat}"]
     rule, got = f"must have at most {CELLS_MAX:,} cells before exclude", f"{count:,} cells: {' x '.join(factors)}"
-    require(Rule(count <= CELLS_MAX, "matrix", rule, got, "fewer values, a smaller repeat, or a file for each part"))
+    require(count <= CELLS_MAX, "matrix", rule, got, "fewer values, a smaller repeat, or a file for each part")
 
 
 def _matches(combination: Settings, entry: Settings) -> bool:

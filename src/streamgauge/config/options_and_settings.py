@@ -32,7 +32,7 @@ from streamgauge.config.setting_info import (
     settings_of,
     whole,
 )
-from streamgauge.core.errors import Fault, InputError, Problem, Rule, faults_of, nearest, require
+from streamgauge.core.errors import Fault, InputError, Problem, faults_of, nearest, require
 from streamgauge.core.plugin_options import TUNED, Tuning
 from streamgauge.core.units import PARTITION_BITS, parse_duration, parse_rate, parse_share
 from streamgauge.results.profile import Weights
@@ -372,7 +372,7 @@ def _without_tables(values: dict[str, Any]) -> dict[str, Any]:
         for key, value in given.items():
             name = names.get(key, f"{table}.{key}")
             rule, way_out = f"must be given once, and {name} is given too", f"only one of {table}.{key} and {name}"
-            require(Rule(name not in flat, f"{table}.{key}", rule, value, way_out))
+            require(name not in flat, f"{table}.{key}", rule, value, way_out)
             flat[name] = value
     return flat
 
@@ -428,7 +428,7 @@ def read(path: Path) -> Experiment:
     if values.get("kind") == "experiment":  # beside files of programs, it says what this one is
         del values["kind"]
     rule = "must be an experiment, and this is the file of a program"
-    require(Rule(values.get("kind") != "program", "FILE", rule, str(path), f"streamgauge run {path}"))
+    require(values.get("kind") != "program", "FILE", rule, str(path), f"streamgauge run {path}")
     folder = path.resolve().parent
     return build(change_files(build(values).model_dump(), lambda file: find_beside(file, folder)))
 

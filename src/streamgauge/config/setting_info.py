@@ -85,7 +85,7 @@ def parse_interval(text: Any) -> float:
     """The interval between batches, in seconds; engines take whole milliseconds."""
     interval_s = parse_duration(text)
     is_whole = round(US * interval_s) % 1000 == 0
-    require(Rule(is_whole, "interval", "must be whole milliseconds", text, "--interval"))
+    require(is_whole, "interval", "must be whole milliseconds", text, "--interval")
     return interval_s
 
 

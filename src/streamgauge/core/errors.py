@@ -158,9 +158,9 @@ def broken(*rules: Rule) -> list[Problem]:
     return [Problem(one.setting, one.rule, one.got, one.way_out) for one in rules if not one.holds]
 
 
-def require(*rules: Rule, error: type[InputError] = InputError) -> None:
-    """Raises one error with every broken rule."""
-    refuse(broken(*rules), error)
+def require(holds: object, setting: str, rule: str, got: object, way_out: str) -> None:
+    """Raises InputError with this one problem unless `holds` is true."""
+    refuse(broken(Rule(holds, setting, rule, got, way_out)))
 
 
 def refuse(problems: Sequence[Problem], error: type[InputError] = InputError) -> None:

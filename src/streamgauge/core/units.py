@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from itertools import groupby
 from typing import TypeVar
 
-from streamgauge.core.errors import InputError, Problem, Rule, require
+from streamgauge.core.errors import InputError, Problem, require
 
 Value = TypeVar("Value")
 
@@ -55,7 +55,7 @@ _NUMBER = re.compile(rf"\s*((?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:[eE
 def _quantity(setting: str, text: str | float | int, units: dict[str, float], rule: str, way_out: str) -> float:
     match = None if isinstance(text, bool) else _NUMBER.match(str(text))
     value = float(match.group(1)) * units.get(match.group(2).lower(), math.nan) if match else math.nan
-    require(Rule(math.isfinite(value), setting, rule, text, way_out))
+    require(math.isfinite(value), setting, rule, text, way_out)
     return value
 
 
@@ -72,7 +72,7 @@ def parse_rate(text: str | float | int, setting: str = "rate", *, way_out: str |
         rule = f"{str(text).strip()} is not a rate; {millions} is {float(minutes[1]):g} million events a second"
         raise InputError(Problem(setting, rule, text, way_out.replace("100k", millions)))
     rate = _quantity(setting, text, units, rule, way_out)
-    require(Rule(rate > 0, setting, "must be above 0 events per second", text, way_out))
+    require(rate > 0, setting, "must be above 0 events per second", text, way_out)
     return rate
 
 
@@ -81,7 +81,7 @@ def parse_whole(text: str | int, setting: str, least: int, greatest: int, exampl
     rule, way_out = f"must be a whole number from {least} to {greatest:,}", f"{setting} {example}"
     # 1.005 * 1000 is slightly below 1005.
     number = round(_quantity(setting, text, _RATE_UNITS, rule, way_out), 6)
-    require(Rule(least <= number <= greatest and number == int(number), setting, rule, text, way_out))
+    require(least <= number <= greatest and number == int(number), setting, rule, text, way_out)
     return int(number)
 
 
@@ -120,7 +120,7 @@ def parse_cpus(text: str | int, setting: str = "cpus", way_out: str = "--cpus 0-
         match = _PART.fullmatch(part)
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
         is_range = first <= last <= CPU_MAX
-        require(Rule(is_range, setting, "must be processors such as 0, 1-3 or 0,2-5", text, way_out))
+        require(is_range, setting, "must be processors such as 0, 1-3 or 0,2-5", text, way_out)
         found |= set(range(first, last + 1))
     return tuple(sorted(found))
 

@@ -210,7 +210,7 @@ def refuse_program(experiment: Experiment) -> None:
     """Raises InputError for a program of the user's own, for commands that look at single operators."""
     rule = "does not apply to a program over Kafka, whose operators are not known"
     way_out = f"streamgauge run {experiment.workload}, or sustain"
-    require(Rule(not is_program(experiment.workload), experiment.command, rule, experiment.workload, way_out))
+    require(not is_program(experiment.workload), experiment.command, rule, experiment.workload, way_out)
 
 
 def _program_problems(draft: Draft) -> list[Problem]:
@@ -459,7 +459,7 @@ def _budget(experiment: Experiment, engine: Capabilities | None, problems: list[
             size = parse_setting(parse_size, "load.memory", text)
             rule = f"must be from 1 MiB to this machine's memory ({total / 2**30:.1f} GiB)"
             way_out = f"leave --memory out: {at_most_half(QUEUE_BYTES) / 2**30:.3g} GiB at most"
-            require(Rule(2**20 <= size <= total, "load.memory", rule, text, way_out))
+            require(2**20 <= size <= total, "load.memory", rule, text, way_out)
             queue = size
     return Budget(total, entry(engine.name).heap_bytes(experiment.options) if engine else 0, queue)
 
