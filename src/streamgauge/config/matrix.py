@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from math import prod
@@ -132,7 +132,8 @@ def _in_cells(problem: Problem, numbers: Sequence[int], of: int) -> Problem:
     if len(numbers) == of:
         return problem
     few = ", ".join(map(str, numbers[:5])) + (f" and {len(numbers) - 5} more" if len(numbers) > 5 else "")
-    return replace(problem, rule=f"{problem.rule} (cell{'s' * (len(numbers) > 1)} {few} of the matrix)")
+    rule = f"{problem.rule} (cell{'s' * (len(numbers) > 1)} {few} of the matrix)"
+    return Problem(problem.setting, rule, problem.got, problem.way_out)
 
 
 def _combinations(matrix: Matrix, command: str) -> list[Settings]:

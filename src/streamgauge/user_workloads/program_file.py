@@ -187,7 +187,7 @@ def _problem(path: Path, fault: Fault) -> Problem:
     parts = list(map(str, fault.location))
     setting, name = f"{path.name}: {fault.name}", parts[-1] if parts else ""
     if fault.inner:
-        return replace(fault.inner[0], setting=setting)
+        return Problem(setting, fault.inner[0].rule, fault.inner[0].got, fault.inner[0].way_out)
     if fault.is_unknown:
         known = _settings_beside(parts)
         rule, got = f"is not a setting; these are: {', '.join(known)}", fault.got
