@@ -13,7 +13,7 @@ import typer
 
 from streamgauge.config.options_and_settings import PROGRAM_DEFAULTS, SETTINGS, Experiment, build, read
 from streamgauge.config.setting_info import NAME_VALUE, SIDES, SettingInfo
-from streamgauge.core.errors import InputError, Problem, Rule, attempt, broken, refuse, require
+from streamgauge.core.errors import InputError, Problem, Rule, attempt, first_broken, refuse, require
 
 AsJson = Annotated[bool, typer.Option("--json", help="print only the result object on stdout  [default: off]")]
 Verbose = Annotated[
@@ -103,10 +103,10 @@ def pairs(flag: str, given: list[str] | None) -> dict[str, str]:
         before, equals, value = text.partition("=")
         key = before.strip()
         repeated = f"must give each name once; {key} already has {pairs.get(key)!r}"
-        problems += broken(
+        problems += first_broken(
             Rule(equals and key, flag, "must be NAME=VALUE", text, f"{flag} {key or 'name'}=value"),
             Rule(key not in pairs, flag, repeated, text, f"only {flag} {text}"),
-        )[:1]
+        )
         pairs.setdefault(key, value)
     refuse(problems)
     return pairs

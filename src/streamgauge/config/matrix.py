@@ -17,7 +17,7 @@ from typing import Any
 
 from streamgauge.config.options_and_settings import SETTINGS, Experiment, Matrix, build, flat_name, setting_of
 from streamgauge.config.setting_info import NAME_VALUE
-from streamgauge.core.errors import Problem, Rule, attempt, broken, near, refuse, require
+from streamgauge.core.errors import Problem, Rule, attempt, broken, first_broken, near, refuse, require
 from streamgauge.core.formatting import leaves
 
 CELLS_MAX = 1000
@@ -161,7 +161,7 @@ def _axes(matrix: Matrix, command: str, problems: list[Problem]) -> dict[str, li
     axes: dict[str, list[Any]] = {}
     for name, values in _leaves(matrix.model_extra or {}):
         setting, is_list = f"matrix.{name}", isinstance(values, list | tuple)
-        found = broken(
+        found = first_broken(
             Rule(name not in axes, setting, "must be given once", values, f"one list for {name}"),
             *_name_rules(setting, name, values, command),
             Rule(is_list, setting, "must be a list of values", values, f"{name} = [{_quoted(values)}]"),
@@ -169,7 +169,7 @@ def _axes(matrix: Matrix, command: str, problems: list[Problem]) -> dict[str, li
                 not is_list or values, setting, "must be a list with at least one value", values,
                 f"{name} = [VALUE, VALUE], or leave it out",
             ),
-        )[:1]  # fmt: skip
+        )  # fmt: skip
         problems += found
         if not found:
             axes[name] = list(values)
@@ -181,7 +181,7 @@ def _entry(setting: str, entry: Mapping[str, Any], command: str, problems: list[
     values = dict(_leaves(entry))
     problems += broken(Rule(entry, setting, "must name at least one setting", entry, "remove it, or give it a value"))
     for name, value in values.items():
-        problems += broken(*_name_rules(f"{setting}.{name}", name, value, command))[:1]
+        problems += first_broken(*_name_rules(f"{setting}.{name}", name, value, command))
     return values
 
 

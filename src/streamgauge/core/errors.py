@@ -158,6 +158,11 @@ def broken(*rules: Rule) -> list[Problem]:
     return [Problem(one.setting, one.rule, one.got, one.way_out) for one in rules if not one.holds]
 
 
+def first_broken(*rules: Rule) -> list[Problem]:
+    """The problem of the first rule that does not hold, for rules of which one follows from another."""
+    return broken(*[one for one in rules if not one.holds][:1])
+
+
 def require(holds: object, setting: str, rule: str, got: object, way_out: str) -> None:
     """Raises InputError with this one problem unless `holds` is true."""
     refuse(broken(Rule(holds, setting, rule, got, way_out)))

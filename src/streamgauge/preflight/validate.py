@@ -29,6 +29,7 @@ from streamgauge.core.errors import (
     attempt,
     broken,
     collected,
+    first_broken,
     nearest,
     refuse,
     require,
@@ -68,9 +69,6 @@ from streamgauge.user_workloads.program_node import ProgramNode
 from streamgauge.workloads.registry import Workload
 
 _ROUNDING = 1e-6
-
-
-Check = Callable[[Draft], Iterable[Problem]]
 
 
 def check(experiment: Experiment, new_folder: bool = True) -> ResolvedExperiment:
@@ -471,17 +469,17 @@ def _place_problems(draft: Draft) -> list[Problem]:
     root = Path(out or "runs")
     existing = next((path for path in (root, *root.absolute().parents) if path.exists()), Path("/"))
     is_made = draft.experiment.command == "generate" or root.absolute().parent.is_dir()
-    return broken(
+    return first_broken(
         Rule(existing.is_dir(), "out", "must be a folder, and a file has that name", str(root), "--out DIR"),
         Rule(is_made, "out", "must be in an existing folder", str(root), "--out DIR with a folder you may write to"),
         Rule(
             os.access(existing, os.W_OK), "out", f"must be a writable folder ({existing} is not)", str(root),
             "--out DIR",
         ),
-    )[:1]  # fmt: skip
+    )  # fmt: skip
 
 
-CHECKS: tuple[Check, ...] = (
+CHECKS: tuple[Callable[[Draft], Iterable[Problem]], ...] = (
     _text_problems,
     _transport_problems,
     _port_problems,
