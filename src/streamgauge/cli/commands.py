@@ -151,16 +151,28 @@ def _check_characterization(experiment: Experiment) -> None:
 
 
 def _run(experiment: Experiment, as_json: bool, verbose: bool) -> None:
-    from streamgauge.report.terminal.console import show_result
+    """Runs one trial with its live view."""
+    from streamgauge.report.documents.run import write_page
+    from streamgauge.report.terminal.console import TrialView, show_result
+    from streamgauge.studies.run.run import run_single
+    from streamgauge.trial.progress import snapshots
 
-    result = run_with_view(experiment)
+    with TrialView() as view:
+        result = run_single(experiment, snapshots(view.update), write_page)
     if not as_json:
         show_result(result, verbose)
     _end(result, as_json)
 
 
 def _sustain(experiment: Experiment, as_json: bool, verbose: bool) -> None:
-    _end(sustain_with_view(experiment, verbose), as_json)
+    """Runs a search with its live view, which also shows the result."""
+    from streamgauge.report.documents.run import write_page
+    from streamgauge.report.terminal.console import SearchView
+    from streamgauge.studies.capacity.sustain import sustain
+
+    with SearchView(verbose=verbose) as view:
+        result = sustain(experiment, view, write_page)
+    _end(result, as_json)
 
 
 def _end(result: Result, as_json: bool) -> NoReturn:
@@ -168,27 +180,6 @@ def _end(result: Result, as_json: bool) -> NoReturn:
     if as_json:
         print_answer(result.to_json(), folder=result.folder)
     sys.exit(EXITS[result.verdict.value])
-
-
-def run_with_view(experiment: Experiment) -> Result:
-    """Runs one trial with its live view."""
-    from streamgauge.report.documents.run import write_page
-    from streamgauge.report.terminal.console import TrialView
-    from streamgauge.studies.run.run import run_single
-    from streamgauge.trial.progress import snapshots
-
-    with TrialView() as view:
-        return run_single(experiment, snapshots(view.update), write_page)
-
-
-def sustain_with_view(experiment: Experiment, verbose: bool) -> Result:
-    """Runs a search with its live view, which also shows the result."""
-    from streamgauge.report.documents.run import write_page
-    from streamgauge.report.terminal.console import SearchView
-    from streamgauge.studies.capacity.sustain import sustain
-
-    with SearchView(verbose=verbose) as view:
-        return sustain(experiment, view, write_page)
 
 
 def _generate(experiment: Experiment, as_json: bool, verbose: bool) -> None:

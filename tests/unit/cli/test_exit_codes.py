@@ -15,7 +15,7 @@ from unittest.mock import Mock
 import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.cli import app, commands
+from streamgauge.cli import app
 from streamgauge.cli.parameters import pairs
 from streamgauge.core.errors import (
     DriverError,
@@ -39,7 +39,7 @@ def run_as(monkeypatch: pytest.MonkeyPatch, invoke: Invoke) -> Callable[[Callabl
     """`run identity --json` with another function instead of a trial."""
 
     def run(trial: Callable[..., Any]) -> subprocess.CompletedProcess[str]:
-        monkeypatch.setattr(commands, "run_with_view", trial)
+        monkeypatch.setattr("streamgauge.studies.run.run.run_single", trial)
         return invoke("run", "identity", "--json")
 
     return run
@@ -51,7 +51,7 @@ def run_as(monkeypatch: pytest.MonkeyPatch, invoke: Invoke) -> Callable[[Callabl
 )
 def test_the_verdict_is_the_exit_code(run_as: Any, value: str, code: int) -> None:
     """0 done, 1 the criterion failed, 3 the figures must not be used."""
-    done = run_as(lambda experiment: result_of(value))
+    done = run_as(lambda *_: result_of(value))
     assert (done.returncode, Result.model_validate_json(done.stdout).verdict.value) == (code, value)
 
 
@@ -91,7 +91,7 @@ def test_a_start_that_failed_names_its_folder_and_prints_its_result(
     folder = RunFolder.create(stand / "runs", "identity", "spark", datetime.now(UTC))
     folder.write_result(result_of("invalid"))
 
-    def fail(experiment: Any) -> Any:
+    def fail(*_: object) -> None:
         with record_start_failure(folder):
             raise error
 
