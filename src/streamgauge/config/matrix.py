@@ -192,18 +192,15 @@ def _leaves(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 def _name_rules(setting: str, name: str, value: Any, command: str) -> tuple[Rule, ...]:
     """That a name is a setting of the command that can vary. The first broken rule says why it is not."""
     info = setting_of(name)  # the workload has none
-    takers = info.commands if info is not None else (command,)
-    meant = near(name, ("workload", *SETTINGS, "repeat", "order", "seed", "include", "exclude"))
+    names = ("workload", *SETTINGS, "repeat", "order", "seed", "include", "exclude")
+    meant = None if is_setting(name) else near(name, names)  # which takes a millisecond
     return (
         Rule(name not in FIXED, setting, "must be the same in all cells", value, f"give {name} outside of [matrix]"),
         Rule(
             is_setting(name), setting, "is not a setting", value,
             meant or "a dotted name, such as load.rate or parameters.NAME",
         ),
-        Rule(
-            command in takers, setting, f"is not a setting of {command}, only of {' and '.join(takers)}", value,
-            f"leave {name} out",
-        ),
+        *([info.rule_of_command(command, setting, value, name)] if info is not None else []),
     )  # fmt: skip
 
 

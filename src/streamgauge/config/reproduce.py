@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from streamgauge.config.options_and_settings import Experiment, setting_of
 from streamgauge.config.setting_info import NAME_VALUE, SettingInfo
-from streamgauge.core.errors import Problem
+from streamgauge.core.errors import Problem, broken
 from streamgauge.core.formatting import flatten, format_exact, format_value, leaves
 
 _LEAVE_FOLDERS = ("run", "sustain")
@@ -41,13 +41,11 @@ def contradictions(
             yield Problem(name, rule, value, f"leave {info.flag if info else name} out")
 
 
-def unsupported_settings(experiment: Experiment) -> Iterator[Problem]:
+def unsupported_settings(experiment: Experiment) -> list[Problem]:
     """Settings that the experiment's command would ignore."""
-    for setting in settings(experiment.model_dump(mode="json")):
-        info = setting_of(setting.name)
-        if info is not None and experiment.command not in info.commands:
-            rule = f"is not a setting of {experiment.command}, only of {' and '.join(info.commands)}"
-            yield Problem(setting.name, rule, setting.value, f"leave {info.flag} out")
+    command, changed = experiment.command, settings(experiment.model_dump(mode="json"))
+    given = [(one, info) for one in changed if (info := setting_of(one.name)) is not None]
+    return broken(*(info.rule_of_command(command, one.name, one.value, info.flag) for one, info in given))
 
 
 def command(experiment: Mapping[str, Any]) -> str | None:

@@ -61,6 +61,11 @@ class SettingInfo:
         value = self.example or (self.default if isinstance(self.default, str) else "")
         return f"{self.flag} {value}" if value else f"{self.flag} with another value"
 
+    def rule_of_command(self, command: str, setting: str, got: object, name: str) -> Rule:
+        """That the command takes the setting; `name` is what to leave out."""
+        rule = f"is not a setting of {command}, only of {' and '.join(self.commands)}"
+        return Rule(command in self.commands, setting, rule, got, f"leave {name} out")
+
 
 def setting(default: Any, help: str, metavar: str = "", *, only: Sequence[str] = LOAD_COMMANDS, **more: Any) -> Any:
     """A pydantic field for a setting; `more` holds further attributes of its `SettingInfo`."""

@@ -108,7 +108,7 @@ def check(experiment: Experiment, new_folder: bool = True) -> ResolvedExperiment
         reach_us=reach_us(flow), limits=limits,
         driver_cpus=driver, sut_cpus=sut,
     )  # fmt: skip
-    refuse(list(queue_problems(resolved)))
+    refuse(queue_problems(resolved))
     _check_longest_plan(resolved)
     return resolved
 
