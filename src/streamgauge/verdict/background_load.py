@@ -5,7 +5,7 @@ A separate module because verdicts, results and comparisons ask it.
 
 from __future__ import annotations
 
-from streamgauge.core.formatting import share_beside
+from streamgauge.results.verdict import BackgroundLoad
 
 BACKGROUND_SHARE_MAX = 0.1
 """Mean share of the CPU. Above it, background processes may be the cause of a slow trial."""
@@ -22,16 +22,10 @@ def machine_speed_differs(one_us: float, other_us: float) -> bool:
     return slow_us > fast_us * (1 + MACHINE_SHARE_MAX)
 
 
-def background_load(share: float, burst_share: float) -> tuple[str, str] | None:
-    """(CPU used by background processes, limit) in words; None within the limits."""
+def background_load(share: float, burst_share: float) -> BackgroundLoad | None:
+    """The CPU used by background processes, if beyond a limit; None within the limits."""
     if share > BACKGROUND_SHARE_MAX:
-        return f"{share_beside(share, BACKGROUND_SHARE_MAX)} of the CPU", f"{BACKGROUND_SHARE_MAX:.0%}"
+        return BackgroundLoad(share, BACKGROUND_SHARE_MAX)
     if burst_share > BACKGROUND_BURST_SHARE_MAX:
-        used = share_beside(burst_share, BACKGROUND_BURST_SHARE_MAX)
-        return f"{used} of the CPU for {BACKGROUND_BURST_S:.0f} s", f"{BACKGROUND_BURST_SHARE_MAX:.0%}"
+        return BackgroundLoad(burst_share, BACKGROUND_BURST_SHARE_MAX, BACKGROUND_BURST_S)
     return None
-
-
-def background_load_warning(used: str) -> str:
-    """The warning for a result that was measured beside background load."""
-    return f"background processes used {used}, so these figures hold only beside such a load. Close them and run again"

@@ -17,6 +17,7 @@ from streamgauge.report.page import render
 from streamgauge.report.terminal.console import show_result
 from streamgauge.results.latency import Latencies, Latency
 from streamgauge.results.run import Result, Verification
+from streamgauge.results.text.verdicts import in_words
 from streamgauge.verdict.verdict import judge
 from tests.helpers_golden import assert_golden
 from tests.unit.report.conftest import NOW, made_up_flow, made_up_result, made_up_search, whole_run
@@ -27,12 +28,13 @@ WRONG = RIGHT.model_copy(update={"matched": 8, "wrong": 2, "examples": ({"kind":
 OUTPUTS: dict[str, Any] = {
     "sustained": {},
     "not_sustained": {
-        "verdict": judge(evidence(backlog=ramp(0.05), verification=WRONG, user_job=False)), "verification": WRONG,
+        "verdict": in_words(judge(evidence(backlog=ramp(0.05), verification=WRONG, user_job=False))),
+        "verification": WRONG,
         "warnings": ("background processes used 12% of the CPU",), "notes": ("the input was made up",),
     },
-    "invalid": {"verdict": judge(evidence(core_wait_us=50_000.0, background_share=0.8))},
-    "interrupted": {"verdict": judge(evidence(interrupted=True)), "verification": None},
-    "nothing": {"verdict": judge(evidence(driver_reason="it ended")), "rate": None, "phases": (),
+    "invalid": {"verdict": in_words(judge(evidence(core_wait_us=50_000.0, background_share=0.8)))},
+    "interrupted": {"verdict": in_words(judge(evidence(interrupted=True))), "verification": None},
+    "nothing": {"verdict": in_words(judge(evidence(driver_reason="it ended"))), "rate": None, "phases": (),
                 "latency": Latencies(), "sinks": (), "verification": None},
     "late": {"latency": Latencies(event_time_us=Latency(p50=1e6, max=4e6, count=500, lower_bounds=4)), "verification":
              Verification(judged=False, independent=False, reference="", sentence="The reference crashed.")},

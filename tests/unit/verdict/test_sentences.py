@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 
 from streamgauge.config.limits import parse_limit
+from streamgauge.results.codes import WarningCode
 from streamgauge.results.latency import Latencies, Latency
-from streamgauge.results.verdict import Verdict
+from streamgauge.results.text.sentences import WARNINGS, sentence
+from streamgauge.results.text.verdicts import in_words
+from streamgauge.results.verdict import BackgroundLoad, Remark, Verdict
 from streamgauge.verdict.evidence import Samples
 from streamgauge.verdict.verdict import judge
 from tests.helpers_golden import assert_golden
@@ -81,15 +84,44 @@ MORE: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
+WARNED: dict[WarningCode, dict[str, Any]] = {
+    WarningCode.SHARED_CORES: {"cores": "cores 0-3"},
+    WarningCode.QUEUE_CUT_BY_MEMORY: {"bound_s": 8.0, "least_s": 10},
+    WarningCode.MORE_GENERATORS_THAN_CORES: {"generators": "3 generators, more than the 2 processors"},
+    WarningCode.ENDED_EARLY: {"reason": "the queue's bound was reached"},
+    WarningCode.WARMUP_EXTENDED: {"extended_s": 5, "reasons": "the engine was still getting faster"},
+    WarningCode.BACKGROUND_LOAD: {"load": BackgroundLoad(0.15, 0.1)},
+    WarningCode.MACHINE_SLOWED: {"slowed": 0.16},
+    WarningCode.PARTITIONS_WITHOUT_KEYS: {
+        "empty": 2, "partitions": 8, "stream": "clicks", "key": "user_id", "shown": ("1", "7")},
+    WarningCode.PARTITIONS_APART: {"skew_s": 5.04, "delay_s": 2.0},
+    WarningCode.READ_TWICE: {"stream": "clicks", "times": 2.0, "n": 2, "sinks": "a, b; c"},
+    WarningCode.DONE_TWICE: {
+        "operators": ("sound", "dear"), "several": True, "times": "twice", "queries": "q0 (a, b), q1 (c)"},
+    WarningCode.SPAN_EXTENDED: {"times": "once", "checks": "backlog trend and evidence"},
+    WarningCode.LAG_UNKNOWN: {"text": "the group has committed no offset"},
+    WarningCode.FOREIGN_MESSAGES: {"text": "3 messages are no results"},
+    WarningCode.OPERATOR_ROWS_INCOMPLETE: {"reason": "Spark forgot it"},
+    WarningCode.BROKER_TIMES_UNKNOWN: {"reason": "no answer"},
+}  # fmt: skip
+
+
+def test_every_warning_has_a_sentence() -> None:
+    """In the order of their table."""
+    assert list(WARNED) == list(WARNINGS)
+    text = "".join(f"{code}: {sentence(Remark(code, facts))}\n" for code, facts in WARNED.items())
+    assert_golden(Path(__file__).parent / "golden" / "warnings.txt", text)
+
+
 def test_sentences() -> None:
     """Each verdict with its advice, and the checks that say something else than in a trial with nothing wrong."""
-    usual = {check.name: check.sentence for check in judge(evidence()).checks}
+    usual = {check.name: check.sentence for check in in_words(judge(evidence())).checks}
     scenes = [*((f"{name}: {code}", fault) for name, _, code, fault in FAULTS), *MORE.items()]
-    text = "\n".join(_in_words(name, judge(evidence(**fault)), usual) for name, fault in scenes)
+    text = "\n".join(_scene(name, in_words(judge(evidence(**fault))), usual) for name, fault in scenes)
     assert_golden(Path(__file__).parent / "golden" / "sentences.txt", text)
 
 
-def _in_words(name: str, verdict: Verdict, usual: dict[str, str]) -> str:
+def _scene(name: str, verdict: Verdict, usual: dict[str, str]) -> str:
     checks = [
         f"  {check.name} {check.state} {check.code}: {check.sentence}\n"
         for check in verdict.checks
