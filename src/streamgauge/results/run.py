@@ -473,6 +473,3 @@ class Result(ResultPart):
         """The sink behind `latency` if there are several, else ""."""
         slowest = [sink.name for sink in self.sinks if sink.latency == self.latency]
         return slowest[0] if len(self.sinks) > 1 and slowest else ""
-
-    def to_json(self) -> str:
-        return self.model_dump_json(indent=2)
