@@ -10,25 +10,29 @@ from streamgauge.results.run import Result
 from streamgauge.stats.samples import observations_needed
 
 
-def answer(result: Result) -> str:
-    """The result as a headline: a rate and its verdict."""
+def headline(result: Result) -> str:
+    """The rate of a result: that of a run's plan, or the one that a search found."""
     if result.search is not None:
-        rate_per_s = result.search.sustained_per_s
-        return (
-            f"{format_rate(rate_per_s, 'events/s')} sustained"
-            if rate_per_s is not None
-            else "no sustained rate was found"
-        )
-    if result.rate is None:
-        return "nothing was measured"
-    rate = format_rate(result.rate.planned_per_s, "events/s")
-    return {
-        "sustained": f"{rate} sustained",
-        "not_sustained": f"{rate} not sustained",
-        "undecided": f"{rate}: not enough evidence",
-        "invalid": f"{rate}: invalid",
-        "interrupted": f"{rate}: interrupted",
-    }[result.verdict.value]
+        found = result.search.sustained_per_s
+        return format_rate(found, "events/s") if found is not None else "no sustained rate was found"
+    return format_rate(result.rate.planned_per_s, "events/s") if result.rate else "nothing was measured"
+
+
+_ANSWERS = {
+    "sustained": " sustained",
+    "not_sustained": " not sustained",
+    "undecided": ": not enough evidence",
+    "invalid": ": invalid",
+    "interrupted": ": interrupted",
+}
+
+
+def answer(result: Result) -> str:
+    """The headline with the verdict, as far as there is a rate."""
+    rate = headline(result)
+    if result.search is not None:
+        return rate if result.search.sustained_per_s is None else f"{rate} sustained"
+    return f"{rate}{_ANSWERS[result.verdict.value]}" if result.rate else rate
 
 
 def measured_s(result: Result) -> float | None:

@@ -68,7 +68,7 @@ def collect_evidence(
         latency_drift_s=_commit_gap_s(record) if verified and not _has_delivery_times(verified) else 0.0,
         interval_s=resolved.interval_s,
         output_delay_s=_output_delay_s(record),
-        backlog_max_s=max(_largest(each) for each in backlogs),
+        backlog_max_s=max(float(each.value.max(initial=0.0)) for each in backlogs),
         overflowed=trial_log.overflowed,
         memory_full_s=None if trial_log.memory_full_us is None else trial_log.memory_full_us / US,
         span_began=record.offered_until() > record.spans.measured_from_us or not trial_log.overflowed,
@@ -309,10 +309,6 @@ def samples_of(pair: tuple[np.ndarray, np.ndarray], about: str = "") -> Samples:
     times, values = pair
     start = times[0] if len(times) else 0
     return Samples((times - start) / US, values.astype(float), about)
-
-
-def _largest(backlog: Samples) -> float:
-    return float(backlog.value.max()) if len(backlog.value) else 0.0
 
 
 def batches_between(trial_log: TrialLog, from_us: int, to_us: int) -> int:

@@ -34,8 +34,9 @@ def check_driver(evidence: Evidence) -> Finding:
         code = Cause.DISK_FULL if evidence.driver_disk_full and not evidence.limit_reached else says
         failed = Condition(False, code, 1, 0, "failures", {"reason": evidence.driver_reason}, says)
         return failed.finding("driver", "invalid")
+    negative = evidence.negative_latencies
     parts = [
-        _clock(evidence), _plan(evidence), _schedule_delay(evidence), *_busy_parts(evidence, BUSY_SHARE_MAX),
+        Condition(negative == 0, Cause.NEGATIVE_LATENCY, negative, 0, "results"), _plan(evidence), _schedule_delay(evidence), *_busy_parts(evidence, BUSY_SHARE_MAX),
         _standstill(evidence),
     ]  # fmt: skip
     wait_us = evidence.core_wait_us
@@ -73,11 +74,6 @@ def _least_p50(evidence: Evidence) -> float:
     if values and len(values) == len(p50s):
         return min(values)
     return evidence.output_delay_s * US
-
-
-def _clock(evidence: Evidence) -> Condition:
-    negative = evidence.negative_latencies
-    return Condition(negative == 0, Cause.NEGATIVE_LATENCY, negative, 0, "results")
 
 
 _BUSY = (Cause.DELIVERY_BUSY, Cause.RECORDER_BUSY, Cause.RECORDER_DISK_BUSY)

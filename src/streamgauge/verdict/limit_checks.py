@@ -145,8 +145,7 @@ def _level_check(level: ServiceLevelObjective, sink: str, latencies: Latencies) 
         return Condition(False, code, value, level.limit_us, "us", facts | more, says).finding(level.name, state)
 
     if latency is None:
-        kind = "latency until counted" if level.kind == "until_counted" else level.kind.replace("_", " ")
-        return found("undecided", Cause.NO_LATENCY, None, Detail.NO_SUCH_LATENCY, kind=kind)
+        return found("undecided", Cause.NO_LATENCY, None, Detail.NO_SUCH_LATENCY, kind=level.kind.replace("_", " "))
     value: float | None = getattr(latency, level.statistic)
     if value is not None and latency.lower_bounds and value <= level.limit_us:
         return found("undecided", Cause.RESULTS_OUTSTANDING, value, outstanding=latency.lower_bounds)

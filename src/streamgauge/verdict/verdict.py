@@ -63,7 +63,8 @@ _STALL_SLOPE = 0.5
 
 def judge(evidence: Evidence) -> Judgement:
     """Runs all checks on one trial and combines them."""
-    checks = tuple(_guarded(spec.name, spec.check, evidence) for spec in _checks_of(evidence))
+    limits = (CheckSpec(level.name, slo_check(level)) for level in evidence.levels)
+    checks = tuple(_guarded(spec.name, spec.check, evidence) for spec in (*CHECKS, *limits))
     value, deciding = _combine(checks, evidence.interrupted)
     if _was_too_slow(value, deciding) and (driver := driver_bottleneck(evidence)) is not None:
         checks = tuple(driver if check.name == driver.name else check for check in checks)
@@ -108,11 +109,6 @@ _UNRELATED_TO_LOAD = (Cause.SPAN_TOO_SHORT, Cause.NEGATIVE_LATENCY, Cause.QUEUE_
 def _may_be_by_load(deciding: tuple[Finding, ...]) -> bool:
     """Whether background load may have slowed the system or the driver."""
     return all(_by_slowness(check) and check.code not in _UNRELATED_TO_LOAD for check in deciding)
-
-
-def _checks_of(evidence: Evidence) -> list[CheckSpec]:
-    """The checks in the order of the report; the user's limits last."""
-    return [*CHECKS, *(CheckSpec(level.name, slo_check(level)) for level in evidence.levels)]
 
 
 def _spec_of(check: Finding) -> CheckSpec | None:

@@ -61,7 +61,7 @@ def brief(result: Result) -> Document:
         name=result.workload,
         on=f"on {result.engine}",
         title=f"{result.workload} on {result.engine}: {narrative.answer(result)}",
-        headline=_headline(result),
+        headline=narrative.headline(result),
         meta=(f"{result.start_time} · {result.run_id}",),
         badge=labels.VERDICTS[verdict.value],
         style=verdict.value,
@@ -71,13 +71,6 @@ def brief(result: Result) -> Document:
         facts=tuple(_facts(result)),
         remarks=tuple(one for one in remarks if one.text),
     )
-
-
-def _headline(result: Result) -> str:
-    if result.search is not None:
-        found = result.search.sustained_per_s
-        return format_rate(found, "events/s") if found is not None else "no sustained rate was found"
-    return format_rate(result.rate.planned_per_s, "events/s") if result.rate else "nothing was measured"
 
 
 def _bounds(result: Result) -> tuple[str, ...]:

@@ -132,7 +132,7 @@ class Detail(StrEnum):
     WITHIN_DRIFT = "within the {drift_s:.2g} s that windows and batches may drift against each other"
     BACKLOG_REACHED = "the backlog reached {value:.3g} s of the rate (limit {limit:.3g} s)"
     SILENT_SINKS = "no value of {sinks} came in the span, so how late values are is not known"
-    NO_SUCH_LATENCY = f"{_LEVEL}no result had a {{kind}}"
+    NO_SUCH_LATENCY = f"{_LEVEL}no result had a latency of that kind ({{kind}})"
     LOWER_PERCENTILE = f"{_LEVEL}{_EVERY}{{lower}} is already {{value:us}}{_NEWEST}"
     LATENCY_UNKNOWN = f"{_LEVEL}{_EVERY}it is {{note}}{_NEWEST}"
     NO_RESULT_IN_SPAN = f"{_LEVEL}no result came in the span, so there is no latency"
