@@ -28,7 +28,7 @@ MAY_IMPORT: dict[str, str] = {
     "stats": "core",
     "system": "core",
     "results": "core",
-    "results.text": "core results system",
+    "results.text": "core results stats system",
     "transports": "core",
     "transports.flight": "core transports",
     "transports.socket": "core transports transports.flight",
@@ -134,7 +134,7 @@ MAY_IMPORT: dict[str, str] = {
         "artifacts config core dataflow dataflow.expressions dataflow.operators engines harness loadgen preflight "
         "studies.run system trial workloads"
     ),
-    "report": "core results stats",
+    "report": "core results.text",
     "report.charts": "artifacts core report results",
     "report.documents": "artifacts config core report report.charts results results.text stats",
     "report.terminal": "artifacts core report report.documents results",

@@ -33,12 +33,12 @@ from streamgauge.system.machine import allowed_cpus, cpus, environment
 from streamgauge.transports.registry import transport
 from streamgauge.transports.spi import COMMITS, FOREIGN, NEVER_COMMITTED, UNOBSERVED
 from streamgauge.user_workloads.data_files import input_notes, replayed_data
-from streamgauge.verdict.background_load import (
+from streamgauge.verdict.driver_check import SCHEDULE_DELAY_US_MAX
+from streamgauge.verdict.evidence import (
     BACKGROUND_BURST_S,
     MACHINE_SHARE_MAX,
     background_load,
 )
-from streamgauge.verdict.driver_check import SCHEDULE_DELAY_US_MAX
 from streamgauge.verification.sink_comparison import VerificationResult
 
 

@@ -16,9 +16,8 @@ from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.metrics.trial_record import TrialRecord, within
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment, longest_slide_us
 from streamgauge.results.latency import Latencies
-from streamgauge.verdict.background_load import BACKGROUND_BURST_S
 from streamgauge.verdict.driver_check import SCHEDULE_DELAY_US_MAX
-from streamgauge.verdict.evidence import Evidence, Samples, Work
+from streamgauge.verdict.evidence import BACKGROUND_BURST_S, Evidence, Samples, Work
 from streamgauge.verification.sink_comparison import VerificationResult
 
 DRAINING_FACTOR = 2.0

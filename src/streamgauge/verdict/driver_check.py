@@ -36,9 +36,12 @@ def check_driver(evidence: Evidence) -> Finding:
         return failed.finding("driver", "invalid")
     negative = evidence.negative_latencies
     parts = [
-        Condition(negative == 0, Cause.NEGATIVE_LATENCY, negative, 0, "results"), _plan(evidence), _schedule_delay(evidence), *_busy_parts(evidence, BUSY_SHARE_MAX),
+        Condition(negative == 0, Cause.NEGATIVE_LATENCY, negative, 0, "results"),
+        _plan(evidence),
+        _schedule_delay(evidence),
+        *_busy_parts(evidence, BUSY_SHARE_MAX),
         _standstill(evidence),
-    ]  # fmt: skip
+    ]
     wait_us = evidence.core_wait_us
     if not math.isnan(wait_us):
         parts.append(Condition(wait_us <= CORE_WAIT_US_MAX, Cause.DRIVER_STARVED, wait_us, CORE_WAIT_US_MAX, "us"))

@@ -20,7 +20,6 @@ from streamgauge.core.formatting import (
     format_size,
     format_value,
 )
-from streamgauge.report import narrative, phrases
 from streamgauge.report.charts import capacity, engine_batches, flow_graph, latency_curve, over_time
 from streamgauge.report.document_blocks import (
     Block,
@@ -43,6 +42,7 @@ from streamgauge.report.page import render
 from streamgauge.results import labels
 from streamgauge.results.latency import LATENCY_KINDS, STATISTICS
 from streamgauge.results.run import FAULTS, Result, Verification
+from streamgauge.results.text import narrative, phrases
 from streamgauge.results.text.sentences import counts_in_words
 
 EXAMPLES_MAX = 20

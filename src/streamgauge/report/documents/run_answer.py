@@ -17,12 +17,12 @@ from streamgauge.core.formatting import (
     format_us,
 )
 from streamgauge.core.units import format_cpus
-from streamgauge.report import narrative, phrases
 from streamgauge.report.document_blocks import Cell, Column, Document, Fact, Paragraph, Row, Table, cells, numbers
 from streamgauge.results import labels
 from streamgauge.results.latency import STATISTICS, Latencies, Latency
 from streamgauge.results.run import DriverResult, Rates, Result, shown_notes
 from streamgauge.results.search import TrialSummary
+from streamgauge.results.text import narrative, phrases
 
 RULE_CHARACTERS = 100
 """Characters of a malformed-record rule that are shown beside the answer."""

@@ -18,7 +18,7 @@ from streamgauge.results.run import Result
 from streamgauge.results.text.sentences import sentence
 from streamgauge.results.verdict import Remark
 from streamgauge.studies.compare.groups import RunData, RunGroup
-from streamgauge.verdict.background_load import background_load, machine_speed_differs
+from streamgauge.verdict.evidence import background_load, machine_speed_differs
 
 
 def interference_warnings(a: RunGroup, b: RunGroup) -> Iterator[str]:

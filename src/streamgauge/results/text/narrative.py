@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from streamgauge.core.clock import US
 from streamgauge.core.formatting import format_count, format_duration, format_rate, format_us
-from streamgauge.report import phrases
 from streamgauge.results.latency import PERCENTILES, Latencies, Latency
 from streamgauge.results.run import Result
+from streamgauge.results.text import phrases
 from streamgauge.stats.samples import observations_needed
 
 
