@@ -1,6 +1,6 @@
 """The sentences of checks, of warnings and of what ends a trial early: a template for each code.
 
-A template's fields are the facts of its remark. Besides the formats of Python there are those of `_Words`.
+A template's fields are the facts of its remark. `_Words` adds formats to those of Python.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class _Words(string.Formatter):
 _WORDS = _Words()
 _TREND = " ({low:+.2%} to {high:+.2%}, {confidence:.1%} interval, {n} observations), limit {limit:.0%}"
 _OF = "{about:?{about}: }"
-_BUSY = " for {value:beside {limit}} of the time (limit {limit:.0%}{if_slow:? if the system did not keep up})"
+_BUSY = "{value:beside {limit}} of the time (limit {limit:.0%}{if_slow:? if the system did not keep up})"
 _LEVEL, _EVERY = "{sink:?{sink}: }{level}: ", "{counted:?until every event is counted, }"
 _NEWEST = "{newest_us:? (newest event of each update: {newest_us:us})}"
 
@@ -63,9 +63,9 @@ CAUSES: dict[StrEnum, str] = {
     Cause.PLAN_NOT_KEPT:
         "in the worst second the driver offered {value:beside {limit} 1} of the plan (minimum {limit:.0%})",
     Cause.SCHEDULE_DELAY: "events became available {value:us} late (p99, limit {limit:us})",
-    Cause.DELIVERY_BUSY: f"the generators delivered events{_BUSY}",
-    Cause.RECORDER_BUSY: f"the recorder processed results{_BUSY}",
-    Cause.RECORDER_DISK_BUSY: f"the recorder waited for its disk{_BUSY}",
+    Cause.DELIVERY_BUSY: f"the generators delivered events for {_BUSY}",
+    Cause.RECORDER_BUSY: f"the recorder processed results for {_BUSY}",
+    Cause.RECORDER_DISK_BUSY: f"the recorder waited for its disk for {_BUSY}",
     Cause.RECORDER_STALLED:
         "the recorder stood still for {stall_s:.1f} s of {span_s:.0f} s (limit {limit:.0%}), so results that arrived "
         "meanwhile have late timestamps",
