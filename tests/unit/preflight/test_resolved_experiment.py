@@ -9,7 +9,7 @@ from streamgauge.core.clock import US
 from streamgauge.loadgen.plan import Plan
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.transports.flight.queue import FlightQueue
-from streamgauge.transports.spi import Overflow
+from streamgauge.transports.spi import OutletConfig, Overflow
 from tests.unit.helpers_requests import GOOD, checked
 
 pytestmark = pytest.mark.usefixtures("quiet")
@@ -116,7 +116,7 @@ def test_memory_cuts_the_bound_to_what_the_queue_holds(values: dict[str, Any]) -
 def held_s(resolved: ResolvedExperiment, rate_per_s: float) -> float:
     """Seconds of a rate that a queue without a reader holds, in chunks of a millisecond."""
     plan, chunk_us, full_us = resolved.plan(0, rate_per_s, 30.0), 1000, 30 * US
-    queue = FlightQueue(tuple(resolved.columns), full_us, resolved.bytes_max, lambda: 0)
+    queue = FlightQueue(OutletConfig(dict.fromkeys(resolved.columns), full_us, resolved.bytes_max, lambda: 0))
     try:
         for from_us in range(0, full_us, chunk_us):
             queue.offer(from_us, from_us + chunk_us, made(resolved, plan, from_us, from_us + chunk_us), 0)

@@ -12,12 +12,12 @@ import time
 from base64 import urlsafe_b64encode
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from streamgauge.core.errors import DriverError
 from streamgauge.system.child_processes import wait_until
 from streamgauge.system.java import OPTION_VARIABLES, JarSet, find_java, resolved
 from streamgauge.system.process_holder import hold
+from streamgauge.transports.kafka.admin import Topics
 
 KAFKA = JarSet("kafka-4.2.0-that-logs", ("org.apache.kafka:kafka_2.13:4.2.0", "org.slf4j:slf4j-simple:1.7.36"))
 """The broker's version, and a logger for its failures. Scala comes from Spark's jars."""
@@ -135,11 +135,8 @@ class Broker:
 
 def _answers(host: str, port: int) -> bool:
     """Whether a broker answers at this address."""
-    from confluent_kafka.admin import AdminClient
-
-    with contextlib.suppress(OSError), socket.create_connection((host, port), 1.0), contextlib.suppress(Exception):
-        client: Any = AdminClient({"bootstrap.servers": f"{host}:{port}", "log_level": 0})
-        return bool(client.list_topics(timeout=2.0).brokers)
+    with contextlib.suppress(OSError, DriverError), socket.create_connection((host, port), 1.0):
+        return bool(Topics(f"{host}:{port}").hosts(timeout_s=2.0))
     return False
 
 

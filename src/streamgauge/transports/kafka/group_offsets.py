@@ -11,6 +11,8 @@ from itertools import pairwise
 from statistics import median
 from typing import Any
 
+from confluent_kafka.admin import AdminClient
+
 from streamgauge.transports.kafka.admin import TopicPartition, committed_of, ends_of
 from streamgauge.transports.kafka.settings import KafkaSettings
 from streamgauge.transports.spi import COMMITS, EndpointConfig, Receiver
@@ -52,8 +54,6 @@ class GroupOffsets:
     """
 
     def __init__(self, at: EndpointConfig, streams: Mapping[str, str]) -> None:
-        from confluent_kafka.admin import AdminClient
-
         self.group, self._streams = at.group, streams
         self.offsets: RunOffsets = {}
         """The last ones noted; empty before the first commit."""

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
+import confluent_kafka
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -57,10 +58,8 @@ class ResultsConsumer:
     """
 
     def __init__(self, settings: KafkaSettings, name: str, receiver: Receiver) -> None:
-        from confluent_kafka import Consumer
-
         client = {**SETTINGS, **settings.of_client, "group.id": name, "error_cb": lambda _: None}
-        self._client: Any = Consumer(client)
+        self._client: Any = confluent_kafka.Consumer(client)
         self.location, self._receiver = settings.brokers, receiver
         self._received: queue.SimpleQueue[tuple[list[Any], int]] = queue.SimpleQueue()
         self._closing = threading.Event()
@@ -73,7 +72,6 @@ class ResultsConsumer:
 
         `take` and then `between` are called in one thread; each of `loops` again and again in one of its own.
         """
-        from confluent_kafka import TopicPartition
 
         def pass_on() -> None:
             with contextlib.suppress(queue.Empty):
@@ -82,7 +80,7 @@ class ResultsConsumer:
                     self._checked(take, *self._received.get_nowait())
             between()
 
-        self._client.assign([TopicPartition(*place) for place in places])
+        self._client.assign([confluent_kafka.TopicPartition(*place) for place in places])
         for loop in (self._receive, pass_on, *loops):
             thread = threading.Thread(target=self._safely, args=(loop,), name="results", daemon=True)
             self._threads.append(thread)

@@ -20,11 +20,11 @@ import pyarrow.compute as pc
 from streamgauge.core.errors import DriverError
 from streamgauge.core.schema import EVENT_TIME
 from streamgauge.transports.kafka.group_offsets import POLL_S, GroupOffsets, RunOffsets
-from streamgauge.transports.kafka.inlet import SLICE_US, ResultsConsumer
+from streamgauge.transports.kafka.inlet import SLICE_US, KafkaInlet, ResultsConsumer
 from streamgauge.transports.kafka.program_results import Parsed, ResultParser
 from streamgauge.transports.kafka.settings import KafkaSettings
 from streamgauge.transports.kafka.spark_checkpoint import SparkCheckpoints
-from streamgauge.transports.spi import FOREIGN, NEVER_COMMITTED, UNOBSERVED, EndpointConfig, Receiver
+from streamgauge.transports.spi import FOREIGN, NEVER_COMMITTED, UNOBSERVED, EndpointConfig, Inlet, Receiver
 from streamgauge.transports.topics import variables
 
 QUERY = "program"
@@ -74,6 +74,11 @@ class _Output:
             f"{self.foreign:,} of {self.messages:,} messages on {self.topic} are no results and count as none; the "
             f"first: {self.first_foreign}"
         )
+
+
+def open_inlet(at: EndpointConfig, receiver: Receiver) -> Inlet:
+    """The endpoint for the results of an engine, or of a program of the user's own."""
+    return (ProgramInlet if at.program else KafkaInlet)(at, receiver)
 
 
 class ProgramInlet:

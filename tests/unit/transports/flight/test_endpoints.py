@@ -23,7 +23,7 @@ from streamgauge.transports.flight import client
 from streamgauge.transports.flight.client import TokenCheck, call_options
 from streamgauge.transports.flight.endpoints import Cuts, Endpoint, Watch
 from streamgauge.transports.flight.queue import FlightQueue
-from streamgauge.transports.spi import BusyTracker
+from streamgauge.transports.spi import BusyTracker, OutletConfig
 
 STREAMS = ("purchases", "ads")
 SCHEMA = pa.schema([("price", pa.int32()), *((name, pa.int64()) for name in (EVENT_TIME, INGEST_TIME, EVENT_ID))])
@@ -35,7 +35,7 @@ class Served:
     """A queue and the server beside it."""
 
     def __init__(self) -> None:
-        self.queue = FlightQueue(STREAMS, 3600 * US, 2**30, lambda: 123_456)
+        self.queue = FlightQueue(OutletConfig(dict.fromkeys(STREAMS), 3600 * US, 2**30, lambda: 123_456))
         self.endpoint = Endpoint(self.queue, dict.fromkeys(STREAMS, SCHEMA), TOKEN, "127.0.0.1", 0)
         self.location = f"grpc://127.0.0.1:{self.endpoint.port}"
 

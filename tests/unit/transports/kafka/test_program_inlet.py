@@ -70,7 +70,7 @@ class Followed:
         for module in (program_endpoint, group_offsets):
             monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now_s))
         monkeypatch.setattr(program_endpoint, "ResultsConsumer", lambda *_: self)
-        monkeypatch.setattr("confluent_kafka.admin.AdminClient", lambda _: None)
+        monkeypatch.setattr(group_offsets, "AdminClient", lambda _: None)
         monkeypatch.setattr(group_offsets, "committed_of", self.committed_of)
         monkeypatch.setattr(group_offsets, "ends_of", lambda *_: {ORDERS: FIRST + self.ends})
         topics = ProgramTopics(
