@@ -21,7 +21,7 @@ from streamgauge.loadgen.fields import StreamSpec
 from streamgauge.loadgen.plan import BATCH_BYTES_MAX, Plan
 from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.system.user_code import duckdb_lines, first_line
-from streamgauge.transports.kafka.encodings.choice import field_types, without_null
+from streamgauge.transports.kafka.encodings.choice import schema_fields
 from streamgauge.transports.topics import FRAMED, PROTOBUF, UNITS, WITH_SCHEMA, in_year, units_of
 from streamgauge.user_workloads.program_file import EXAMPLES, FIELDS_EXAMPLE, InputTable, OutputTable, ProgramTable
 from streamgauge.user_workloads.program_node import SCRATCH, placeholders, unknown_placeholders
@@ -239,7 +239,7 @@ def _format_problems(path: Path, setting: str, given: InputTable | OutputTable) 
         yield Problem(f"{place}.schema_file", rule, "", f'schema_file = "{example}"')
         return
     try:
-        field_types(given.message_format(path.resolve().parent))
+        schema_fields(given.message_format(path.resolve().parent))
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         what = "a descriptor set of a message" if given.format in PROTOBUF else "an Avro schema of a record"
@@ -262,12 +262,13 @@ def stream_problems(path: Path, table: ProgramTable, streams: Sequence[StreamSpe
         if given.format == "text" and len(types) != 1:
             yield Problem(f"{place}.format", "text needs one field", list(types), 'format = "csv"')
         if given.format in WITH_SCHEMA:
-            found = field_types(given.message_format(path.resolve().parent))
+            fields = schema_fields(given.message_format(path.resolve().parent))
+            found = {each.name: each.type for each in fields}
             yield from _schema_problems(place, types, found, _SCHEMA_TAKES)
             for name in found.keys() - types.keys():
                 rule = "must have a field for each one of the schema"
                 yield Problem(f"{place}.fields", rule, name, f"add {name}, or use a schema without it")
-            lacking = without_null(given.message_format(path.resolve().parent))
+            lacking = {each.name for each in fields if not each.nullable}
             for name in (each.name for each in stream.schema.fields if each.nullable and each.name in lacking):
                 rule = f"must be able to hold nulls of {name}, which the program would take for another value"
                 way_out = "a union with null in Avro, optional in Protocol Buffers, or a sample without nulls there"
@@ -356,7 +357,7 @@ def column_problems(path: Path, table: ProgramTable, sink: str, columns: Mapping
     if output.format == "text" and list(types.values()) != ["string"]:
         yield Problem(f"{place}.format", "text needs a reference of one column of text", names, 'format = "csv"')
     if output.format in WITH_SCHEMA:
-        found = field_types(output.message_format(path.resolve().parent))
+        found = {each.name: each.type for each in schema_fields(output.message_format(path.resolve().parent))}
         yield from _schema_problems(place, types, found, _SCHEMA_GIVES)
 
 

@@ -6,6 +6,7 @@ results carry no time, and `window_end` if the program names the end of a window
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,6 +29,7 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "string": ("a text", lambda value: type(value) is str),
 }
 _KINDS["timestamp"] = _KINDS["bigint"]
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _LARGEST = {"bigint": 2**63 - 1, "timestamp": 2**63 - 1}
 
 
@@ -144,17 +146,9 @@ def _type_reason(value: Any, kind: str) -> str:
         return f"{WORDS[type(value)]}, not {words}"
     if kind in _LARGEST and abs(value) > _LARGEST[kind]:
         return f"too large for a {kind}"
-    if kind == "string" and not _is_unicode(value):
+    if kind == "string" and _SURROGATE.search(value):
         return "a text with half a surrogate pair"
     return ""
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _time_reason(name: str, time: float, unit_us: int, now_us: int) -> str:
