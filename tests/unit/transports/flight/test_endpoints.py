@@ -67,25 +67,15 @@ def offer(queue: FlightQueue, chunks: range) -> None:
         queue.offer(index * CHUNK_US, (index + 1) * CHUNK_US, dict.fromkeys(STREAMS, batch), 0)
 
 
-@pytest.mark.parametrize("token", ["", "wrong", "a-toke"])
-def test_a_wrong_token_is_refused_everywhere(served: Served, token: str) -> None:
-    """Reading and asking both need the run's token; nothing is delivered without it."""
+@pytest.mark.parametrize("options", [None, *map(call_options, ("", "wrong", "a-toke"))])
+def test_without_the_token_everything_is_refused(served: Served, options: Any) -> None:
+    """Reading and asking both need the run's token, whether a client sends another one or none at all."""
     offer(served.queue, range(2))
-    with pytest.raises(flight.FlightUnauthenticatedError):
-        client.act(served.location, token, "frontier")
-    with pytest.raises(flight.FlightUnauthenticatedError):
-        list(client.read_range(served.location, token, "ads", 0, CHUNK_US, COLUMNS, 0))
-    assert served.queue.drain_logs()[1] == []
-
-
-def test_a_missing_token_is_refused(served: Served) -> None:
-    """A client that sends no header at all gets nothing."""
-    offer(served.queue, range(1))
     with flight.FlightClient(served.location) as plain:
         with pytest.raises(flight.FlightUnauthenticatedError):
-            get(plain, CHUNK_US, "price").read_all()
+            get(plain, CHUNK_US, "price", options=options).read_all()
         with pytest.raises(flight.FlightUnauthenticatedError):
-            list(plain.do_action(flight.Action("frontier", b"{}")))
+            list(plain.do_action(flight.Action("frontier", b"{}"), options))
     assert served.queue.drain_logs()[1] == []
 
 
