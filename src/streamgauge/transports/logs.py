@@ -33,11 +33,6 @@ class UnreadTime:
         self._read_us = self._chunks_us = self.events = 0
 
     @property
-    def read_us(self) -> int:
-        """The event time up to which everything was read; 0 before the first read."""
-        return self._read_us
-
-    @property
     def us(self) -> int:
         """The event time of the chunks that wait, without the part of the first one that was read, microseconds."""
         if not self._chunks:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-import time
 from base64 import urlsafe_b64encode
 from collections.abc import Sequence
 from pathlib import Path
@@ -76,13 +75,10 @@ class Broker:
     def restart(self) -> None:
         """Starts the JVM, again on the same ports and data, and waits until it answers."""
         self._java("kafka.Kafka", self._config)
-        deadline = time.monotonic() + START_S
-        while not _answers(self._host, self._port):
-            if (code := self._exit_code()) is not None:
-                raise DriverError(f"the broker ended as it started (exit code {code})")
-            if time.monotonic() > deadline:
-                raise DriverError(f"the broker did not answer within {START_S:g} s")
-            time.sleep(0.05)
+        if not wait_until(lambda: self._exit_code() is not None or _answers(self._host, self._port), START_S, 0.05):
+            raise DriverError(f"the broker did not answer within {START_S:g} s")
+        if (code := self._exit_code()) is not None:
+            raise DriverError(f"the broker ended as it started (exit code {code})")
 
     def pids(self) -> list[int]:
         """Its JVM, without the process that holds it."""
