@@ -64,7 +64,9 @@ class Json(EngineEncoding, ProgramFormat):
         if not _are_objects(text, values):
             return None
         text.decode()
-        table = read_lines(text, _nested(schema), "ignore")
+        table = read_lines(
+            text, pa.schema(_struct([(field.name.split("."), field.type) for field in schema])), "ignore"
+        )
         if table.num_rows != len(values):  # a message of several lines reads as several rows
             return None
         return pa.table({name: _column(table, name) for name in schema.names}, schema=schema)
@@ -138,12 +140,8 @@ def _are_objects(lines: bytes, values: Sequence[bytes]) -> bool:
     return bool((begins == ord("{")).all())
 
 
-def _nested(schema: pa.Schema) -> pa.Schema:
-    """The schema with a struct for each level of nesting."""
-    return pa.schema(list(_struct([(field.name.split("."), field.type) for field in schema])))
-
-
-def _struct(fields: Sequence[tuple[list[str], pa.DataType]]) -> Iterable[pa.Field]:
+def _struct(fields: Iterable[tuple[list[str], pa.DataType]]) -> Iterable[pa.Field]:
+    """The fields with a struct for each level of nesting; `fields` are (names by level, type)."""
     for name, parts in _by_first(fields).items():
         more, kind = parts[0]
         yield pa.field(name, pa.struct(list(_struct(parts))) if more else kind)
