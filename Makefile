@@ -14,7 +14,7 @@ UNIT_TESTS := OMP_NUM_THREADS=1 $(PYTEST) -n auto --maxprocesses 4 -m "not spark
 # took a third of all CPU time.
 PROCESS_TESTS := JDK_JAVA_OPTIONS=-XX:TieredStopAtLevel=1 $(PYTEST) -n 2 --dist loadgroup -m "(spark or broker or process) and not long"
 
-.PHONY: help setup demo test test-long test-fast check docs docs-serve bench lock clean
+.PHONY: help setup demo test test-long test-fast golden check docs docs-serve bench lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -43,6 +43,10 @@ test-long: setup ## what make test leaves out for its time: further tests, most 
 
 test-fast: setup ## unit tests only (3 minutes on 2 cores)
 	$(UNIT_TESTS)
+
+golden: setup ## renew the files of whole outputs (pages, terminal, sentences); read their diff before you commit it
+	RENEW_GOLDEN=1 $(BIN)/python -m pytest -q tests/unit/verdict/test_sentences.py tests/unit/report/test_golden.py
+	@git diff --stat -- '*/golden/*'
 
 check: setup ## lint, types (tests too) and layers
 	$(BIN)/ruff check src tests bench examples tools

@@ -28,6 +28,7 @@ MAY_IMPORT: dict[str, str] = {
     "stats": "core",
     "system": "core",
     "results": "core",
+    "results.text": "core results stats system",
     "transports": "core",
     "transports.flight": "core transports",
     "transports.socket": "core transports transports.flight",
@@ -94,12 +95,12 @@ MAY_IMPORT: dict[str, str] = {
     ),
     "verification": (
         "artifacts core dataflow dataflow.expressions diff engines engines.duckdb_oracle jobs loadgen "
-        "loadgen.replay metrics preflight results system transports user_workloads"
+        "loadgen.replay metrics preflight results results.text system transports user_workloads"
     ),
-    "verdict": "config core metrics preflight results stats system verification",
+    "verdict": "config core metrics preflight results results.text stats verification",
     "trial": (
-        "artifacts config core dataflow engines harness loadgen metrics preflight results stats system transports "
-        "user_workloads verdict verification"
+        "artifacts config core dataflow engines harness loadgen metrics preflight results results.text stats system "
+        "transports user_workloads verdict verification"
     ),
     "studies": "artifacts core system",
     "studies.run": (
@@ -109,7 +110,7 @@ MAY_IMPORT: dict[str, str] = {
         "artifacts config core dataflow engines metrics preflight results studies studies.run system trial "
         "user_workloads verdict"
     ),
-    "studies.compare": "artifacts config core engines metrics results stats verdict",
+    "studies.compare": "artifacts config core engines metrics results results.text stats verdict",
     "studies.latency_breakdown": (
         "artifacts config core dataflow engines harness metrics preflight results stats studies.run system trial "
         "verification"
@@ -133,9 +134,9 @@ MAY_IMPORT: dict[str, str] = {
         "artifacts config core dataflow dataflow.expressions dataflow.operators engines harness loadgen preflight "
         "studies.run system trial workloads"
     ),
-    "report": "core results stats",
+    "report": "core results.text",
     "report.charts": "artifacts core report results",
-    "report.documents": "artifacts config core report report.charts results stats",
+    "report.documents": "artifacts config core report report.charts results results.text stats",
     "report.terminal": "artifacts core report report.documents results",
     "cli": (
         "artifacts config core dataflow engines preflight report.documents report.terminal results "

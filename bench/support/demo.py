@@ -10,7 +10,7 @@ from pathlib import Path
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.results.run import Result
 from streamgauge.system.machine import machine_percent
-from streamgauge.verdict.background_load import BACKGROUND_SHARE_MAX
+from streamgauge.verdict.evidence import BACKGROUND_SHARE_MAX
 
 ASKED = "run windowed_aggregation --rate 200k --duration 30s"
 """The default warm-up of a fresh JVM. In a span after only 25 s, batches took half as long again while the JVM

@@ -29,6 +29,7 @@ from streamgauge.system.child_processes import Child, serve
 from streamgauge.transports.flight import client
 from streamgauge.transports.flight.endpoints import Endpoint
 from streamgauge.transports.flight.queue import FlightQueue
+from streamgauge.transports.spi import OutletConfig
 
 REPEATS = 5
 START_US, CHUNK_US, WAITING_US_MAX = 1_700_000_000 * US, 50_000, 2 * US
@@ -64,9 +65,10 @@ class Served:
 
     def __init__(self) -> None:
         self._plan = purchases_plan()
-        self._queue = FlightQueue(("purchases",), 3600 * US, 2**33, Clock.fixed_now().now_us)
         stamps = [pa.field(EVENT_TIME, pa.int64()), pa.field(INGEST_TIME, pa.int64())]
         schema = pa.schema([*PURCHASES.schema.to_arrow(), *stamps])
+        config = OutletConfig({"purchases": schema}, 3600 * US, 2**33, Clock.fixed_now().now_us)
+        self._queue = FlightQueue(config)
         self._endpoint = Endpoint(self._queue, {"purchases": schema}, TOKEN, "127.0.0.1", 0)
         self._bare = Bare(self._ready_table(schema))
 

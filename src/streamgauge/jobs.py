@@ -22,7 +22,7 @@ from typing import Any, Literal, ParamSpec, TypeVar, get_args
 
 from streamgauge.core.clock import US
 from streamgauge.core.engine_reports import Guarantee
-from streamgauge.core.errors import JobError, Problem, Rule, nearest, require
+from streamgauge.core.errors import JobError, Problem, Rule, broken, nearest, refuse
 from streamgauge.core.schema import LINEAGE
 from streamgauge.core.units import parse_duration
 from streamgauge.loadgen.fields import Decimal, FieldSpec, Integer, Key, Payload, Text, is_number, not_of
@@ -42,7 +42,10 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 Mode = Literal["append", "update"]
 Reference = str | Callable[[Any], Any]
 
-_require = functools.partial(require, error=JobError)
+
+def _require(*rules: Rule) -> None:
+    """Raises one JobError with every broken rule."""
+    refuse(broken(*rules), JobError)
 
 
 @dataclass(frozen=True)

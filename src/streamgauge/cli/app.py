@@ -76,7 +76,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _as_interrupt)
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as nohup lets it be
         signal.signal(signal.SIGHUP, _as_interrupt)
-    drop_foreign_pyspark()
+    drop_foreign_pyspark(sys.path, os.environ)
     try:
         if sys.flags.optimize > 1:
             raise MachineError("PYTHONOPTIMIZE=2 (or -OO) drops docstrings, which a library for charts needs. Unset it")

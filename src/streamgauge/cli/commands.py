@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from streamgauge.config.options_and_settings import Experiment, read, to_toml
-from streamgauge.core.errors import InputError, Problem, StreamgaugeError
+from streamgauge.core.errors import InputError, Problem, StreamgaugeError, require
 from streamgauge.core.output import print_answer
 
 if TYPE_CHECKING:
@@ -71,9 +71,8 @@ def _requested(file: Path | None, request: MatrixRequest) -> Experiment:
     """The experiment of a file, or of the matrix to resume."""
     given = read(file) if file is not None else None
     if request.resume is not None:
-        if request.out is not None:
-            rule = "must not be given with --resume, which goes on in the folder of its matrix"
-            raise InputError(Problem("--out", rule, request.out, "leave --out out"))
+        rule = "must not be given with --resume, which goes on in the folder of its matrix"
+        require(request.out is None, "--out", rule, request.out, "leave --out out")
         from streamgauge.studies.matrix.matrix import stored_experiment
 
         return stored_experiment(request.resume, given)
@@ -152,16 +151,28 @@ def _check_characterization(experiment: Experiment) -> None:
 
 
 def _run(experiment: Experiment, as_json: bool, verbose: bool) -> None:
-    from streamgauge.report.terminal.console import show_result
+    """Runs one trial with its live view."""
+    from streamgauge.report.documents.run import write_page
+    from streamgauge.report.terminal.console import TrialView, show_result
+    from streamgauge.studies.run.run import run_single
+    from streamgauge.trial.progress import snapshots
 
-    result = run_with_view(experiment)
+    with TrialView() as view:
+        result = run_single(experiment, snapshots(view.update), write_page)
     if not as_json:
         show_result(result, verbose)
     _end(result, as_json)
 
 
 def _sustain(experiment: Experiment, as_json: bool, verbose: bool) -> None:
-    _end(sustain_with_view(experiment, verbose), as_json)
+    """Runs a search with its live view, which also shows the result."""
+    from streamgauge.report.documents.run import write_page
+    from streamgauge.report.terminal.console import SearchView
+    from streamgauge.studies.capacity.sustain import sustain
+
+    with SearchView(verbose=verbose) as view:
+        result = sustain(experiment, view, write_page)
+    _end(result, as_json)
 
 
 def _end(result: Result, as_json: bool) -> NoReturn:
@@ -169,27 +180,6 @@ def _end(result: Result, as_json: bool) -> NoReturn:
     if as_json:
         print_answer(result.to_json(), folder=result.folder)
     sys.exit(EXITS[result.verdict.value])
-
-
-def run_with_view(experiment: Experiment) -> Result:
-    """Runs one trial with its live view."""
-    from streamgauge.report.documents.run import write_page
-    from streamgauge.report.terminal.console import TrialView
-    from streamgauge.studies.run.run import run_single
-    from streamgauge.trial.progress import snapshots
-
-    with TrialView() as view:
-        return run_single(experiment, snapshots(view.update), write_page)
-
-
-def sustain_with_view(experiment: Experiment, verbose: bool) -> Result:
-    """Runs a search with its live view, which also shows the result."""
-    from streamgauge.report.documents.run import write_page
-    from streamgauge.report.terminal.console import SearchView
-    from streamgauge.studies.capacity.sustain import sustain
-
-    with SearchView(verbose=verbose) as view:
-        return sustain(experiment, view, write_page)
 
 
 def _generate(experiment: Experiment, as_json: bool, verbose: bool) -> None:

@@ -13,7 +13,7 @@ import typer
 
 from streamgauge.config.options_and_settings import PROGRAM_DEFAULTS, SETTINGS, Experiment, build, read
 from streamgauge.config.setting_info import NAME_VALUE, SIDES, SettingInfo
-from streamgauge.core.errors import InputError, Problem, attempt
+from streamgauge.core.errors import InputError, Problem, Rule, attempt, first_broken, refuse, require
 
 AsJson = Annotated[bool, typer.Option("--json", help="print only the result object on stdout  [default: off]")]
 Verbose = Annotated[
@@ -102,15 +102,13 @@ def pairs(flag: str, given: list[str] | None) -> dict[str, str]:
     for text in given or []:
         before, equals, value = text.partition("=")
         key = before.strip()
-        if not equals or not key:
-            problems.append(Problem(flag, "must be NAME=VALUE", text, f"{flag} {key or 'name'}=value"))
-        elif key in pairs:
-            rule = f"must give each name once; {key} already has {pairs[key]!r}"
-            problems.append(Problem(flag, rule, text, f"only {flag} {text}"))
-        else:
-            pairs[key] = value
-    if problems:
-        raise InputError(problems)
+        repeated = f"must give each name once; {key} already has {pairs.get(key)!r}"
+        problems += first_broken(
+            Rule(equals and key, flag, "must be NAME=VALUE", text, f"{flag} {key or 'name'}=value"),
+            Rule(key not in pairs, flag, repeated, text, f"only {flag} {text}"),
+        )
+        pairs.setdefault(key, value)
+    refuse(problems)
     return pairs
 
 
@@ -135,7 +133,7 @@ def build_experiment(command: str, workload: str, words: Mapping[str, Any], work
     """
     values: dict[str, Any] = {"command": command, "workload": ""}
     problems: list[Problem] = []
-    run = words.get(workload_from.replace(".", "__"))
+    run = words.get(workload_from.replace(".", "__")) or ""
     if (name := attempt(lambda: workload or _workload_of(run, workload_from), problems)) is not None:
         values["workload"] = name
     for name, given in _with_brokers(words).items():
@@ -161,10 +159,9 @@ def _with_brokers(words: Mapping[str, Any]) -> dict[str, Any]:
     return {**rest, "transport_options": [*(rest["transport_options"] or ()), f"brokers={brokers}"]}
 
 
-def _workload_of(run: str | None, setting: str) -> str:
+def _workload_of(run: str, setting: str) -> str:
     """The workload that the experiment of a run folder, or of a study's, names, which `setting` gave."""
-    if run is None:
-        raise InputError(Problem("workload", "must be given", "", "streamgauge workloads lists them"))
+    require(run, "workload", "must be given", "", "streamgauge workloads lists them")
     from streamgauge.artifacts.run_folder import SCALE, RunFolder
 
     if (Path(run) / SCALE).is_file():

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import partial
 
 from streamgauge.core.clock import US
-from streamgauge.core.errors import InputError, Problem, near
+from streamgauge.core.errors import InputError, Problem, attempt, near, require
 from streamgauge.core.units import parse_duration
 from streamgauge.results.latency import LATENCY_KINDS, STATISTICS
 
@@ -38,12 +39,8 @@ def parse_limit(text: str, setting: str = "limits") -> ServiceLevelObjective:
     match = _LIMIT.match(text)
     if match is None:
         raise InputError(_no_limit(text, setting))
-    try:
-        limit_us = parse_duration(match.group(3)) * US
-    except InputError as error:
-        raise InputError(Problem(setting, error.problems[0].rule, match.group(3), _LIMIT_EXAMPLE)) from None
-    if limit_us <= 0:
-        raise InputError(Problem(setting, "must be a time above zero", text, _LIMIT_EXAMPLE))
+    limit_us = parse_duration(match.group(3), setting, way_out=_LIMIT_EXAMPLE) * US
+    require(limit_us > 0, setting, "must be a time above zero", text, _LIMIT_EXAMPLE)
     return ServiceLevelObjective(
         match.group(1) or "event_time", match.group(2).replace(".", "_"), limit_us, text.strip()
     )
@@ -65,10 +62,7 @@ def _no_limit(text: str, setting: str) -> Problem:
 
 def _time_or_example(text: str) -> str:
     """The user's time if it is valid, else an example."""
-    try:
-        return text if parse_duration(text) > 0 else "2s"
-    except InputError:
-        return "2s"
+    return text if attempt(partial(parse_duration, text), []) else "2s"
 
 
 BATCHES_MIN, WINDOWS_MIN = 20, 5

@@ -17,7 +17,8 @@ from typing import Any
 
 from streamgauge.config.options_and_settings import SETTINGS, Experiment, Matrix, build, flat_name, setting_of
 from streamgauge.config.setting_info import NAME_VALUE
-from streamgauge.core.errors import InputError, Problem, attempt, near
+from streamgauge.core.errors import Problem, Rule, attempt, broken, first_broken, near, refuse, require
+from streamgauge.core.formatting import leaves
 
 CELLS_MAX = 1000
 """At a minute each, the cells of the largest matrix take most of a day."""
@@ -51,15 +52,13 @@ def expand(experiment: Experiment) -> tuple[Cell, ...]:
         attempt(partial(with_settings, base, settings), problems[number])
         for number, settings in enumerate(combinations, 1)
     ]
-    if found := merge_problems(problems):
-        raise InputError(found)
+    refuse(merge_problems(problems))
     names = dict.fromkeys(name for settings in combinations for name in settings)
     pairs = [
         ({name: settings[name] if name in settings else value_of(one, name) for name in names}, one)
         for settings, one in zip(combinations, experiments, strict=True)
     ]
-    if twice := list(_repeated(pairs)):
-        raise InputError(twice)
+    refuse(_repeated(pairs))
     repeated = ((repetition, *pair) for repetition in range(1, matrix.repeat + 1) for pair in pairs)
     return tuple(
         Cell(number, settings, repetition, one) for number, (repetition, settings, one) in enumerate(repeated, 1)
@@ -83,9 +82,9 @@ def run_order(cells: Sequence[Cell], matrix: Matrix) -> tuple[Cell, ...]:
 def select(cells: Sequence[Cell], numbers: str) -> tuple[Cell, ...]:
     """The cells that `--cells 3,7` names, in the given order. Raises InputError for any other number."""
     named = {text.strip() for text in numbers.split(",")}
-    if unknown := sorted(named - {str(cell.number) for cell in cells}):
-        rule = f"must be numbers from 1 to {len(cells)}, separated by commas"
-        raise InputError(Problem("--cells", rule, ", ".join(unknown), "--dry-run, which lists the cells"))
+    unknown = sorted(named - {str(cell.number) for cell in cells})
+    rule = f"must be numbers from 1 to {len(cells)}, separated by commas"
+    require(not unknown, "--cells", rule, ", ".join(unknown), "--dry-run, which lists the cells")
     return tuple(cell for cell in cells if str(cell.number) in named)
 
 
@@ -142,22 +141,18 @@ def _combinations(matrix: Matrix, command: str) -> list[Settings]:
     problems: list[Problem] = []
     axes = _axes(matrix, command, problems)
     excluded, included = (
-        [dict(_entry(f"{name}[{n}]", one, command, problems)) for n, one in enumerate(getattr(matrix, name))]
+        [_entry(f"matrix.{name}[{n}]", one, command, problems) for n, one in enumerate(getattr(matrix, name))]
         for name in ("exclude", "include")
     )
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     _require_few(axes, len(included), matrix.repeat)
     crossed = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
     left = [one for one in crossed if not any(_matches(one, entry) for entry in excluded)]
-    problems += _unused(excluded, crossed, axes)
     # Without axes the product is the file's own settings. Only a matrix without entries means these.
     combinations: list[Settings] = [*(left if axes or not included else []), *included]
-    if not combinations:
-        rule, got = "must leave at least one cell", f"all {len(crossed)} cells excluded"
-        problems.append(Problem("matrix.exclude", rule, got, "remove an entry of exclude, or add one to include"))
-    if problems:
-        raise InputError(problems)
+    rule, got = "must leave at least one cell", f"all {len(crossed)} cells excluded"
+    way_out = "remove an entry of exclude, or add one to include"
+    refuse([*_unused(excluded, crossed, axes), *broken(Rule(combinations, "matrix.exclude", rule, got, way_out))])
     return combinations
 
 
@@ -165,53 +160,48 @@ def _axes(matrix: Matrix, command: str, problems: list[Problem]) -> dict[str, li
     """The varied settings with their values."""
     axes: dict[str, list[Any]] = {}
     for name, values in _leaves(matrix.model_extra or {}):
-        setting = f"matrix.{name}"
-        if name in axes:
-            problems.append(Problem(setting, "must be given once", values, f"one list for {name}"))
-        elif unknown := _unknown(setting, name, values, command):
-            problems.append(unknown)
-        elif not isinstance(values, list | tuple):
-            problems.append(Problem(setting, "must be a list of values", values, f"{name} = [{_quoted(values)}]"))
-        elif not values:
-            way_out = f"{name} = [VALUE, VALUE], or leave it out"
-            problems.append(Problem(setting, "must be a list with at least one value", values, way_out))
-        else:
+        setting, is_list = f"matrix.{name}", isinstance(values, list | tuple)
+        found = first_broken(
+            Rule(name not in axes, setting, "must be given once", values, f"one list for {name}"),
+            *_name_rules(setting, name, values, command),
+            Rule(is_list, setting, "must be a list of values", values, f"{name} = [{_quoted(values)}]"),
+            Rule(
+                not is_list or values, setting, "must be a list with at least one value", values,
+                f"{name} = [VALUE, VALUE], or leave it out",
+            ),
+        )  # fmt: skip
+        problems += found
+        if not found:
             axes[name] = list(values)
     return axes
 
 
-def _entry(where: str, entry: Mapping[str, Any], command: str, problems: list[Problem]) -> Iterator[tuple[str, Any]]:
+def _entry(setting: str, entry: Mapping[str, Any], command: str, problems: list[Problem]) -> dict[str, Any]:
     """The settings of an entry of include or exclude."""
-    setting = f"matrix.{where}"
-    if not entry:
-        problems.append(Problem(setting, "must name at least one setting", entry, "remove it, or give it a value"))
-    for name, value in _leaves(entry):
-        if unknown := _unknown(f"{setting}.{name}", name, value, command):
-            problems.append(unknown)
-        yield name, value
-
-
-def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Dotted name and value of everything that is no table."""
+    values = dict(_leaves(entry))
+    problems += broken(Rule(entry, setting, "must name at least one setting", entry, "remove it, or give it a value"))
     for name, value in values.items():
-        if isinstance(value, Mapping) and value:
-            yield from _leaves(value, f"{prefix}{name}.")
-        else:
-            yield flat_name(f"{prefix}{name}"), value
+        problems += first_broken(*_name_rules(f"{setting}.{name}", name, value, command))
+    return values
 
 
-def _unknown(setting: str, name: str, value: Any, command: str) -> Problem | None:
-    """Why a name is no setting of the command that can vary; None if it is one."""
-    if name in FIXED:
-        return Problem(setting, "must be the same in all cells", value, f"give {name} outside of [matrix]")
-    if _place(name) is not None:
-        info = setting_of(name)  # the workload has none
-        if info is None or command in info.commands:
-            return None
-        rule = f"is not a setting of {command}, only of {' and '.join(info.commands)}"
-        return Problem(setting, rule, value, f"leave {name} out")
-    meant = near(name, ("workload", *SETTINGS, "repeat", "order", "seed", "include", "exclude"))
-    return Problem(setting, "is not a setting", value, meant or "a dotted name, such as load.rate or parameters.NAME")
+def _leaves(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    return ((flat_name(name), value) for name, value in leaves(values))
+
+
+def _name_rules(setting: str, name: str, value: Any, command: str) -> tuple[Rule, ...]:
+    """That a name is a setting of the command that can vary. The first broken rule says why it is not."""
+    info = setting_of(name)  # the workload has none
+    names = ("workload", *SETTINGS, "repeat", "order", "seed", "include", "exclude")
+    meant = None if is_setting(name) else near(name, names)  # which takes a millisecond
+    return (
+        Rule(name not in FIXED, setting, "must be the same in all cells", value, f"give {name} outside of [matrix]"),
+        Rule(
+            is_setting(name), setting, "is not a setting", value,
+            meant or "a dotted name, such as load.rate or parameters.NAME",
+        ),
+        *([info.rule_of_command(command, setting, value, name)] if info is not None else []),
+    )  # fmt: skip
 
 
 def _place(name: str) -> tuple[str, str] | None:
@@ -227,35 +217,34 @@ def _place(name: str) -> tuple[str, str] | None:
 def _require_few(axes: Mapping[str, Sequence[Any]], included: int, repeat: int) -> None:
     """Raises InputError for a matrix with too many cells, before any is made."""
     count = (prod(map(len, axes.values())) + included) * repeat
-    if count > CELLS_MAX:
-        factors = [*(f"{len(values)} of {name}" for name, values in axes.items()), f"repeat {repeat}"]
-        rule = f"must have at most {CELLS_MAX:,} cells before exclude"
-        way_out = "fewer values, a smaller repeat, or a file for each part"
-        raise InputError(Problem("matrix", rule, f"{count:,} cells: {' x '.join(factors)}", way_out))
+    factors = [*(f"{len(values)} of {name}" for name, values in axes.items()), f"repeat {repeat}"]
+    rule, got = f"must have at most {CELLS_MAX:,} cells before exclude", f"{count:,} cells: {' x '.join(factors)}"
+    require(count <= CELLS_MAX, "matrix", rule, got, "fewer values, a smaller repeat, or a file for each part")
 
 
 def _matches(combination: Settings, entry: Settings) -> bool:
     return all(name in combination and combination[name] == value for name, value in entry.items())
 
 
-def _unused(excluded: Sequence[Settings], crossed: Sequence[Settings], axes: Mapping[str, Any]) -> Iterator[Problem]:
+def _unused(excluded: Sequence[Settings], crossed: Sequence[Settings], axes: Mapping[str, Any]) -> list[Problem]:
     """Entries of exclude without effect, which are mistakes."""
-    for n, entry in enumerate(excluded):
-        if not any(_matches(one, entry) for one in crossed):
-            rule = "must match a cell, with values as their lists write them"
-            way_out = f"names and values of the lists: {', '.join(axes) or 'there are none'}"
-            yield Problem(f"matrix.exclude[{n}]", rule, entry, way_out)
+    rule = "must match a cell, with values as their lists write them"
+    way_out = f"names and values of the lists: {', '.join(axes) or 'there are none'}"
+    return broken(
+        *(
+            Rule(any(_matches(one, entry) for one in crossed), f"matrix.exclude[{n}]", rule, entry, way_out)
+            for n, entry in enumerate(excluded)
+        )
+    )
 
 
-def _repeated(pairs: Sequence[tuple[Settings, Experiment]]) -> Iterator[Problem]:
+def _repeated(pairs: Sequence[tuple[Settings, Experiment]]) -> list[Problem]:
     """Cells that ask the same twice, whether listed or included."""
-    seen: set[str] = set()
-    for settings, experiment in pairs:
-        text = experiment.model_dump_json()
-        if text in seen:
-            rule, way_out = "must not have a cell twice", "leave one out; repeat = 2 runs every cell twice"
-            yield Problem("matrix", rule, dict(settings), way_out)
-        seen.add(text)
+    rule, way_out = "must not have a cell twice", "leave one out; repeat = 2 runs every cell twice"
+    texts = [experiment.model_dump_json() for _, experiment in pairs]
+    first = {text: n for n, text in reversed([*enumerate(texts)])}
+    repeated = (settings for n, (settings, _) in enumerate(pairs) if first[texts[n]] < n)
+    return [Problem("matrix", rule, dict(settings), way_out) for settings in repeated]
 
 
 def _quoted(value: Any) -> str:

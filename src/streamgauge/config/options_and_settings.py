@@ -32,7 +32,7 @@ from streamgauge.config.setting_info import (
     settings_of,
     whole,
 )
-from streamgauge.core.errors import Fault, InputError, Problem, Rule, faults_of, nearest, require
+from streamgauge.core.errors import Fault, InputError, Problem, faults_of, nearest, require
 from streamgauge.core.plugin_options import TUNED, Tuning
 from streamgauge.core.units import PARTITION_BITS, parse_duration, parse_rate, parse_share
 from streamgauge.results.profile import Weights
@@ -324,16 +324,19 @@ class Experiment(ConfigModel):
 
         Takes settings out of the tables of `TABLES`.
         """
-        values = _without_tables(values) if isinstance(values, dict) else values
-        if isinstance(values, dict) and are_separate(values.get("cpus")):
-            values = {**values, "isolation": "pinned"}
-        if isinstance(values, dict) and is_program(str(values.get("workload"))):
-            settable = {name for name in PROGRAM_DEFAULTS if values.get("command", "run") in SETTINGS[name].commands}
-            values = {**{name: PROGRAM_DEFAULTS[name] for name in settable}, **values}
-        load = values.get("load", {}) if isinstance(values, dict) else None
-        if not isinstance(load, dict) or values.get("command") not in COMMANDS:
+        if not isinstance(values, dict):
             return values
-        command = values["command"]
+        values = _without_tables(values)
+        command, load = values.get("command"), values.get("load", {})
+        if are_separate(values.get("cpus")):
+            values = {**values, "isolation": "pinned"}
+        if is_program(str(values.get("workload"))):
+            settable = {
+                name: value for name, value in PROGRAM_DEFAULTS.items() if (command or "run") in SETTINGS[name].commands
+            }
+            values = {**settable, **values}
+        if not isinstance(load, dict) or command not in COMMANDS:
+            return values
         defaults = {name: SETTINGS[f"load.{name}"].in_command(command).default for name in ("rate", "duration")}
         if command == "scale":
             scale = values.get("scale")
@@ -368,9 +371,8 @@ def _without_tables(values: dict[str, Any]) -> dict[str, Any]:
         del flat[table]
         for key, value in given.items():
             name = names.get(key, f"{table}.{key}")
-            if name in flat:
-                rule, way_out = f"must be given once, and {name} is given too", f"only one of {table}.{key} and {name}"
-                raise InputError(Problem(f"{table}.{key}", rule, value, way_out))
+            rule, way_out = f"must be given once, and {name} is given too", f"only one of {table}.{key} and {name}"
+            require(name not in flat, f"{table}.{key}", rule, value, way_out)
             flat[name] = value
     return flat
 
@@ -426,7 +428,7 @@ def read(path: Path) -> Experiment:
     if values.get("kind") == "experiment":  # beside files of programs, it says what this one is
         del values["kind"]
     rule = "must be an experiment, and this is the file of a program"
-    require(Rule(values.get("kind") != "program", "FILE", rule, str(path), f"streamgauge run {path}"))
+    require(values.get("kind") != "program", "FILE", rule, str(path), f"streamgauge run {path}")
     folder = path.resolve().parent
     return build(change_files(build(values).model_dump(), lambda file: find_beside(file, folder)))
 

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from streamgauge.config.options_and_settings import Experiment, setting_of
 from streamgauge.config.setting_info import NAME_VALUE, SettingInfo
-from streamgauge.core.errors import Problem
-from streamgauge.core.formatting import format_exact, format_value
+from streamgauge.core.errors import Problem, broken
+from streamgauge.core.formatting import flatten, format_exact, format_value, leaves
 
 _LEAVE_FOLDERS = ("run", "sustain")
 """The commands that write a run folder."""
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(NamedTuple):
     """A setting that differs from its default."""
 
     name: str
@@ -37,19 +35,17 @@ def contradictions(
 ) -> Iterator[Problem]:
     """Requested settings that differ from those of the previous run, except the names in `free`."""
     values = {setting.name: setting.value for setting in settings(previous)}
-    for setting in settings(requested):
-        if setting.name not in free and values.get(setting.name, setting.default) != setting.value:
-            info = setting_of(setting.name)
-            yield Problem(setting.name, rule, setting.value, f"leave {info.flag if info else setting.name} out")
+    for name, value, default in settings(requested):
+        if name not in free and values.get(name, default) != value:
+            info = setting_of(name)
+            yield Problem(name, rule, value, f"leave {info.flag if info else name} out")
 
 
-def unsupported_settings(experiment: Experiment) -> Iterator[Problem]:
+def unsupported_settings(experiment: Experiment) -> list[Problem]:
     """Settings that the experiment's command would ignore."""
-    for setting in settings(experiment.model_dump(mode="json")):
-        info = setting_of(setting.name)
-        if info is not None and experiment.command not in info.commands:
-            rule = f"is not a setting of {experiment.command}, only of {' and '.join(info.commands)}"
-            yield Problem(setting.name, rule, setting.value, f"leave {info.flag} out")
+    command, changed = experiment.command, settings(experiment.model_dump(mode="json"))
+    given = [(one, info) for one in changed if (info := setting_of(one.name)) is not None]
+    return broken(*(info.rule_of_command(command, one.name, one.value, info.flag) for one, info in given))
 
 
 def command(experiment: Mapping[str, Any]) -> str | None:
@@ -76,19 +72,10 @@ def _differing(experiment: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
     if not experiment:
         return
     plain = Experiment.model_validate({"command": experiment["command"], "workload": ""}).model_dump(mode="json")
-    defaults = dict(_flatten(plain))
-    for name, value in _flatten(experiment):
-        if name not in ("command", "workload") and value != defaults.get(name):
+    defaults = flatten(plain)
+    for name, value in leaves(experiment):
+        if name not in ("command", "workload") and value not in (defaults.get(name), {}):
             yield name, value, defaults.get(name)
-
-
-def _flatten(experiment: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Settings by dotted name, one level deep."""
-    for name, value in experiment.items():
-        if isinstance(value, Mapping):
-            yield from ((f"{name}.{inner}", one) for inner, one in value.items())
-        else:
-            yield name, value
 
 
 def _as_words(info: SettingInfo, name: str, value: Any) -> list[str] | None:

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, BeforeValidator, Field
 
 from streamgauge.core.clock import US
-from streamgauge.core.errors import InputError, Problem, attempt
+from streamgauge.core.errors import Problem, Rule, attempt, broken, refuse, require
 from streamgauge.core.formatting import format_value
 from streamgauge.core.units import format_cpus, parse_cpus, parse_duration, parse_whole
 
@@ -61,6 +61,11 @@ class SettingInfo:
         value = self.example or (self.default if isinstance(self.default, str) else "")
         return f"{self.flag} {value}" if value else f"{self.flag} with another value"
 
+    def rule_of_command(self, command: str, setting: str, got: object, name: str) -> Rule:
+        """That the command takes the setting; `name` is what to leave out."""
+        rule = f"is not a setting of {command}, only of {' and '.join(self.commands)}"
+        return Rule(command in self.commands, setting, rule, got, f"leave {name} out")
+
 
 def setting(default: Any, help: str, metavar: str = "", *, only: Sequence[str] = LOAD_COMMANDS, **more: Any) -> Any:
     """A pydantic field for a setting; `more` holds further attributes of its `SettingInfo`."""
@@ -84,8 +89,8 @@ def settings_of(model: type[BaseModel], section: str = "") -> Iterator[SettingIn
 def parse_interval(text: Any) -> float:
     """The interval between batches, in seconds; engines take whole milliseconds."""
     interval_s = parse_duration(text)
-    if round(US * interval_s) % 1000:
-        raise InputError(Problem("interval", "must be whole milliseconds", text, "--interval"))
+    is_whole = round(US * interval_s) % 1000 == 0
+    require(is_whole, "interval", "must be whole milliseconds", text, "--interval")
     return interval_s
 
 
@@ -97,8 +102,7 @@ def parse_record_size(text: Any) -> int:
 
 def parse_loads(given: Any) -> tuple[str, ...]:
     """Loads as text, because only their dimension says how they are read."""
-    texts = given.split(",") if isinstance(given, str) else _as_list(given)
-    return tuple(format_value(text).strip() for text in texts)
+    return tuple(format_value(text).strip() for text in _as_list(given))
 
 
 def parse_number(least: int, greatest: int, text: Any) -> int:
@@ -114,18 +118,17 @@ def list_of(parse: Callable[[Any], Any]) -> BeforeValidator:
     """Parses a list, or values separated by commas, without duplicates. One InputError holds all problems."""
 
     def read(given: Any) -> tuple[Any, ...]:
-        texts = given.split(",") if isinstance(given, str) else given
         problems: list[Problem] = []
-        values = [attempt(partial(parse, text), problems) for text in _as_list(texts)]
-        if problems:
-            raise InputError(problems)
+        values = [attempt(partial(parse, text), problems) for text in _as_list(given)]
+        refuse(problems)
         return tuple(dict.fromkeys(values))
 
     return BeforeValidator(read)
 
 
 def _as_list(given: Any) -> list[Any]:
-    return list(given) if isinstance(given, list | tuple) else [given]
+    values = given.split(",") if isinstance(given, str) else given
+    return list(values) if isinstance(values, list | tuple) else [values]
 
 
 CPUS_EXAMPLE = "driver=0 sut=1"
@@ -138,17 +141,14 @@ def parse_cpu_sets(given: Any) -> Any:
     """Processors by side, as text in one form. A table that is not one is left to pydantic."""
     if not isinstance(given, dict) or not given:
         return given
-    problems: list[Problem] = []
-    if set(given) != set(SIDES):
-        rule, sides = "must name the processors of driver and sut, both and no other", ", ".join(map(str, given))
-        problems.append(Problem("cpus", rule, sides, _CPUS_WAY_OUT))
+    rule, sides = "must name the processors of driver and sut, both and no other", ", ".join(map(str, given))
+    problems = broken(Rule(set(given) == set(SIDES), "cpus", rule, sides, _CPUS_WAY_OUT))
     texts = {
         str(side): format_cpus(cpus)
         for side, text in given.items()
         if (cpus := attempt(partial(parse_cpus, text, f"cpus.{side}", _CPUS_WAY_OUT), problems))
     }
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return texts
 
 

@@ -158,9 +158,19 @@ def broken(*rules: Rule) -> list[Problem]:
     return [Problem(one.setting, one.rule, one.got, one.way_out) for one in rules if not one.holds]
 
 
-def require(*rules: Rule, error: type[InputError] = InputError) -> None:
-    """Raises one error with every broken rule."""
-    refuse(broken(*rules), error)
+def first_broken(*rules: Rule) -> list[Problem]:
+    """The problem of the first rule that does not hold, for rules of which one follows from another."""
+    return broken(*[one for one in rules if not one.holds][:1])
+
+
+def require(holds: object, setting: str, rule: str, got: object, way_out: str) -> None:
+    """Raises InputError with this one problem unless `holds` is true."""
+    refuse(broken(Rule(holds, setting, rule, got, way_out)))
+
+
+def require_all(*rules: Rule) -> None:
+    """Raises one InputError with every broken rule."""
+    refuse(broken(*rules))
 
 
 def refuse(problems: Sequence[Problem], error: type[InputError] = InputError) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 NONE = "-"
@@ -118,15 +118,18 @@ def format_fact(name: str, value: Any) -> str:
     return format_size(value) if name.endswith("_bytes") and isinstance(value, int | float) else format_value(value)
 
 
-def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def flatten(values: Mapping[str, Any]) -> dict[str, Any]:
     """Flattens nested mappings to dotted names."""
-    found: dict[str, Any] = {}
+    return dict(leaves(values))
+
+
+def leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Dotted name and value of everything that is no table, or an empty one."""
     for name, value in values.items():
         if isinstance(value, Mapping) and value:
-            found |= flatten(value, f"{prefix}{name}.")
+            yield from leaves(value, f"{prefix}{name}.")
         else:
-            found[f"{prefix}{name}"] = value
-    return found
+            yield f"{prefix}{name}", value
 
 
 def _scaled(value: float, units: tuple[tuple[float, str], ...]) -> str:

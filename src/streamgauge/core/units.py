@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Mapping
+from itertools import groupby
 from typing import TypeVar
 
-from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.errors import InputError, Problem, require
 
 Value = TypeVar("Value")
 
@@ -52,15 +53,9 @@ _NUMBER = re.compile(rf"\s*((?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:[eE
 
 
 def _quantity(setting: str, text: str | float | int, units: dict[str, float], rule: str, way_out: str) -> float:
-    if isinstance(text, bool):
-        raise InputError(Problem(setting, rule, text, way_out))
-    match = _NUMBER.match(str(text))
-    unit = match.group(2).lower() if match else None
-    if match is None or unit not in units:
-        raise InputError(Problem(setting, rule, text, way_out))
-    value = float(match.group(1)) * units[unit]
-    if not math.isfinite(value):
-        raise InputError(Problem(setting, rule, text, way_out))
+    match = None if isinstance(text, bool) else _NUMBER.match(str(text))
+    value = float(match.group(1)) * units.get(match.group(2).lower(), math.nan) if match else math.nan
+    require(math.isfinite(value), setting, rule, text, way_out)
     return value
 
 
@@ -77,8 +72,7 @@ def parse_rate(text: str | float | int, setting: str = "rate", *, way_out: str |
         rule = f"{str(text).strip()} is not a rate; {millions} is {float(minutes[1]):g} million events a second"
         raise InputError(Problem(setting, rule, text, way_out.replace("100k", millions)))
     rate = _quantity(setting, text, units, rule, way_out)
-    if rate <= 0:
-        raise InputError(Problem(setting, "must be above 0 events per second", text, way_out))
+    require(rate > 0, setting, "must be above 0 events per second", text, way_out)
     return rate
 
 
@@ -87,8 +81,7 @@ def parse_whole(text: str | int, setting: str, least: int, greatest: int, exampl
     rule, way_out = f"must be a whole number from {least} to {greatest:,}", f"{setting} {example}"
     # 1.005 * 1000 is slightly below 1005.
     number = round(_quantity(setting, text, _RATE_UNITS, rule, way_out), 6)
-    if not least <= number <= greatest or number != int(number):
-        raise InputError(Problem(setting, rule, text, way_out))
+    require(least <= number <= greatest and number == int(number), setting, rule, text, way_out)
     return int(number)
 
 
@@ -126,18 +119,15 @@ def parse_cpus(text: str | int, setting: str = "cpus", way_out: str = "--cpus 0-
     for part in str(text).split(","):
         match = _PART.fullmatch(part)
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
-        if not first <= last <= CPU_MAX:
-            raise InputError(Problem(setting, "must be processors such as 0, 1-3 or 0,2-5", text, way_out))
+        is_range = first <= last <= CPU_MAX
+        require(is_range, setting, "must be processors such as 0, 1-3 or 0,2-5", text, way_out)
         found |= set(range(first, last + 1))
     return tuple(sorted(found))
 
 
 def format_cpus(cpus: Collection[int]) -> str:
     """The shortest text that `parse_cpus` reads back."""
-    spans: list[list[int]] = []
-    for cpu in sorted(cpus):
-        if spans and cpu == spans[-1][1] + 1:
-            spans[-1][1] = cpu
-        else:
-            spans.append([cpu, cpu])
-    return ",".join(f"{first}-{last}" if first < last else str(first) for first, last in spans)
+    # Numbers in a row have the same distance to their place in the order.
+    rows = groupby(enumerate(sorted(cpus)), key=lambda placed: placed[1] - placed[0])
+    spans = [[cpu for _, cpu in row] for _, row in rows]
+    return ",".join(f"{span[0]}-{span[-1]}" if len(span) > 1 else str(span[0]) for span in spans)

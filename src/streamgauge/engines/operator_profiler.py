@@ -5,6 +5,7 @@ It takes folders of rows and gives times. Everything else is the same for every 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -80,7 +81,8 @@ class OperatorTimer(Protocol):
         """Resident memory of the engine's processes in bytes; None if it has ended."""
 
 
-class OperatorProfiler(Protocol):
+@dataclass(frozen=True)
+class OperatorProfiler(ABC):
     """How an engine times operators, and which parallelism they can be given.
 
     - `methods`: how an operator may be timed, to what that means.
@@ -90,26 +92,25 @@ class OperatorProfiler(Protocol):
     - `not_visible`: why it does not act on a user job.
     """
 
-    @property
-    def methods(self) -> Mapping[str, str]: ...
-    @property
-    def memory_of(self) -> str: ...
-    @property
-    def unused_options(self) -> Sequence[str]: ...
-    @property
-    def parallelism_setting(self) -> str: ...
-    @property
-    def not_visible(self) -> str: ...
+    methods: Mapping[str, str]
+    memory_of: str
+    unused_options: Sequence[str]
+    parallelism_setting: str
+    not_visible: str
 
+    @abstractmethod
     def method_of(self, node: Node) -> str:
         """The method by which an operator is timed."""
 
+    @abstractmethod
     def parallelism_options(self, node: Node) -> ParallelismOptions:
         """Whether `parallelism_setting` determines the parallelism of an operator."""
 
+    @abstractmethod
     def default_parallelism(self, parallelism: int | None, partitions: int) -> int:
         """The value of `parallelism_setting` if it is not set, for a requested parallelism and input partitions."""
 
+    @abstractmethod
     def timer(
         self, operators: Sequence[IsolatedOperator], options: dict[str, str], folder: Path, log: Path
     ) -> AbstractContextManager[OperatorTimer]:

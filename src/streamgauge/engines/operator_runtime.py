@@ -106,7 +106,9 @@ class OperatorRuntime:
 
     def _batch(self, rows: pa.Table) -> pa.RecordBatch:
         columns = [
-            _whole(rows.column(field.name)) if field.name in rows.column_names else _zeros(len(rows))
+            _whole(rows.column(field.name))
+            if field.name in rows.column_names
+            else pa.array(np.zeros(len(rows), np.int64))
             for field in self._layout.batch
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self._layout.batch)
@@ -212,7 +214,3 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
     if column.num_chunks == 1:
         return column.chunk(0)
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-
-
-def _zeros(rows: int) -> pa.Array:
-    return pa.array(np.zeros(rows, np.int64))

@@ -117,7 +117,7 @@ class TestBed:
     def start(self, first_plan: Plan) -> None:
         """Starts everything. Returns when the engine's query runs and waits for its first event."""
         settings, plan = self.settings, self._write_plan(first_plan)
-        self._stage = "preparing the broker" if transport(self.settings.transport).open_broker else ""
+        self._stage = "preparing the broker" if transport(self.settings.transport).broker else ""
         inlet, *outlets = self._endpoints()
         self._stage = "starting the recorder and the generators"
         self._recorder = self._start_recorder(inlet)
@@ -324,11 +324,11 @@ class TestBed:
         """The endpoint configurations of the recorder and of each partition. Starts the broker, if there is one."""
         settings, token = self.settings, new_token()
         count = settings.partitions + 1
-        open_broker = transport(settings.transport).open_broker
-        if open_broker is None:
+        used = transport(settings.transport)
+        if not used.broker:
             return [EndpointConfig(settings.host, port, token) for port in settings.ports or (0,) * count]
         log = self.folder / "engine" / "broker.log"
-        self._broker = open_broker(
+        self._broker = used.open_broker(
             BrokerRequest(
                 new_run(), tuple(settings.columns), settings.partitions, self._private / "broker", log, settings.host,
                 settings.driver_cpus, settings.transport_options, settings.program,

@@ -80,10 +80,7 @@ def _gib(size: int) -> str:
     return f"{size / 2**30:.3g} GiB"
 
 
-Assigned = tuple[tuple[int, ...] | None, tuple[int, ...] | None]
-
-
-def assigned_cpus(experiment: Experiment) -> Assigned:
+def assigned_cpus(experiment: Experiment) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
     """(driver's, SUT's) processors; None for all that this process may use."""
     if experiment.cpus and not processor_problems(experiment):
         return parse_cpus(experiment.cpus["driver"]), parse_cpus(experiment.cpus["sut"])

@@ -182,18 +182,18 @@ def bound_problems(draft: Draft) -> list[Problem]:
     return broken(Rule(bound >= least, "load.bound", in_words, f"{bound:g}s", way_out))
 
 
-def queue_problems(resolved: ResolvedExperiment) -> Iterator[Problem]:
+def queue_problems(resolved: ResolvedExperiment) -> list[Problem]:
     """A queue that memory limits to a few seconds of the rate; its overflow says nothing about the engine."""
     load = resolved.experiment.load
     seconds, cut = resolved.bound_s(load.rate)
     if resolved.experiment.command != "run" or not cut or seconds >= BOUND_S_MIN:
-        return
+        return []
     lower, needs = load.rate * seconds / BOUND_S_MIN, f"where a verdict needs {BOUND_S_MIN:g} s"
     memory = f"the queue's memory of {resolved.bytes_max / 2**20:.4g} MiB"
     rule = f"is too much for {memory}, which holds {seconds:.2g} s of it {needs}"
     needed = math.ceil(resolved.bytes_max * BOUND_S_MIN / seconds / 2**20) + 1
     more = f"--memory {needed}MiB, or " if needed * 2**20 <= memory_bytes() else ""
-    yield Problem("load.rate", rule, format_rate(load.rate), f"{more}--rate {_rounded_down(lower)}")
+    return [Problem("load.rate", rule, format_rate(load.rate), f"{more}--rate {_rounded_down(lower)}")]
 
 
 def _rounded_down(rate_per_s: float) -> str:

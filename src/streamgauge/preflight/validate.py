@@ -29,6 +29,7 @@ from streamgauge.core.errors import (
     attempt,
     broken,
     collected,
+    first_broken,
     nearest,
     refuse,
     require,
@@ -70,9 +71,6 @@ from streamgauge.workloads.registry import Workload
 _ROUNDING = 1e-6
 
 
-Check = Callable[[Draft], Iterable[Problem]]
-
-
 def check(experiment: Experiment, new_folder: bool = True) -> ResolvedExperiment:
     """The resolved experiment. `new_folder`: also check the place of the new run folder.
 
@@ -110,7 +108,7 @@ def check(experiment: Experiment, new_folder: bool = True) -> ResolvedExperiment
         reach_us=reach_us(flow), limits=limits,
         driver_cpus=driver, sut_cpus=sut,
     )  # fmt: skip
-    refuse(list(queue_problems(resolved)))
+    refuse(queue_problems(resolved))
     _check_longest_plan(resolved)
     return resolved
 
@@ -210,7 +208,7 @@ def refuse_program(experiment: Experiment) -> None:
     """Raises InputError for a program of the user's own, for commands that look at single operators."""
     rule = "does not apply to a program over Kafka, whose operators are not known"
     way_out = f"streamgauge run {experiment.workload}, or sustain"
-    require(Rule(not is_program(experiment.workload), experiment.command, rule, experiment.workload, way_out))
+    require(not is_program(experiment.workload), experiment.command, rule, experiment.workload, way_out)
 
 
 def _program_problems(draft: Draft) -> list[Problem]:
@@ -459,7 +457,7 @@ def _budget(experiment: Experiment, engine: Capabilities | None, problems: list[
             size = parse_setting(parse_size, "load.memory", text)
             rule = f"must be from 1 MiB to this machine's memory ({total / 2**30:.1f} GiB)"
             way_out = f"leave --memory out: {at_most_half(QUEUE_BYTES) / 2**30:.3g} GiB at most"
-            require(Rule(2**20 <= size <= total, "load.memory", rule, text, way_out))
+            require(2**20 <= size <= total, "load.memory", rule, text, way_out)
             queue = size
     return Budget(total, entry(engine.name).heap_bytes(experiment.options) if engine else 0, queue)
 
@@ -471,17 +469,17 @@ def _place_problems(draft: Draft) -> list[Problem]:
     root = Path(out or "runs")
     existing = next((path for path in (root, *root.absolute().parents) if path.exists()), Path("/"))
     is_made = draft.experiment.command == "generate" or root.absolute().parent.is_dir()
-    return broken(
+    return first_broken(
         Rule(existing.is_dir(), "out", "must be a folder, and a file has that name", str(root), "--out DIR"),
         Rule(is_made, "out", "must be in an existing folder", str(root), "--out DIR with a folder you may write to"),
         Rule(
             os.access(existing, os.W_OK), "out", f"must be a writable folder ({existing} is not)", str(root),
             "--out DIR",
         ),
-    )[:1]  # fmt: skip
+    )  # fmt: skip
 
 
-CHECKS: tuple[Check, ...] = (
+CHECKS: tuple[Callable[[Draft], Iterable[Problem]], ...] = (
     _text_problems,
     _transport_problems,
     _port_problems,

@@ -9,7 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from streamgauge.report.document_blocks import GLOSSARY, Block, Document
-from streamgauge.report.narrative import capital
+from streamgauge.results.text.narrative import capital
 
 _CODE = re.compile(r"`([^`]+)`")
 

@@ -176,6 +176,3 @@ class LatencyBreakdown(ResultPart):
 
     def with_trial(self, trial: BreakdownTrial) -> Self:
         return self.model_copy(update={"trials": (*self.trials, trial)})
-
-    def to_json(self) -> str:
-        return self.model_dump_json(indent=2)

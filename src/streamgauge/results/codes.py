@@ -23,6 +23,10 @@ class ResultPart(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    def to_json(self) -> str:
+        """The part as it is written to a file."""
+        return self.model_dump_json(indent=2)
+
 
 class _Code(StrEnum):
     """A code with its meaning."""

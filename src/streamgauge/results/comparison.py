@@ -125,9 +125,6 @@ class Comparison(ResultPart):
         """Whether no gate failed and none is unknown."""
         return all(gate.state == "passed" for gate in self.gates)
 
-    def to_json(self) -> str:
-        return self.model_dump_json(indent=2)
-
 
 Says = Literal["better", "worse", "no_difference", "unknown"]
 
@@ -221,6 +218,3 @@ class ScaleComparison(ResultPart):
     """Each load that both studies have."""
     warnings: tuple[str, ...] = ()
     """What a reader of the differences must also know."""
-
-    def to_json(self) -> str:
-        return self.model_dump_json(indent=2)

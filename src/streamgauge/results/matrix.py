@@ -124,9 +124,6 @@ class MatrixResult(ResultPart):
         ended = [one for one in cells if one.verdict != "interrupted"]
         return self.model_copy(update={"cells": cells, "finished": len(ended) == self.planned})
 
-    def to_json(self) -> str:
-        return self.model_dump_json(indent=2)
-
 
 class PlannedCell(ResultPart):
     """A cell before it runs."""
@@ -161,6 +158,3 @@ class MatrixPlan(ResultPart):
     @property
     def unforeseen(self) -> int:
         return sum(cell.seconds is None for cell in self.cells)
-
-    def to_json(self) -> str:
-        return self.model_dump_json(indent=2)

@@ -239,9 +239,6 @@ class ProfileRequest(ResultPart):
     finished: bool = False
     """False until the file is complete."""
 
-    def to_json(self) -> str:
-        return self.model_dump_json(indent=2)
-
 
 class ProfileFigures(ResultPart):
     """What follows from counts and times."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any, Literal, NamedTuple, Self
 
@@ -205,28 +205,6 @@ class Verification(ResultPart):
     @property
     def fault_count(self) -> int:
         return sum(self.faults.values())
-
-    @property
-    def wrong_columns_in_words(self) -> str:
-        return columns_in_words(self.wrong_columns)
-
-    @property
-    def allowed_in_words(self) -> str:
-        """The rows that differ as the promised delivery guarantee allows: `12 duplicate`; empty if none do."""
-        return ", ".join(f"{count:,} {kind}" for kind, count in self.allowed.items())
-
-
-COLUMNS_SHOWN = 3
-
-
-def columns_in_words(columns: Mapping[str, int]) -> str:
-    """The columns that differ and how often, the most frequent ones first: `; differing: price in 35 rows`."""
-    if not columns:
-        return ""
-    ordered = sorted(columns.items(), key=lambda pair: -pair[1])
-    shown = ", ".join(f"{name} in {count:,} rows" for name, count in ordered[:COLUMNS_SHOWN])
-    more = len(ordered) - COLUMNS_SHOWN
-    return f"; differing: {shown}{f', and {more} columns more' if more > 0 else ''}"
 
 
 FITTED = " is fitted to "
@@ -495,6 +473,3 @@ class Result(ResultPart):
         """The sink behind `latency` if there are several, else ""."""
         slowest = [sink.name for sink in self.sinks if sink.latency == self.latency]
         return slowest[0] if len(self.sinks) > 1 and slowest else ""
-
-    def to_json(self) -> str:
-        return self.model_dump_json(indent=2)

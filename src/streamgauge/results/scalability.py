@@ -180,9 +180,6 @@ class ScaleResult(ScaleAxes):
     published: tuple[PublishedCapacity, ...] = ()
     """Capacities of Ehrenstein 2020, figure 5; empty for another workload or other axes."""
 
-    def to_json(self) -> str:
-        return self.model_dump_json(indent=2)
-
 
 class ScalePlan(ScaleAxes):
     """A scalability study before it runs."""
@@ -195,6 +192,3 @@ class ScalePlan(ScaleAxes):
     """Time of so many trials."""
     seconds_extended: float
     """Time of so many trials, each extended to its longest."""
-
-    def to_json(self) -> str:
-        return self.model_dump_json(indent=2)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -111,14 +112,10 @@ def parse_version(text: str) -> int | None:
 
 def install_hint() -> str:
     """The command that installs Java on this system."""
-    names: list[str] = []
-    try:
-        for line in Path("/etc/os-release").read_text().splitlines():
-            key, _, value = line.partition("=")
-            if key in ("ID", "ID_LIKE"):
-                names += value.strip('"').split()
-    except OSError:
-        pass
+    release: dict[str, str] = {}
+    with contextlib.suppress(OSError):
+        release = platform.freedesktop_os_release()
+    names = f"{release.get('ID', '')} {release.get('ID_LIKE', '')}".split()
     command = next((_INSTALL[name] for name in names if name in _INSTALL), None)
     return f"install it: {command}" if command else "install a Java 17 runtime and set JAVA_HOME to it"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -11,6 +12,8 @@ from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from streamgauge.core.errors import MachineError
 from streamgauge.system.control_group import memory_limit
@@ -69,8 +72,6 @@ def _move_threads(processors: Sequence[int]) -> None:
 
 def memory_bytes() -> int:
     """The memory this process may use: that of the machine or of its control group, whichever is less."""
-    import psutil
-
     total, limit = int(psutil.virtual_memory().total), memory_limit()
     return total if limit is None else min(total, limit)
 
@@ -125,17 +126,12 @@ def _version(name: str) -> str:
 
 
 def _cpu_model() -> str:
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
+    with suppress(OSError):
+        if model := re.search(r"^model name\s*:\s*(.*\S)", Path("/proc/cpuinfo").read_text(), re.MULTILINE):
+            return model[1]
     return platform.processor() or "unknown"
 
 
 def machine_percent() -> float:
     """All cores of the machine in percent of one core, including those that this process may not use."""
-    import psutil
-
     return 100.0 * (psutil.cpu_count() or 1)

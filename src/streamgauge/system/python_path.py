@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import site
-import sys
 from collections.abc import MutableMapping, Sequence
 from importlib.machinery import PathFinder
 
@@ -18,15 +17,11 @@ OURS = __name__.partition(".")[0]
 _removed: list[str] = []
 
 
-def drop_foreign_pyspark(
-    search: list[str] | None = None, environment: MutableMapping[str, str] | None = None
-) -> list[str]:
+def drop_foreign_pyspark(search: list[str], environment: MutableMapping[str, str]) -> list[str]:
     """Removes such entries from `search` (`sys.path`) and from PYTHONPATH of `environment`; returns them.
 
     An entry stays if it holds streamgauge too, or if no other place has its packages.
     """
-    search = sys.path if search is None else search
-    environment = os.environ if environment is None else environment
     entries = [entry for entry in environment.get(VARIABLE, "").split(os.pathsep) if entry]
     installed_here = {os.path.abspath(place) for place in (*site.getsitepackages(), site.getusersitepackages())}
     candidates = [

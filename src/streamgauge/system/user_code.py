@@ -8,7 +8,7 @@ import importlib.util
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType, ModuleType
@@ -53,7 +53,11 @@ def import_file(path: Path) -> ModuleType:
     with user_errors(path, rule), contextlib.redirect_stdout(sys.stderr):
         sys.argv = [str(path)]  # a file that parses arguments must not get ours
         try:
-            module = _run_placed(path, name, root)
+            module = _run(path, name)
+        except InputError as error:
+            own = _own(traceback.extract_tb(error.__traceback__), path)
+            place = f"{Path(own[-1].filename).name}, line {own[-1].lineno}: " if own else ""
+            raise JobError([replace(one, setting=place + one.setting) for one in error.problems]) from None
         finally:
             sys.argv = argv
     _refuse_spark(path, before)
@@ -131,8 +135,7 @@ def duckdb_lines(error: BaseException) -> list[str]:
 
 def own_lines(error: BaseException, path: Path) -> str:
     """The user's lines that led to an error, and its message after the `first_line`."""
-    root = place_of(path)[0]
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_own(frame.filename, root)]
+    frames = _own(traceback.extract_tb(error.__traceback__), path)
     if isinstance(error, SyntaxError):
         more = traceback.format_exception_only(error)[:-1]
     else:
@@ -142,8 +145,12 @@ def own_lines(error: BaseException, path: Path) -> str:
 
 def own_frames(frame: FrameType | None, path: Path) -> list[traceback.FrameSummary]:
     """The user's lines that called a running frame, outermost first."""
+    return _own(traceback.extract_stack(frame), path)
+
+
+def _own(frames: Iterable[traceback.FrameSummary], path: Path) -> list[traceback.FrameSummary]:
     root = place_of(path)[0]
-    return [each for each in traceback.extract_stack(frame) if _is_own(each.filename, root)]
+    return [each for each in frames if _is_own(each.filename, root)]
 
 
 def own_trace_in(text: str, path: Path) -> str | None:
@@ -178,15 +185,6 @@ def _check_name(path: Path, name: str) -> None:
     if used and getattr(sys.modules.get(name), "__file__", None) != str(path):
         rule = f"must not have the name of a module that is in use ({name})"
         raise JobError(Problem(str(path), rule, path.name, f"rename it: {path.stem}_job.py"))
-
-
-def _run_placed(path: Path, name: str, root: Path) -> ModuleType:
-    try:
-        return _run(path, name)
-    except InputError as error:
-        own = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_own(frame.filename, root)]
-        place = f"{Path(own[-1].filename).name}, line {own[-1].lineno}: " if own else ""
-        raise JobError([replace(one, setting=place + one.setting) for one in error.problems]) from None
 
 
 def _run(path: Path, name: str) -> ModuleType:

@@ -15,7 +15,8 @@ from itertools import pairwise
 
 import pyarrow as pa
 
-from streamgauge.transports.spi import BusyInterval, Chunk, Delivery, OutletConfig
+from streamgauge.core.clock import US
+from streamgauge.transports.spi import BusyInterval, Chunk, Delivery, OutletConfig, Overflow
 
 
 class UnreadTime:
@@ -30,11 +31,6 @@ class UnreadTime:
     def __init__(self) -> None:
         self._chunks: deque[tuple[int, int, int]] = deque()
         self._read_us = self._chunks_us = self.events = 0
-
-    @property
-    def read_us(self) -> int:
-        """The event time up to which everything was read; 0 before the first read."""
-        return self._read_us
 
     @property
     def us(self) -> int:
@@ -114,8 +110,10 @@ class ReadLog:
         return sorted({from_us, to_us} | inside)
 
 
-class WriteOnlyOutlet:
-    """Implements `Outlet` except `location`, `prepared` and `offer`.
+class BoundedOutlet:
+    """Implements what outlets have in common of `Outlet`: limits, unread event time and logs.
+
+    The defaults are those of an outlet that does not observe reads.
 
     Args:
         config: the streams and the limits.
@@ -125,7 +123,9 @@ class WriteOnlyOutlet:
         self._config = config
         self._lock = threading.RLock()
         self._chunks: list[Chunk] = []
-        self._frontier_us = 0
+        self._deliveries: list[Delivery] = []
+        self._aborted: list[int] = []
+        self._frontier_us = self._bytes = 0
         self._unread = UnreadTime()
         self._sent = dict.fromkeys(config.schemas, 0)
         self.overflowed = False
@@ -153,25 +153,38 @@ class WriteOnlyOutlet:
         """Nothing to drop: sent events are not stored here."""
 
     def drain_logs(self) -> tuple[list[Chunk], list[Delivery]]:
-        """The offered chunks. The recorder reports what batches read."""
+        """The log entries since the last call. Without deliveries, the recorder reports what batches read."""
         with self._lock:
-            chunks, self._chunks = self._chunks, []
-            return chunks, []
+            logs = self._chunks, self._deliveries
+            self._chunks, self._deliveries = [], []
+            return logs
+
+    def note_aborted(self) -> None:
+        """Logs an aborted read."""
+        with self._lock:
+            self._aborted.append(self._config.now_us())
 
     def drain_aborted(self) -> list[int]:
-        return []
+        """The times of aborted reads since the last call, microseconds."""
+        with self._lock:
+            aborted, self._aborted = self._aborted, []
+            return aborted
 
     def drain_delivering(self) -> list[BusyInterval]:
         """Empty: readers only wait until an event is due."""
         return []
 
-    def _waiting_with(self, from_us: int, to_us: int) -> int:
-        """The event time that would wait to be read with one more chunk."""
+    def _refuse_beyond(self, from_us: int, to_us: int, new_bytes: int, waiting: str) -> None:
+        """Raises Overflow if one more chunk exceeds a limit. `waiting`: the message, of `seconds` and `bytes`."""
         with self._lock:
-            return self._unread.with_chunk(from_us, to_us)
+            waiting_us, waiting_bytes = self._unread.with_chunk(from_us, to_us), self._bytes + new_bytes
+        if waiting_us > self._config.bound_us or waiting_bytes > self._config.bytes_max:
+            self.overflowed = True
+            self.memory_full_us = waiting_us if waiting_us <= self._config.bound_us else None
+            raise Overflow(waiting.format(seconds=waiting_us / US, bytes=waiting_bytes))
 
     def _count(self, chunk: Chunk, batches: Mapping[str, pa.RecordBatch]) -> None:
-        """Logs a sent chunk. The caller holds the lock."""
+        """Logs an offered chunk. The caller holds the lock."""
         self._frontier_us = chunk.to_us
         self._chunks.append(chunk)
         self._unread.add(chunk.from_us, chunk.to_us, chunk.events)

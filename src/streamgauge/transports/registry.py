@@ -33,7 +33,7 @@ def transport(name: str) -> Transport:
 
 STAMPS = tuple(name for name in NAMES if transport(name).stamps)
 """Transports that observe every delivery."""
-BROKERED = tuple(name for name in NAMES if transport(name).open_broker is not None)
+BROKERED = tuple(name for name in NAMES if transport(name).broker)
 """Transports with a broker."""
 
 _CONFIGURABLE = " or ".join(name for name in NAMES if transport(name).settings)

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Protocol
 
 from streamgauge.core.errors import Problem, StreamgaugeError
@@ -375,10 +376,10 @@ class Inlet(Protocol):
 
 @dataclass(frozen=True)
 class Transport:
-    """A transport in the registry. Only the `open_*` functions load its libraries.
+    """A transport in the registry. Only the `open_*` methods load its libraries.
 
-    - `open_outlet`, `open_inlet`: open the two endpoints on the driver's side.
-    - `open_broker`: starts or connects the broker; None without a broker.
+    - `outlet`, `inlet`, `broker`: what opens the two endpoints on the driver's side, and the broker between them, as
+      `module:name`; no `broker` without one.
     - `stamps`: whether it observes every delivery, so that events carry an ingest time.
     - `settings`: its options. `files`: those that name user files. `fetches`: what it may fetch.
     - `problems`: additional validation of options.
@@ -387,9 +388,9 @@ class Transport:
       brokers do not answer.
     """
 
-    open_outlet: Callable[[EndpointConfig, OutletConfig], Outlet]
-    open_inlet: Callable[[EndpointConfig, Receiver], Inlet]
-    open_broker: Callable[[BrokerRequest], ManagedBroker] | None = None
+    outlet: str
+    inlet: str
+    broker: str = ""
     stamps: bool = False
     settings: tuple[Setting, ...] = ()
     fetches: tuple[Fetch, ...] = ()
@@ -397,3 +398,13 @@ class Transport:
     problems: Callable[[Mapping[str, str]], Iterable[Problem]] | None = None
     effective_settings: Callable[[Mapping[str, str]], dict[str, str]] = lambda _: {}
     require: Callable[[Mapping[str, str]], None] = lambda _: None
+
+    def open_outlet(self, at: EndpointConfig, config: OutletConfig) -> Outlet:
+        return resolve_name(self.outlet)(at, config)
+
+    def open_inlet(self, at: EndpointConfig, receiver: Receiver) -> Inlet:
+        return resolve_name(self.inlet)(at, receiver)
+
+    def open_broker(self, request: BrokerRequest) -> ManagedBroker:
+        """Starts the broker, or connects to the user's."""
+        return resolve_name(self.broker)(request)

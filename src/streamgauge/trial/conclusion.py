@@ -22,7 +22,9 @@ from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.results.codes import WarningCode
 from streamgauge.results.latency import Latencies
 from streamgauge.results.run import Caution, Result, Verification
-from streamgauge.results.verdict import Verdict
+from streamgauge.results.text.sentences import cautions
+from streamgauge.results.text.verdicts import in_words
+from streamgauge.results.verdict import Judgement, Remark
 from streamgauge.trial.events import (
     Observer,
     Verifying,
@@ -162,8 +164,8 @@ def _judge_answers(
     """The verdict on a trial with its verification."""
     folder.write_verification(verified.verification)
     slowest = verified.slowest.latencies
-    verdict = judge(collect_evidence(resolved, record, rate_per_s, verified, slowest.latencies))
-    result = _with_verdict(base, verdict).model_copy(
+    judgement = judge(collect_evidence(resolved, record, rate_per_s, verified, slowest.latencies))
+    result = _with_verdict(base, judgement).model_copy(
         update={
             "sinks": verified.results, "latency": slowest.latencies, "verification": verified.verification,
             "notes": (*base.notes, *verified.notes),
@@ -186,8 +188,8 @@ def _with_operators(
         if (table := operators.table(resolved.flow, counts)).num_rows:
             folder.write_engine_table("operators", table)
     if report.counts.ended:
-        sentence = f"rows of operators were not counted to the end: {report.counts.ended}"
-        base = base.warned(Caution(WarningCode.OPERATOR_ROWS_INCOMPLETE, sentence))
+        incomplete = Remark(WarningCode.OPERATOR_ROWS_INCOMPLETE, {"reason": report.counts.ended})
+        base = base.warned(*cautions([incomplete]))
     return base
 
 
@@ -200,8 +202,7 @@ def _with_appends(testbed: TestBed, record: TrialRecord, base: Result) -> Result
             testbed.append_latencies_us(record.spans.measured_from_us, record.measured_until)
         )
     except DriverError as error:
-        sentence = f"the broker's append times are unknown: {error}"
-        return base.warned(Caution(WarningCode.BROKER_TIMES_UNKNOWN, sentence))
+        return base.warned(*cautions([Remark(WarningCode.BROKER_TIMES_UNKNOWN, {"reason": error})]))
     except KeyboardInterrupt:
         record.interrupt()
         return base
@@ -259,5 +260,5 @@ def _late_results_came(testbed: TestBed, record: TrialRecord) -> bool:
     return len(record.trial_log.commits) > before
 
 
-def _with_verdict(result: Result, verdict: Verdict) -> Result:
-    return result.model_copy(update={"verdict": verdict})
+def _with_verdict(result: Result, judgement: Judgement) -> Result:
+    return result.model_copy(update={"verdict": in_words(judgement)})

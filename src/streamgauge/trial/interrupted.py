@@ -25,6 +25,7 @@ from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.results.codes import WarningCode
 from streamgauge.results.latency import Latencies
 from streamgauge.results.run import Caution, Result, Verification
+from streamgauge.results.text.verdicts import in_words
 from streamgauge.system.disk import full_disk
 from streamgauge.trial.policies import JudgedTrial
 from streamgauge.trial.trial_result import TrialResult
@@ -89,7 +90,7 @@ def result_of_interrupted(
     """
     span_began = record.offered_until() > record.spans.measured_from_us
     latency = Latencies(notes=(NOT_COUNTED if span_began else NOT_BEGUN,))
-    verdict = judge(collect_evidence(resolved, record, trial.rate_per_s, None, None))
+    verdict = in_words(judge(collect_evidence(resolved, record, trial.rate_per_s, None, None)))
     result = base.model_copy(update={"verdict": verdict, "latency": latency})
     folder.write_result(result)
     if span_began:

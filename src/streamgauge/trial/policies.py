@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +20,8 @@ from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import HOLD_US, LEVEL_MAX_US, ResolvedExperiment, spare_s
 from streamgauge.results import labels
 from streamgauge.results.latency import PERCENTILES
-from streamgauge.results.verdict import Check
+from streamgauge.results.text.sentences import Detail, sentence, unsettled
+from streamgauge.results.verdict import Finding, Remark
 from streamgauge.stats.bootstrap import independent_slope_interval
 from streamgauge.stats.samples import carries, observations_needed
 from streamgauge.trial.phases import DRAIN_S, Extension, TrialPolicy
@@ -61,22 +61,10 @@ TRENDS = ("backlog_trend", "output_trend", "evidence")
 """Checks that a longer span may decide; the first two are trends."""
 
 
-NOTHING_COMMITTED = "the engine had committed nothing yet"
-DRAINING = "the engine's backlog was still draining"
-BEHIND = "more waited than one and a half batch intervals"
-FASTER = "the engine was still getting faster"
-
-
-class StopCause(StrEnum):
-    """Why a trial ends early, where the reason has no number. The other reasons are sentences of checks."""
-
-    QUEUE_FULL = "the queue's bound was reached"
-    MEMORY_FULL = "the queue's memory was full"
-    PLAN_NOT_KEPT = "the generators did not keep the plan"
-
-
-def warmup_incomplete_reason(record: TrialRecord, interval_s: float = 0.0, behind_max_us: int = BEHIND_MAX_US) -> str:
-    """At the end of the warm-up: why it is incomplete, or "".
+def warmup_incomplete_reason(
+    record: TrialRecord, interval_s: float = 0.0, behind_max_us: int = BEHIND_MAX_US
+) -> Detail | None:
+    """At the end of the warm-up: why it is incomplete, or None.
 
     It is incomplete while any of these holds:
 
@@ -87,15 +75,15 @@ def warmup_incomplete_reason(record: TrialRecord, interval_s: float = 0.0, behin
     - batches still get shorter.
     """
     if not record.trial_log.committed_until():
-        return NOTHING_COMMITTED
+        return Detail.NOTHING_COMMITTED
     parts = record.trial_log.by_query()
     until = record.spans.measured_from_us
     behind = record.prolonged_us < behind_max_us and any(_behind(part, until, interval_s) for part in parts)
     if any(_falls(part, until) for part in parts):
-        return DRAINING
+        return Detail.DRAINING
     if behind:
-        return BEHIND
-    return FASTER if any(_gets_faster(part, until) for part in parts) else ""
+        return Detail.BEHIND
+    return Detail.FASTER if any(_gets_faster(part, until) for part in parts) else None
 
 
 def _behind(trial_log: TrialLog, until: int, interval_s: float) -> bool:
@@ -183,7 +171,7 @@ def _batches(record: TrialRecord) -> int:
     return batches_between(record.trial_log, record.spans.measured_from_us, record.spans.measured_to_us)
 
 
-def _may_be_decided(check: Check, longest: float) -> bool:
+def _may_be_decided(check: Finding, longest: float) -> bool:
     """Whether a longer span may decide a check: a slope's interval narrows with span^1.5."""
     if check.value is None or check.limit is None or check.low is None or check.high is None:
         return True
@@ -191,22 +179,17 @@ def _may_be_decided(check: Check, longest: float) -> bool:
     return not math.isfinite(half) or abs(check.value - check.limit) >= HALF_REACHED * half
 
 
-def infeasible_reason(resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: float) -> str | None:
-    """At the last interim analysis: why the rate will not be sustained, by a failed or undecided trend; or None.
+def infeasible_trend(resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: float) -> Finding | None:
+    """At the last interim analysis: the failed or undecided trend by which the rate will not be sustained; or None.
 
     No answers can make such a trial sustained.
     """
-    trends = [
-        one
-        for one in judge(collect_evidence(resolved, record, rate_per_s, None, None)).checks
-        if one.name in TRENDS[:2]
-    ]
-    failed = [check.sentence for check in trends if check.state == "failed"]
-    still = [f"still undecided: {check.sentence}" for check in trends if check.state == "undecided"]
-    return next(iter(failed + still), None)
+    checks = judge(collect_evidence(resolved, record, rate_per_s, None, None)).checks
+    trends = [one for one in checks if one.name in TRENDS[:2] and one.state in ("failed", "undecided")]
+    return min(trends, key=lambda check: check.state != "failed", default=None)
 
 
-def invalid_reason(record: TrialRecord) -> str | None:
+def invalid_reason(record: TrialRecord) -> Detail | None:
     """While the trial runs: why it can only end as invalid, by its last seconds; or None."""
     low_us, until_us = record.spans.measured_from_us, min(record.spans.measured_to_us, record.offered_until())
     whole = (until_us - low_us) // US
@@ -214,15 +197,15 @@ def invalid_reason(record: TrialRecord) -> str | None:
         return None
     from_us = low_us + max(0, whole - PLAN_WINDOW_S) * US
     planned, offered = record.trial_log.events_in_time(from_us, low_us + whole * US, SCHEDULE_DELAY_US_MAX)
-    return StopCause.PLAN_NOT_KEPT if (offered < PLAN_SHARE_MIN * planned).any() else None
+    return Detail.PLAN_NOT_KEPT if (offered < PLAN_SHARE_MIN * planned).any() else None
 
 
 def reason_to_stop_early(
     resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: float, now_us: int
-) -> str | None:
+) -> Remark | None:
     """While the trial runs: why it can only end as not sustained; or None."""
     if record.trial_log.overflowed:
-        return StopCause.QUEUE_FULL if record.trial_log.memory_full_us is None else StopCause.MEMORY_FULL
+        return Remark(Detail.QUEUE_REACHED if record.trial_log.memory_full_us is None else Detail.MEMORY_FULL)
     if now_us < record.spans.measured_from_us:
         return None
     remaining_s = max(0.0, (record.spans.measured_to_us - now_us) / US)
@@ -293,7 +276,8 @@ class JudgedTrial(TrialPolicy):
         return Extension(LEVEL_STEP_US, reason) if reason else None
 
     def early_stop_reason(self, record: TrialRecord, now_us: int) -> str | None:
-        return reason_to_stop_early(self.resolved, record, self.rate_per_s, now_us)
+        reason = reason_to_stop_early(self.resolved, record, self.rate_per_s, now_us)
+        return sentence(reason) if reason is not None else None
 
     def span_extension(self, record: TrialRecord) -> Extension | None:
         """Decided by trends alone, because answers are compared after the run."""
@@ -334,7 +318,8 @@ class SearchTrial(JudgedTrial):
 
     def tail_skip_reason(self, record: TrialRecord) -> str | None:
         """A trend that failed, or stays undecided, is the search's result without tail and answers."""
-        return infeasible_reason(self.resolved, record, self.rate_per_s)
+        trend = infeasible_trend(self.resolved, record, self.rate_per_s)
+        return unsettled(trend) if trend is not None else None
 
     def verifies(self, record: TrialRecord) -> bool:
         return not record.early_stop

@@ -26,19 +26,19 @@ from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.metrics.trial_record import TrialRecord, phases
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.results.codes import Cause, WarningCode
-from streamgauge.results.run import Caution, Result
-from streamgauge.results.verdict import Verdict
+from streamgauge.results.run import Result
+from streamgauge.results.text.sentences import cautions
+from streamgauge.results.verdict import Remark, Verdict
 from streamgauge.system.machine import allowed_cpus, cpus, environment
 from streamgauge.transports.registry import transport
 from streamgauge.transports.spi import COMMITS, FOREIGN, NEVER_COMMITTED, UNOBSERVED
 from streamgauge.user_workloads.data_files import input_notes, replayed_data
-from streamgauge.verdict.background_load import (
+from streamgauge.verdict.driver_check import SCHEDULE_DELAY_US_MAX
+from streamgauge.verdict.evidence import (
     BACKGROUND_BURST_S,
     MACHINE_SHARE_MAX,
     background_load,
-    background_load_warning,
 )
-from streamgauge.verdict.driver_check import SCHEDULE_DELAY_US_MAX
 from streamgauge.verification.sink_comparison import VerificationResult
 
 
@@ -101,7 +101,7 @@ def build_result(
         job_files=dict(resolved.workload.files),
         notes=(*input_notes(resolved.workload, data), *remarks_of(record), *_not_seen(resolved, record)),
         folder=str(folder.path),
-    ).warned(*_shared_cores(driver_cpus, sut_cpus), *cautions(resolved, record, rate_per_s))
+    ).warned(*cautions(_shared_cores(driver_cpus, sut_cpus)), *cautions(warnings_of(resolved, record, rate_per_s)))
 
 
 def _sut_cpus(resolved: ResolvedExperiment, testbed: TestBed) -> tuple[int, ...]:
@@ -110,48 +110,35 @@ def _sut_cpus(resolved: ResolvedExperiment, testbed: TestBed) -> tuple[int, ...]
     return allowed or resolved.sut_cpus or tuple(cpus())
 
 
-def _shared_cores(driver_cpus: Collection[int], sut_cpus: Collection[int]) -> Iterator[Caution]:
+def _shared_cores(driver_cpus: Collection[int], sut_cpus: Collection[int]) -> Iterator[Remark]:
     if shared := set(driver_cpus) & set(sut_cpus):
         cores = f"core {format_cpus(shared)}" if len(shared) == 1 else f"cores {format_cpus(shared)}"
-        sentence = f"driver and SUT share {cores}, so these figures hold only for this arrangement"
-        yield Caution(WarningCode.SHARED_CORES, sentence)
+        yield Remark(WarningCode.SHARED_CORES, {"cores": cores})
 
 
-def cautions(resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: float) -> Iterator[Caution]:
+def warnings_of(resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: float) -> Iterator[Remark]:
     """What a reader of a trial's figures must know, as far as it does not come from the answers."""
     bound_s, cut = resolved.bound_s(rate_per_s)
     if cut:
-        sentence = (
-            f"memory cuts the queue's bound to {bound_s:.1f} s of the rate (below {BOUND_S_MIN:.0f} s the trial is "
-            "invalid). More --memory restores it"
-        )
-        yield Caution(WarningCode.QUEUE_CUT_BY_MEMORY, sentence)
+        yield Remark(WarningCode.QUEUE_CUT_BY_MEMORY, {"bound_s": bound_s, "least_s": BOUND_S_MIN})
     if resolved.generators > len(cpus()):
-        sentence = f"{resolved.generators_in_words}, so they wait for each other. Use fewer --generators"
-        yield Caution(WarningCode.MORE_GENERATORS_THAN_CORES, sentence)
+        yield Remark(WarningCode.MORE_GENERATORS_THAN_CORES, {"generators": resolved.generators_in_words})
     yield from _of_keys(record)
-    yield from _of_remarks(record)
+    yield from _of_transport(record)
     if record.early_stop:
-        yield Caution(WarningCode.ENDED_EARLY, f"ended early: {record.early_stop}")
+        yield Remark(WarningCode.ENDED_EARLY, {"reason": record.early_stop})
     if record.prolonged_us:
         reasons = ", then ".join(dict.fromkeys(record.prolonged_for))
-        sentence = f"warm-up {record.prolonged_us // US} s longer than planned: {reasons}"
-        yield Caution(WarningCode.WARMUP_EXTENDED, sentence)
-    if (
-        busy := background_load(
-            resources.background_share(record), resources.background_burst_share(record, BACKGROUND_BURST_S)
-        )
-    ) is not None:
-        yield Caution(WarningCode.BACKGROUND_LOAD, background_load_warning(busy[0]))
+        yield Remark(WarningCode.WARMUP_EXTENDED, {"extended_s": record.prolonged_us // US, "reasons": reasons})
+    shares = resources.background_share(record), resources.background_burst_share(record, BACKGROUND_BURST_S)
+    if (load := background_load(*shares)) is not None:
+        yield Remark(WarningCode.BACKGROUND_LOAD, {"load": load})
     if (slowed := resources.slowed_by(record)) > MACHINE_SHARE_MAX:
-        sentence = f"the machine became {slowed:.0%} slower within the span (reference work), which may cause a trend"
-        yield Caution(WarningCode.MACHINE_SLOWED, f"{sentence}. Run it again")
+        yield Remark(WarningCode.MACHINE_SLOWED, {"slowed": slowed})
     yield from _of_reads(resolved, record)
     if record.interim_analyses > 1:
-        open_ = ", then ".join(dict.fromkeys(record.extended_for))
-        yield Caution(
-            WarningCode.SPAN_EXTENDED, f"extended {times(record.interim_analyses - 1)}, as undecided: {open_}"
-        )
+        checks = ", then ".join(dict.fromkeys(record.extended_for))
+        yield Remark(WarningCode.SPAN_EXTENDED, {"times": times(record.interim_analyses - 1), "checks": checks})
 
 
 REMARKS = {
@@ -178,56 +165,46 @@ def _not_seen(resolved: ResolvedExperiment, record: TrialRecord) -> Iterator[str
         yield f"progress (backlog, lag, ingested rate) is what {engine} {claim}"
 
 
-def _of_remarks(record: TrialRecord) -> Iterator[Caution]:
+def _of_transport(record: TrialRecord) -> Iterator[Remark]:
     for code, warning in REMARKS.items():
         if code in record.trial_log.remarks:
-            yield Caution(warning, record.trial_log.remarks[code][1])
+            yield Remark(warning, {"text": record.trial_log.remarks[code][1]})
 
 
-def _of_keys(record: TrialRecord) -> Iterator[Caution]:
+def _of_keys(record: TrialRecord) -> Iterator[Remark]:
     """Partitions without events, because no key hashes to them."""
     plan = record.trial_log.plan
     for number, stream in enumerate(plan.streams):
         if empty := [str(each) for each, share in enumerate(plan.partition_shares(number)) if not share]:
-            sentence = (
-                f"{len(empty)} of {plan.partitions} partitions of {stream.name} have no events, because no "
-                f"{stream.key} hashes to {', '.join(empty[:5])}{', ...' if len(empty) > 5 else ''}. Use fewer "
-                "--partitions, or more keys"
-            )
-            yield Caution(WarningCode.PARTITIONS_WITHOUT_KEYS, sentence)
+            yield Remark(WarningCode.PARTITIONS_WITHOUT_KEYS, {
+                "empty": len(empty), "partitions": plan.partitions, "stream": stream.name, "key": stream.key,
+                "shown": (*empty[:5], "...") if len(empty) > 5 else tuple(empty),
+            })  # fmt: skip
 
 
-def _of_reads(resolved: ResolvedExperiment, record: TrialRecord) -> Iterator[Caution]:
+def _of_reads(resolved: ResolvedExperiment, record: TrialRecord) -> Iterator[Remark]:
     """Warnings about partitions that were read far apart, and about duplicate reads and work."""
     skew_us = read_skew_us(record.trial_log, record.spans.measured_from_us, record.spans.measured_to_us)
     has_own_delay = not resolved.workload.watermark_known and (resolved.reads_unevenly or resolved.hides_reads)
-    if skew_us > resolved.watermark_delay_us and resolved.closing_sinks and not has_own_delay:
-        sentence = (
-            f"partitions were read up to {skew_us / US:.2g} s apart, and the watermark stays "
-            f"{resolved.watermark_delay_us / US:g} s behind, so the engine drops rows that come later"
-        )
-        yield Caution(WarningCode.PARTITIONS_APART, sentence)
-    yield from (Caution(WarningCode.READ_TWICE, sentence) for sentence in redelivered_share(record.trial_log))
-    yield from (
-        Caution(WarningCode.DONE_TWICE, sentence) for sentence in duplicate_work(resolved.flow, record.trial_log)
-    )
+    delay_us = resolved.watermark_delay_us
+    if skew_us > delay_us and resolved.closing_sinks and not has_own_delay:
+        yield Remark(WarningCode.PARTITIONS_APART, {"skew_s": skew_us / US, "delay_s": delay_us / US})
+    yield from redelivered(record.trial_log)
+    yield from duplicate_work(resolved.flow, record.trial_log)
 
 
-def redelivered_share(trial_log: TrialLog) -> list[str]:
+def redelivered(trial_log: TrialLog) -> Iterator[Remark]:
     """A warning for each stream that the system reads more than once, with the average number of reads."""
-    shared = trial_log.running.shared_events
-    first = {stream: int(trial_log.running.delivered_by(FAR_FUTURE_US, stream)) for stream in shared}
-    queries = {query: trial_log.of_query(query).sinks for query in trial_log.queries()}
-    who = f" ({'; '.join(', '.join(sinks) for sinks in queries.values())})" if len(queries) > 1 else ""
-    return [
-        f"{stream} is read {1 + shared[stream] / first[stream]:.2g} times, because its {len(queries)} queries{who} "
-        "each read it; rates count every event once"
-        for stream in sorted(shared)
-        if shared[stream] and first[stream]
-    ]
+    shared, queries = trial_log.running.shared_events, trial_log.queries()
+    sinks = "; ".join(", ".join(trial_log.of_query(query).sinks) for query in queries) if len(queries) > 1 else ""
+    for stream in sorted(shared):
+        first = int(trial_log.running.delivered_by(FAR_FUTURE_US, stream))
+        if shared[stream] and first:
+            reads = 1 + shared[stream] / first
+            yield Remark(WarningCode.READ_TWICE, {"stream": stream, "times": reads, "n": len(queries), "sinks": sinks})
 
 
-def duplicate_work(flow: Flow, trial_log: TrialLog) -> list[str]:
+def duplicate_work(flow: Flow, trial_log: TrialLog) -> Iterator[Remark]:
     """A warning for each group of queries that run the same operators."""
     sinks = {query: trial_log.of_query(query).sinks for query in trial_log.queries()}
     ends = {sink.name: sink.input for sink in flow.sinks}
@@ -237,11 +214,10 @@ def duplicate_work(flow: Flow, trial_log: TrialLog) -> list[str]:
         users = tuple(query for query, nodes in needed.items() if node in nodes)
         if len(users) > 1 and not isinstance(node, Source):
             shared[users].append(node.name)
-    return [
-        f"{', '.join(operators)} {'runs' if len(operators) == 1 else 'run'} {times(len(users))}: in queries "
-        + ", ".join(f"{query} ({', '.join(sinks[query])})" for query in users)
-        for users, operators in shared.items()
-    ]
+    for users, operators in shared.items():
+        queries = ", ".join(f"{query} ({', '.join(sinks[query])})" for query in users)
+        facts = {"operators": tuple(operators), "several": len(operators) > 1, "times": times(len(users))}
+        yield Remark(WarningCode.DONE_TWICE, {**facts, "queries": queries})
 
 
 def times(n: int) -> str:

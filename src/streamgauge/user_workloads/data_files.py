@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.config.named_files import DATA, DATA_TIME, is_data, is_data_time
-from streamgauge.core.errors import InputError, Problem, Rule, require
+from streamgauge.core.errors import InputError, Problem, Rule, require, require_all
 from streamgauge.dataflow.expressions.check import checked
 from streamgauge.dataflow.graph import with_schemas
 from streamgauge.dataflow.lineage import needed_columns, with_lineage
@@ -50,9 +50,9 @@ def with_user_data(workload: Workload, values: Mapping[str, Any]) -> tuple[Workl
     parameters = {name: value for name, value in values.items() if name not in named}
     rule = f"is for built-in workloads, which replay a file; {workload.name} is a user job, which names its own files"
     way_out = 'stream("NAME", sample="FILE") in its @job, and no --set'
-    require(*first(Rule(workload.takes_data, f"set {name}", rule, value, way_out) for name, value in named.items()))
+    require_all(*first(Rule(workload.takes_data, f"set {name}", rule, value, way_out) for name, value in named.items()))
     rule = "must name a file of recorded events, Parquet, CSV or JSON lines"
-    require(*(Rule(path, f"set {name}", rule, "", f"--set {name}=FILE") for name, path in files.items()))
+    require_all(*(Rule(path, f"set {name}", rule, "", f"--set {name}=FILE") for name, path in files.items()))
     own = {name: str(value) for name, value in parameters.items() if workload.is_file(name) and value}
     digests = _digests(files | own)
 
@@ -80,7 +80,7 @@ def _by_stream(streams: tuple[StreamSpec, ...], files: Mapping[str, str]) -> dic
     """File by stream. Raises InputError on an unknown stream or two files for one stream."""
     names, whole = [each.name for each in streams], files.get(DATA, "")
     by_stream = {names[0] if each == DATA else each.removeprefix(f"{DATA}."): path for each, path in files.items()}
-    require(*first((
+    require_all(*first((
         Rule(not whole or len(streams) <= 1, "set data", f"must name the stream: {', '.join(names)}", whole,
              f"--set data.{names[0]}={whole}"),
         *(Rule(stream in names, f"set {DATA}.{stream}", f"must name a stream of the workload: {', '.join(names)}",
@@ -99,7 +99,7 @@ def _times(paths: Mapping[str, str], times: Mapping[str, str]) -> dict[str, str]
         stream = name.removeprefix(DATA).removesuffix(DATA_TIME).removeprefix(".") or only
         named = f"--set {DATA}.{next(iter(paths), '')}{DATA_TIME}={column}"
         way_out = named if paths else f"--set data=FILE, or leave {name} out"
-        require(Rule(stream in paths, f"set {name}", rule, column, way_out))
+        require(stream in paths, f"set {name}", rule, column, way_out)
         columns[stream] = column
     return columns
 

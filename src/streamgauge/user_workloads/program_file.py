@@ -27,7 +27,18 @@ from pydantic import (
 
 from streamgauge.core.clock import US
 from streamgauge.core.engine_reports import Delivery
-from streamgauge.core.errors import Fault, InputError, Problem, Rule, attempt, faults_of, near, nearest, refuse, require
+from streamgauge.core.errors import (
+    Fault,
+    InputError,
+    Problem,
+    Rule,
+    attempt,
+    faults_of,
+    near,
+    nearest,
+    refuse,
+    require_all,
+)
 from streamgauge.core.units import parse_duration
 from streamgauge.jobs import DEFAULT_REACH, UNBOUNDED
 from streamgauge.loadgen.fields import Decimal, FieldSpec, Integer, Key, Payload, Text
@@ -174,7 +185,7 @@ class ProgramTable(_Table):
 
     def require(self, rules: Iterable[Rule]) -> None:
         """Raises InputError with every broken rule."""
-        require(*in_file(self._path.name, rules))
+        require_all(*in_file(self._path.name, rules))
 
 
 def read(path: Path) -> ProgramTable:
@@ -188,8 +199,8 @@ def read(path: Path) -> ProgramTable:
         raise InputError(Problem(str(path), f"must be TOML ({error})", path.name, "correct that line")) from None
     kind, rule = values.get("kind"), 'must have kind = "program", to be measured like a workload'
     way_out = f'kind = "program" in its first line; an experiment file: streamgauge experiment {path}'
-    require(*in_file(path.name, [Rule(kind == "program", "kind", rule, kind, way_out)]))
-    require(*in_file(path.name, _rules_of_topics_without_names(values)))
+    require_all(*in_file(path.name, [Rule(kind == "program", "kind", rule, kind, way_out)]))
+    require_all(*in_file(path.name, _rules_of_topics_without_names(values)))
     try:
         table = ProgramTable.model_validate(values)
     except ValidationError as error:
@@ -341,7 +352,7 @@ def _flat(tables: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, di
 def _field(setting: str, name: str, table: Mapping[str, Any]) -> FieldSpec:
     """A field from its table: `kind`, and the arguments of that kind."""
     kind, given = table.get("kind"), {key: value for key, value in table.items() if key != "kind"}
-    require(*first(_field_rules(setting, name, kind, given)))
+    require_all(*first(_field_rules(setting, name, kind, given)))
     values = {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
     try:
         return FIELD_KINDS[str(kind)](name, **values)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from streamgauge.core.errors import InputError, JobError, Problem, Rule, nearest, require
+from streamgauge.core.errors import InputError, JobError, Problem, Rule, nearest, require, require_all
 from streamgauge.core.schema import EVENT_ID, EVENT_TIME, INGEST_TIME, quote
 from streamgauge.core.value_types import INT, TIMESTAMP, ValueType, from_duckdb
 from streamgauge.jobs import TIME, Description
@@ -57,7 +57,7 @@ def job_columns(
         types = types_of(relation)
     event_time, time = types.get(EVENT_TIME), described.inputs[0].time
     missing = [key for key in described.keys if key not in types]
-    require(*in_file(path.name, first((
+    require_all(*in_file(path.name, first((
         Rule(event_time == ValueType(INT), "reference", "must also give event_time, in microseconds as BIGINT",
              {name: str(type_) for name, type_ in types.items()},
              _FROM_TIME.format(time=time) if event_time == ValueType(TIMESTAMP) else _LINE_TO_ADD),
@@ -96,7 +96,7 @@ def _query(connection: Any, path: Path, query: str, streams: list[str]) -> Any:
         f'reference="SELECT ... FROM {streams[0]}"; without one, the function itself runs in batch as the reference'
     )
     # A query that is empty or a comment gives no relation.
-    require(Rule(relation is not None, setting, "must be DuckDB SQL that gives rows", query, way_out))
+    require(relation is not None, setting, "must be DuckDB SQL that gives rows", query, way_out)
     return relation
 
 
@@ -152,7 +152,7 @@ def program_columns(setting: str, reference: str, streams: Sequence[StreamSpec])
             raise InputError(Problem(setting, rule, first_line(error), more)) from None
         way_out = f'reference = "SELECT ... FROM {streams[0].name}"'
         # A query that is empty or a comment gives no relation.
-        require(Rule(relation is not None, setting, rule, reference, way_out))
+        require(relation is not None, setting, rule, reference, way_out)
         return types_of(relation)
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
-from streamgauge.core.errors import InputError, JobError, Problem, Rule, require
+from streamgauge.core.errors import InputError, JobError, Problem, Rule, require, require_all
 from streamgauge.dataflow.nodes import Flow, Sink, Source, UserJobNode
 from streamgauge.jobs import DESCRIPTION, TIME, Description, Input
 from streamgauge.loadgen.fields import SHARES_RULE, StreamSpec
@@ -103,7 +103,7 @@ def _function(path: Path, module: Any) -> Any:
     way_out = f"put @job(stream(...)) above {local[0]}" if local else "see examples/ and docs/reference/job-api.md"
     way_out += "; a program with its own source and sink over Kafka: a program.toml (docs/how-to/my-kafka-job.md)"
     rule, setting = "must have one function marked @job", str(path)
-    require(
+    require_all(
         Rule(len(jobs) <= 1, setting, rule, sorted(jobs), "move each function to its own file"),
         Rule(jobs, setting, rule, got, way_out),
     )
@@ -127,7 +127,7 @@ def _streams(path: Path, inputs: tuple[Input, ...]) -> tuple[tuple[StreamSpec, .
 def _shares(inputs: tuple[Input, ...]) -> list[float]:
     given = [each.share for each in inputs]
     shares = shares_of(given)
-    require(Rule(shares, "@job share", f"{SHARES_RULE}, or have none at all", given, "share=0.5 on each of two"))
+    require(shares, "@job share", f"{SHARES_RULE}, or have none at all", given, "share=0.5 on each of two")
     return shares
 
 

@@ -16,9 +16,8 @@ from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.metrics.trial_record import TrialRecord, within
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment, longest_slide_us
 from streamgauge.results.latency import Latencies
-from streamgauge.verdict.background_load import BACKGROUND_BURST_S
 from streamgauge.verdict.driver_check import SCHEDULE_DELAY_US_MAX
-from streamgauge.verdict.evidence import Evidence, Samples, Work
+from streamgauge.verdict.evidence import BACKGROUND_BURST_S, Evidence, Samples, Work
 from streamgauge.verification.sink_comparison import VerificationResult
 
 DRAINING_FACTOR = 2.0
@@ -68,7 +67,7 @@ def collect_evidence(
         latency_drift_s=_commit_gap_s(record) if verified and not _has_delivery_times(verified) else 0.0,
         interval_s=resolved.interval_s,
         output_delay_s=_output_delay_s(record),
-        backlog_max_s=max(_largest(each) for each in backlogs),
+        backlog_max_s=max(float(each.value.max(initial=0.0)) for each in backlogs),
         overflowed=trial_log.overflowed,
         memory_full_s=None if trial_log.memory_full_us is None else trial_log.memory_full_us / US,
         span_began=record.offered_until() > record.spans.measured_from_us or not trial_log.overflowed,
@@ -309,10 +308,6 @@ def samples_of(pair: tuple[np.ndarray, np.ndarray], about: str = "") -> Samples:
     times, values = pair
     start = times[0] if len(times) else 0
     return Samples((times - start) / US, values.astype(float), about)
-
-
-def _largest(backlog: Samples) -> float:
-    return float(backlog.value.max()) if len(backlog.value) else 0.0
 
 
 def batches_between(trial_log: TrialLog, from_us: int, to_us: int) -> int:

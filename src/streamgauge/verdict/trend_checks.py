@@ -27,14 +27,15 @@ narrow, the growth of the share counts: batches must not fill the time in three 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from dataclasses import replace
 
 import numpy as np
 
 from streamgauge.results.codes import Cause
-from streamgauge.results.verdict import Check, CheckState
+from streamgauge.results.text.sentences import Detail
+from streamgauge.results.verdict import CheckState, Finding, Remark
 from streamgauge.stats.bootstrap import Interval, slope_interval
-from streamgauge.verdict.check_spec import CheckSpec, make_check, worst
+from streamgauge.verdict.check_spec import Condition, worst
 from streamgauge.verdict.driver_check import driver_bottleneck
 from streamgauge.verdict.evidence import Evidence, Samples
 
@@ -42,40 +43,26 @@ TREND_POINTS_MIN = 5
 """Fewer observations than this are no trend: the check is then undecided."""
 
 
-class SlopeWording(NamedTuple):
-    """The code of a slope above its limit, and the words for a positive and a negative slope."""
-
-    code: Cause
-    more: str
-    less: str
-
-    def by(self, slope: float) -> str:
-        # Rounded first, so that a printed 0 counts as positive.
-        shown = round(slope, 4) + 0.0
-        return f"{self.less if shown < 0 else self.more} by {abs(shown):.2%}"
-
-
 def check_trend(
-    name: str, samples: Samples, limit: float, evidence: Evidence, wording: SlopeWording, of_what: str
-) -> Check:
-    """The check `name` of the slope of `samples`. `of_what`: what a slope of 1 means, such as "of the rate"."""
-    n, of = samples.value.size, f"{samples.about}: " if samples.about else ""
+    name: str, trend: Cause, samples: Samples, limit: float, evidence: Evidence, at_commits: bool = False
+) -> Finding:
+    """The check `name` of the slope of `samples`. `trend` is the code of a slope above its limit."""
+    n, about = samples.value.size, {"about": samples.about}
     if n < TREND_POINTS_MIN:
-        sentence = f"{of}{n} observations are too few for a trend (minimum {TREND_POINTS_MIN})"
-        return make_check(name, "undecided", Cause.TOO_FEW_OBSERVATIONS, None, limit, "s/s", sentence)
+        facts = {**about, "n": n, "least": TREND_POINTS_MIN}
+        return Condition(False, Cause.TOO_FEW_OBSERVATIONS, None, limit, "s/s", facts).finding(name, "undecided")
     interval = slope_interval(samples.time_s, samples.value, evidence.confidence)
-    sentence = (
-        f"{of}{wording.by(interval.estimate)} {of_what} ({interval.low:+.2%} to {interval.high:+.2%}, "
-        f"{interval.confidence:.1%} interval, {n} observations), limit {limit:.0%}"
-    )
+    slope, low, high = interval.estimate, interval.low, interval.high
+    facts = {**about, "n": n, "slope": slope, "low": low, "high": high, "limit": limit}
+    remarks = [Remark(trend, {**facts, "confidence": interval.confidence, "at_commits": at_commits})]
     state = _trend_state(interval, limit)
-    code = {"ok": Cause.OK, "failed": wording.code}.get(state, Cause.TREND_UNDECIDED)
+    code = {"ok": Cause.OK, "failed": trend}.get(state, Cause.TREND_UNDECIDED)
     if state == "ok":
         later = slope_interval(samples.time_s[n // 2 :], samples.value[n // 2 :], evidence.confidence)
         if later.low > limit:
             state, code = "undecided", Cause.TREND_TURNED
-            sentence += f"; but in the later half, {wording.by(later.estimate)} (at least {later.low:.2%})"
-    return make_check(name, state, code, interval.estimate, limit, "s/s", sentence, interval)
+            remarks.append(Remark(Detail[f"{trend.name}_LATER"], {"slope": later.estimate, "low": later.low}))
+    return Finding(name, state, code, slope, limit, "s/s", tuple(remarks), low, high)
 
 
 def _trend_state(interval: Interval, limit: float) -> CheckState:
@@ -107,7 +94,7 @@ SPANS_MORE, FULL_SHARE = 2.0, 1.0
 """After so many more spans of the same growth, batches must not need more than this share."""
 
 
-def decide_by_spare_time(check: Check, about: str, evidence: Evidence) -> Check:
+def decide_by_spare_time(check: Finding, about: str, evidence: Evidence) -> Finding:
     """The check of a trend about some sinks: ok if it is undecided and the batches leave time over."""
     works = [one for one in evidence.work if one.about == about]
     if check.code != Cause.TREND_UNDECIDED or len(works) != 1 or not evidence.steady:
@@ -115,11 +102,13 @@ def decide_by_spare_time(check: Check, about: str, evidence: Evidence) -> Check:
     share, later = works[0].needed_share, works[0].share_after(SPANS_MORE)
     if share is None or later is None or share.high > BATCH_SHARE_MAX or later > FULL_SHARE:
         return check
-    sentence = (
-        f"{check.sentence}; but batches take all that waits and need {share.estimate:.0%} of the time (at most "
-        f"{share.high:.0%}, limit {BATCH_SHARE_MAX:.0%}), so nothing accumulates"
-    )
-    return check.model_copy(update={"state": "ok", "code": Cause.OK, "ok": True, "sentence": sentence})
+    facts = {"share": share.estimate, "high": share.high, "limit": BATCH_SHARE_MAX}
+    return _passed(check, Remark(Detail.SPARE_TIME, facts))
+
+
+def _passed(check: Finding, why: Remark) -> Finding:
+    """The check as ok, with the reason."""
+    return replace(check, state="ok", code=Cause.OK, remarks=(*check.remarks, why))
 
 
 def may_decide(evidence: Evidence, longest: float) -> bool:
@@ -137,15 +126,14 @@ def may_decide(evidence: Evidence, longest: float) -> bool:
 BACKLOG_SLOPE_SHARE_MAX = 0.01
 INGESTED_SHARE_MIN = 0.2
 """Least share of the offered events. Neither a small queue nor a late generator explains less."""
-_BACKLOG = SlopeWording(Cause.BACKLOG_GROWS, "the backlog grows", "the backlog shrinks")
 
 
-def _backlog_trend(evidence: Evidence) -> Check:
+def check_backlog_trend(evidence: Evidence) -> Finding:
     # A second of waiting event time is a second of the rate, whatever the rate is at that moment.
     return worst(
         [
             decide_by_spare_time(
-                check_trend("backlog_trend", backlog, BACKLOG_SLOPE_SHARE_MAX, evidence, _BACKLOG, "of the rate"),
+                check_trend("backlog_trend", Cause.BACKLOG_GROWS, backlog, BACKLOG_SLOPE_SHARE_MAX, evidence),
                 backlog.about,
                 evidence,
             )
@@ -159,55 +147,44 @@ def far_behind(ingested_share: float, background_share: float) -> bool:
     return ingested_share < INGESTED_SHARE_MIN * (1 - background_share)
 
 
-def far_behind_check(evidence: Evidence) -> Check | None:
+def far_behind_check(evidence: Evidence) -> Finding | None:
     """The check `backlog_trend` of a SUT that read almost nothing although the driver worked; else None."""
     failed = evidence.driver_reason or evidence.negative_latencies or not evidence.sut_alive
     if failed or driver_bottleneck(evidence) or not far_behind(evidence.ingested_share, evidence.background_share):
         return None
-    sentence = f"the system read only {evidence.ingested_share:.2%} of the offered events"
-    backlog_share, limit = 1 - evidence.ingested_share, BACKLOG_SLOPE_SHARE_MAX
-    return make_check("backlog_trend", "failed", Cause.BACKLOG_GROWS, backlog_share, limit, "s/s", sentence)
-
-
-BACKLOG_TREND = CheckSpec(
-    "backlog_trend", _backlog_trend, "lower the rate; `streamgauge sustain` finds the highest sustained rate"
-)
+    share, limit = evidence.ingested_share, BACKLOG_SLOPE_SHARE_MAX
+    behind = Condition(False, Cause.BACKLOG_GROWS, 1 - share, limit, "s/s", {"share": share}, Detail.HARDLY_READ)
+    return behind.finding("backlog_trend", "failed")
 
 
 OUTPUT_SLOPE_MAX = 0.01
-_OUTPUT = SlopeWording(Cause.RESULTS_FALL_BEHIND, "results fall behind", "results catch up")
-_OUTPUT_AT_COMMITS = SlopeWording(
-    Cause.RESULTS_FALL_BEHIND, "at commits, results fall behind", "at commits, results catch up"
-)
 
 
-def _output_trend(evidence: Evidence) -> Check:
+def check_output_trend(evidence: Evidence) -> Finding:
     checks = [
-        decide_by_spare_time(_output_check(steps(lag), evidence, _OUTPUT), lag.about, evidence)
-        for lag in evidence.output_lag
+        decide_by_spare_time(_output_check(steps(lag), evidence), lag.about, evidence) for lag in evidence.output_lag
     ]
-    at_commits = [_commit_check(steps(lag), evidence, _OUTPUT_AT_COMMITS) for lag in evidence.output_lag_at_commits]
+    at_commits = [_commit_check(steps(lag), evidence) for lag in evidence.output_lag_at_commits]
     return worst([*checks, *(check for check in at_commits if check is not None)])
 
 
-def _output_check(lag: Samples, evidence: Evidence, wording: SlopeWording) -> Check:
-    return check_trend("output_trend", lag, OUTPUT_SLOPE_MAX, evidence, wording, "of the time")
+def _output_check(lag: Samples, evidence: Evidence, at_commits: bool = False) -> Finding:
+    return check_trend("output_trend", Cause.RESULTS_FALL_BEHIND, lag, OUTPUT_SLOPE_MAX, evidence, at_commits)
 
 
-def _commit_check(lag: Samples, evidence: Evidence, wording: SlopeWording) -> Check | None:
+def _commit_check(lag: Samples, evidence: Evidence) -> Finding | None:
     """The check of the lag at commits; None if it says nothing against the engine.
 
     It fails on proven growth. It is undecided if batches seem to get longer and would fill their interval after one
     more such span. Batches within their interval cause no waiting, so the trends at deliveries cannot see them.
     """
-    check = _output_check(lag, evidence, wording)
+    check = _output_check(lag, evidence, at_commits=True)
     if check.state == "failed":
         return check
     if check.state != "undecided" or not _would_fill_interval(evidence.interval_s, lag, check.value):
         return None
-    fills = f"one more span like this would fill the batches' interval of {evidence.interval_s:.2g} s"
-    changes = {"code": Cause.BATCHES_FILL_INTERVAL, "sentence": f"{check.sentence}; {fills}"}
-    return check.model_copy(update=changes)
+    fills = Remark(Cause.BATCHES_FILL_INTERVAL, {"interval_s": evidence.interval_s})
+    return replace(check, code=Cause.BATCHES_FILL_INTERVAL, remarks=(*check.remarks, fills))
 
 
 def _would_fill_interval(interval_s: float, lag: Samples, slope: float | None) -> bool:
@@ -218,42 +195,20 @@ def _would_fill_interval(interval_s: float, lag: Samples, slope: float | None) -
     return median_s <= interval_s < recent_s + slope * float(np.ptp(lag.time_s))
 
 
-OUTPUT_TREND = CheckSpec(
-    "output_trend", _output_trend, "lower the rate: the engine reads in time but its results fall behind"
-)
-
-
-_LATENCY = SlopeWording(Cause.LATENCY_GROWS, "the latency grows", "the latency falls")
-
-
-def _latency_trend(evidence: Evidence) -> Check:
+def check_latency_trend(evidence: Evidence) -> Finding:
     if not any(latency.value.size for latency in evidence.latency):
-        code, why = Cause.NO_LATENCY, "no latencies were counted"
-        if not evidence.steady:
-            code, why = Cause.RATE_VARIES, "the rate varies, and latencies with it"
-        sentence = f"not judged, because {why}"
-        return make_check("latency_trend", "not_judged", code, None, OUTPUT_SLOPE_MAX, "s/s", sentence)
+        code, says = (Cause.NO_LATENCY, Detail.NO_LATENCIES) if evidence.steady else (Cause.RATE_VARIES, None)
+        return Condition(False, code, None, OUTPUT_SLOPE_MAX, "s/s", says=says).finding("latency_trend", "not_judged")
     return worst([_latency_check(latency, evidence) for latency in evidence.latency])
 
 
-def _latency_check(latency: Samples, evidence: Evidence) -> Check:
+def _latency_check(latency: Samples, evidence: Evidence) -> Finding:
     """Fails only on proven growth beyond the drift: the trends before have already shown that nothing waits."""
-    trend = check_trend("latency_trend", latency, OUTPUT_SLOPE_MAX, evidence, _LATENCY, "of the time")
+    trend = check_trend("latency_trend", Cause.LATENCY_GROWS, latency, OUTPUT_SLOPE_MAX, evidence)
     if trend.state == "ok":
         return trend
     growth_s = (trend.low or 0.0) * float(np.ptp(latency.time_s)) if latency.time_s.size else 0.0
     if trend.state == "failed" and growth_s > evidence.latency_drift_s:
         return trend
-    why = "not shown to fail"
-    if trend.state == "failed":
-        why = f"within the {evidence.latency_drift_s:.2g} s that windows and batches may drift against each other"
-    ok = {"state": "ok", "code": Cause.OK, "ok": True}
-    return trend.model_copy(update={**ok, "sentence": f"{trend.sentence}: {why}"})
-
-
-LATENCY_TREND = CheckSpec(
-    "latency_trend",
-    _latency_trend,
-    "lower the rate, or check what grows in the job's state: its results come later and later",
-    may_be_unjudged=True,
-)
+    why = Detail.WITHIN_DRIFT if trend.state == "failed" else Detail.NOT_SHOWN_TO_FAIL
+    return _passed(trend, Remark(why, {"drift_s": evidence.latency_drift_s}))

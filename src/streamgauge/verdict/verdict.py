@@ -1,6 +1,7 @@
 """The named checks in the order of the report, and the verdict that they make together.
 
-Pure: evidence in, `Verdict` out, without clock, process, file or chance (the bootstrap has a fixed seed).
+Pure: evidence in, `Judgement` out (codes and numbers; `results.text` has the words), without clock, process, file or
+chance (the bootstrap has a fixed seed).
 
 - Interrupted outranks invalid, invalid outranks not sustained, not sustained outranks undecided. A rate is sustained
   only if every check is ok; a check of proven growth may stay unjudged. A check that crashes is undecided.
@@ -11,42 +12,47 @@ Pure: evidence in, `Verdict` out, without clock, process, file or chance (the bo
 
 from __future__ import annotations
 
-import math
+from dataclasses import replace
 
 import numpy as np
 
 from streamgauge.core.arrays import Floats
 from streamgauge.results.codes import Cause
-from streamgauge.results.verdict import Check, CheckState, Verdict, VerdictValue
+from streamgauge.results.text.sentences import Detail
+from streamgauge.results.verdict import CheckState, Finding, Judgement, Remark, VerdictValue
 from streamgauge.stats.bootstrap import independent_slope_interval, slope_interval
-from streamgauge.system.disk import WAY_OUT
-from streamgauge.verdict.background_load import background_load
-from streamgauge.verdict.check_spec import ADVICE_OTHER, CheckFunction, CheckSpec, make_check
-from streamgauge.verdict.driver_check import DRIVER, driver_bottleneck
-from streamgauge.verdict.evidence import Evidence, Samples
+from streamgauge.verdict.check_spec import CheckFunction, CheckSpec
+from streamgauge.verdict.driver_check import check_driver, driver_bottleneck
+from streamgauge.verdict.evidence import Evidence, Samples, background_load
 from streamgauge.verdict.limit_checks import (
-    ADVICE_BUILT_IN,
-    ANSWERS,
-    CONNECTED,
-    EVIDENCE,
-    QUEUE_BOUND,
+    check_answers,
+    check_connected,
+    check_evidence,
+    check_queue_bound,
     slo_check,
     span_needed_s,
     span_too_short,
 )
 from streamgauge.verdict.trend_checks import (
     BACKLOG_SLOPE_SHARE_MAX,
-    BACKLOG_TREND,
-    LATENCY_TREND,
-    OUTPUT_TREND,
+    check_backlog_trend,
+    check_latency_trend,
+    check_output_trend,
     far_behind_check,
 )
 
 CHECKS: tuple[CheckSpec, ...] = (
-    DRIVER, CONNECTED, BACKLOG_TREND, OUTPUT_TREND, LATENCY_TREND, QUEUE_BOUND, ANSWERS, EVIDENCE,
-)  # fmt: skip
-"""A new check is a `CheckSpec` in `driver_check`, `trend_checks` or `limit_checks`, and its entry here. Users' limits
-follow, one check each: `limit_checks.slo_check`."""
+    CheckSpec("driver", check_driver),
+    CheckSpec("connected", check_connected, by_slowness=False),
+    CheckSpec("backlog_trend", check_backlog_trend),
+    CheckSpec("output_trend", check_output_trend),
+    CheckSpec("latency_trend", check_latency_trend, may_be_unjudged=True),
+    CheckSpec("queue_bound", check_queue_bound),
+    CheckSpec("answers", check_answers, by_slowness=False),
+    CheckSpec("evidence", check_evidence),
+)
+"""A new check is a function in `driver_check`, `trend_checks` or `limit_checks`, its entry here, and the sentences and
+advice of its causes in `results.text`. Users' limits follow, one check each: `limit_checks.slo_check`."""
 UNRECOVERABLE_POINTS_MIN, UNRECOVERABLE_SPAN_S_MIN, UNRECOVERABLE_CONFIDENCE = 15, 10.0, 0.999
 UNRECOVERABLE_POLL_S = 5.0
 """The condition must also hold this much earlier. Neighbouring batches are alike, so a chance event seldom does."""
@@ -54,9 +60,10 @@ _GROWTH_S_MIN = 1.0
 _STALL_SLOPE = 0.5
 
 
-def judge(evidence: Evidence) -> Verdict:
+def judge(evidence: Evidence) -> Judgement:
     """Runs all checks on one trial and combines them."""
-    checks = tuple(_guarded(spec.name, spec.check, evidence) for spec in _checks_of(evidence))
+    limits = (CheckSpec(level.name, slo_check(level)) for level in evidence.levels)
+    checks = tuple(_guarded(spec.name, spec.check, evidence) for spec in (*CHECKS, *limits))
     value, deciding = _combine(checks, evidence.interrupted)
     if _was_too_slow(value, deciding) and (driver := driver_bottleneck(evidence)) is not None:
         checks = tuple(driver if check.name == driver.name else check for check in checks)
@@ -65,56 +72,62 @@ def judge(evidence: Evidence) -> Verdict:
     if far_behind is not None:
         checks = tuple(far_behind if check.name == far_behind.name else check for check in checks)
         value, deciding = "not_sustained", (far_behind,)
-    busy = background_load(evidence.background_share, evidence.background_burst_share)
-    if busy is not None and far_behind is None and _was_too_slow(value, deciding):
-        return _invalid_by_background_load(value, checks, deciding, busy)
-    # A lost process is worth reporting even in an invalid trial.
-    lost = (check for check in checks if check.name == "connected" and check.state == "failed")
-    died = tuple(lost) if value == "invalid" else ()
-    slowed = busy if value == "invalid" and _driver_was_slow(deciding, evidence) else None
-    return Verdict(
-        value=value,
-        cause=_cause(value, deciding, slowed is not None),
-        checks=checks,
-        decided_by=tuple(check.name for check in deciding) if not evidence.interrupted else ("interrupted",),
-        sentence=_sentence(value, deciding, died, slowed, checks)
-        + _wrong_answers(checks, deciding)
-        + (_allowed(evidence) if value == "sustained" else ""),
-        advice=_advice_disk(value, deciding)
-        or _advice(value, deciding, evidence) + _background_advice(value, deciding, busy),
-    )
+    load = background_load(evidence.background_share, evidence.background_burst_share)
+    causes: dict[VerdictValue, Cause] = {"sustained": Cause.ALL_CHECKS_HOLD, "interrupted": Cause.INTERRUPTED}
+    cause = causes.get(value) or deciding[0].code
+    died: tuple[Finding, ...] = ()
+    # Invalid, because a search repeats only invalid trials; any other value would become its upper end for good.
+    if load is not None and far_behind is None and _was_too_slow(value, deciding):
+        value, cause = "invalid", Cause.BACKGROUND_LOAD
+    elif value == "invalid":
+        # A lost process is worth reporting even in an invalid trial.
+        died = tuple(check for check in checks if check.name == "connected" and check.state == "failed")
+        if load is not None and _driver_was_slow(deciding, evidence):
+            cause = Cause.DRIVER_SLOWED_BY_BACKGROUND_LOAD
+    return Judgement(
+        value=value, cause=cause, checks=checks, deciding=deciding, died=died, remarks=_allowed(value, evidence),
+        load=load, load_may_explain=load is not None and _may_be_by_load(deciding),
+        span_needed_s=span_needed_s(evidence) if span_too_short(evidence) else None,
+        draining_at_start=evidence.draining_at_start, user_job=evidence.user_job,
+    )  # fmt: skip
 
 
-def _cause(value: VerdictValue, deciding: tuple[Check, ...], slowed: bool) -> Cause | None:
-    """`slowed`: whether background processes slowed the driver."""
-    if value in ("sustained", "interrupted"):
-        return Cause.ALL_CHECKS_HOLD if value == "sustained" else Cause.INTERRUPTED
-    return Cause.DRIVER_SLOWED_BY_BACKGROUND_LOAD if slowed else deciding[0].code
+def _allowed(value: VerdictValue, evidence: Evidence) -> tuple[Remark, ...]:
+    """The results of a sustained trial that differ as a promised guarantee allows."""
+    verification = evidence.verification
+    if value != "sustained" or verification is None or not verification.allowed:
+        return ()
+    facts = {"allowed": verification.allowed, "expected": verification.expected}
+    return (Remark(Detail.GUARANTEE_ALLOWS, facts),)
 
 
-def _checks_of(evidence: Evidence) -> list[CheckSpec]:
-    """The checks in the order of the report; the user's limits last."""
-    return [*CHECKS, *(CheckSpec(level.name, slo_check(level)) for level in evidence.levels)]
+_UNRELATED_TO_LOAD = (Cause.SPAN_TOO_SHORT, Cause.NEGATIVE_LATENCY, Cause.QUEUE_CUT_BY_MEMORY)
+"""Causes that no background load brings about."""
 
 
-def _spec_of(check: Check) -> CheckSpec | None:
+def _may_be_by_load(deciding: tuple[Finding, ...]) -> bool:
+    """Whether background load may have slowed the system or the driver."""
+    return all(_by_slowness(check) and check.code not in _UNRELATED_TO_LOAD for check in deciding)
+
+
+def _spec_of(check: Finding) -> CheckSpec | None:
     """The declaration of a named check; None for a limit of the user."""
     return next((spec for spec in CHECKS if spec.name == check.name), None)
 
 
-def _by_slowness(check: Check) -> bool:
+def _by_slowness(check: Finding) -> bool:
     """Whether a slow system can fail the check, for which background load or the driver may be the cause."""
     spec = _spec_of(check)
     return spec is None or spec.by_slowness
 
 
-def _may_be_unjudged(check: Check) -> bool:
+def _may_be_unjudged(check: Finding) -> bool:
     """Whether a check was not judged and need not be, as only a proven fault counts there."""
     spec = _spec_of(check)
     return check.state == "not_judged" and spec is not None and spec.may_be_unjudged
 
 
-def _was_too_slow(value: VerdictValue, deciding: tuple[Check, ...]) -> bool:
+def _was_too_slow(value: VerdictValue, deciding: tuple[Finding, ...]) -> bool:
     """Whether all deciding checks are about slowness, or an undecided one is harder to decide on a slow system."""
     if value == "undecided":
         if any(check.code == Cause.SPAN_TOO_SHORT for check in deciding):
@@ -124,53 +137,31 @@ def _was_too_slow(value: VerdictValue, deciding: tuple[Check, ...]) -> bool:
     return value == "not_sustained" and all(_by_slowness(check) for check in deciding)
 
 
-def _driver_was_slow(deciding: tuple[Check, ...], evidence: Evidence) -> bool:
+def _driver_was_slow(deciding: tuple[Finding, ...], evidence: Evidence) -> bool:
     """Whether the driver was too slow, which background processes can cause; a crash or a wrong clock is different."""
     failed = evidence.driver_reason or evidence.negative_latencies
     return not failed and any(check.name == "driver" for check in deciding)
 
 
-def _lacks_results(check: Check) -> bool:
+def _lacks_results(check: Finding) -> bool:
     """Whether a limit on a percentile lacks results: a matter of the span's length, not of slowness."""
     return check.value is None and _spec_of(check) is None
 
 
-def _invalid_by_background_load(
-    value: VerdictValue, checks: tuple[Check, ...], deciding: tuple[Check, ...], busy: tuple[str, str]
-) -> Verdict:
-    """The verdict of a slow or undecided trial beside background load; every check keeps its state.
-
-    Invalid, because a search repeats only invalid trials; any other value would become its upper end for good.
-    """
-    used, limit = busy
-    what = "open result" if value == "undecided" else "slowdown"
-    sentence = (
-        f"invalid: background processes used {used} (limit {limit}), so the {what} cannot be attributed to the system "
-        f"under test ({_because(deciding)})"
-    ) + _wrong_answers(checks, deciding)
-    names = tuple(check.name for check in deciding)
-    return Verdict(
-        value="invalid", cause=Cause.BACKGROUND_LOAD, checks=checks, decided_by=names, sentence=sentence,
-        advice=_ADVICE_BACKGROUND_LOAD,
-    )  # fmt: skip
-
-
-def _guarded(name: str, check: CheckFunction, evidence: Evidence) -> Check:
+def _guarded(name: str, check: CheckFunction, evidence: Evidence) -> Finding:
     """The check's result; undecided if it crashes or gives no number."""
+    crashed = Finding(name, "undecided", Cause.CHECK_FAILED_TO_RUN, None, None, "")
     try:
         result = check(evidence)
     except Exception as error:
         reason = str(error) or type(error).__name__
-        return make_check(
-            name, "undecided", Cause.CHECK_FAILED_TO_RUN, None, None, "", f"could not be judged: {reason}"
-        )
+        return replace(crashed, remarks=(Remark(Cause.CHECK_FAILED_TO_RUN, {"reason": reason}),))
     if result.value is not None and np.isnan(result.value):
-        sentence = "could not be judged: its number is unknown"
-        return make_check(name, "undecided", Cause.CHECK_FAILED_TO_RUN, None, result.limit, result.unit, sentence)
+        return replace(crashed, limit=result.limit, unit=result.unit, remarks=(Remark(Detail.NUMBER_UNKNOWN),))
     return result
 
 
-def _combine(checks: tuple[Check, ...], interrupted: bool) -> tuple[VerdictValue, tuple[Check, ...]]:
+def _combine(checks: tuple[Finding, ...], interrupted: bool) -> tuple[VerdictValue, tuple[Finding, ...]]:
     if interrupted:
         return "interrupted", ()
     order: tuple[tuple[VerdictValue, tuple[CheckState, ...]], ...] = (
@@ -185,145 +176,7 @@ def _combine(checks: tuple[Check, ...], interrupted: bool) -> tuple[VerdictValue
     return "sustained", ()
 
 
-def _sentence(
-    value: VerdictValue,
-    deciding: tuple[Check, ...],
-    died: tuple[Check, ...],
-    busy: tuple[str, str] | None,
-    checks: tuple[Check, ...],
-) -> str:
-    """`busy`: the background load, if it may have slowed the driver."""
-    unjudged = ", ".join(check.name for check in checks if check.state == "not_judged")
-    because = _because(deciding + died)
-    if busy is not None:
-        return (
-            f"invalid: background processes used {busy[0]} (limit {busy[1]}) and the driver was late, so these figures "
-            f"must not be used ({because})"
-        )
-    return {
-        "sustained": "sustained: every check holds"
-        + (f" that was judged (not judged: {unjudged})" if unjudged else ""),
-        "not_sustained": f"not sustained: {because}",
-        "undecided": f"undecided: {because}",
-        "invalid": f"invalid: {_at_fault(deciding)}, so these figures must not be used ({because})",
-        "interrupted": "interrupted before the verdict: the run folder keeps the measurements, and they prove nothing",
-    }[value]
-
-
-_UNRELATED_TO_LOAD = (Cause.SPAN_TOO_SHORT, Cause.NEGATIVE_LATENCY, Cause.QUEUE_CUT_BY_MEMORY)
-"""Causes that no background load brings about."""
-_AT_FAULT = {
-    Cause.PROGRESS_UNKNOWN: "nothing showed how far the program had read",
-    Cause.NEGATIVE_LATENCY: "a clock is wrong",
-    Cause.LIMIT_REACHED: "a limit of this environment ended a process",
-    Cause.SCHEDULE_DELAY: "the driver was late",
-    Cause.DISK_FULL: "a disk is full",
-    Cause.QUEUE_CUT_BY_MEMORY: "the queue's memory limit (--memory) is too small",
-    Cause.DRIVER_MEMORY_FULL: "the queue's memory limit (--memory) is too small",
-}
-"""Causes of an invalid trial that are not a failure of the driver."""
-
-
-def _at_fault(deciding: tuple[Check, ...]) -> str:
-    code = deciding[0].code if deciding else None
-    return _AT_FAULT.get(code, "the driver failed") if code is not None else "the driver failed"
-
-
-def _wrong_answers(checks: tuple[Check, ...], deciding: tuple[Check, ...]) -> str:
-    """The wrong answers of a trial whose verdict has another first reason; empty if there are none."""
-    wrong = next((check for check in checks if check.code == Cause.WRONG_ANSWERS), None)
-    if wrong is None or wrong in deciding[:1]:
-        return ""
-    said = "" if wrong in deciding else f" ({wrong.sentence})"
-    return f"; answers are wrong too{said}: see verification.json"
-
-
-def _allowed(evidence: Evidence) -> str:
-    """The results that differ as a promised guarantee allows; empty if there are none."""
-    verification = evidence.verification
-    if verification is None or not verification.allowed:
-        return ""
-    return f"; {verification.allowed_in_words} of {verification.expected:,} results, as its guarantee allows"
-
-
-def _because(deciding: tuple[Check, ...]) -> str:
-    return "; ".join(f"{check.name}: {check.sentence}" for check in deciding)
-
-
-_ADVICE_BACKGROUND_LOAD = "close the background processes (`top` lists them), then run it again"
-_ADVICE_NOTHING_DUE = (
-    "check the job's conditions, which let no event of this input through; if its windows are longer than the trial, "
-    "use a longer span (--duration)"
-)
-
-
-_ADVICE_UNDECIDED = {
-    Cause.QUEUE_FULL_AT_START: "use a longer warm-up (--warmup), a larger queue (--bound), or a lower rate",
-    Cause.CHECK_FAILED_TO_RUN: "report it with result.json: a check crashed",
-}
-
-
-def _advice_disk(value: VerdictValue, deciding: tuple[Check, ...]) -> str:
-    """The advice for a full disk, which nothing else can help."""
-    full = value not in ("sustained", "interrupted") and deciding[0].code == Cause.DISK_FULL
-    return f"{WAY_OUT}; then run it again" if full else ""
-
-
-def _advice(value: VerdictValue, deciding: tuple[Check, ...], evidence: Evidence) -> str:
-    """What to do next, by the first deciding check."""
-    if value == "sustained":
-        return ""
-    if value == "interrupted":
-        return "run it again; the same command repeats the same input"
-    first = deciding[0]
-    if first.code == Cause.WRONG_ANSWERS and not evidence.user_job:
-        return ADVICE_BUILT_IN
-    if value == "undecided" and span_too_short(evidence):
-        return f"a longer span: --duration {math.ceil(span_needed_s(evidence))}s or more"
-    spec = _spec_of(first)
-    if spec is not None and first.code is not None and first.code in spec.advice_by_code:
-        return spec.advice_by_code[first.code]
-    if value == "invalid":
-        return spec.advice_invalid if spec is not None else ADVICE_OTHER
-    if value == "not_sustained":
-        return spec.advice_failed if spec is not None else ADVICE_OTHER
-    return _advice_undecided(first, evidence)
-
-
-def _background_advice(value: VerdictValue, deciding: tuple[Check, ...], busy: tuple[str, str] | None) -> str:
-    """Further advice if background load may have slowed the system or the driver."""
-    if busy is None or value in ("sustained", "interrupted"):
-        return ""
-    if any(not _by_slowness(check) or check.code in _UNRELATED_TO_LOAD for check in deciding):
-        return ""
-    return f"; but first close background processes: they used {busy[0]} meanwhile, which may be the reason"
-
-
-def _advice_undecided(check: Check, evidence: Evidence) -> str:
-    if check.code == Cause.NO_RESULT_DUE:
-        return _ADVICE_NOTHING_DUE
-    if check.state == "not_judged":
-        if check.code != Cause.NO_REFERENCE:
-            return "read why in verification.json, correct that, and run it again"
-        return "give the job a reference answer: without one no rate is called sustained"
-    if check.low is not None and check.high is not None and check.value is not None and check.limit is not None:
-        return _longer(abs(check.limit - check.value), (check.high - check.low) / 2)
-    if check.code in _ADVICE_UNDECIDED:
-        return _ADVICE_UNDECIDED[check.code]
-    if evidence.draining_at_start:
-        return "use a longer warm-up (--warmup), so that the start-up backlog is gone before the span begins"
-    return "use a longer trial (--duration)"
-
-
-def _longer(distance: float, half_width: float) -> str:
-    """Advice on the span's length: the interval of a slope narrows with span^1.5."""
-    factor = (half_width / distance) ** (2 / 3) if distance > 0 else np.inf
-    if factor > 5:
-        return "lower the rate a little: this one is so close to the limit that no reasonable trial length decides"
-    return f"use a trial about {max(1.2, factor):.1f} times as long (--duration), or lower the rate a little"
-
-
-def cannot_recover(backlog: Samples, bound_s: float, remaining_s: float) -> str | None:
+def cannot_recover(backlog: Samples, bound_s: float, remaining_s: float) -> Remark | None:
     """Why a running trial can only end as not sustained, or None. Cheap enough for every second.
 
     `backlog`: seconds of event time at deliveries of one phase, in the measured span so far. A trial cannot recover if
@@ -335,7 +188,7 @@ def cannot_recover(backlog: Samples, bound_s: float, remaining_s: float) -> str 
     """
     time_s, backlog_s = backlog.time_s, backlog.value
     if backlog_s.size and backlog_s.max() >= bound_s:
-        return f"the backlog reached the queue's bound of {bound_s:.3g} s of the rate"
+        return Remark(Detail.BOUND_REACHED, {"bound_s": bound_s})
     before = time_s <= time_s.max(initial=0.0) - UNRECOVERABLE_POLL_S
     earlier = Samples(time_s[before], backlog_s[before])
     polls = ((backlog, remaining_s), (earlier, remaining_s + UNRECOVERABLE_POLL_S))
@@ -344,7 +197,7 @@ def cannot_recover(backlog: Samples, bound_s: float, remaining_s: float) -> str 
     if not cannot_drain or not all(_grows(samples) for samples, _ in polls):
         return None
     growth = independent_slope_interval(time_s, backlog_s).estimate
-    return f"the backlog grows by {growth:.1%} of the rate and can no longer drain in the {remaining_s:.0f} s left"
+    return Remark(Detail.CANNOT_DRAIN, {"slope": growth, "left_s": remaining_s})
 
 
 def _cannot_drain(backlog: Samples, remaining_s: float) -> bool:

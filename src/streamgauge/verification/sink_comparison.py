@@ -26,7 +26,8 @@ from streamgauge.metrics.event_latency import LatencyRule, Missing, SinkLatencie
 from streamgauge.metrics.inclusion_latency import InclusionTimes
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.results.latency import Latencies, Latency
-from streamgauge.results.run import FAULTS, SinkResult, Verification, columns_in_words
+from streamgauge.results.run import FAULTS, SinkResult, Verification
+from streamgauge.results.text.sentences import columns_in_words
 from streamgauge.system.disk import Scratch
 from streamgauge.system.machine import memory_bytes
 from streamgauge.verification.results_parquet import ReceivedResults, write_results

@@ -6,6 +6,7 @@ import pytest
 
 from bench.support.demo import lacking
 from streamgauge.results.run import Result, Verification
+from streamgauge.results.text.verdicts import in_words
 from streamgauge.system.machine import machine_percent
 from streamgauge.verdict.verdict import judge
 from tests.unit.verdict.helpers_evidence import evidence, ramp
@@ -17,7 +18,7 @@ BUSY = {"background_share": 0.4, "backlog": (ramp(0.2),)}
 
 def ended(verification: Verification | None, **seen: Any) -> Result:
     about: dict[str, Any] = {"run_id": "a", "start_time": "b", "workload": "c", "engine": "d", "isolation": "shared"}
-    return Result(**about, experiment={}, verdict=judge(evidence(**seen)), verification=verification)
+    return Result(**about, experiment={}, verdict=in_words(judge(evidence(**seen))), verification=verification)
 
 
 def kept_away(**seen: Any) -> Result:

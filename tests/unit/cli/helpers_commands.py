@@ -42,6 +42,13 @@ def command(*words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def assert_one_refusal(done: subprocess.CompletedProcess[str], setting: str) -> None:
+    """Exit code 2, and one problem that names the setting, the rule, the value and a way out."""
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"error: {setting}: " in done.stderr
+    assert [done.stderr.count(word) for word in ("got:", "try:", "nothing was started")] == [1, 1, 1]
+
+
 def result_of(value: Any) -> Result:
     return Result(
         run_id="2026-01-31T12-00-00Z-identity-spark", start_time="2026-01-31T12:00:00+00:00", workload="identity",

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from unittest.mock import Mock
 import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.cli import app, commands
+from streamgauge.cli import app
 from streamgauge.cli.parameters import pairs
 from streamgauge.core.errors import (
     DriverError,
@@ -30,19 +31,28 @@ from streamgauge.results.codes import Cause
 from streamgauge.results.run import Result
 from streamgauge.trial.conductor import record_start_failure
 from tests.unit.cli.helpers_commands import Invoke, call, command, result_of
+from tests.unit.helpers_refusals import problem_of
+
+
+@pytest.fixture
+def run_as(monkeypatch: pytest.MonkeyPatch, invoke: Invoke) -> Callable[[Callable[..., Any]], Any]:
+    """`run identity --json` with another function instead of a trial."""
+
+    def run(trial: Callable[..., Any]) -> subprocess.CompletedProcess[str]:
+        monkeypatch.setattr("streamgauge.studies.run.run.run_single", trial)
+        return invoke("run", "identity", "--json")
+
+    return run
 
 
 @pytest.mark.parametrize(
     ("value", "code"),
     [("sustained", 0), ("not_sustained", 1), ("undecided", 1), ("interrupted", 1), ("invalid", 3)],
 )
-def test_the_verdict_is_the_exit_code(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], value: str, code: int
-) -> None:
+def test_the_verdict_is_the_exit_code(run_as: Any, value: str, code: int) -> None:
     """0 done, 1 the criterion failed, 3 the figures must not be used."""
-    monkeypatch.setattr(commands, "run_with_view", lambda experiment: result_of(value))
-    assert call(monkeypatch, "run", "identity", "--json") == code
-    assert Result.model_validate_json(capsys.readouterr().out).verdict.value == value
+    done = run_as(lambda *_: result_of(value))
+    assert (done.returncode, Result.model_validate_json(done.stdout).verdict.value) == (code, value)
 
 
 @pytest.mark.parametrize(
@@ -52,52 +62,44 @@ def test_the_verdict_is_the_exit_code(
         (EngineError("spark did not start: no memory", "engine/spark.log"), 3, "whole log: engine/spark.log"),
         (DriverError("generator 0 ended"), 3, "generator 0 ended"),
         (Interrupted("stopped by hand"), 1, "stopped by hand"),
-        (KeyboardInterrupt(), 1, "stopped"),
+        (KeyboardInterrupt(), 1, "stopped\n"),
+        (RuntimeError("Query interrupted"), 1, "stopped\n"),  # as DuckDB says it
+        (RuntimeError("two\nlines"), 3, "a defect of streamgauge (RuntimeError: two lines)"),
     ],
 )
 def test_errors_are_one_message_on_stderr(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: BaseException, code: int, text: str
+    monkeypatch: pytest.MonkeyPatch, run_as: Any, error: BaseException, code: int, text: str
 ) -> None:
-    """Each kind has its exit code; nothing on stdout, no traceback."""
-    monkeypatch.setattr(commands, "run_with_view", Mock(side_effect=error))
-    assert call(monkeypatch, "run", "identity", "--json") == code
-    printed = capsys.readouterr()
-    assert (printed.out, text in printed.err, "Traceback" in printed.err) == ("", True, False)
+    """Each kind has its exit code, a defect not 1, which is a verdict; nothing on stdout, no traceback."""
+    monkeypatch.delenv(app.TRACEBACK, raising=False)
+    done = run_as(Mock(side_effect=error))
+    assert (done.returncode, done.stdout, text in done.stderr, "Traceback" in done.stderr) == (code, "", True, False)
+    assert not text.startswith("a defect") or len(done.stderr.splitlines()) == 1
+
+
+def test_a_defect_shows_its_traceback_where_it_is_requested(monkeypatch: pytest.MonkeyPatch, run_as: Any) -> None:
+    monkeypatch.setenv(app.TRACEBACK, "1")
+    done = run_as(Mock(side_effect=RuntimeError("two\nlines")))
+    assert (done.returncode, done.stdout, "Traceback" in done.stderr) == (3, "", True)
 
 
 @pytest.mark.parametrize("error", [EngineError("spark did not start"), JobError(Problem("f()", "a rule", "a", "b"))])
 def test_a_start_that_failed_names_its_folder_and_prints_its_result(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], stand: Path, error: StreamgaugeError
+    run_as: Any, stand: Path, error: StreamgaugeError
 ) -> None:
-    """A program that reads stdout gets what the folder holds; a person is reported where the engine's log is."""
+    """A program that reads stdout gets what the folder holds; a person is shown where the engine's log is."""
     folder = RunFolder.create(stand / "runs", "identity", "spark", datetime.now(UTC))
     folder.write_result(result_of("invalid"))
 
-    def fail(experiment: Any) -> Any:
+    def fail(*_: object) -> None:
         with record_start_failure(folder):
             raise error
 
-    monkeypatch.setattr(commands, "run_with_view", fail)
-    assert call(monkeypatch, "run", "identity", "--json") == error.exit_code
-    message = capsys.readouterr()
-    printed = Result.model_validate_json(message.out)
+    done = run_as(fail)
+    printed = Result.model_validate_json(done.stdout)
     assert printed.verdict.advice
     assert (printed.verdict.cause, printed.folder) == (Cause.START_FAILED, str(folder.path))
-    assert str(folder.path) in " ".join(message.err.split())
-
-
-@pytest.mark.parametrize("shown", [False, True])
-def test_a_defect_is_no_verdict(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], shown: bool
-) -> None:
-    """Exit code 1 would tell a pipeline that the rate is not sustained; the traceback comes where it is requested."""
-    monkeypatch.setattr(commands, "run_with_view", Mock(side_effect=RuntimeError("two\nlines")))
-    monkeypatch.setenv(app.TRACEBACK, "1" if shown else "")
-    assert call(monkeypatch, "run", "identity", "--json") == 3
-    printed = capsys.readouterr()
-    assert "a defect of streamgauge (RuntimeError: two lines)" in printed.err
-    assert (printed.out, "Traceback" in printed.err) == ("", shown)
-    assert shown or len(printed.err.splitlines()) == 1
+    assert (done.returncode, str(folder.path) in " ".join(done.stderr.split())) == (error.exit_code, True)
 
 
 def test_python_without_docstrings_is_named() -> None:
@@ -106,17 +108,6 @@ def test_python_without_docstrings_is_named() -> None:
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr.startswith("error: PYTHONOPTIMIZE=2 (or -OO)")
-
-
-def test_ctrl_c_in_a_query_of_duckdb_is_no_defect(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def stop(experiment: Any) -> Any:
-        raise RuntimeError("Query interrupted")
-
-    monkeypatch.setattr(commands, "run_with_view", stop)
-    assert call(monkeypatch, "run", "identity") == 1
-    assert capsys.readouterr().err == "stopped\n"
 
 
 @pytest.mark.parametrize(("before", "caught"), [(signal.SIG_DFL, True), (signal.SIG_IGN, False)])
@@ -165,9 +156,7 @@ def test_a_files_settings_have_the_names_that_stand_there(stand: Path, invoke: I
 @pytest.mark.parametrize("flag", ["--set", "--option"])
 def test_a_setting_that_is_given_twice_is_refused(flag: str) -> None:
     """Which of the two was meant is not known; the message shows both."""
-    with pytest.raises(InputError) as refusal:
-        pairs(flag, ["range=4s", "other=1", " range =8s"])
-    (problem,) = refusal.value.problems
+    problem = problem_of(pairs, flag, ["range=4s", "other=1", " range =8s"])
     assert (problem.setting, problem.got, "'4s'" in problem.rule) == (flag, " range =8s", True)
     assert pairs(flag, ["a=1", "b=x=y"]) == {"a": "1", "b": "x=y"}
 
@@ -203,6 +192,7 @@ def test_a_search_or_an_input_gets_all_its_problems(
         ["run", "identity", "--memory", "much"],
         ["run", "identity", "--generators", "none"],
         ["run", "identity", "--no-such-option"],
+        ["run", "windowed_aggregation", "--set", "nope=3", "--print-toml"],
         ["run"],
         ["no-such-command"],
         ["generate", "identiti", "--out", "there"],
@@ -240,15 +230,16 @@ def test_a_page_that_cannot_be_written_is_refused_before_anything_is_read(
 
 
 def test_a_report_that_cannot_be_written_names_its_run(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], stand: Path
+    monkeypatch: pytest.MonkeyPatch, invoke: Invoke, stand: Path
 ) -> None:
     """`report` has no --out, which a refusal must not advise."""
     (stand / "result.json").write_text(result_of("sustained").to_json())
     monkeypatch.setattr(tempfile, "mkstemp", Mock(side_effect=PermissionError(errno.EACCES, "Permission denied")))
-    assert call(monkeypatch, "report", str(stand)) == 2
+    done = invoke("report", str(stand))
+    assert done.returncode == 2
     assert re.search(
         "RUN: must be a place that can be written to(.|\n)*try: a copy of the run folder in a folder you may write to",
-        capsys.readouterr().err,
+        done.stderr,
     )
 
 

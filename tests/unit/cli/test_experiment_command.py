@@ -9,7 +9,7 @@ from unittest.mock import Mock
 import pytest
 from typer.testing import CliRunner, Result
 
-from streamgauge.cli import app, commands
+from streamgauge.cli import app
 from streamgauge.config.options_and_settings import read
 from streamgauge.core.errors import InputError, Problem
 
@@ -30,14 +30,16 @@ def refused(done: Result) -> tuple[Problem, ...]:
     return error.problems
 
 
-@pytest.mark.parametrize(("command", "function"), [("run", "run_with_view"), ("sustain", "sustain_with_view")])
+@pytest.mark.parametrize(
+    ("command", "function"), [("run", "run.run.run_single"), ("sustain", "capacity.sustain.sustain")]
+)
 def test_the_file_chooses_the_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, function: str
 ) -> None:
     """The experiment reaches the function of its command, whose result is printed and gives the exit code."""
     verdict = SimpleNamespace(value="undecided")
     result = SimpleNamespace(to_json=lambda: '{"made": "up"}', verdict=verdict, folder="")
-    monkeypatch.setattr(commands, function, perform := Mock(return_value=result))
+    monkeypatch.setattr(f"streamgauge.studies.{function}", perform := Mock(return_value=result))
     done = run_file(tmp_path, f'command = "{command}"\n{TINY}', "--json")
     assert (done.exit_code, json.loads(done.stdout)) == (1, {"made": "up"})
     assert [call.args[0] for call in perform.call_args_list] == [read(tmp_path / "experiment.toml")]

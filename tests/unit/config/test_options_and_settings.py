@@ -10,6 +10,7 @@ from streamgauge.config import options_and_settings as experiment
 from streamgauge.config.options_and_settings import SETTINGS, Experiment, setting_of
 from streamgauge.config.setting_info import COMMANDS
 from streamgauge.core.errors import InputError
+from tests.unit.helpers_refusals import problem_of
 from tests.unit.helpers_requests import GOOD
 
 pytestmark = pytest.mark.usefixtures("quiet")
@@ -24,6 +25,8 @@ pytestmark = pytest.mark.usefixtures("quiet")
         ('engine = "spark"\n', "workload", "engine"),
         ('workload = "identity"\n[load]\nrate = "fast"\n', "load.rate", "fast"),
         ('workload = "identity"\nlimits = "p99<=2s"\n', "limits", "p99<=2s"),
+        ('workload = "filter"\nengine.cores = 2', "engine.cores", "2"),
+        ('kind = "matrix"\nworkload = "filter"', "kind", "matrix"),
         ("workload = identity\n", "FILE", "experiment.toml"),
         ('workload = "identity\n', "FILE", "experiment.toml"),
     ],
@@ -32,9 +35,7 @@ def test_a_bad_file_is_refused(tmp_path: Path, text: str, setting: str, got: str
     """Unknown keys of every level, wrong values, and what is no TOML at all."""
     path = tmp_path / "experiment.toml"
     path.write_text(text)
-    with pytest.raises(InputError) as refusal:
-        experiment.read(path)
-    (problem,) = refusal.value.problems
+    problem = problem_of(experiment.read, path)
     assert (problem.setting, got in str(problem.got), problem.way_out == "") == (setting, True, False)
 
 
@@ -77,9 +78,6 @@ def test_a_table_of_the_engine_or_transport_holds_its_settings(tmp_path: Path) -
     assert built.transport_options == {"encoding": "json"}
     path.write_text(experiment.to_toml(built))
     assert experiment.read(path) == built
-    path.write_text('workload = "filter"\nengine.cores = 2')
-    with pytest.raises(InputError, match=r"engine\.cores: is not a setting"):
-        experiment.read(path)
     with pytest.raises(InputError, match=r'brokers: is not a setting.*\n.*transport_options\.brokers = "a:9092"'):
         experiment.build({"workload": "filter", "brokers": "a:9092"})
     with pytest.raises(InputError, match=r"engine\.parallelism: must be given once"):
@@ -91,9 +89,6 @@ def test_a_file_may_say_that_it_is_an_experiment(tmp_path: Path) -> None:
     path = tmp_path / "experiment.toml"
     path.write_text('kind = "experiment"\nworkload = "filter"')
     assert experiment.read(path) == experiment.build({"workload": "filter"})
-    path.write_text('kind = "matrix"\nworkload = "filter"')
-    with pytest.raises(InputError, match=r"kind: is not a setting"):
-        experiment.read(path)
 
 
 def test_a_job_may_lie_beside_the_file_that_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

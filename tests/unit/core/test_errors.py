@@ -7,7 +7,7 @@ import errno
 import duckdb
 import pytest
 
-from streamgauge.core.errors import is_full, near, nearest
+from streamgauge.core.errors import Rule, broken, first_broken, is_full, near, nearest
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,10 @@ def test_a_name_comes_back_as_it_is_written() -> None:
 def test_a_full_disk_is_known_by_its_number_or_its_words(error: Exception, full: bool) -> None:
     """The system gives a number, DuckDB words alone."""
     assert is_full(error) is full
+
+
+def test_only_broken_rules_are_problems() -> None:
+    """All of them, or the first where others follow from it."""
+    rules = [Rule(holds, name, "must hold", holds, "try") for name, holds in (("a", 1), ("b", 0), ("c", None))]
+    assert [problem.setting for problem in broken(*rules)] == ["b", "c"]
+    assert [problem.setting for problem in first_broken(*rules)] == ["b"]

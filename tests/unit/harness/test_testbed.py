@@ -150,7 +150,9 @@ def test_the_recorder_follows_the_group_that_an_engine_states(
 ) -> None:
     """Over a broker, for any engine. Generators need not know it."""
     at = EndpointConfig("", 0, "run", {"brokers": "b:1"}, starts=(("orders", 0, 5),))
-    monkeypatch.setattr(module, "transport", lambda _: SimpleNamespace(open_broker=lambda _: SimpleNamespace(at=at)))
+    monkeypatch.setattr(
+        module, "transport", lambda _: SimpleNamespace(broker="any", open_broker=lambda _: SimpleNamespace(at=at))
+    )
     one = TestBed(testbed_settings(resolved), Grouped, tmp_path, Clock.fixed_now())
     one._private = tmp_path
     inlet, *outlets = one._endpoints()

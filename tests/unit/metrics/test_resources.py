@@ -20,7 +20,7 @@ from streamgauge.metrics.resources import (
     stood_still_us,
 )
 from streamgauge.metrics.time_series import series_table
-from streamgauge.verdict.background_load import BACKGROUND_BURST_S
+from streamgauge.verdict.evidence import BACKGROUND_BURST_S
 
 START = 1_700_000_000 * US
 

@@ -1,18 +1,16 @@
 """Refusals that new users met: each says what was meant, and contradicts no other."""
 
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from streamgauge.config.options_and_settings import build
-from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.units import parse_rate
-from streamgauge.preflight.validate import check
 from streamgauge.workloads.registry import Parameters, get
+from tests.unit.helpers_refusals import problem_of
+from tests.unit.helpers_requests import checked
 
 JOB = """
 from streamgauge.jobs import Key, job, stream
@@ -30,21 +28,10 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(path)
 
 
-def problem_of(action: Callable[[], object]) -> Problem:
-    with pytest.raises(InputError) as refusal:
-        action()
-    (problem,) = refusal.value.problems
-    return problem
-
-
-def refused(**values: Any) -> Problem:
-    return problem_of(lambda: check(build(values), new_folder=False))
-
-
 @pytest.mark.parametrize(("text", "meant"), [("5m", "5M"), ("1.5m", "1.5M"), ("5 min", "5M"), ("5m/s", "5M")])
 def test_minutes_are_no_rate(text: str, meant: str) -> None:
     """A small m is minutes in a duration, so it is not taken for millions."""
-    problem = problem_of(lambda: parse_rate(text))
+    problem = problem_of(parse_rate, text)
     assert problem.rule == f"{text} is not a rate; {meant} is {meant[:-1]} million events a second"
     assert problem.way_out == f"--rate {meant}"
     assert parse_rate(meant) == float(meant[:-1]) * 1e6
@@ -55,7 +42,7 @@ class NoParameters(Parameters):
 
 
 def test_a_workload_without_parameters_says_so() -> None:
-    problem = problem_of(lambda: replace(get("identity"), parameters=NoParameters).read({"colour": "red"}))
+    problem = problem_of(replace(get("identity"), parameters=NoParameters).read, {"colour": "red"})
     assert (problem.rule, problem.way_out) == ("identity has no parameters", "leave --set out, except --set data=FILE")
 
 
@@ -77,6 +64,7 @@ def test_a_refusal_names_what_was_meant(
     job: str, values: dict[str, Any], setting: str, rule: str, way_out: str
 ) -> None:
     values = {"workload": "identity", **values}
-    problem = refused(**values | ({"workload": job} if values["workload"] == "JOB" else {}))
+    values |= {"workload": job} if values["workload"] == "JOB" else {}
+    problem = problem_of(checked, values, new_folder=False)
     assert (problem.setting, rule in problem.rule) == (setting, True)
     assert problem.way_out.startswith(way_out)

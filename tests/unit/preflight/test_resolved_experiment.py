@@ -5,14 +5,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from streamgauge.config import options_and_settings as experiment
 from streamgauge.core.clock import US
 from streamgauge.loadgen.plan import Plan
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.validate import check as check_experiment
 from streamgauge.transports.flight.queue import FlightQueue
-from streamgauge.transports.spi import Overflow
-from tests.unit.helpers_requests import GOOD
+from streamgauge.transports.spi import OutletConfig, Overflow
+from tests.unit.helpers_requests import GOOD, checked
 
 pytestmark = pytest.mark.usefixtures("quiet")
 
@@ -21,12 +19,12 @@ REAL_TIME: dict[str, Any] = {"workload": "identity", "engine": "spark-rtm", "tra
 
 def test_spans_follow_from_the_request() -> None:
     """A fresh engine warms up 45 s at least, a warm one a quarter of the events; the tail is the flow's reach."""
-    resolved = check_experiment(experiment.build(GOOD))
+    resolved = checked(GOOD)
     fresh, warm = resolved.spans(0, True, 60.0), resolved.spans(0, False, 60.0)
     assert (fresh.measured_from_us, warm.measured_from_us) == (45 * US, 22.4 * US)
     assert fresh.end_us - fresh.measured_to_us == 9 * US
     assert resolved.spans(0, True, 300.0).measured_from_us == pytest.approx(121.6 * US)
-    planned = check_experiment(experiment.build(GOOD | {"load": {"warmup": "3s"}}))
+    planned = checked(GOOD | {"load": {"warmup": "3s"}})
     assert planned.spans(0, True, 60.0).measured_from_us == 3 * US
 
 
@@ -35,7 +33,7 @@ def test_spans_follow_from_the_request() -> None:
 )
 def test_a_warm_up_has_once_what_is_done_now_and_then(options: dict[str, str], fresh_s: float) -> None:
     """Real-time mode keeps how far it is once a minute, for the first time slowly; a warm engine has done so."""
-    resolved = check_experiment(experiment.build(REAL_TIME | {"options": options}))
+    resolved = checked(REAL_TIME | {"options": options})
     assert resolved.warmup_s(True, 30.0) == fresh_s
     assert resolved.warmup_s(False, 30.0) < fresh_s
 
@@ -43,7 +41,7 @@ def test_a_warm_up_has_once_what_is_done_now_and_then(options: dict[str, str], f
 @pytest.mark.parametrize("duration_s", [30.0, 100.0, 600.0])
 def test_a_warm_up_has_a_quarter_of_the_events(duration_s: float) -> None:
     """[K], fresh engine or not; a rising rate makes fewer events, so such a warm-up is longer."""
-    resolved = check_experiment(experiment.build(GOOD | {"load": {"rate": "1k", "duration": f"{duration_s}s"}}))
+    resolved = checked(GOOD | {"load": {"rate": "1k", "duration": f"{duration_s}s"}})
     for fresh in (False, True):
         spans = resolved.spans(0, fresh, duration_s)
         plan = resolved.trial_plan(spans, 1000.0, fresh)
@@ -54,7 +52,7 @@ def test_a_warm_up_has_a_quarter_of_the_events(duration_s: float) -> None:
 @pytest.mark.parametrize(("window", "warm_s", "fresh_s"), [("8s", 12.4, 45.0), ("60s", 64.0, 96.0)])
 def test_a_warm_up_lasts_until_windows_have_filled_once(window: str, warm_s: float, fresh_s: float) -> None:
     """At the whole rate: an engine with half of its state is faster than it will be."""
-    resolved = check_experiment(experiment.build(GOOD | {"parameters": {"range": window, "slide": "4s"}}))
+    resolved = checked(GOOD | {"parameters": {"range": window, "slide": "4s"}})
     assert resolved.warmup_s(False, 30.0) == pytest.approx(warm_s)
     assert resolved.warmup_s(True, 30.0) == pytest.approx(fresh_s)
 
@@ -67,7 +65,7 @@ def test_a_profile_begins_where_the_warm_up_ends() -> None:
         "workload": "identity",
         "load": {"rate": "1k", "duration": "20s", "warmup": "10s", "profile": "step:3k@5s"},
     }
-    resolved = check_experiment(experiment.build(GOOD | values))
+    resolved = checked(GOOD | values)
     seconds = (0, 7, 8, 14, 16, 29)
     for fresh, expected in (
         (False, [175, 1000, 1000, 1000, 3000, 3000]),
@@ -85,12 +83,12 @@ def test_chunks_are_short_where_the_rate_is_low() -> None:
         ("windowed_aggregation", {"trigger": "999 milliseconds"}, 10_000),
         ("identity", {"trigger": "1 second"}, 50_000),
     ):  # fmt: skip
-        resolved = check_experiment(experiment.build({"workload": workload, "options": options}))
+        resolved = checked({"workload": workload, "options": options})
         assert (resolved.chunk_for(1e6), resolved.chunk_for(1e5)) == (50_000, low), (workload, options)
-    real_time = check_experiment(experiment.build(REAL_TIME))
+    real_time = checked(REAL_TIME)
     assert (real_time.chunk_for(2e5), real_time.chunk_for(1e5)) == (10_000, 2_000)
     assert real_time.transport_options == {"encoding": "compact", "linger": "0ms"}
-    planned = check_experiment(experiment.build(GOOD | {"load": {"chunk": "25ms"}}))
+    planned = checked(GOOD | {"load": {"chunk": "25ms"}})
     assert (planned.chunk_for(1e6), planned.chunk_for(1e5)) == (25_000, 25_000)
 
 
@@ -108,7 +106,7 @@ OF_SIZES: list[Any] = [
 @pytest.mark.parametrize("values", OF_SIZES, ids=str)
 def test_memory_cuts_the_bound_to_what_the_queue_holds(values: dict[str, Any]) -> None:
     """The bound is in seconds of the rate; a memory holds what the bound says, and hardly more."""
-    resolved = check_experiment(experiment.build(values | {"load": {"memory": "16MiB", "generators": 1, "rate": "1k"}}))
+    resolved = checked(values | {"load": {"memory": "16MiB", "generators": 1, "rate": "1k"}})
     assert resolved.bound_s(1000.0) == (30.0, False)
     seconds, cut = resolved.bound_s(1e6)
     assert cut
@@ -118,7 +116,7 @@ def test_memory_cuts_the_bound_to_what_the_queue_holds(values: dict[str, Any]) -
 def held_s(resolved: ResolvedExperiment, rate_per_s: float) -> float:
     """Seconds of a rate that a queue without a reader holds, in chunks of a millisecond."""
     plan, chunk_us, full_us = resolved.plan(0, rate_per_s, 30.0), 1000, 30 * US
-    queue = FlightQueue(tuple(resolved.columns), full_us, resolved.bytes_max, lambda: 0)
+    queue = FlightQueue(OutletConfig(dict.fromkeys(resolved.columns), full_us, resolved.bytes_max, lambda: 0))
     try:
         for from_us in range(0, full_us, chunk_us):
             queue.offer(from_us, from_us + chunk_us, made(resolved, plan, from_us, from_us + chunk_us), 0)

@@ -5,9 +5,7 @@ from typing import Any
 
 import pytest
 
-from streamgauge.config.options_and_settings import build
-from streamgauge.preflight.validate import check
-from tests.unit.helpers_requests import GOOD, refused
+from tests.unit.helpers_requests import GOOD, checked, refused
 
 pytestmark = pytest.mark.usefixtures("quiet")
 
@@ -26,7 +24,7 @@ def four_processors(monkeypatch: pytest.MonkeyPatch) -> None:
 ])  # fmt: skip
 def test_each_side_gets_its_processors(given: dict[str, Any], driver: Any, sut: Any, isolation: str) -> None:
     """Processors that are separate are an isolation; shared ones are none."""
-    resolved = check(build(GOOD | given))
+    resolved = checked(GOOD | given)
     assert (resolved.driver_cpus, resolved.sut_cpus) == (driver, sut)
     assert resolved.experiment.isolation == isolation
 
@@ -47,4 +45,4 @@ def test_other_processors_are_refused(given: dict[str, Any], setting: str, says:
 
 
 def test_a_default_number_of_generators_follows_the_sut_s_processors() -> None:
-    assert check(build(GOOD | {"load": {}, "cpus": {"driver": "0", "sut": "1-3"}})).generators == 3
+    assert checked(GOOD | {"load": {}, "cpus": {"driver": "0", "sut": "1-3"}}).generators == 3

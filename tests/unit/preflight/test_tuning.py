@@ -1,6 +1,5 @@
 """Tuning profiles: which options a run has, what overrides them, and which engines have none."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
 
@@ -8,15 +7,15 @@ import pytest
 
 from streamgauge.config import reproduce
 from streamgauge.config.options_and_settings import build, to_toml
-from streamgauge.core.errors import InputError
-from streamgauge.core.plugin_options import Tuning
+from streamgauge.core.errors import Problem, attempt
+from streamgauge.core.plugin_options import Tuning, problems_of
 from streamgauge.core.schema import LINEAGE
 from streamgauge.engines import registry
-from streamgauge.engines.spi import Capabilities, TuningProfile
+from streamgauge.engines.spi import TuningProfile
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment, engine_options, transport_options
-from streamgauge.preflight.validate import check
 from streamgauge.transports.registry import transport
 from streamgauge.workloads.registry import names
+from tests.unit.helpers_requests import checked, refused
 from tools.tables.compatibility import MACHINE_SETTINGS
 
 WORKLOADS = ("windowed_aggregation", "windowed_join", "word_count")
@@ -24,8 +23,7 @@ WORKLOADS = ("windowed_aggregation", "windowed_join", "word_count")
 
 def resolved(tuning: Tuning = "idiomatic", **more: object) -> ResolvedExperiment:
     load = {"rate": "1k", "generators": 1}
-    values = {"workload": "windowed_aggregation", "tuning": tuning, "load": load, **more}
-    return check(build(values), new_folder=False)
+    return checked({"workload": "windowed_aggregation", "tuning": tuning, "load": load, **more}, new_folder=False)
 
 
 def test_a_profile_gives_what_the_user_does_not() -> None:
@@ -75,9 +73,7 @@ def test_an_option_overrides_the_profile_and_nothing_else_of_it() -> None:
 )  # fmt: skip
 def test_a_profile_that_does_not_apply_is_refused(values: dict[str, str], rule: str, way_out: str) -> None:
     """With the profiles that there are, and an engine that has the one requested."""
-    with pytest.raises(InputError) as refusal:
-        check(build({"workload": "identity", **values}), new_folder=False)
-    (problem,) = [one for one in refusal.value.problems if one.setting == "tuning"]
+    (problem,) = [one for one in refused({"workload": "identity", **values}) if one.setting == "tuning"]
     assert problem.rule.startswith(rule)
     assert problem.way_out.startswith(way_out)
 
@@ -94,45 +90,27 @@ def test_another_engine_only_adds_its_table() -> None:
 @pytest.mark.parametrize("engine", registry.streaming_engines())
 def test_profiles_name_options_that_there_are(engine: str) -> None:
     """With values that these options take, or a profile would be refused whenever it is requested."""
-    assert strange_entries(registry.capabilities()[engine]) == []
-
-
-def test_a_strange_entry_of_a_profile_is_found() -> None:
-    spark = registry.capabilities()["spark"]
-    planted = {"tuned": TuningProfile({"sauce": "rows", "jit": "early"}, {"kafka": {"encoding": "jason"}})}
-    assert strange_entries(replace(spark, profiles=planted)) == ["sauce", "jit", "encoding"]
-
-
-def strange_entries(engine: Capabilities) -> list[str]:
-    def strange(options: Mapping[str, str], there: Mapping[str, tuple[str, ...]]) -> list[str]:
-        return [
-            name for name, value in options.items() if name not in there or (there[name] and value not in there[name])
-        ]
-
-    strange_names: list[str] = []
-    for profile in engine.profiles.values():
-        strange_names += strange(profile.options, {each.name: each.choices for each in engine.settings})
+    capabilities = registry.capabilities()[engine]
+    for profile in capabilities.profiles.values():
+        assert list(problems_of(profile.options, capabilities.settings, engine)) == []
         for way, options in profile.transport_options.items():
-            strange_names += strange(options, {each.name: each.choices for each in transport(way).settings})
-    return strange_names
+            assert list(problems_of(options, transport(way).settings, way)) == []
 
 
 def refused_by_profile(workload: str, tuning: Tuning, way: str) -> list[str]:
     """The problems of a run that names no option: those of the machine aside."""
     values = {"workload": workload, "tuning": tuning, "transport": way, "load": {"rate": "1k", "generators": 1}}
-    try:
-        check(build(values), new_folder=False)
-    except InputError as error:
-        return [one.setting for one in error.problems if one.setting not in MACHINE_SETTINGS]
-    return []
+    problems: list[Problem] = []
+    attempt(lambda: checked(values, new_folder=False), problems)
+    return [one.setting for one in problems if one.setting not in MACHINE_SETTINGS]
 
 
 @pytest.mark.parametrize("tuning", ["tuned", "idiomatic"])
 def test_no_profile_picks_what_the_transport_refuses(tuning: Tuning) -> None:
     """A workload that Spark runs over a transport runs there in every profile, with no option refused."""
     for workload, way in product(names(), registry.capabilities()["spark"].transports):
-        refused = refused_by_profile(workload, tuning, way)
-        assert not any("option" in setting for setting in refused), (workload, way, refused)
+        settings = refused_by_profile(workload, tuning, way)
+        assert not any("option" in setting for setting in settings), (workload, way, settings)
 
 
 def test_a_lowering_that_the_transport_refuses_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,14 +7,12 @@ from unittest.mock import Mock
 
 import pytest
 
-from streamgauge.config import options_and_settings as experiment
 from streamgauge.engines.spark import options as settings
 from streamgauge.preflight import validate
-from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.resources import GENERATOR_BYTES
 from streamgauge.system import machine
 from tests.helpers_recording import append_and_return
-from tests.unit.helpers_requests import GOOD, refused
+from tests.unit.helpers_requests import GOOD, checked, refused
 
 pytestmark = pytest.mark.usefixtures("quiet")
 
@@ -29,7 +27,7 @@ def test_partitions_are_as_many_as_generators_unless_given(
     """By default there are no more generators than partitions, because each partition has one writer."""
     monkeypatch.setattr(validate, "cpus", lambda: [0, 1])
     values = GOOD | {"load": {"generators": generators}, "partitions": partitions}
-    resolved = validate.check(experiment.build(values))
+    resolved = checked(values)
     assert (resolved.generators, resolved.partitions) == expected
     assert resolved.plan(0, 1000.0, 10.0).partitions == expected[1]
 
@@ -103,7 +101,7 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def test_without_a_requested_port_none_is_bound(tried: list[int]) -> None:
     """Free ports are found by the system: a user without rights to low ports is not refused."""
-    validate.check(experiment.build(GOOD | {"load": {"generators": 4}}))
+    checked(GOOD | {"load": {"generators": 4}})
     assert tried == [0]
 
 
@@ -113,7 +111,7 @@ def test_as_many_ports_are_tried_as_there_will_be_generators(
 ) -> None:
     """Where their number was not given too: one per core of the SUT, at most eight."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(16 if isolation == "shared" else 8)))
-    resolved = validate.check(experiment.build(GOOD | {"port": 5000, "isolation": isolation}))
+    resolved = checked(GOOD | {"port": 5000, "isolation": isolation})
     assert resolved.generators == generators
     assert tried == [0, *range(5000, 5001 + generators)]
 
@@ -125,10 +123,6 @@ def of_memory(monkeypatch: pytest.MonkeyPatch, gib: float, processors: int = 2) 
         monkeypatch.setattr(module, "memory_bytes", lambda: int(gib * 2**30))
 
 
-def passes(values: dict[str, Any]) -> ResolvedExperiment:
-    return validate.check(experiment.build(GOOD | values))
-
-
 @pytest.mark.parametrize(("there", "half"), [(2, 1), (6, 3), (8, 4)])
 @pytest.mark.parametrize("processors", [1, 2, 16])
 def test_memory_that_was_not_requested_is_not_refused(
@@ -136,7 +130,7 @@ def test_memory_that_was_not_requested_is_not_refused(
 ) -> None:
     """Half of it is enough for Spark; the queue and the generators share the other one."""
     of_memory(monkeypatch, there, processors)
-    resolved = validate.check(experiment.build(GOOD))
+    resolved = checked(GOOD)
     assert resolved.bytes_max + resolved.generators * GENERATOR_BYTES == half * 2**30
     assert resolved.bytes_max >= half * 2**29
     assert 1 <= resolved.generators <= min(processors, 8)
@@ -146,7 +140,7 @@ def test_a_large_machine_has_a_queue_of_4_gib(monkeypatch: pytest.MonkeyPatch) -
     """However many processors it has; generators take none of it while there is room beside."""
     of_memory(monkeypatch, 24, 16)
     for load in ({}, {"generators": 90}):
-        assert validate.check(experiment.build(GOOD | {"load": load})).bytes_max == 4 * 2**30
+        assert checked(GOOD | {"load": load}).bytes_max == 4 * 2**30
 
 
 @pytest.mark.parametrize(
@@ -169,7 +163,7 @@ def test_generators_must_fit_beside_queue_and_heap(
     with_so_many = [
         GOOD | values | {"load": values.get("load", {}) | {"generators": number}} for number in (fitting, fitting + 1)
     ]
-    validate.check(experiment.build(with_so_many[0]))
+    checked(with_so_many[0])
     (problem,) = refused(with_so_many[1])
     assert (problem.setting, problem.got) == ("load.generators", fitting + 1)
     assert problem.way_out == f"--generators {fitting}, or fewer"
@@ -180,7 +174,7 @@ def test_generators_must_fit_beside_queue_and_heap(
 def test_more_generators_than_processors_are_not_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are shown at the start, and as a warning of the result."""
     of_memory(monkeypatch, 24)
-    words = [passes({"load": {"generators": number}}).generators_in_words for number in (1, 2, 99)]
+    words = [checked(GOOD | {"load": {"generators": number}}).generators_in_words for number in (1, 2, 99)]
     assert words == ["1 generator", "2 generators", "99 generators, more than the 2 processors"]
 
 
@@ -212,7 +206,7 @@ def test_what_this_machine_lacks_is_refused_with_what_it_has(
     (refusal,) = refused(GOOD | values)
     assert ((refusal.setting, refusal.got), rule in refusal.rule) == (problem, True)
     assert refusal.way_out.startswith(way_out)
-    passes(instead)
+    checked(GOOD | instead)
 
 
 @pytest.mark.parametrize(
@@ -249,5 +243,5 @@ def test_queue_and_heap_must_fit_together(
     (problem,) = refused(GOOD | {"load": {"memory": memory}, "options": options})
     assert (problem.setting, problem.got, "--memory" in problem.rule) == ("option driver_memory", got, True)
     assert problem.way_out == "--option driver_memory=2919m --memory 2919MiB, or less"
-    passes({"load": {"memory": "2919MiB"}, "options": {"driver_memory": "2919m"}})
-    passes({"load": {"memory": memory}, "engine": "known"})
+    checked(GOOD | {"load": {"memory": "2919MiB"}, "options": {"driver_memory": "2919m"}})
+    checked(GOOD | {"load": {"memory": memory}, "engine": "known"})

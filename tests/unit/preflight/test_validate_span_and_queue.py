@@ -5,12 +5,10 @@ from typing import Any
 
 import pytest
 
-from streamgauge.config import options_and_settings as experiment
 from streamgauge.config.limits import parse_limit
 from streamgauge.core.errors import InputError
 from streamgauge.preflight import sample_size
-from streamgauge.preflight.validate import check as check_experiment
-from tests.unit.helpers_requests import GOOD, refused
+from tests.unit.helpers_requests import GOOD, checked, refused
 
 pytestmark = pytest.mark.usefixtures("quiet")
 
@@ -32,7 +30,7 @@ def test_a_plan_must_hold_the_longest_extension(
     """Else a trial would fail when it begins, after everything was started."""
     monkeypatch.setattr(sample_size, "BOUND_S_MIN", 0.0)  # what the queue's memory holds is another question
     with nullcontext() if fits else pytest.raises(InputError, match="events"):
-        check_experiment(experiment.build(GOOD | values))
+        checked(GOOD | values)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +53,7 @@ def test_a_queue_that_holds_three_batches_is_enough(values: dict[str, Any]) -> N
     """By the interval that is in force for this flow; back to back batches need none. A span passes if an extension
     may decide it.
     """
-    check_experiment(experiment.build(GOOD | values))
+    checked(GOOD | values)
 
 
 def test_the_way_out_of_a_queue_too_small_for_its_trigger_is_one() -> None:
@@ -64,7 +62,7 @@ def test_the_way_out_of_a_queue_too_small_for_its_trigger_is_one() -> None:
     assert "trigger: 12 s" in problem.rule
     assert problem.way_out.startswith("--bound 36s, or ")
     options, load = {"trigger": "12 seconds"}, {"duration": "240s", "bound": "36s"}
-    check_experiment(experiment.build(GOOD | {"options": options, "load": load}))
+    checked(GOOD | {"options": options, "load": load})
 
 
 def test_a_span_that_can_only_be_undecided_is_refused_with_one_that_can_be_decided() -> None:
@@ -74,9 +72,7 @@ def test_a_span_that_can_only_be_undecided_is_refused_with_one_that_can_be_decid
     parts = ("even extended to 180 s", "1 windows (slide: 100 s) where a verdict needs 5",
              "18 batches (trigger: 10 s) where a verdict needs 20")  # fmt: skip
     assert ([part for part in parts if part not in problem.rule], problem.way_out) == ([], "--duration 500s")
-    check_experiment(
-        experiment.build(GOOD | {"options": options, "parameters": parameters, "load": {"duration": "500s"}})
-    )
+    checked(GOOD | {"options": options, "parameters": parameters, "load": {"duration": "500s"}})
 
 
 def test_a_level_that_no_span_carries_is_refused_with_one_that_can_be_decided() -> None:
@@ -90,7 +86,7 @@ def test_a_level_that_no_span_carries_is_refused_with_one_that_can_be_decided() 
         {"load": {"duration": "400s"}, "limits": ["p99<=5s"]},
         {"limits": ["p50<=5s", "event_time_max<=5s"]},
     ):
-        check_experiment(experiment.build(GOOD | values))
+        checked(GOOD | values)
 
 
 @pytest.mark.parametrize(
@@ -122,8 +118,8 @@ def test_a_level_on_a_latency_that_no_result_has_is_refused(workload: str, level
     assert (problem.setting, problem.got) == ("limits", f"{level}<=20s")
     assert "no result of this workload has" in problem.rule
     instead = problem.way_out.removeprefix("--limit ").strip('"')
-    check_experiment(experiment.build({"workload": workload, "limits": [instead]}))
-    check_experiment(experiment.build({"workload": "windowed_join", "limits": [f"{level}<=20s"]}))
+    checked({"workload": workload, "limits": [instead]})
+    checked({"workload": "windowed_join", "limits": [f"{level}<=20s"]})
 
 
 def test_a_level_of_what_has_no_windows_is_carried_by_batches() -> None:
@@ -131,12 +127,12 @@ def test_a_level_of_what_has_no_windows_is_carried_by_batches() -> None:
     windows count for those too.
     """
     rows = {"workload": "identity", "limits": ["p99<=5s"]}
-    check_experiment(experiment.build(rows | {"limits": ["p99_9<=5s"]}))
+    checked(rows | {"limits": ["p99_9<=5s"]})
     (problem,) = refused(rows | {"options": {"trigger": "4 seconds"}})
     assert "p99 needs 100 batches (trigger: 4 s), and even extended to 180 s" in problem.rule
     assert problem.rule.endswith("holds 45")
     assert problem.way_out.endswith("or --duration 400s")
-    check_experiment(experiment.build(rows | {"options": {"trigger": "4 seconds"}, "load": {"duration": "400s"}}))
+    checked(rows | {"options": {"trigger": "4 seconds"}, "load": {"duration": "400s"}})
     (level,) = refused(
         GOOD | {"limits": ["p99<=5s"], "parameters": {"range": "1s", "slide": "1s"}, "load": {"duration": "40s"}}
     )
@@ -150,7 +146,7 @@ def test_a_span_whose_rate_changes_gets_no_extension() -> None:
     load = {"rate": "100k", "duration": "12s"}
     (problem,) = refused(GOOD | {"load": load | {"profile": "step:200k@5s"}})
     assert "a span of 12 s (a rate that changes is not extended) holds 3 windows" in problem.rule
-    check_experiment(experiment.build(GOOD | {"load": load}))
+    checked(GOOD | {"load": load})
     (level,) = refused(GOOD | {"load": {"duration": "150s", "profile": "step:200k@5s"}, "limits": ["p99<=5s"]})
     assert level.rule.endswith("holds 37")
 
@@ -162,13 +158,11 @@ def test_a_rate_that_memory_cannot_hold_for_long_is_refused() -> None:
     assert (problem.setting, problem.got) == ("load.rate", "1 G/s")
     assert "the queue's memory of 64 MiB, which holds 0.0" in problem.rule
     lower = problem.way_out.rpartition("--rate ")[2]
-    check_experiment(experiment.build({**values, "load": {**values["load"], "rate": lower}}))
+    checked({**values, "load": {**values["load"], "rate": lower}})
     small = {**values, "load": {"rate": lower, "memory": "60MiB"}}
     memory = refused(small)[0].way_out.partition("--memory ")[2].partition(",")[0]
-    check_experiment(experiment.build({**small, "load": {**small["load"], "memory": memory}}))
-    check_experiment(
-        experiment.build({**values, "load": {**values["load"], "rate": lower, "bound": "3s", "memory": "30MiB"}})
-    )
+    checked({**small, "load": {**small["load"], "memory": memory}})
+    checked({**values, "load": {**values["load"], "rate": lower, "bound": "3s", "memory": "30MiB"}})
 
 
 @pytest.mark.parametrize(
@@ -183,5 +177,5 @@ def test_a_percentile_whose_results_are_not_countable_before_is_noted(
     workload: str, limits: list[str], noted: bool
 ) -> None:
     """Batches back to back have no known distance; windows have, and were checked."""
-    resolved = check_experiment(experiment.build(GOOD | {"workload": workload, "limits": limits}))
+    resolved = checked(GOOD | {"workload": workload, "limits": limits})
     assert bool(sample_size.percentile_note(resolved)) is noted

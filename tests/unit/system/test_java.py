@@ -103,15 +103,17 @@ def test_no_java_that_fits(
 @pytest.mark.parametrize(
     ("release", "hint"),
     [
-        ("ID=ubuntu\nID_LIKE=debian\n", "apt-get install -y openjdk-17"),
-        ('ID="rocky"\nID_LIKE="rhel centos fedora"\n', "dnf install -y java-17"),
-        ("ID=alpine\n", "apk add openjdk17"),
-        ("ID=strange\n", "set JAVA_HOME"),
+        ({"ID": "ubuntu", "ID_LIKE": "debian"}, "apt-get install -y openjdk-17"),
+        ({"ID": "rocky", "ID_LIKE": "rhel centos fedora"}, "dnf install -y java-17"),
+        ({"ID": "alpine"}, "apk add openjdk17"),
+        ({"ID": "strange"}, "set JAVA_HOME"),
     ],
 )
-def test_the_install_command_is_this_systems(monkeypatch: pytest.MonkeyPatch, release: str, hint: str) -> None:
+def test_the_install_command_is_this_systems(
+    monkeypatch: pytest.MonkeyPatch, release: dict[str, str], hint: str
+) -> None:
     """The system's own name decides, else what it is like; an unknown system gets words."""
-    monkeypatch.setattr(Path, "read_text", lambda self: release)
+    monkeypatch.setattr(java.platform, "freedesktop_os_release", lambda: release)
     assert hint in java.install_hint()
 
 

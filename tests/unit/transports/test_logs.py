@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 
 from streamgauge.core.clock import US
 from streamgauge.transports.flight.queue import FlightQueue
-from streamgauge.transports.logs import ReadLog, UnreadTime, WriteOnlyOutlet
+from streamgauge.transports.logs import BoundedOutlet, ReadLog, UnreadTime
 from streamgauge.transports.spi import Chunk, Delivery, OutletConfig
 
 BATCH = pa.record_batch({"n": pa.array([1, 2], pa.int64()), "event_id": pa.array([1, 2], pa.int64())})
 CONFIG = OutletConfig({"ads": BATCH.schema}, 60 * US, 2**30, lambda: 7)
 
 
-class Sends(WriteOnlyOutlet):
+class Sends(BoundedOutlet):
     """An outlet that only counts."""
 
     def offer(self, from_us: int, to_us: int, batches: dict[str, pa.RecordBatch], published_us: int) -> None:
@@ -33,7 +33,7 @@ class Queue:
     """The queue, read by one reader."""
 
     def __init__(self) -> None:
-        self.queue, self.batch, self.from_us = FlightQueue(("ads",), 60 * US, 2**30, lambda: 7), 0, 0
+        self.queue, self.batch, self.from_us = FlightQueue(CONFIG), 0, 0
         self.offer, self.waiting_us = self.queue.offer, self.queue.waiting_us
 
     def mark_delivered(self, before_us: int) -> None:

@@ -15,11 +15,10 @@ from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
 from streamgauge.results.codes import Cause
-from streamgauge.results.verdict import Verdict
-from streamgauge.stats.bootstrap import Interval
+from streamgauge.results.text.sentences import Detail, check_sentence, unsettled
+from streamgauge.results.verdict import Finding, Judgement, Remark
 from streamgauge.transports.spi import Delivery
 from streamgauge.trial import policies
-from streamgauge.verdict.check_spec import make_check
 from tests.unit.helpers_trials import RATE, SECONDS, START, cut_short, done_of
 
 
@@ -95,8 +94,12 @@ def test_a_noisy_trial_is_extended(resolved: ResolvedExperiment, make: Any) -> N
 def test_a_search_learns_what_can_no_longer_hold(resolved: ResolvedExperiment, make: Any) -> None:
     """At the end of the last look: a failed trend, or an undecided one; a level trial is verified."""
     records = still(make), still(make, growth_us=100_000), noisy(make)
-    level, growing, undecided = (str(policies.infeasible_reason(resolved, record, RATE)) for record in records)
-    assert (level, growing[:20], undecided[:17]) == ("None", "the backlog grows by", "still undecided: ")
+    level, growing, undecided = (policies.infeasible_trend(resolved, record, RATE) for record in records)
+    assert level is None
+    assert growing is not None
+    assert undecided is not None
+    assert (growing.code, undecided.state) == (Cause.BACKLOG_GROWS, "undecided")
+    assert unsettled(undecided) == f"still undecided: {check_sentence(undecided)}"
 
 
 def test_a_warm_up_is_level_once_its_backlog_does_not_fall(make: Any) -> None:
@@ -183,19 +186,19 @@ def test_a_warm_up_lasts_until_every_sink_has_had_a_batch(make: Any) -> None:
     record = done_of(make)
     assert not policies.warmup_incomplete_reason(record)
     record.trial_log.sinks = ("", "late")
-    assert policies.warmup_incomplete_reason(record) == policies.NOTHING_COMMITTED
+    assert policies.warmup_incomplete_reason(record) == Detail.NOTHING_COMMITTED
     record.trial_log.sinks, record.trial_log.commits = ("",), []
-    assert policies.warmup_incomplete_reason(record) == policies.NOTHING_COMMITTED
+    assert policies.warmup_incomplete_reason(record) == Detail.NOTHING_COMMITTED
 
 
 def test_a_longer_warm_up_says_for_what(make: Any) -> None:
     """An engine that takes in the full rate while its backlog drains is not starting any more."""
     draining = warming(make, 20, growth_us=-100_000, read_after_us=3 * US)
-    assert policies.warmup_incomplete_reason(draining) == "the engine's backlog was still draining"
+    assert policies.warmup_incomplete_reason(draining) == Detail.DRAINING
     behind = warming(make, 20, read_after_us=3 * US)
-    assert policies.warmup_incomplete_reason(behind, 1.0) == "more waited than one and a half batch intervals"
+    assert policies.warmup_incomplete_reason(behind, 1.0) == Detail.BEHIND
     shorter = batches_of(make, [900] * 19 + [600] * 11)
-    assert policies.warmup_incomplete_reason(shorter) == "the engine was still getting faster"
+    assert policies.warmup_incomplete_reason(shorter) == Detail.FASTER
 
 
 def test_a_slope_at_its_limit_is_given_up(
@@ -207,24 +210,22 @@ def test_a_slope_at_its_limit_is_given_up(
     record = done_of(make)
     for slope, spare, worth in ((0.0099, False, False), (0.0, False, True), (0.02, False, True), (0.0099, True, True)):
         monkeypatch.setattr(policies.trend_checks, "may_decide", lambda *_, spare=spare: spare)
-        interval = Interval(slope, slope - 0.015, slope + 0.015, 0.98, 40)
-        trend = make_check("backlog_trend", "undecided", Cause.TREND_UNDECIDED, slope, 0.01, "s/s", "", interval)
-        judged = Verdict(value="undecided", checks=(trend,), sentence="")
+        interval = {"low": slope - 0.015, "high": slope + 0.015}
+        trend = Finding("backlog_trend", "undecided", Cause.TREND_UNDECIDED, slope, 0.01, "s/s", **interval)
+        judged = Judgement(value="undecided", cause=trend.code, checks=(trend,))
         monkeypatch.setattr(policies, "judge", lambda _, judged=judged: judged)
         assert policies.undecided_checks(resolved, record, RATE, 2.0) == (("backlog_trend",) if worth else ())
 
 
-@pytest.mark.parametrize(
-    ("memory_full_us", "cause"), [(None, policies.StopCause.QUEUE_FULL), (3 * US, policies.StopCause.MEMORY_FULL)]
-)
+@pytest.mark.parametrize(("memory_full_us", "cause"), [(None, Detail.QUEUE_REACHED), (3 * US, Detail.MEMORY_FULL)])
 def test_a_full_queue_is_hopeless_at_once(
-    resolved: ResolvedExperiment, make: Any, memory_full_us: int | None, cause: policies.StopCause
+    resolved: ResolvedExperiment, make: Any, memory_full_us: int | None, cause: Detail
 ) -> None:
     """Even in the warm-up: generators have stopped."""
     record = done_of(make)
     assert policies.reason_to_stop_early(resolved, record, RATE, START + US) is None
     record.trial_log.overflowed, record.trial_log.memory_full_us = True, memory_full_us
-    assert policies.reason_to_stop_early(resolved, record, RATE, START + US) is cause
+    assert policies.reason_to_stop_early(resolved, record, RATE, START + US) == Remark(cause)
 
 
 @pytest.mark.parametrize("bound_s", [None, 10.0])
@@ -242,7 +243,9 @@ def test_steady_trials_are_not_hopeless(
 def test_a_trial_that_can_no_longer_drain_is_hopeless(resolved: ResolvedExperiment, make: Any) -> None:
     """Half of the rate is taken, and the span is nearly over."""
     record = cut_short(done_of(make, growth_us=500_000), 34 * US)
-    assert "drain" in (policies.reason_to_stop_early(resolved, record, RATE, START + 34 * US) or "")
+    reason = policies.reason_to_stop_early(resolved, record, RATE, START + 34 * US)
+    assert reason is not None
+    assert reason.code == Detail.CANNOT_DRAIN
 
 
 @pytest.mark.parametrize(("schedule_delay_us", "lost"), [(0, False), (90_000, False), (250_000, True)])

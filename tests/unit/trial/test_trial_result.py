@@ -20,9 +20,11 @@ from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
 from streamgauge.results.codes import WarningCode
+from streamgauge.results.text.sentences import sentence
+from streamgauge.results.verdict import BackgroundLoad
 from streamgauge.transports.spi import COMMITS
 from streamgauge.trial import trial_result
-from streamgauge.trial.trial_result import _not_seen, build_result, cautions, duplicate_work
+from streamgauge.trial.trial_result import _not_seen, build_result, duplicate_work, warnings_of
 from streamgauge.user_workloads.user_job import UserJob
 from streamgauge.workloads.registry import Workload
 from tests.unit.helpers_trials import START
@@ -30,9 +32,10 @@ from tests.unit.helpers_trials import START
 RESOLVED = check(build({"workload": "identity"}))
 
 
-def warned(code: WarningCode, make: Any, resolved: ResolvedExperiment = RESOLVED, rate_per_s: float = 1000.0) -> str:
-    """The warning of a steady trial by its code; empty without one."""
-    return dict(cautions(resolved, make.story().record(), rate_per_s)).get(code, "")
+def facts_of(code: WarningCode, record: Any, resolved: ResolvedExperiment = RESOLVED, rate_per_s: float = 1e3) -> Any:
+    """The numbers and names in a trial's warning of that code; None without one."""
+    warnings = {one.code: one.facts for one in warnings_of(resolved, record, rate_per_s)}
+    return warnings.get(code)
 
 
 @pytest.fixture
@@ -54,11 +57,10 @@ def test_a_machine_that_was_busy_besides_is_warned_of(make: Any, monkeypatch: py
     record = make.story().record()
     for percent, is_warned in ((20.0, False), (30.0, True)):
         record.trial_log.background = [(make.start + 6 * US, percent)]
-        message = dict(cautions(RESOLVED, record, 1000.0)).get(WarningCode.BACKGROUND_LOAD, "")
-        assert message.startswith("background processes used 15% of the CPU") is is_warned
+        assert (facts_of(WarningCode.BACKGROUND_LOAD, record) is not None) is is_warned
     record.trial_log.background = [(make.start + n * US, 200.0 if 6 <= n < 9 else 0.0) for n in range(3, 15)]
     monkeypatch.setattr(resources, "background_share", lambda _: 0.09)
-    assert "used 60% of the CPU for 5 s" in dict(cautions(RESOLVED, record, 1000.0))[WarningCode.BACKGROUND_LOAD]
+    assert facts_of(WarningCode.BACKGROUND_LOAD, record) == {"load": BackgroundLoad(0.6, 0.5, 5.0)}
 
 
 @pytest.mark.parametrize(("processors", "is_warned"), [(2, True), (3, False)])
@@ -68,16 +70,16 @@ def test_more_generators_than_processors_are_warned_of(
     """They wait for each other."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(processors)))
     resolved = check(build({"workload": "identity", "load": {"generators": 3}}))
-    message = warned(WarningCode.MORE_GENERATORS_THAN_CORES, make, resolved)
-    assert message.startswith("3 generators, more than the 2 processors") is is_warned
+    facts = facts_of(WarningCode.MORE_GENERATORS_THAN_CORES, make.story().record(), resolved)
+    assert (facts is not None) is is_warned
 
 
 @pytest.mark.parametrize(("memory", "is_warned"), [("1GiB", False), ("40MiB", True)])
 def test_a_queue_cut_by_memory_is_warned_of(memory: str, is_warned: bool, make: Any) -> None:
-    """With what restores it."""
+    """One below ten seconds of the rate."""
     resolved = check(build({"workload": "identity", "load": {"memory": memory, "generators": 1}}))
-    message = warned(WarningCode.QUEUE_CUT_BY_MEMORY, make, resolved, 100_000.0)
-    assert message.endswith("s of the rate (below 10 s the trial is invalid). More --memory restores it") is is_warned
+    facts = facts_of(WarningCode.QUEUE_CUT_BY_MEMORY, make.story().record(), resolved, 100_000.0)
+    assert (facts is not None) is is_warned
 
 
 @pytest.mark.parametrize(("slowed", "is_warned"), [(0.14, False), (0.16, True), (-0.5, False)])
@@ -86,7 +88,8 @@ def test_a_machine_that_became_slower_is_warned_of(
 ) -> None:
     """Within the span; one that became faster makes no trend that speaks against the system."""
     monkeypatch.setattr(resources, "slowed_by", lambda _: slowed)
-    assert warned(WarningCode.MACHINE_SLOWED, make).startswith("the machine became 16% slower") is is_warned
+    expected = {"slowed": slowed} if is_warned else None
+    assert facts_of(WarningCode.MACHINE_SLOWED, make.story().record()) == expected
 
 
 def test_a_result_has_the_digests_of_its_job(built: Callable[..., Any]) -> None:
@@ -160,7 +163,7 @@ def journal_of(make: Any, **sinks: str) -> TrialLog:
 def test_what_stands_before_sinks_of_several_queries_is_done_by_each(make: Any) -> None:
     """By name, with the queries and their sinks; the source itself is counted by the transport."""
     trial_log = journal_of(make, users="q0", prices="q1", dear="q2", buyers="q2")
-    assert duplicate_work(FLOW, trial_log) == [
+    assert list(map(sentence, duplicate_work(FLOW, trial_log))) == [
         "sound runs 3 times: in queries q0 (users), q1 (prices), q2 (dear, buyers)",
         "dear runs twice: in queries q1 (prices), q2 (dear, buyers)",
     ]
@@ -168,7 +171,7 @@ def test_what_stands_before_sinks_of_several_queries_is_done_by_each(make: Any) 
 
 def test_one_query_does_everything_once(make: Any) -> None:
     """However many sinks it serves."""
-    assert duplicate_work(FLOW, journal_of(make, users="q0", prices="q0", dear="q0", buyers="q0")) == []
+    assert not list(duplicate_work(FLOW, journal_of(make, users="q0", prices="q0", dear="q0", buyers="q0")))
 
 
 def test_a_trial_warns_of_it(make: Any) -> None:
@@ -176,8 +179,7 @@ def test_a_trial_warns_of_it(make: Any) -> None:
     resolved = replace(check(build({"workload": "identity"})), flow=FLOW)
     record = make.story().record()
     record.trial_log = journal_of(make, users="q0", prices="q0", dear="q1", buyers="q1")
-    message = "sound, dear run twice: in queries q0 (users, prices), q1 (dear, buyers)"
-    assert dict(cautions(resolved, record, 1000.0))[WarningCode.DONE_TWICE] == message
+    assert facts_of(WarningCode.DONE_TWICE, record, resolved)["operators"] == ("sound", "dear")
 
 
 @pytest.mark.parametrize(("own", "warned"), [(False, True), (True, False)])
@@ -185,7 +187,7 @@ def test_a_program_drops_nothing_by_a_watermark_of_ours(
     monkeypatch: pytest.MonkeyPatch, own: bool, warned: bool
 ) -> None:
     """Partitions that it reads apart say nothing: its own delay is not known here."""
-    for name, value in (("read_skew_us", 5 * US), ("redelivered_share", ()), ("duplicate_work", ())):
+    for name, value in (("read_skew_us", 5 * US), ("redelivered", ()), ("duplicate_work", ())):
         monkeypatch.setattr(trial_result, name, lambda *_, value=value: value)
     resolved: Any = SimpleNamespace(
         workload=UserJob if own else Workload, reads_unevenly=False, hides_reads=True,

@@ -10,7 +10,7 @@ import numpy as np
 from streamgauge.config.limits import parse_limit
 from streamgauge.results.latency import Latencies, Latency
 from streamgauge.results.run import SinkResult, Verification
-from streamgauge.results.verdict import Check, Verdict
+from streamgauge.results.verdict import Finding, Judgement
 from streamgauge.verdict.evidence import Evidence, Samples
 
 RATE = 100_000.0
@@ -54,7 +54,7 @@ def evidence(**changes: Any) -> Evidence:
     return dataclasses.replace(good, **each)
 
 
-def check_of(verdict: Verdict, name: str) -> Check:
+def check_of(verdict: Judgement, name: str) -> Finding:
     return next(check for check in verdict.checks if check.name == name)
 
 

@@ -13,11 +13,15 @@ from streamgauge.metrics import resources
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
+from streamgauge.results.codes import Cause
+from streamgauge.results.text.sentences import Detail
+from streamgauge.results.verdict import Remark
 from streamgauge.trial import policies
 from streamgauge.verdict import collect_evidence as collect_module
 from streamgauge.verdict.verdict import judge
 from tests.unit.helpers_trials import LATENCIES, RATE, SECONDS, START, cut_short, done_of
 from tests.unit.verdict.helpers_collect import evidence_of, judged, verified
+from tests.unit.verdict.helpers_evidence import check_of
 
 
 def test_a_late_driver_is_invalid(resolved: ResolvedExperiment, make: Any) -> None:
@@ -37,7 +41,7 @@ def test_schedule_delay_is_little_beside_results_that_come_late(
     ]
     verdict = judge(collect_module.collect_evidence(resolved, record, RATE, None, None))
     driver = next(check for check in verdict.checks if check.name == "driver")
-    assert driver.state == state, driver.sentence
+    assert driver.state == state, driver
 
 
 def waited_for(make: Any, record: TrialRecord, log: str, seconds: float) -> TrialRecord:
@@ -50,8 +54,12 @@ def waited_for(make: Any, record: TrialRecord, log: str, seconds: float) -> Tria
 
 
 @pytest.mark.parametrize(
-    ("log", "what"),
-    [("delivering", "delivered events"), ("receiving", "processed results"), ("writing", "for its disk")],
+    ("log", "code"),
+    [
+        ("delivering", Cause.DELIVERY_BUSY),
+        ("receiving", Cause.RECORDER_BUSY),
+        ("writing", Cause.RECORDER_DISK_BUSY),
+    ],
 )
 @pytest.mark.parametrize(
     ("seconds", "growth_us", "value"),
@@ -61,12 +69,12 @@ def waited_for(make: Any, record: TrialRecord, log: str, seconds: float) -> Tria
     ],
 )  # fmt: skip
 def test_a_driver_that_keeps_the_system_waiting_is_not_taken_for_a_slow_system(
-    resolved: ResolvedExperiment, make: Any, log: str, what: str, seconds: float, growth_us: int, value: str
+    resolved: ResolvedExperiment, make: Any, log: str, code: Cause, seconds: float, growth_us: int, value: str
 ) -> None:
     """Invalid from half of the span on, or from a quarter where the engine falls behind; below that it is its doing."""
     record = waited_for(make, done_of(make, growth_us=growth_us), log, seconds)
     verdict = judge(evidence_of(resolved, record))
-    assert (verdict.value, what in verdict.sentence) == (value, value == "invalid")
+    assert (verdict.value, verdict.checks[0].code) == (value, code if value == "invalid" else Cause.OK)
 
 
 @pytest.mark.parametrize(("background", "value"), [
@@ -103,7 +111,7 @@ def test_a_driver_process_that_failed_makes_the_trial_invalid(
     record.driver_failed = "recorder ended (exit code -9)"
     verdict = judge(evidence_of(resolved, record, verified(missing=9)))
     assert (verdict.value, verdict.decided_by) == ("invalid", ("driver",))
-    assert "recorder ended (exit code -9)" in verdict.sentence
+    assert verdict.checks[0].remarks[0].facts["reason"] == record.driver_failed
 
 
 def test_a_generator_that_stops_is_seen(resolved: ResolvedExperiment, make: Any) -> None:
@@ -140,10 +148,11 @@ def test_a_recorder_that_stood_still_invalidates_the_trial(
 
 
 @pytest.mark.parametrize(
-    ("waiting_s", "value", "reason"), [(2, "invalid", "memory was full"), (None, "not_sustained", "bound was reached")]
+    ("waiting_s", "value", "reason"),
+    [(2, "invalid", Detail.MEMORY_FULL), (None, "not_sustained", Detail.QUEUE_REACHED)],
 )
 def test_a_queue_full_of_what_does_not_wait_is_no_fault_of_the_engine(
-    resolved: ResolvedExperiment, make: Any, waiting_s: int | None, value: str, reason: str
+    resolved: ResolvedExperiment, make: Any, waiting_s: int | None, value: str, reason: Detail
 ) -> None:
     """What is in flight takes memory too: where that fills it, the driver has too little."""
     record = cut_short(done_of(make), 20 * US)
@@ -152,8 +161,8 @@ def test_a_queue_full_of_what_does_not_wait_is_no_fault_of_the_engine(
     verdict = judge(evidence_of(resolved, record))
     assert verdict.value == value
     assert "queue_bound" in verdict.decided_by
-    assert ("--memory" in verdict.advice and "2 s of event time waited" in verdict.sentence) is (value == "invalid")
-    assert reason in (policies.reason_to_stop_early(resolved, record, RATE, START + 20 * US) or "")
+    assert (check_of(verdict, "queue_bound").value == 2) is (value == "invalid")
+    assert policies.reason_to_stop_early(resolved, record, RATE, START + 20 * US) == Remark(reason)
 
 
 def test_memory_that_cuts_the_bound_is_known(make: Any, resolved: ResolvedExperiment) -> None:

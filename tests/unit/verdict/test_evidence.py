@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streamgauge.verdict.background_load import machine_speed_differs
+from streamgauge.verdict.evidence import machine_speed_differs
 
 
 @pytest.mark.parametrize(("other_us", "differs"), [(1149.0, False), (1151.0, True), (871.0, False), (868.0, True)])

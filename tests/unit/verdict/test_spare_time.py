@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from streamgauge.results.codes import Cause
+from streamgauge.results.text.sentences import Detail
 from streamgauge.verdict.evidence import Evidence, Samples, Work
 from streamgauge.verdict.trend_checks import BATCH_SHARE_MAX, may_decide
 from streamgauge.verdict.verdict import CHECKS
@@ -39,7 +40,7 @@ def backlog_check(seen: Evidence) -> Any:
 def test_time_left_over_decides() -> None:
     check, slope = backlog_check(undecided((batches(1.4),))), backlog_check(undecided(()))
     assert (check.state, check.code, check.ok) == ("ok", Cause.OK, True)
-    assert "nothing accumulates" in check.sentence
+    assert check.remarks[-1].code == Detail.SPARE_TIME
     assert (slope.code, slope.value) == (Cause.TREND_UNDECIDED, check.value)  # the slope stays what it is
 
 

@@ -88,11 +88,9 @@ def by_spans(flow: Flow, relations: Relations, span: str) -> str:
     rows = f"SELECT *, {span} AS {SPAN} FROM ({lower(last.input, relations)})"
     if parts is None:
         return f"{once}SELECT {quoted(schema.columns(last))}, {SPAN} FROM ({_running(last, rows, SPAN)})"
-    partial = ", ".join(f"{check.partial} AS {quote(name)}" for name, check in parts)
-    combined = ", ".join(_combined(name, check, " OVER running") for name, check in parts)
     return (
-        f"{once}SELECT {keys}, {combined}, {SPAN}"
-        f" FROM (SELECT {keys}, {SPAN}, {partial} FROM ({rows}) GROUP BY {keys}, {SPAN})"
+        f"{once}SELECT {keys}, {_combined(parts, ' OVER running')}, {SPAN}"
+        f" FROM (SELECT {keys}, {SPAN}, {_partial(parts)} FROM ({rows}) GROUP BY {keys}, {SPAN})"
         f" WINDOW running AS (PARTITION BY {keys} ORDER BY {SPAN} ROWS UNBOUNDED PRECEDING)"
     )
 
@@ -238,9 +236,8 @@ def _(node: SessionAggregate, relations: Relations) -> str:
     begins = f"CASE WHEN {TIME} - lag({TIME}) OVER {by_time}) <= {gap} THEN 0 ELSE 1 END"
     marked = f"SELECT *, {begins} AS __begins FROM ({lower(node.input, relations)})"
     numbered = f"SELECT *, sum(__begins) OVER {by_time} RANGE UNBOUNDED PRECEDING) AS __session FROM ({marked})"
-    aggregates = ", ".join(f"{check.duckdb} AS {quote(name)}" for name, check in _aggregate_checks(node))
     grouped = (
-        f"SELECT {keys}, {aggregates}, min({TIME}) AS __first, max({TIME}) + {gap} AS __end"
+        f"SELECT {keys}, {_aggregates(node)}, min({TIME}) AS __first, max({TIME}) + {gap} AS __end"
         f" FROM ({numbered}) GROUP BY {keys}, __session"
     )
     borders = f"make_timestamp(__first) AS {quote(WINDOW_START)}, make_timestamp(__end) AS {quote(WINDOW_END)}"
@@ -325,8 +322,22 @@ def _divisible(node: WindowAggregate | RunningAggregate) -> list[tuple[str, Chec
     return checks if all(check.combine for _, check in checks) else None
 
 
-def _combined(name: str, check: Checked, over: str = "") -> str:
-    return f"CAST({check.combine}({quote(name)}){over} AS {DUCKDB_TYPES[check.type]}) AS {quote(name)}"
+def _aggregates(node: WindowAggregate | SessionAggregate) -> str:
+    """Each aggregate over the rows of a group."""
+    return ", ".join(f"{check.duckdb} AS {quote(name)}" for name, check in _aggregate_checks(node))
+
+
+def _partial(parts: list[tuple[str, Checked]]) -> str:
+    """Each aggregate over a part of its rows, to be merged by `_combined`."""
+    return ", ".join(f"{check.partial} AS {quote(name)}" for name, check in parts)
+
+
+def _combined(parts: list[tuple[str, Checked]], over: str = "") -> str:
+    """Each aggregate merged from partials; `over`: the window of its function."""
+    return ", ".join(
+        f"CAST({check.combine}({quote(name)}){over} AS {DUCKDB_TYPES[check.type]}) AS {quote(name)}"
+        for name, check in parts
+    )
 
 
 def _windows_of(window: Window, time: str, rows: str) -> str:
@@ -339,19 +350,17 @@ def _windows_of(window: Window, time: str, rows: str) -> str:
 
 
 def _each_window(node: WindowAggregate, rows: str) -> str:
-    aggregates = ", ".join(f"{check.duckdb} AS {quote(name)}" for name, check in _aggregate_checks(node))
     expanded = _windows_of(node.window, TIME, rows)
-    return f"SELECT {quoted(node.keys)}, __w, {aggregates} FROM ({expanded}) GROUP BY {quoted(node.keys)}, __w"
+    return f"SELECT {quoted(node.keys)}, __w, {_aggregates(node)} FROM ({expanded}) GROUP BY {quoted(node.keys)}, __w"
 
 
 def _by_panes(node: WindowAggregate, rows: str, parts: list[tuple[str, Checked]]) -> str:
     """Aggregates each pane once, then merges the panes of each window."""
     keys = quoted(node.keys)
     pane = _floor(TIME, math.gcd(node.window.range_us, node.window.slide_us))
-    partial = ", ".join(f"{check.partial} AS {quote(name)}" for name, check in parts)
-    panes = f"SELECT {keys}, {pane} AS __pane, {partial} FROM ({rows}) GROUP BY {keys}, __pane"
-    combined = ", ".join(_combined(name, check) for name, check in parts)
-    return f"SELECT {keys}, __w, {combined} FROM ({_windows_of(node.window, '__pane', panes)}) GROUP BY {keys}, __w"
+    panes = f"SELECT {keys}, {pane} AS __pane, {_partial(parts)} FROM ({rows}) GROUP BY {keys}, __pane"
+    windows = _windows_of(node.window, "__pane", panes)
+    return f"SELECT {keys}, __w, {_combined(parts)} FROM ({windows}) GROUP BY {keys}, __w"
 
 
 def _by_frames(node: WindowAggregate, rows: str, parts: list[tuple[str, Checked]]) -> str:
@@ -360,17 +369,15 @@ def _by_frames(node: WindowAggregate, rows: str, parts: list[tuple[str, Checked]
     A window that is not empty is listed once, at its first pane.
     """
     keys, reach, slide = quoted(node.keys), node.window.range_us, node.window.slide_us
-    partial = ", ".join(f"{check.partial} AS {quote(name)}" for name, check in parts)
     pane = _floor(TIME, math.gcd(reach, slide))
-    panes = f"SELECT {keys}, {pane} AS __at, {partial} FROM ({rows}) GROUP BY {keys}, __at"
+    panes = f"SELECT {keys}, {pane} AS __at, {_partial(parts)} FROM ({rows}) GROUP BY {keys}, __at"
     by_key = f"PARTITION BY {keys} ORDER BY __at"
     before = f"greatest(lag(__at) OVER ({by_key}), __at - {reach})"
     spans = f"SELECT {keys}, __at, coalesce({before}, __at - {reach}) AS __before FROM __panes"
     starts = f"range({_floor('__before', slide)} + {slide}, __at + 1, {slide})"
     windows = f"SELECT {keys}, __w AS __at, __w FROM (SELECT {keys}, unnest({starts}) AS __w FROM ({spans}))"
-    combined = ", ".join(_combined(name, check, " OVER __frame") for name, check in parts)
     return (
-        f"WITH __panes AS MATERIALIZED ({panes}) SELECT {keys}, __w, {combined}"
+        f"WITH __panes AS MATERIALIZED ({panes}) SELECT {keys}, __w, {_combined(parts, ' OVER __frame')}"
         f" FROM (SELECT * FROM __panes UNION ALL BY NAME {windows})"
         f" WINDOW __frame AS ({by_key} RANGE BETWEEN CURRENT ROW AND {reach - 1} FOLLOWING) QUALIFY __w IS NOT NULL"
     )
@@ -415,10 +422,7 @@ def _pairs_hopping(node: WindowJoin, left: str, right: str) -> str:
 
 def _running(node: RunningAggregate, rows: str, last_of: str) -> str:
     """Values by window functions over all rows of the key: one row for each value of the column `last_of`."""
-    available = schema.columns(node.input)
-    aggregates = ", ".join(
-        f"{expressions.checked(text, available, node.name).over} AS {quote(name)}" for name, text in node.aggregates
-    )
+    aggregates = ", ".join(f"{check.over} AS {quote(name)}" for name, check in _aggregate_checks(node))
     keys = quoted(node.keys)
     return (
         f"SELECT {keys}, {aggregates}, {last_of} FROM ({rows})"
@@ -439,11 +443,9 @@ def _running_at(node: RunningAggregate, relations: Relations, points: str) -> st
         f" ASOF JOIN ({requested}) AS __asked"
         f" ON {equal_columns(node.keys, '__rows', '__asked')} AND __rows.{TIME} <= __asked.__point"
     )
-    partial = ", ".join(f"{check.partial} AS {quote(name)}" for name, check in parts)
-    groups = f"SELECT {keys}, __point, {partial}, max({TIME}) AS {TIME} FROM ({assigned}) GROUP BY {keys}, __point"
-    combined = ", ".join(_combined(name, check, " OVER running") for name, check in parts)
+    groups = f"SELECT {keys}, __point, {_partial(parts)}, max({TIME}) AS {TIME} FROM ({assigned})"
     return (
-        f"SELECT {keys}, {combined}, {TIME} FROM ({groups})"
+        f"SELECT {keys}, {_combined(parts, ' OVER running')}, {TIME} FROM ({groups} GROUP BY {keys}, __point)"
         f" WINDOW running AS (PARTITION BY {keys} ORDER BY {TIME} ROWS UNBOUNDED PRECEDING)"
     )
 

@@ -14,7 +14,14 @@ import psutil
 
 from streamgauge.core.errors import EngineError
 from streamgauge.dataflow.nodes import Node, Process
-from streamgauge.engines.operator_profiler import IsolatedOperator, OperatorTimer, ParallelismOptions, Samples, Slice
+from streamgauge.engines.operator_profiler import (
+    IsolatedOperator,
+    OperatorProfiler,
+    OperatorTimer,
+    ParallelismOptions,
+    Samples,
+    Slice,
+)
 from streamgauge.engines.spark.parallelism import NOT_VISIBLE, SETTING, parallelism_options, tasks_unless_set
 from streamgauge.system.child_processes import Child, ChildFailed
 
@@ -41,7 +48,7 @@ def method_of(node: Node) -> str:
 
 
 @dataclass(frozen=True)
-class SparkOperatorProfiler:
+class SparkOperatorProfiler(OperatorProfiler):
     """Implements `OperatorProfiler` with Spark in batch."""
 
     methods: Mapping[str, str] = field(default_factory=lambda: METHODS)

@@ -40,14 +40,11 @@ class SyntheticEngine(Engine):
             self._child = Child(
                 "known", "streamgauge.engines.synthetic.main", [str(path)], log, self._cpus, environment
             )
-            self._begin(log)
-
-    def _begin(self, log: Path) -> None:
-        try:
-            self._ask("start", START_TIMEOUT_S)
-        except ChildFailed as error:
-            self.stop()
-            raise EngineError(f"known did not start: {error}", str(log)) from None
+            try:
+                self._ask("start", START_TIMEOUT_S)
+            except ChildFailed as error:
+                self.stop()
+                raise EngineError(f"known did not start: {error}", str(log)) from None
 
     def status(self) -> EngineStatus:
         assert self._child is not None

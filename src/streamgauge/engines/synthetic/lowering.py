@@ -178,32 +178,25 @@ def where(text: str) -> Callable[[pa.Table], pa.Table]:
     It is independent of DuckDB, because otherwise the oracle would be compared with itself. Raises InputError for any
     other predicate.
     """
-    tree = sqlglot.parse_one(text, dialect="spark")
-    _check(tree, text)
-    return lambda rows: rows.filter(_value(tree, rows))
+    value = _value(sqlglot.parse_one(text, dialect="spark"), text)
+    return lambda rows: rows.filter(value(rows))
 
 
-def _check(node: Any, text: str) -> None:
-    inner: tuple[Any, ...] = ()
-    if isinstance(node, exp.Paren | exp.Not):
-        inner = (node.this,)
-    elif type(node) in _BINARY:
-        inner = (node.left, node.right)
-    elif not isinstance(node, exp.Column | exp.Literal) or (isinstance(node, exp.Literal) and node.is_string):
-        rule = "must be comparisons of columns and numbers on the engine known"
-        raise InputError(Problem("where", rule, text, "another workload, or another --engine"))
-    for each in inner:
-        _check(each, text)
-
-
-def _value(node: Any, rows: pa.Table) -> Any:
+def _value(node: Any, text: str) -> Callable[[pa.Table], Any]:
+    """A function of the rows that computes a part of the predicate `text`."""
     match node:
         case exp.Column():
-            return rows.column(node.name)
-        case exp.Literal():
-            return pa.scalar(float(node.this) if "." in node.this else int(node.this))
+            return lambda rows: rows.column(node.name)
+        case exp.Literal(is_string=False):
+            number = pa.scalar(float(node.this) if "." in node.this else int(node.this))
+            return lambda _: number
         case exp.Paren():
-            return _value(node.this, rows)
+            return _value(node.this, text)
         case exp.Not():
-            return pc.invert(_value(node.this, rows))
-    return _BINARY[type(node)](_value(node.left, rows), _value(node.right, rows))
+            inner = _value(node.this, text)
+            return lambda rows: pc.invert(inner(rows))
+        case exp.Binary() if compute := _BINARY.get(type(node)):
+            left, right = _value(node.left, text), _value(node.right, text)
+            return lambda rows: compute(left(rows), right(rows))
+    rule = "must be comparisons of columns and numbers on the engine known"
+    raise InputError(Problem("where", rule, text, "another workload, or another --engine"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from streamgauge.core.clock import US
@@ -59,49 +59,38 @@ class SyntheticOptions:
 
 def read_options(options: Mapping[str, str]) -> SyntheticOptions:
     """Parses the options. Raises one InputError with every problem."""
-    values, problems = with_defaults(options, SETTINGS), list(problems_of(options, SETTINGS, "known"))
-
-    def read(name: str, of: Callable[[str], Any]) -> Any:
+    problems, parsed = list(problems_of(options, SETTINGS, "known")), dict[str, Any]()
+    values = with_defaults(options, SETTINGS)
+    for name, read in _READERS.items():
         try:
-            return of(values[name])
+            parsed[name] = read(name, values[name])
         except InputError as error:
             problems.extend(error.problems)
-            return None
-
-    parsed = SyntheticOptions(
-        capacity_per_s=read(
-            "capacity", lambda text: parse_rate(text, "option capacity", way_out="--option capacity=100k")
-        ),
-        scaling=ScalingOptions(
-            contention=read("contention", lambda text: _share("contention", text)),
-            coherency=read("coherency", lambda text: _share("coherency", text)),
-            knee=read("knee", _knee),
-            noise=read("noise", lambda text: _share("noise", text)),
-        ),
-        batch_us=read("batch", lambda text: _time_us("batch", text, "1s")),
-        stall=read("stall", _stall),
-        jitter=read("jitter", lambda text: _share("jitter", text)),
-        degradation=read("slowing", lambda text: _share("slowing", text)),
-        fault=values["fault"],
-        fault_every=read("fault_every", _every),
-    )
     if problems:
         raise InputError(problems)
-    return parsed
+    scaling = ScalingOptions(**{each.name: parsed.pop(each.name) for each in fields(ScalingOptions)})
+    return SyntheticOptions(
+        parsed["capacity"], scaling, parsed["batch"], parsed["stall"], parsed["jitter"], parsed["slowing"],
+        parsed["fault"], parsed["fault_every"],
+    )  # fmt: skip
 
 
-def _time_us(name: str, text: str, example: str) -> int:
+def _rate(name: str, text: str) -> float:
+    return parse_rate(text, f"option {name}", way_out=f"--option {name}=100k")
+
+
+def _time_us(name: str, text: str, example: str = "1s") -> int:
     return round(parse_duration(text, f"option {name}", way_out=f"--option {name}={example}") * US)
 
 
-def _stall(text: str) -> Stall | None:
+def _stall(name: str, text: str) -> Stall | None:
     if text == "none":
         return None
     length, at, after = text.partition("@")
     example = "2s@12s"
     if not at:
-        raise InputError(Problem("option stall", "must be none or LENGTH@AFTER", text, f"--option stall={example}"))
-    return Stall(_time_us("stall", length, example), _time_us("stall", after, example))
+        raise InputError(Problem(f"option {name}", "must be none or LENGTH@AFTER", text, f"--option {name}={example}"))
+    return Stall(_time_us(name, length, example), _time_us(name, after, example))
 
 
 def _share(name: str, text: str) -> float:
@@ -110,18 +99,22 @@ def _share(name: str, text: str) -> float:
     return float(text)
 
 
-def _every(text: str) -> int:
-    if not (text.isdecimal() and 1 <= int(text) <= 10**9):
-        rule = "must be a whole number from 1 to 1000000000"
-        raise InputError(Problem("option fault_every", rule, text, "--option fault_every=1000"))
-    return int(text)
+def _whole(least: int, most: int, example: int) -> Callable[[str, str], int]:
+    def read(name: str, text: str) -> int:
+        if not (text.isdecimal() and least <= int(text) <= most):
+            rule = f"must be a whole number from {least} to {most}"
+            raise InputError(Problem(f"option {name}", rule, text, f"--option {name}={example}"))
+        return int(text)
+
+    return read
 
 
-def _knee(text: str) -> int:
-    if not (text.isdecimal() and int(text) <= 10**6):
-        rule = "must be a whole number from 0 to 1000000"
-        raise InputError(Problem("option knee", rule, text, "--option knee=4"))
-    return int(text)
+_READERS: dict[str, Callable[[str, str], Any]] = {
+    "capacity": _rate, "contention": _share, "coherency": _share, "knee": _whole(0, 10**6, 4), "noise": _share,
+    "batch": _time_us, "stall": _stall, "jitter": _share, "slowing": _share, "fault": lambda _, text: text,
+    "fault_every": _whole(1, 10**9, 1000),
+}  # fmt: skip
+"""Setting to what parses its text."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import altair as alt
 
-from streamgauge.report.charts.svg import AXIS_PX, COLOURS, axis_title, figure, values
+from streamgauge.report.charts.svg import AXIS_PX, COLOURS, axis_title, figure, named_rows, values
 from streamgauge.report.document_blocks import Figure, Key
 from streamgauge.results.comparison import Difference, Gate
 from streamgauge.results.labels import short_label
@@ -76,9 +76,7 @@ def _within(share: float | None, unknown: float, reach: float) -> float:
 def _chart(shown: Sequence[Difference], limits: list[dict[str, Any]], reach: float, width: int) -> Any:
     rows = [_row(one, reach) for one in shown]
     x = _across(reach, width)
-    names = [row["figure"] for row in rows]
-    labels = alt.Axis(title=None, labelLimit=LABELS_PX, minExtent=LABELS_PX, maxExtent=LABELS_PX, grid=False)
-    y = alt.Y("figure:N", sort=names, scale=alt.Scale(domain=names), axis=labels)
+    y = named_rows("figure", [row["figure"] for row in rows], LABELS_PX)
     zero = alt.Chart(values([{"v": 0}])).mark_rule(color=COLOURS["ink"], strokeWidth=1)
     layers = [zero.encode(x=x("v"))]
     for says, colour in _COLOURS.items():

@@ -18,6 +18,7 @@ from streamgauge.report.charts.svg import (
     PLAIN,
     axis_title,
     figure,
+    floats,
     numbers,
     stretches,
     ticks,
@@ -64,10 +65,10 @@ def batches_of(table: pa.Table, start_us: int | None) -> Batches:
     """
     table = _busiest(table)
     steps = batch_steps(table)
-    steps_ms = [np.nan_to_num(_floats(table, name)) for name in steps]
+    steps_ms = [np.nan_to_num(floats(table, name)) for name in steps]
     start = table.column("start_us").to_numpy()
-    whole_ms = _floats(table, "trigger_ms")
-    whole_ms = np.where(np.isnan(whole_ms), (_floats(table, "end_us") - start) / 1000, whole_ms)
+    whole_ms = floats(table, "trigger_ms")
+    whole_ms = np.where(np.isnan(whole_ms), (floats(table, "end_us") - start) / 1000, whole_ms)
     rest_ms = np.maximum(whole_ms - sum(steps_ms), 0.0)
     known = np.isfinite(whole_ms)
     first = int(start[0]) if start_us is None and len(start) else start_us or 0
@@ -80,7 +81,7 @@ def _busiest(table: pa.Table) -> pa.Table:
     if "query" not in table.column_names or not table.num_rows:
         return table
     names = np.array(table["query"].to_pylist(), dtype=object)
-    busy_ms = {name: np.nansum(_floats(table, "trigger_ms")[names == name]) for name in sorted(set(names), key=str)}
+    busy_ms = {name: np.nansum(floats(table, "trigger_ms")[names == name]) for name in sorted(set(names), key=str)}
     return table.filter(pa.array(names == max(busy_ms, key=lambda name: busy_ms[name])))
 
 
@@ -105,9 +106,11 @@ def waterfall(batches: Batches) -> Figure | None:
     if len(batches) == 0 or not batches.steps_us[:, :-1].any():
         return None
     index = np.unique(np.linspace(0, len(batches) - 1, WATERFALL_MAX - 1).round().astype(np.int64))
-    shown = batches.take(np.union1d(index, [int(batches.total_us.argmax())]))
+    longest = int(batches.total_us.argmax())
+    shown = batches.take(np.union1d(index, [longest]))
     note = (
-        f"{len(shown)} of {len(batches)} batches, evenly chosen; the longest, batch {_longest(batches)}, is among them."
+        f"{len(shown)} of {len(batches)} batches, evenly chosen; the longest, batch {batches.batch_id[longest]}, is "
+        "among them."
     )
     return figure(
         "batch-waterfall",
@@ -117,10 +120,6 @@ def waterfall(batches: Batches) -> Figure | None:
         _keys(shown),
         [note],
     )
-
-
-def _longest(batches: Batches) -> int:
-    return int(batches.batch_id[batches.total_us.argmax()])
 
 
 def _longest_of_every_few(batches: Batches) -> tuple[Batches, int]:
@@ -185,8 +184,3 @@ def _waterfall_chart(batches: Batches, width: int) -> Any:
     layers = stretches(zip(batches.colours, _rows(batches, factor), strict=True), x, y, 12)
     height = 18 * len(batches)
     return alt.layer(*layers).properties(width=width, height=height, title=axis_title("batch number"))
-
-
-def _floats(table: pa.Table, name: str) -> NDArray[np.float64]:
-    column = table.column(name).combine_chunks().cast(pa.float64())
-    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)

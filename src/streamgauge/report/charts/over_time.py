@@ -29,6 +29,7 @@ from streamgauge.report.charts.svg import (
     axis_title,
     draw_line,
     figure,
+    floats,
     numbers,
     stack,
     ticks,
@@ -102,7 +103,7 @@ def from_series(series: pa.Table) -> Timeline | None:
     time_us = series.column("time_us").to_numpy()
     start_us = int(time_us[0])
     named = [field.name for field in series.schema if field.name not in ("time_us", "phase", "lag_by_partition")]
-    raw = {name: _floats(series, name) for name in named}
+    raw = {name: floats(series, name) for name in named}
     raw["handed_out_mean"] = _smooth(raw["handed_out"])
     raw["lag_most"] = _most(series, "lag_by_partition")
     raw["off_plan"] = abs(np.cumsum(raw["planned"] - raw["offered"]))
@@ -113,11 +114,6 @@ def from_series(series: pa.Table) -> Timeline | None:
     columns = {name: _reduce(name, values, edges) for name, values in raw.items()}
     bands = _phases(second, series.column("phase").to_pylist())
     return Timeline((cells * bin_s).astype(np.float64), bin_s, columns, bands, start_us, float(second[-1]) + 1)
-
-
-def _floats(series: pa.Table, name: str) -> Floats:
-    column = series.column(name).combine_chunks().cast(pa.float64())
-    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
 def _most(series: pa.Table, name: str) -> Floats:
@@ -165,19 +161,21 @@ class _Panel:
     top: float
     height_px: int = _PANEL_PX
     axis: Callable[[int], Any] = numbers
+    keys: tuple[Key, ...] = ()
 
 
 def over_time(timeline: Timeline | None) -> Figure | None:
     """Offered and ingested, backlog, lag, both latencies and the output frontier on one time axis; phases as bands."""
     if timeline is None:
         return None
+    panels = _time_panels(timeline)
     return figure(
         "over-time",
         "Offered, ingested, backlog, consumer lag and latency over time",
         "Charts over one time axis: rates, backlog, consumer lag, latencies by second of event time, and how far the "
         "output is behind.",
-        lambda width: stack(_drawn(_time_panels(timeline), timeline, width)),
-        _time_keys(timeline),
+        lambda width: stack(_drawn(panels, timeline, width)),
+        [key for panel in panels for key in panel.keys],
         [_bin_note(timeline), _cut_note(timeline)],
     )
 
@@ -229,36 +227,11 @@ def engine_series(timeline: Timeline | None, table: pa.Table) -> Figure | None:
     )
 
 
-def _time_keys(timeline: Timeline) -> list[Key]:
-    keys = [Key("planned", "muted", "dash")] if _plan_missed(timeline) else []
-    keys += [
-        Key("offered", "offered"),
-        Key("ingested, mean of the last 10 s", "ingested"),
-        Key("ingested, per point", "ingested", "area"),
-        Key("backlog", "backlog", "area"),
-    ]
-    if timeline.known("lag_events"):
-        keys.append(Key("consumer lag, all partitions", "lag", "area"))
-    if timeline.known("lag_most"):
-        keys.append(Key("consumer lag of the partition with most", "lag", "dash"))
-    if timeline.known("event_time_us_p50", "event_time_us_p99"):
-        keys.append(Key("event time p99 (thin: p50)", "event-time"))
-    if timeline.known("processing_time_us_p50", "processing_time_us_p99"):
-        keys.append(Key("processing time p99 (thin: p50)", "processing-time", "dash"))
-    if timeline.known("frontier_lag_us"):
-        keys.append(Key("output frontier behind the plan", "frontier"))
-    return keys
-
-
 def _time_panels(timeline: Timeline) -> list[_Panel]:
-    panels = [_rate_panel(timeline), _backlog_panel(timeline)]
-    if timeline.known("lag_events"):
-        panels.append(_lag_panel(timeline))
-    if timeline.known(*LATENCIES):
-        panels.append(_latency_panel(timeline))
-    if timeline.known("frontier_lag_us"):
-        panels.append(_frontier_panel(timeline))
-    return panels
+    """Rates and backlog, then what else is known."""
+    others = ((_lag_panel, ("lag_events",)), (_latency_panel, LATENCIES), (_frontier_panel, ("frontier_lag_us",)))
+    known = (panel(timeline) for panel, columns in others if timeline.known(*columns))
+    return [_rate_panel(timeline), _backlog_panel(timeline), *known]
 
 
 def _resource_panels(timeline: Timeline) -> list[_Panel]:
@@ -274,13 +247,20 @@ def _resource_panels(timeline: Timeline) -> list[_Panel]:
 
 
 def _rate_panel(timeline: Timeline) -> _Panel:
+    missed = _plan_missed(timeline)
     layers = (
         _area(timeline.rows("handed_out"), "ingested", opacity=0.22),
         draw_line(timeline.rows("handed_out_mean"), "ingested", width=2.6),
-        *([draw_line(timeline.rows("planned"), "muted", dash=(2, 2))] if _plan_missed(timeline) else []),
+        *([draw_line(timeline.rows("planned"), "muted", dash=(2, 2))] if missed else []),
         draw_line(timeline.rows("offered"), "offered", width=1.3, interpolate="step-after"),
     )
-    return _Panel("rate (events/s)", layers, _rate_top(timeline), axis=amounts)
+    keys = (
+        *([Key("planned", "muted", "dash")] if missed else []),
+        Key("offered", "offered"),
+        Key("ingested, mean of the last 10 s", "ingested"),
+        Key("ingested, per point", "ingested", "area"),
+    )
+    return _Panel("rate (events/s)", layers, _rate_top(timeline), axis=amounts, keys=keys)
 
 
 def _plan_missed(timeline: Timeline) -> bool:
@@ -294,34 +274,41 @@ def _plan_missed(timeline: Timeline) -> bool:
 
 def _backlog_panel(timeline: Timeline) -> _Panel:
     area = _area(timeline.rows("backlog_events"), "backlog", opacity=0.35, line=True)
-    return _Panel("backlog (events)", (area,), timeline.top("backlog_events"), 90, amounts)
+    top = timeline.top("backlog_events")
+    return _Panel("backlog (events)", (area,), top, 90, amounts, (Key("backlog", "backlog", "area"),))
 
 
 def _lag_panel(timeline: Timeline) -> _Panel:
     """The sum over all partitions; of several also the one with most, which a sum may hide."""
     layers = [_area(timeline.rows("lag_events"), "lag", opacity=0.25, line=True)]
+    keys = [Key("consumer lag, all partitions", "lag", "area")]
     if timeline.known("lag_most"):
         layers.append(draw_line(timeline.rows("lag_most"), "lag", dash=DASH))
-    return _Panel("consumer lag (events)", tuple(layers), timeline.top("lag_events"), 90, amounts)
+        keys.append(Key("consumer lag of the partition with most", "lag", "dash"))
+    return _Panel("consumer lag (events)", tuple(layers), timeline.top("lag_events"), 90, amounts, tuple(keys))
 
 
 def _latency_panel(timeline: Timeline) -> _Panel:
+    """Event time and processing time, as far as they are known: p99 with dots, p50 thin."""
     top = timeline.top(*LATENCIES)
     factor, unit = unit_of_time(top)
-    layers = (
-        draw_line(timeline.rows("processing_time_us_p50", factor, gaps=False), "processing-time", width=1, dash=DASH),
-        draw_line(timeline.rows("processing_time_us_p99", factor, gaps=False), "processing-time", dash=DASH, dots=True),
-        draw_line(timeline.rows("event_time_us_p50", factor, gaps=False), "event-time", width=1),
-        draw_line(timeline.rows("event_time_us_p99", factor, gaps=False), "event-time", dots=True),
-    )
-    return _Panel(f"latency by second of event time ({unit})", layers, top / factor)
+    styles: tuple[dict[str, Any], ...] = ({"width": 1}, {"dots": True})
+    layers, keys = [], []
+    for kind, dash in (("processing_time", DASH), ("event_time", None)):
+        names, colour = [f"{kind}_us_{percentile}" for percentile in ("p50", "p99")], kind.replace("_", "-")
+        for name, style in zip(names, styles, strict=True):
+            layers.append(draw_line(timeline.rows(name, factor, gaps=False), colour, dash=dash, **style))
+        if timeline.known(*names):
+            keys.append(Key(f"{colour.replace('-', ' ')} p99 (thin: p50)", colour, "dash" if dash else "line"))
+    return _Panel(f"latency by second of event time ({unit})", tuple(layers), top / factor, keys=tuple(keys[::-1]))
 
 
 def _frontier_panel(timeline: Timeline) -> _Panel:
     top = timeline.top("frontier_lag_us")
     factor, unit = unit_of_time(top)
     line = draw_line(timeline.rows("frontier_lag_us", factor), "frontier")
-    return _Panel(f"output frontier behind the plan ({unit})", (line,), top / factor, 70)
+    keys = (Key("output frontier behind the plan", "frontier"),)
+    return _Panel(f"output frontier behind the plan ({unit})", (line,), top / factor, 70, keys=keys)
 
 
 def _by_role(timeline: Timeline, title: str, what: str, factor: float) -> _Panel:

@@ -13,6 +13,7 @@ from streamgauge.report.charts.svg import (
     COLOURS,
     axis_title,
     figure,
+    named_rows,
     numbers,
     unit_of_size,
     unit_of_time,
@@ -28,7 +29,7 @@ MEMORY = {"min": "least", "p50": "p50", "p95": "p95", "max": "most"}
 
 def times(operators: Sequence[ProfiledOperator]) -> Figure | None:
     """A bar for the median of each timed operator and a mark for its p99; None without a timed operator."""
-    rows = [_time_row(row.name, time) for row in operators if (time := time_text(row))]
+    rows = [{"name": row.name, "v": time.median, "p99": time.p99} for row in operators if (time := time_text(row))]
     if not rows:
         return None
     keys = [Key("median", "part-4", "area")]
@@ -43,20 +44,15 @@ def times(operators: Sequence[ProfiledOperator]) -> Figure | None:
     )
 
 
-def _time_row(name: str, time: TupleTime) -> dict[str, Any]:
-    return {"name": name, "v": time.median, "p99": time.p99}
-
-
 def _time_chart(rows: list[dict[str, Any]], width: int) -> Any:
     greatest_us = max(value for row in rows for value in (row["v"], row["p99"]) if value is not None)
     divisor, unit = (1e-3, "ns") if greatest_us < 1 else unit_of_time(greatest_us)
     scaled = [{**row, "v": row["v"] / divisor, "p99": (row["p99"] or 0.0) / divisor} for row in rows]
-    y = _names([row["name"] for row in rows])
-    layers = [_bars(scaled, "part-4", y)]
+    layers = [_bars(scaled, "part-4")]
     marks = [row for row, whole in zip(scaled, rows, strict=True) if whole["p99"] is not None]
     if marks:
         tick = alt.Chart(values(marks)).mark_tick(color=COLOURS["ink"], thickness=3, height=18)
-        layers.append(tick.encode(x=alt.X("p99:Q", axis=numbers(5)), y=y))
+        layers.append(tick.encode(x=alt.X("p99:Q", axis=numbers(5)), y=_names(rows)))
     return _together(layers, len(rows), width, f"time of a tuple ({unit})")
 
 
@@ -75,18 +71,16 @@ def memory(of: MemoryDistribution | None) -> Figure | None:
 def _memory_chart(of: MemoryDistribution, width: int) -> Any:
     divisor, unit = unit_of_size(of.max)
     rows = [{"name": label, "v": getattr(of, name) / divisor} for name, label in MEMORY.items()]
-    bars = _bars(rows, "sut", _names([row["name"] for row in rows]))
-    return _together([bars], len(rows), width, f"resident memory ({unit})")
+    return _together([_bars(rows, "sut")], len(rows), width, f"resident memory ({unit})")
 
 
-def _names(names: list[str]) -> Any:
-    labels = alt.Axis(title=None, labelLimit=LABELS_PX, minExtent=LABELS_PX, maxExtent=LABELS_PX, grid=False)
-    return alt.Y("name:N", sort=names, scale=alt.Scale(domain=names), axis=labels)
-
-
-def _bars(rows: list[dict[str, Any]], colour: str, y: Any) -> Any:
+def _bars(rows: list[dict[str, Any]], colour: str) -> Any:
     bar = alt.Chart(values(rows)).mark_bar(color=COLOURS[colour], height=14)
-    return bar.encode(x=alt.X("v:Q", axis=numbers(5)), y=y)
+    return bar.encode(x=alt.X("v:Q", axis=numbers(5)), y=_names(rows))
+
+
+def _names(rows: list[dict[str, Any]]) -> Any:
+    return named_rows("name", [row["name"] for row in rows], LABELS_PX)
 
 
 def _together(layers: list[Any], rows: int, width: int, heading: str) -> Any:

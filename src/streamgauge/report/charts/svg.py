@@ -13,9 +13,12 @@ from html import escape
 from typing import Any
 
 import altair as alt
+import numpy as np
+import pyarrow as pa
 import vl_convert
 from altair.utils.schemapi import debug_mode
 
+from streamgauge.core.arrays import Floats
 from streamgauge.report.document_blocks import Figure, Key
 
 PARTS = tuple(f"part-{number}" for number in range(1, 6))
@@ -59,6 +62,18 @@ def svg(chart: Any, words: str, prefix: str) -> str:
     """A chart as an inline SVG with an accessible name; `prefix` keeps its ids apart from those of other charts."""
     text: str = vl_convert.vegalite_to_svg({**chart.to_dict(validate=False), "config": _style()})
     return _embed(text, words, prefix)
+
+
+def floats(table: pa.Table, name: str) -> Floats:
+    """A column as numbers, NaN where it is null."""
+    column = table.column(name).combine_chunks().cast(pa.float64())
+    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def named_rows(column: str, names: list[str], labels_px: int) -> Any:
+    """A vertical axis of names in their order."""
+    axis = alt.Axis(title=None, labelLimit=labels_px, minExtent=labels_px, maxExtent=labels_px, grid=False)
+    return alt.Y(f"{column}:N", sort=names, scale=alt.Scale(domain=names), axis=axis)
 
 
 def values(rows: list[dict[str, Any]]) -> Any:

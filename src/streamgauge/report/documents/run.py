@@ -20,7 +20,6 @@ from streamgauge.core.formatting import (
     format_size,
     format_value,
 )
-from streamgauge.report import narrative, phrases
 from streamgauge.report.charts import capacity, engine_batches, flow_graph, latency_curve, over_time
 from streamgauge.report.document_blocks import (
     Block,
@@ -43,6 +42,8 @@ from streamgauge.report.page import render
 from streamgauge.results import labels
 from streamgauge.results.latency import LATENCY_KINDS, STATISTICS
 from streamgauge.results.run import FAULTS, Result, Verification
+from streamgauge.results.text import narrative, phrases
+from streamgauge.results.text.sentences import counts_in_words
 
 EXAMPLES_MAX = 20
 _ROLES = {"sut": "system under test", "sut_part": "part of it", "driver": "driver", "broker": "broker"}
@@ -246,7 +247,7 @@ def _compared(result: Result, found: Verification) -> tuple[Block, ...]:
         )
         for name, one in judged
     ]
-    allowed = f"The promised delivery guarantee allows {found.allowed_in_words}, so these rows are no faults."
+    allowed = f"The promised delivery guarantee allows {counts_in_words(found.allowed)}, so these rows are no faults."
     counts = numbers(*(kind.replace("_", " ") for kind in compared))
     columns = (*texts(*(["sink"] if several else [])), *counts, *(texts("promised") if promised else ()))
     return blocks(

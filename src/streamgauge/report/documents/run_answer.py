@@ -17,13 +17,12 @@ from streamgauge.core.formatting import (
     format_us,
 )
 from streamgauge.core.units import format_cpus
-from streamgauge.report import narrative, phrases
 from streamgauge.report.document_blocks import Cell, Column, Document, Fact, Paragraph, Row, Table, cells, numbers
 from streamgauge.results import labels
 from streamgauge.results.latency import STATISTICS, Latencies, Latency
 from streamgauge.results.run import DriverResult, Rates, Result, shown_notes
 from streamgauge.results.search import TrialSummary
-from streamgauge.results.verdict import Check
+from streamgauge.results.text import narrative, phrases
 
 RULE_CHARACTERS = 100
 """Characters of a malformed-record rule that are shown beside the answer."""
@@ -50,9 +49,7 @@ def brief(result: Result) -> Document:
     """The answer with its figures, without the sections."""
     verdict = result.verdict
     lead = [
-        Paragraph(narrative.unusable(result), "unusable", terminal=True),
-        Paragraph(verdict.sentence, "because", terminal=True),
-        *(Paragraph(_decided(check)) for check in _deciding(result)),
+        Paragraph(verdict.sentence, "unusable" if verdict.value == "invalid" else "because", terminal=True),
         *map(Paragraph, narrative.summary_sentences(result)),
     ]
     remarks = [
@@ -64,7 +61,7 @@ def brief(result: Result) -> Document:
         name=result.workload,
         on=f"on {result.engine}",
         title=f"{result.workload} on {result.engine}: {narrative.answer(result)}",
-        headline=_headline(result),
+        headline=narrative.headline(result),
         meta=(f"{result.start_time} · {result.run_id}",),
         badge=labels.VERDICTS[verdict.value],
         style=verdict.value,
@@ -76,31 +73,11 @@ def brief(result: Result) -> Document:
     )
 
 
-def _headline(result: Result) -> str:
-    if result.search is not None:
-        found = result.search.sustained_per_s
-        return format_rate(found, "events/s") if found is not None else "no sustained rate was found"
-    return format_rate(result.rate.planned_per_s, "events/s") if result.rate else "nothing was measured"
-
-
 def _bounds(result: Result) -> tuple[str, ...]:
     """The bracket and the duration of a search."""
     if result.search is None:
         return ()
     return f"({phrases.bracket(result.search)})", format_duration(result.search.seconds)
-
-
-def _deciding(result: Result) -> list[Check]:
-    """The deciding checks of a verdict other than sustained, for the page; the terminal lists all checks."""
-    if result.verdict.value == "sustained":
-        return []
-    return [check for check in result.verdict.checks if check.name in result.verdict.decided_by]
-
-
-def _decided(check: Check) -> str:
-    """The number and limit of a deciding check; the verdict's sentence says the rest."""
-    number, limit = format_quantity(check.value, check.unit), format_quantity(check.limit, check.unit)
-    return f"{check.name}: {number}, limit {limit}"
 
 
 def _facts(result: Result) -> list[Fact]:
@@ -319,8 +296,11 @@ def trial_row(trial: TrialSummary, link: str = "") -> Row:
 
 
 def checks_table(result: Result) -> Table:
-    """Each check with its number and limit; those that failed or decided are marked to matter."""
-    decided = result.verdict.decided_by
+    """Each check with its number and limit; those that failed or decided are marked to matter.
+
+    The verdict's sentence says the reason already, so it does not stand here again.
+    """
+    decided, reason = result.verdict.decided_by, result.verdict.sentence
     columns = (
         Column("check"),
         Column("outcome"),
@@ -336,7 +316,7 @@ def checks_table(result: Result) -> Table:
                     format_quantity(check.value, check.unit),
                     phrases.interval(check),
                     format_quantity(check.limit, check.unit),
-                    check.sentence,
+                    "see above" if check.name in decided and check.sentence in reason else check.sentence,
                 )
             ),
             strong=check.name in decided,

@@ -160,20 +160,12 @@ class TrialView(_Progress):
         return True
 
 
-class SearchView:
+class SearchView(TrialView):
     """A search as a table that grows: a context manager; each trial's line replaces its progress."""
 
     def __init__(self, on: Console | None = None, verbose: bool = False) -> None:
-        self._console, self._verbose = on or console(), verbose
-        self._progress = TrialView(self._console, _INDENT)
-
-    def __enter__(self) -> SearchView:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._progress.close()
+        super().__init__(on, _INDENT)
+        self._verbose = verbose
 
     def header(self, text: str) -> None:
         """The search's settings and machine, then the names of the columns."""
@@ -182,19 +174,18 @@ class SearchView:
         headings = ((column.short or column.heading).ljust(column.width) for _, column in _LISTED)
         say(self._console, (_INDENT + "".join(headings).rstrip(), "bold"))
 
-    def trial_progress(self, snapshot: TrialSnapshot) -> None:
-        self._progress.update(snapshot)
+    trial_progress = TrialView.update
 
     def trial(self, trial: TrialSummary) -> None:
         """Adds a finished trial to the table."""
-        self._progress.close()
+        self.close()
         row = run_answer.trial_row(trial).cells
         cells = [(row[n], row[n].text.ljust(column.width - 1) + " " * bool(column.width)) for n, column in _LISTED]
         say(self._console, _INDENT, *((text, STYLES.get(cell.style, "")) for cell, text in cells))
 
     def finish(self, result: Result) -> None:
         """The answer with its bounds, verification and limit, and where the report is."""
-        self._progress.close()
+        self.close()
         say(self._console, "")
         show_result(result, self._verbose, self._console)
 

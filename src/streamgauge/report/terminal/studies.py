@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Self
-
 from rich.console import Console
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.core.formatting import format_duration
-from streamgauge.core.trial import TrialSnapshot
 from streamgauge.report.documents import breakdown, matrix, profile, scalability
 from streamgauge.report.terminal.console import STYLES, TrialView, console, say, show, show_result
 from streamgauge.results.breakdown import LatencyBreakdown
@@ -20,26 +16,16 @@ from streamgauge.results.scalability import ScaleCell, ScalePlan, ScaleResult
 _INDENT = "  "
 
 
-class _GrowingList:
+class _GrowingList(TrialView):
     """A list of cells, one line each, which replaces the progress of its cell. A context manager."""
 
     def __init__(self, on: Console | None = None) -> None:
-        self._console = on or console()
-        self._progress = TrialView(self._console, _INDENT)
+        super().__init__(on, _INDENT)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._progress.close()
-
-    def progress(self, snapshot: TrialSnapshot) -> None:
-        self._progress.update(snapshot)
+    progress = TrialView.update
 
     def _add(self, line: str, style: str) -> None:
-        self._progress.close()
+        self.close()
         say(self._console, _INDENT, (line, style))
 
 

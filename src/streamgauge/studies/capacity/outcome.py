@@ -18,7 +18,7 @@ from streamgauge.results.run import Caution, Result
 from streamgauge.results.search import SearchResult, TrialSummary
 from streamgauge.results.verdict import Verdict, VerdictValue
 from streamgauge.system.machine import machine_percent
-from streamgauge.verdict.background_load import BACKGROUND_SHARE_MAX, machine_speed_differs
+from streamgauge.verdict.evidence import BACKGROUND_SHARE_MAX, machine_speed_differs
 
 EndedBy = KeyboardInterrupt | StreamgaugeError | None
 """The end of a search before its time: the user stopped it, or a test bed failed."""

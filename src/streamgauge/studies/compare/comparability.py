@@ -15,8 +15,10 @@ from streamgauge.core.formatting import flatten, format_percent, format_value
 from streamgauge.results import labels
 from streamgauge.results.codes import WarningCode
 from streamgauge.results.run import Result
+from streamgauge.results.text.sentences import sentence
+from streamgauge.results.verdict import Remark
 from streamgauge.studies.compare.groups import RunData, RunGroup
-from streamgauge.verdict.background_load import background_load, background_load_warning, machine_speed_differs
+from streamgauge.verdict.evidence import background_load, machine_speed_differs
 
 
 def interference_warnings(a: RunGroup, b: RunGroup) -> Iterator[str]:
@@ -43,8 +45,8 @@ def background_load_of(result: Result) -> str:
     processors = result.environment.get("cpus")
     if not isinstance(processors, int) or processors < 1:
         return ""
-    busy = background_load(result.others_cpu_percent / (100 * processors), 0.0)
-    return background_load_warning(busy[0]) if busy is not None else ""
+    load = background_load(result.others_cpu_percent / (100 * processors), 0.0)
+    return sentence(Remark(WarningCode.BACKGROUND_LOAD, {"load": load})) if load is not None else ""
 
 
 def doubts(a: RunGroup, b: RunGroup) -> list[str]:

@@ -59,16 +59,13 @@ class FlightOutlet(FlightQueue):
     """A generator's queue with its server."""
 
     def __init__(self, at: EndpointConfig, config: OutletConfig) -> None:
-        super().__init__(tuple(config.schemas), config.bound_us, config.bytes_max, config.now_us)
+        super().__init__(config)
         self._host = at.host
         self._endpoint = Endpoint(self, config.schemas, at.token, at.host, at.port)
 
     @property
     def location(self) -> str:
         return f"grpc://{self._host}:{self._endpoint.port}"
-
-    def extra_columns(self, _: str) -> tuple[str, ...]:
-        return ()
 
     def prepared(self, _: str, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Unchanged: Flight sends Arrow data."""

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import bisect
-import threading
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
-from streamgauge.core.clock import US
 from streamgauge.core.errors import DriverError
 from streamgauge.core.schema import INGEST_TIME
-from streamgauge.transports.logs import Reader, ReadLog, UnreadTime
-from streamgauge.transports.spi import BusyInterval, BusyTracker, Chunk, Delivery, Overflow
+from streamgauge.transports.logs import BoundedOutlet, Reader, ReadLog
+from streamgauge.transports.spi import BusyInterval, BusyTracker, Chunk, Delivery, OutletConfig
 
 SMALL_ROWS = 32_768
 """Smaller batches are merged before delivery, because many small ones slow the reader down."""
@@ -22,36 +19,23 @@ LARGE_ROWS = 262_144
 """Batches are split to at most this many rows, so that a reader's copy fits into its cache."""
 
 
-class FlightQueue:
+class FlightQueue(BoundedOutlet):
     """All streams of one partition. Positions are event times; cuts are only possible at chunk borders.
 
-    Args:
-        streams: stream names.
-        bound_us: the limit of event time that waits for its first delivery.
-        bytes_max: the limit of stored bytes. Events in flight and events stored for redelivery count, so it may be
-            reached while little waits (`memory_full_us`).
-        now_us: the run's clock.
+    The limit in event time is of what waits for its first delivery. The limit in bytes is of stored events, also those
+    in flight and those kept for redelivery, so it may be reached while little waits (`memory_full_us`).
 
     Enter `delivering` while a reader waits for `take`.
     """
 
-    def __init__(self, streams: tuple[str, ...], bound_us: int, bytes_max: int, now_us: Callable[[], int]) -> None:
-        self._bound_us, self._bytes_max, self._now_us = bound_us, bytes_max, now_us
-        self._lock = threading.Lock()
+    def __init__(self, config: OutletConfig) -> None:
+        super().__init__(config)
         self._borders: list[tuple[int, int]] = []
-        self._batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in streams}
+        self._batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in config.schemas}
         self._sizes: list[int] = []
-        self._bytes = 0
-        self._unread = UnreadTime()
-        self._frontier_us = 0
         self._committed_us = 0
-        self._chunk_log: list[Chunk] = []
-        self._delivery_log: list[Delivery] = []
-        self._aborted_log: list[int] = []
-        self._reads = {name: ReadLog(name) for name in streams}
-        self.delivering = BusyTracker(now_us)
-        self.overflowed = False
-        self.memory_full_us: int | None = None
+        self._reads = {name: ReadLog(name) for name in config.schemas}
+        self.delivering = BusyTracker(config.now_us)
 
     def offer(self, from_us: int, to_us: int, batches: dict[str, pa.RecordBatch], published_us: int) -> None:
         """Makes a chunk available. A chunk without events only moves the frontier and never overflows.
@@ -62,27 +46,14 @@ class FlightQueue:
         size = sum(batch.nbytes for batch in batches.values())
         events = sum(batch.num_rows for batch in batches.values())
         with self._lock:
-            waiting_us = self._unread.with_chunk(from_us, to_us)
-            if events and (waiting_us > self._bound_us or self._bytes + size > self._bytes_max):
-                self.overflowed = True
-                self.memory_full_us = waiting_us if waiting_us <= self._bound_us else None
-                raise Overflow(f"queue full: {waiting_us / US:.1f} s or {self._bytes + size} bytes waiting")
+            if events:
+                self._refuse_beyond(from_us, to_us, size, "queue full: {seconds:.1f} s or {bytes} bytes waiting")
             self._borders.append((from_us, to_us))
             for name, batch in batches.items():
                 self._batches[name].append(batch)
             self._sizes.append(size)
             self._bytes += size
-            self._frontier_us = to_us
-            self._chunk_log.append(Chunk(from_us, to_us, events, published_us))
-            self._unread.add(from_us, to_us, events)
-
-    def waiting_us(self) -> int:
-        """The event time of what not every reader has read."""
-        with self._lock:
-            return self._unread.us
-
-    def frontier(self) -> int:
-        return self._frontier_us
+            self._count(Chunk(from_us, to_us, events, published_us), batches)
 
     def take(
         self,
@@ -123,24 +94,6 @@ class FlightQueue:
             for reads in self._reads.values():
                 reads.forget(before_us)
 
-    def drain_logs(self) -> tuple[list[Chunk], list[Delivery]]:
-        """The log entries since the last call."""
-        with self._lock:
-            chunks, self._chunk_log = self._chunk_log, []
-            deliveries, self._delivery_log = self._delivery_log, []
-            return chunks, deliveries
-
-    def note_aborted(self) -> None:
-        """Logs an aborted read."""
-        with self._lock:
-            self._aborted_log.append(self._now_us())
-
-    def drain_aborted(self) -> list[int]:
-        """The times of aborted reads since the last call, microseconds."""
-        with self._lock:
-            aborted, self._aborted_log = self._aborted_log, []
-            return aborted
-
     def drain_delivering(self) -> list[BusyInterval]:
         """The intervals since the last call with at least one delivery in progress."""
         return self.delivering.news()
@@ -160,13 +113,13 @@ class FlightQueue:
         return self._batches[stream][first:last]
 
     def _log_deliveries(self, stream: str, from_us: int, to_us: int, batch: int, reader: Reader) -> list[Delivery]:
-        parts = self._reads[stream].note(from_us, to_us, batch, reader, self._now_us())
+        parts = self._reads[stream].note(from_us, to_us, batch, reader, self._config.now_us())
         self._unread.read(min(reads.reached_us for reads in self._reads.values()))
         deliveries = [
             replace(part, events=sum(chunk.num_rows for chunk in self._slice(stream, part.from_us, part.to_us)))
             for part in parts
         ]
-        self._delivery_log += deliveries
+        self._deliveries += deliveries
         return deliveries
 
 

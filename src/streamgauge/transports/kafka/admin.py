@@ -10,6 +10,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import confluent_kafka
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
+
 from streamgauge.core.errors import DriverError, InputError, Problem
 from streamgauge.system.child_processes import wait_until
 from streamgauge.transports.kafka.settings import MESSAGE_BYTES_MAX
@@ -50,15 +54,12 @@ class Topics:
     """
 
     def __init__(self, brokers: str, login: Mapping[str, str] | None = None) -> None:
-        from confluent_kafka import KafkaException
-        from confluent_kafka.admin import AdminClient
-
         self._brokers, self._last_error = brokers, ""
         self._settings = {"bootstrap.servers": brokers, "log_level": 0, "error_cb": self._note, **(login or {})}
         try:
             self._client: Any = AdminClient(self._settings)
         except KafkaException as error:
-            raise DriverError(f"no client for {brokers} can be made: {error.args[0].str()}") from None
+            raise DriverError(f"no client for {brokers} can be made: {_reason(error)}") from None
 
     def make(self, names: Iterable[str], partitions: int, **config: str) -> None:
         """Creates topics, with append times unless `config` says otherwise. Returns when every partition answers.
@@ -66,8 +67,6 @@ class Topics:
         Raises:
             DriverError: the broker does not answer, or refuses a topic, with its reason.
         """
-        from confluent_kafka.admin import NewTopic
-
         if not (new := list(names)):
             return  # the client takes no empty list
         new_topics = [NewTopic(name, partitions, COPIES, config={**CONFIG, **config}) for name in new]
@@ -118,9 +117,6 @@ class Topics:
 
     def _configs(self, names: list[str]) -> dict[str, dict[str, str]]:
         """Topic to its settings. Topics whose settings the log-in may not read are left out."""
-        from confluent_kafka import KafkaException
-        from confluent_kafka.admin import ConfigResource, ResourceType
-
         found = {}
         resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
         answers = self._client.describe_configs(resources, request_timeout=REQUEST_TIMEOUT_S) if resources else {}
@@ -142,8 +138,6 @@ class Topics:
 
     def remove_group(self, name: str) -> None:
         """Removes a consumer group. One that does not exist, or still has members, is left to the broker."""
-        from confluent_kafka import KafkaException
-
         with contextlib.suppress(KafkaException, TimeoutError):
             self._client.delete_consumer_groups([name], request_timeout=REQUEST_TIMEOUT_S)[name].result(
                 ANSWER_TIMEOUT_S
@@ -155,18 +149,16 @@ class Topics:
 
     def ids(self, names: Iterable[str]) -> dict[str, str]:
         """Name to topic id of existing topics. A deleted and recreated topic has another id. Raises DriverError."""
-        from confluent_kafka import KafkaError, KafkaException, TopicCollection
-
-        futures = self._client.describe_topics(TopicCollection(list(names)), request_timeout=REQUEST_TIMEOUT_S)
+        futures = self._client.describe_topics(
+            confluent_kafka.TopicCollection(list(names)), request_timeout=REQUEST_TIMEOUT_S
+        )
         ids = {}
         for name, answer in futures.items():
             try:
                 ids[name] = str(answer.result(REQUEST_TIMEOUT_S).topic_id)
-            except KafkaException as error:
-                if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+            except (KafkaException, TimeoutError) as error:
+                if isinstance(error, TimeoutError) or error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                     raise self._silent(error) from None
-            except TimeoutError:
-                raise DriverError(f"the brokers {self._brokers} do not answer within {REQUEST_TIMEOUT_S:g} s") from None
         return ids
 
     def hosts(self, timeout_s: float | None = None) -> set[str]:
@@ -174,8 +166,6 @@ class Topics:
         return {broker.host for broker in self._metadata(timeout_s).brokers.values()}
 
     def _metadata(self, timeout_s: float | None = None) -> Any:
-        from confluent_kafka import KafkaException
-
         try:
             return self._client.list_topics(timeout=REQUEST_TIMEOUT_S if timeout_s is None else timeout_s)
         except KafkaException as error:
@@ -183,6 +173,7 @@ class Topics:
 
     def ends(self, topic: str, partitions: int) -> list[int]:
         """The offset after the last message of each partition. Raises DriverError."""
+        # Not by `ends_of`: the long-lived client once gave no answer for 15 s about a topic just made.
         return [self.log(topic, number).end() for number in range(partitions)]
 
     def appended_us(self, topic: str, partition: int, offsets: Iterable[int]) -> list[int]:
@@ -199,16 +190,12 @@ class Topics:
         return PartitionLog(self._settings, topic, partition, REQUEST_TIMEOUT_S)
 
     def _answers(self, topic: str, partitions: int) -> bool:
-        try:
-            self.ends(topic, partitions)
-        except DriverError:
-            return False
-        return True
+        with contextlib.suppress(DriverError):
+            return len(self.ends(topic, partitions)) == partitions
+        return False
 
     def _wait_for_all(self, request: Callable[[], Mapping[str, Any]], done: str) -> None:
         """Waits for all answers, at most `REQUEST_TIMEOUT_S`. Raises DriverError with all refusals."""
-        from confluent_kafka import KafkaException
-
         try:
             answers = request()
         except KafkaException as error:
@@ -219,17 +206,12 @@ class Topics:
             try:
                 answer.result(max(0.0, until_s - time.monotonic()))
             except (KafkaException, TimeoutError) as error:
-                reason = (
-                    error.args[0].str()
-                    if isinstance(error, KafkaException)
-                    else f"no answer within {REQUEST_TIMEOUT_S:g} s"
-                )
-                refused.append(f"topic {name} could not be {done}: {reason}")
+                refused.append(f"topic {name} could not be {done}: {_reason(error)}")
         if refused:
             raise DriverError(f"{self._brokers}: {'; '.join(refused)}{self._why}")
 
-    def _silent(self, error: Any) -> DriverError:
-        return DriverError(f"the brokers {self._brokers} do not answer: {error.args[0].str()}{self._why}")
+    def _silent(self, error: Exception) -> DriverError:
+        return DriverError(f"the brokers {self._brokers} do not answer: {_reason(error)}{self._why}")
 
     @property
     def _why(self) -> str:
@@ -294,10 +276,8 @@ class PartitionLog:
 
         Raises DriverError if the message has another kind of time.
         """
-        from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME
-
         kind, when_ms = message.timestamp()
-        if kind != TIMESTAMP_LOG_APPEND_TIME:
+        if kind != confluent_kafka.TIMESTAMP_LOG_APPEND_TIME:
             raise DriverError(f"{self.topic}: its messages have no append time (LogAppendTime)")
         return int(when_ms + 1) * MS
 
@@ -328,21 +308,21 @@ class PartitionLog:
         return DriverError(f"{self.topic}: the message at offset {offset} of partition {self.partition} is missing")
 
     def _from(self, offset: int) -> Any:
-        from confluent_kafka import TopicPartition
-
-        return TopicPartition(self.topic, self.partition, offset)
+        return confluent_kafka.TopicPartition(self.topic, self.partition, offset)
 
     @contextmanager
     def _client(self, extra_settings: Mapping[str, Any] | None = None) -> Iterator[Any]:
-        from confluent_kafka import Consumer, KafkaException
-
-        client: Any = Consumer({**self.settings, **CONSUMER_SETTINGS, **(extra_settings or {})})
+        client: Any = confluent_kafka.Consumer({**self.settings, **CONSUMER_SETTINGS, **(extra_settings or {})})
         try:
             yield client
         except KafkaException as error:
-            raise DriverError(f"{self.topic}: {error.args[0].str()}") from None
+            raise DriverError(f"{self.topic}: {_reason(error)}") from None
         finally:
             client.close()
+
+
+def _reason(error: Exception) -> str:
+    return f"no answer within {REQUEST_TIMEOUT_S:g} s" if isinstance(error, TimeoutError) else str(error.args[0].str())
 
 
 GROUP_TIMEOUT_S = 5.0
@@ -350,12 +330,10 @@ TopicPartition = tuple[str, int]
 """A topic and its partition."""
 
 
-def committed_of(admin: Any, group: str, places: Iterable[TopicPartition] | None = None) -> dict[TopicPartition, int]:
-    """The committed offset of each partition that has one, of all partitions for None. Raises DriverError."""
-    from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+def committed_of(admin: Any, group: str) -> dict[TopicPartition, int]:
+    """The committed offset of each partition that has one. Raises DriverError."""
 
-    parts = None if places is None else [TopicPartition(*place) for place in places]
-    request = [ConsumerGroupTopicPartitions(group, parts)]
+    request = [confluent_kafka.ConsumerGroupTopicPartitions(group)]
     try:
         futures = admin.list_consumer_group_offsets(request, request_timeout=GROUP_TIMEOUT_S)
         answer = futures[group].result(GROUP_TIMEOUT_S)
@@ -366,10 +344,8 @@ def committed_of(admin: Any, group: str, places: Iterable[TopicPartition] | None
 
 def ends_of(admin: Any, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
     """The offset after the last message of each partition, by one request. Raises DriverError."""
-    from confluent_kafka import KafkaException, TopicPartition
-    from confluent_kafka.admin import OffsetSpec
 
-    request = {TopicPartition(*place): OffsetSpec.latest() for place in places}
+    request = {confluent_kafka.TopicPartition(*place): OffsetSpec.latest() for place in places}
     if not request:
         return {}
     try:

@@ -8,16 +8,15 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-import time
 from base64 import urlsafe_b64encode
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from streamgauge.core.errors import DriverError
 from streamgauge.system.child_processes import wait_until
 from streamgauge.system.java import OPTION_VARIABLES, JarSet, find_java, resolved
 from streamgauge.system.process_holder import hold
+from streamgauge.transports.kafka.admin import Topics
 
 KAFKA = JarSet("kafka-4.2.0-that-logs", ("org.apache.kafka:kafka_2.13:4.2.0", "org.slf4j:slf4j-simple:1.7.36"))
 """The broker's version, and a logger for its failures. Scala comes from Spark's jars."""
@@ -76,13 +75,10 @@ class Broker:
     def restart(self) -> None:
         """Starts the JVM, again on the same ports and data, and waits until it answers."""
         self._java("kafka.Kafka", self._config)
-        deadline = time.monotonic() + START_S
-        while not _answers(self._host, self._port):
-            if (code := self._exit_code()) is not None:
-                raise DriverError(f"the broker ended as it started (exit code {code})")
-            if time.monotonic() > deadline:
-                raise DriverError(f"the broker did not answer within {START_S:g} s")
-            time.sleep(0.05)
+        if not wait_until(lambda: self._exit_code() is not None or _answers(self._host, self._port), START_S, 0.05):
+            raise DriverError(f"the broker did not answer within {START_S:g} s")
+        if (code := self._exit_code()) is not None:
+            raise DriverError(f"the broker ended as it started (exit code {code})")
 
     def pids(self) -> list[int]:
         """Its JVM, without the process that holds it."""
@@ -135,11 +131,8 @@ class Broker:
 
 def _answers(host: str, port: int) -> bool:
     """Whether a broker answers at this address."""
-    from confluent_kafka.admin import AdminClient
-
-    with contextlib.suppress(OSError), socket.create_connection((host, port), 1.0), contextlib.suppress(Exception):
-        client: Any = AdminClient({"bootstrap.servers": f"{host}:{port}", "log_level": 0})
-        return bool(client.list_topics(timeout=2.0).brokers)
+    with contextlib.suppress(OSError, DriverError), socket.create_connection((host, port), 1.0):
+        return bool(Topics(f"{host}:{port}").hosts(timeout_s=2.0))
     return False
 
 

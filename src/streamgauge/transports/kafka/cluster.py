@@ -52,12 +52,12 @@ class KafkaCluster:
         # First, because no topic has to be removed from brokers that do not answer.
         hosts = self._topics.hosts()
         self._clock_is_local = self._broker is not None or on_this_machine(hosts)
-        self._streams = {stream: topic_of(request.run, stream) for stream in request.streams}
-        outputs = [results_of(request.run)]
-        if self._program is not None:
-            self._streams = self._program.input_topics(request.run)
+        if self._program is None:
+            self._streams = {stream: topic_of(request.run, stream) for stream in request.streams}
+            outputs, planned = [results_of(request.run)], frozenset[str]()
+        else:
+            self._streams, planned = self._program.input_topics(request.run), self._program.planned
             outputs = list(self._program.output_topics(request.run).values())
-        planned = self._program.planned if self._program is not None else ()
         self._planned = [self._streams[stream] for stream in sorted(planned)]
         streams = list(self._streams.values())
         self._names = [*streams, *outputs]
@@ -77,9 +77,8 @@ class KafkaCluster:
         self._topics.make([topic for topic in streams if topic not in self._planned], partitions)
         self._topics.make(self._planned, partitions, **CREATE_TIME)
         self._topics.make(outputs, 1)
-        places = [(topic, each) for topic in streams for each in range(partitions)]
-        places += [(topic, 0) for topic in outputs]
-        self._firsts = dict.fromkeys(places, 0)
+        places = ((topic, each) for topic in streams for each in range(partitions))
+        self._firsts = dict.fromkeys([*places, *((topic, 0) for topic in outputs)], 0)
 
     @property
     def _is_attached(self) -> bool:

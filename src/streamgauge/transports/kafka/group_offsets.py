@@ -6,10 +6,12 @@ A separate module because both endpoints of results follow a group.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from statistics import median
 from typing import Any
+
+from confluent_kafka.admin import AdminClient
 
 from streamgauge.transports.kafka.admin import TopicPartition, committed_of, ends_of
 from streamgauge.transports.kafka.settings import KafkaSettings
@@ -19,6 +21,13 @@ POLL_S = 0.5
 """How often the broker is asked for the group's offsets."""
 RunOffsets = dict[TopicPartition, int]
 """Offsets as numbers of the run's own events."""
+
+
+def remark_gap(receiver: Receiver, times_s: Sequence[float], before: str, after: str = "") -> None:
+    """Reports the median time between commits, once there is one, between two pieces of text."""
+    if len(times_s) > 1:
+        gap_s = median(later - one for one, later in pairwise(times_s))
+        receiver.remark(COMMITS, len(times_s), f"{before} {gap_s:.2g} s{after}")
 
 
 class OwnTopics:
@@ -52,8 +61,6 @@ class GroupOffsets:
     """
 
     def __init__(self, at: EndpointConfig, streams: Mapping[str, str]) -> None:
-        from confluent_kafka.admin import AdminClient
-
         self.group, self._streams = at.group, streams
         self.offsets: RunOffsets = {}
         """The last ones noted; empty before the first commit."""
@@ -97,10 +104,8 @@ class GroupOffsets:
 
     def remark(self, receiver: Receiver) -> None:
         """Reports how often the offsets move, once they have."""
-        if len(self._moves_s) > 1:
-            gap_s = median(later - one for one, later in pairwise(self._moves_s))
-            text = f"progress is that of the committed offsets of group {self.group}, which moved every"
-            receiver.remark(COMMITS, len(self._moves_s), f"{text} {gap_s:.2g} s, so the backlog contains that")
+        text = f"progress is that of the committed offsets of group {self.group}, which moved every"
+        remark_gap(receiver, self._moves_s, text, ", so the backlog contains that")
 
     def _since_start(self, offsets: Mapping[TopicPartition, int]) -> RunOffsets:
         return {place: max(0, offset - self._firsts[place]) for place, offset in offsets.items()}

@@ -12,11 +12,12 @@ from __future__ import annotations
 import contextlib
 import queue
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
+import confluent_kafka
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -57,10 +58,8 @@ class ResultsConsumer:
     """
 
     def __init__(self, settings: KafkaSettings, name: str, receiver: Receiver) -> None:
-        from confluent_kafka import Consumer
-
         client = {**SETTINGS, **settings.of_client, "group.id": name, "error_cb": lambda _: None}
-        self._client: Any = Consumer(client)
+        self._client: Any = confluent_kafka.Consumer(client)
         self.location, self._receiver = settings.brokers, receiver
         self._received: queue.SimpleQueue[tuple[list[Any], int]] = queue.SimpleQueue()
         self._closing = threading.Event()
@@ -73,7 +72,6 @@ class ResultsConsumer:
 
         `take` and then `between` are called in one thread; each of `loops` again and again in one of its own.
         """
-        from confluent_kafka import TopicPartition
 
         def pass_on() -> None:
             with contextlib.suppress(queue.Empty):
@@ -82,7 +80,7 @@ class ResultsConsumer:
                     self._checked(take, *self._received.get_nowait())
             between()
 
-        self._client.assign([TopicPartition(*place) for place in places])
+        self._client.assign([confluent_kafka.TopicPartition(*place) for place in places])
         for loop in (self._receive, pass_on, *loops):
             thread = threading.Thread(target=self._safely, args=(loop,), name="results", daemon=True)
             self._threads.append(thread)
@@ -230,7 +228,7 @@ class KafkaInlet:
         batch.end()
         if batch.mark.endless and not (self._group and self._group.offsets):  # results show it until the group commits
             self._receiver.reached(batch.mark.query, batch.number, batch.until_us)
-        self._receiver.commit(batch.mark.query, batch.number, [[0, batch.attempt]], list(batch.sinks), when_us)
+        self._receiver.commit(batch.mark.query, batch.number, [[0, batch.attempt]], list(batch.mark.sinks), when_us)
 
 
 def _positions(mark: Mark) -> list[tuple[str, int, int, int]]:
@@ -256,10 +254,6 @@ class _Batch:
     received_us: list[int] = field(default_factory=list)
     streams: dict[str, _SinkStream] = field(default_factory=dict)
 
-    @property
-    def sinks(self) -> dict[str, Types]:
-        return self.mark.sinks
-
     def hold(self, values: list[bytes], received_at_us: int, now_us: int) -> None:
         # The current time, because with receive times a lagging parser would get ever smaller pieces.
         self.begun_us = now_us if self.begun_us is None else self.begun_us
@@ -273,7 +267,7 @@ class _Batch:
         values, received_us = self.values, self.received_us
         # Cleared first, so that a parse error is reported only once.
         self.values, self.received_us, self.held_us = [], [], None
-        for sink, rows in table_of(values, self.sinks, received_us).items():
+        for sink, rows in table_of(values, self.mark.sinks, received_us).items():
             if len(rows):
                 self._stream(sink).put(rows)
                 self.until_us = max(self.until_us, (pc.max(rows.column(EVENT_TIME)).as_py() or -1) + 1)
@@ -286,7 +280,7 @@ class _Batch:
     def _stream(self, sink: str) -> _SinkStream:
         if sink not in self.streams:
             address = {"query": self.mark.query, "batch": self.number, "partition": 0, "attempt": self.attempt}
-            self.streams[sink] = _SinkStream({**address, "sink": sink}, self.sinks[sink], self.receiver)
+            self.streams[sink] = _SinkStream({**address, "sink": sink}, self.mark.sinks[sink], self.receiver)
         return self.streams[sink]
 
 
@@ -309,8 +303,4 @@ class _SinkStream:
 
     def _bring(self, receiver: Receiver, address: dict[str, Any], schema: pa.Schema) -> None:
         with contextlib.suppress(DriverError):  # the receiver has reported it; the rest is discarded
-            receiver.receive(address, schema, self._coming(), stamped=True)
-
-    def _coming(self) -> Iterator[pa.RecordBatch]:
-        while (batch := self._rows.get()) is not None:
-            yield batch
+            receiver.receive(address, schema, iter(self._rows.get, None), stamped=True)

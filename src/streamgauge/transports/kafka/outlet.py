@@ -16,6 +16,7 @@ from operator import setitem
 from types import MappingProxyType
 from typing import Any
 
+import confluent_kafka
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -25,7 +26,7 @@ from streamgauge.core.schema import EVENT_TIME, ColumnTypes
 from streamgauge.transports.kafka.encodings.api import Encoding
 from streamgauge.transports.kafka.encodings.choice import columns_of, encoding, format_of
 from streamgauge.transports.kafka.settings import ABSOLUTE_PATH_OPTIONS, MESSAGE_BYTES_MAX, KafkaSettings
-from streamgauge.transports.logs import WriteOnlyOutlet
+from streamgauge.transports.logs import BoundedOutlet
 from streamgauge.transports.spi import Chunk, Delivery, EndpointConfig, OutletConfig, Overflow
 from streamgauge.transports.topics import topic_of
 
@@ -60,14 +61,12 @@ class Producer:
     """
 
     def __init__(self, settings: KafkaSettings, partition: int, streams: Mapping[str, tuple[str, Messages]]) -> None:
-        from confluent_kafka import Producer as Client
-
         self._partition, self._streams = partition, dict(streams)
         self._lost: list[str] = []
         self._dicts: list[dict[str, Any]] = []
         self._dicts_with_keys: list[dict[str, Any]] = []
         client_settings = {**SETTINGS, "bootstrap.servers": settings.brokers, **settings.producing}
-        self._client: Any = Client({**client_settings, "error_cb": lambda _: None})
+        self._client: Any = confluent_kafka.Producer({**client_settings, "error_cb": lambda _: None})
 
     def send(
         self,
@@ -133,13 +132,11 @@ class Producer:
 
     def _send_timed(self, topic: str, values: list[bytes], keys: pa.StringArray | None, times_ms: pa.Int64Array) -> int:
         """Queues messages one by one, because batches of the client take no timestamps. `map` spares a Python loop."""
-        from confluent_kafka import KafkaException
-
         texts = repeat(None) if keys is None else keys.to_pylist()
         same = repeat(self._partition), repeat(self._note), repeat(None)
         try:
             deque(map(self._client.produce, repeat(topic), values, texts, *same, times_ms.to_pylist()), maxlen=0)
-        except (BufferError, KafkaException) as error:
+        except (BufferError, confluent_kafka.KafkaException) as error:
             raise DriverError(f"the client refused a message for {topic}: {error}") from None
         return len(values)
 
@@ -171,7 +168,7 @@ MS = 1000
 """Microseconds."""
 
 
-class KafkaOutlet(WriteOnlyOutlet):
+class KafkaOutlet(BoundedOutlet):
     """Implements `Outlet`.
 
     Args:
@@ -215,7 +212,8 @@ class KafkaOutlet(WriteOnlyOutlet):
             DriverError: the broker lost messages, accepts too little, or has not stored messages for long.
         """
         events = sum(batch.num_rows for batch in batches.values())
-        waiting_us = self._waiting_with(from_us, to_us)
+        with self._lock:
+            waiting_us = self._unread.with_chunk(from_us, to_us)
         if events and waiting_us > self._config.bound_us:
             self._refuse_unkept()
             self.overflowed = True

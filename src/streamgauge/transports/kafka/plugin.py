@@ -6,38 +6,7 @@ from collections.abc import Mapping
 
 from streamgauge.core.plugin_options import CLIENT_FILE, Fetch
 from streamgauge.transports.kafka.settings import SETTINGS, KafkaSettings, problems
-from streamgauge.transports.spi import (
-    BrokerRequest,
-    EndpointConfig,
-    Inlet,
-    ManagedBroker,
-    Outlet,
-    OutletConfig,
-    Receiver,
-    Transport,
-)
-
-
-def _open_outlet(at: EndpointConfig, config: OutletConfig) -> Outlet:
-    from streamgauge.transports.kafka.outlet import KafkaOutlet
-
-    return KafkaOutlet(at, config)
-
-
-def _open_inlet(at: EndpointConfig, receiver: Receiver) -> Inlet:
-    if at.program:
-        from streamgauge.transports.kafka.program_inlet import ProgramInlet
-
-        return ProgramInlet(at, receiver)
-    from streamgauge.transports.kafka.inlet import KafkaInlet
-
-    return KafkaInlet(at, receiver)
-
-
-def _open_broker(request: BrokerRequest) -> ManagedBroker:
-    from streamgauge.transports.kafka.cluster import KafkaCluster
-
-    return KafkaCluster(request)
+from streamgauge.transports.spi import Transport
 
 
 def _effective_settings(options: Mapping[str, str]) -> dict[str, str]:
@@ -59,6 +28,7 @@ def _require(options: Mapping[str, str]) -> None:
 BROKER = Fetch("a broker, Apache Kafka 4.2", 39_000_000, "--transport kafka without --brokers")
 # The driver does not observe a broker's deliveries: no `stamps`.
 TRANSPORT = Transport(
-    _open_outlet, _open_inlet, _open_broker, settings=SETTINGS, fetches=(BROKER,), files=(CLIENT_FILE,),
+    "streamgauge.transports.kafka.outlet:KafkaOutlet", "streamgauge.transports.kafka.program_inlet:open_inlet",
+    "streamgauge.transports.kafka.cluster:KafkaCluster", settings=SETTINGS, fetches=(BROKER,), files=(CLIENT_FILE,),
     problems=problems, effective_settings=_effective_settings, require=_require,
 )  # fmt: skip

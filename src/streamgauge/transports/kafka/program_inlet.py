@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
+from math import inf
 from typing import Any
 
 import pyarrow as pa
@@ -20,11 +21,11 @@ import pyarrow.compute as pc
 from streamgauge.core.errors import DriverError
 from streamgauge.core.schema import EVENT_TIME
 from streamgauge.transports.kafka.group_offsets import POLL_S, GroupOffsets, RunOffsets
-from streamgauge.transports.kafka.inlet import SLICE_US, ResultsConsumer
+from streamgauge.transports.kafka.inlet import SLICE_US, KafkaInlet, ResultsConsumer
 from streamgauge.transports.kafka.program_results import Parsed, ResultParser
 from streamgauge.transports.kafka.settings import KafkaSettings
 from streamgauge.transports.kafka.spark_checkpoint import SparkCheckpoints
-from streamgauge.transports.spi import FOREIGN, NEVER_COMMITTED, UNOBSERVED, EndpointConfig, Receiver
+from streamgauge.transports.spi import FOREIGN, NEVER_COMMITTED, UNOBSERVED, EndpointConfig, Inlet, Receiver
 from streamgauge.transports.topics import variables
 
 QUERY = "program"
@@ -76,6 +77,11 @@ class _Output:
         )
 
 
+def open_inlet(at: EndpointConfig, receiver: Receiver) -> Inlet:
+    """The endpoint for the results of an engine, or of a program of the user's own."""
+    return (ProgramInlet if at.program else KafkaInlet)(at, receiver)
+
+
 class ProgramInlet:
     """Implements `Inlet`.
 
@@ -121,10 +127,6 @@ class ProgramInlet:
     @property
     def _sinks(self) -> list[str]:
         return [each.sink for each in self._outputs.values()]
-
-    @property
-    def _results(self) -> int:
-        return sum(each.results for each in self._outputs.values())
 
     @property
     def _holds(self) -> bool:
@@ -276,10 +278,12 @@ class ProgramInlet:
 
     def _infer(self, ends: RunOffsets) -> None:
         """Progress of a program that never commits: what its results show, and everything once all is quiet."""
-        text = f"group {self._group.group} has committed no offset, so how far it had read is not known (Spark commits "
-        text += f"none: {self._checkpoint_line} in its file)"
-        if self._by_results:
-            text = "the program's file names nothing else that shows how far it had read"
+        text = "the program's file names nothing else that shows how far it had read"
+        if not self._by_results:
+            text = (
+                f"group {self._group.group} has committed no offset, so how far it had read is not known (Spark "
+                f"commits none: {self._checkpoint_line} in its file)"
+            )
         self._receiver.remark(NEVER_COMMITTED, 1, f"{text}; progress is inferred from its results, and lag is null")
         quiet_s = time.monotonic() - max(self._ends[1], self._last_result_s)
         if ends and quiet_s > QUIET_S and ends != self._inferred:
@@ -296,8 +300,8 @@ class ProgramInlet:
         for output in self._outputs.values():
             if output.results or not output.foreign:
                 continue
-            timeout_s, beyond_reach_s = self._topics.timeout_s, self._waited_s - output.parser.topic.reach_s
-            if beyond_reach_s > (min(FOREIGN_S, timeout_s) if output.foreign >= FOREIGN_MIN else timeout_s):
+            timeout_s = min(FOREIGN_S if output.foreign >= FOREIGN_MIN else inf, self._topics.timeout_s)
+            if self._waited_s - output.parser.topic.reach_s > timeout_s:
                 fields = ", ".join(f"{name} {kind}" for name, kind in output.parser.topic.types.items())
                 return (
                     f"{output.foreign_in_words}. A result must be {output.parser.format.words} with these "
@@ -309,7 +313,7 @@ class ProgramInlet:
         """Why a program is rejected that reads or writes nothing; empty if it has messages, or time left."""
         limit_s, read, group_id = self._topics.first_result_s, sum(self._group.offsets.values()), self._group.group
         silent = {topic: each.sink for topic, each in self._outputs.items() if not each.messages}
-        if self._results or not silent or self._waited_s <= limit_s:
+        if any(each.results for each in self._outputs.values()) or not silent or self._waited_s <= limit_s:
             return ""
         writes, reads = variables("output", silent.values(), self._sinks), variables("input", self._streams.values())
         group = "$STREAMGAUGE_GROUP"

@@ -6,15 +6,16 @@ results carry no time, and `window_end` if the program names the end of a window
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME, WINDOW_END, arrow_type
-from streamgauge.transports.kafka.encodings.api import Foreign, ProgramFormat
+from streamgauge.transports.kafka.encodings.api import Foreign
 from streamgauge.transports.kafka.encodings.choice import format_of
 from streamgauge.transports.kafka.encodings.json import WORDS
 from streamgauge.transports.topics import FAR_US, OutputTopic, in_year, is_near, units_of
@@ -28,6 +29,7 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "string": ("a text", lambda value: type(value) is str),
 }
 _KINDS["timestamp"] = _KINDS["bigint"]
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _LARGEST = {"bigint": 2**63 - 1, "timestamp": 2**63 - 1}
 
 
@@ -36,14 +38,6 @@ class Parsed:
     """The results among some messages, and the foreign messages: their number, and the first one with the reason."""
 
     results: pa.Table
-    foreign: int = 0
-    first: str = ""
-
-
-@dataclass
-class _Sorted:
-    rows: list[dict[str, Any]] = field(default_factory=list)
-    received_us: list[int] = field(default_factory=list)
     foreign: int = 0
     first: str = ""
 
@@ -58,9 +52,7 @@ class ResultParser:
         columns |= {EVENT_TIME: pa.int64()} | ({WINDOW_END: arrow_type("timestamp")} if topic.window_end else {})
         self.schema = pa.schema([*columns.items(), (EMISSION_TIME, pa.int64())])
         """The columns of parsed results."""
-        self.format: ProgramFormat = format_of(
-            topic.format, tuple((n, _wired(kind)) for n, kind in topic.types.items())
-        )
+        self.format = format_of(topic.format, tuple((name, _wired(kind)) for name, kind in topic.types.items()))
         self._times = [*([EVENT_TIME] if topic.time else []), *([WINDOW_END] if topic.window_end else [])]
 
     def parse(self, values: Sequence[bytes | None], received_us: Sequence[int], now_us: int) -> Parsed:
@@ -70,9 +62,7 @@ class ResultParser:
             results = self._with_times(table, received_us)
             if all(_are_near(results.column(name), now_us) for name in self._times):
                 return Parsed(results)
-        found = self._one_by_one(values, received_us, now_us)
-        whole = pa.Table.from_pylist(found.rows, self._fields)
-        return Parsed(self._with_times(whole, found.received_us), found.foreign, found.first)
+        return self._one_by_one(values, received_us, now_us)
 
     def _at_once(self, values: Sequence[bytes | None]) -> pa.Table | None:
         """The fields of all messages; None unless every message surely is a result."""
@@ -82,17 +72,16 @@ class ResultParser:
             return None  # a missing field is null
         return table
 
-    def _one_by_one(self, values: Sequence[bytes | None], received_us: Sequence[int], now_us: int) -> _Sorted:
-        found = _Sorted()
+    def _one_by_one(self, values: Sequence[bytes | None], received_us: Sequence[int], now_us: int) -> Parsed:
+        rows, foreign = list[tuple[dict[str, Any], int]](), list[str]()
         for value, when_us in zip(values, received_us, strict=True):
             try:
-                found.rows.append(self._row(value, now_us))
-                found.received_us.append(when_us)
+                rows.append((self._row(value, now_us), when_us))
             except (Foreign, ArithmeticError, LookupError, ValueError, RecursionError) as reason:
                 # A message may have any content, and none may end a trial.
-                found.foreign += 1
-                found.first = found.first or f"{_shown(value)} ({reason})"
-        return found
+                foreign.append("" if foreign else f"{_shown(value)} ({reason})")
+        whole = pa.Table.from_pylist([row for row, _ in rows], self._fields)
+        return Parsed(self._with_times(whole, [when_us for _, when_us in rows]), len(foreign), "".join(foreign[:1]))
 
     def _row(self, value: bytes | None, now_us: int) -> dict[str, Any]:
         """The declared fields of a result. Raises Foreign."""
@@ -113,7 +102,9 @@ class ResultParser:
     def _with_times(self, table: pa.Table, received_us: Sequence[int]) -> pa.Table:
         """The results with timestamps restored, their event time and the end of their window."""
         topic = self.topic
-        columns = {name: self._restored(table.column(name), kind) for name, kind in topic.types.items()}
+        timestamps = [name for name, kind in topic.types.items() if kind == "timestamp"]
+        columns = {name: table.column(name) for name in topic.types}
+        columns |= {name: pc.cast(self._micros(columns[name]), arrow_type("timestamp")) for name in timestamps}
         ends = self._micros(table.column(topic.window_end)) if topic.window_end else None
         if topic.time:
             columns[EVENT_TIME] = self._micros(table.column(topic.time))
@@ -123,9 +114,6 @@ class ResultParser:
             columns[WINDOW_END] = pc.cast(ends, arrow_type("timestamp"))
         columns[EMISSION_TIME] = pa.array(received_us, pa.int64())
         return pa.table(columns, schema=self.schema)
-
-    def _restored(self, column: pa.ChunkedArray, kind: str) -> pa.ChunkedArray:
-        return pc.cast(self._micros(column), arrow_type(kind)) if kind == "timestamp" else column
 
     def _micros(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
         return pc.multiply(pc.cast(column, pa.int64()), self.topic.unit_us)
@@ -144,17 +132,9 @@ def _type_reason(value: Any, kind: str) -> str:
         return f"{WORDS[type(value)]}, not {words}"
     if kind in _LARGEST and abs(value) > _LARGEST[kind]:
         return f"too large for a {kind}"
-    if kind == "string" and not _is_unicode(value):
+    if kind == "string" and _SURROGATE.search(value):
         return "a text with half a surrogate pair"
     return ""
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _time_reason(name: str, time: float, unit_us: int, now_us: int) -> str:

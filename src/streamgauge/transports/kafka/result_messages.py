@@ -11,7 +11,6 @@ JSON has no NaN, timestamps or bytes, so `wire` converts them and `table_of` res
 from __future__ import annotations
 
 import base64
-import io
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -20,10 +19,10 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.json
 
 from streamgauge.core.schema import EMISSION_TIME, TYPES, arrow_type
 from streamgauge.core.units import backquote
+from streamgauge.transports.kafka.encodings.json import read_lines
 from streamgauge.transports.kafka.settings import ABSOLUTE_PATH_OPTIONS, KafkaSettings
 from streamgauge.transports.spi import Edge
 from streamgauge.transports.topics import results_of
@@ -133,11 +132,7 @@ def table_of(values: Sequence[bytes], sinks: Mapping[str, Types], received_us: S
     structs = pa.schema([(sink, pa.struct(list(of))) for sink, of in fields.items()])
     whole = structs if several else next(iter(fields.values()))
     text = b"\n".join(values)
-    table = pa.json.read_json(
-        io.BytesIO(text),
-        pa.json.ReadOptions(use_threads=False, block_size=max(len(text) + 1, 1)),
-        pa.json.ParseOptions(explicit_schema=whole, unexpected_field_behavior="error"),
-    )
+    table = read_lines(text, whole, "error")
     emission_times = pa.array(received_us, pa.int64())
     if not several:
         return {sink: _restored(table, types, emission_times) for sink, types in sinks.items()}

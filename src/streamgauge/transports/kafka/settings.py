@@ -105,12 +105,12 @@ class KafkaSettings:
 
     def java(self) -> dict[str, str]:
         """Log-in settings for Java's client with the prefix `kafka.`."""
-        return {f"kafka.{name}": value for name, value in _java(self.login)}
+        return {f"kafka.{name}": value for name, value in _java(self.login).items()}
 
     def java_properties(self) -> str:
         """The same as a file of Java's properties, without the prefix."""
         escaped = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r"})
-        return "".join(f"{name}={value.translate(escaped)}\n" for name, value in _java(self.login))
+        return "".join(f"{name}={value.translate(escaped)}\n" for name, value in _java(self.login).items())
 
 
 def problems(options: Mapping[str, str]) -> Iterator[Problem]:
@@ -159,7 +159,14 @@ def read_client(path: Path) -> dict[str, str]:
             got = f"{f'{name} in ' if known else ''}line {number} of {path}"
             wrong.append(_problem(CLIENT_FILE, rule, got, _instead(name) if known else "correct that line"))
         settings[name] = value
-    wrong += [] if wrong else _login_problems(settings, path)
+    wrong += (
+        []
+        if wrong
+        else [
+            _problem(CLIENT_FILE, rule, str(path) if got is None else got, f"{wanted} in {path}")
+            for rule, got, wanted in _login_problems(settings)
+        ]
+    )
     if wrong:
         raise InputError(wrong)
     return settings
@@ -174,32 +181,26 @@ def _instead(name: str) -> str:
     return "remove that line"
 
 
-def _login_problems(login: Mapping[str, str], path: Path) -> Iterator[Problem]:
+def _login_problems(login: Mapping[str, str]) -> Iterator[tuple[str, str | None, str]]:
+    """(rule, value or None for the path, what the file shall have) of settings that do not fit together."""
     for group in _TOGETHER:
         if 0 < len(group & set(login)) < len(group):
-            names = " and ".join(sorted(group))
-            yield _problem(CLIENT_FILE, f"must have {names}, or none of them", str(path), f"all of them in {path}")
-    protocol = login.get("security.protocol", "").upper()
+            yield f"must have {' and '.join(sorted(group))}, or none of them", None, "all of them"
+    protocol, mechanism = login.get("security.protocol", "").upper(), login.get("sasl.mechanism", "PLAIN")
     if protocol not in PROTOCOLS:
-        rule = f"must have a security.protocol of {', '.join(PROTOCOLS)}"
-        yield _problem(CLIENT_FILE, rule, protocol or "none", f"one of them in {path}")
+        yield f"must have a security.protocol of {', '.join(PROTOCOLS)}", protocol or "none", "one of them"
         return
     for kind, part in (("sasl.", "SASL"), ("ssl.", "SSL")):
         given = [name for name in login if name.startswith(kind)]
         if given and part not in protocol.split("_"):
-            rule = f"must have a security.protocol with {part} where it has {given[0]}"
-            yield _problem(CLIENT_FILE, rule, protocol, f"another one in {path}")
+            yield f"must have a security.protocol with {part} where it has {given[0]}", protocol, "another one"
     if "SASL_" in protocol and "sasl.mechanism" not in login:
-        rule = "must have sasl.mechanism, sasl.username and sasl.password"
-        yield _problem(CLIENT_FILE, rule, str(path), f"all of them in {path}")
-    mechanism = login.get("sasl.mechanism", "PLAIN")
+        yield "must have sasl.mechanism, sasl.username and sasl.password", None, "all of them"
     if mechanism not in _MODULES:
-        rule = f"must have a sasl.mechanism of {', '.join(_MODULES)}"
-        yield _problem(CLIENT_FILE, rule, mechanism, f"another mechanism in {path}")
+        yield f"must have a sasl.mechanism of {', '.join(_MODULES)}", mechanism, "another mechanism"
     for name in (name for name in login if name.endswith(".location")):
         if not Path(login[name]).is_absolute() or not Path(login[name]).is_file():
-            rule = f"must name a PEM file in {name}, by its whole path"
-            yield _problem(CLIENT_FILE, rule, login[name], f"another path in {path}")
+            yield f"must name a PEM file in {name}, by its whole path", login[name], "another path"
 
 
 def _broker_problems(brokers: str) -> Iterator[Problem]:
@@ -225,28 +226,33 @@ def _problem(name: str, rule: str, got: object, way_out: str) -> Problem:
     return Problem(f"transport option {name}", rule, got, flag + way_out)
 
 
-def _java(login: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Keys are passed as PEM text, because Java's client does not take paths of PEM keys."""
-    if "security.protocol" in login:
-        yield "security.protocol", login["security.protocol"].upper()
+def _pem(path: str) -> str:
+    return Path(path).read_text()
+
+
+_JAVA: dict[str, dict[str, Callable[[str], str]]] = {
+    "security.protocol": {"security.protocol": str.upper},
+    "sasl.mechanism": {"sasl.mechanism": str},
+    "ssl.ca.location": {"ssl.truststore.type": lambda _: "PEM", "ssl.truststore.location": str},
+    "ssl.certificate.location": {"ssl.keystore.type": lambda _: "PEM", "ssl.keystore.certificate.chain": _pem},
+    "ssl.key.location": {"ssl.keystore.key": _pem},
+    "ssl.key.password": {"ssl.key.password": str},
+    "ssl.endpoint.identification.algorithm": {
+        "ssl.endpoint.identification.algorithm": lambda algorithm: "" if algorithm == "none" else algorithm
+    },
+}
+"""librdkafka's name to Java's, each with its value made of librdkafka's. Java's client does not take paths of PEM keys.
+"""
+
+
+def _java(login: Mapping[str, str]) -> dict[str, str]:
+    """The log-in settings of Java's client."""
+    settings = {name: value(login[ours]) for ours in login for name, value in _JAVA.get(ours, {}).items()}
     if "sasl.username" in login:
-        mechanism = login["sasl.mechanism"]
         user, password = (_quoted(login[f"sasl.{name}"]) for name in ("username", "password"))
-        module = f"org.apache.kafka.common.security.{_MODULES[mechanism]}"
-        yield "sasl.mechanism", mechanism
-        yield "sasl.jaas.config", f"{module} required username={user} password={password};"
-    if "ssl.ca.location" in login:
-        yield "ssl.truststore.type", "PEM"
-        yield "ssl.truststore.location", login["ssl.ca.location"]
-    if "ssl.key.location" in login:
-        yield "ssl.keystore.type", "PEM"
-        yield "ssl.keystore.certificate.chain", Path(login["ssl.certificate.location"]).read_text()
-        yield "ssl.keystore.key", Path(login["ssl.key.location"]).read_text()
-    if "ssl.key.password" in login:
-        yield "ssl.key.password", login["ssl.key.password"]
-    if "ssl.endpoint.identification.algorithm" in login:
-        algorithm = login["ssl.endpoint.identification.algorithm"]
-        yield "ssl.endpoint.identification.algorithm", "" if algorithm == "none" else algorithm
+        module = f"org.apache.kafka.common.security.{_MODULES[login['sasl.mechanism']]}"
+        settings["sasl.jaas.config"] = f"{module} required username={user} password={password};"
+    return settings
 
 
 def _quoted(text: str) -> str:

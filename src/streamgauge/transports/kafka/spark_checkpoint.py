@@ -11,15 +11,14 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from streamgauge.core.clock import US
 from streamgauge.system.disk import scratch_folder
 from streamgauge.transports.kafka.admin import TopicPartition
-from streamgauge.transports.spi import COMMITS, Receiver
+from streamgauge.transports.kafka.group_offsets import remark_gap
+from streamgauge.transports.spi import Receiver
 from streamgauge.transports.topics import scratch_purpose
 
 SourceOffsets = dict[tuple[int, str, int], int]
@@ -220,10 +219,8 @@ class SparkCheckpoints:
 
     def remark(self, receiver: Receiver) -> None:
         """Reports how often batches end, once several have."""
-        if len(self._ends_us) > 1:
-            gap_s = median(later - one for one, later in pairwise(self._ends_us)) / US
-            text = f"progress is that of the program's checkpoints, where a batch ended every {gap_s:.2g} s"
-            receiver.remark(COMMITS, len(self._ends_us), text)
+        text = "progress is that of the program's checkpoints, where a batch ended every"
+        remark_gap(receiver, [end_us / US for end_us in self._ends_us], text)
 
     def _reader(self, place: str, source: int) -> int:
         return self._readers.setdefault((place, source), len(self._readers))

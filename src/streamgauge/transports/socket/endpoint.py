@@ -20,10 +20,9 @@ import psutil
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamgauge.core.clock import US
 from streamgauge.core.errors import DriverError
-from streamgauge.transports.logs import WriteOnlyOutlet
-from streamgauge.transports.spi import Chunk, EndpointConfig, OutletConfig, Overflow
+from streamgauge.transports.logs import BoundedOutlet
+from streamgauge.transports.spi import Chunk, EndpointConfig, OutletConfig
 
 SEPARATOR, END = "\x1f", "\n"
 _ENDS = r"[\n\r\x1f]"
@@ -84,8 +83,10 @@ SEND_BUFFER = 65_536
 PIECE = 262_144
 """Bytes per send call, so that the number of waiting bytes is accurate."""
 
+WAITING = "{seconds:.1f} s wait to be in a batch, {bytes} bytes to be taken"
 
-class SocketOutlet(WriteOnlyOutlet):
+
+class SocketOutlet(BoundedOutlet):
     """Implements `Outlet`.
 
     Args:
@@ -100,8 +101,6 @@ class SocketOutlet(WriteOnlyOutlet):
         super().__init__(config)
         self._trusted, self._changed = trusted, threading.Condition(self._lock)
         self._pending: deque[memoryview] = deque()
-        self._bytes = 0
-        self._aborted: list[int] = []
         self._listener = socket.create_server((at.host, at.port), backlog=1)
         self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
         self._at = self._listener.getsockname()
@@ -123,25 +122,13 @@ class SocketOutlet(WriteOnlyOutlet):
         """
         events = sum(batch.num_rows for batch in batches.values())
         new = [memoryview(bytes_of(batch.column(0))) for batch in batches.values() if batch.num_rows]
-        self._refuse_beyond(self._waiting_with(from_us, to_us), sum(map(len, new)))
         with self._changed:
+            if new:
+                self._refuse_beyond(from_us, to_us, sum(map(len, new)), WAITING)
             self._count(Chunk(from_us, to_us, events, published_us), batches)
             self._pending.extend(view[start : start + PIECE] for view in new for start in range(0, len(view), PIECE))
             self._bytes += sum(map(len, new))
             self._changed.notify()
-
-    def drain_aborted(self) -> list[int]:
-        with self._changed:
-            aborted, self._aborted = self._aborted, []
-            return aborted
-
-    def _refuse_beyond(self, waiting_us: int, more_bytes: int) -> None:
-        if more_bytes and (waiting_us > self._config.bound_us or self._bytes + more_bytes > self._config.bytes_max):
-            self.overflowed = True
-            self.memory_full_us = waiting_us if waiting_us <= self._config.bound_us else None
-            raise Overflow(
-                f"{waiting_us / US:.1f} s wait to be in a batch, {self._bytes + more_bytes} bytes to be taken"
-            )
 
     def _serve(self) -> None:
         connection = self._accepted()
@@ -152,8 +139,7 @@ class SocketOutlet(WriteOnlyOutlet):
                     with self._changed:
                         self._bytes -= len(self._pending.popleft())
         except OSError:
-            with self._changed:
-                self._aborted.append(self._config.now_us())
+            self.note_aborted()
 
     def _next(self) -> memoryview:
         """The first waiting piece; it stays in the queue until it was sent."""

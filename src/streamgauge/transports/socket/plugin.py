@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from streamgauge.transports.flight.plugin import open_inlet
-from streamgauge.transports.spi import EndpointConfig, Outlet, OutletConfig, Transport
-
-
-def _open_outlet(at: EndpointConfig, config: OutletConfig) -> Outlet:
-    from streamgauge.transports.socket.endpoint import SocketOutlet
-
-    return SocketOutlet(at, config)
-
+from streamgauge.transports.flight.plugin import INLET
+from streamgauge.transports.spi import Transport
 
 # The driver does not observe when a batch reads from the socket: no `stamps`.
-TRANSPORT = Transport(_open_outlet, open_inlet)
+TRANSPORT = Transport("streamgauge.transports.socket.endpoint:SocketOutlet", INLET)

@@ -1,73 +1,52 @@
 """The oracle's answers against outputs worked out by hand, and against a plain Python statement of the semantics."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any
 from unittest import mock
 
-import duckdb
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.core.schema import Schema, arrow_type
-from streamgauge.dataflow.builder import Stream, hop, source, tumble, union
+from streamgauge.core.schema import Schema
+from streamgauge.dataflow.builder import hop, source, tumble, union
 from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.dataflow.nodes import Flow, Source, Window
 from streamgauge.engines.duckdb_oracle import lowering
 from streamgauge.engines.duckdb_oracle.lowering import Relations
-from tests.helpers_times import us_of
-from tests.unit.helpers_duckdb import duckdb_session
+from tests.unit.engines.duckdb_oracle.helpers_oracle import (
+    KEYS,
+    OPEN,
+    TIMES,
+    VALUES,
+    WINDOWS,
+    Row,
+    ask,
+    database,
+    holds,
+    register,
+    starts,
+)
 
+__all__ = ["database"]
 LEFT = Schema.from_types(k="int", v="int")
 RIGHT = Schema.from_types(k="int")
 A, B = source("a", LEFT), source("b", RIGHT)
 S = 1_000_000
 
-Row = tuple[Any, ...]
-
-
-OPEN: list[duckdb.DuckDBPyConnection] = []
-"""That of `con`, for tests by example: Hypothesis would keep an argument of theirs alive beyond the end."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def con() -> Iterator[duckdb.DuckDBPyConnection]:
-    with duckdb_session() as connection:
-        OPEN.append(connection)
-        yield connection
-        OPEN.clear()
-
-
-def _input(schema: Schema, rows: list[Row]) -> pa.Table:
-    """Rows of (fields..., event_time) with lineage: ingest_time is event_time + 7, event_id the row's number."""
-    types = [arrow_type(field.type) for field in schema.fields]
-    columns = {name: pa.array([row[i] for row in rows], types[i]) for i, name in enumerate(schema.names)}
-    times = [row[-1] for row in rows]
-    return pa.table(
-        columns
-        | {
-            "event_time": pa.array(times, pa.int64()),
-            "ingest_time": pa.array([time + 7 for time in times], pa.int64()),
-            "event_id": pa.array(range(len(rows)), pa.int64()),
-        }
-    )
-
 
 def _answer(
-    con: duckdb.DuckDBPyConnection,
     flow: Flow,
     a: list[Row],
     b: list[Row] | None = None,
     text: Callable[[Flow, Relations], str] = lowering.sql,
 ) -> list[Row]:
-    """The flow's rows, sorted; window borders as microseconds."""
-    con.register("a_rows", _input(LEFT, a))
-    con.register("b_rows", _input(RIGHT, b or []))
-    relations = {"a": "a_rows", "b": "b_rows"}
-    rows = [tuple(us_of(value) for value in row) for row in con.execute(text(flow, relations)).fetchall()]
+    """The flow's rows, sorted."""
+    register("a_rows", LEFT, a)
+    register("b_rows", RIGHT, b or [])
+    rows = ask(text(flow, {"a": "a_rows", "b": "b_rows"}))
     return sorted(rows, key=lambda row: tuple((value is None, value) for value in row))
 
 
@@ -75,40 +54,39 @@ def _sums(window: Window, **aggregates: str) -> Flow:
     return with_lineage(A.window(window, keys="k").aggregate(aggregates or {"total": "sum(v)"}).sink("out"))
 
 
-def test_behind_rows_that_are_kept_nothing_is_read(con: duckdb.DuckDBPyConnection) -> None:
+def test_behind_rows_that_are_kept_nothing_is_read() -> None:
     """However often they are read: their source need not be there at all."""
     known = A.where("v > 1", name="known")
     flow = with_lineage(union(known.select(k="k"), known.where("v > 2").select(k="k")).sink("out"))
-    con.register("kept_rows", _input(LEFT, [(1, 2, 0), (2, 3, 1)]))
+    register("kept_rows", LEFT, [(1, 2, 0), (2, 3, 1)])
     kept = "(SELECT *, event_time AS __time FROM kept_rows)"
-    rows = con.execute(lowering.sql(flow, {"@known": kept})).fetchall()
-    assert sorted(row[0] for row in rows) == [1, 2, 2]
+    assert sorted(row[0] for row in ask(lowering.sql(flow, {"@known": kept}))) == [1, 2, 2]
 
 
-def test_where_keeps_only_true(con: duckdb.DuckDBPyConnection) -> None:
+def test_where_keeps_only_true() -> None:
     """A predicate that is null keeps nothing."""
     flow = with_lineage(A.where("v > 1").sink("out"))
-    assert _answer(con, flow, [(1, 1, 0), (1, 2, 1), (1, None, 2)]) == [(1, 2, 1, 8, 1)]
+    assert _answer(flow, [(1, 1, 0), (1, 2, 1), (1, None, 2)]) == [(1, 2, 1, 8, 1)]
 
 
-def test_select_computes_and_keeps_lineage(con: duckdb.DuckDBPyConnection) -> None:
+def test_select_computes_and_keeps_lineage() -> None:
     """A select gives its expressions, and the lineage of the row."""
     flow = with_lineage(A.select(twice="v * 2").sink("out"))
-    assert _answer(con, flow, [(1, 3, 5)]) == [(6, 5, 12, 0)]
+    assert _answer(flow, [(1, 3, 5)]) == [(6, 5, 12, 0)]
 
 
-def test_nothing_in_nothing_out(con: duckdb.DuckDBPyConnection) -> None:
+def test_nothing_in_nothing_out() -> None:
     """No events give no results, from any node: an empty window is no row."""
     joined = A.join(B, window=hop(8, 4), on="k")
     for flow in (A.sink("out"), A.running(keys="k", n="count(*)").sink("out"), joined.sink("out")):
-        assert _answer(con, with_lineage(flow), []) == []
-    assert _answer(con, _sums(hop(8, 4)), []) == []
+        assert _answer(with_lineage(flow), []) == []
+    assert _answer(_sums(hop(8, 4)), []) == []
 
 
-def test_tumbling_windows_part_at_their_edges(con: duckdb.DuckDBPyConnection) -> None:
+def test_tumbling_windows_part_at_their_edges() -> None:
     """An event at a window's start is in it, one microsecond before is in the window before, also before 1970."""
     rows = [(1, 1, 4 * S), (1, 2, 4 * S - 1), (1, 4, 8 * S), (1, 8, -1), (1, 16, 0)]
-    assert _answer(con, _sums(tumble(4)), rows) == [
+    assert _answer(_sums(tumble(4)), rows) == [
         (1, -4 * S, 0, 8, -1, 6),
         (1, 0, 4 * S, 18, 4 * S - 1, 4 * S + 6),
         (1, 4 * S, 8 * S, 1, 4 * S, 4 * S + 7),
@@ -116,84 +94,84 @@ def test_tumbling_windows_part_at_their_edges(con: duckdb.DuckDBPyConnection) ->
     ]
 
 
-def test_null_keys_are_a_group_and_null_values_are_left_out(con: duckdb.DuckDBPyConnection) -> None:
+def test_null_keys_are_a_group_and_null_values_are_left_out() -> None:
     """Like SQL: nulls group together, sums leave them out, a sum of nothing is null."""
     rows = [(None, 1, 0), (None, 2, 1), (1, None, 0)]
     flow = _sums(tumble(1), total="sum(v)", n="count(*)", some="count(v)")
-    assert [(row[0], *row[3:6]) for row in _answer(con, flow, rows)] == [(1, None, 1, 0), (None, 3, 2, 2)]
+    assert [(row[0], *row[3:6]) for row in _answer(flow, rows)] == [(1, None, 1, 0), (None, 3, 2, 2)]
 
 
-def test_every_aggregate_in_panes_and_expanded(con: duckdb.DuckDBPyConnection) -> None:
+def test_every_aggregate_in_panes_and_expanded() -> None:
     """Aggregates that divide give by panes what they give beside one that does not divide."""
     rows = [(k, v, t * S) for k, v, t in [(1, 5, 0), (1, -3, 3), (1, 9, 6), (2, 7, 6), (1, 1, 11)]]
     parts = {"total": "sum(v)", "n": "count(*)", "low": "min(v)", "high": "max(v)"}
-    by_panes = _answer(con, _sums(hop(9, 6), **parts), rows)
-    expanded = _answer(con, _sums(hop(9, 6), **parts, mean="avg(v)"), rows)
+    by_panes = _answer(_sums(hop(9, 6), **parts), rows)
+    expanded = _answer(_sums(hop(9, 6), **parts, mean="avg(v)"), rows)
     assert by_panes == [row[:7] + row[8:] for row in expanded]
     assert by_panes[1][3:7] == (11, 3, -3, 9)
 
 
-def _at(con: duckdb.DuckDBPyConnection, flow: Flow, rows: list[Row], points: list[Row]) -> list[Row]:
+def _at(flow: Flow, rows: list[Row], points: list[Row]) -> list[Row]:
     keys, times = pa.array([point[0] for point in points], pa.int32()), pa.array([point[1] for point in points])
-    con.register("asked", pa.table({"k": keys, "event_time": times.cast(pa.int64())}))
-    return _answer(con, flow, rows, text=lambda flow, relations: lowering.at_points(flow, relations, "asked"))
+    OPEN[0].register("asked", pa.table({"k": keys, "event_time": times.cast(pa.int64())}))
+    return _answer(flow, rows, text=lambda flow, relations: lowering.at_points(flow, relations, "asked"))
 
 
-def test_running_at_asked_times(con: duckdb.DuckDBPyConnection) -> None:
+def test_running_at_asked_times() -> None:
     """The value up to and with each of them, if the key has an event then."""
     flow = with_lineage(A.running(keys="k", n="count(*)", high="max(v)").sink("out"))
     rows = [(1, 4, 10), (1, 1, 20), (1, 3, 30), (2, 5, 15), (None, 6, 1), (None, 9, 4)]
     asked = [(1, 20), (1, 25), (1, 5), (None, 1), (3, 10)]
-    assert _at(con, flow, rows, asked) == [(1, 2, 4, 20, 27), (None, 1, 6, 1, 8)]
+    assert _at(flow, rows, asked) == [(1, 2, 4, 20, 27), (None, 1, 6, 1, 8)]
 
 
-def test_windows_chain_by_the_end_of_the_first(con: duckdb.DuckDBPyConnection) -> None:
+def test_windows_chain_by_the_end_of_the_first() -> None:
     """A result of a window counts, in the next, at the last microsecond of its own."""
     first = A.window(tumble(4), keys=("k", "v")).aggregate(n="count(*)")
     flow = with_lineage(first.window(tumble(8), keys="k").aggregate(most="max(n)", windows="count(*)").sink("out"))
     rows = [(1, 1, 0), (1, 1, 1), (1, 1, 7 * S), (1, 1, 8 * S)]
-    assert _answer(con, flow, rows) == [
+    assert _answer(flow, rows) == [
         (1, 0, 8 * S, 2, 2, 7 * S, 7 * S + 7),
         (1, 8 * S, 16 * S, 1, 1, 8 * S, 8 * S + 7),
     ]
 
 
 @pytest.mark.parametrize("slide_us", [1, 4 * S])
-def test_pairs_of_hopping_windows_meet_wherever_a_bucket_ends(con: duckdb.DuckDBPyConnection, slide_us: int) -> None:
+def test_pairs_of_hopping_windows_meet_wherever_a_bucket_ends(slide_us: int) -> None:
     """Each pair shares one window, whose first and last microsecond are its times; windows also start before 1970."""
     joined = with_lineage(A.join(B, window=Window(2 * slide_us, slide_us), on="k").sink("out"))
     firsts = [(n, slide_us * n) for n in range(-20, 20)]
     lasts = [(n, slide_us * (n + 2) - 1) for n in range(-20, 20)]
     for left, right in ((firsts, lasts), (lasts, firsts)):
-        found = _answer(con, joined, [(key, 0, time) for key, time in left], right)
+        found = _answer(joined, [(key, 0, time) for key, time in left], right)
         assert [row[:3] for row in found] == [(key, 0, time) for key, time in firsts]
 
 
-def test_aggregate_of_a_join(con: duckdb.DuckDBPyConnection) -> None:
+def test_aggregate_of_a_join() -> None:
     """A join's result counts at the end of its window, and its times are carried on."""
     joined = A.join(B, window=tumble(4), on="k").select(k="k", v="v")
     flow = with_lineage(joined.window(tumble(8), keys="k").aggregate(total="sum(v)").sink("out"))
-    found = _answer(con, flow, [(1, 1, 0), (1, 2, 5 * S)], [(1, 1), (1, 6 * S), (1, 7 * S)])
+    found = _answer(flow, [(1, 1, 0), (1, 2, 5 * S)], [(1, 1), (1, 6 * S), (1, 7 * S)])
     assert found == [(1, 0, 8 * S, 5, 7 * S, 7 * S + 7)]
 
 
-def test_names_that_sql_knows_and_helper_names_do_no_harm(con: duckdb.DuckDBPyConnection) -> None:
+def test_names_that_sql_knows_and_helper_names_do_no_harm() -> None:
     """Columns called like SQL words or like the lowering's own variables stay columns."""
     left = A.select({"order": "k", "w": "v", "k": "k", "point": "v"})
     joined = left.join(B.select({"k": "k", "bucket": "k"}), window=hop(8, 4), on="k")
     windowed = (
         joined.select({"order": "`order`", "w": "w"}).window(hop(8, 4), keys="order").aggregate({"group": "sum(w)"})
     )
-    found = _answer(con, with_lineage(windowed.sink("out")), [(1, 5, 0)], [(1, 0)])
+    found = _answer(with_lineage(windowed.sink("out")), [(1, 5, 0)], [(1, 0)])
     # windows of the join end at 4 s and 8 s; the one that ends at 4 s counts at its last microsecond
     assert [(row[1], row[3]) for row in found] == [(-4 * S, 5), (0, 10), (4 * S, 5)]
 
 
-def test_a_flow_without_lineage_is_answered_too(con: duckdb.DuckDBPyConnection) -> None:
+def test_a_flow_without_lineage_is_answered_too() -> None:
     """Event time comes with the input whether the flow carries it or not."""
     flow = A.window(tumble(4), keys="k").aggregate(total="sum(v)").sink("out")
-    assert _answer(con, flow, [(1, 5, 0)]) == [(1, 0, 4 * S, 5)]
-    assert _answer(con, A.join(B, window=hop(8, 4), on="k").sink("out"), [(1, 5, 0)], [(1, 1)]) == [
+    assert _answer(flow, [(1, 5, 0)]) == [(1, 0, 4 * S, 5)]
+    assert _answer(A.join(B, window=hop(8, 4), on="k").sink("out"), [(1, 5, 0)], [(1, 1)]) == [
         (1, 5, -4 * S, 4 * S),
         (1, 5, 0, 8 * S),
     ]
@@ -217,50 +195,26 @@ def test_unknown_node_is_named() -> None:
 
 # The semantics once more, in plain Python: windows are asked one by one whether they hold an event.
 
-TIMES = st.integers(-25, 25)
-KEYS = st.one_of(st.none(), st.integers(0, 2))
-WINDOWS = st.tuples(st.integers(1, 12), st.integers(1, 12)).map(lambda t: Window(max(t), min(t)))
-LEFT_ROWS = st.lists(st.tuples(KEYS, st.one_of(st.none(), st.integers(-9, 9)), TIMES), max_size=12)
+LEFT_ROWS = st.lists(st.tuples(KEYS, VALUES, TIMES), max_size=12)
 RIGHT_ROWS = st.lists(st.tuples(KEYS, TIMES), max_size=12)
-
-
-def _starts(window: Window) -> range:
-    """Starts of all windows that could hold a time of the test's."""
-    first = -(60 // window.slide_us) * window.slide_us
-    return range(first, 60, window.slide_us)
-
-
-def _holds(window: Window, start: int, time: int) -> bool:
-    return start <= time < start + window.range_us
-
-
-def _shared(flow: Flow, *rows: Any, **more: Any) -> list[Row]:
-    """An answer on the connection of all tests."""
-    (connection,) = OPEN
-    return _answer(connection, flow, *rows, **more)
-
-
-def _windowed(stream: Stream, window: Window) -> Flow:
-    return with_lineage(
-        stream.window(window, keys="k").aggregate(total="sum(v)", n="count(*)", low="min(v)").sink("out")
-    )
 
 
 @given(window=WINDOWS, rows=LEFT_ROWS)
 def test_window_aggregate_is_its_plain_statement(window: Window, rows: list[Row]) -> None:
     """For every window and key: the sum, count and least of the events that the window holds."""
     wanted = []
-    for start in _starts(window):
+    for start in starts(window):
         for key in {row[0] for row in rows}:
-            inside = [row for row in rows if row[0] == key and _holds(window, start, row[2])]
+            inside = [row for row in rows if row[0] == key and holds(window, start, row[2])]
             values = [row[1] for row in inside if row[1] is not None]
             last = max((row[2] for row in inside), default=0)
             total, low = (sum(values), min(values)) if values else (None, None)
             if inside:
                 wanted.append((key, start, start + window.range_us, total, len(inside), low, last, last + 7))
-    assert Counter(_shared(_windowed(A, window), rows)) == Counter(wanted)
+    flow = _sums(window, total="sum(v)", n="count(*)", low="min(v)")
+    assert Counter(_answer(flow, rows)) == Counter(wanted)
     with mock.patch.object(lowering, "PANES_MAX", 0):  # as for windows that overlap many times
-        assert Counter(_shared(_windowed(A, window), rows)) == Counter(wanted)
+        assert Counter(_answer(flow, rows)) == Counter(wanted)
 
 
 @given(window=WINDOWS, a=LEFT_ROWS, b=RIGHT_ROWS)
@@ -268,13 +222,13 @@ def test_window_join_is_its_plain_statement(window: Window, a: list[Row], b: lis
     """For every window and pair: one row where keys are equal and the window holds both."""
     wanted = [
         (left[0], left[1], start, start + window.range_us, max(left[2], right[1]), max(left[2], right[1]) + 7, i, j)
-        for start in _starts(window)
+        for start in starts(window)
         for i, left in enumerate(a)
         for j, right in enumerate(b)
         if left[0] is not None and left[0] == right[0]
-        if _holds(window, start, left[2]) and _holds(window, start, right[1])
+        if holds(window, start, left[2]) and holds(window, start, right[1])
     ]
-    assert Counter(_shared(with_lineage(A.join(B, window=window, on="k").sink("out")), a, b)) == Counter(wanted)
+    assert Counter(_answer(with_lineage(A.join(B, window=window, on="k").sink("out")), a, b)) == Counter(wanted)
 
 
 @given(rows=LEFT_ROWS)
@@ -286,7 +240,7 @@ def test_running_is_its_plain_statement(rows: list[Row]) -> None:
         values = [row[1] for row in rows if row[0] == key and row[2] <= time]
         known = [value for value in values if value is not None]
         whole[key, time] = (key, len(values), sum(known) if known else None, time, time + 7)
-    assert Counter(_shared(flow, rows)) == Counter(whole.values())
+    assert Counter(_answer(flow, rows)) == Counter(whole.values())
 
 
 @pytest.mark.parametrize("more", [{}, {"mean": "avg(v)"}], ids=["merged", "by windows"])
@@ -301,10 +255,10 @@ def test_running_values_are_those_at_every_event_time(
     """The last one of each key and span, and those at asked times."""
     parts = {"n": "count(*)", "total": "sum(v)", "low": "min(v)", **more}
     flow = with_lineage(A.running(keys="k", **parts).sink("out"))
-    every = _answer(OPEN[0], flow, rows)
+    every = _answer(flow, rows)
     last = {(row[0], sum(cut <= row[-2] for cut in cuts)): row for row in sorted(every, key=lambda row: row[-2])}
     number = lowering.span_number(sorted(cuts))
-    by_spans = _answer(OPEN[0], flow, rows, text=lambda flow, relations: lowering.by_spans(flow, relations, number))
+    by_spans = _answer(flow, rows, text=lambda flow, relations: lowering.by_spans(flow, relations, number))
     assert {(row[0], row[-1]): row[:-1] for row in by_spans} == last
     assert len(by_spans) == len(last)
-    assert _at(OPEN[0], flow, rows, asked) == [row for row in every if (row[0], row[-2]) in asked]
+    assert _at(flow, rows, asked) == [row for row in every if (row[0], row[-2]) in asked]

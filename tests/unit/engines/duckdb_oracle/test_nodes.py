@@ -1,73 +1,52 @@
 """The oracle's answer of each node against a plain Python statement of its semantics, on small random inputs."""
 
 from collections import Counter
-from collections.abc import Iterator
-from typing import Any
 
-import duckdb
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.core.schema import Schema, arrow_type, event_id_base
+from streamgauge.core.schema import Schema, event_id_base
 from streamgauge.dataflow.builder import hop, session, source, table, tumble, union
 from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.dataflow.nodes import Flow, Window
 from streamgauge.engines.duckdb_oracle import lowering
-from tests.helpers_times import us_of
-from tests.unit.helpers_duckdb import duckdb_session
+from tests.unit.engines.duckdb_oracle.helpers_oracle import (
+    KEYS,
+    OPEN,
+    TIMES,
+    VALUES,
+    WINDOWS,
+    Row,
+    ask,
+    database,
+    holds,
+    register,
+    starts,
+)
 
+__all__ = ["database"]
 LEFT, RIGHT = Schema.from_types(k="int", v="int", text="string"), Schema.from_types(k="int", w="int")
 A, B = source("a", LEFT), source("b", RIGHT)
 KINDS = table("kinds", {"k": [0, 1], "kind": ["none", None]}, Schema.from_types(k="int", kind="string"))
 B_ID = event_id_base(1, 0)
 
-Row = tuple[Any, ...]
-
-TIMES = st.integers(-25, 25)
-KEYS = st.one_of(st.none(), st.integers(0, 2))
-VALUES = st.one_of(st.none(), st.integers(-9, 9))
 TEXTS = st.one_of(st.none(), st.sampled_from(["", "x", "x y", " x", "y x x"]))
 LEFT_ROWS = st.lists(st.tuples(KEYS, VALUES, TEXTS, TIMES), max_size=12)
 RIGHT_ROWS = st.lists(st.tuples(KEYS, VALUES, TIMES), max_size=12)
-WINDOWS = st.tuples(st.integers(1, 12), st.integers(1, 12)).map(lambda t: Window(max(t), min(t)))
-
-
-OPEN: list[duckdb.DuckDBPyConnection] = []
-"""The one database of all examples, each of which replaces the inputs of the one before. It is no argument of the
-tests: Hypothesis would keep that alive beyond the end."""
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _database() -> Iterator[None]:
-    with duckdb_session() as connection:
-        OPEN.append(connection)
-        yield
-        OPEN.clear()
-
-
-def _input(fields: Schema, rows: list[Row], first_id: int) -> pa.Table:
-    """Rows of (fields..., event_time) with lineage: ingest_time is event_time + 7."""
-    times = [row[-1] for row in rows]
-    columns = {f.name: pa.array([row[i] for row in rows], arrow_type(f.type)) for i, f in enumerate(fields.fields)}
-    ids = range(first_id, first_id + len(rows))
-    lineage = {"event_time": times, "ingest_time": [time + 7 for time in times], "event_id": ids}
-    return pa.table(columns | {name: pa.array(values, pa.int64()) for name, values in lineage.items()})
 
 
 def answer(flow: Flow, a: list[Row], b: list[Row] | None = None, asked: list[Row] | None = None) -> Counter[Row]:
-    """The rows of a flow with lineage; borders of windows as microseconds, like the times of the input."""
-    (con,) = OPEN
-    con.register("a_rows", _input(LEFT, a, 0).to_reader())
-    con.register("b_rows", _input(RIGHT, b or [], B_ID).to_reader())
+    """The rows of a flow with lineage."""
+    register("a_rows", LEFT, a)
+    register("b_rows", RIGHT, b or [], B_ID)
     traced, relations = with_lineage(flow), {"a": "a_rows", "b": "b_rows"}
     text = lowering.sql(traced, relations)
     if asked is not None:
         keys, times = pa.array([p[0] for p in asked], pa.string()), pa.array([p[1] for p in asked], pa.int64())
-        con.register("asked", pa.table({"word": keys, "event_time": times}))
+        OPEN[0].register("asked", pa.table({"word": keys, "event_time": times}))
         text = lowering.at_points(traced, relations, "asked")
-    return Counter(tuple(us_of(value) for value in row) for row in con.execute(text).fetchall())
+    return Counter(ask(text))
 
 
 def words(rows: list[Row]) -> list[Row]:
@@ -162,8 +141,8 @@ def test_distinct(rows: list[Row], window: Window) -> None:
     assert answer(A.distinct(keys="k").sink("out"), rows) == Counter(first.values())
     windowed: dict[Row, Row] = {}
     for n, row in reversed(order):
-        for start in range(-(60 // window.slide_us) * window.slide_us, 60, window.slide_us):
-            if start <= row[3] < start + window.range_us:
+        for start in starts(window):
+            if holds(window, start, row[3]):
                 windowed[row[0], start] = (*row[:3], start, start + window.range_us, row[3], row[3] + 7, n)
     assert answer(A.distinct(keys="k", window=window).sink("out"), rows) == Counter(windowed.values())
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 import re
 from importlib.resources import files
@@ -11,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from streamgauge.artifacts.run_folder import ANATOMY, write_study
 from streamgauge.core.errors import InputError
@@ -19,7 +17,6 @@ from streamgauge.report.charts.breakdown import by_window, waterfall
 from streamgauge.report.documents.breakdown import document, heading
 from streamgauge.report.documents.study_pages import rerender_study
 from streamgauge.report.page import render as page_of
-from streamgauge.report.terminal.studies import show_anatomy
 from streamgauge.results.breakdown import BreakdownTrial, LatencyBreakdown
 from tests.helpers_study_results import breakdown, stage
 from tests.helpers_study_results import breakdown_trial as trial
@@ -35,7 +32,6 @@ WAYS = [
      "read, processed and written"),
 ]  # fmt: skip
 """The stages of every way in which there is one."""
-WHOLE = breakdown(trial())
 FAILED = BreakdownTrial(
     rate_per_s=20_000.0, chunk_us=10_000, verdict="invalid", sentence="no port", reason="it did not start"
 )
@@ -43,33 +39,6 @@ FAILED = BreakdownTrial(
 
 def render(study: LatencyBreakdown) -> str:
     return page_of(document(study))
-
-
-def shown(study: LatencyBreakdown) -> str:
-    output = io.StringIO()
-    show_anatomy(study, Console(file=output, width=160))
-    return output.getvalue()
-
-
-def test_each_stage_is_shown_with_its_share() -> None:
-    """In the terminal and on the page; what the stages are stands below."""
-    text, page = shown(WHOLE), render(WHOLE)
-    assert [part for part in ("waiting", "540 ms (90 %)", "30 batches") if part not in text] == []
-    assert [part for part in ("540 ms (90 %)", "until a batch began") if part not in page] == []
-    assert page.count("<svg role") == 4
-
-
-def test_useful_work_is_shown_beside_what_was_published() -> None:
-    """Wherever a batch's tasks are known of; else there is no such line."""
-    for text in (shown(WHOLE), render(WHOLE)):
-        assert "published: useful work at most 0.11 of the time" in text
-        assert "0.41" in text
-    nothing = dict.fromkeys(("tasks_share", "batches", "commit_after_us", "contradicting_batches", "first_of_batch"))
-    by_broker = {"contradicting_results": 7, "contradiction_us_max": 900, "sampled": 1000}
-    text = shown(breakdown(trial(batch_window="", **nothing, **by_broker)))
-    assert not re.search("useful work|first record", text)
-    assert "stages of 1,000 of them, sampled at random" in text
-    assert "the broker's timestamps contradict the driver's in 7 results, by 900 us at most" in text
 
 
 def test_latency_is_drawn_against_the_interval_where_there_are_several() -> None:
@@ -82,22 +51,6 @@ def test_latency_is_drawn_against_the_interval_where_there_are_several() -> None
     assert 'id="windows"' in render(breakdown(*trials))
     assert by_window(trials[:2]) is None
     assert by_window([trial(batch_window_s=None)] * 2) is None
-
-
-def test_a_doubt_is_shown_first() -> None:
-    """In so many words; and a rate that is not sustained has its verdict above its column."""
-    study = breakdown(trial(doubts=("what Spark says contradicts",), verdict="undecided"))
-    for text in (shown(study), render(study)):
-        assert "DOUBTFUL: what Spark says contradicts" in text
-        assert "1 s, undecided" in text
-
-
-def test_a_trial_that_was_not_taken_apart_says_why() -> None:
-    """Beside those that were."""
-    study = breakdown(trial(), FAILED, finished=False)
-    assert "not broken down: it did not start: no port" in shown(study)
-    assert "20 k events/s, invalid" in shown(study)
-    assert "not finished" in render(study)
 
 
 @pytest.mark.parametrize("trials", [[], [FAILED]])

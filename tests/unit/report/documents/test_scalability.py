@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from streamgauge.report.charts import scalability as charts
 from streamgauge.report.documents.scalability import (
@@ -19,7 +17,6 @@ from streamgauge.report.documents.scalability import (
     plan_document,
 )
 from streamgauge.report.page import render
-from streamgauge.report.terminal.studies import show_scale
 from streamgauge.results.scalability import Capacity, ScaleCell, ScalePlan, ScaleResult
 from streamgauge.studies.scalability.answer import answered
 from streamgauge.studies.scalability.scale import ehrenstein
@@ -51,29 +48,6 @@ LINEAR = (
 
 def words(page: str) -> str:
     return " ".join(page.split())
-
-
-def test_the_page_has_capacity_demand_fits_and_trials() -> None:
-    """With the paper's figures beside, and each trial's own report."""
-    result = study(*LINEAR)
-    assert result.decided
-    page = words(render(document(result)))
-    parts = (
-        "capacity by parallelism: 1: 10 k/s, 2: 20 k/s, 4: 40 k/s", '<a href="cells/003/run/report.html">3</a>',
-        "why &lt;1 %", "Universal Scalability Law", "Ehrenstein 2020, figure 5", "65.5 k/s", "8.19 k/s",
-    )  # fmt: skip
-    assert [part for part in parts if part not in page] == []
-    assert page.count("<svg") >= 4
-
-
-def test_a_law_with_as_many_parameters_as_levels_is_labelled() -> None:
-    """On the page, and in the line of the terminal."""
-    result = study(*LINEAR)
-    (universal,) = (fit for fit in result.fits if fit.law == "universal")
-    assert universal.note
-    assert "measure one more level" in render(document(result))
-    (shown,) = (fact for fact in document(result).facts if fact.name == "Universal Scalability Law")
-    assert universal.note in shown.parts
 
 
 @pytest.mark.parametrize("bound", [True, False])
@@ -170,26 +144,6 @@ def test_a_trial_is_a_line() -> None:
     )
     assert cell_line(result, cell(3, 2, 2e4, "undecided")).endswith("undecided   1 min 35 s   why <1 %")
     assert cell_line(result, cell(3, 2, 2e4, lag_growth=3.0)).endswith("why <1 %")
-
-
-def test_what_to_do_next_is_reported() -> None:
-    """An unfinished study goes on, an undecided cell is repeated, and contradictions are named."""
-
-    def shown(result: ScaleResult) -> str:
-        reported = io.StringIO()
-        show_scale(result, Console(file=reported, width=250))
-        return words(reported.getvalue())
-
-    assert "streamgauge scale --resume runs/s goes on" in shown(study(*LINEAR[:3]))
-    undecided = study(*LINEAR[:3], cell(4, 1, 2e4, "undecided"), *LINEAR[4:])
-    assert "streamgauge scale --resume runs/s repeats the cells that are not decided" in shown(undecided)
-    contradicting = study(*LINEAR, cell(7, 4, 1e4, "not_sustained"))
-    assert "one of both trials misleads. Use --repeat 3" in shown(contradicting)
-    assert "next" not in shown(study(*LINEAR))
-    wrong = study(cell(1, 2, 2e4, "not_sustained", wrong_answers="3 missing of 10 expected results"))
-    assert "ended: with parallelism 2 and 20 k/s the answers are wrong, although the system keeps up" in shown(wrong)
-    assert "trial 1 has 3 missing of 10 expected results. Correct the job first" in shown(wrong)
-    assert "no load exceeded this capacity" in shown(study(*LINEAR[:5], cell(6, 4, 8e4)))
 
 
 def test_a_logarithmic_axis_has_few_labels() -> None:

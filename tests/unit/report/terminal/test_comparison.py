@@ -63,18 +63,3 @@ def test_percentiles_over_runs_are_called_what_they_are() -> None:
     assert "+24.8" in row_of(lines, "closing delay p99.9")
     assert sum("mean of the runs' p99" in line for line in lines) == 1
     assert not any("mean of the runs" in line for line in shown(**both))
-
-
-def test_a_reason_stands_once_below_the_table() -> None:
-    """With the figures it holds for, instead of a column of fragments."""
-    lines = shown(side("A", ""), side("B", ""))
-    reasons = [line for line in lines if "gives no interval" in line]
-    assert reasons == ["  closing delay p99.9, match time p99.9: one run a side gives no interval: repeat the runs"]
-
-
-def test_a_side_that_failed_is_reported_before_anything_else() -> None:
-    """A faster side with wrong answers is no faster side; a reader must not have to find that below a table."""
-    lines = shown(side("A", "", ""), side("B", "wrong answers (30 missing)", "wrong answers (30 missing)"))
-    failed = "B failed: wrong answers (30 missing), 2 of 2 runs."
-    assert lines[:2] == ["B failed; B is better in 1 of 5 figures", failed]
-    assert lines[2].startswith("A  ")

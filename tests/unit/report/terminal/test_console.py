@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -18,9 +17,7 @@ from streamgauge.core.errors import InputError, JobError, Problem
 from streamgauge.core.trial import TrialSnapshot
 from streamgauge.report.terminal import console as console_module
 from streamgauge.report.terminal.console import PLAIN_EVERY_S, InputView, SearchView, SelfTestView, TrialView
-from streamgauge.results.latency import Latencies, Latency
-from streamgauge.results.run import MalformedRecords, Result, Verification
-from streamgauge.results.verdict import Check, Verdict
+from streamgauge.results.run import Result
 
 Make = Callable[..., Result]
 SNAPSHOT = TrialSnapshot("measured", 24.0, 60.0, 2e5, 1.9e5, 12_345, 3.1e6)
@@ -181,14 +178,6 @@ def test_search_table_lines_up(make_search: Callable[[], Result]) -> None:
     assert any(line.startswith("at 90 %") and "undecided   p50" in line for line in lines)
 
 
-def test_result_shows_only_checks_that_matter(make_result: Make) -> None:
-    """Where all hold, none is listed; with `verbose` all are."""
-    brief, verbose = result_text(make_result()), result_text(make_result(), verbose=True)
-    for part in ("backlog_trend", "what these words mean: docs/reference/glossary.md"):
-        assert (part in brief, part in verbose) == (False, True)
-    assert "answers     15,000 results expected, all matched" in brief
-
-
 @pytest.mark.parametrize(("roles", "cpu"), [
     (("sut", "driver", "sut_part"), "system under test 146 %   driver 9 %   of"),
     (("sut", "driver", "broker"), "system under test 146 %   driver 9 %   broker 117 %   of"),
@@ -199,55 +188,6 @@ def test_the_cpu_line(make_result: Make, roles: tuple[str | None, ...], cpu: str
     uses = zip(make_result().processes, roles, strict=True)
     processes = tuple(use.model_copy(update={"role": role}) for use, role in uses if role)
     assert cpu in result_text(make_result(processes=processes))
-
-
-DEEP = Check(name="queue_bound", value=31.0, limit=30.0, unit="s", ok=False, state="failed", sentence="too deep")
-NOT_SUSTAINED = Verdict(value="not_sustained", checks=(DEEP,), decided_by=("queue_bound",), advice="try a lower rate")
-BOUNDED = Latencies(event_time_us=Latency(p50=1e6, p90=2e6, p99=3e6, max=4e6, count=500, lower_bounds=4))
-AT_LEAST = "event time  p50 >= 1 s   p90 >= 2 s   p99 >= 3 s   p99.9 -   max >= 4 s"
-STOPPED = {"verdict": Verdict(value="interrupted"), "verification": None}
-TOO_EARLY = STOPPED | {"latency": Latencies(notes=("not measured: too early",))}
-
-
-@pytest.mark.parametrize(("changes", "parts"), [
-    ({"verdict": Verdict(value="invalid")}, ("must not be used",)),
-    ({"verification": None}, ("answers     not judged",)),
-    ({"verdict": NOT_SUSTAINED}, ("31 s (limit 30 s)   too deep", "next        try a lower rate")),
-    ({"latency": BOUNDED}, (AT_LEAST, "4 of 500 results had not arrived")),
-    (STOPPED, ("Latencies are unverified",)),
-    (TOO_EARLY, ("latency     not measured: too early",)),
-], ids=["invalid", "not judged", "not sustained", "lower bounds", "stopped", "too early"])  # fmt: skip
-def test_what_a_reader_must_not_overlook(make_result: Make, changes: dict[str, Any], parts: tuple[str, ...]) -> None:
-    """That a figure must not be used, that answers were not judged, the number, limit and next step of a verdict that
-    is not a yes, percentiles that are lower bounds (the sign can be typed), and latencies that are unverified.
-    """
-    text = result_text(make_result(**changes))
-    assert [part for part in parts if part not in text] == []
-
-
-UPDATES = Latencies(
-    event_time_us=Latency(p50=8e5, p90=9e5, max=1e6, count=40, effective_count=10),
-    until_counted_us=Latency(p50=2.8e6, p90=4.4e6, max=4.8e6, count=4000, effective_count=10),
-    processing_time_us=Latency(p50=7e5, p90=8e5, max=9e5, count=40, effective_count=10),
-)
-
-
-def test_updates_show_the_newest_event_and_every_event(make_result: Make) -> None:
-    """One under the other, each with what it is of; where the second is not known, why."""
-    lines = result_text(make_result(latency=UPDATES)).splitlines()
-    newest, counted, processing = (line for line in lines if "p50" in line)
-    assert newest == "event time  p50 800 ms   p90 900 ms   p99 -   p99.9 -   max 1 s   (newest event of each update)"
-    assert counted == "counted     p50 2.8 s   p90 4.4 s   p99 -   p99.9 -   max 4.8 s   (every event, until counted)"
-    assert re.fullmatch("processing  p50 700 ms.*max 900 ms", processing)
-    unknown = UPDATES.model_copy(update={"until_counted_us": Latency(note="not known: no batch is")})
-    without = "counted     p50 -   p90 -   p99 -   p99.9 -   max -   (not known: no batch is)"
-    assert without in result_text(make_result(latency=unknown))
-
-
-def test_a_run_that_ended_in_its_warm_up_shows_no_rate(make_result: Make) -> None:
-    """0 events/s offered would be untrue: the span in which they count never began."""
-    text = result_text(make_result(phases=make_result().phases[:1]))
-    assert "rate        nothing was measured: the run ended 20 s after its start, in the warm-up" in text
 
 
 @pytest.mark.parametrize(
@@ -267,33 +207,6 @@ def test_generators_stand_beside_the_rate(
     changed = rate.model_copy(update={"generator_ceiling_per_s": ceiling_per_s})
     text = result_text(make_result(environment=environment, rate=changed))
     assert f"rate        offered 200 k events/s   ingested 200 k events/s   {end}" in text
-
-
-def test_malformed_records_are_counted_beside_their_rule(make_result: Make) -> None:
-    """A line for each stream with a rule, none of them left out, also where there are none; long rules are cut at a
-    word, and patterns are left out whole.
-    """
-    records = {
-        "lines": MalformedRecords(rule="line IS NULL", malformed=1203, records=100_000),
-        "others": MalformedRecords(rule="abc " * 90, malformed=0, records=7),
-        "logs": MalformedRecords(rule=f"line NOT RLIKE '{'[^ ]* ' * 90}'", malformed=0, records=7),
-    }
-    judged = Verification(judged=True, independent=True, reference="DuckDB", malformed=records)
-    text = result_text(make_result(verification=judged))
-    whole, long, pattern = [line for line in text.splitlines() if line.startswith("malformed")]
-    assert whole == "malformed   lines 1,203 of 100,000 kept out of the answer (rule: line IS NULL)"
-    assert long.endswith("(rule: " + "abc " * 25 + "...; whole in the report)")
-    assert pattern.endswith("(rule: line NOT RLIKE '...'; whole in the report)")
-    for without in (None, judged.model_copy(update={"malformed": {}})):
-        assert "malformed" not in result_text(make_result(verification=without), verbose=True)
-
-
-def test_a_missing_p99_has_its_reason(make_result: Make) -> None:
-    """As the report gives it, for the p99 alone; nothing where it is there, or where not even a median is."""
-    few = Latency(p50=1e6, max=4e6, count=500, effective_count=87)
-    reason = "p99 -: 87 independent results (batches or windows) are too few, 100 are needed"
-    for latency, shown in ((few, True), (few.model_copy(update={"p99": 3e6}), False), (Latency(count=0), False)):
-        assert (reason in result_text(make_result(latency=Latencies(event_time_us=latency)))) is shown
 
 
 def test_a_refusal_names_what_was_typed() -> None:

@@ -6,7 +6,6 @@ import pytest
 
 from streamgauge.results.codes import WarningCode
 from streamgauge.studies.compare.compare import compare
-from streamgauge.verdict.background_load import background_load_warning
 from tests.unit.studies.compare.helpers_compare import RULES, Make, Three
 
 UNDECIDED = ["unknown", "unknown", "unknown", "passed"]
@@ -15,7 +14,7 @@ UNDECIDED = ["unknown", "unknown", "unknown", "passed"]
 @pytest.mark.parametrize("busy", ["A", "B"])
 def test_busy_neighbours_of_one_run_decide_no_gate(make_run: Make, busy: str) -> None:
     """On either side: a warning names the side and the run, and what they used; the gate's reason names the run."""
-    warned = ("something else", background_load_warning("95% of the machine"))
+    warned = ("something else", "background processes used 95% of the machine")
     codes = (WarningCode.SHARED_CORES, WarningCode.BACKGROUND_LOAD)
     sides = {
         side: ",".join(

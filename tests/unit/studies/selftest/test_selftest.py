@@ -14,6 +14,7 @@ from streamgauge.core.trial import TrialSnapshot
 from streamgauge.engines.synthetic.main import degradation_us
 from streamgauge.preflight.validate import check
 from streamgauge.results.latency import Latency
+from streamgauge.results.text.verdicts import in_words
 from streamgauge.results.verdict import Verdict
 from streamgauge.studies.selftest import checks
 from streamgauge.studies.selftest import selftest as selftest_module
@@ -185,7 +186,7 @@ def of_slowing(slowing: float, seed: int, backlog_growth: float = 0.0) -> Verdic
     lengths = work_s + [degradation_us(slowing, 0, int(cut_us)) / US for cut_us in cuts_us]
     backlog = Samples(begun, 1 + backlog_growth * begun + random.exponential(0.05, begun.size))
     later = {"output_lag_at_commits": Samples(begun + lengths, lengths), "latency": Samples(begun, lengths)}
-    return judge(evidence(backlog=backlog, interval_s=1.0, **later))
+    return in_words(judge(evidence(backlog=backlog, interval_s=1.0, **later)))
 
 
 @pytest.mark.usefixtures("quick_draws")
@@ -279,7 +280,7 @@ ONE_SECOND_HALF = np.where(np.arange(60) == 30, 0.5, 1.0) * RATE
 )
 def test_only_a_plan_that_was_not_kept_proves_it(changes: dict[str, Any], ok: bool) -> None:
     """d: an invalid trial is not enough, it must be so by its plan; and one that is not invalid proves nothing."""
-    made = checks.judge_generator(judge(evidence(**changes)), 5e6, 1e6)
+    made = checks.judge_generator(in_words(judge(evidence(**changes))), 5e6, 1e6)
     assert made.ok is ok, made.sentence
     assert made.sentence.startswith("planned 5 M/s with a ceiling of 1 M/s: ")
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from streamgauge.core.clock import US
 from streamgauge.core.errors import DriverError
 from streamgauge.transports.flight.queue import LARGE_ROWS, SMALL_ROWS, FlightQueue
-from streamgauge.transports.spi import Overflow
+from streamgauge.transports.spi import OutletConfig, Overflow
 
 STREAMS = ("purchases", "ads")
 COLUMNS = ("event_id", "price", "ingest_time")
@@ -29,7 +29,7 @@ def chunk_of(first: int, rows: int) -> pa.RecordBatch:
 def queue_of(chunks: int = 0, bound_us: int = 3600 * US, bytes_max: int = 2**40) -> FlightQueue:
     """A queue with chunks in it, whose clock moves by one at each look."""
     ticks = count(1)
-    queue = FlightQueue(STREAMS, bound_us, bytes_max, lambda: next(ticks))
+    queue = FlightQueue(OutletConfig(dict.fromkeys(STREAMS), bound_us, bytes_max, lambda: next(ticks)))
     for index in range(chunks):
         offer(queue, index)
     return queue

@@ -35,6 +35,12 @@ def at(broker: Broker, run: str) -> EndpointConfig:
     return EndpointConfig("", 0, run, {"brokers": broker.location})
 
 
+def outlet_to(broker: Broker, run: str, bound_us: int = 10 * US, partitions: int = 1) -> KafkaOutlet:
+    """An outlet that sends to the last partition of a topic that has just been made."""
+    Topics(broker.location).make([topic_of(run, "ads")], partitions)
+    return KafkaOutlet(at(broker, run), OutletConfig({"ads": SCHEMA}, bound_us, 2**20, lambda: 7, partitions - 1))
+
+
 def events(outlet: KafkaOutlet, *numbers: int) -> dict[str, pa.RecordBatch]:
     """As a generator makes them."""
     batch = pa.RecordBatch.from_arrays([pa.array(numbers, pa.int64())], names=["n"])
@@ -55,8 +61,7 @@ def stored(outlet: KafkaOutlet) -> bool:
 @pytest.mark.broker
 def test_an_outlet_sends_and_counts(broker: Broker) -> None:
     """Chunks, the frontier, the offsets of each stream; a chunk without events moves the frontier alone."""
-    Topics(broker.location).make([topic_of("out", "ads")], 2)
-    outlet = KafkaOutlet(at(broker, "out"), OutletConfig({"ads": SCHEMA}, 10 * US, 2**20, lambda: 7, 1))
+    outlet = outlet_to(broker, "out", partitions=2)
     outlet.offer(0, 1000, events(outlet, 1, 2, 3), 5)
     outlet.offer(1000, 2000, events(outlet), 6)
     outlet.offer(2000, 3000, events(outlet, 4), 7)
@@ -79,18 +84,6 @@ def test_what_a_broker_does_not_store_is_no_fault_of_the_reader() -> None:
 
 
 @pytest.mark.broker
-def test_a_reader_that_is_too_slow_is_one_though_a_little_is_on_its_way(broker: Broker) -> None:
-    """The broker has what waits, but for the last few events: that is an overflow, whatever a chunk holds."""
-    Topics(broker.location).make([topic_of("slow", "ads")], 1)
-    outlet = KafkaOutlet(at(broker, "slow"), OutletConfig({"ads": SCHEMA}, 2 * US, 2**20, lambda: 7))
-    outlet.offer(0, 2 * US, events(outlet, *range(1000)), 5)
-    assert stored(outlet)
-    with pytest.raises(Overflow):
-        outlet.offer(2 * US, 3 * US, events(outlet, 1), 5)
-    assert outlet.overflowed
-
-
-@pytest.mark.broker
 def test_what_is_lost_after_the_last_event_is_a_failure(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
     """At the next look, though nothing more is sent: the topic is not there."""
     monkeypatch.setitem(producer_module.SETTINGS, "message.timeout.ms", 1000)
@@ -104,8 +97,7 @@ def test_what_is_lost_after_the_last_event_is_a_failure(broker: Broker, monkeypa
 @pytest.mark.broker
 def test_what_was_not_read_waits(broker: Broker) -> None:
     """From the first event on; beyond the bound nothing more is sent, but for chunks without events."""
-    Topics(broker.location).make([topic_of("full", "ads")], 1)
-    outlet = KafkaOutlet(at(broker, "full"), OutletConfig({"ads": SCHEMA}, 2 * US, 2**20, lambda: 7))
+    outlet = outlet_to(broker, "full", 2 * US)
     begin = 1000 * US
     assert outlet.waiting_us() == 0
     outlet.offer(begin, begin + 2 * US, events(outlet, 1), 5)
@@ -126,8 +118,7 @@ def test_what_was_not_read_waits(broker: Broker) -> None:
 def test_when_the_broker_had_a_message_is_its_own_word(broker: Broker) -> None:
     """To a millisecond, upwards; an offset that is not there is an error."""
     topics, topic = Topics(broker.location), topic_of("when", "ads")
-    topics.make([topic], 2)
-    outlet = KafkaOutlet(at(broker, "when"), OutletConfig({"ads": SCHEMA}, 10 * US, 2**20, lambda: 7, 1))
+    outlet = outlet_to(broker, "when", partitions=2)
     before_us = time.time_ns() // 1000
     outlet.offer(0, 1000, events(outlet, *range(50)), 5)
     assert wait_until(lambda: topics.ends(topic, 2) == [0, 50], SOON_S)

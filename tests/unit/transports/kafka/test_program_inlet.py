@@ -70,7 +70,7 @@ class Followed:
         for module in (program_endpoint, group_offsets):
             monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now_s))
         monkeypatch.setattr(program_endpoint, "ResultsConsumer", lambda *_: self)
-        monkeypatch.setattr("confluent_kafka.admin.AdminClient", lambda _: None)
+        monkeypatch.setattr(group_offsets, "AdminClient", lambda _: None)
         monkeypatch.setattr(group_offsets, "committed_of", self.committed_of)
         monkeypatch.setattr(group_offsets, "ends_of", lambda *_: {ORDERS: FIRST + self.ends})
         topics = ProgramTopics(
@@ -334,14 +334,11 @@ def test_a_group_that_must_commit_and_does_not(
     program = Followed(monkeypatch, **given, results=OF)
     program.write("results", RIGHT)
     program.follow()
-    program.now_s += 0.5
-    program.follow()
+    program.follow_after(0.5)
     assert (NEVER_COMMITTED in program.remarks) is (given.get("progress") == ProgressSource("results"))
-    program.now_s += COMMITS_S
-    program.follow()
+    program.follow_after(COMMITS_S)
     assert not program.rejected
-    program.now_s += TIMEOUT_S
-    program.follow()
+    program.follow_after(TIMEOUT_S)
     assert bool(program.rejected) is (UNOBSERVED in program.remarks) is rejected
     assert (NEVER_COMMITTED in program.remarks) is not rejected
     assert not rejected or 'progress = { spark_checkpoint = ["{scratch}/checkpoint"] }' in program.rejected[0]
@@ -370,8 +367,7 @@ def test_progress_is_that_of_checkpoints(monkeypatch: pytest.MonkeyPatch, tmp_pa
     read = ("read", ("purchases", 0, 0, 20), ("purchases", 0, 1, 30))
     assert program.calls == [("results", "results", 1), ("results", "results", 1), read]
     assert (program.committed_us[-1] or 0) - NOW_US == pytest.approx(-3 * US, abs=US)
-    program.now_s += TIMEOUT_S + 1
-    program.follow()
+    program.follow_after(TIMEOUT_S + 1)
     assert not program.rejected
     assert not program.remarks
 
@@ -382,8 +378,7 @@ def test_a_checkpoint_that_shows_nothing_rejects_the_program(monkeypatch: pytest
     program.write("results", RIGHT)
     program.follow()
     assert not program.rejected
-    program.now_s += TIMEOUT_S + 1
-    program.follow()
+    program.follow_after(TIMEOUT_S + 1)
     assert "named no input of the program" in program.rejected[0]
     assert UNOBSERVED in program.remarks
 
@@ -393,6 +388,5 @@ def test_a_silent_program_without_a_group_is_not_asked_for_one(monkeypatch: pyte
     program = Followed(monkeypatch, progress=ProgressSource("spark_checkpoint", (str(tmp_path),)), results=OF)
     program.ends = 1000
     program.follow()
-    program.now_s += 61.0
-    program.follow()
+    program.follow_after(61.0)
     assert "1,000 events were sent. Check that it reads orders ($STREAMGAUGE_INPUT) from" in program.rejected[0]

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from struct import Struct
+from typing import Any
+
+import pyarrow as pa
 
 from streamgauge.core.schema import ColumnTypes
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+HEADER = Struct(">bI")
+"""That of Confluent's framing: a zero byte and the id of the schema."""
+UNFRAMED = "it has no header of Confluent's framing: a zero byte and the id of a schema"
 
 
 class Encoding(ABC):
@@ -57,13 +62,34 @@ class ProgramFormat(Encoding):
     words: str
     """What a message is, for people."""
 
-    @abstractmethod
     def table(self, values: Sequence[bytes], schema: pa.Schema) -> pa.Table | None:
         """The fields of all messages by `schema`; None unless every message surely is one of this format."""
+        try:
+            return self.parsed(values, schema)
+        except (Foreign, OverflowError, UnicodeDecodeError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            return None
+
+    @abstractmethod
+    def parsed(self, values: Sequence[bytes], schema: pa.Schema) -> pa.Table | None:
+        """As `table`. Instead of None it may raise Foreign, an error of Arrow, or that a text is not UTF-8."""
 
     @abstractmethod
     def fields(self, value: bytes) -> dict[str, Any]:
         """The fields that one message has. A value of a wrong type stays as it is. Raises Foreign."""
+
+
+@dataclass(frozen=True)
+class SchemaField:
+    """A plain value in a user's schema: its dotted name, its SQL type, and whether it can be null."""
+
+    name: str
+    type: str
+    nullable: bool
+
+
+def cast_to(schema: pa.Schema, columns: Mapping[str, Any]) -> pa.Table:
+    """The columns with the types of a schema. Raises an error of Arrow if a value does not fit."""
+    return pa.table({field.name: columns[field.name].cast(field.type) for field in schema}, schema=schema)
 
 
 class Foreign(Exception):
@@ -74,25 +100,11 @@ BOM = b"\xef\xbb\xbf"
 """A byte order mark. Some parsers skip it and others do not, so a message that begins with one is foreign."""
 
 
-def any_marked(lines: bytes) -> bool:
-    """Whether one of the messages that these lines hold begins with a byte order mark."""
-    return lines.startswith(BOM) or b"\n" + BOM in lines
-
-
 def unmarked_text_of(value: bytes) -> str:
     """A message as text without a byte order mark. Raises Foreign."""
     if value.startswith(BOM):
         raise Foreign("it begins with a byte order mark")
     return text_of(value)
-
-
-def is_text(value: bytes) -> bool:
-    """Whether it is UTF-8."""
-    try:
-        value.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def text_of(value: bytes) -> str:

@@ -10,7 +10,6 @@ https://avro.apache.org/docs/1.12.0/specification/
 from __future__ import annotations
 
 import json
-import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,7 +22,15 @@ import pyarrow.compute as pc
 from streamgauge.core.arrays import Bools, Int64s
 from streamgauge.core.schema import ColumnTypes
 from streamgauge.core.units import sql_text
-from streamgauge.transports.kafka.encodings.api import EngineEncoding, Foreign, ProgramFormat
+from streamgauge.transports.kafka.encodings.api import (
+    HEADER,
+    UNFRAMED,
+    EngineEncoding,
+    Foreign,
+    ProgramFormat,
+    SchemaField,
+    cast_to,
+)
 
 Bytes = npt.NDArray[np.uint8]
 Piece = tuple[Bytes, Int64s]
@@ -46,17 +53,14 @@ _TYPES: dict[str, Any] = {
 """SQL type to Avro's, in schemas made from columns."""
 _VARINT_MAX = 10
 """The longest encoding of a long in bytes."""
-_HEADER = struct.Struct(">bI")
-"""Confluent's: a zero byte and the id of the schema."""
 _PADDING = bytes(16)
 """Behind the last message, so that no read leaves the array."""
 
 
 @dataclass(frozen=True)
-class Leaf:
-    """A plain value: its dotted name, Avro's type, and which branch of its union is null (None: no union)."""
+class Leaf(SchemaField):
+    """`kind`: Avro's type. `null`: which branch of its union is null (None: no union)."""
 
-    name: str
     kind: str
     null: int | None = None
 
@@ -86,7 +90,7 @@ def _leaves(record: dict[str, Any], prefix: str) -> Iterator[Leaf]:
         plain = kind.get("type") if isinstance(kind, dict) else kind
         if not isinstance(plain, str) or plain not in KINDS:
             raise ValueError(f"{name} is {json.dumps(kind)}, not one of {', '.join(KINDS)}, a record, or null with one")
-        yield Leaf(name, plain, null)
+        yield Leaf(name, KINDS[plain], null is not None, plain, null)
 
 
 class Avro(EngineEncoding, ProgramFormat):
@@ -104,7 +108,7 @@ class Avro(EngineEncoding, ProgramFormat):
         if schema is None:  # by the names of the columns
             self._leaves = tuple(replace(leaf, name=name) for leaf, name in zip(self._leaves, self.names, strict=True))
         self.words = "Avro of the declared schema" + (" in Confluent's framing" if schema_id is not None else "")
-        self._header = b"" if schema_id is None else _HEADER.pack(0, schema_id)
+        self._header = b"" if schema_id is None else HEADER.pack(0, schema_id)
 
     @property
     def schema(self) -> str:
@@ -133,23 +137,15 @@ class Avro(EngineEncoding, ProgramFormat):
     def expressions(self, opened: str) -> dict[str, str]:
         return {name: f"{opened}.{avro_name}" for name, avro_name in zip(self.names, self._avro_names, strict=True)}
 
-    def table(self, values: Sequence[bytes], schema: pa.Schema) -> pa.Table | None:
-        reader = self._reader(values)
-        try:
-            columns = {leaf.name: column for leaf in self._leaves if (column := reader.column(leaf)) is not None}
-        except pa.ArrowInvalid:  # not UTF-8
-            return None
-        if not reader.all_right:
-            return None
-        try:
-            return pa.table({field.name: pc.cast(columns[field.name], field.type) for field in schema}, schema=schema)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            return None
+    def parsed(self, values: Sequence[bytes], schema: pa.Schema) -> pa.Table | None:
+        reader = _Reader(values, len(self._header))
+        columns = {leaf.name: reader.column(leaf) for leaf in self._leaves}
+        return cast_to(schema, columns) if reader.all_right else None
 
     def fields(self, value: bytes) -> dict[str, Any]:
         if self._header and (len(value) < len(self._header) or value[0]):
-            raise Foreign("it has no header of Confluent's framing: a zero byte and the id of a schema")
-        reader = self._reader([value])
+            raise Foreign(UNFRAMED)
+        reader = _Reader([value], len(self._header))
         try:
             found = {leaf.name: reader.column(leaf).to_pylist()[0] for leaf in self._leaves}
         except pa.ArrowInvalid:
@@ -157,9 +153,6 @@ class Avro(EngineEncoding, ProgramFormat):
         if not reader.all_right:
             raise Foreign("it is not Avro of the declared schema")
         return {name: found[name] for name in self.names}
-
-    def _reader(self, values: Sequence[bytes]) -> _Reader:
-        return _Reader(values, len(self._header))
 
 
 def _as(batch: pa.RecordBatch, leaf: Leaf) -> pa.Array:
@@ -184,7 +177,7 @@ def _values(values: pa.Array, kind: str) -> Iterator[Piece]:
     if kind in ("string", "bytes"):
         texts = values.cast(pa.large_binary())
         lengths = np.asarray(pc.binary_length(texts)).astype(np.int64)
-        yield _varints(lengths)
+        yield varints(lengths)
         yield np.frombuffer(b"".join(texts.to_pylist()), np.uint8), lengths
     elif kind in ("double", "float"):
         wide = 8 if kind == "double" else 4
@@ -192,10 +185,10 @@ def _values(values: pa.Array, kind: str) -> Iterator[Piece]:
     elif kind == "boolean":
         yield np.asarray(values.cast(pa.uint8())), np.ones(len(values), np.int64)
     else:
-        yield _varints(np.asarray(values.cast(pa.int64())))
+        yield varints(np.asarray(values.cast(pa.int64())))
 
 
-def _varints(values: Int64s) -> Piece:
+def varints(values: Int64s) -> Piece:
     """Zigzag varints: seven bits per byte, lowest first; the highest bit marks continuation."""
     remaining = ((values << 1) ^ (values >> 63)).view(np.uint64)
     groups = np.empty((len(values), _VARINT_MAX), np.uint8)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 
 from streamgauge.core.schema import TYPES, ColumnTypes, arrow_type
-from streamgauge.transports.kafka.encodings.api import EngineEncoding, ProgramFormat
-from streamgauge.transports.kafka.encodings.avro import KINDS, Avro, leaves
+from streamgauge.transports.kafka.encodings.api import EngineEncoding, ProgramFormat, SchemaField
+from streamgauge.transports.kafka.encodings.avro import Avro, leaves
 from streamgauge.transports.kafka.encodings.compact import Compact
 from streamgauge.transports.kafka.encodings.json import Json
 from streamgauge.transports.kafka.encodings.text import Csv, Text
@@ -41,22 +43,13 @@ def format_of(declared: MessageFormat, columns: ColumnTypes) -> ProgramFormat:
             return Protobuf(columns, declared)
 
 
-def field_types(declared: MessageFormat) -> dict[str, str]:
-    """Name to SQL type of each field of a format's schema. Raises ValueError with what is wrong with it."""
+def schema_fields(declared: MessageFormat) -> Sequence[SchemaField]:
+    """The fields of a format's schema. Raises ValueError with what is wrong with it."""
     if declared.kind in PROTOBUF:
-        from streamgauge.transports.kafka.encodings import protobuf
+        from streamgauge.transports.kafka.encodings.protobuf import fields_of
 
-        return protobuf.field_types(declared.schema, declared.message)
-    return {leaf.name: KINDS[leaf.kind] for leaf in leaves(declared.schema)}
-
-
-def without_null(declared: MessageFormat) -> frozenset[str]:
-    """The fields of a format's schema that cannot be null."""
-    if declared.kind in PROTOBUF:
-        from streamgauge.transports.kafka.encodings import protobuf
-
-        return protobuf.defaulted(declared.schema, declared.message)
-    return frozenset(leaf.name for leaf in leaves(declared.schema) if leaf.null is None)
+        return fields_of(declared.schema, declared.message)
+    return leaves(declared.schema)
 
 
 def columns_of(schema: pa.Schema) -> ColumnTypes:

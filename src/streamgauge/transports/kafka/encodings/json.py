@@ -6,7 +6,7 @@ import io
 import json
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -19,12 +19,12 @@ from streamgauge.transports.kafka.encodings.api import (
     EngineEncoding,
     Foreign,
     ProgramFormat,
-    is_text,
     unmarked_text_of,
 )
 
 WORDS = {dict: "an object", list: "an array", str: "a text", bool: "a truth value", int: "a number", float: "a number"}
 """A JSON value in words, by its Python type."""
+Value = TypeVar("Value")
 _WIRED = {"timestamp": "bigint", "binary": "string"}
 
 
@@ -58,19 +58,15 @@ class Json(EngineEncoding, ProgramFormat):
     def expressions(self, opened: str) -> dict[str, str]:
         return {name: _read(f"{opened}.{backquote(name)}", kind) for name, kind in self.columns}
 
-    def table(self, values: Sequence[bytes], schema: pa.Schema) -> pa.Table | None:
+    def parsed(self, values: Sequence[bytes], schema: pa.Schema) -> pa.Table | None:
         text = b"\n".join([*values, b""])
         # The reader of Arrow takes any bytes within texts, and two objects in one message for those of two.
-        if not (_are_objects(text, values) and is_text(text)):
+        if not _are_objects(text, values):
             return None
-        try:
-            table = pa.json.read_json(
-                io.BytesIO(text),
-                pa.json.ReadOptions(use_threads=False, block_size=max(len(text) + 1, 1)),
-                pa.json.ParseOptions(explicit_schema=_nested(schema), unexpected_field_behavior="ignore"),
-            )
-        except pa.ArrowInvalid:
-            return None
+        text.decode()
+        table = read_lines(
+            text, pa.schema(_struct([(field.name.split("."), field.type) for field in schema])), "ignore"
+        )
         if table.num_rows != len(values):  # a message of several lines reads as several rows
             return None
         return pa.table({name: _column(table, name) for name in schema.names}, schema=schema)
@@ -95,6 +91,15 @@ class Json(EngineEncoding, ProgramFormat):
         return duckdb.connect(config={"threads": 1})
 
 
+def read_lines(text: bytes, fields: pa.Schema, others: str) -> pa.Table:
+    """The objects of a text by Arrow. `others`: what becomes of other fields. Raises pa.ArrowInvalid."""
+    return pa.json.read_json(
+        io.BytesIO(text),
+        pa.json.ReadOptions(use_threads=False, block_size=len(text) + 1),
+        pa.json.ParseOptions(explicit_schema=fields, unexpected_field_behavior=others),
+    )
+
+
 def wire_types(columns: ColumnTypes) -> dict[str, str]:
     """Column to the SQL type that it has in a message."""
     return {name: _WIRED.get(kind, kind) for name, kind in columns}
@@ -112,12 +117,19 @@ def _text(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _object(fields: Iterable[tuple[list[str], str]]) -> str:
-    """DuckDB's SQL of an object: `fields` are (names by level, SQL of the value)."""
-    below: dict[str, list[tuple[list[str], str]]] = {}
+def _by_first(fields: Iterable[tuple[list[str], Value]]) -> dict[str, list[tuple[list[str], Value]]]:
+    """First name to the fields below it, each as (its further names by level, its value)."""
+    below: dict[str, list[tuple[list[str], Value]]] = {}
     for (first, *more), value in fields:
         below.setdefault(first, []).append((more, value))
-    parts = (f"{_text(name)}, {_object(each) if each[0][0] else each[0][1]}" for name, each in below.items())
+    return below
+
+
+def _object(fields: Iterable[tuple[list[str], str]]) -> str:
+    """DuckDB's SQL of an object: `fields` are (names by level, SQL of the value)."""
+    parts = (
+        f"{_text(name)}, {_object(each) if each[0][0] else each[0][1]}" for name, each in _by_first(fields).items()
+    )
     return f"json_object({', '.join(parts)})"
 
 
@@ -128,17 +140,10 @@ def _are_objects(lines: bytes, values: Sequence[bytes]) -> bool:
     return bool((begins == ord("{")).all())
 
 
-def _nested(schema: pa.Schema) -> pa.Schema:
-    """The schema with a struct for each level of nesting."""
-    return pa.schema(list(_struct([(field.name.split("."), field.type) for field in schema])))
-
-
-def _struct(fields: Sequence[tuple[list[str], pa.DataType]]) -> Iterable[pa.Field]:
-    below: dict[str, list[tuple[list[str], pa.DataType]]] = {}
-    for (first, *more), kind in fields:
-        below.setdefault(first, []).append((more, kind))
-    for name, parts in below.items():
-        (more, kind) = parts[0]
+def _struct(fields: Iterable[tuple[list[str], pa.DataType]]) -> Iterable[pa.Field]:
+    """The fields with a struct for each level of nesting; `fields` are (names by level, type)."""
+    for name, parts in _by_first(fields).items():
+        more, kind = parts[0]
         yield pa.field(name, pa.struct(list(_struct(parts))) if more else kind)
 
 

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import base64
 import binascii
-import struct
 from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
 
 from streamgauge.core.schema import ColumnTypes
-from streamgauge.transports.kafka.encodings.api import Foreign, ProgramFormat
+from streamgauge.transports.kafka.encodings.api import HEADER, UNFRAMED, Foreign, ProgramFormat, SchemaField, cast_to
+from streamgauge.transports.kafka.encodings.avro import varints
 from streamgauge.transports.topics import MessageFormat
 
 HOW = "protoc --include_imports --descriptor_set_out=FILE.desc FILE.proto"
@@ -28,8 +29,6 @@ _TYPES = {"int32": "int", "int64": "bigint", "uint32": "int", "uint64": "bigint"
 }  # fmt: skip
 _OF_CPP = {1: "int32", 2: "int64", 3: "uint32", 4: "uint64", 5: "double", 6: "float", 7: "bool"}
 _STRING, _MESSAGE, _BYTES = 9, 10, 12
-_HEADER = struct.Struct(">bI")
-"""Confluent's: a zero byte and the id of the schema. The place of the message in its file follows."""
 
 
 @cache
@@ -51,25 +50,15 @@ def message_class(schema: str, message: str) -> Any:
         raise ValueError(f"it lacks {message or 'what it imports'}; make it by {HOW}") from None
 
 
-def field_types(schema: str, message: str) -> dict[str, str]:
-    """Dotted name to SQL type of each plain field. Raises ValueError with what is not supported."""
-    return dict(_fields(message_class(schema, message).DESCRIPTOR, ""))
+def fields_of(schema: str, message: str) -> list[SchemaField]:
+    """Each plain field. Those without presence cannot be null: readers take their default for it.
+
+    Raises ValueError with what is not supported.
+    """
+    return list(_fields(message_class(schema, message).DESCRIPTOR, ""))
 
 
-def defaulted(schema: str, message: str) -> frozenset[str]:
-    """The plain fields without presence: readers take their default for a null."""
-    return frozenset(_defaulted(message_class(schema, message).DESCRIPTOR, ""))
-
-
-def _defaulted(descriptor: Any, prefix: str) -> Iterator[str]:
-    for field in descriptor.fields:
-        if field.cpp_type == _MESSAGE:
-            yield from _defaulted(field.message_type, f"{prefix}{field.name}.")
-        elif not field.has_presence:
-            yield prefix + field.name
-
-
-def _fields(descriptor: Any, prefix: str) -> Iterator[tuple[str, str]]:
+def _fields(descriptor: Any, prefix: str) -> Iterator[SchemaField]:
     for field in descriptor.fields:
         name = prefix + field.name
         if field.is_repeated:
@@ -81,7 +70,7 @@ def _fields(descriptor: Any, prefix: str) -> Iterator[tuple[str, str]]:
         plain = plain or _OF_CPP.get(field.cpp_type)
         if plain is None:
             raise ValueError(f"{name} is an enum, which is not supported: use a string or a number")
-        yield name, _TYPES[plain]
+        yield SchemaField(name, _TYPES[plain], field.has_presence)
 
 
 class Protobuf(ProgramFormat):
@@ -93,8 +82,8 @@ class Protobuf(ProgramFormat):
         self.words = "the declared message of Protocol Buffers" + (" in Confluent's framing" if framed else "")
         self._class = message_class(declared.schema, declared.message)
         self._paths = {name: name.split(".") for name in self.names}
-        self._types = field_types(declared.schema, declared.message)
-        self._header = _HEADER.pack(0, declared.schema_id) + _place(self._class.DESCRIPTOR) if framed else b""
+        self._types = {each.name: each.type for each in fields_of(declared.schema, declared.message)}
+        self._header = HEADER.pack(0, declared.schema_id) + _place(self._class.DESCRIPTOR) if framed else b""
 
     def encode(self, batch: pa.RecordBatch) -> pa.BinaryArray:
         values = [_plain(batch.column(name), self._types[name] == "binary") for name in self.names]
@@ -110,13 +99,9 @@ class Protobuf(ProgramFormat):
             made.append(self._header + self._class(**whole).SerializeToString())
         return pa.array(made, pa.binary())
 
-    def table(self, values: Sequence[bytes], schema: pa.Schema) -> pa.Table | None:
-        try:
-            rows = [self.fields(value) for value in values]
-            columns = {name: pa.array([row[name] for row in rows]) for name in schema.names}
-            return pa.table({field.name: columns[field.name].cast(field.type) for field in schema}, schema=schema)
-        except (Foreign, OverflowError, pa.ArrowInvalid, pa.ArrowNotImplementedError):  # above all bigints
-            return None
+    def parsed(self, values: Sequence[bytes], schema: pa.Schema) -> pa.Table | None:
+        rows = [self.fields(value) for value in values]  # bigints of Protocol Buffers may be too large for Arrow
+        return cast_to(schema, {name: pa.array([row[name] for row in rows]) for name in schema.names})
 
     def fields(self, value: bytes) -> dict[str, Any]:
         message = self._class()
@@ -129,9 +114,9 @@ class Protobuf(ProgramFormat):
     def _unframed(self, value: bytes) -> bytes:
         if not self._header:
             return value
-        if len(value) <= _HEADER.size or value[0]:
-            raise Foreign("it has no header of Confluent's framing: a zero byte and the id of a schema")
-        count, at = _varint(value, _HEADER.size)
+        if len(value) <= HEADER.size or value[0]:
+            raise Foreign(UNFRAMED)
+        count, at = _varint(value, HEADER.size)
         for _ in range(count // 2):  # zigzag
             _, at = _varint(value, at)
         return value[at:]
@@ -163,15 +148,7 @@ def _place(descriptor: Any) -> bytes:
         beside = outer.nested_types if outer else descriptor.file.message_types_by_name.values()
         path.insert(0, [each.name for each in beside].index(descriptor.name))
         descriptor = outer
-    return b"\0" if path == [0] else b"".join(_zigzag(number) for number in (len(path), *path))
-
-
-def _zigzag(number: int) -> bytes:
-    rest, made = number << 1, bytearray()
-    while rest > 0x7F:
-        made.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    return bytes([*made, rest])
+    return b"\0" if path == [0] else varints(np.array([len(path), *path]))[0].tobytes()
 
 
 def _varint(value: bytes, at: int) -> tuple[int, int]:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from streamgauge.core.schema import ColumnTypes
-from streamgauge.transports.kafka.encodings.api import Foreign, ProgramFormat, any_marked, text_of, unmarked_text_of
+from streamgauge.transports.kafka.encodings.api import BOM, Foreign, ProgramFormat, text_of, unmarked_text_of
 
 _BOOLEANS = {"true": True, "false": False}
 
@@ -44,26 +44,20 @@ class Csv(ProgramFormat):
         lines = pc.binary_join_element_wise(*cells, self._delimiter, null_handling="replace", null_replacement="")
         return pc.cast(lines, pa.binary())
 
-    def table(self, values: Sequence[bytes], schema: pa.Schema) -> pa.Table | None:
+    def parsed(self, values: Sequence[bytes], schema: pa.Schema) -> pa.Table | None:
         text = b"\n".join(values)
-        if any_marked(text):
+        if text.startswith(BOM) or b"\n" + BOM in text:
             return None
-        table = self._table(text, schema)
-        return table if table is not None and table.num_rows == len(values) else None
-
-    def _table(self, text: bytes, schema: pa.Schema) -> pa.Table | None:
-        try:
-            return pa.csv.read_csv(
-                io.BytesIO(text),
-                pa.csv.ReadOptions(use_threads=False, block_size=len(text) + 1, column_names=self.names),
-                pa.csv.ParseOptions(delimiter=self._delimiter, ignore_empty_lines=False),
-                pa.csv.ConvertOptions(
-                    column_types=schema, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False,
-                    true_values=["true"], false_values=["false"],
-                ),
-            )  # fmt: skip
-        except pa.ArrowInvalid:
-            return None
+        table = pa.csv.read_csv(
+            io.BytesIO(text),
+            pa.csv.ReadOptions(use_threads=False, block_size=len(text) + 1, column_names=self.names),
+            pa.csv.ParseOptions(delimiter=self._delimiter, ignore_empty_lines=False),
+            pa.csv.ConvertOptions(
+                column_types=schema, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False,
+                true_values=["true"], false_values=["false"],
+            ),
+        )  # fmt: skip
+        return table if table.num_rows == len(values) else None
 
     def fields(self, value: bytes) -> dict[str, Any]:
         cells = self._split(unmarked_text_of(value).rstrip("\r\n"))
@@ -77,8 +71,8 @@ class Csv(ProgramFormat):
         Arrow reads lines with quotes, as in `table`, because Python does not tell an empty text in quotes from a null.
         """
         if '"' in text:
-            table = self._table(text.encode(), pa.schema([(name, pa.string()) for name in self.names]))
-            if table is not None and table.num_rows == 1:
+            table = self.table([text.encode()], pa.schema([(name, pa.string()) for name in self.names]))
+            if table is not None:
                 return [column[0].as_py() for column in table.columns]
         try:
             lines = list(csv.reader([text], delimiter=self._delimiter, strict=True))
@@ -118,11 +112,8 @@ class Text(ProgramFormat):
         column = batch.column(self.names[0])
         return column if pa.types.is_binary(column.type) else pc.cast(pc.cast(column, pa.string()), pa.binary())
 
-    def table(self, values: Sequence[bytes], schema: pa.Schema) -> pa.Table | None:
-        try:
-            return pa.table([pa.array(values, pa.binary()).cast(pa.string())], schema=schema)
-        except pa.ArrowInvalid:
-            return None
+    def parsed(self, values: Sequence[bytes], schema: pa.Schema) -> pa.Table | None:
+        return pa.table([pa.array(values, pa.binary()).cast(pa.string())], schema=schema)
 
     def fields(self, value: bytes) -> dict[str, Any]:
         return {self.names[0]: text_of(value)}

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from streamgauge.core.schema import ColumnTypes
 from streamgauge.transports.kafka.encodings.api import Foreign, ProgramFormat
 from streamgauge.transports.kafka.encodings.avro import Avro, leaves
-from streamgauge.transports.kafka.encodings.choice import field_types, format_of
+from streamgauge.transports.kafka.encodings.choice import format_of, schema_fields
 from streamgauge.transports.spi import EndpointConfig
 from streamgauge.transports.topics import InputTopic, MessageFormat, OutputTopic, ProgramTopics
 
@@ -142,7 +142,7 @@ def test_protobuf_by_its_specification() -> None:
 )
 def test_descriptor_sets_that_name_no_message(schema: str, message: str, words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        field_types(MessageFormat("protobuf", schema=schema, message=message))
+        schema_fields(MessageFormat("protobuf", schema=schema, message=message))
 
 
 @pytest.mark.parametrize("framed", [False, True])

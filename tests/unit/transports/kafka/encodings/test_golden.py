@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import struct
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 
 from streamgauge.core.clock import US
 from streamgauge.core.schema import arrow_type
-from streamgauge.transports.kafka.encodings.choice import format_of
+from streamgauge.transports.kafka.encodings.choice import columns_of, encoding, format_of
 from streamgauge.transports.kafka.program_results import ResultParser
 from streamgauge.transports.topics import MessageFormat, OutputTopic
 from tests.unit.transports.kafka.encodings.test_avro import read
@@ -38,6 +39,9 @@ FORMATS = {
     "avro": MessageFormat("avro", schema=SCHEMA),
     "avro-confluent": MessageFormat("avro-confluent", schema=SCHEMA, schema_id=7),
 }
+
+
+MOMENT = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=1_800_000_000_123_456)
 
 
 def golden(name: str) -> bytes:
@@ -111,9 +115,44 @@ def test_an_event_that_is_passed_on_is_a_result(name: str, kind: str) -> None:
     assert {*row} == {*dict(columns), "event_time", "emission_time"}
 
 
+@pytest.mark.parametrize(("file", "columns"), [
+    ("event.json", {
+        "user_id": pa.array([7], pa.int32()), "price": pa.array([95], pa.int32()),
+        "ts": pa.array([1_800_000_000_123], pa.int64()),
+    }),
+    ("types.json", {
+        "whole": pa.array([-9007199254740993], pa.int64()), "number": pa.array([1.5], pa.float64()),
+        "truth": pa.array([True]), "text": pa.array(['Ü "q"\n']), "bytes": pa.array([b"\x00\xff"], pa.binary()),
+        "moment": pa.array([MOMENT], pa.timestamp("us", "UTC")), "nothing": pa.array([None], pa.string()),
+    }),
+])  # fmt: skip
+def test_an_event_of_json(file: str, columns: dict[str, pa.Array]) -> None:
+    """Its declared fields in their order, and nothing else, of every type: whole numbers keep all digits; a moment is
+    in microseconds.
+    """
+    batch = pa.record_batch(columns)
+    by = encoding("json", columns_of(batch.schema))
+    assert by.messages(by.encode(batch)) == [golden(file).rstrip(b"\n")]
+
+
+def test_an_event_of_the_examples_is_a_result() -> None:
+    """As the examples do it."""
+    of = OutputTopic({"user_id": "bigint", "price": "bigint", "ts": "bigint"}, ("user_id", "ts"), "ts")
+    assert ResultParser(of).parse([golden("event.json")], [5], 1_800_000_000 * US).results.to_pylist() == [
+        {
+            "user_id": 7,
+            "price": 95,
+            "ts": 1_800_000_000_123,
+            "event_time": 1_800_000_000_123_000,
+            "emission_time": 5,
+        }
+    ]
+
+
 def test_the_page_shows_these_bytes() -> None:
     """So a reader of the page reads what is sent."""
     page = PAGE.read_text()
+    assert golden("event.json").decode().strip() in page
     for kind in ("json", "csv", "text"):
         assert golden(f"program.{kind}.bin").decode() in page
     hexadecimal = " ".join(page.split())

@@ -4,71 +4,35 @@ from __future__ import annotations
 
 from streamgauge.core.clock import US
 from streamgauge.core.formatting import format_count, format_duration, format_rate, format_us
-from streamgauge.report import phrases
-from streamgauge.results.codes import Cause
 from streamgauge.results.latency import PERCENTILES, Latencies, Latency
 from streamgauge.results.run import Result
+from streamgauge.results.text import phrases
 from streamgauge.stats.samples import observations_needed
 
-UNUSABLE = "This figure must not be used: the driver failed, so the run says nothing about the system under test."
-DISTURBED = (
-    "This figure must not be used: background processes were busy on this machine, so a slowdown or an open result "
-    "cannot be attributed to the system under test."
-)
-DRIVER_DISTURBED = (
-    "This figure must not be used: background processes were busy on this machine, and the driver was late."
-)
-CLOCK_WRONG = "This figure must not be used: a clock is wrong, so no latency can be trusted."
-QUEUE_TOO_SMALL = "This figure must not be used: the queue's memory limit (--memory) is too small to judge the system."
-DISK_FULL = "This figure must not be used: a disk was full."
-PROGRESS_UNKNOWN = "This figure must not be used: nothing showed how far the program had read."
-LIMIT_REACHED = "This figure must not be used: a limit of this environment ended a process."
-SEARCH_UNUSABLE = "There is no confirmed figure: the search ended by a failure or by invalid trials."
-NOTHING = "There is no figure: the run ended before the measurement."
+
+def headline(result: Result) -> str:
+    """The rate of a result: that of a run's plan, or the one that a search found."""
+    if result.search is not None:
+        found = result.search.sustained_per_s
+        return format_rate(found, "events/s") if found is not None else "no sustained rate was found"
+    return format_rate(result.rate.planned_per_s, "events/s") if result.rate else "nothing was measured"
+
+
+_ANSWERS = {
+    "sustained": " sustained",
+    "not_sustained": " not sustained",
+    "undecided": ": not enough evidence",
+    "invalid": ": invalid",
+    "interrupted": ": interrupted",
+}
 
 
 def answer(result: Result) -> str:
-    """The result as a headline: a rate and its verdict."""
+    """The headline with the verdict, as far as there is a rate."""
+    rate = headline(result)
     if result.search is not None:
-        rate_per_s = result.search.sustained_per_s
-        return (
-            f"{format_rate(rate_per_s, 'events/s')} sustained"
-            if rate_per_s is not None
-            else "no sustained rate was found"
-        )
-    if result.rate is None:
-        return "nothing was measured"
-    rate = format_rate(result.rate.planned_per_s, "events/s")
-    return {
-        "sustained": f"{rate} sustained",
-        "not_sustained": f"{rate} not sustained",
-        "undecided": f"{rate}: not enough evidence",
-        "invalid": f"{rate}: invalid",
-        "interrupted": f"{rate}: interrupted",
-    }[result.verdict.value]
-
-
-def unusable(result: Result) -> str:
-    """Why an invalid run's figure must not be used; empty if the run is not invalid."""
-    if result.verdict.value != "invalid":
-        return ""
-    if result.search is not None:
-        return SEARCH_UNUSABLE
-    if result.rate is None or measured_s(result) is None:
-        return NOTHING
-    return _UNUSABLE_BY_CAUSE.get(result.verdict.cause or Cause.DRIVER_FAILED, UNUSABLE)
-
-
-_UNUSABLE_BY_CAUSE = {
-    Cause.BACKGROUND_LOAD: DISTURBED,
-    Cause.DRIVER_SLOWED_BY_BACKGROUND_LOAD: DRIVER_DISTURBED,
-    Cause.NEGATIVE_LATENCY: CLOCK_WRONG,
-    Cause.QUEUE_CUT_BY_MEMORY: QUEUE_TOO_SMALL,
-    Cause.DRIVER_MEMORY_FULL: QUEUE_TOO_SMALL,
-    Cause.DISK_FULL: DISK_FULL,
-    Cause.PROGRESS_UNKNOWN: PROGRESS_UNKNOWN,
-    Cause.LIMIT_REACHED: LIMIT_REACHED,
-}
+        return rate if result.search.sustained_per_s is None else f"{rate} sustained"
+    return f"{rate}{_ANSWERS[result.verdict.value]}" if result.rate else rate
 
 
 def measured_s(result: Result) -> float | None:

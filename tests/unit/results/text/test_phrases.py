@@ -21,11 +21,11 @@ from streamgauge.core.formatting import (
     format_size,
     format_us,
 )
-from streamgauge.report import phrases
 from streamgauge.results import labels
 from streamgauge.results.latency import LATENCY_KINDS, Latency
 from streamgauge.results.run import Operator, Verification
 from streamgauge.results.search import SearchResult, TrialSummary
+from streamgauge.results.text import phrases
 from streamgauge.results.verdict import Check
 
 

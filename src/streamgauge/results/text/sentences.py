@@ -1,0 +1,223 @@
+"""The sentences of checks, of warnings and of what ends a trial early: a template for each code.
+
+A template's fields are the facts of its remark. `_Words` adds formats to those of Python.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import Any
+
+from streamgauge.core.formatting import format_us, share_beside
+from streamgauge.results.codes import Cause, WarningCode
+from streamgauge.results.run import Caution
+from streamgauge.results.verdict import BackgroundLoad, Finding, Remark
+
+COLUMNS_SHOWN = 3
+
+
+class _Words(string.Formatter):
+    """Formats templates, with formats of its own.
+
+    `{x:?text}` is the text if x is true (not empty, not 0), `{x:!text}` if it is not; `{x:us}` a time in microseconds;
+    `{x:beside 0.5 1}` a share beside its limit, with so many digits at least; `{x:slope|grows|shrinks}` one or the
+    other and by how much; `{x:columns}` how often columns differ. Counts by kind and names stand with commas.
+    """
+
+    def format_field(self, value: Any, spec: str) -> str:
+        kind, _, rest = spec.partition(" ")
+        if spec[:1] in ("?", "!"):
+            return spec[1:] if bool(value) is (spec[0] == "?") else ""
+        if kind == "us":
+            return format_us(value)
+        if kind == "beside":
+            limit, *digits = rest.split()
+            return share_beside(value, float(limit), *map(int, digits))
+        if spec.startswith("slope|"):
+            shown = round(value, 4) + 0.0  # rounded first, so that a printed 0 counts as positive
+            return f"{spec.split('|')[2 if shown < 0 else 1]} by {abs(shown):.2%}"
+        if kind == "columns":
+            return columns_in_words(value)
+        if isinstance(value, BackgroundLoad):
+            burst = f" for {value.burst_s:.0f} s" if value.burst_s else ""
+            return f"{share_beside(value.share, value.limit)} of the CPU{burst}"
+        if isinstance(value, Mapping):
+            return counts_in_words(value)
+        return ", ".join(value) if isinstance(value, tuple) else format(value, spec)
+
+
+_WORDS = _Words()
+_TREND = " ({low:+.2%} to {high:+.2%}, {confidence:.1%} interval, {n} observations), limit {limit:.0%}"
+_OF = "{about:?{about}: }"
+_BUSY = "{value:beside {limit}} of the time (limit {limit:.0%}{if_slow:? if the system did not keep up})"
+_LEVEL, _EVERY = "{sink:?{sink}: }{level}: ", "{counted:?until every event is counted, }"
+_NEWEST = "{newest_us:? (newest event of each update: {newest_us:us})}"
+
+CAUSES: dict[StrEnum, str] = {
+    Cause.CHECK_FAILED_TO_RUN: "could not be judged: {reason}",
+    Cause.LIMIT_REACHED: "{reason}",
+    Cause.DRIVER_FAILED: "a process of the driver failed: {reason}",
+    Cause.NEGATIVE_LATENCY: "{value:,} right results came before their event, so a clock is wrong",
+    Cause.PLAN_NOT_KEPT:
+        "in the worst second the driver offered {value:beside {limit} 1} of the plan (minimum {limit:.0%})",
+    Cause.SCHEDULE_DELAY: "events became available {value:us} late (p99, limit {limit:us})",
+    Cause.DELIVERY_BUSY: f"the generators delivered events for {_BUSY}",
+    Cause.RECORDER_BUSY: f"the recorder processed results for {_BUSY}",
+    Cause.RECORDER_DISK_BUSY: f"the recorder waited for its disk for {_BUSY}",
+    Cause.RECORDER_STALLED:
+        "the recorder stood still for {stall_s:.1f} s of {span_s:.0f} s (limit {limit:.0%}), so results that arrived "
+        "meanwhile have late timestamps",
+    Cause.DRIVER_STARVED: "a driver process waited {value:us} for a core at each wake-up (limit {limit:us})",
+    Cause.SUT_DIED: "a process of the system under test died or does not answer{reason:?: {reason}}",
+    Cause.NO_RESULTS: "{reason}",
+    Cause.PROGRESS_UNKNOWN: "{reason}",
+    Cause.READS_ABORTED: "{value} reads of the system under test were aborted",
+    Cause.TASKS_RETRIED: "{value} tasks of the system under test were retried",
+    Cause.TOO_FEW_OBSERVATIONS: f"{_OF}{{n}} observations are too few for a trend (minimum {{least}})",
+    Cause.BACKLOG_GROWS: f"{_OF}{{slope:slope|the backlog grows|the backlog shrinks}} of the rate{_TREND}",
+    Cause.RESULTS_FALL_BEHIND:
+        f"{_OF}{{at_commits:?at commits, }}{{slope:slope|results fall behind|results catch up}} of the time{_TREND}",
+    Cause.LATENCY_GROWS: f"{_OF}{{slope:slope|the latency grows|the latency falls}} of the time{_TREND}",
+    Cause.BATCHES_FILL_INTERVAL: "one more span like this would fill the batches' interval of {interval_s:.2g} s",
+    Cause.RATE_VARIES: "not judged, because the rate varies, and latencies with it",
+    Cause.QUEUE_CUT_BY_MEMORY: "memory cut the queue to {value:.3g} s of the rate (minimum {limit:.0f} s)",
+    Cause.DRIVER_MEMORY_FULL:
+        "the driver's memory was full while {value:.3g} s of event time waited (minimum {limit:.3g} s), because events "
+        "in flight or retained for redelivery filled the rest",
+    Cause.QUEUE_FULL_AT_START:
+        "the queue of {limit:.3g} s was full before the measured span, when the engine had hardly begun to read",
+    Cause.QUEUE_FULL: "the queue was full: it holds {limit:.3g} s of event time",
+    Cause.ANSWERS_NOT_COMPARED: "{reason}",
+    Cause.NO_REFERENCE: "not judged",
+    Cause.NO_RESULT_DUE:
+        "{came:?no result was due, so no answer could be checked}"
+        "{came:!no result came and none was due, so there is no latency}",
+    Cause.WRONG_ANSWERS:
+        "of {expected:,} expected results: {faults}{faults:!all right}"
+        "{allowed:?, and {allowed} that the promised delivery guarantee allows}{wrong_columns:columns}"
+        "{wrong:? (wrong: {wrong}; right: {right} of {sinks} sinks}{silent:?; no result came on {silent}}{wrong:?)}",
+    Cause.TOO_FEW_BATCHES: "{value} batches (minimum {limit})",
+    Cause.TOO_FEW_WINDOWS: "{value} windows closed (minimum {limit})",
+    Cause.SPAN_TOO_SHORT:
+        "{value} windows closed (minimum {limit}); the results have windows that end {gap_s:.3g} s apart, so the span "
+        "must be at least {needed_s:.4g} s long",
+    Cause.START_BACKLOG: "the span began while start-up backlog was still draining",
+    Cause.LIMIT_EXCEEDED: f"{_LEVEL}{_EVERY}it is {{value:us}}{_NEWEST}",
+    Cause.RESULTS_OUTSTANDING:
+        f"{_LEVEL}{_EVERY}it is {{value:us}} or more: {{outstanding}} {{counted:?events were in no committed batch}}"
+        f"{{counted:!results had not arrived}}{_NEWEST}",
+    Cause.TOO_FEW_RESULTS: f"{_LEVEL}{{n}} independent results are too few{{least:? (minimum {{least}})}}",
+}  # fmt: skip
+"""What the condition behind a cause is. A check that holds says the same of its number."""
+
+
+class Detail(StrEnum):
+    """What else a check says, and what ends or extends a phase of a trial; each with its template."""
+
+    NUMBER_UNKNOWN = "could not be judged: its number is unknown"
+    CORE_WAIT_UNKNOWN = "its wait for a core is unknown"
+    NO_FAULTS = "no process died, no read was aborted, no task was retried"
+    BACKLOG_GROWS_LATER = "but in the later half, the backlog grows by {slope:.2%} (at least {low:.2%})"
+    RESULTS_FALL_BEHIND_LATER = "but in the later half, results fall behind by {slope:.2%} (at least {low:.2%})"
+    LATENCY_GROWS_LATER = "but in the later half, the latency grows by {slope:.2%} (at least {low:.2%})"
+    SPARE_TIME = (
+        "but batches take all that waits and need {share:.0%} of the time (at most {high:.0%}, limit {limit:.0%}), so "
+        "nothing accumulates"
+    )
+    HARDLY_READ = "the system read only {share:.2%} of the offered events"
+    NO_LATENCIES = "not judged, because no latencies were counted"
+    NOT_SHOWN_TO_FAIL = "not shown to fail"
+    WITHIN_DRIFT = "within the {drift_s:.2g} s that windows and batches may drift against each other"
+    BACKLOG_REACHED = "the backlog reached {value:.3g} s of the rate (limit {limit:.3g} s)"
+    SILENT_SINKS = "no value of {sinks} came in the span, so how late values are is not known"
+    NO_SUCH_LATENCY = f"{_LEVEL}no result had a latency of that kind ({{kind}})"
+    LOWER_PERCENTILE = f"{_LEVEL}{_EVERY}{{lower}} is already {{value:us}}{_NEWEST}"
+    LATENCY_UNKNOWN = f"{_LEVEL}{_EVERY}it is {{note}}{_NEWEST}"
+    NO_RESULT_IN_SPAN = f"{_LEVEL}no result came in the span, so there is no latency"
+    GUARANTEE_ALLOWS = "{allowed} of {expected:,} results, as its guarantee allows"
+
+    QUEUE_REACHED = "the queue's bound was reached"
+    MEMORY_FULL = "the queue's memory was full"
+    PLAN_NOT_KEPT = "the generators did not keep the plan"
+    BOUND_REACHED = "the backlog reached the queue's bound of {bound_s:.3g} s of the rate"
+    CANNOT_DRAIN = "the backlog grows by {slope:.1%} of the rate and can no longer drain in the {left_s:.0f} s left"
+    NOTHING_COMMITTED = "the engine had committed nothing yet"
+    DRAINING = "the engine's backlog was still draining"
+    BEHIND = "more waited than one and a half batch intervals"
+    FASTER = "the engine was still getting faster"
+
+
+WARNINGS: dict[StrEnum, str] = {
+    WarningCode.SHARED_CORES: "driver and SUT share {cores}, so these figures hold only for this arrangement",
+    WarningCode.QUEUE_CUT_BY_MEMORY:
+        "memory cuts the queue's bound to {bound_s:.1f} s of the rate (below {least_s:.0f} s the trial is invalid). "
+        "More --memory restores it",
+    WarningCode.MORE_GENERATORS_THAN_CORES: "{generators}, so they wait for each other. Use fewer --generators",
+    WarningCode.ENDED_EARLY: "ended early: {reason}",
+    WarningCode.WARMUP_EXTENDED: "warm-up {extended_s} s longer than planned: {reasons}",
+    WarningCode.BACKGROUND_LOAD:
+        "background processes used {load}, so these figures hold only beside such a load. Close them and run again",
+    WarningCode.MACHINE_SLOWED:
+        "the machine became {slowed:.0%} slower within the span (reference work), which may cause a trend. Run it "
+        "again",
+    WarningCode.PARTITIONS_WITHOUT_KEYS:
+        "{empty} of {partitions} partitions of {stream} have no events, because no {key} hashes to {shown}. Use fewer "
+        "--partitions, or more keys",
+    WarningCode.PARTITIONS_APART:
+        "partitions were read up to {skew_s:.2g} s apart, and the watermark stays {delay_s:g} s behind, so the engine "
+        "drops rows that come later",
+    WarningCode.READ_TWICE:
+        "{stream} is read {times:.2g} times, because its {n} queries{sinks:? ({sinks})} each read it; rates count "
+        "every event once",
+    WarningCode.DONE_TWICE: "{operators} {several:?run}{several:!runs} {times}: in queries {queries}",
+    WarningCode.SPAN_EXTENDED: "extended {times}, as undecided: {checks}",
+    WarningCode.LAG_UNKNOWN: "{text}",
+    WarningCode.FOREIGN_MESSAGES: "{text}",
+    WarningCode.OPERATOR_ROWS_INCOMPLETE: "rows of operators were not counted to the end: {reason}",
+    WarningCode.BROKER_TIMES_UNKNOWN: "the broker's append times are unknown: {reason}",
+}  # fmt: skip
+
+
+def sentence(remark: Remark) -> str:
+    """A remark in words."""
+    code = remark.code
+    if isinstance(code, WarningCode):
+        return _WORDS.format(WARNINGS[code], **remark.facts)
+    return _WORDS.format(code if isinstance(code, Detail) else CAUSES[code], **remark.facts)
+
+
+def check_sentence(finding: Finding) -> str:
+    """What a check found, in words."""
+    return "; ".join(map(sentence, finding.remarks))
+
+
+def unsettled(finding: Finding) -> str:
+    """A trend that failed or is still undecided, as the reason that ends a trial."""
+    return f"{'still undecided: ' * (finding.state == 'undecided')}{check_sentence(finding)}"
+
+
+def cautions(remarks: Iterable[Remark]) -> list[Caution]:
+    """Warnings with their sentences."""
+    return [Caution(WarningCode[one.code.name], sentence(one)) for one in remarks]
+
+
+def fill(template: str, **facts: Any) -> str:
+    """A template in words, for sentences with tables of their own."""
+    return _WORDS.format(template, **facts)
+
+
+def counts_in_words(counts: Mapping[str, int]) -> str:
+    """Rows by kind: `3 missing, 1 wrong`; empty without any."""
+    return ", ".join(f"{count:,} {kind}" for kind, count in counts.items() if count)
+
+
+def columns_in_words(columns: Mapping[str, int]) -> str:
+    """The columns that differ and how often, the most frequent ones first: `; differing: price in 35 rows`."""
+    if not columns:
+        return ""
+    ordered = sorted(columns.items(), key=lambda pair: -pair[1])
+    shown = ", ".join(f"{name} in {count:,} rows" for name, count in ordered[:COLUMNS_SHOWN])
+    more = len(ordered) - COLUMNS_SHOWN
+    return f"; differing: {shown}{f', and {more} columns more' if more > 0 else ''}"
