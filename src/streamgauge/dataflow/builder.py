@@ -12,12 +12,12 @@ Columns are keyword arguments, `name="expression"`. Use a dict for a column call
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from streamgauge.core.clock import US
-from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.errors import InputError, Problem, require
 from streamgauge.core.schema import Schema
 from streamgauge.core.units import parse_duration
 from streamgauge.dataflow import count_window, graph, lineage
@@ -72,10 +72,9 @@ def tumble(range: str | float) -> Window:
 
 def session(gap: str | float) -> Session:
     """A window per key that ends after a pause of more than `gap` (`"30s"`, or seconds)."""
-    window = Session(_us(gap, "gap"))
-    if window.gap_us <= 0:
-        raise InputError(Problem("gap", "must be at least 1 us", gap, "session('30s')"))
-    return window
+    gap_us = _us(gap, "gap")
+    require(gap_us > 0, "gap", "must be at least 1 us", gap, "session('30s')")
+    return Session(gap_us)
 
 
 def count(size: int, slide: int | None = None) -> Count:
@@ -84,11 +83,12 @@ def count(size: int, slide: int | None = None) -> Count:
     The first windows of a key hold fewer events, so `slide=1` gives a row for each event.
     Raises InputError unless 1 <= slide <= size: a longer slide would skip events.
     """
-    for setting, value, most in (("size", size, None), ("slide", size if slide is None else slide, size)):
-        if not isinstance(value, int) or value < 1 or (most is not None and value > most):
-            rule = "must be a whole number from 1" + (f" to the size, {most}" if most is not None else "")
-            raise InputError(Problem(f"count window, {setting}", rule, value, "count(1000, slide=1)"))
-    return Count(size, size if slide is None else slide)
+    slide = size if slide is None else slide
+    rule, way_out = "must be a whole number from 1", "count(1000, slide=1)"
+    require(isinstance(size, int) and size >= 1, "count window, size", rule, size, way_out)
+    is_slide = isinstance(slide, int) and 1 <= slide <= size
+    require(is_slide, "count window, slide", f"{rule} to the size, {size}", slide, way_out)
+    return Count(size, slide)
 
 
 def source(name: str, schema: Schema) -> Stream:
@@ -98,23 +98,15 @@ def source(name: str, schema: Schema) -> Stream:
 
 def union(*streams: Stream, name: str | None = None) -> Stream:
     """All rows of several streams with the same columns. They may share a source."""
-    disjoint: tuple[Node, ...] = ()
-    for stream in streams:
-        disjoint += (_disjoint(stream.node, tuple(each for node in disjoint for each in graph.walk(node))),)
-    taken = {each.name for node in disjoint for each in graph.walk(node)}
-    node = Union(disjoint, name or _free("union", taken))
-    stream = _checked(node)
-    lineage.check_inputs(node)
-    return stream
+    disjoint = _all_disjoint(stream.node for stream in streams)
+    return _checked(Union(disjoint, name or graph.free_name("union", _operator_names(*disjoint))))
 
 
 def flow(*parts: Flow) -> Flow:
     """One flow with the sinks of all `parts`. Equal operators are merged."""
-    sinks: list[Sink] = []
-    for sink in (sink for part in parts for sink in part.sinks):
-        before = tuple(graph.walk(*(earlier.input for earlier in sinks)))
-        sinks.append(replace(sink, input=_disjoint(sink.input, before)))
-    joined = Flow(tuple(sinks))
+    sinks = [sink for part in parts for sink in part.sinks]
+    ends = _all_disjoint(sink.input for sink in sinks)
+    joined = Flow(tuple(replace(sink, input=end) for sink, end in zip(sinks, ends, strict=True)))
     check(joined)
     return joined
 
@@ -148,10 +140,9 @@ class Stream:
         An empty or null array gives no row. Raises InputError unless exactly one array is given.
         """
         pairs = _pairs(columns, expressions)
-        if len(pairs) != 1:
-            columns_ = ", ".join(column for column, _ in pairs) or "none"
-            way_out = "word=\"split(text, ' ')\"; a second explode for a second array"
-            raise InputError(Problem("explode", "takes exactly one array", columns_, way_out))
+        columns_ = ", ".join(column for column, _ in pairs) or "none"
+        way_out = "word=\"split(text, ' ')\"; a second explode for a second array"
+        require(len(pairs) == 1, "explode", "takes exactly one array", columns_, way_out)
         ((column, array),) = pairs
         return _checked(Explode(self.node, column, array, self._name(name, "explode")))
 
@@ -180,10 +171,10 @@ class Stream:
 
         Both ends are included. A minus means earlier: `earliest="-5s"`.
         """
-        right = _disjoint(other.node, tuple(graph.walk(self.node)))
-        operator_name = name or _free("interval_join", self._operator_names() | Stream(right)._operator_names())
+        left, right = _all_disjoint((self.node, other.node))
+        operator_name = name or graph.free_name("interval_join", _operator_names(left, right))
         bounds = _signed_us(earliest, "earliest"), _signed_us(latest, "latest")
-        return _checked(IntervalJoin(self.node, right, *bounds, _names(on), operator_name))
+        return _checked(IntervalJoin(left, right, *bounds, _names(on), operator_name))
 
     def window(self, window: Window | Session | Count, *, keys: Names) -> Windowed:
         """Groups by `keys` and window. Call `aggregate` on the result."""
@@ -198,9 +189,9 @@ class Stream:
 
     def join(self, other: Stream, *, window: Window, on: Names, name: str | None = None) -> Stream:
         """Pairs of rows of both streams with equal `on` in the same window."""
-        right = _disjoint(other.node, tuple(graph.walk(self.node)))
-        operator_name = name or _free("join", self._operator_names() | Stream(right)._operator_names())
-        return _checked(WindowJoin(self.node, right, window, _names(on), operator_name))
+        left, right = _all_disjoint((self.node, other.node))
+        operator_name = name or graph.free_name("join", _operator_names(left, right))
+        return _checked(WindowJoin(left, right, window, _names(on), operator_name))
 
     def process(
         self,
@@ -225,34 +216,27 @@ class Stream:
         - `reach`: how long a row can influence results (`"10s"`; None means without end).
         - `truth`: the same semantics as DuckDB SQL (`dataflow.process`).
         """
-        nodes = [self.node]
-        for other in (*others, *([broadcast] if broadcast else [])):
-            nodes.append(_disjoint(other.node, tuple(each for node in nodes for each in graph.walk(node))))
+        streams = (self, *others, broadcast) if broadcast else (self, *others)
+        nodes = _all_disjoint(stream.node for stream in streams)
         available = dict.fromkeys(column for node in nodes for column in schemas.columns(node))
         reads_ = (*_names(keys), *(available if reads is None else _names(reads)))
         reach_us = None if reach is None else _us(reach, "reach")
         node = Process(
-            inputs=tuple(nodes), operator=operator, reads=tuple(dict.fromkeys(reads_)),
+            inputs=nodes, operator=operator, reads=tuple(dict.fromkeys(reads_)),
             gives=tuple(gives.types().items()), keys=_names(keys), parameters=tuple((parameters or {}).items()),
             several=several, identity=_names(identity), broadcast=broadcast is not None,
             reach_us=reach_us if _names(keys) else 0, truth=truth,
-            name=name or _free("process", {name for node in nodes for name in Stream(node)._operator_names()}),
+            name=name or graph.free_name("process", _operator_names(*nodes)),
         )  # fmt: skip
         _check_plain(node)
-        stream = _checked(node)
-        lineage.check_inputs(node)
-        return stream
+        return _checked(node)
 
     def sink(self, name: str, mode: Mode | None = None) -> Flow:
         """Ends the flow. `mode` defaults to `update` after a running aggregate and to `append` otherwise."""
-        natural: Mode = "update" if isinstance(self.node, RunningAggregate) else "append"
-        return flow(Flow((Sink(self.node, name, mode or natural),)))
-
-    def _operator_names(self) -> set[str]:
-        return {node.name for node in graph.walk(self.node)}
+        return flow(Flow((Sink(self.node, name, mode or _mode_after(self.node)),)))
 
     def _name(self, name: str | None, kind: str) -> str:
-        return name or _free(kind, self._operator_names())
+        return name or graph.free_name(kind, _operator_names(self.node))
 
 
 @dataclass(frozen=True)
@@ -304,7 +288,13 @@ class Windowed:
 
 def _checked(node: Node) -> Stream:
     schemas.columns(node)
+    if isinstance(node, Process | Union):
+        lineage.check_inputs(node)
     return Stream(node)
+
+
+def _operator_names(*nodes: Node) -> set[str]:
+    return {node.name for node in graph.walk(*nodes)}
 
 
 def _check_plain(node: Process) -> None:
@@ -317,37 +307,32 @@ def _check_plain(node: Process) -> None:
             raise InputError(Problem(f"process {node.name!r}", rule, value, "a tuple, a number or a text")) from None
 
 
-def _free(kind: str, taken: set[str]) -> str:
-    """A unique operator name: `where`, then `where_2`, `where_3`."""
-    if kind not in taken:
-        return kind
-    return next(f"{kind}_{n}" for n in range(2, len(taken) + 3) if f"{kind}_{n}" not in taken)
-
-
 _GENERATED = re.compile(
     r"(where|select|explode|lookup|union|distinct|top|aggregate|session|count_window|running|join|interval_join|process)"
     r"(_[0-9]+)?"
 )
 
 
-def _disjoint(node: Node, others: tuple[Node, ...]) -> Node:
-    """The node with generated names renumbered if they clash with a name in `others`. Equal nodes are shared."""
-    taken = {other.name for other in others}
-    rewritten: dict[Node, Node] = {other: other for other in others}
-    for each in graph.walk(node):  # inputs first
-        if each not in rewritten:
-            rewritten[each] = _renamed(
-                graph.with_inputs(each, tuple(rewritten[input_] for input_ in graph.inputs(each))), taken
-            )
-            taken.add(rewritten[each].name)
-    return rewritten[node]
+def _all_disjoint(nodes: Iterable[Node]) -> tuple[Node, ...]:
+    """The nodes, with generated names renumbered if they clash with a name before them. Equal nodes are shared."""
+    disjoint: tuple[Node, ...] = ()
+    for node in nodes:
+        rewritten = {other: other for other in graph.walk(*disjoint)}
+        taken = {other.name for other in rewritten}
+        for each in graph.walk(node):  # inputs first
+            if each not in rewritten:
+                inputs = tuple(rewritten[input_] for input_ in graph.inputs(each))
+                rewritten[each] = _renamed(graph.with_inputs(each, inputs), taken)
+                taken.add(rewritten[each].name)
+        disjoint += (rewritten[node],)
+    return disjoint
 
 
 def _renamed(node: Node, taken: set[str]) -> Node:
     kind = _GENERATED.fullmatch(node.name)
     if isinstance(node, Source) or node.name not in taken or kind is None:
         return node
-    return replace(node, name=_free(kind.group(1), taken | {node.name}))
+    return replace(node, name=graph.free_name(kind.group(1), taken | {node.name}))
 
 
 def _us(value: str | float, setting: str) -> int:
@@ -367,56 +352,46 @@ def _names(value: Names) -> tuple[str, ...]:
 
 def _pairs(columns: Mapping[str, str] | None, expressions: Mapping[str, str]) -> Columns:
     pairs = (*(columns or {}).items(), *expressions.items())
-    for name, expression in pairs:
-        if not isinstance(expression, str):
-            raise InputError(Problem(name, "must be an expression as text", expression, f"{name}={str(expression)!r}"))
+    for name, text in pairs:
+        require(isinstance(text, str), name, "must be an expression as text", text, f"{name}={str(text)!r}")
     return tuple(pairs)
 
 
 def check(flow: Flow) -> None:
     """Raises InputError if a node, an operator name or a sink is invalid."""
-    if not flow.sinks:
-        raise InputError(Problem("flow", "must have a sink", "none", '.sink("results")'))
+    require(flow.sinks, "flow", "must have a sink", "none", '.sink("results")')
     for sink in flow.sinks:
         schemas.columns(sink.input)
     _check_names(flow)
     for sink in flow.sinks:
         _check_sink(sink)
-    _check_sink_names(flow)
+    # Files are named after sinks, and some file systems ignore case.
+    twice = schemas.repeated(sink.name for sink in flow.sinks)
+    require(not twice, "sink", "two sinks have one name", twice, "another name for one of them")
 
 
 def _check_sink(sink: Sink) -> None:
     setting = f"sink {sink.name!r}"
     for name, type_ in schemas.columns(sink.input).items():
-        if element_type(type_) is not None:
-            rule = f"column {name} is an array, and results cannot hold arrays"
-            raise InputError(Problem(setting, rule, type_, f"explode it, or select(...) without {name}"))
-    is_running = isinstance(sink.input, RunningAggregate)
-    if is_running != (sink.mode == "update"):
-        needed = "update" if is_running else "append"
-        rule = f"takes mode {needed} after {type(sink.input).__name__.lower()}"
-        raise InputError(Problem(setting, rule, sink.mode, f"mode={needed!r}, or none"))
-    if not re.fullmatch(r"\w[\w.-]*", sink.name):
-        rule = "must be a word of letters, digits, _, - and ., because files are named after it"
-        raise InputError(
-            Problem(setting, rule, sink.name, re.sub(r"[^\w.-]+", "_", sink.name).strip("_.-") or "results")
-        )
+        rule = f"column {name} is an array, and results cannot hold arrays"
+        require(not element_type(type_), setting, rule, type_, f"explode it, or select(...) without {name}")
+    needed = _mode_after(sink.input)
+    rule = f"takes mode {needed} after {type(sink.input).__name__.lower()}"
+    require((sink.mode == "update") == (needed == "update"), setting, rule, sink.mode, f"mode={needed!r}, or none")
+    rule = "must be a word of letters, digits, _, - and ., because files are named after it"
+    word = re.sub(r"[^\w.-]+", "_", sink.name).strip("_.-") or "results"
+    require(re.fullmatch(r"\w[\w.-]*", sink.name), setting, rule, sink.name, word)
 
 
-def _check_sink_names(flow: Flow) -> None:
-    """Names must differ by more than case: files are named after sinks, and some file systems ignore case."""
-    seen: set[str] = set()
-    for sink in flow.sinks:
-        if sink.name.lower() in seen:
-            raise InputError(Problem("sink", "two sinks have one name", sink.name, "another name for one of them"))
-        seen.add(sink.name.lower())
+def _mode_after(node: Node) -> Mode:
+    return "update" if isinstance(node, RunningAggregate) else "append"
 
 
 def _check_names(flow: Flow) -> None:
     seen: dict[str, Node] = {}
     for node in graph.operators(flow):
-        if isinstance(node, Source) and isinstance(seen.get(node.name), Source) and seen[node.name] != node:
-            rule = "is read with two schemas"
-            raise InputError(Problem(f"source {node.name!r}", rule, node.schema.names, "one schema for one stream"))
-        if seen.setdefault(node.name, node) != node:
-            raise InputError(Problem("name", "two operators have one name", node.name, "name='...' on one of them"))
+        other = seen.setdefault(node.name, node)
+        if isinstance(node, Source) and isinstance(other, Source):
+            got, way_out = node.schema.names, "one schema for one stream"
+            require(other == node, f"source {node.name!r}", "is read with two schemas", got, way_out)
+        require(other == node, "name", "two operators have one name", node.name, "name='...' on one of them")

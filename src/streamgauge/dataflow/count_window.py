@@ -9,14 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
-from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.errors import Problem, attempt, refuse, require
 from streamgauge.core.schema import Schema, quote
 from streamgauge.dataflow.expressions.types import element_type
 from streamgauge.dataflow.nodes import Columns, Count
+from streamgauge.dataflow.schema import NUMBERS, repeated
 
 FUNCTIONS = ("count", "sum", "avg", "min", "max", "last")
-NUMBERS = ("int", "bigint", "double")
 _AGGREGATE = re.compile(r"\s*(\w+)\s*\(\s*(?:(\*|\w+)|`([^`]+)`)\s*\)\s*")
 
 
@@ -34,16 +35,16 @@ def read(
     columns: Columns, keys: tuple[str, ...], available: Mapping[str, str], setting: str
 ) -> tuple[CountAggregate, ...]:
     """Parses aggregates over `available` (column to type). Raises InputError with every problem."""
-    problems = [*_key_problems(keys, available, setting), *_name_problems(columns, keys, setting)]
-    parsed = []
-    for name, text in columns:
-        aggregate = _read_one(name, text, available, f"{setting}, column {name}")
-        if isinstance(aggregate, Problem):
-            problems.append(aggregate)
-        else:
-            parsed.append(aggregate)
-    if problems:
-        raise InputError(problems)
+    problems = list(_key_problems(keys, available, setting))
+    if not columns:
+        problems.append(Problem(setting, "must compute at least one aggregate", "none", "count='count(*)'"))
+    if twice := repeated((name for name, _ in columns), (key.lower() for key in keys)):
+        problems.append(Problem(setting, "gives two columns of one name", twice, "another name for the aggregate"))
+    parsed = [
+        attempt(partial(_read_one, name, text, available, f"{setting}, column {name}"), problems)
+        for name, text in columns
+    ]
+    refuse(problems)
     return tuple(parsed)
 
 
@@ -62,9 +63,8 @@ def truth(window: Count, keys: tuple[str, ...], aggregates: tuple[CountAggregate
 
 
 def _sql(aggregate: CountAggregate) -> str:
-    if aggregate.function == "last":
-        return quote(aggregate.column)
-    return f"{aggregate.function}({'*' if aggregate.column == '*' else quote(aggregate.column)}) OVER lately"
+    column = "*" if aggregate.column == "*" else quote(aggregate.column)
+    return column if aggregate.function == "last" else f"{aggregate.function}({column}) OVER lately"
 
 
 def _key_problems(keys: tuple[str, ...], available: Mapping[str, str], setting: str) -> Iterator[Problem]:
@@ -79,42 +79,20 @@ def _key_problems(keys: tuple[str, ...], available: Mapping[str, str], setting: 
             yield Problem(setting, rule, available[key], f"select({key}='try_cast({key} as string)') before it")
 
 
-def _name_problems(columns: Columns, keys: tuple[str, ...], setting: str) -> Iterator[Problem]:
-    if not columns:
-        yield Problem(setting, "must compute at least one aggregate", "none", "count='count(*)'")
-    names = {key.lower() for key in keys}
-    for name, _ in columns:
-        if name.lower() in names:
-            yield Problem(setting, "gives two columns of one name", name, "another name for the aggregate")
-        names.add(name.lower())
-
-
-def _read_one(name: str, text: str, available: Mapping[str, str], setting: str) -> CountAggregate | Problem:
+def _read_one(name: str, text: str, available: Mapping[str, str], setting: str) -> CountAggregate:
     match = _AGGREGATE.fullmatch(text)
-    function = match.group(1).lower() if match else ""
-    if match is None or function not in FUNCTIONS:
-        rule = f"a count window takes one of {', '.join(FUNCTIONS)} of one column"
-        return Problem(setting, rule, text, "avg(x), after select(x='...') if x is computed")
-    column = match.group(2) or match.group(3)
+    function, column = (match[1].lower(), match[2] or match[3]) if match else ("", "")
+    rule = f"a count window takes one of {', '.join(FUNCTIONS)} of one column"
+    require(function in FUNCTIONS, setting, rule, text, "avg(x), after select(x='...') if x is computed")
     if column == "*" and function == "count":
         return CountAggregate(name, function, column, "bigint")
-    if column not in available:
-        return Problem(setting, f"column {column!r} does not exist", text, f"one of {', '.join(available)}")
+    rule = f"column {column!r} does not exist"
+    require(column in available, setting, rule, text, f"one of {', '.join(available)}")
     type_ = available[column]
-    if element_type(type_):
-        return Problem(setting, f"{function} takes a plain column, not {type_}", text, "explode it before")
-    if function not in ("count", "last") and type_ not in NUMBERS:
-        return Problem(setting, f"{function} takes a number, not {type_}", text, "count or last, or a number")
-    return CountAggregate(name, function, column, _type(function, type_))
-
-
-def _type(function: str, type_: str) -> str:
-    match function:
-        case "count":
-            return "bigint"
-        case "avg":
-            return "double"
-        case "sum":
-            return "double" if type_ == "double" else "bigint"
-        case _:
-            return type_
+    require(
+        not element_type(type_), setting, f"{function} takes a plain column, not {type_}", text, "explode it before"
+    )
+    is_fitting = function in ("count", "last") or type_ in NUMBERS
+    require(is_fitting, setting, f"{function} takes a number, not {type_}", text, "count or last, or a number")
+    types = {"count": "bigint", "avg": "double", "sum": "double" if type_ == "double" else "bigint"}
+    return CountAggregate(name, function, column, types.get(function, type_))

@@ -7,66 +7,40 @@ after all events of its key and window up to the one that caused it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
-from typing import assert_never
+from typing import Any
 
 from streamgauge.core.schema import WINDOW_END, WINDOW_START, Schema
-from streamgauge.dataflow.nodes import (
-    Distinct,
-    Explode,
-    Flow,
-    IntervalJoin,
-    InWindows,
-    Lookup,
-    Node,
-    OpaqueNode,
-    Process,
-    RunningAggregate,
-    Select,
-    SessionAggregate,
-    Sink,
-    Source,
-    TopN,
-    Union,
-    Where,
-    WindowAggregate,
-    WindowJoin,
-)
+from streamgauge.dataflow.nodes import Flow, InWindows, Node, RunningAggregate, Sink, Source, WindowAggregate
 
 
 def inputs(node: Node) -> tuple[Node, ...]:
     """The nodes that a node reads; the left input of a join comes first."""
-    match node:
-        case Source():
-            return ()
-        case WindowJoin() | IntervalJoin():
-            return (node.left, node.right)
-        case Union() | Process():
-            return node.inputs
-        case Select() | Where() | WindowAggregate() | RunningAggregate() | Explode() | Lookup():
-            return (node.input,)
-        case SessionAggregate() | Distinct() | TopN() | InWindows():
-            return (node.input,)
-        case OpaqueNode():
-            return node.inputs
-        case _:
-            assert_never(node)
+    values = tuple(getattr(node, name) for name in input_fields(type(node)))
+    return values[0] if takes_many(type(node)) else values
 
 
 def with_inputs(node: Node, inputs_: tuple[Node, ...]) -> Node:
     """The node with its inputs replaced, in the order of `inputs`."""
-    match node:
-        case Source():
-            return node
-        case WindowJoin() | IntervalJoin():
-            return replace(node, left=inputs_[0], right=inputs_[1])
-        case Union() | Process():
-            return replace(node, inputs=inputs_)
-        case OpaqueNode():
-            return replace(node, inputs=tuple(each for each in inputs_ if isinstance(each, Source)))
-        case _:
-            return replace(node, input=inputs_[0])
+    values = (inputs_,) if takes_many(type(node)) else inputs_
+    changed: dict[str, Any] = dict(zip(input_fields(type(node)), values, strict=True))
+    return replace(node, **changed)
+
+
+def input_fields(class_: type[Node]) -> tuple[str, ...]:
+    """The fields of a kind of node that hold its inputs."""
+    return tuple(name for name in ("input", "left", "right", "inputs") if name in class_.__dataclass_fields__)
+
+
+def takes_many(class_: type[Node]) -> bool:
+    """Whether a kind of node has one field for any number of inputs."""
+    return input_fields(class_) == ("inputs",)
+
+
+def free_name(name: str, taken: Collection[str]) -> str:
+    """A name that is not taken: `where`, then `where_2`, `where_3`."""
+    return next(each for each in (name, *(f"{name}_{n}" for n in range(2, len(taken) + 3))) if each not in taken)
 
 
 def with_schemas(flow: Flow, schemas: Mapping[str, Schema]) -> Flow:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.errors import require
 from streamgauge.core.schema import (
     EVENT_BRANCH,
     EVENT_ID,
@@ -100,14 +100,13 @@ def needed_columns(flow: Flow) -> dict[str, tuple[str, ...]]:
 
     A window reads event_time even in a flow without lineage.
     """
+    required = _required(flow)
     used: dict[str, set[str]] = {}
-    for node, required in _required(flow).items():
-        if isinstance(node, Source):
-            used.setdefault(node.name, set()).update(required)
-    by_name = {source.name: source for source in graph.sources(flow)}
+    for source in graph.sources(flow):
+        used.setdefault(source.name, set()).update(required[source])
     return {
-        name: tuple(column for column in (*source.schema.names, *LINEAGE) if column in used[name])
-        for name, source in by_name.items()
+        source.name: tuple(column for column in (*source.schema.names, *LINEAGE) if column in used[source.name])
+        for source in graph.sources(flow)
     }
 
 
@@ -136,14 +135,12 @@ def _carry(node: Node, times: Times, required: bool, avoid: Taken = _NONE) -> Li
             return replace(input_, node=replace(node, input=input_.node))
         case Select():
             return _carry_select(node, times, required, avoid)
-        case WindowAggregate() | SessionAggregate():
+        case WindowAggregate() | SessionAggregate() | RunningAggregate():
             input_ = _carry(node.input, times, required=False)
-            retained = replace(node, input=input_.node, aggregates=node.aggregates + _maxima(times))
-            return LineageNode(retained, (*node.keys, WINDOW_START), ())
-        case RunningAggregate():
-            input_ = _carry(node.input, times, required=False)
-            updates = replace(node, input=input_.node, aggregates=node.aggregates + _maxima(times))
-            return LineageNode(updates, (*node.keys, EVENT_TIME), ())
+            maxima = tuple((time, f"max({time})") for time in times)
+            aggregate = replace(node, input=input_.node, aggregates=node.aggregates + maxima)
+            time = EVENT_TIME if isinstance(node, RunningAggregate) else WINDOW_START
+            return LineageNode(aggregate, (*node.keys, time), ())
         case WindowJoin() | IntervalJoin():
             return _carry_join(node, times, required, avoid)
         case OpaqueNode():  # the user's code decides which columns it passes on
@@ -184,7 +181,7 @@ def _carry_explode(node: Explode, times: Times, required: bool, avoid: Taken) ->
     """The index in the array distinguishes the rows of one event."""
     input_ = _carry(node.input, times, required, avoid | {node.column.lower()})
     taken = _lower((*input_.added, *schema.columns(node))) | avoid
-    ordinal = _numbered(EVENT_ORDINAL, taken) if required else None
+    ordinal = graph.free_name(EVENT_ORDINAL, taken) if required else None
     ordinals = (ordinal,) if ordinal else ()
     exploded = replace(node, input=input_.node, ordinal=ordinal)
     added = input_.added + ordinals
@@ -196,7 +193,7 @@ def _carry_union(node: Union, times: Times, required: bool, avoid: Taken) -> Lin
     sides = [_carry(input_, times, required, avoid) for input_ in node.inputs]
     types, renamed = _names_in_union(sides, _lower(schema.columns(node)) | avoid)
     taken = _lower((*types, *schema.columns(node))) | avoid
-    branch = _numbered(EVENT_BRANCH, taken) if required and _ids_may_meet(node, sides) else None
+    branch = graph.free_name(EVENT_BRANCH, taken) if required and _ids_may_meet(node, sides) else None
     branches = (branch,) if branch else ()
     rows = []
     for number, (side, names) in enumerate(zip(sides, renamed, strict=True)):
@@ -228,10 +225,9 @@ def _names_in_union(sides: list[LineageNode], avoid: Taken) -> tuple[dict[str, s
 
 
 def _null_of(kind: str, name: str, node: Union) -> str:
-    if kind not in _NULLS:
-        rule = f"cannot leave {name} out: rows of an input are identified by it, and it is {kind}"
-        way_out = f"keep {name} as a column of every input, or select it as another type before the window"
-        raise InputError(Problem(f"union {node.name!r}", rule, name, way_out))
+    rule = f"cannot leave {name} out: rows of an input are identified by it, and it is {kind}"
+    way_out = f"keep {name} as a column of every input, or select it as another type before the window"
+    require(kind in _NULLS, f"union {node.name!r}", rule, name, way_out)
     return _NULLS[kind]
 
 
@@ -250,19 +246,6 @@ def _ids_may_meet(node: Union, sides: list[LineageNode]) -> bool:
     """Whether two inputs may give rows with equal ids. Event ids are unique only across different streams."""
     streams = [each.name for input_ in node.inputs for each in set(graph.walk(input_)) if isinstance(each, Source)]
     return len(set(streams)) < len(streams) or any(EVENT_ID not in side.ids for side in sides)
-
-
-def _numbered(name: str, taken: Taken) -> str:
-    """`event_ordinal`, then `event_ordinal_2`."""
-    return (
-        name
-        if name not in taken
-        else next(f"{name}_{n}" for n in range(2, len(taken) + 3) if f"{name}_{n}" not in taken)
-    )
-
-
-def _maxima(times: Times) -> Columns:
-    return tuple((time, f"max({time})") for time in times)
 
 
 def _carry_select(node: Select, times: Times, required: bool, avoid: Taken) -> LineageNode:
@@ -328,10 +311,8 @@ def _carry_process(node: Process, times: Times, required: bool, avoid: Taken) ->
 
 
 def _alike(node: Process, ids: list[tuple[str, ...]]) -> tuple[str, ...]:
-    if any(other != ids[0] for other in ids):
-        rule = "must have inputs whose rows are identified by the same columns"
-        got = " and ".join(", ".join(each) for each in ids)
-        raise InputError(Problem(f"process {node.name!r}", rule, got, "use windows on all inputs, or on none"))
+    rule, got = "must have inputs whose rows are identified by the same columns", " and ".join(map(", ".join, ids))
+    require(len(set(ids)) == 1, f"process {node.name!r}", rule, got, "use windows on all inputs, or on none")
     return ids[0]
 
 

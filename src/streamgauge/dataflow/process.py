@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Sequence
+from typing import Any
 
-from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.errors import Problem, refuse, require
 from streamgauge.core.schema import EVENT_TIME, INGEST_TIME, TYPES, quote
 from streamgauge.dataflow.expressions.types import DUCKDB_TYPES, unsupported_type
 from streamgauge.dataflow.nodes import Process
@@ -26,6 +27,8 @@ from streamgauge.dataflow.operators.api import INPUT, ORDINAL, ROW, TIME, Proces
 
 STATED = (EVENT_TIME, INGEST_TIME)
 Types = dict[str, str]
+Broken = Sequence[Any]
+"""A broken rule, the value that breaks it, and the way out."""
 
 
 def statement(node: Process, inputs: Sequence[str], columns: Sequence[Types], time: str) -> str:
@@ -49,12 +52,10 @@ def _check_truth(node: Process, columns: Sequence[Types], setting: str) -> None:
         for available in columns
     ]  # fmt: skip
     reason = unsupported_type(statement(node, empty, columns, time))
-    if reason:
-        passed_on = [TIME, *STATED] if node.identity else [ROW, *([ORDINAL] if node.several else [])]
-        way_out = f"a SELECT over input({', '.join((*node.reads, TIME, ROW))}) that gives " + ", ".join(
-            [*(name for name, _ in node.gives), *passed_on]
-        )
-        raise InputError(Problem(f"{setting}, truth", f"cannot be bound: {reason}", node.truth, way_out))
+    passed_on = [TIME, *STATED] if node.identity else [ROW, *([ORDINAL] if node.several else [])]
+    names = ", ".join([*(name for name, _ in node.gives), *passed_on])
+    way_out = f"a SELECT over input({', '.join((*node.reads, TIME, ROW))}) that gives {names}"
+    require(not reason, f"{setting}, truth", f"cannot be bound: {reason}", node.truth, way_out)
 
 
 def _input_columns(node: Process, number: int, available: Types, time: str) -> str:
@@ -91,76 +92,56 @@ def _results(node: Process, time: str) -> str:
 
 def check(node: Process, columns: Sequence[Types], setting: str) -> None:
     """Raises InputError with every problem of the node. `columns` are the columns of each input."""
-    problems = [
-        *_class_problems(node, setting), *_reading_problems(node, columns, setting), *_giving_problems(node, setting),
-    ]  # fmt: skip
-    if problems:
-        raise InputError(problems)
+    broken = [*_class_problems(node), *_reading_problems(node, columns), *_giving_problems(node)]
+    refuse([Problem(setting, *each) for each in broken])
     if node.truth is not None:
         _check_truth(node, columns, setting)
 
 
-def lineage_types(node: Process, available: Types) -> tuple[tuple[str, str], ...]:
-    """The lineage columns of the results and their types. `available` are the columns of an input."""
-    return tuple((name, "bigint" if column == ORDINAL else available[column]) for name, column in node.lineage)
-
-
-def _class_problems(node: Process, setting: str) -> Iterator[Problem]:
+def _class_problems(node: Process) -> Iterator[Broken]:
     class_ = node.operator
     if not (isinstance(class_, type) and issubclass(class_, Processor)):
-        yield Problem(setting, "takes a subclass of Processor", class_, "class Mine(Processor): ...")
+        yield "takes a subclass of Processor", class_, "class Mine(Processor): ..."
         return
     for name in sorted(class_.__abstractmethods__):
-        yield Problem(setting, f"needs a class that has {name}()", class_.__name__, f"def {name}(self, ...)")
+        yield f"needs a class that has {name}()", class_.__name__, f"def {name}(self, ...)"
     missing = [name for name in ("snapshot", "restore") if getattr(class_, name) is getattr(Processor, name)]
     if node.keys and missing:
         way_out = " and ".join(f"def {name}(self, ...)" for name in missing)
-        yield Problem(setting, "keeps state by key, and its class cannot save it", class_.__name__, way_out)
+        yield "keeps state by key, and its class cannot save it", class_.__name__, way_out
     try:
         inspect.signature(class_).bind(**dict(node.parameters))
     except TypeError as error:
         way_out = f"the parameters of {class_.__name__}{inspect.signature(class_)}"
-        yield Problem(setting, f"cannot make {class_.__name__} ({error})", dict(node.parameters), way_out)
+        yield f"cannot make {class_.__name__} ({error})", dict(node.parameters), way_out
 
 
-def _reading_problems(node: Process, columns: Sequence[Types], setting: str) -> Iterator[Problem]:
-    available_names = dict.fromkeys(name for available in columns for name in available)
+def _reading_problems(node: Process, columns: Sequence[Types]) -> Iterator[Broken]:
+    names = ", ".join(dict.fromkeys(name for available in columns for name in available))
+    by_key = columns[:-1] if node.broadcast else columns
     for name in node.reads:
         types = {available[name] for available in columns if name in available}
         if not types:
-            yield Problem(
-                setting, f"column {name!r} must be one of its input", name, f"one of {', '.join(available_names)}"
-            )
+            yield f"column {name!r} must be one of its input", name, f"one of {names}"
         elif len(types) > 1:
-            rule = f"column {name!r} must have one type in all inputs"
             way_out = "rename one of them with select before the process"
-            yield Problem(setting, rule, ", ".join(sorted(types)), way_out)
-        elif name in node.keys and any(name not in available for available in _by_key(node, columns)):
-            yield Problem(setting, f"key {name!r} must be in every input", name, "select it before")
+            yield f"column {name!r} must have one type in all inputs", ", ".join(sorted(types)), way_out
+        elif name in node.keys and any(name not in available for available in by_key):
+            yield f"key {name!r} must be in every input", name, "select it before"
 
 
-def _by_key(node: Process, columns: Sequence[Types]) -> Sequence[Types]:
-    """The columns of the inputs that are partitioned by key."""
-    return columns[:-1] if node.broadcast else columns
-
-
-def _giving_problems(node: Process, setting: str) -> Iterator[Problem]:
-    if not node.gives:
-        yield Problem(setting, "must give at least one column", "none", "gives=Schema.from_types(name='type')")
-    for name, type_ in node.gives:
-        if type_ not in TYPES:
-            yield Problem(setting, f"column {name} has no type of a flow", type_, f"one of {', '.join(TYPES)}")
-    output_names = [name for name, _ in node.gives]
-    for name in node.identity:
-        if name not in (*output_names, EVENT_TIME):
-            yield Problem(
-                setting, f"identity {name!r} must be a column it gives", name, f"one of {', '.join(output_names)}"
-            )
-    if node.identity and not node.keys:
-        rule = "has an identity, so it must have keys"
-        yield Problem(setting, rule, "no keys", "keys='...', or no identity")
-    if node.broadcast and (node.identity or not node.keys):
-        rule = "broadcasts an input, so it must have keys and no identity"
-        yield Problem(setting, rule, "an identity" if node.identity else "no keys", "keys='...' and no identity")
-    if node.identity and node.several:
-        yield Problem(setting, "has an identity, so several does not apply", "several", "remove several")
+def _giving_problems(node: Process) -> Iterator[Broken]:
+    names, types = [name for name, _ in node.gives], ", ".join(TYPES)
+    keys, identity = bool(node.keys), bool(node.identity)
+    rules = (
+        (not names, "must give at least one column", "none", "gives=Schema.from_types(name='type')"),
+        *((type_ not in TYPES, f"column {name} has no type of a flow", type_, f"one of {types}")
+          for name, type_ in node.gives),
+        *((name not in (*names, EVENT_TIME), f"identity {name!r} must be a column it gives", name,
+           f"one of {', '.join(names)}") for name in node.identity),
+        (identity and not keys, "has an identity, so it must have keys", "no keys", "keys='...', or no identity"),
+        (node.broadcast and (identity or not keys), "broadcasts an input, so it must have keys and no identity",
+         "an identity" if identity else "no keys", "keys='...' and no identity"),
+        (identity and node.several, "has an identity, so several does not apply", "several", "remove several"),
+    )  # fmt: skip
+    return (broken for is_broken, *broken in rules if is_broken)

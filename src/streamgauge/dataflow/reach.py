@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import assert_never
 
 from streamgauge.core.schema import WINDOW_END
@@ -44,13 +44,7 @@ def reach_us(flow: Flow) -> int | None:
     - a process adds the reach that it declares;
     - row-by-row operators add nothing.
     """
-    longest = 0
-    for sink in flow.sinks:
-        reach = _reach(sink.input)
-        if reach is None:
-            return None
-        longest = max(longest, reach)
-    return longest
+    return _longest([_reach(sink.input) for sink in flow.sinks])
 
 
 def tail_us(flow: Flow, delay_us: ClosingDelay) -> int:
@@ -70,11 +64,14 @@ def slide_us(node: Node) -> int | None:
 
 
 def _reach(node: Node) -> int | None:
-    own_us = _own_reach_us(node)
-    before = [_reach(input_) for input_ in graph.inputs(node)]
-    if own_us is None or any(reach is None for reach in before):
-        return None
-    return own_us + max((reach for reach in before if reach is not None), default=0)
+    own_us, before_us = _own_reach_us(node), _longest([_reach(input_) for input_ in graph.inputs(node)])
+    return None if own_us is None or before_us is None else own_us + before_us
+
+
+def _longest(reaches_us: Sequence[int | None]) -> int | None:
+    """The greatest reach; None if one is without end."""
+    ended = [reach for reach in reaches_us if reach is not None]
+    return max(ended, default=0) if len(ended) == len(reaches_us) else None
 
 
 def _closing(node: Node, delay_us: ClosingDelay) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.errors import InputError, Problem, require
 from streamgauge.core.schema import TYPES, Field, Schema, arrow_type
 
 if TYPE_CHECKING:
@@ -38,12 +38,9 @@ def table(name: str, rows: pa.Table | Mapping[str, Sequence[Any]] | str | Path, 
     Raises InputError if the file cannot be read or a column's type is not supported in flows.
     """
     arrow_table = _read(name, rows)
-    columns = schema or _schema_of(name, arrow_table)
-    if arrow_table.num_rows > ROWS_MAX:
-        rule = f"must have at most {ROWS_MAX:,} rows"
-        raise InputError(
-            Problem(f"table {name!r}", rule, f"{arrow_table.num_rows:,}", "a stream of its own, and a join")
-        )
+    columns = schema or Schema(tuple(Field(each.name, _sql_type(name, each)) for each in arrow_table.schema))
+    setting, rule, got = f"table {name!r}", f"must have at most {ROWS_MAX:,} rows", f"{arrow_table.num_rows:,}"
+    require(arrow_table.num_rows <= ROWS_MAX, setting, rule, got, "a stream of its own, and a join")
     return Table(name, columns, _serialized(_cast(name, arrow_table, columns)))
 
 
@@ -71,24 +68,18 @@ def _read(name: str, rows: pa.Table | Mapping[str, Sequence[Any]] | str | Path) 
     )
 
 
-def _schema_of(name: str, rows: pa.Table) -> Schema:
-    return Schema(tuple(Field(column.name, _sql_type(name, column)) for column in rows.schema))
-
-
 def _sql_type(name: str, column: pa.Field) -> str:
     """The flow type that represents every value of an Arrow type."""
     import pyarrow as pa
 
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return "string"
-    if pa.types.is_int8(kind) or pa.types.is_int16(kind):
-        return "int"
     if pa.types.is_timestamp(kind):
         return "timestamp"
-    for type_ in TYPES:
-        if arrow_type(type_) == kind:
-            return type_
+    flow_types = {pa.large_string(): "string", pa.int8(): "int", pa.int16(): "int"} | {
+        arrow_type(each): each for each in TYPES
+    }
+    if kind in flow_types:
+        return flow_types[kind]
     way_out = f"one of {', '.join(TYPES)}; or a schema without this column"
     raise InputError(Problem(f"table {name!r}", f"column {column.name} has no type of a flow", str(kind), way_out))
 
@@ -96,10 +87,9 @@ def _sql_type(name: str, column: pa.Field) -> str:
 def _cast(name: str, rows: pa.Table, schema: Schema) -> pa.Table:
     import pyarrow as pa
 
-    missing = [column for column in schema.names if column not in rows.column_names]
-    if missing:
+    for column in schema.names:
         way_out = f"one of {', '.join(rows.column_names)}"
-        raise InputError(Problem(f"table {name!r}", f"has no column {missing[0]}", missing[0], way_out))
+        require(column in rows.column_names, f"table {name!r}", f"has no column {column}", column, way_out)
     try:
         return rows.select(list(schema.names)).cast(schema.to_arrow())
     except pa.ArrowException as error:

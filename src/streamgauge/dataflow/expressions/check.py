@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import difflib
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from streamgauge.core.errors import ExpressionError, Problem
-from streamgauge.dataflow.expressions.types import Refused, Types, available_columns, bound_type
+from streamgauge.dataflow.expressions.types import Refused, Types, allow, available_columns, bound_type
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -49,10 +50,8 @@ def checked(expression: str, columns: Mapping[str, str], setting: str) -> Checke
 
     Raises ExpressionError with `setting`, the position in the text and the available columns.
     """
-    try:
+    with _explained(expression, setting):
         return _checked(expression, tuple(columns.items()))
-    except Refused as refused:
-        raise ExpressionError(Problem(setting, refused.rule, expression, refused.way_out)) from None
 
 
 def check(expression: str, columns: Mapping[str, str], setting: str) -> str:
@@ -73,11 +72,16 @@ def columns_of(expression: str) -> set[str]:
     """The names of the columns that an expression reads. Raises ExpressionError if it cannot be parsed."""
     from sqlglot import exp
 
+    with _explained(expression, "expression"):
+        return {column.name for column in _parsed(expression).find_all(exp.Column)}
+
+
+@contextmanager
+def _explained(expression: str, setting: str) -> Iterator[None]:
     try:
-        tree = _parsed(expression)
+        yield
     except Refused as refused:
-        raise ExpressionError(Problem("expression", refused.rule, expression, refused.way_out)) from None
-    return {column.name for column in tree.find_all(exp.Column)}
+        raise ExpressionError(Problem(setting, refused.rule, expression, refused.way_out)) from None
 
 
 def columns_of_all(expressions: Iterable[tuple[str, str]]) -> set[str]:
@@ -97,8 +101,7 @@ def _parsed(expression: str) -> exp.Expression:
         tree = sqlglot.parse_one(expression, dialect="spark")
     except SqlglotError as error:
         raise Refused(_parse_error(error), way_out) from None
-    if tree is None:
-        raise Refused("is empty", way_out)
+    allow(tree is not None, "is empty", way_out)
     return tree
 
 
@@ -123,20 +126,19 @@ def _check_tokens(expression: str) -> None:
 
     tokens = sqlglot.tokenize(expression, dialect="spark")
     for token, following in itertools.pairwise(tokens):
-        if token.token_type.name == following.token_type.name == "STRING":
-            rule = f"has two adjacent strings at character {token.start + 1}"
-            raise Refused(rule, "concat('a', 'b'), or \\' for a quote inside a string")
+        are_strings = token.token_type.name == following.token_type.name == "STRING"
+        rule = f"has two adjacent strings at character {token.start + 1}"
+        allow(not are_strings, rule, "concat('a', 'b'), or \\' for a quote inside a string")
         word = token.text.lower()
         is_name = word.isidentifier() and token.token_type.name not in ("STRING", "NUMBER")
         if is_name and following.text == "(" and word not in FUNCTIONS | WORDS:
             rule = f"function {token.text} at character {token.start + 1} is not allowed"
-            raise Refused(rule, _suggestion(word, FUNCTIONS))
+            raise Refused(rule, f"{_hint(word, FUNCTIONS)}one of {', '.join(sorted(FUNCTIONS))}")
 
 
-def _suggestion(word: str, names: frozenset[str]) -> str:
+def _hint(word: str, names: Collection[str]) -> str:
     close = difflib.get_close_matches(word, names, n=1)
-    hint = f"{close[0]}? " if close else ""
-    return f"{hint}one of {', '.join(sorted(names))}"
+    return f"{close[0]}? " if close else ""
 
 
 @lru_cache(maxsize=4096)
@@ -161,8 +163,13 @@ def _checked(expression: str, types: Types) -> Checked:
 
 
 def _position(node: exp.Expression | None) -> str:
-    starts = [n.meta["start"] for n in node.walk() if "start" in n.meta] if node is not None else []
+    starts = _starts(node)
     return f" at character {min(starts) + 1}" if starts else ""
+
+
+def _starts(node: exp.Expression | None) -> list[int]:
+    """The positions of a node's parts in the text, as far as sqlglot says them."""
+    return [part.meta["start"] for part in node.walk() if "start" in part.meta] if node is not None else []
 
 
 def _check_columns(tree: exp.Expression, types: Types) -> None:
@@ -170,12 +177,9 @@ def _check_columns(tree: exp.Expression, types: Types) -> None:
 
     names = [name for name, _ in types]
     for column in tree.find_all(exp.Column):
-        if column.name in names and not column.table:
-            continue
-        close = difflib.get_close_matches(column.name, names, n=1)
-        hint = f"{close[0]}? " if close else ""
-        written = column.sql("spark")
-        raise Refused(f"column {written}{_position(column)} does not exist", hint + available_columns(types))
+        if column.name not in names or column.table:
+            rule = f"column {column.sql('spark')}{_position(column)} does not exist"
+            raise Refused(rule, _hint(column.name, names) + available_columns(types))
 
 
 def _check_grouping(tree: exp.Expression) -> None:
@@ -185,13 +189,11 @@ def _check_grouping(tree: exp.Expression) -> None:
     if tree.find(exp.AggFunc) is None:
         return
     for column in tree.find_all(exp.Column):
-        if column.find_ancestor(exp.AggFunc) is None:
-            rule = f"column {column.name}{_position(column)} stands outside an aggregate"
-            raise Refused(rule, f"min({column.name}), or add it to keys")
+        rule = f"column {column.name}{_position(column)} stands outside an aggregate"
+        allow(column.find_ancestor(exp.AggFunc), rule, f"min({column.name}), or add it to keys")
     for aggregate in tree.find_all(exp.AggFunc):
-        if aggregate.find_ancestor(exp.AggFunc) is not None:
-            rule = f"an aggregate{_position(aggregate)} stands inside another"
-            raise Refused(rule, "a second aggregate step after it")
+        rule = f"an aggregate{_position(aggregate)} stands inside another"
+        allow(not aggregate.find_ancestor(exp.AggFunc), rule, "a second aggregate step after it")
 
 
 def _on_duckdb(tree: exp.Expression, types: Types) -> exp.Expression:
@@ -238,8 +240,7 @@ def _children(node: exp.Expression) -> Iterator[exp.Expression]:
 
 
 def _with_meta(lowered: exp.Expression, node: exp.Expression) -> exp.Expression:
-    starts = [n.meta["start"] for n in node.walk() if "start" in n.meta]
-    if starts:
+    if starts := _starts(node):
         lowered.meta["start"] = min(starts)
     return lowered
 

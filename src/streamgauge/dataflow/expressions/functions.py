@@ -23,9 +23,11 @@ from streamgauge.dataflow.expressions.rules import (
     as_literal,
     duckdb,
     need,
+    operands,
+    plain_number,
     plain_text,
 )
-from streamgauge.dataflow.expressions.types import Refused
+from streamgauge.dataflow.expressions.types import Refused, allow, element_type
 
 BIGINT_MAX = 2**63 - 1
 
@@ -49,12 +51,10 @@ def literal(node: exp.Expression, _: TypeOf) -> exp.Expression:
     if node.is_string:
         return node
     text = str(node.this)
-    if text.isdigit():
-        if int(text) > BIGINT_MAX:
-            raise Refused(f"number {text} is above the largest bigint", "a smaller number, or a double: 1e20", node)
-        return node
-    if "e" not in text.lower():
-        raise Refused(f"number {text} is a decimal", f"write it as a double: {text}e0", node)
+    fits = not text.isdigit() or int(text) <= BIGINT_MAX
+    allow(fits, f"number {text} is above the largest bigint", "a smaller number, or a double: 1e20", node)
+    is_decimal = not text.isdigit() and "e" not in text.lower()
+    allow(not is_decimal, f"number {text} is a decimal", f"write it as a double: {text}e0", node)
     return node
 
 
@@ -70,22 +70,18 @@ def mean(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
 
 
 def count(node: exp.Expression, _: TypeOf) -> exp.Expression:
-    if node.expressions:
-        raise Refused("count takes one argument", "count(*) or count(column)", node)
+    allow(not node.expressions, "count takes one argument", "count(*) or count(column)", node)
     return node
 
 
 def _same_family(nodes: Iterable[exp.Expression], type_of: TypeOf, operation: str) -> None:
     """Refuses mixed types, because engines differ in implicit casts. NULL fits every type."""
     types = [type_of(node) for node in nodes if not isinstance(node, exp.Null)]
-    arrays_ = [type_ for type_ in types if type_.startswith("array<")]
-    if arrays_:
-        raise Refused(f"{operation} of arrays differs between engines", "explode it, or take try_element_at(array, 1)")
+    way_out = "explode it, or take try_element_at(array, 1)"
+    allow(not any(map(element_type, types)), f"{operation} of arrays differs between engines", way_out)
     families = {"number" if type_ in NUMBERS else type_ for type_ in types}
-    if len(families) > 1:
-        raise Refused(
-            f"{operation} mixes {' and '.join(sorted(set(types)))}", "try_cast one of them to the other's type"
-        )
+    rule = f"{operation} mixes {' and '.join(sorted(set(types)))}"
+    allow(len(families) <= 1, rule, "try_cast one of them to the other's type")
 
 
 def alike(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
@@ -102,16 +98,9 @@ def choice(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
     return node
 
 
-def arithmetic(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
-    for side in node.iter_expressions():
-        need(side, type_of, NUMBERS, type(node).__name__.lower(), "numbers on both sides")
-    return node
-
-
-def logic(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
-    for side in node.iter_expressions():
-        need(side, type_of, frozenset({"boolean"}), type(node).__name__.lower(), "a comparison, such as x > 0")
-    return node
+arithmetic = operands(NUMBERS, "numbers on both sides")
+logic = operands(frozenset({"boolean"}), "a comparison, such as x > 0")
+text = operands(STRING, "use it on strings, or try_cast(x as string)")
 
 
 def modulo(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
@@ -137,25 +126,18 @@ def whole(function: str) -> Rule:
 
     def rule(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
         need(node.this, type_of, frozenset({"double"}), function, f"leave {function} away: it is whole already")
-        if node.args.get("decimals") or node.args.get("to"):
-            raise Refused(f"{function} takes one argument", f"{function}(x)", node)
+        is_alone = not (node.args.get("decimals") or node.args.get("to"))
+        allow(is_alone, f"{function} takes one argument", f"{function}(x)", node)
         return duckdb(f"CASE WHEN isnan({{x}}) THEN 0 ELSE CAST({function}({{x}}) AS BIGINT) END", x=node.this)
 
     return rule
 
 
-def text(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
-    """String functions with the same meaning on both. All arguments must be strings."""
-    for argument in node.iter_expressions():
-        need(argument, type_of, STRING, type(node).__name__.lower(), "use it on strings, or try_cast(x as string)")
-    return node
-
-
 def replaced(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
     """`replace`: every occurrence of a non-empty literal string."""
     text(node, type_of)
-    if not plain_text(node.expression) or node.args.get("replacement") is None:
-        raise Refused("replace takes two literal strings", "replace(x, 'a', 'b')", node)
+    is_literal = plain_text(node.expression) and node.args.get("replacement") is not None
+    allow(is_literal, "replace takes two literal strings", "replace(x, 'a', 'b')", node)
     return node
 
 
@@ -194,8 +176,7 @@ def joined(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
 
 def trim(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
     """Trims spaces only, as on Spark."""
-    if node.args.get("expression") is not None:
-        raise Refused("trim takes one argument", "trim(x)", node)
+    allow(node.args.get("expression") is None, "trim takes one argument", "trim(x)", node)
     function = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position") or ""), "trim")
     need(node.this, type_of, STRING, function, "trim a string")
     return duckdb(f"{function}({{x}}, ' ')", x=node.this)
@@ -205,9 +186,9 @@ def substring(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
     """Literal start >= 1 and length: engines differ for other starts."""
     need(node.this, type_of, STRING, "substring", "take a substring of a string")
     start, size = node.args.get("start"), node.args.get("length")
-    plain = all(part is None or (isinstance(part, exp.Literal) and not part.is_string) for part in (start, size))
-    if start is None or not plain or int(start.this) < 1:
-        raise Refused("substring takes a literal start of 1 or more, and a literal length", "substring(x, 1, 3)", node)
+    is_literal = plain_number(start) and (size is None or plain_number(size) is not None)
+    rule = "substring takes a literal start of 1 or more, and a literal length"
+    allow(is_literal, rule, "substring(x, 1, 3)", node)
     return node
 
 
@@ -215,8 +196,9 @@ def like(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
     """A literal pattern without backslash, which escapes on Spark and not on DuckDB."""
     need(node.this, type_of, STRING, "like", "use like on a string")
     pattern = node.expression
-    if not pattern.is_string or "\\" in str(pattern.this):
-        raise Refused("like takes a literal pattern without backslash", "x like 'abc%', or contains(x, 'abc')", node)
+    is_literal = pattern.is_string and "\\" not in str(pattern.this)
+    way_out = "x like 'abc%', or contains(x, 'abc')"
+    allow(is_literal, "like takes a literal pattern without backslash", way_out, node)
     return node
 
 
@@ -255,17 +237,17 @@ def try_cast(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
     source = type_of(node.this)
     if source == target:
         return node.this
-    if (source, target) not in _CASTS:
-        supported_casts = ", ".join(f"{a} to {b}" for a, b in _CASTS)
-        raise Refused(f"try_cast from {source} to {target} differs between engines", f"one of {supported_casts}", node)
+    way_out = "one of " + ", ".join(f"{a} to {b}" for a, b in _CASTS)
+    allow((source, target) in _CASTS, f"try_cast from {source} to {target} differs between engines", way_out, node)
     return duckdb(_CASTS[source, target], x=node.this)
 
 
 def _suffixed(node: exp.Expression, target: str) -> exp.Expression:
     number = node.this
-    if isinstance(number, exp.Literal) and not number.is_string and target in ("bigint", "double"):
-        return duckdb(f"CAST({{x}} AS {target.upper()})", x=number)
-    raise Refused("cast stops the job on bad input on one engine and not on the other", "try_cast(x as type)", node)
+    is_number = isinstance(number, exp.Literal) and not number.is_string and target in ("bigint", "double")
+    rule = "cast stops the job on bad input on one engine and not on the other"
+    allow(is_number, rule, "try_cast(x as type)", node)
+    return duckdb(f"CAST({{x}} AS {target.upper()})", x=number)
 
 
 def refuse(rule: str, way_out: str) -> Rule:

@@ -20,7 +20,7 @@ from streamgauge.dataflow.expressions.rules import (
     plain_number,
     plain_text,
 )
-from streamgauge.dataflow.expressions.types import Refused
+from streamgauge.dataflow.expressions.types import Refused, allow
 
 _SPACES = r" \t\n\x0B\f\r"
 _DOT = r"[^\n\r\x{85}\x{2028}\x{2029}]"
@@ -34,8 +34,7 @@ class _Differs(Exception):
 
 
 def split(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
-    if node.args.get("limit") is not None:
-        raise Refused("split takes a text and a pattern", "split(x, ',')", node)
+    allow(node.args.get("limit") is None, "split takes a text and a pattern", "split(x, ',')", node)
     pattern, _ = _pattern(node, type_of, "split", may_be_empty=False)
     return duckdb("string_split_regex({x}, {p})", x=node.this, p=pattern)
 
@@ -59,11 +58,10 @@ def replace(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
     """Replaces every match with a literal."""
     pattern, _ = _pattern(node, type_of, "regexp_replace", may_be_empty=False)
     by = plain_text(node.args.get("replacement"))
-    if by is None or "$" in by or "\\" in by or node.args.get("position") is not None:
-        raise Refused(
-            "regexp_replace takes a literal replacement without $ or backslash", "regexp_replace(x, 'a+', '')", node
-        )
-    return duckdb("regexp_replace({x}, {p}, {r}, 'g')", x=node.this, p=pattern, r=as_literal(by))
+    is_plain = by is not None and not {"$", "\\"} & set(by) and node.args.get("position") is None
+    rule = "regexp_replace takes a literal replacement without $ or backslash"
+    allow(is_plain, rule, "regexp_replace(x, 'a+', '')", node)
+    return duckdb("regexp_replace({x}, {p}, {r}, 'g')", x=node.this, p=pattern, r=as_literal(str(by)))
 
 
 def matches(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
@@ -79,8 +77,8 @@ def json_value(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
         path = node.expression.sql("spark").strip("'")
     except ValueError:  # sqlglot raises it for a path that Spark does not support
         path = ""
-    if not _PATH.fullmatch(path):
-        raise Refused("get_json_object takes a path of names", "get_json_object(x, '$.user.name')", node)
+    way_out = "get_json_object(x, '$.user.name')"
+    allow(_PATH.fullmatch(path), "get_json_object takes a path of names", way_out, node)
     return duckdb("CASE WHEN json_valid({x}) THEN json_extract_string({x}, {p}) END", x=node.this, p=as_literal(path))
 
 
@@ -88,20 +86,18 @@ def _group(node: exp.Expression, groups: int) -> int:
     """The number of the requested group; Spark's default is 1."""
     group = node.args.get("group")
     number = 1 if group is None else plain_number(group)
-    if number is None or number > groups:
-        rule = f"pattern has {groups} groups"
-        raise Refused(rule, "a literal group number; 0 for the whole match", node)
-    return number
+    way_out = "a literal group number; 0 for the whole match"
+    allow(number is not None and number <= groups, f"pattern has {groups} groups", way_out, node)
+    return int(number or 0)
 
 
 def _pattern(node: exp.Expression, type_of: TypeOf, function: str, may_be_empty: bool) -> tuple[exp.Expression, int]:
     """The pattern for DuckDB, and its number of groups."""
     need(node.this, type_of, STRING, function, "use it on a string")
     text = plain_text(node.expression)
-    if text is None:
-        raise Refused(f"{function} takes a literal pattern", f"{function}(x, '[a-z]+')", node)
+    allow(text is not None, f"{function} takes a literal pattern", f"{function}(x, '[a-z]+')", node)
     try:
-        re2_pattern = on_re2(text)
+        re2_pattern = on_re2(str(text))
         compiled = re.compile(re2_pattern.replace(r"\z", r"\Z").replace(_DOT, "."))
     except _Differs as differs:
         raise Refused(
@@ -109,8 +105,8 @@ def _pattern(node: exp.Expression, type_of: TypeOf, function: str, may_be_empty:
         ) from None
     except re.error as error:
         raise Refused(f"pattern cannot be read: {error}", "a regular expression such as '[a-z]+'", node) from None
-    if not may_be_empty and compiled.search("") is not None:
-        raise Refused(f"{function} takes a pattern that does not match the empty string", "+ instead of *", node)
+    is_allowed = may_be_empty or compiled.search("") is None
+    allow(is_allowed, f"{function} takes a pattern that does not match the empty string", "+ instead of *", node)
     return as_literal(re2_pattern), compiled.groups
 
 

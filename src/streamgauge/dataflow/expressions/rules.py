@@ -12,7 +12,7 @@ from collections.abc import Callable
 import sqlglot
 from sqlglot import exp
 
-from streamgauge.dataflow.expressions.types import Refused, element_type
+from streamgauge.dataflow.expressions.types import Refused, allow, element_type
 
 TypeOf = Callable[[exp.Expression], str]
 """The Spark SQL type name of an expression that is already in DuckDB form."""
@@ -30,8 +30,18 @@ def duckdb(template: str, **parts: exp.Expression) -> exp.Expression:
 
 def need(node: exp.Expression, type_of: TypeOf, types: frozenset[str], operation: str, way_out: str) -> None:
     type_ = type_of(node)
-    if type_ not in types:
-        raise Refused(f"{operation} takes {' or '.join(sorted(types))}, not {type_}", way_out, node)
+    allow(type_ in types, f"{operation} takes {' or '.join(sorted(types))}, not {type_}", way_out, node)
+
+
+def operands(types: frozenset[str], way_out: str) -> Rule:
+    """The rule of an operation that is the same on both, if all its arguments have one of these types."""
+
+    def rule(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
+        for argument in node.iter_expressions():
+            need(argument, type_of, types, type(node).__name__.lower(), way_out)
+        return node
+
+    return rule
 
 
 def plain_number(node: exp.Expression | None) -> int | None:
@@ -53,16 +63,15 @@ def _need_array(node: exp.Expression, type_of: TypeOf, function: str) -> str:
     """The type of the array's elements."""
     type_ = type_of(node)
     element = element_type(type_)
-    if element is None:
-        raise Refused(f"{function} takes an array, not {type_}", "split(x, ' '), or array(a, b)", node)
-    return element
+    allow(element, f"{function} takes an array, not {type_}", "split(x, ' '), or array(a, b)", node)
+    return str(element)
 
 
 def array(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
     """`array(a, b)`: values of one type."""
     types = {type_of(part) for part in node.expressions if not isinstance(part, exp.Null)}
-    if len(types) != 1 or element_type(min(types)) is not None:
-        raise Refused("array takes values of one plain type", "try_cast them to one type: array(1, 2)", node)
+    is_plain = len(types) == 1 and element_type(min(types)) is None
+    allow(is_plain, "array takes values of one plain type", "try_cast them to one type: array(1, 2)", node)
     return node
 
 
@@ -73,13 +82,11 @@ def array_size(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
 
 def array_element(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
     """`try_element_at(array, n)` with a literal n >= 1; null if the array is shorter."""
-    way_out = "try_element_at(array, 1)"
-    if not node.args.get("safe"):
-        raise Refused("a missing element stops the job on one engine and not on the other", way_out, node)
+    way_out, rule = "try_element_at(array, 1)", "a missing element stops the job on one engine and not on the other"
+    allow(node.args.get("safe"), rule, way_out, node)
     _need_array(node.this, type_of, "try_element_at")
     position = plain_number(node.expressions[0]) if len(node.expressions) == 1 else None
-    if not position:
-        raise Refused("try_element_at takes a literal index from 1", way_out, node)
+    allow(position, "try_element_at takes a literal index from 1", way_out, node)
     return duckdb(f"list_extract({{x}}, {position})", x=node.this)
 
 
@@ -98,8 +105,7 @@ def array_contains(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
 
 def array_repeat(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
     """`array_repeat(x, n)`: an empty array if n < 1."""
-    if len(node.expressions) != 2:
-        raise Refused("array_repeat takes a value and a number", "array_repeat(x, 3)", node)
+    allow(len(node.expressions) == 2, "array_repeat takes a value and a number", "array_repeat(x, 3)", node)
     value, times = node.expressions
     need(times, type_of, INTEGERS, "array_repeat", "a whole number of times")
     return duckdb(
@@ -146,8 +152,7 @@ def from_unix(unit_us: int) -> Rule:
     """`timestamp_micros`, `timestamp_millis`, `timestamp_seconds` of integers."""
 
     def rule(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
-        if len(node.expressions) != 1:
-            raise Refused(f"{node.this} takes one argument", f"{node.this}(x)", node)
+        allow(len(node.expressions) == 1, f"{node.this} takes one argument", f"{node.this}(x)", node)
         need(node.expressions[0], type_of, INTEGERS, str(node.this), "a whole number")
         return duckdb(f"make_timestamp(CAST({{x}} AS BIGINT) * {unit_us})", x=node.expressions[0])
 
@@ -158,19 +163,23 @@ def truncated_time(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
     """`date_trunc('minute', x)`."""
     need(node.this, type_of, TIMESTAMP, "date_trunc", "use it on a timestamp")
     unit = node.text("unit").lower()
-    if unit not in _UNITS:
-        raise Refused(f"date_trunc takes {', '.join(_UNITS)}", "date_trunc('minute', x)", node)
+    allow(unit in _UNITS, f"date_trunc takes {', '.join(_UNITS)}", "date_trunc('minute', x)", node)
     return duckdb(f"date_trunc('{unit}', {{x}})", x=node.this)
 
 
 def parsed_time(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
     """`try_to_timestamp(text, format)`: null if the text does not match the format or is not a valid time."""
-    if len(node.expressions) != 2 or (pattern := plain_text(node.expressions[1])) is None:
-        way_out = "try_to_timestamp(x, 'yyyy-MM-dd HH:mm:ss')"
-        raise Refused("try_to_timestamp takes a text and a literal format", way_out, node)
+    patterns = [plain_text(each) for each in node.expressions[1:]]
+    way_out = "try_to_timestamp(x, 'yyyy-MM-dd HH:mm:ss')"
+    allow(
+        len(patterns) == 1 and patterns[0] is not None,
+        "try_to_timestamp takes a text and a literal format",
+        way_out,
+        node,
+    )
     text = node.expressions[0]
     need(text, type_of, STRING, "try_to_timestamp", "use it on a string")
-    duckdb_format, shape = _format(pattern, node)
+    duckdb_format, shape = _format(str(patterns[0]), node)
     value = "timezone('UTC', try_strptime({x}, {f}))" if "%z" in duckdb_format else "try_strptime({x}, {f})"
     parsed_value = f"CASE WHEN regexp_full_match({{x}}, {{shape}}) THEN {value} END"
     return duckdb(parsed_value, x=text, f=as_literal(duckdb_format), shape=as_literal(shape))
@@ -188,6 +197,5 @@ def _format(pattern: str, node: exp.Expression) -> tuple[str, str]:
         duckdb_format += name or piece["quoted"] or piece["sign"]
         shape += text
         position = piece.end()
-    if "%Y" not in duckdb_format:
-        raise Refused("format has no year", "yyyy-MM-dd HH:mm:ss", node)
+    allow("%Y" in duckdb_format, "format has no year", "yyyy-MM-dd HH:mm:ss", node)
     return duckdb_format, shape

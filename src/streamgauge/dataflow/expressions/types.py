@@ -49,6 +49,12 @@ class Refused(Exception):
         self.rule, self.way_out, self.node = rule, way_out, node
 
 
+def allow(holds: object, rule: str, way_out: str, node: exp.Expression | None = None) -> None:
+    """Raises Refused unless `holds` is true."""
+    if not holds:
+        raise Refused(rule, way_out, node)
+
+
 @lru_cache(maxsize=8192)
 def bound_type(sql: str, types: Types) -> str:
     """The Spark type of DuckDB text over typed columns, by DuckDB's binder on an empty relation."""
@@ -60,9 +66,8 @@ def bound_type(sql: str, types: Types) -> str:
     except duckdb.Error as error:
         raise Refused(f"cannot be typed: {str(error).splitlines()[0]}", available_columns(types)) from None
     duckdb_type = str(described[0][1])
-    if duckdb_type not in _SPARK_TYPES:
-        way_out = f"an expression that gives {', '.join(DUCKDB_TYPES)}"
-        raise Refused(f"gives {duckdb_type}, which is not a type of a flow", way_out)
+    way_out = f"an expression that gives {', '.join(DUCKDB_TYPES)}"
+    allow(duckdb_type in _SPARK_TYPES, f"gives {duckdb_type}, which is not a type of a flow", way_out)
     return _SPARK_TYPES[duckdb_type]
 
 

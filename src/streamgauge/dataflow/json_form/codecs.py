@@ -23,7 +23,7 @@ from pydantic import ConfigDict, JsonValue, with_config
 from pydantic import Field as Limits
 from typing_extensions import TypedDict
 
-from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.errors import InputError, Problem, require
 from streamgauge.core.schema import TYPES, Field, Schema, arrow_type
 from streamgauge.dataflow.expressions import check
 from streamgauge.dataflow.nodes import Columns, Copies, Expression, Keys, OutputTypes, Positive
@@ -42,6 +42,7 @@ CLASS, FIELDS = "class", "fields"
 """The members of an object that stands for an instance of a frozen dataclass."""
 Rows = Mapping[str, list[Any]]
 _NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+_AS_TEXT = {str(number): text for text, number in _NOT_FINITE.items()}
 
 
 class Codec(NamedTuple):
@@ -91,7 +92,12 @@ def codec_of(hint: Any) -> Codec:
         case builtin if builtin is tuple and parts[1:] == (...,):
             return _list(codec_of(parts[0]))
         case types.UnionType | typing.Union if len(parts) == 2 and parts[1] is type(None):
-            return _optional(codec_of(parts[0]))
+            inner = codec_of(parts[0])
+            return Codec(
+                inner.form | None,
+                lambda value, available: None if value is None else inner.write(value, available),
+                lambda data, place: None if data is None else inner.read(data, place),
+            )
     raise TypeError(f"the JSON form of a flow has no rule for {hint}")
 
 
@@ -122,14 +128,6 @@ def _list(item: Codec) -> Codec:
     )
 
 
-def _optional(inner: Codec) -> Codec:
-    return Codec(
-        inner.form | None,
-        lambda value, available: None if value is None else inner.write(value, available),
-        lambda data, place: None if data is None else inner.read(data, place),
-    )
-
-
 _EXPRESSION = {"sql": str, "type": str, "reads": list[str]}
 EXPRESSION = object_form(
     "Expression", _EXPRESSION, "Spark SQL text, the type of its result, and the columns that it reads."
@@ -156,19 +154,22 @@ def _pairs(form: Any, second: str) -> Codec:
 def path_of(class_: type) -> str:
     """`module:Class`. Raises InputError unless the class can be imported by it."""
     path = f"{class_.__module__}:{class_.__qualname__}"
-    if class_.__module__ != "__main__" and _imported(path) is class_:
-        return path
+    can_import = class_.__module__ != "__main__" and _imported(path) is class_
     rule = "cannot be imported by its name, so a flow's JSON form cannot name it"
-    raise InputError(Problem("class", rule, path, "define it at the top level of a module that is no script"))
+    require(can_import, "class", rule, path, "define it at the top level of a module that is no script")
+    return path
 
 
 def operator_at(path: str, place: str) -> type[Processor]:
     """The class of a process. Imports its module."""
     class_ = _imported(path)
-    if isinstance(class_, type) and issubclass(class_, Processor):
-        return class_
-    rule = "must be a subclass of Processor that can be imported"
-    raise InputError(Problem(place, rule, path, "module:Class, and its package on the Python path"))
+    rule, way_out = (
+        "must be a subclass of Processor that can be imported",
+        "module:Class, and its package on the Python path",
+    )
+    require(isinstance(class_, type) and issubclass(class_, Processor), place, rule, path, way_out)
+    found: type[Processor] = class_
+    return found
 
 
 def _imported(path: str) -> Any:
@@ -187,9 +188,7 @@ def value_to_json(value: Any, setting: str) -> Any:
     if type(value) is tuple:
         return [value_to_json(item, setting) for item in value]
     if is_dataclass(value) and not isinstance(value, type):
-        parts = {
-            field.name: value_to_json(getattr(value, field.name), setting) for field in fields(value) if field.init
-        }
+        parts = {name: value_to_json(getattr(value, name), setting) for name in _parameters(type(value))}
         return {CLASS: path_of(type(value)), FIELDS: parts}
     rule = "has no JSON form"
     raise InputError(Problem(setting, rule, value, "a finite number, a text, a tuple or a frozen dataclass of these"))
@@ -203,18 +202,20 @@ def value_from_json(value: Any, place: str) -> Any:
         return value
     class_ = _imported(str(value.get(CLASS)))
     parts: Any = value.get(FIELDS)
-    if set(value) != {CLASS, FIELDS} or not (isinstance(class_, type) and _is_frozen(class_)):
-        rule = f"must have only the members {CLASS}, a frozen dataclass that can be imported, and {FIELDS}"
-        raise InputError(Problem(place, rule, value, f'{{"{CLASS}": "module:Class", "{FIELDS}": {{}}}}'))
+    is_frozen = isinstance(class_, type) and is_dataclass(class_) and class_.__dataclass_params__.frozen  # type: ignore[attr-defined]
+    rule = f"must have only the members {CLASS}, a frozen dataclass that can be imported, and {FIELDS}"
+    way_out = f'{{"{CLASS}": "module:Class", "{FIELDS}": {{}}}}'
+    require(set(value) == {CLASS, FIELDS} and is_frozen, place, rule, value, way_out)
     try:
         return class_(**{name: value_from_json(part, f"{place}.{name}") for name, part in parts.items()})
     except (TypeError, AttributeError) as error:
-        names = ", ".join(field.name for field in fields(class_) if field.init)
-        raise InputError(Problem(f"{place}.{FIELDS}", f"do not fit the class ({error})", parts, names)) from None
+        way_out = ", ".join(_parameters(class_))
+        raise InputError(Problem(f"{place}.{FIELDS}", f"do not fit the class ({error})", parts, way_out)) from None
 
 
-def _is_frozen(class_: type) -> bool:
-    return is_dataclass(class_) and bool(class_.__dataclass_params__.frozen)  # type: ignore[attr-defined]
+def _parameters(class_: Any) -> list[str]:
+    """The fields that a dataclass takes."""
+    return [field.name for field in fields(class_) if field.init]
 
 
 def rows_of(table_: Table) -> dict[str, list[Any]]:
@@ -232,12 +233,8 @@ def _column_to_json(column: pa.ChunkedArray, type_: str) -> list[Any]:
     if type_ == "binary":
         return [None if each is None else base64.b64encode(each).decode() for each in plain]
     if type_ == "double":
-        return [each if each is None or math.isfinite(each) else _not_finite(each) for each in plain]
+        return [each if each is None or math.isfinite(each) else _AS_TEXT[str(each)] for each in plain]
     return plain
-
-
-def _not_finite(number: float) -> str:
-    return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
 
 
 def table_of(name: str, schema: Schema, rows: Rows, place: str) -> Table:
@@ -245,12 +242,12 @@ def table_of(name: str, schema: Schema, rows: Rows, place: str) -> Table:
     import pyarrow as pa
 
     types = schema.types()
-    if set(rows) != set(types):
-        raise InputError(Problem(place, "must have the columns of the schema", ", ".join(rows), ", ".join(types)))
+    rule = "must have the columns of the schema"
+    require(set(rows) == set(types), place, rule, ", ".join(rows), ", ".join(types))
     columns = {column: _column_from_json(rows[column], type_, f"{place}.{column}") for column, type_ in types.items()}
-    if len({len(column) for column in columns.values()}) > 1:
-        got = ", ".join(f"{column}: {len(values)}" for column, values in columns.items())
-        raise InputError(Problem(place, "must have as many values in each column", got, "null for a missing value"))
+    got = ", ".join(f"{column}: {len(values)}" for column, values in columns.items())
+    is_even = len({len(column) for column in columns.values()}) <= 1
+    require(is_even, place, "must have as many values in each column", got, "null for a missing value")
     return table(name, pa.table(columns), schema)
 
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import Field, JsonValue, TypeAdapter, ValidationError
 from pydantic.json_schema import GenerateJsonSchema
 
-from streamgauge.core.errors import Fault, InputError, Problem, faults_of, near
+from streamgauge.core.errors import Fault, InputError, Problem, faults_of, near, require
 from streamgauge.core.schema import EVENT_TIME
 from streamgauge.dataflow import builder, graph, lineage, schema
 from streamgauge.dataflow.describe import KINDS
@@ -62,9 +62,8 @@ class NodeForm(NamedTuple):
 @functools.cache
 def form_of(class_: Any) -> NodeForm:
     """The form of a node class."""
-    inputs = {name: hint for name, hint in hints(class_).items() if hint in (Node, tuple[Node, ...])}
+    inputs, takes_many = graph.input_fields(class_), graph.takes_many(class_)
     codecs = {name: codec_of(hint) for name, hint in hints(class_).items() if name not in inputs}
-    takes_many = tuple[Node, ...] in inputs.values()
     least = 2 if class_ is Union else 1
     number = Field(min_length=least) if takes_many else Field(min_length=len(inputs), max_length=len(inputs))
     about: dict[str, Any] = {"id": str}
@@ -76,7 +75,7 @@ def form_of(class_: Any) -> NodeForm:
     if taken := about.keys() & codecs:
         raise TypeError(f"{class_.__name__} has fields that the JSON form names itself: {taken}")
     fields = {**about, **{name: codec.form for name, codec in codecs.items()}}
-    return NodeForm(object_form(class_.__name__, fields, class_.__doc__), codecs, tuple(inputs), takes_many)
+    return NodeForm(object_form(class_.__name__, fields, class_.__doc__), codecs, inputs, takes_many)
 
 
 WORKLOAD = object_form(
@@ -141,7 +140,9 @@ def to_json(flow: Flow, keys: Keys | None = None, workload: Mapping[str, Any] | 
         if isinstance(node, OpaqueNode):
             rule, setting = f"is {node.code}, and has no JSON form", f"{node.kind.replace('_', ' ')} {node.name!r}"
             raise InputError(Problem(setting, rule, node.path, "a flow of a workload"))
-        ids[node] = _free(node.name, ids.values())
+        # Sinks of a flow with lineage may have different operators of one name.
+        names = (node.name, *(f"{node.name}#{number}" for number in range(2, len(ids) + 3)))
+        ids[node] = next(name for name in names if name not in ids.values())
     return _document(flow, ids, keys or {}, workload)
 
 
@@ -152,29 +153,26 @@ def from_json(document: Mapping[str, Any]) -> Flow:
     """
     data = _checked_form(document)
     nodes: dict[str, Node] = {}
-    for number, each in enumerate(data["sources"]):
-        _add(nodes, each, Source, f"sources[{number}]")
-    for number, each in enumerate(data["nodes"]):
-        _add(nodes, each, NODE_CLASSES[each["kind"]], f"nodes[{number}]")
-    flow = Flow(tuple(_sink(nodes, each, f"sinks[{number}]") for number, each in enumerate(data["sinks"])))
+    for part in ("sources", "nodes"):
+        for number, each in enumerate(data[part]):
+            _add(nodes, each, NODE_CLASSES[each["kind"]] if "kind" in each else Source, f"{part}[{number}]")
+    flow = Flow(
+        tuple(
+            Sink(_found(nodes, each["input"], f"sinks[{number}].input"), each["name"], each["mode"])
+            for number, each in enumerate(data["sinks"])
+        )
+    )
     for one in flow.each() if any(map(graph.carries_lineage, nodes.values())) else (flow,):
         builder.check(one)
     ids = {node: id_ for id_, node in nodes.items()}
-    for unread in ids.keys() - set(graph.operators(flow)):
-        raise _refuse(f"node {ids[unread]!r}", "must be read by a node or a sink", "by none", "leave it out")
+    read = set(graph.operators(flow))
+    for node, id_ in ids.items():
+        _require(node in read, f"node {id_!r}", "must be read by a node or a sink", "by none", "leave it out")
     keys = {each["name"]: each["key"] for each in data["sources"]}
     for place, stated, derived in _differences("", data, _document(flow, ids, keys, data["workload"])):
-        raise _refuse(place, "disagrees with the rest of the flow", stated, repr(derived))
+        rule = "disagrees with the rest of the flow"
+        raise InputError(Problem(f"{DOCUMENT}, {place}", rule, stated, repr(derived)))
     return flow
-
-
-def _free(name: str, taken: Any) -> str:
-    """The name of an operator as its id. Sinks of a flow with lineage may have different operators of one name."""
-    number, id_ = 1, name
-    while id_ in taken:
-        number += 1
-        id_ = f"{name}#{number}"
-    return id_
 
 
 def _document(flow: Flow, ids: Mapping[Node, str], keys: Keys, workload: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -182,55 +180,35 @@ def _document(flow: Flow, ids: Mapping[Node, str], keys: Keys, workload: Mapping
     return {
         "format_version": FORMAT_VERSION,
         "workload": None if workload is None else dict(workload),
-        "sources": [_source(node, id_, keys) for node, id_ in ids.items() if isinstance(node, Source)],
-        "nodes": [_node(node, ids) for node in ids if not isinstance(node, Source)],
-        "sinks": [_sink_data(sink, ids) for sink in flow.sinks],
-    }
+        "sources": [_node(node, ids, keys) for node in ids if isinstance(node, Source)],
+        "nodes": [_node(node, ids, keys) for node in ids if not isinstance(node, Source)],
+        "sinks": [
+            {"name": sink.name, "mode": sink.mode, "input": ids[sink.input], **_results(sink)}
+            for sink in flow.sinks
+        ],
+    }  # fmt: skip
 
 
-def _source(node: Source, id_: str, keys: Keys) -> dict[str, Any]:
-    return {
-        "id": id_,
-        **form_of(Source).write(node, {}),
-        "event_time_column": EVENT_TIME,
-        "key": keys.get(node.name),
-        "output_columns": _columns(schema.columns(node)),
-    }
-
-
-def _node(node: Node, ids: Mapping[Node, str]) -> dict[str, Any]:
+def _node(node: Node, ids: Mapping[Node, str], keys: Keys) -> dict[str, Any]:
     class_: Any = type(node)
     inputs = graph.inputs(node)
-    return {
-        "id": ids[node],
-        "kind": KINDS[class_],
-        "inputs": [ids[input_] for input_ in inputs],
-        **form_of(class_).write(node, schema.columns(inputs[0])),
-        "output_columns": _columns(schema.columns(node)),
-    }
+    values = form_of(class_).write(node, schema.columns(inputs[0]) if inputs else {})
+    if isinstance(node, Source):
+        values |= {"event_time_column": EVENT_TIME, "key": keys.get(node.name)}
+    else:
+        values = {"kind": KINDS[class_], "inputs": [ids[input_] for input_ in inputs], **values}
+    return {"id": ids[node], **values, "output_columns": _columns(schema.columns(node))}
 
 
-def _sink_data(sink: Sink, ids: Mapping[Node, str]) -> dict[str, Any]:
-    keys, added = _results(sink)
-    return {
-        "name": sink.name,
-        "mode": sink.mode,
-        "input": ids[sink.input],
-        "keys": keys,
-        "columns": _columns(schema.columns(sink.input)),
-        "lineage": _columns(added),
-    }
-
-
-def _results(sink: Sink) -> tuple[list[str] | None, dict[str, str]]:
-    """The columns that identify a result, and those that the lineage rewrite adds."""
-    keys = list(sink.input.keys) if isinstance(sink.input, RunningAggregate) else None
-    if graph.carries_lineage(sink.input):
-        return keys, {}
-    alone, own = Flow((sink,)), schema.columns(sink.input)
-    carrying = schema.columns(lineage.with_lineage(alone).sink.input)
-    added = {name: type_ for name, type_ in carrying.items() if name not in own}
-    return list(lineage.identity(alone)) if keys is None else keys, added
+def _results(sink: Sink) -> dict[str, Any]:
+    """The `keys` that identify a result, its `columns`, and the `lineage` columns that the rewrite adds."""
+    alone, own, added = Flow((sink,)), schema.columns(sink.input), dict[str, str]()
+    keys = sink.input.keys if isinstance(sink.input, RunningAggregate) else None
+    if not graph.carries_lineage(sink.input):
+        keys = lineage.identity(alone) if keys is None else keys
+        carrying = schema.columns(lineage.with_lineage(alone).sink.input)
+        added = {name: type_ for name, type_ in carrying.items() if name not in own}
+    return {"keys": keys and list(keys), "columns": _columns(own), "lineage": _columns(added)}
 
 
 def _columns(types: Mapping[str, str]) -> list[dict[str, str]]:
@@ -242,36 +220,28 @@ def _add(nodes: dict[str, Node], data: Mapping[str, Any], class_: Any, place: st
     form: NodeForm = form_of(class_)
     inputs = [_found(nodes, id_, f"{place}.inputs[{number}]") for number, id_ in enumerate(data.get("inputs", ()))]
     node = form.read(class_, data, inputs, f"{DOCUMENT}, {place}")
-    schema.columns(node)
-    key = data.get("key")
-    if key is not None and key not in schema.columns(node):
-        raise _refuse(f"{place}.key", "must be a column of the source", key, ", ".join(schema.columns(node)))
-    if data["id"] in nodes:
-        raise _refuse(f"{place}.id", "must differ from all other ids", data["id"], f"{data['id']}_2")
+    columns, key, own_id = schema.columns(node), data.get("key"), data["id"]
+    is_column = key is None or key in columns
+    _require(is_column, f"{place}.key", "must be a column of the source", key, ", ".join(columns))
+    _require(own_id not in nodes, f"{place}.id", "must differ from all other ids", own_id, f"{own_id}_2")
     for id_, other in nodes.items():
-        if other == node:
-            raise _refuse(place, f"must differ from {id_!r}", data["id"], f"one node, and {id_!r} wherever it is read")
-    nodes[data["id"]] = node
-
-
-def _sink(nodes: Mapping[str, Node], data: Mapping[str, Any], place: str) -> Sink:
-    return Sink(_found(nodes, data["input"], f"{place}.input"), data["name"], data["mode"])
+        way_out = f"one node, and {id_!r} wherever it is read"
+        _require(other != node, place, f"must differ from {id_!r}", own_id, way_out)
+    nodes[own_id] = node
 
 
 def _found(nodes: Mapping[str, Node], id_: str, place: str) -> Node:
-    if id_ not in nodes:
-        way_out = f"one of {', '.join(nodes)}; inputs come first in the document"
-        raise _refuse(place, "must be the id of a source or of a node before it", id_, near(id_, nodes) or way_out)
+    way_out = near(id_, nodes) or f"one of {', '.join(nodes)}; inputs come first in the document"
+    _require(id_ in nodes, place, "must be the id of a source or of a node before it", id_, way_out)
     return nodes[id_]
 
 
 def _checked_form(document: Any) -> dict[str, Any]:
     """The document if every field is there and of its type, and no other."""
     version = document.get("format_version") if isinstance(document, Mapping) else None
-    if version != FORMAT_VERSION or type(version) is not int:
-        rule = f"must be {FORMAT_VERSION}, the version of the form that this streamgauge reads"
-        way_out = f'"format_version": {FORMAT_VERSION}; streamgauge workloads WORKLOAD --flow-json shows a document'
-        raise _refuse("format_version", rule, version, way_out)
+    rule = f"must be {FORMAT_VERSION}, the version of the form that this streamgauge reads"
+    way_out = f'"format_version": {FORMAT_VERSION}; streamgauge workloads WORKLOAD --flow-json shows a document'
+    _require(version == FORMAT_VERSION and type(version) is int, "format_version", rule, version, way_out)
     try:
         return document_form().validate_python(document)
     except ValidationError as error:
@@ -279,22 +249,19 @@ def _checked_form(document: Any) -> dict[str, Any]:
 
 
 def _problem(fault: Fault) -> Problem:
-    place = _place(fault.location)
-    if fault.kind == "missing":
-        return _problem_at(place, "must be given", "nothing", f"null if it does not apply; {WAY_OUT}")
-    if fault.is_unknown:
-        return _problem_at(place, "is not a field of the form", fault.got, f"leave it out; {WAY_OUT}")
-    kinds = ", ".join(NODE_CLASSES)
-    if fault.kind == "union_tag_invalid":
-        kind = fault.context["tag"]
-        nearest = near(kind, NODE_CLASSES)
-        return _problem_at(
-            f"{place}.kind", "must be a kind of node", kind, f"{nearest} ({kinds})" if nearest else kinds
-        )
-    if fault.kind == "union_tag_not_found":
-        return _problem_at(f"{place}.kind", "must be given", "nothing", kinds)
+    place, kind = f"{DOCUMENT}, {_place(fault.location)}", fault.context.get("tag")
+    kinds, nearest = ", ".join(NODE_CLASSES), near(kind, NODE_CLASSES)
     rule = "must be an object" if fault.kind in ("dict_type", "model_attributes_type") else fault.rule
-    return _problem_at(place, rule, fault.got, near(fault.got, fault.choices) or WAY_OUT)
+    special = {
+        "missing": Problem(place, "must be given", "nothing", f"null if it does not apply; {WAY_OUT}"),
+        "extra_forbidden": Problem(place, "is not a field of the form", fault.got, f"leave it out; {WAY_OUT}"),
+        "union_tag_not_found": Problem(f"{place}.kind", "must be given", "nothing", kinds),
+        "union_tag_invalid": Problem(
+            f"{place}.kind", "must be a kind of node", kind, f"{nearest} ({kinds})" if nearest else kinds
+        ),
+    }
+    other = Problem(place, rule, fault.got, near(fault.got, fault.choices) or WAY_OUT)
+    return special.get(fault.kind, other)
 
 
 def _place(location: tuple[int | str, ...]) -> str:
@@ -315,9 +282,5 @@ def _differences(place: str, stated: Any, derived: Any) -> Iterator[tuple[str, A
         yield place, stated, derived
 
 
-def _problem_at(place: str, rule: str, got: object, way_out: str) -> Problem:
-    return Problem(f"{DOCUMENT}, {place}", rule, got, way_out)
-
-
-def _refuse(place: str, rule: str, got: object, way_out: str) -> InputError:
-    return InputError(_problem_at(place, rule, got, way_out))
+def _require(holds: object, place: str, rule: str, got: object, way_out: str) -> None:
+    require(holds, f"{DOCUMENT}, {place}", rule, got, way_out)

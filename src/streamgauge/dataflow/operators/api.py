@@ -61,3 +61,13 @@ class Processor(ABC):
     def restore(self, state: bytes) -> None:
         """The inverse of `snapshot`, on a fresh instance."""
         raise NotImplementedError(f"{type(self).__name__} keeps state by key, and has no restore()")
+
+
+class KeyedWithoutState(Processor):
+    """Base class for keyed classes that need all rows of a key at one time, and nothing of earlier times."""
+
+    def snapshot(self) -> bytes:
+        return b""
+
+    def restore(self, state: bytes) -> None:
+        """There is no state."""

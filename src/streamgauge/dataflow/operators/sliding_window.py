@@ -74,7 +74,9 @@ class SlidingWindow(Processor):
     def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
         if batch.num_rows:
             self._panes = self._panes.with_more(self._panes_of(batch))
-        ended_us = self._last_end(watermark_us)
+        # The latest end of a window at or before the watermark.
+        ended_us = (watermark_us - self._range_us) // self._slide_us * self._slide_us + self._range_us
+        ended_us = ended_us if self._ended_us is None else max(ended_us, self._ended_us)
         starts = self._starts_until(ended_us)
         results = list(self._results(starts)) if len(starts) else [self._batch(self._panes, _NONE, _NONE, _NONE)]
         self._forget(ended_us)
@@ -96,11 +98,6 @@ class SlidingWindow(Processor):
         )
         heads = order[first]
         return Panes(_taken(keys, pa.array(heads)), start[heads], partials)
-
-    def _last_end(self, watermark_us: int) -> int:
-        """The latest end of a window at or before the watermark."""
-        end_us = (watermark_us - self._range_us) // self._slide_us * self._slide_us + self._range_us
-        return end_us if self._ended_us is None else max(end_us, self._ended_us)
 
     def _starts_until(self, ended_us: int) -> range:
         """The starts of the windows that may have rows, end by then, and were not given before."""
