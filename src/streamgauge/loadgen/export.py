@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from streamgauge.core.errors import InputError, Interrupted, MachineError, Problem, is_full
+from streamgauge.core.errors import InputError, Interrupted, MachineError, Problem, is_full, require
 from streamgauge.core.schema import EVENT_ID, EVENT_TIME, arrow_type
 from streamgauge.loadgen.plan import BATCH_BYTES_MAX, Plan
 
@@ -47,10 +48,8 @@ def _write_streams(plan: Plan, out: Path, span_us: tuple[int, int], report: Call
     _refuse_others(plan, out)
     folders = [_prepare(plan, out / spec.name) for spec in plan.streams]
     for path in existing_parts(plan, out):
-        try:
+        with _explained(path):
             path.unlink()
-        except OSError as error:
-            raise _explained(error, path) from None
     rows = {}
     for stream, (spec, folder) in enumerate(zip(plan.streams, folders, strict=True)):
         parts = range(plan.partitions)
@@ -62,19 +61,15 @@ def existing_parts(plan: Plan, out: Path) -> list[Path]:
     """The files of an earlier input, which this one replaces."""
     names = [_file_name(partition) for partition in range(plan.partitions)]
     places = [out / spec.name / name for spec in plan.streams for name in names]
-    try:
+    with _explained(out):
         return [path for path in places if path.exists()]
-    except OSError as error:
-        raise _explained(error, out) from None
 
 
 def _refuse_others(plan: Plan, out: Path) -> None:
     """Refuses a folder with streams of another workload, which would mix with those of this one."""
     names = {spec.name for spec in plan.streams}
     others = sorted({path.parent.name for path in out.glob("*/part-*.parquet")} - names)
-    if others:
-        rule = f"{out} must not hold streams of another input"
-        raise InputError(Problem("out", rule, ", ".join(others), "a new folder"))
+    require(not others, "out", f"{out} must not hold streams of another input", ", ".join(others), "a new folder")
 
 
 def _counting(progress: Progress | None, total: int) -> Callable[[int], None]:
@@ -96,14 +91,12 @@ def _file_name(partition: int) -> str:
 
 def _prepare(plan: Plan, folder: Path) -> Path:
     """Creates the stream's folder. Refuses parts of an input with more partitions, which would mix with this one's."""
-    try:
+    with _explained(folder):
         folder.mkdir(parents=True, exist_ok=True)
         existing = {path.name for path in folder.glob("part-*.parquet")}
-    except OSError as error:
-        raise _explained(error, folder) from None
     others = sorted(existing - {_file_name(partition) for partition in range(plan.partitions)})
-    if others:
-        raise InputError(Problem("out", f"{folder} must not hold parts of another input", others[0], "a new folder"))
+    rule, other = f"{folder} must not hold parts of another input", "".join(others[:1])
+    require(not others, "out", rule, other, "a new folder")
     return folder
 
 
@@ -115,13 +108,12 @@ def _write_part(
     path = folder / _file_name(partition)
     partial = path.with_name(path.name + ".partial")
     try:
-        with pq.ParquetWriter(partial, _schema(plan, stream)) as writer:
-            for batch in _batches(plan, stream, partition, first, last):
-                writer.write_batch(batch)
-                report(batch.num_rows)
-        os.replace(partial, path)
-    except OSError as error:
-        raise _explained(error, path) from None
+        with _explained(path):
+            with pq.ParquetWriter(partial, _schema(plan, stream)) as writer:
+                for batch in _batches(plan, stream, partition, first, last):
+                    writer.write_batch(batch)
+                    report(batch.num_rows)
+            os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)  # exists only after an error or Ctrl-C
     return max(last - first, 0)
@@ -141,10 +133,14 @@ def _batches(plan: Plan, stream: int, partition: int, first: int, last: int) -> 
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _explained(error: OSError, path: Path) -> InputError | MachineError:
-    if is_full(error):
-        return MachineError(
-            f"out: the disk of {path} is full; free some space, or write less with --duration or --rate"
-        )
-    reason = error.strerror or str(error)
-    return InputError(Problem("out", f"must be a folder that can be written ({reason})", str(path), "another --out"))
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Turns errors of the system at this path into those of the option."""
+    try:
+        yield
+    except OSError as error:
+        if is_full(error):
+            way_out = "free some space, or write less with --duration or --rate"
+            raise MachineError(f"out: the disk of {path} is full; {way_out}") from None
+        rule = f"must be a folder that can be written ({error.strerror or error})"
+        raise InputError(Problem("out", rule, str(path), "another --out")) from None

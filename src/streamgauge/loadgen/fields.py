@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamgauge.core.errors import InputError, Problem, near
+from streamgauge.core.errors import Rule, broken, near, refuse, require
 from streamgauge.core.schema import EVENT_ID, EVENT_TIME, LINEAGE, Field, Schema, arrow_type, event_id_base
 from streamgauge.loadgen.random import (
     DISTRIBUTIONS,
@@ -46,11 +46,36 @@ WORDS_MAX = 10_000
 SHARES_RULE = "shares must sum to 1"
 _ROUNDING = 1e-9
 _VALIDITY_BYTES = 1 / 8
-_OFFSET_BYTES = 4
+OFFSET_BYTES = 4
 """The bytes of a text or binary value in Arrow in addition to its content."""
 
 _CONSONANTS, _VOWELS = ("b", "d", "f", "g", "k", "l", "m", "r", "st", "tr"), ("a", "e", "i", "o")
 _SYLLABLES = tuple(consonant + vowel for consonant in _CONSONANTS for vowel in (*_VOWELS, "an"))
+
+
+class Limits(NamedTuple):
+    """The range of a field's argument: `rule` says it, `way_out` is a valid value."""
+
+    least: float
+    most: float
+    rule: str
+    way_out: str
+    type: str = "a whole number"
+
+    def check(self, setting: str, value: Any) -> None:
+        """Raises InputError for a value of a wrong type, and for one that is out of the range."""
+        need_type(self.type, setting, value, self.way_out)
+        require(self.least <= value <= self.most, setting, self.rule, value, self.way_out)
+
+
+def a_share(example: str) -> Limits:
+    return Limits(0, 1, "must be a share from 0 to 1", example, "a number")
+
+
+def a_count(most: float, example: str, unit: str = "", least: int = 1) -> Limits:
+    """A whole number up to `most`. `unit`: words after these in the rule."""
+    rule = f"must be at least {least}" if most == math.inf else f"must be {least} to {most}{unit}"
+    return Limits(least, most, rule, example)
 
 
 @dataclass(frozen=True)
@@ -59,6 +84,14 @@ class FieldSpec(ABC):
 
     name: str
     sql_type: ClassVar[str]
+    is_key: ClassVar[bool] = False
+    """Whether the values only identify things."""
+    limits: ClassVar[Mapping[str, Limits]] = {}
+    """The range of each argument that has one."""
+
+    def __post_init__(self) -> None:
+        for argument, limit in self.limits.items():
+            limit.check(f"{self.name}.{argument}", getattr(self, argument))
 
     @abstractmethod
     def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[Any] | pa.Array:
@@ -90,7 +123,7 @@ class FieldSpec(ABC):
 
         Fields with the same name have the same keys, also in different streams.
         """
-        return None
+        return self.name if self.is_key else None
 
     @property
     def row_bytes(self) -> float:
@@ -107,38 +140,18 @@ def is_number(value: object) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def _is_whole(value: object) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
-
-
 def not_of(value: object) -> str:
     """The end of a rule that a value's type breaks, because a text and its number look the same in a message."""
     return f", not of type {type(value).__name__}"
 
 
-def _need(right: bool, setting: str, kind: str, got: object, way_out: str) -> None:
-    """Raises InputError if a value has a wrong type, before any comparison."""
-    if not right:
-        raise _refuse(setting, f"must be {kind}{not_of(got)}", got, way_out)
+def need_type(kind: str, setting: str, got: object, way_out: str) -> None:
+    """Raises InputError unless a value is `a number` or `a whole number`, before any comparison."""
+    holds = is_number(got) and (kind == "a number" or isinstance(got, Integral))
+    require(holds, setting, f"must be {kind}{not_of(got)}", got, way_out)
 
 
-def _refuse(setting: str, rule: str, got: object, way_out: str) -> InputError:
-    return InputError(Problem(setting, rule, got, way_out))
-
-
-def require_share(setting: str, share: float, example: str) -> None:
-    """Raises InputError unless a number is a share from 0 to 1."""
-    if not 0 <= share <= 1:
-        raise _refuse(setting, "must be a share from 0 to 1", share, example)
-
-
-def require_count(setting: str, count: int, most: int, example: str, unit: str = "") -> None:
-    """Raises InputError unless a number is from 1 to `most`. `unit`: words after these in the rule."""
-    if not 1 <= count <= most:
-        raise _refuse(setting, f"must be 1 to {most}{unit}", count, example)
-
-
-def _sampled(by: Sampler, bits: PhiloxBits, first: int, last: int, width: int = 1) -> npt.NDArray[np.int32]:
+def sampled(by: Sampler, bits: PhiloxBits, first: int, last: int, width: int = 1) -> npt.NDArray[np.int32]:
     """`width` samples per event, shape ((last - first) * width,)."""
     out = empty((last - first) * width, np.int32)
     if by.lanes_per_event == 0:
@@ -157,28 +170,24 @@ class Key(FieldSpec):
     distribution: Distribution = "uniform"
     exponent: float = 1.0
     sql_type: ClassVar[str] = "int"
+    is_key: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.distribution not in DISTRIBUTIONS:
-            raise _refuse(f"{self.name}.distribution", f"must be one of {', '.join(DISTRIBUTIONS)}",
-                          self.distribution, near(self.distribution, DISTRIBUTIONS) or "normal")  # fmt: skip
-        _need(_is_whole(self.domain), f"{self.name}.domain", "a whole number", self.domain, "1_000_000")
-        _need(is_number(self.exponent), f"{self.name}.exponent", "a number", self.exponent, "1.0")
+        require(self.distribution in DISTRIBUTIONS, f"{self.name}.distribution",
+                f"must be one of {', '.join(DISTRIBUTIONS)}", self.distribution,
+                near(self.distribution, DISTRIBUTIONS) or "normal")  # fmt: skip
+        need_type("a whole number", f"{self.name}.domain", self.domain, "1_000_000")
+        need_type("a number", f"{self.name}.exponent", self.exponent, "1.0")
         most = TABLE_DOMAIN_MAX if self.distribution in ("normal", "zipf") else DOMAIN_MAX
-        if not 1 <= self.domain <= most:
-            rule = f"a {self.distribution} domain must hold 1 to {most} keys"
-            way_out = "1000000" if self.distribution == "uniform" else f"{min(most, 1_000_000)}, or uniform keys"
-            raise _refuse(f"{self.name}.domain", rule, self.domain, way_out)
-        if not (math.isfinite(self.exponent) and self.exponent >= 0):
-            raise _refuse(f"{self.name}.exponent", "must be a number of at least 0", self.exponent, "1.0")
-
-    @property
-    def key_kind(self) -> str:
-        return self.name
+        rule = f"a {self.distribution} domain must hold 1 to {most} keys"
+        way_out = "1000000" if self.distribution == "uniform" else f"{min(most, 1_000_000)}, or uniform keys"
+        require(1 <= self.domain <= most, f"{self.name}.domain", rule, self.domain, way_out)
+        is_valid = math.isfinite(self.exponent) and self.exponent >= 0
+        require(is_valid, f"{self.name}.exponent", "must be a number of at least 0", self.exponent, "1.0")
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.int32]:
         by = sampler_of_column(bits, self.distribution, self.domain, self.exponent)
-        return _sampled(by, bits, first, last)
+        return sampled(by, bits, first, last)
 
     def partition_shares(self, partitions: int) -> npt.NDArray[np.float64] | None:
         if type(self).column is not Key.column:
@@ -213,13 +222,12 @@ class Integer(FieldSpec):
 
     def __post_init__(self) -> None:
         for limit in (self.low, self.high):
-            _need(_is_whole(limit), self.name, "a whole number", limit, "1 and 100")
-        if not INT_MIN <= self.low <= self.high <= INT_MAX:
-            rule = "low..high must rise and lie within 32-bit integers"
-            raise _refuse(self.name, rule, (self.low, self.high), "1 and 100")
+            need_type("a whole number", self.name, limit, "1 and 100")
+        rule = "low..high must rise and lie within 32-bit integers"
+        require(INT_MIN <= self.low <= self.high <= INT_MAX, self.name, rule, (self.low, self.high), "1 and 100")
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.int32]:
-        return _sampled(Uniform(self.high - self.low + 1, self.low), bits, first, last)
+        return sampled(Uniform(self.high - self.low + 1, self.low), bits, first, last)
 
 
 @dataclass(frozen=True)
@@ -232,9 +240,9 @@ class Decimal(FieldSpec):
 
     def __post_init__(self) -> None:
         for limit in (self.low, self.high):
-            _need(is_number(limit), self.name, "a number", limit, "0.0 and 1.0")
-        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
-            raise _refuse(self.name, "low must be below high, both finite", (self.low, self.high), "0.0 and 1.0")
+            need_type("a number", self.name, limit, "0.0 and 1.0")
+        is_range = math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high
+        require(is_range, self.name, "low must be below high, both finite", (self.low, self.high), "0.0 and 1.0")
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.float64]:
         out = empty(last - first, np.float64)
@@ -264,19 +272,16 @@ class Text(FieldSpec):
 
     words: int
     sql_type: ClassVar[str] = "string"
-
-    def __post_init__(self) -> None:
-        _need(_is_whole(self.words), f"{self.name}.words", "a whole number", self.words, "10")
-        require_count(f"{self.name}.words", self.words, WORDS_MAX, "10", " words a line")
+    limits: ClassVar[Mapping[str, Limits]] = {"words": a_count(WORDS_MAX, "10", " words a line")}
 
     @property
     def row_bytes(self) -> float:
         between_words = 1
-        return _OFFSET_BYTES + self.words * (_word_bytes() + between_words) - between_words
+        return OFFSET_BYTES + self.words * (_word_bytes() + between_words) - between_words
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> pa.Array:
         by = sampler("zipf", len(vocabulary()))
-        words = vocabulary().take(pa.array(_sampled(by, bits, first, last, self.words)))
+        words = vocabulary().take(pa.array(sampled(by, bits, first, last, self.words)))
         ends = np.arange(0, len(words) + 1, self.words, dtype=np.int32)
         return pc.binary_join(pa.ListArray.from_arrays(pa.array(ends), words), " ")
 
@@ -290,14 +295,11 @@ class Payload(FieldSpec):
 
     size_bytes: int
     sql_type: ClassVar[str] = "binary"
-
-    def __post_init__(self) -> None:
-        _need(_is_whole(self.size_bytes), f"{self.name}.size_bytes", "a whole number", self.size_bytes, "100")
-        require_count(f"{self.name}.size_bytes", self.size_bytes, PAYLOAD_BYTES_MAX, "100", " bytes")
+    limits: ClassVar[Mapping[str, Limits]] = {"size_bytes": a_count(PAYLOAD_BYTES_MAX, "100", " bytes")}
 
     @property
     def row_bytes(self) -> float:
-        return self.size_bytes + _OFFSET_BYTES
+        return self.size_bytes + OFFSET_BYTES
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> pa.Array:
         pool = _payload_pool(bits, self.size_bytes)
@@ -324,10 +326,7 @@ class OwnNumber(FieldSpec):
     """A unique number for each event of a plan, over all partitions."""
 
     sql_type: ClassVar[str] = "bigint"
-
-    @property
-    def key_kind(self) -> str:
-        return self.name
+    is_key: ClassVar[bool] = True
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.int64]:
         return np.arange(first, last, dtype=np.int64) + event_id_base(bits.stream, bits.partition)
@@ -368,14 +367,18 @@ class StreamSpec:
     def __post_init__(self) -> None:
         names = [field.name for field in self.fields]
         alike = {name.lower() for name in names}
-        if not names or len(alike) < len(names) or alike & set(LINEAGE):
-            rule = f"needs at least one field; names must differ, not by case alone, and {', '.join(LINEAGE)} are taken"
-            raise _refuse(f"stream {self.name}", rule, names, "rename the field")
-        if self.key is not None and self.key not in names:
-            rule = f"must be one of {', '.join(names)}"
-            raise _refuse(f"stream {self.name}.key", rule, self.key, near(self.key, names) or names[0])
-        if not 0 < self.share <= 1:
-            raise _refuse(f"stream {self.name}.share", "must be above 0 and at most 1", self.share, "0.5")
+        rule = f"needs at least one field; names must differ, not by case alone, and {', '.join(LINEAGE)} are taken"
+        are_valid = names and len(alike) == len(names) and not alike & set(LINEAGE)
+        require(are_valid, f"stream {self.name}", rule, names, "rename the field")
+        rule, way_out = f"must be one of {', '.join(names)}", near(self.key, names) or names[0]
+        refuse(
+            broken(
+                Rule(self.key is None or self.key in names, f"stream {self.name}.key", rule, self.key, way_out),
+                Rule(
+                    0 < self.share <= 1, f"stream {self.name}.share", "must be above 0 and at most 1", self.share, "0.5"
+                ),
+            )
+        )
 
     @cached_property
     def schema(self) -> Schema:

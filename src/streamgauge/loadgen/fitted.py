@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.errors import require
 from streamgauge.core.schema import arrow_type
 from streamgauge.loadgen.fields import FieldSpec, is_number
 from streamgauge.loadgen.random import PhiloxBits, Sampler, Single, Subset, Table, empty, key_texts, partitions_of
@@ -43,10 +43,10 @@ class Fitted(FieldSpec):
 
     def __post_init__(self) -> None:
         count = len(self.values) + bool(self.quantiles)
-        if not count or len(self.weights) != count:
-            raise _refuse(self.name, "needs a weight for each value", (len(self.values), len(self.weights)))
-        if not all(math.isfinite(weight) and weight >= 0 for weight in self.weights) or not sum(self.weights) > 0:
-            raise _refuse(self.name, "weights must be numbers of at least 0, and not all 0", self.weights[:5])
+        got = len(self.values), len(self.weights)
+        _require(0 < count == len(self.weights), self.name, "needs a weight for each value", got)
+        are_weights = all(math.isfinite(weight) and weight >= 0 for weight in self.weights) and sum(self.weights) > 0
+        _require(are_weights, self.name, "weights must be numbers of at least 0, and not all 0", self.weights[:5])
 
     @property
     def nullable(self) -> bool:
@@ -139,15 +139,16 @@ class Choice(FieldSpec):
 
     def __post_init__(self) -> None:
         for given in (self.values, self.weights):
-            if not isinstance(given, tuple | list):
-                raise _refuse(self.name, "must have its values, and its weights, in a tuple or a list", given)
-        if len({type(value) for value in self.values}) != 1 or type(self.values[0]) not in _TYPES:
-            rule = "must choose from values of one type: str, int, float, bool or bytes"
-            raise _refuse(self.name, rule, self.values[:5])
-        if not all(is_number(weight) for weight in self.weights):
-            raise _refuse(self.name, "weights must be numbers", self.weights[:5])
-        if self.sql_type == "bigint" and not all(_BIGINT_MIN <= value <= _BIGINT_MAX for value in self.values):
-            raise _refuse(self.name, "must choose from whole numbers of 64 bits at most", self.values[:5])
+            rule = "must have its values, and its weights, in a tuple or a list"
+            _require(isinstance(given, tuple | list), self.name, rule, given)
+        types, rule = (
+            {type(value) for value in self.values},
+            "must choose from values of one type: str, int, float, bool or bytes",
+        )
+        _require(len(types) == 1 and types <= _TYPES.keys(), self.name, rule, self.values[:5])
+        _require(all(map(is_number, self.weights)), self.name, "weights must be numbers", self.weights[:5])
+        fit = self.sql_type != "bigint" or all(_BIGINT_MIN <= value <= _BIGINT_MAX for value in self.values)
+        _require(fit, self.name, "must choose from whole numbers of 64 bits at most", self.values[:5])
         _ = self._fitted
 
     @property
@@ -169,5 +170,5 @@ class Choice(FieldSpec):
         return Fitted(self.name, self.sql_type, self.values, self.weights or (1.0,) * len(self.values))
 
 
-def _refuse(name: str, rule: str, got: object) -> InputError:
-    return InputError(Problem(name, rule, got, 'Choice("country", ("BR", "DE"), weights=(3, 1))'))
+def _require(holds: object, name: str, rule: str, got: object) -> None:
+    require(holds, name, rule, got, 'Choice("country", ("BR", "DE"), weights=(3, 1))')

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.errors import Rule, broken, refuse
 from streamgauge.core.schema import arrow_type
 from streamgauge.loadgen.fields import EventNumbers, FieldSpec
 from streamgauge.loadgen.random import PhiloxBits
@@ -38,11 +38,13 @@ class Malformed(FieldSpec):
     forms: tuple[Any, ...]
 
     def __post_init__(self) -> None:
-        if not 0 < self.share <= 1:
-            rule = "must be a share above 0, up to 1"
-            raise InputError(Problem(f"{self.name}.malformed", rule, self.share, "0.001"))
-        if not self.forms:
-            raise InputError(Problem(f"{self.name}.forms", "must be at least one", self.forms, "(None,)"))
+        is_share = 0 < self.share <= 1
+        refuse(
+            broken(
+                Rule(is_share, f"{self.name}.malformed", "must be a share above 0, up to 1", self.share, "0.001"),
+                Rule(self.forms, f"{self.name}.forms", "must be at least one", self.forms, "(None,)"),
+            )
+        )
 
     @property
     def sql_type(self) -> str:  # type: ignore[override]

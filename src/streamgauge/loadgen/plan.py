@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Protocol
@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from streamgauge.core.clock import US
-from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.errors import Rule, broken, refuse, require
 from streamgauge.core.schema import EVENT_ID, EVENT_TIME, StreamColumns, arrow_type, event_id_base
 from streamgauge.core.units import PARTITION_BITS, SEQUENCE_BITS, STREAM_BITS
 from streamgauge.loadgen.fields import SHARES_RULE, FieldSpec, RecordTime, StreamSpec, sum_to_one
@@ -137,9 +137,7 @@ class Plan:
     keyed: bool = False
 
     def __post_init__(self) -> None:
-        problems = list(_problems(self))
-        if problems:
-            raise InputError(problems)
+        refuse(broken(*_rules(self)))
 
     @property
     def end_us(self) -> int:
@@ -259,8 +257,7 @@ class Plan:
         names = (*self.streams[stream].schema.names, EVENT_TIME) if columns is None else tuple(columns)
         types = self._types[stream]
         unknown = [name for name in names if name not in types]
-        if unknown:
-            raise InputError(Problem("columns", f"must be of {', '.join(types)}", unknown, "a name from that list"))
+        require(not unknown, "columns", f"must be of {', '.join(types)}", unknown, "a name from that list")
         arrays = [self._column(stream, partition, name, first, last) for name in names]
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([(name, types[name]) for name in names]))
 
@@ -317,38 +314,31 @@ def _first_at(times: Callable[[int, int], Times], t_us: int, guess: int) -> int:
     return low
 
 
-def _problems(plan: Plan) -> Iterator[Problem]:
+def _rules(plan: Plan) -> tuple[Rule, ...]:
     streams_max, partitions_max = 2**STREAM_BITS, 2**PARTITION_BITS
-    if not 1 <= len(plan.streams) <= streams_max:
-        yield Problem("streams", f"must be 1 to {streams_max}", len(plan.streams), "a workload with fewer streams")
-    shares = [stream.share for stream in plan.streams]
-    if shares and not sum_to_one(shares):
-        yield Problem("streams", SHARES_RULE, sum(shares), "shares such as 0.5 and 0.5")
-    if not 1 <= plan.partitions <= partitions_max:
-        yield Problem("partitions", f"must be 1 to {partitions_max}", plan.partitions, "--partitions 1")
-    else:
-        yield from _key_problems(plan)
-    if not 0 <= plan.seed < 2**63:
-        yield Problem("seed", "must be 0 to 2**63 - 1", plan.seed, "--seed 1")
-    if not 0 < plan.duration_s < 1e9:
-        yield Problem("duration", "must be above 0 s and below 1e9 s", plan.duration_s, "--duration 60s")
-    elif plan.profile.events_by(plan.duration_s) > EVENTS_MAX:
-        events = plan.profile.events_by(plan.duration_s)
-        yield Problem("rate", f"a plan may hold at most {EVENTS_MAX:.0e} events", events, "a shorter --duration")
+    shares, seconds = [stream.share for stream in plan.streams], plan.duration_s
+    has_partitions, lasts = 1 <= plan.partitions <= partitions_max, 0 < seconds < 1e9
+    events = plan.profile.events_by(seconds) if lasts else 0.0
+    return (
+        Rule(1 <= len(shares) <= streams_max, "streams", f"must be 1 to {streams_max}", len(shares),
+             "a workload with fewer streams"),
+        Rule(not shares or sum_to_one(shares), "streams", SHARES_RULE, sum(shares), "shares such as 0.5 and 0.5"),
+        Rule(has_partitions, "partitions", f"must be 1 to {partitions_max}", plan.partitions, "--partitions 1"),
+        *(Rule(_can_split(plan.key_of(stream), plan.partitions), "partitions",
+               f"must be 1 with the key {stream.key} of stream {stream.name}: only keys of at most "
+               f"{TABLE_DOMAIN_MAX:,} values, choices and columns of a file can be split by their hash",
+               plan.partitions, "--partitions 1") for stream in plan.streams if has_partitions),
+        Rule(0 <= plan.seed < 2**63, "seed", "must be 0 to 2**63 - 1", plan.seed, "--seed 1"),
+        Rule(lasts, "duration", "must be above 0 s and below 1e9 s", seconds, "--duration 60s"),
+        Rule(events <= EVENTS_MAX, "rate", f"a plan may hold at most {EVENTS_MAX:.0e} events", events,
+             "a shorter --duration"),
+    )  # fmt: skip
 
 
-def _key_problems(plan: Plan) -> Iterator[Problem]:
-    """Keys whose values cannot be restricted to those of a partition."""
-    for stream in plan.streams:
-        key = plan.key_of(stream)
-        if key is None or key.partitions_of_rows(plan.partitions) is not None:
-            continue
-        if key.partition_shares(plan.partitions) is None:
-            rule = (
-                f"must be 1 with the key {stream.key} of stream {stream.name}: only keys of at most "
-                f"{TABLE_DOMAIN_MAX:,} values, choices and columns of a file can be split by their hash"
-            )
-            yield Problem("partitions", rule, plan.partitions, "--partitions 1")
+def _can_split(key: FieldSpec | None, partitions: int) -> bool:
+    """Whether the values of a key can be restricted to those of a partition."""
+    parts = (key.partitions_of_rows(partitions), key.partition_shares(partitions)) if key else (0,)
+    return any(part is not None for part in parts)
 
 
 CHUNK_EVENTS = 131_072

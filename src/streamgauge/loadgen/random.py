@@ -76,7 +76,9 @@ class PhiloxBits:
     def lanes(self, first: int, last: int) -> Lanes:
         """Lanes [first, last), shape (last - first,)."""
         count, skip = divmod(first, _LANES_PER_COUNT)
-        return _read(self._generator(count), skip, last - first)
+        end = skip + last - first
+        # Lanes are the little-endian halves of 64-bit words.
+        return self._generator(count).random_raw(-(-end // 2)).astype("<u8", copy=False).view("<u4")[skip:end]
 
     def blocks(self, first: int, last: int, width: int = 1) -> Iterator[tuple[slice, Lanes]]:
         """The lanes of events [first, last), `width` lanes per event, in pieces of at most `BLOCK_EVENTS` events.
@@ -90,25 +92,15 @@ class PhiloxBits:
             start = end
 
     def _generator(self, count: int) -> np.random.Philox:
-        """Philox, positioned before lane `count * 8`."""
+        """This thread's Philox before lane `count * 8`. A new one would first read entropy from the system (16 us)."""
+        if not hasattr(_thread, "philox"):
+            _thread.philox = np.random.Philox(0)
         place = (self.stream << (_PARTITION_BITS + _FIELD_BITS)) | (self.partition << _FIELD_BITS) | self.field
-        return _philox(np.array([self.seed, place], np.uint64), np.array([count, 0, 0, 0], np.uint64))
-
-
-def _philox(key: npt.NDArray[np.uint64], counter: npt.NDArray[np.uint64]) -> np.random.Philox:
-    """This thread's Philox at a key and counter. A new one would first read entropy from the system (16 us)."""
-    if not hasattr(_thread, "philox"):
-        _thread.philox = np.random.Philox(0)
-    place = {"counter": counter, "key": key}
-    nothing_buffered = {"buffer": np.zeros(4, np.uint64), "buffer_pos": 4, "has_uint32": 0, "uinteger": 0}
-    _thread.philox.state = {"bit_generator": "Philox", "state": place, **nothing_buffered}
-    return _thread.philox
-
-
-def _read(generator: np.random.Philox, skip: int, lanes: int) -> Lanes:
-    """The `lanes` after the next `skip`, as little-endian halves of 64-bit words."""
-    words = -(-(skip + lanes) // 2)
-    return generator.random_raw(words).astype("<u8", copy=False).view("<u4")[skip : skip + lanes]
+        key, counter = np.array([self.seed, place], np.uint64), np.array([count, 0, 0, 0], np.uint64)
+        nothing_buffered = {"buffer": np.zeros(4, np.uint64), "buffer_pos": 4, "has_uint32": 0, "uinteger": 0}
+        state = {"counter": counter, "key": key}
+        _thread.philox.state = {"bit_generator": "Philox", "state": state, **nothing_buffered}
+        return _thread.philox
 
 
 _SEED, _M, _R = np.uint32(0x9747B28C), np.uint32(0x5BD1E995), np.uint32(24)
@@ -251,19 +243,12 @@ class Table(Sampler):
         borders = np.floor(np.cumsum(probabilities)[:-1] * 2.0**32 + 0.5)
         self._borders = np.minimum(borders, 2**32 - 1).astype(np.uint32)
         self._shift = np.uint32(32 - guide_bits)
-        self._lowest = self._lowest_keys(guide_bits)
-        self._guide = self._marked()
-
-    def _lowest_keys(self, guide_bits: int) -> Int32s:
-        """The key at the lower end of each cell, followed by the last key: shape (2**guide_bits + 1,)."""
         ends = (np.arange(2**guide_bits, dtype=np.uint64) << self._shift).astype(np.uint32)
         keys = np.searchsorted(self._borders, ends, side="right").astype(np.int32)
-        return np.append(keys, np.int32(len(self._borders)))
-
-    def _marked(self) -> Int32s:
-        """The key of each cell, or the mark if the cell contains a border: shape (2**guide_bits,)."""
-        below, above = self._lowest[:-1], self._lowest[1:]
-        return np.where(below == above, below, _MARK).astype(np.int32)
+        # The key at the lower end of each cell, followed by the last key.
+        self._lowest: Int32s = np.append(keys, np.int32(len(self._borders)))
+        # The key of each cell, or the mark if the cell contains a border.
+        self._guide: Int32s = np.where(keys == self._lowest[1:], keys, np.int32(_MARK))
 
     def fill(self, lanes: Lanes, out: Int32s) -> None:
         cells = empty(len(lanes), np.intp)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -17,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from streamgauge.core.arrays import Floats
-from streamgauge.core.errors import InputError, Problem, nearest
+from streamgauge.core.errors import nearest, require
 from streamgauge.core.units import parse_duration, parse_rate
 
 RISES_FROM, RISES_TO = 0.1, 0.7
@@ -33,10 +34,6 @@ class Piece:
     start_s: float
     rate_per_s: float
     slope_per_s2: float = 0.0
-
-    def rate_after(self, seconds: float) -> float:
-        """Events per second, `seconds` after the piece's start."""
-        return self.rate_per_s + self.slope_per_s2 * seconds
 
     def events_after(self, seconds: float) -> float:
         """Events in the first `seconds` of the piece."""
@@ -72,7 +69,7 @@ class RateProfile:
     def rate_at(self, t_s: float) -> float:
         """The rate at `t_s`; at a step, the rate after it."""
         piece = self.pieces[self._piece_at(t_s)]
-        return piece.rate_after(max(t_s - piece.start_s, 0.0))
+        return piece.rate_per_s + piece.slope_per_s2 * max(t_s - piece.start_s, 0.0)
 
     def events_by(self, t_s: float) -> float:
         """Events from the start to `t_s`: the integral of the rate, 0 before the start."""
@@ -90,16 +87,16 @@ class RateProfile:
         """
         if len(self.pieces) == 1:
             return n / self.pieces[0].rate_per_s
-        first, last = self._pieces_of_ends(n)
+        first, last = self._pieces_of(np.array([n.min(), n.max()] if n.size else [0, 0]))
         if first == last:
-            return self._time_within(n, first)
-        return self._time_across(n)
+            return self._time_within(n, int(first))
+        index = self._pieces_of(n)
+        starts, rates, slopes = self._columns
+        return starts[index] + _solve(n - self._events[index], rates[index], slopes[index])
 
-    def _pieces_of_ends(self, n: npt.NDArray[Any]) -> tuple[int, int]:
-        """The pieces that hold the smallest and the largest of `n`."""
-        ends = (n.min(), n.max()) if n.size else (0, 0)
-        first, last = np.maximum(np.searchsorted(self._events, ends, side="right") - 1, 0)
-        return int(first), int(last)
+    def _pieces_of(self, n: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
+        """The pieces in which these numbers of events have passed, shape of `n`."""
+        return np.maximum(np.searchsorted(self._events, n, side="right") - 1, 0)
 
     def _time_within(self, n: npt.NDArray[Any], index: int) -> Floats:
         piece = self.pieces[index]
@@ -108,11 +105,6 @@ class RateProfile:
             # Equal to `_solve` to the last bit: in binary floating point sqrt(r * r) is r, and 2m / 2r is m / r.
             return piece.start_s + inside / piece.rate_per_s
         return piece.start_s + _solve(inside, piece.rate_per_s, piece.slope_per_s2)
-
-    def _time_across(self, n: npt.NDArray[Any]) -> Floats:
-        index = np.maximum(np.searchsorted(self._events, n, side="right") - 1, 0)
-        starts, rates, slopes = self._columns
-        return starts[index] + _solve(n - self._events[index], rates[index], slopes[index])
 
     def delayed(self, lead_s: float, rise_s: float = 0.0) -> RateProfile:
         """The profile with `lead_s` of its first rate before it, such as a warm-up.
@@ -140,25 +132,18 @@ def parse_profile(text: str, rate_per_s: float, duration_s: float) -> RateProfil
     `constant` | `step:RATE@TIME,RATE@TIME` | `ramp:RATE` (linearly from the rate to RATE over the duration) |
     `burst:FACTOR@TIME+LENGTH` (the rate times FACTOR for LENGTH). Raises `InputError` with the setting's name.
     """
-    _check_positive("rate", rate_per_s, "events per second", "--rate 100k")
-    _check_positive("duration", duration_s, "seconds", "--duration 60s")
+    for setting, value, unit, way_out in (
+        ("rate", rate_per_s, "events per second", "--rate 100k"),
+        ("duration", duration_s, "seconds", "--duration 60s"),
+    ):
+        require(0 < value < math.inf, setting, f"must be a number of {unit} above 0", value, way_out)
     kind, _, rest = text.strip().partition(":")
     if kind == "constant" and not rest:
         return RateProfile((Piece(0.0, rate_per_s),))
-    if kind == "step":
-        return RateProfile(_steps(text, rest, rate_per_s, duration_s))
-    if kind == "ramp":
-        return RateProfile(_ramp(text, rest, rate_per_s, duration_s))
-    if kind == "burst":
-        return RateProfile(_burst(text, rest, rate_per_s, duration_s))
     meant = nearest(kind, ("constant", *_EXAMPLES))
     way_out = f"--profile {_EXAMPLES.get(meant, meant)}"
-    raise InputError(Problem("load.profile", f"must be one of {FORMS}", text, way_out))
-
-
-def _check_positive(setting: str, value: float, unit: str, way_out: str) -> None:
-    if not (value > 0 and math.isfinite(value)):
-        raise InputError(Problem(setting, f"must be a number of {unit} above 0", value, way_out))
+    require(kind in _FORMS, "load.profile", f"must be one of {FORMS}", text, way_out)
+    return RateProfile(_FORMS[kind](text, rest, rate_per_s, duration_s))
 
 
 def _steps(text: str, rest: str, rate_per_s: float, duration_s: float) -> tuple[Piece, ...]:
@@ -166,8 +151,8 @@ def _steps(text: str, rest: str, rate_per_s: float, duration_s: float) -> tuple[
     for part in rest.split(","):
         rate, _, time = part.partition("@")
         piece = Piece(_time(text, time), _rate(text, rate))
-        if not pieces[-1].start_s < piece.start_s < duration_s:
-            raise _problem(text, f"times must rise, above 0 and below the duration of {duration_s:g} s")
+        rises = pieces[-1].start_s < piece.start_s < duration_s
+        _require(rises, text, f"times must rise, above 0 and below the duration of {duration_s:g} s")
         pieces.append(piece)
     return tuple(pieces)
 
@@ -180,47 +165,42 @@ def _ramp(text: str, rest: str, rate_per_s: float, duration_s: float) -> tuple[P
 def _burst(text: str, rest: str, rate_per_s: float, duration_s: float) -> tuple[Piece, ...]:
     factor, _, span = rest.partition("@")
     time, _, length = span.partition("+")
-    highest = _within(text, rate_per_s * _factor(text, factor))
+    times = _number(text, factor, float, "a factor above 0 such as 1.5", above=0.0)
+    highest = _within(text, rate_per_s * times)
     start, end = _time(text, time), _time(text, time) + _time(text, length)
-    if not 0 < start < end <= duration_s:
-        raise _problem(text, f"the burst must begin after 0 and end within the duration of {duration_s:g} s")
+    rule = f"the burst must begin after 0 and end within the duration of {duration_s:g} s"
+    _require(0 < start < end <= duration_s, text, rule)
     return Piece(0.0, rate_per_s), Piece(start, highest), Piece(end, rate_per_s)
 
 
 def _rate(text: str, part: str) -> float:
-    try:
-        rate = parse_rate(part)
-    except InputError:
-        raise _problem(text, f"{part!r} must be a rate above 0 such as 100k") from None
-    return _within(text, rate)
+    return _within(text, _number(text, part, parse_rate, "a rate above 0 such as 100k"))
 
 
 def _within(text: str, rate_per_s: float) -> float:
-    if rate_per_s > RATE_MAX_PER_S:
-        raise _problem(text, f"its rates must be at most 1G events/s, and one is {rate_per_s:g}")
+    rule = f"its rates must be at most 1G events/s, and one is {rate_per_s:g}"
+    _require(rate_per_s <= RATE_MAX_PER_S, text, rule)
     return rate_per_s
 
 
 def _time(text: str, part: str) -> float:
+    return _number(text, part, parse_duration, "a time such as 500ms, 30s or 2m; a number alone is seconds")
+
+
+def _number(text: str, part: str, parse: Callable[[str], float], kind: str, above: float = -math.inf) -> float:
+    """A part of a profile as a finite number; InputError if it is not of this kind."""
     try:
-        return parse_duration(part)
-    except InputError:
-        raise _problem(text, f"{part!r} must be a time such as 500ms, 30s or 2m; a number alone is seconds") from None
+        number = parse(part)
+    except ValueError:  # InputError too
+        number = math.nan
+    _require(above < number < math.inf, text, f"{part!r} must be {kind}")
+    return number
 
 
-def _factor(text: str, part: str) -> float:
-    try:
-        factor = float(part)
-    except ValueError:
-        factor = math.nan
-    if not (factor > 0 and math.isfinite(factor)):
-        raise _problem(text, f"{part!r} must be a factor above 0 such as 1.5")
-    return factor
-
-
+_FORMS = {"step": _steps, "ramp": _ramp, "burst": _burst}
 _EXAMPLES = {"step": "step:200k@30s,50k@45s", "ramp": "ramp:200k", "burst": "burst:1.5@30s+10s"}
 
 
-def _problem(text: str, rule: str) -> InputError:
+def _require(holds: object, text: str, rule: str) -> None:
     kind = text.strip().partition(":")[0]
-    return InputError(Problem("load.profile", rule, text, f"--profile {_EXAMPLES[kind]}"))
+    require(holds, "load.profile", rule, text, f"--profile {_EXAMPLES[kind]}")

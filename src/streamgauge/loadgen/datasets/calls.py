@@ -7,6 +7,7 @@ frequent callers also receive more calls.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import ClassVar
@@ -15,8 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from streamgauge.core.arrays import Int32s
-from streamgauge.core.errors import InputError, Problem
-from streamgauge.loadgen.fields import FieldSpec, require_count, require_share
+from streamgauge.loadgen.fields import FieldSpec, Limits, a_count, a_share, sampled
 from streamgauge.loadgen.random import (
     PhiloxBits,
     Sampler,
@@ -50,13 +50,11 @@ class Caller(FieldSpec):
     telemarketers: int
     selling: float
     sql_type: ClassVar[str] = "int"
-
-    def __post_init__(self) -> None:
-        if not 2 <= self.subscribers <= SUBSCRIBERS_MAX:
-            rule = f"must be 2 to {SUBSCRIBERS_MAX}"
-            raise InputError(Problem(f"{self.name}.subscribers", rule, self.subscribers, "10000"))
-        require_count(f"{self.name}.telemarketers", self.telemarketers, SUBSCRIBERS_MAX, "100")
-        require_share(f"{self.name}.selling", self.selling, "0.1")
+    limits: ClassVar[Mapping[str, Limits]] = {
+        "subscribers": a_count(SUBSCRIBERS_MAX, "10000", least=2),
+        "telemarketers": a_count(SUBSCRIBERS_MAX, "100"),
+        "selling": a_share("0.1"),
+    }
 
     @property
     def key_kind(self) -> str:
@@ -66,11 +64,9 @@ class Caller(FieldSpec):
         return shares_of_partitions(_chances(self), partitions)
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> Int32s:
-        out = empty(last - first, np.int32)
         if bits.split > 1:
-            for part, lanes in bits.blocks(first, last):
-                out[part] = _callers_of(self, bits.partition, bits.split).drawn(lanes)
-            return out
+            return sampled(_callers_of(self, bits.partition, bits.split), bits, first, last)
+        out = empty(last - first, np.int32)
         for part, lanes in bits.blocks(first, last, width=2):
             subscriber = sampler("zipf", self.subscribers).drawn(lanes[1::2])
             seller = Uniform(self.telemarketers, self.subscribers).drawn(lanes[1::2])
@@ -103,13 +99,12 @@ class Called(FieldSpec):
     contacts: int
     strangers: float
     sql_type: ClassVar[str] = "int"
+    limits: ClassVar[Mapping[str, Limits]] = {"strangers": a_share("0.1")}
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         most = self.caller.subscribers - 1
-        if not 1 <= self.contacts <= most:
-            rule = f"must be 1 to {most}, which is everybody else"
-            raise InputError(Problem(f"{self.name}.contacts", rule, self.contacts, f"{min(8, most)}"))
-        require_share(f"{self.name}.strangers", self.strangers, "0.1")
+        a_count(most, f"{min(8, most)}", ", which is everybody else").check(f"{self.name}.contacts", self.contacts)
 
     @property
     def key_kind(self) -> str:
@@ -156,9 +151,7 @@ class Established(FieldSpec):
 
     failed: float
     sql_type: ClassVar[str] = "int"
-
-    def __post_init__(self) -> None:
-        require_share(f"{self.name}.failed", self.failed, "0.1")
+    limits: ClassVar[Mapping[str, Limits]] = {"failed": a_share("0.1")}
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> Int32s:
         out = empty(last - first, np.int32)

@@ -9,6 +9,7 @@ price (normal, high: N, H), and the time since the last transaction (large, norm
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import ClassVar
@@ -18,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from streamgauge.loadgen.datasets.sensors import GRID, Reading
-from streamgauge.loadgen.fields import FieldSpec, Integer, Key, require_share
+from streamgauge.loadgen.fields import OFFSET_BYTES, FieldSpec, Integer, Key, Limits, a_share
 from streamgauge.loadgen.random import PhiloxBits, Table, Uniform
 
 ASK_LOW, ASK_HIGH = 0.9, 1.1
@@ -93,14 +94,11 @@ class State(FieldSpec):
     customer_place: int
     frauds: float
     sql_type: ClassVar[str] = "string"
-
-    def __post_init__(self) -> None:
-        require_share(f"{self.name}.frauds", self.frauds, "0.001")
+    limits: ClassVar[Mapping[str, Limits]] = {"frauds": a_share("0.001")}
 
     @property
     def row_bytes(self) -> float:
-        offset = 4
-        return offset + len(STATES[0])
+        return OFFSET_BYTES + len(STATES[0])
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> pa.Array:
         customers = self.customer.column(replace(bits, field=self.customer_place), first, last)

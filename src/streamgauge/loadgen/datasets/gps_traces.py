@@ -10,7 +10,7 @@ roads that are slow for a while.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import ClassVar, Literal
@@ -19,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 
 from streamgauge.core.arrays import Floats, Int64s
-from streamgauge.core.errors import InputError, Problem
 from streamgauge.loadgen.datasets.road_map import (
     BOX,
     METRES_NORTH,
@@ -29,7 +28,7 @@ from streamgauge.loadgen.datasets.road_map import (
     read_roads,
     roads,
 )
-from streamgauge.loadgen.fields import FieldSpec, Key, require_share
+from streamgauge.loadgen.fields import FieldSpec, Key, Limits, a_count, a_share
 from streamgauge.loadgen.random import Lanes, PhiloxBits, empty, sampler
 
 SPEED_GRID = 64
@@ -68,9 +67,7 @@ class Taxis:
     file: str = ""
 
     def __post_init__(self) -> None:
-        if not STREETS_MIN <= self.streets <= STREETS_MAX:
-            rule = f"must be {STREETS_MIN} to {STREETS_MAX}"
-            raise InputError(Problem("streets", rule, self.streets, "50"))
+        a_count(STREETS_MAX, "50", least=STREETS_MIN).check("streets", self.streets)
 
     @property
     def streets_and_roads(self) -> tuple[int, int]:
@@ -118,9 +115,7 @@ class Coordinate(FieldSpec):
     axis: Literal["lat", "lon"]
     outside: float = 0.0
     sql_type: ClassVar[str] = "double"
-
-    def __post_init__(self) -> None:
-        require_share(f"{self.name}.outside", self.outside, "0.01")
+    limits: ClassVar[Mapping[str, Limits]] = {"outside": a_share("0.01")}
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> Floats:
         out = empty(last - first, np.float64)
@@ -145,11 +140,11 @@ class Speed(FieldSpec):
     outliers: float
     stopped: float
     sql_type: ClassVar[str] = "double"
+    limits: ClassVar[Mapping[str, Limits]] = dict.fromkeys(("slow_downs", "outliers", "stopped"), a_share("0.01"))
 
     def __post_init__(self) -> None:
-        for share in ("slow_downs", "outliers", "stopped"):
-            require_share(f"{self.name}.{share}", getattr(self, share), "0.01")
-        require_share(f"{self.name}.outliers + stopped", self.outliers + self.stopped, "0.01")
+        super().__post_init__()
+        a_share("0.01").check(f"{self.name}.outliers + stopped", self.outliers + self.stopped)
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> Floats:
         out = empty(last - first, np.float64)

@@ -7,6 +7,7 @@ slow engines would get less load.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -15,8 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from streamgauge.core.arrays import Int32s
-from streamgauge.core.errors import InputError, Problem
-from streamgauge.loadgen.fields import FieldSpec, require_count, require_share
+from streamgauge.core.errors import require
+from streamgauge.loadgen.fields import OFFSET_BYTES, FieldSpec, Limits, a_count, a_share, sampled
 from streamgauge.loadgen.random import (
     PhiloxBits,
     Uniform,
@@ -31,7 +32,7 @@ DRAWS, DRAW_LOW, DRAW_HIGH = 12, 1, 99
 SUM_MEAN, SUM_UNIT = DRAWS * (DRAW_LOW + DRAW_HIGH) // 2, 100
 """The mean of such sums, and the standard deviation that the published generator assumes (it is 99)."""
 MEAN_MAX, DEVIATION_MAX = 10_000, 1_000
-_OFFSET_BYTES = 4
+_LEARNERS = a_count(2**31 - 1, "8")
 
 
 @dataclass(frozen=True)
@@ -40,13 +41,8 @@ class Turn(FieldSpec):
 
     learners: int
     sql_type: ClassVar[str] = "int"
-
-    def __post_init__(self) -> None:
-        _check_learners(self.name, self.learners)
-
-    @property
-    def key_kind(self) -> str:
-        return self.name
+    is_key: ClassVar[bool] = True
+    limits: ClassVar[Mapping[str, Limits]] = {"learners": _LEARNERS}
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> Int32s:
         return keys_in_turn(bits, self.learners, first, last)
@@ -64,9 +60,7 @@ class Round(FieldSpec):
 
     learners: int
     sql_type: ClassVar[str] = "bigint"
-
-    def __post_init__(self) -> None:
-        _check_learners(self.name, self.learners)
+    limits: ClassVar[Mapping[str, Limits]] = {"learners": _LEARNERS}
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.int64]:
         return np.arange(first, last, dtype=np.int64) // self._learners_of(bits) + 1
@@ -85,14 +79,8 @@ class Owner(FieldSpec):
     learners: int
     malformed: float
     sql_type: ClassVar[str] = "int"
-
-    def __post_init__(self) -> None:
-        _check_learners(self.name, self.learners)
-        require_share(f"{self.name}.malformed", self.malformed, "0.001")
-
-    @property
-    def key_kind(self) -> str:
-        return self.name
+    is_key: ClassVar[bool] = True
+    limits: ClassVar[Mapping[str, Limits]] = {"learners": _LEARNERS, "malformed": a_share("0.001")}
 
     @property
     def nullable(self) -> bool:
@@ -117,19 +105,15 @@ class Action(FieldSpec):
     sql_type: ClassVar[str] = "string"
 
     def __post_init__(self) -> None:
-        if not self.actions:
-            raise InputError(Problem(f"{self.name}.actions", "must be at least one", "none", "('page1', 'page2')"))
+        require(self.actions, f"{self.name}.actions", "must be at least one", "none", "('page1', 'page2')")
 
     @property
     def row_bytes(self) -> float:
-        return _OFFSET_BYTES + sum(len(action.encode()) for action in self.actions) / len(self.actions)
+        return OFFSET_BYTES + sum(len(action.encode()) for action in self.actions) / len(self.actions)
 
     def places(self, bits: PhiloxBits, first: int, last: int) -> Int32s:
         """The index of each event's action."""
-        drawn = np.empty(last - first, np.int32)
-        for part, lanes in bits.blocks(first, last):
-            drawn[part] = Uniform(len(self.actions)).drawn(lanes)
-        return drawn
+        return sampled(Uniform(len(self.actions)), bits, first, last)
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> pa.Array:
         return pa.array(self.actions).take(pa.array(self.places(bits, first, last)))
@@ -149,12 +133,12 @@ class Reward(FieldSpec):
     sql_type: ClassVar[str] = "int"
 
     def __post_init__(self) -> None:
-        if len(self.earned) != len(self.action.actions):
-            rule = f"must be a mean and a deviation for each of {len(self.action.actions)} actions"
-            raise InputError(Problem(f"{self.name}.earned", rule, self.earned, "((30, 12), (60, 30), (80, 10))"))
-        if not all(0 <= mean <= MEAN_MAX and 0 <= deviation <= DEVIATION_MAX for mean, deviation in self.earned):
-            rule = f"means must be 0 to {MEAN_MAX}, deviations 0 to {DEVIATION_MAX}"
-            raise InputError(Problem(f"{self.name}.earned", rule, self.earned, "((30, 12), (60, 30), (80, 10))"))
+        setting, actions, way_out = f"{self.name}.earned", self.action.actions, "((30, 12), (60, 30), (80, 10))"
+        rule = f"must be a mean and a deviation for each of {len(actions)} actions"
+        require(len(self.earned) == len(actions), setting, rule, self.earned, way_out)
+        fit = all(0 <= mean <= MEAN_MAX and 0 <= deviation <= DEVIATION_MAX for mean, deviation in self.earned)
+        rule = f"means must be 0 to {MEAN_MAX}, deviations 0 to {DEVIATION_MAX}"
+        require(fit, setting, rule, self.earned, way_out)
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> Int32s:
         places = self.action.places(replace(bits, field=self.action_place), first, last)
@@ -166,7 +150,3 @@ class Reward(FieldSpec):
             # Negative values become 0, so the floor equals int().
             out[part] = np.maximum((deviations + SUM_UNIT * mean[places[part]]) // SUM_UNIT, 0)
         return out
-
-
-def _check_learners(name: str, learners: int) -> None:
-    require_count(f"{name}.learners", learners, 2**31 - 1, "8")

@@ -12,6 +12,8 @@ Plugs have their own clock, which advances with the events of each partition, as
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import ClassVar, Literal, NamedTuple
@@ -21,11 +23,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from streamgauge.core.arrays import Int64s
-from streamgauge.core.errors import InputError, Problem
-from streamgauge.loadgen.fields import FieldSpec, require_count, require_share
+from streamgauge.loadgen.fields import FieldSpec, Limits, a_count, a_share
 from streamgauge.loadgen.random import Lanes, PhiloxBits, Uniform, partition_shares, partitions_of_numbers
 
 HOUSES_MAX = 10_000
+_HOUSES = a_count(HOUSES_MAX, "10")
 HOUSEHOLDS, PLUGS = (2, 10), (5, 20)
 """The ranges of households per house, and plugs per household. They and the values below are uniform."""
 PEAKS_W = (25, 35, 50, 70, 150, 300, 600, 800, 900, 1200)
@@ -113,13 +115,8 @@ class PlugId(FieldSpec):
     houses: int
     level: Literal["house", "household", "plug"]
     sql_type: ClassVar[str] = "int"
-
-    def __post_init__(self) -> None:
-        require_count(f"{self.name}.houses", self.houses, HOUSES_MAX, "10")
-
-    @property
-    def key_kind(self) -> str:
-        return self.name
+    is_key: ClassVar[bool] = True
+    limits: ClassVar[Mapping[str, Limits]] = {"houses": _HOUSES}
 
     def partition_shares(self, partitions: int) -> NDArray[np.float64] | None:
         """Only of houses; each counts the same, because how many plugs it has is not known without a seed."""
@@ -156,14 +153,11 @@ class PlugValue(FieldSpec):
     speed: int
     events_per_second: int
     sql_type: ClassVar[str] = "double"
-
-    def __post_init__(self) -> None:
-        require_count(f"{self.name}.houses", self.houses, HOUSES_MAX, "10")
-        for name, share in (("heavy", self.heavy), ("malformed", self.malformed)):
-            require_share(f"{self.name}.{name}", share, "0.1")
-        for name, number in (("speed", self.speed), ("events_per_second", self.events_per_second)):
-            if number < 1:
-                raise InputError(Problem(f"{self.name}.{name}", "must be at least 1", number, "600"))
+    limits: ClassVar[Mapping[str, Limits]] = {
+        "houses": _HOUSES,
+        **dict.fromkeys(("heavy", "malformed"), a_share("0.1")),
+        **dict.fromkeys(("speed", "events_per_second"), a_count(math.inf, "600")),
+    }
 
     @property
     def nullable(self) -> bool:

@@ -10,6 +10,8 @@ readings. All metrics of a machine are overloaded together, in every partition.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import ClassVar
@@ -18,8 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from streamgauge.core.arrays import Floats
-from streamgauge.core.errors import InputError, Problem
-from streamgauge.loadgen.fields import FieldSpec, Key, require_share
+from streamgauge.loadgen.fields import FieldSpec, Key, Limits, a_count, a_share
 from streamgauge.loadgen.random import PhiloxBits, empty, keys_in_turn, partition_shares
 
 GRID = 1024
@@ -48,9 +49,7 @@ class Reading(FieldSpec):
     mean: float
     spikes: float
     sql_type: ClassVar[str] = "double"
-
-    def __post_init__(self) -> None:
-        require_share(f"{self.name}.spikes", self.spikes, "0.001")
+    limits: ClassVar[Mapping[str, Limits]] = {"spikes": a_share("0.001")}
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> Floats:
         devices = self.device.column(replace(bits, field=self.device_place), first, last)
@@ -136,14 +135,8 @@ class Cluster(FieldSpec):
     machine_place: int
     clusters: int
     sql_type: ClassVar[str] = "int"
-
-    def __post_init__(self) -> None:
-        if self.clusters < 1:
-            raise InputError(Problem(f"{self.name}.clusters", "must be at least 1", self.clusters, "8"))
-
-    @property
-    def key_kind(self) -> str:
-        return self.name
+    is_key: ClassVar[bool] = True
+    limits: ClassVar[Mapping[str, Limits]] = {"clusters": a_count(math.inf, "8")}
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.int32]:
         machines = self.machine.column(replace(bits, field=self.machine_place), first, last)
@@ -163,9 +156,7 @@ class Usage(FieldSpec):
     mean: float
     overloaded: float
     sql_type: ClassVar[str] = "double"
-
-    def __post_init__(self) -> None:
-        require_share(f"{self.name}.overloaded", self.overloaded, "0.01")
+    limits: ClassVar[Mapping[str, Limits]] = {"overloaded": a_share("0.01")}
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.float64]:
         walk = Reading(self.name, self.machine, self.machine_place, self.mean, SPIKES)

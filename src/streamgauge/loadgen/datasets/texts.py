@@ -9,7 +9,7 @@ records have a unique number and their creation time, as in the latency study of
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import ClassVar
@@ -21,14 +21,16 @@ import pyarrow.compute as pc
 
 from streamgauge.core.arrays import Bools, Floats
 from streamgauge.core.clock import US
-from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.errors import require
 from streamgauge.loadgen.fields import (
+    OFFSET_BYTES,
     WORDS_MAX,
     EventNumbers,
     FieldSpec,
+    Limits,
     Text,
-    require_count,
-    require_share,
+    a_count,
+    a_share,
     vocabulary,
 )
 from streamgauge.loadgen.random import Lanes, PhiloxBits, Table, probabilities, sampler
@@ -38,7 +40,6 @@ VOCABULARY_MIN, VOCABULARY_MAX = 10, 100_000
 LEAN = 6.0
 """The factor of a leaning word's frequency on its side, and the divisor on the other."""
 SENTENCE = 8
-_OFFSET_BYTES = 4
 _TO_SPAM, _TO_HAM, _TURN = 3, 7, 10
 """The positions of the leaning words among ten. The very first words do not lean, like `the` and `and`."""
 _OF_KIND = 2**11
@@ -56,13 +57,11 @@ class Message(FieldSpec):
     vocabulary: int
     spam: float
     sql_type: ClassVar[str] = "string"
-
-    def __post_init__(self) -> None:
-        require_count(f"{self.name}.words", self.words, MAIL_WORDS_MAX, "40", " words a mail")
-        if not VOCABULARY_MIN <= self.vocabulary <= VOCABULARY_MAX:
-            rule = f"must be {VOCABULARY_MIN} to {VOCABULARY_MAX} words"
-            raise InputError(Problem(f"{self.name}.vocabulary", rule, self.vocabulary, "10000"))
-        require_share(f"{self.name}.spam", self.spam, "0.5")
+    limits: ClassVar[Mapping[str, Limits]] = {
+        "words": a_count(MAIL_WORDS_MAX, "40", " words a mail"),
+        "vocabulary": a_count(VOCABULARY_MAX, "10000", " words", VOCABULARY_MIN),
+        "spam": a_share("0.5"),
+    }
 
     @property
     def shortest(self) -> int:
@@ -77,7 +76,7 @@ class Message(FieldSpec):
         lengths = pc.binary_length(words(self.vocabulary)).to_numpy()
         of_spam, of_ham = (float(np.dot(lengths, share)) for share in shares(self.vocabulary))
         space, stop = 1, 1 / SENTENCE
-        return _OFFSET_BYTES + self.words * (self.spam * of_spam + (1 - self.spam) * of_ham + space + stop) - space
+        return OFFSET_BYTES + self.words * (self.spam * of_spam + (1 - self.spam) * of_ham + space + stop) - space
 
     def is_spam(self, bits: PhiloxBits, first: int, last: int) -> Bools:
         """Whether each of the mails [first, last) is spam; `bits` are those of this field."""
@@ -98,15 +97,14 @@ class Message(FieldSpec):
         lengths = self.shortest + by_length.drawn(lanes[:, 0]).astype(np.int64)
         places = np.broadcast_to(np.arange(self.longest), (len(lengths), self.longest))
         used = places < lengths[:, None]
-        forms = _form(places[used])
-        drawn = self._drawn(lanes[:, 1:][used], np.repeat(spam, lengths)) + self.vocabulary * forms
+        in_sentence = places[used] % SENTENCE
+        forms = np.where(in_sentence == 0, 1, np.where(in_sentence == SENTENCE - 1, 2, 0))
+        own = lanes[:, 1:][used]
+        of_spam, of_ham = (table.drawn(own) for table in _tables(self.vocabulary))
+        drawn = np.where(np.repeat(spam, lengths), of_spam, of_ham) + self.vocabulary * forms
         ends = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
         spelled = _forms(self.vocabulary).take(pa.array(drawn))
         return pc.binary_join(pa.ListArray.from_arrays(pa.array(ends), spelled), " ")
-
-    def _drawn(self, lanes: Lanes, spam: Bools) -> npt.NDArray[np.int32]:
-        of_spam, of_ham = _tables(self.vocabulary)
-        return np.where(spam, of_spam.drawn(lanes), of_ham.drawn(lanes))
 
 
 @dataclass(frozen=True)
@@ -157,12 +155,6 @@ def _forms(count: int) -> pa.Array:
     return pa.concat_arrays([plain, pc.utf8_capitalize(plain), pc.binary_join_element_wise(plain, ".", "")])
 
 
-def _form(places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The form of the word at each place of a mail."""
-    in_sentence = places % SENTENCE
-    return np.where(in_sentence == 0, 1, np.where(in_sentence == SENTENCE - 1, 2, 0))
-
-
 SMALL = 0.4
 """The share of `small` words among the ordinary ones; the others are made up."""
 FORMS: tuple[tuple[Callable[[str], str], float], ...] = (
@@ -186,18 +178,20 @@ class Opinion(FieldSpec):
     bad: tuple[str, ...]
     small: tuple[str, ...]
     sql_type: ClassVar[str] = "string"
+    limits: ClassVar[Mapping[str, Limits]] = {
+        "words": a_count(WORDS_MAX, "15", " words a line"),
+        "opinions": a_share("0.15"),
+    }
 
     def __post_init__(self) -> None:
-        require_count(f"{self.name}.words", self.words, WORDS_MAX, "15", " words a line")
-        require_share(f"{self.name}.opinions", self.opinions, "0.15")
+        super().__post_init__()
         for name, words in (("good", self.good), ("bad", self.bad), ("small", self.small)):
-            if not words:
-                raise InputError(Problem(f"{self.name}.{name}", "must hold a word", words, "('word',)"))
+            require(words, f"{self.name}.{name}", "must hold a word", words, "('word',)")
 
     @property
     def row_bytes(self) -> float:
         between_words = 1
-        return _OFFSET_BYTES + self.words * (_word_bytes(self) + between_words) - between_words
+        return OFFSET_BYTES + self.words * (_word_bytes(self) + between_words) - between_words
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> pa.Array:
         return self.concatenated([self._lines(lanes) for _, lanes in bits.blocks(first, last, 2 * self.words)])
@@ -263,10 +257,10 @@ class Tweet(FieldSpec):
     words: int
     hashtags: float
     sql_type: ClassVar[str] = "string"
-
-    def __post_init__(self) -> None:
-        require_count(f"{self.name}.words", self.words, WORDS_MAX, "15", " words a line")
-        require_share(f"{self.name}.hashtags", self.hashtags, "0.1")
+    limits: ClassVar[Mapping[str, Limits]] = {
+        "words": a_count(WORDS_MAX, "15", " words a line"),
+        "hashtags": a_share("0.1"),
+    }
 
     @property
     def row_bytes(self) -> float:
@@ -307,15 +301,13 @@ class TimestampedText(FieldSpec):
     size_bytes: int
     rate_per_s: float
     sql_type: ClassVar[str] = "string"
-
-    def __post_init__(self) -> None:
-        if not RECORD_BYTES_MIN <= self.size_bytes <= RECORD_BYTES_MAX:
-            rule = f"must be {RECORD_BYTES_MIN} to {RECORD_BYTES_MAX} bytes"
-            raise InputError(Problem(f"{self.name}.size_bytes", rule, self.size_bytes, str(RECORD_BYTES_MIN)))
+    limits: ClassVar[Mapping[str, Limits]] = {
+        "size_bytes": a_count(RECORD_BYTES_MAX, str(RECORD_BYTES_MIN), " bytes", RECORD_BYTES_MIN)
+    }
 
     @property
     def row_bytes(self) -> float:
-        return self.size_bytes + _OFFSET_BYTES
+        return self.size_bytes + OFFSET_BYTES
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> pa.Array:
         return self.of_events(bits, first, last, lambda: np.arange(first, last, dtype=np.int64))

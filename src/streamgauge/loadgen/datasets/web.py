@@ -7,6 +7,8 @@ have addresses, pages and visitors, most frequent first. Some lack a name or a p
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
@@ -16,8 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from streamgauge.core.errors import InputError, Problem
-from streamgauge.loadgen.fields import FieldSpec, require_count, require_share
+from streamgauge.loadgen.fields import OFFSET_BYTES, FieldSpec, Limits, a_count, a_share, sampled
 from streamgauge.loadgen.random import (
     Lanes,
     PhiloxBits,
@@ -54,19 +55,15 @@ class AccessLine(FieldSpec):
     lines_per_second: int
     malformed: float
     sql_type: ClassVar[str] = "string"
-
-    def __post_init__(self) -> None:
-        require_count(f"{self.name}.addresses", self.addresses, ADDRESSES_MAX, "65536")
-        if self.lines_per_second < 1:
-            raise InputError(
-                Problem(f"{self.name}.lines_per_second", "must be at least 1", self.lines_per_second, "1000")
-            )
-        require_share(f"{self.name}.malformed", self.malformed, "0.001")
+    limits: ClassVar[Mapping[str, Limits]] = {
+        "addresses": a_count(ADDRESSES_MAX, "65536"),
+        "lines_per_second": a_count(math.inf, "1000"),
+        "malformed": a_share("0.001"),
+    }
 
     @property
     def row_bytes(self) -> float:
-        offset = 4
-        return offset + 98
+        return OFFSET_BYTES + 98
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> pa.Array:
         return self.concatenated(
@@ -123,7 +120,6 @@ def _sizes() -> pa.Array:
 
 
 PAGES_MAX = 100_000
-_OFFSET_BYTES = 4
 
 
 @dataclass(frozen=True)
@@ -132,16 +128,15 @@ class Address(FieldSpec):
 
     clients: int
     sql_type: ClassVar[str] = "string"
-
-    def __post_init__(self) -> None:
-        require_count(f"{self.name}.clients", self.clients, ADDRESSES_MAX, "65536")
+    limits: ClassVar[Mapping[str, Limits]] = {"clients": a_count(ADDRESSES_MAX, "65536")}
 
     @property
     def row_bytes(self) -> float:
-        return _OFFSET_BYTES + 12.7
+        return OFFSET_BYTES + 12.7
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> pa.Array:
-        return addresses(self.clients).take(_drawn(self.clients, bits, first, last))
+        drawn = sampled(sampler("zipf", self.clients), bits, first, last)
+        return addresses(self.clients).take(pa.array(drawn))
 
 
 @dataclass(frozen=True)
@@ -151,10 +146,7 @@ class Visitor(FieldSpec):
     visitors: int
     nameless: float
     sql_type: ClassVar[str] = "string"
-
-    def __post_init__(self) -> None:
-        require_count(f"{self.name}.visitors", self.visitors, ADDRESSES_MAX, "65536")
-        require_share(f"{self.name}.nameless", self.nameless, "0.1")
+    limits: ClassVar[Mapping[str, Limits]] = {"visitors": a_count(ADDRESSES_MAX, "65536"), "nameless": a_share("0.1")}
 
     @property
     def nullable(self) -> bool:
@@ -162,7 +154,7 @@ class Visitor(FieldSpec):
 
     @property
     def row_bytes(self) -> float:
-        return _OFFSET_BYTES + 2.82 * (1 - self.nameless) + 1 / 8
+        return OFFSET_BYTES + 2.82 * (1 - self.nameless) + 1 / 8
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> pa.Array:
         by = sampler_of_column(bits, "zipf", self.visitors)
@@ -184,14 +176,11 @@ class Page(FieldSpec):
     pages: int
     malformed: float
     sql_type: ClassVar[str] = "string"
-
-    def __post_init__(self) -> None:
-        require_count(f"{self.name}.pages", self.pages, PAGES_MAX, "1000")
-        require_share(f"{self.name}.malformed", self.malformed, "0.001")
+    limits: ClassVar[Mapping[str, Limits]] = {"pages": a_count(PAGES_MAX, "1000"), "malformed": a_share("0.001")}
 
     @property
     def row_bytes(self) -> float:
-        return _OFFSET_BYTES + 28.0 * (1 - self.malformed)
+        return OFFSET_BYTES + 28.0 * (1 - self.malformed)
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> pa.Array:
         return self.concatenated([self._pages(lanes) for _, lanes in bits.blocks(first, last, 2)])
@@ -206,10 +195,3 @@ class Page(FieldSpec):
 def _pages(count: int) -> pa.Array:
     """The empty page, then every page."""
     return pa.array(["", *(f"/english/matches/page{page}.html" for page in range(count))])
-
-
-def _drawn(domain: int, bits: PhiloxBits, first: int, last: int) -> pa.Array:
-    drawn = np.empty(last - first, np.int32)
-    for part, lanes in bits.blocks(first, last):
-        drawn[part] = sampler("zipf", domain).drawn(lanes)
-    return pa.array(drawn)

@@ -27,11 +27,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamgauge.core.clock import US
-from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.errors import InputError, Problem, refuse, require
 from streamgauge.core.schema import arrow_type
 from streamgauge.loadgen.fields import EventNumbers, FieldSpec, Payload, StreamSpec
 from streamgauge.loadgen.random import PhiloxBits, key_texts, partitions_of
-from streamgauge.loadgen.replay.files import ColumnsError, Content, File, content, digest, no_value, refuse, rows
+from streamgauge.loadgen.replay.files import ColumnsError, Content, File, content, digest, no_value, require_data, rows
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,10 @@ class KeyDictionary:
     """The columns over which keys are numbered, in this order. Each `File` has one text column."""
 
     columns: tuple[File, ...]
+
+
+Numberings = Mapping[str | None, KeyDictionary]
+"""By kind of key; a field that is no key has none."""
 
 
 @lru_cache(maxsize=4)
@@ -180,16 +184,15 @@ def recorded(*requests: ReplayRequest) -> tuple[StreamSpec, ...]:
         for request, content in zip(requests, contents, strict=True)
         for problem in _problems(request, content, numbered)
     ]
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return tuple(_stream(one, file, numbered) for one, file in zip(requests, files, strict=True))
 
 
 def _file(request: ReplayRequest) -> File:
-    if request.path.is_dir():
-        raise refuse("must be a file", f"{request.path}, which is a folder", "name one file of it")
-    if request.digest is None and not request.path.is_file():
-        raise refuse("must be an existing file", str(request.path), "--set data=FILE, as seen from this folder")
+    is_folder, is_there = request.path.is_dir(), request.digest is not None or request.path.is_file()
+    require_data(not is_folder, "must be a file", f"{request.path}, which is a folder", "name one file of it")
+    way_out = "--set data=FILE, as seen from this folder"
+    require_data(is_there, "must be an existing file", str(request.path), way_out)
     columns = tuple((field.name, field.sql_type) for field in request.fields)
     return File(str(request.path.resolve()), request.digest or digest(request.path), columns)
 
@@ -207,7 +210,7 @@ def _content(request: ReplayRequest, file: File) -> Content:
         raise InputError(replace(problem, way_out=f"{problem.way_out}; {constant}")) from None
 
 
-def _numbered(requests: Sequence[ReplayRequest], files: Sequence[File]) -> dict[str, KeyDictionary]:
+def _numbered(requests: Sequence[ReplayRequest], files: Sequence[File]) -> Numberings:
     """Kind of key to the numbering of its keys over all its columns, for kinds with keys that are no numbers."""
     columns: dict[str, list[File]] = {}
     not_numeric: set[str] = set()
@@ -226,14 +229,10 @@ def _are_no_numbers(content: Content, name: str) -> bool:
     return wrong is not None and (bool(wrong.large) or 2 * wrong.count >= content.values(name))
 
 
-def _numbering(field: FieldSpec, numbered: Mapping[str, KeyDictionary]) -> KeyDictionary | None:
-    return numbered.get(field.key_kind) if field.key_kind is not None else None
-
-
-def _problems(request: ReplayRequest, content: Content, numbered: Mapping[str, KeyDictionary]) -> Iterator[Problem]:
+def _problems(request: ReplayRequest, content: Content, numbered: Numberings) -> Iterator[Problem]:
     for field in request.fields:
         column, wrong = content.columns[field.name], content.unreadable.get(field.name)
-        if _numbering(field, numbered) is not None or column.null_count < len(column):
+        if numbered.get(field.key_kind) is not None or column.null_count < len(column):
             continue
         if wrong is not None:
             yield no_value(field.name, field.sql_type, wrong)
@@ -246,25 +245,28 @@ def _problems(request: ReplayRequest, content: Content, numbered: Mapping[str, K
 
 def _time_problems(request: ReplayRequest, time: str) -> Iterator[Problem]:
     setting, way_out = "set data.time", "leave --set data.time out: the column then repeats with the file"
-    kinds = {field.name: field for field in request.stream.fields}
-    moved = [name for name, field in kinds.items() if field.sql_type in TIMES and field.key_kind is None]
-    if time not in kinds:
-        got = f"{time}, and there are {', '.join(kinds)}"
-        yield Problem(setting, f"must be a field of stream {request.stream.name}", got, way_out)
-    elif kinds[time].sql_type == "string":
+    kinds = {
+        field.name: "a key" if field.key_kind and field.sql_type != "string" else field.sql_type
+        for field in request.stream.fields
+    }
+    kind = kinds.get(time)
+    if kind is None:
+        rule, got = f"must be a field of stream {request.stream.name}", f"{time}, and there are {', '.join(kinds)}"
+    elif kind == "string":
         rule = "must be a column of numbers or timestamps: a time inside of a text is not moved"
-        yield Problem(setting, rule, f"{time}, which is a text", way_out)
-    elif time not in moved:
-        what = "a key" if kinds[time].key_kind is not None else kinds[time].sql_type
-        rule = "must be a column of whole numbers or timestamps that says a time"
-        yield Problem(setting, rule, f"{time}, which is {what}", way_out)
+        got = f"{time}, which is a text"
+    elif kind not in TIMES:
+        rule, got = "must be a column of whole numbers or timestamps that says a time", f"{time}, which is {kind}"
     elif time not in [field.name for field in request.fields]:
-        yield Problem(setting, "must be a column that the workload reads", time, way_out)
+        rule, got = "must be a column that the workload reads", time
+    else:
+        return
+    yield Problem(setting, rule, got, way_out)
 
 
-def _stream(request: ReplayRequest, file: File, numbered: Mapping[str, KeyDictionary]) -> StreamSpec:
+def _stream(request: ReplayRequest, file: File, numbered: Numberings) -> StreamSpec:
     taken = {
-        field.name: ReplayedColumn(field.name, file, field, _numbering(field, numbered)) for field in request.fields
+        field.name: ReplayedColumn(field.name, file, field, numbered.get(field.key_kind)) for field in request.fields
     }
     if request.time is not None:
         taken[request.time] = replace(taken[request.time], step=_step(taken[request.time].values))
@@ -300,9 +302,8 @@ def require_times(stream: StreamSpec, events: int) -> None:
     """Raises InputError if the data's time exceeds its type within `events` of a replayed stream."""
     for field in replayed_columns(stream):
         rounds = -(-events // rows_of(stream))
-        if field.step and rounds - 1 > (last := field.last_round()):
-            rule = f"must be a time that {field.sql_type} can say in all {rounds:,} rounds through the file"
-            got = f"{field.name}, which goes on by {field.step:,} a round, for {last + 1:,} rounds"
-            raise InputError(
-                Problem("set data.time", rule, got, "a longer file, a shorter run, or leave --set data.time out")
-            )
+        last = field.last_round() if field.step else rounds
+        rule = f"must be a time that {field.sql_type} can say in all {rounds:,} rounds through the file"
+        got = f"{field.name}, which goes on by {field.step:,} a round, for {last + 1:,} rounds"
+        way_out = "a longer file, a shorter run, or leave --set data.time out"
+        require(rounds - 1 <= last, "set data.time", rule, got, way_out)

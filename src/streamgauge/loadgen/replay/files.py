@@ -7,10 +7,9 @@ skipped. Unreadable files are refused.
 from __future__ import annotations
 
 import codecs
-import difflib
 import hashlib
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import takewhile
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamgauge.core.errors import DriverError, InputError, Problem
+from streamgauge.core.errors import DriverError, InputError, Problem, near, require
 from streamgauge.core.schema import ColumnTypes, arrow_type, quote
 from streamgauge.loadgen.replay import text as text_files
 from streamgauge.loadgen.replay.fit_sample import READERS
@@ -113,7 +112,7 @@ def content(file: File) -> Content:
     try:
         return _read(Path(file.path), file.columns)
     except OSError as error:
-        raise refuse("must be readable", str(error), "another file") from None
+        raise InputError(Problem(_SETTING, "must be readable", str(error), "another file")) from None
     finally:
         _require_same(file)
 
@@ -132,36 +131,30 @@ def _require_same(file: File) -> None:
 def _read(path: Path, columns: ColumnTypes) -> Content:
     suffixes = [suffix[1:].lower() for suffix in path.suffixes if suffix not in COMPRESSED]
     kind = suffixes[-1] if suffixes else ""
-    if kind not in (*READERS, *LINES):
-        suffix_list = ", ".join((*READERS, *(name for name in LINES if name)))
-        raise refuse(f"must be one of {suffix_list}, .gz or .zst after it", path.name, "another file")
-    if not text_files.first_bytes(path, 1):
-        raise refuse("must hold some rows", f"{path.name}, which is empty", "another file")
+    known = (*READERS, *LINES)
+    rule = f"must be one of {', '.join(filter(None, known))}, .gz or .zst after it"
+    require_data(kind in known, rule, path.name, "another file")
+    has_bytes = bool(text_files.first_bytes(path, 1))
+    require_data(has_bytes, "must hold some rows", f"{path.name}, which is empty", "another file")
     if kind != "parquet":
         text_files.require_utf8(path, _SETTING)
     if kind == "json":
         text_files.require_whole_array(path, _SETTING)
     stored = _lines(path, columns) if kind in LINES else _table(path, kind, columns)
-    if not len(next(iter(stored.columns.values()))):
-        left_out = (
-            f" that can be read; {_lines_of(stored.left_out.lines)} of it can not" if stored.left_out.lines else ""
-        )
-        raise refuse("must hold some rows", f"{path.name}, which has none{left_out}", "another file")
-    if (size := sum(column.nbytes for column in stored.columns.values())) > BYTES_MAX:
-        rule = f"must fit into {BYTES_MAX / 2**30:.0f} GiB, since every generator holds it"
-        raise refuse(rule, f"{size / 2**30:.3g} GiB", "a part of it")
+    columns_, lines = stored.columns.values(), stored.left_out.lines
+    left_out = f" that can be read; {f'{lines:,} lines' if lines > 1 else '1 line'} of it can not" if lines else ""
+    has_rows = len(next(iter(columns_))) > 0
+    require_data(has_rows, "must hold some rows", f"{path.name}, which has none{left_out}", "another file")
+    size = sum(column.nbytes for column in columns_)
+    rule = f"must fit into {BYTES_MAX / 2**30:.0f} GiB, since every generator holds it"
+    require_data(size <= BYTES_MAX, rule, f"{size / 2**30:.3g} GiB", "a part of it")
     return stored
-
-
-def _lines_of(count: int) -> str:
-    return "1 line" if count == 1 else f"{count:,} lines"
 
 
 def _lines(path: Path, columns: ColumnTypes) -> Content:
     """Reads text lines, which end with LF or CR LF. Empty lines are rows."""
-    if [kind for _, kind in columns] != ["string"]:
-        rule = f"must have the columns {_named(columns)}"
-        raise refuse(rule, f"lines of text in {path.name}", "a CSV, JSON or Parquet file")
+    rule, got = f"must have the columns {_named(columns)}", f"lines of text in {path.name}"
+    require_data([kind for _, kind in columns] == ["string"], rule, got, "a CSV, JSON or Parquet file")
     ((name, _),) = columns
     raw = text_files.first_bytes(path).removeprefix(codecs.BOM_UTF8)
     try:
@@ -190,14 +183,14 @@ def _table(path: Path, kind: str, columns: ColumnTypes) -> Content:
         connection.execute("SET TimeZone = 'UTC'; SET preserve_insertion_order = true")
         try:
             available = _names(connection, plain, kind, columns)
-            if not available:
-                what = "JSON objects" if READERS[kind] == "read_json_auto" else "a first line of names"
-                raise refuse(f"must have {what}", f"{path.name}, which has none", "another file")
+            what = "JSON objects" if READERS[kind] == "read_json_auto" else "a first line of names"
+            require_data(available, f"must have {what}", f"{path.name}, which has none", "another file")
             if missing := tuple(pair for pair in columns if pair[0] not in available):
                 raise _lacking(path, missing, available)
             return _cast(connection, plain, kind, columns)
         except duckdb.Error as error:
-            raise refuse("must be readable", _error_text(error), "correct the file, or name another one") from None
+            way_out = "correct the file, or name another one"
+            raise InputError(Problem(_SETTING, "must be readable", _error_text(error), way_out)) from None
 
 
 def _names(connection: duckdb.DuckDBPyConnection, path: Path, kind: str, columns: ColumnTypes) -> list[str]:
@@ -307,20 +300,15 @@ def _error_text(error: Exception) -> str:
 def _lacking(path: Path, missing: ColumnTypes, available: Sequence[str]) -> ColumnsError:
     rule = f"must have {'a column' if len(missing) == 1 else 'the columns'} {_named(missing)}"
     got, names = f"{path.name} with {', '.join(available)}", [name for name, _ in missing]
-    return ColumnsError(Problem(_SETTING, rule, got, "; ".join(_suggestions(names, available))), names)
-
-
-def _suggestions(missing: Sequence[str], available: Sequence[str]) -> Iterator[str]:
-    lower = {name.strip().lower(): name for name in available}
-    for name in missing:
-        near = difflib.get_close_matches(name.lower(), lower, 1)
-        yield f"rename {lower[near[0]]} to {name}" if near else f"name one of its columns {name}"
+    renamed = {name: near(name, [each.strip() for each in available]) for name in names}
+    steps = (f"rename {old} to {new}" if old else f"name one of its columns {new}" for new, old in renamed.items())
+    return ColumnsError(Problem(_SETTING, rule, got, "; ".join(steps)), names)
 
 
 def _named(columns: ColumnTypes) -> str:
     return ", ".join(f"{name} {kind}" for name, kind in columns)
 
 
-def refuse(rule: str, got: object, way_out: str) -> InputError:
-    """An InputError about the setting `data`."""
-    return InputError(Problem(_SETTING, rule, got, way_out))
+def require_data(holds: object, rule: str, got: object, way_out: str) -> None:
+    """Raises InputError about the setting `data` unless `holds` is true."""
+    require(holds, _SETTING, rule, got, way_out)

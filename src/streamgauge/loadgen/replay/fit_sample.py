@@ -8,12 +8,11 @@ table of frequencies, like all texts. For other numbers, the table has the frequ
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.errors import InputError, Problem, near, require
 from streamgauge.core.schema import LINEAGE, arrow_type, quote
 from streamgauge.loadgen.fields import FieldSpec
 from streamgauge.loadgen.fitted import Fitted
@@ -98,62 +97,52 @@ def fit(path: Path, time: str, named: bool = False) -> Sample:
     `time` of times although the user has `named` it.
     """
     table, remarks, left_out = _read(path)
-    is_time = partial(_same, time)  # SQL ignores case in names
-    if named and not any(map(is_time, table.column_names)):
-        near = difflib.get_close_matches(time, table.column_names, 1)
-        way_out = f'time="{near[0]}"' if near else f"time= one of its columns: {', '.join(table.column_names)}"
-        raise _refuse(path, "must have the column that time= names", time, f"{way_out}, or leave time= out")
-    if not table.num_rows:
-        raise _refuse(path, "must hold some rows", f"none; {left_out}" if left_out else "none")
-    taken = [name for name in table.column_names if name.lower() in LINEAGE]
-    if taken:
-        raise _refuse(path, "has a column whose name the instrument needs", taken[0], "rename it")
-    if named:
-        _require_times(path, next(name for name in table.column_names if is_time(name)), table)
-    names = [name for name in table.column_names if not is_time(name)]
+    every = ", ".join(table.column_names)
+    # SQL ignores case in names.
+    of_time = [name for name in table.column_names if name.lower() == time.lower()]
+    close = near(time, table.column_names)
+    way_out = f'time="{close}"' if close else f"time= one of its columns: {every}"
+    rule = "must have the column that time= names"
+    _require(not named or of_time, path, rule, time, f"{way_out}, or leave time= out")
+    _require(table.num_rows, path, "must hold some rows", f"none; {left_out}" if left_out else "none")
+    taken = "".join([name for name in table.column_names if name.lower() in LINEAGE][:1])
+    _require(not taken, path, "has a column whose name the instrument needs", taken, "rename it")
+    for name in of_time if named else ():
+        values = table.column(name).drop_null()
+        rule, got = (
+            "must have times in the column that time= names",
+            f"{name}, with values such as {values[0] if len(values) else ''}",
+        )
+        _require(_may_be_times(values), path, rule, got, "name another column, or leave time= out")
+    names = [name for name in table.column_names if name not in of_time]
+    _require(names, path, "must have a column beside the event time", table.column_names)
     fitted = [_fit(path, name, table.column(name), remarks.get(name, ())) for name in names]
-    if not fitted:
-        raise _refuse(path, "must have a column beside the event time", table.column_names)
-    notes = (text for _, text in fitted)
-    times = (table.column(name) for name in table.column_names if is_time(name))
-    last_time = next((_last_number(column) for column in times), None)
-    return Sample(tuple(field for field, _ in fitted), (*notes, left_out) if left_out else tuple(notes), last_time)
+    notes = (*(text for _, text in fitted), *([left_out] if left_out else []))
+    last_times = [pc.max(table.column(name)).as_py() for name in of_time if _is_number(table.column(name).type)]
+    return Sample(tuple(field for field, _ in fitted), notes, last_times[0] if last_times else None)
 
 
-def _last_number(column: pa.ChunkedArray) -> float | None:
-    kind = column.type
-    is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
-    return pc.max(column).as_py() if is_number else None
+def _is_number(kind: pa.DataType) -> bool:
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind)
 
 
-def _require_times(path: Path, name: str, table: pa.Table) -> None:
-    """Refuses a column that cannot hold times. A text may: `01.03.2026 12:00`; but not one without a digit."""
-    values = table.column(name).drop_null()
-    is_ = pa.types
-    if not len(values) or is_.is_temporal(values.type) or is_.is_integer(values.type) or is_.is_floating(values.type):
-        return
-    text = is_.is_string(values.type) or is_.is_large_string(values.type)
-    if not text or not pc.all(pc.match_substring_regex(values, r"\d")).as_py():
-        rule, got = "must have times in the column that time= names", f"{name}, with values such as {values[0]}"
-        raise _refuse(path, rule, got, "name another column, or leave time= out")
-
-
-def _same(one: str, other: str) -> bool:
-    return one.lower() == other.lower()
+def _may_be_times(values: pa.ChunkedArray) -> bool:
+    """Whether a column can hold times. A text may: `01.03.2026 12:00`; but not one without a digit."""
+    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+        return bool(pc.all(pc.match_substring_regex(values, r"\d"), min_count=0).as_py())
+    return not len(values) or pa.types.is_temporal(values.type) or _is_number(values.type)
 
 
 def _read(path: Path) -> tuple[pa.Table, dict[str, list[str]], str]:
     """(the rows, or a sample of them; remarks on how a column was read; a note about skipped lines)."""
     import duckdb
 
-    if path.is_dir():
-        raise _refuse(path, "must be a file", f"{path}, which is a folder", "name one file of it")
-    if not path.is_file():
-        raise _refuse(path, "must be an existing file", str(path), "the path, as seen from the job's file")
+    _require(not path.is_dir(), path, "must be a file", f"{path}, which is a folder", "name one file of it")
+    way_out = "the path, as seen from the job's file"
+    _require(path.is_file(), path, "must be an existing file", str(path), way_out)
     suffixes = [suffix for suffix in path.suffixes if suffix not in text_files.COMPRESSED]
-    reader = READERS.get(suffixes[-1][1:].lower() if suffixes else "")
-    if reader is None:
-        raise _refuse(path, f"must be one of {', '.join(READERS)}, .gz or .zst after it", path.name)
+    reader = READERS.get(suffixes[-1][1:].lower() if suffixes else "", "")
+    _require(reader, path, f"must be one of {', '.join(READERS)}, .gz or .zst after it", path.name)
     with duckdb.connect() as connection:
         # One thread, because a parallel reservoir samples other rows each time.
         connection.execute("SET threads = 1; SET TimeZone = 'UTC'")
@@ -173,7 +162,8 @@ def _read(path: Path) -> tuple[pa.Table, dict[str, list[str]], str]:
                 types = dict(zip(whole.columns, map(str, whole.types), strict=True))
                 return *_json(connection, types, plain), ""
         except (duckdb.Error, OSError) as error:
-            raise _refuse(path, "must be readable", str(error).partition("\n")[0]) from None
+            reason = str(error).partition("\n")[0]
+            raise InputError(Problem(_setting(path), "must be readable", reason, "another file")) from None
 
 
 def _sampled(source: str) -> str:
@@ -228,19 +218,19 @@ def _names(connection: duckdb.DuckDBPyConnection, path: Path, reader: str) -> li
 
 def _require_unlike(path: Path, names: Sequence[str]) -> None:
     """InputError if SQL would take two columns for one."""
-    alike = sorted(name for name in names if name and sum(_same(name, other) for other in names) > 1)
-    if alike:
-        rule = "must have columns whose names differ by more than case, which Spark does not see"
-        raise _refuse(path, rule, ", ".join(alike), "rename one of them")
+    counts = Counter(name.lower() for name in names)
+    alike = sorted(name for name in names if name and counts[name.lower()] > 1)
+    rule = "must have columns whose names differ by more than case, which Spark does not see"
+    _require(not alike, path, rule, ", ".join(alike), "rename one of them")
 
 
 def _require_header(path: Path, first: text_files.Header) -> None:
     """Raises InputError if the first line has a number, because it is probably a row and not the names."""
-    if not first.given:
-        raise _refuse(path, "must begin with a line of names", "an empty line", "add one")
-    if numbers := [name for name in first.given if _NUMBER.fullmatch(name)]:
-        got = f"{', '.join(first.given)}, where {numbers[0]} is a number"
-        raise _refuse(path, "must begin with a line of names", got, "add one, such as user_id,town")
+    rule = "must begin with a line of names"
+    _require(first.given, path, rule, "an empty line", "add one")
+    for name in first.given:
+        got = f"{', '.join(first.given)}, where {name} is a number"
+        _require(not _NUMBER.fullmatch(name), path, rule, got, "add one, such as user_id,town")
 
 
 def _best_type(connection: duckdb.DuckDBPyConnection, name: str, allowed: Sequence[_TextType]) -> tuple[str, list[str]]:
@@ -295,51 +285,40 @@ def _digits(column: pa.ChunkedArray) -> int:
 
 def _typed(path: Path, name: str, column: pa.Array) -> tuple[str, pa.Array]:
     """(the SQL type, the values in that type)."""
-    kind = column.type
-    sql_type = next((each for each, holds in _kinds(kind, column) if holds), None)
-    if sql_type is None:
-        raise _refuse(
-            path, f"column {name} has a type that no field has", str(kind), "leave the column out of the sample"
-        )
-    return sql_type, pc.cast(column, arrow_type(sql_type), safe=False)
-
-
-def _kinds(kind: pa.DataType, column: pa.Array) -> Iterator[tuple[str, bool]]:
-    is_ = pa.types
+    kind, is_ = column.type, pa.types
     large = is_.is_uint64(kind) and len(column) > 0 and pc.max(column).as_py() >= 2**63
-    yield "boolean", is_.is_boolean(kind)
-    yield "int", is_.is_integer(kind) and kind.bit_width <= (32 if is_.is_signed_integer(kind) else 16)
-    yield "bigint", is_.is_integer(kind) and not large
-    yield "double", is_.is_floating(kind) or is_.is_decimal(kind) or large
-    yield "string", is_.is_string(kind) or is_.is_large_string(kind) or is_.is_dictionary(kind) or is_.is_null(kind)
-    yield "binary", is_.is_binary(kind) or is_.is_large_binary(kind)
-    yield "timestamp", is_.is_timestamp(kind) or is_.is_date(kind)
+    kinds = {
+        "boolean": is_.is_boolean(kind),
+        "int": is_.is_integer(kind) and kind.bit_width <= (32 if is_.is_signed_integer(kind) else 16),
+        "bigint": is_.is_integer(kind) and not large,
+        "double": is_.is_floating(kind) or is_.is_decimal(kind) or large,
+        "string": is_.is_string(kind) or is_.is_large_string(kind) or is_.is_dictionary(kind) or is_.is_null(kind),
+        "binary": is_.is_binary(kind) or is_.is_large_binary(kind),
+        "timestamp": is_.is_timestamp(kind) or is_.is_date(kind),
+    }
+    sql_type = next((each for each, holds in kinds.items() if holds), "")
+    rule = f"column {name} has a type that no field has"
+    _require(sql_type, path, rule, str(kind), "leave the column out of the sample")
+    return sql_type, pc.cast(column, arrow_type(sql_type), safe=False)
 
 
 def _counts(values: pa.Array) -> list[tuple[Any, int]]:
     """(value, count); timestamps as microseconds."""
-    if pa.types.is_timestamp(values.type):
-        values = values.view(pa.int64())
-    counted = pc.value_counts(values)
-    return sorted(
-        (pair for pair in zip(counted.field(0).to_pylist(), counted.field(1).to_pylist(), strict=True)), key=str
-    )
+    counted = pc.value_counts(values.view(pa.int64()) if pa.types.is_timestamp(values.type) else values)
+    return sorted(zip(*(column.to_pylist() for column in counted.flatten()), strict=True), key=str)
 
 
 def _quantiles(values: pa.Array, without: set[Any]) -> tuple[float, ...]:
     """The quantiles of the numbers that are not in the table."""
     numbers = values.view(pa.int64()) if pa.types.is_timestamp(values.type) else values
     rest = np.asarray([each for each in numbers.to_pylist() if each not in without and each == each], np.float64)
-    if not len(rest):
-        return ()
-    return tuple(float(each) for each in np.quantile(rest, np.linspace(0, 1, QUANTILES)))
+    return tuple(np.quantile(rest, np.linspace(0, 1, QUANTILES)).tolist()) if len(rest) else ()
 
 
 def _decimals(kind: str, values: pa.Array) -> int | None:
-    if kind != "double" or not len(values):
-        return None
-    numbers = values.to_numpy(zero_copy_only=False)
-    return next((places for places in range(7) if np.array_equal(np.round(numbers, places), numbers)), None)
+    numbers = values.to_numpy(zero_copy_only=False) if kind == "double" else np.empty(0)
+    exact = (places for places in range(7) if len(numbers) and np.array_equal(np.round(numbers, places), numbers))
+    return next(exact, None)
 
 
 def _in_words(field: Fitted, counts: list[tuple[Any, int]], rows: int, nulls: int) -> str:
@@ -372,5 +351,5 @@ def _setting(path: Path) -> str:
     return f"sample {path.name}"
 
 
-def _refuse(path: Path, rule: str, got: object, way_out: str = "another file") -> InputError:
-    return InputError(Problem(_setting(path), rule, got, way_out))
+def _require(holds: object, path: Path, rule: str, got: object, way_out: str = "another file") -> None:
+    require(holds, _setting(path), rule, got, way_out)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.errors import InputError, Problem, require
 
 if TYPE_CHECKING:
     import duckdb
@@ -61,10 +61,6 @@ class Header:
     separator: str
     given: tuple[str, ...]
 
-    def repeated(self) -> tuple[str, ...]:
-        """The names that occur more than once."""
-        return tuple(name for name in dict.fromkeys(self.given) if self.given.count(name) > 1)
-
 
 def first_bytes(path: Path, most: int | None = None) -> bytes:
     """The decompressed content of a file, or its first `most` bytes. Raises OSError if it cannot be read."""
@@ -77,22 +73,21 @@ def require_utf8(path: Path, setting: str) -> None:
 
     A zero byte is not text: UTF-16 without its byte order mark is full of them.
     """
-    rule, way_out = "must be text in UTF-8", "iconv -f ENCODING -t UTF-8, or another file"
     beginning = first_bytes(path, 4)
-    if beginning.startswith(_MAGIC_BYTES):
-        got, way_out = "is compressed without .gz or .zst in its name", "add .gz or .zst to the name"
-        if path.suffix in COMPRESSED:
-            got, way_out = "is compressed twice", "gunzip it once, or zstd -d"
-        raise InputError(Problem(setting, "must be readable", f"{path.name}, which {got}", way_out))
-    if beginning[:2] in _UTF16:
-        way_out = "iconv -f UTF-16 -t UTF-8"
-        raise InputError(Problem(setting, rule, f"{path.name}, which begins as UTF-16 does", way_out))
+    got, way_out = "is compressed without .gz or .zst in its name", "add .gz or .zst to the name"
+    if path.suffix in COMPRESSED:
+        got, way_out = "is compressed twice", "gunzip it once, or zstd -d"
+    is_plain = not beginning.startswith(_MAGIC_BYTES)
+    require(is_plain, setting, "must be readable", f"{path.name}, which {got}", way_out)
+    rule, got = "must be text in UTF-8", f"{path.name}, which begins as UTF-16 does"
+    require(beginning[:2] not in _UTF16, setting, rule, got, "iconv -f UTF-16 -t UTF-8")
     lines = wrong = 0
     for piece in _pieces(path):
         lines += piece.count(b"\n") + (not piece.endswith(b"\n"))
-        wrong += _no_utf8(piece)
-    if 2 * wrong > lines:
-        raise InputError(Problem(setting, rule, f"{path.name}, where {wrong:,} of {lines:,} lines are not", way_out))
+        if not _is_text(piece):
+            wrong += sum(not _is_text(line) for line in piece.removesuffix(b"\n").split(b"\n"))
+    got = f"{path.name}, where {wrong:,} of {lines:,} lines are not"
+    require(2 * wrong <= lines, setting, rule, got, "iconv -f ENCODING -t UTF-8, or another file")
 
 
 @contextmanager
@@ -122,13 +117,6 @@ def _pieces(path: Path) -> Iterator[bytes]:
             yield rest
 
 
-def _no_utf8(piece: bytes) -> int:
-    """The number of lines that are not UTF-8 text."""
-    if _is_text(piece):
-        return 0
-    return sum(not _is_text(line) for line in piece.removesuffix(b"\n").split(b"\n"))
-
-
 def _is_text(line: bytes) -> bool:
     try:
         line.decode()
@@ -143,9 +131,8 @@ def require_whole_array(path: Path, setting: str) -> None:
     for piece in _pieces(path):
         stripped = piece.removeprefix(codecs.BOM_UTF8).strip()
         first, last = first or stripped[:1], stripped[-1:] or last
-    if first == b"[" and last != b"]":
-        got = f"{path.name}, whose array is not closed"
-        raise InputError(Problem(setting, "must be whole", got, "the whole file, or one object a line in a .jsonl"))
+    got, way_out = f"{path.name}, whose array is not closed", "the whole file, or one object a line in a .jsonl"
+    require(first != b"[" or last == b"]", setting, "must be whole", got, way_out)
 
 
 def header(path: Path, expected: Collection[str] = ()) -> Header:
@@ -170,11 +157,9 @@ def _unique_names(names: Iterable[str]) -> Iterator[str]:
     """Unique names. A column without a name, such as a table's index, is named after its position."""
     taken: set[str] = set()
     for place, name in enumerate(names):
-        free = base = name or f"column{place}"
-        count = 0
-        while free.lower() in taken:
-            count += 1
-            free = f"{base}_{count}"
+        base = name or f"column{place}"
+        names_of_base = (base, *(f"{base}_{number}" for number in range(1, place + 1)))
+        free = next(each for each in names_of_base if each.lower() not in taken)
         taken.add(free.lower())
         yield free
 
@@ -192,14 +177,16 @@ def left_out(connection: duckdb.DuckDBPyConnection, path: Path, setting: str) ->
     Raises InputError for an unclosed quote, whose text would be the rest of the file.
     """
     runs_on = "error_type = 'UNQUOTED VALUE' AND contains(csv_line, chr(10))"
-    query = f"SELECT line_byte_position FROM {REJECTS} WHERE {runs_on} ORDER BY 1 LIMIT 1"
-    if opened := connection.sql(query).fetchall():
-        line = first_bytes(path, int(opened[0][0])).count(b"\n") + 1
+    query = (
+        f"SELECT min(line_byte_position) FILTER ({runs_on}), count(DISTINCT line),"
+        f" count(DISTINCT line) FILTER (error_type = 'INVALID ENCODING') FROM {REJECTS}"
+    )
+    ((opened, lines, no_utf8),) = connection.sql(query).fetchall()
+    if opened is not None:
+        line = first_bytes(path, int(opened)).count(b"\n") + 1
         got = f"{path.name}, in whose line {line:,} one begins that swallows the lines after it"
         way_out = f'correct line {line:,}; a quote within quotes is written ""'
         raise InputError(Problem(setting, "must close every quote", got, way_out))
-    query = f"SELECT count(DISTINCT line), count(DISTINCT line) FILTER (error_type = 'INVALID ENCODING') FROM {REJECTS}"
-    ((lines, no_utf8),) = connection.sql(query).fetchall()
     return LeftOut(int(lines), int(no_utf8))
 
 
@@ -208,17 +195,16 @@ def in_words(of: LeftOut) -> str:
     if not of.lines:
         return ""
     note = "1 line is no row, and is left out" if of.lines == 1 else f"{of.lines:,} lines are no rows, and are left out"
-    if not of.no_utf8:
-        return note
-    return f"{note} ({'all' if of.no_utf8 == of.lines else f'{of.no_utf8:,}'} for being no UTF-8)"
+    number = "all" if of.no_utf8 == of.lines else f"{of.no_utf8:,}"
+    return f"{note} ({number} for being no UTF-8)" if of.no_utf8 else note
 
 
 def require_names(of: Header, path: Path, setting: str, needed: Sequence[str] | None = None) -> None:
     """Raises InputError if two columns have the same name, among those `needed` (None: all)."""
-    twice = [name for name in of.repeated() if name and (needed is None or name in needed)]
-    if twice:
-        got = f"{path.name}, where {', '.join(twice)} is there more than once"
-        raise InputError(Problem(setting, "must name each column once", got, "rename one of them"))
+    repeated = [name for name in dict.fromkeys(of.given) if name and of.given.count(name) > 1]
+    twice = [name for name in repeated if needed is None or name in needed]
+    got = f"{path.name}, where {', '.join(twice)} is there more than once"
+    require(not twice, setting, "must name each column once", got, "rename one of them")
 
 
 def quoted_path(path: Path) -> str:
