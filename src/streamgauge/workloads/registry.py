@@ -16,7 +16,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
 
-from streamgauge.core.errors import Fault, InputError, Problem, faults_of, near
+from streamgauge.core.errors import Fault, InputError, Problem, faults_of, near, require
 from streamgauge.core.units import parse_duration
 from streamgauge.dataflow.builder import Names, Stream, tumble
 from streamgauge.dataflow.describe import describe
@@ -85,11 +85,10 @@ class Job(NamedTuple):
         fields = {stream.name: stream.schema.types() for stream in self.streams}
         for name, rule in self.malformed.items():
             setting = f"malformed {name}"
-            if name not in fields:
-                raise InputError(Problem(setting, "must be of a stream of the job", name, ", ".join(fields)))
+            require(name in fields, setting, "must be of a stream of the job", name, ", ".join(fields))
             condition = checked(rule, fields[name], setting)
-            if condition.type != "boolean" or condition.aggregate or not condition.columns:
-                raise InputError(Problem(setting, "must be a condition over the fields of a record", rule, "x IS NULL"))
+            fits = condition.type == "boolean" and condition.columns and not condition.aggregate
+            require(fits, setting, "must be a condition over the fields of a record", rule, "x IS NULL")
 
 
 COUNTED_WITHIN = "count in windows of so long, so that the state has an end; 0: since the beginning, as the thesis does"
@@ -306,12 +305,10 @@ def names() -> tuple[str, ...]:
 
 def get(name: str) -> Workload:
     """A workload by name. Raises InputError with the most similar name if it does not exist."""
-    if name in _all():
-        return _all()[name]
-    meant = near(name, names())
-    list_hint = f"streamgauge workloads lists all: {', '.join(names())}"
+    meant, way_out = near(name, names()), f"streamgauge workloads lists all: {', '.join(names())}"
     rule = "must be a workload's name, FILE.py of a user job, or FILE.toml of a program"
-    raise InputError(Problem("workload", rule, name, f"{meant} ({list_hint})" if meant else list_hint))
+    require(name in _all(), "workload", rule, name, f"{meant} ({way_out})" if meant else way_out)
+    return _all()[name]
 
 
 @contextmanager

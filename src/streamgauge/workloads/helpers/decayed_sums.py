@@ -140,6 +140,7 @@ class _SortedStore:
 
     @property
     def state(self) -> dict[str, NDArray[Any]]:
+        """For `save`."""
         return {"addresses": self.addresses, "numbers": self.numbers.ravel()}
 
     def restore(self, addresses: pa.Array, numbers: pa.Array) -> None:
@@ -147,12 +148,15 @@ class _SortedStore:
         self.numbers = numbers.to_numpy().reshape(len(self.numbers), len(addresses)).copy()
 
 
-class DecayedSums:
-    """Sums per key in which an amount counts exp(-age / decay); one decay in `decays_us` per sum."""
+class DecayedSums(_SortedStore):
+    """Sums per key in which an amount counts exp(-age / decay); one decay in `decays_us` per sum.
+
+    It stores the time and the sums of each key's last row.
+    """
 
     def __init__(self, decays_us: Sequence[float]) -> None:
+        super().__init__(1 + len(decays_us))
         self._decays = np.array(decays_us, np.float64)[:, None]
-        self._last = _SortedStore(1 + len(decays_us))
 
     def add(self, addresses: Int64s, times_us: Int64s, amounts: Floats) -> Floats:
         """Adds rows in order of time: addresses (cells, rows), times (rows,), amounts (sums, rows).
@@ -165,13 +169,12 @@ class DecayedSums:
         grouped = _GroupedRows(addresses.ravel())
         row = grouped.order % rows
         times, sums = times_us[row].astype(np.float64), amounts[:, row]
-        is_stored, last = self._last.stored(grouped.addresses)
+        is_stored, last = self.stored(grouped.addresses)
         first = grouped.begins[is_stored]
         sums[:, first] += last[1:] * self._remaining_share(times[first] - last[0])
         self._run(grouped.rank, times, sums)
-        self._last.put(grouped.addresses, np.vstack((times[grouped.ends], sums[:, grouped.ends])))
-        result: Floats = grouped.back(sums).reshape(len(sums), cells, rows)
-        return result.min(axis=1)
+        self.put(grouped.addresses, np.vstack((times[grouped.ends], sums[:, grouped.ends])))
+        return np.asarray(grouped.back(sums).reshape(len(sums), cells, rows).min(axis=1))
 
     def _run(self, rank: Int64s, times: Floats, sums: Floats) -> None:
         """Running sums per key, in place, by doubling: after each step a row includes its last 2, 4, 8, ... rows.
@@ -187,24 +190,15 @@ class DecayedSums:
 
     def _remaining_share(self, ages_us: Floats) -> Floats:
         """The remaining share of an amount at each age, shape (sums, ages)."""
-        left: Floats = np.exp(-ages_us / self._decays)
-        return left
-
-    @property
-    def state(self) -> dict[str, NDArray[Any]]:
-        """For `save`."""
-        return self._last.state
-
-    def restore(self, addresses: pa.Array, numbers: pa.Array) -> None:
-        self._last.restore(addresses, numbers)
+        return np.asarray(np.exp(-ages_us / self._decays))
 
 
-class RecentKeys:
-    """The keys of the current and the previous span of `memory_us`; older ones are forgotten."""
+class RecentKeys(_SortedStore):
+    """The keys of the current and the previous span of `memory_us`, with their spans; older ones are forgotten."""
 
     def __init__(self, memory_us: int) -> None:
+        super().__init__(1)
         self._memory_us = memory_us
-        self._last = _SortedStore(1)
 
     def add(self, keys: Int64s, times_us: Int64s) -> Bools:
         """Adds rows in order of time. Returns whether each key is new, shape (rows,)."""
@@ -214,20 +208,11 @@ class RecentKeys:
         spans = (times_us // self._memory_us)[grouped.order].astype(np.float64)
         before = np.concatenate(([-np.inf], spans[:-1]))
         before[grouped.begins] = -np.inf
-        is_stored, last = self._last.stored(grouped.addresses)
+        is_stored, last = self.stored(grouped.addresses)
         before[grouped.begins[is_stored]] = last[0]
-        self._last.put(grouped.addresses, spans[None, grouped.ends])
-        self._last.keep(self._last.numbers[0] >= times_us[-1] // self._memory_us - 1)
-        result: Bools = grouped.back(before < spans - 1)
-        return result
-
-    @property
-    def state(self) -> dict[str, NDArray[Any]]:
-        """For `save`."""
-        return self._last.state
-
-    def restore(self, addresses: pa.Array, numbers: pa.Array) -> None:
-        self._last.restore(addresses, numbers)
+        self.put(grouped.addresses, spans[None, grouped.ends])
+        self.keep(self.numbers[0] >= times_us[-1] // self._memory_us - 1)
+        return grouped.back(before < spans - 1)
 
 
 def decayed_sql(relation: str, by: str, sums: Mapping[str, tuple[str, int]]) -> str:

@@ -18,11 +18,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.errors import InputError, Problem, require
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import Stream, flow
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.dataflow.operators.api import ROW, Processor
+from streamgauge.dataflow.operators.grouped_arrays import valid_mask
 from streamgauge.workloads.registry import count_by_key
 
 DATA = "data"
@@ -85,7 +86,7 @@ class GeoFinder(Processor):
         encoded = pc.dictionary_encode(batch.column("address"))
         places = [place_of(self._database, address) for address in encoded.dictionary.to_pylist()]
         columns = [pa.array([place[part] for place in places], pa.string()).take(encoded.indices) for part in range(2)]
-        rows = pa.array(np.flatnonzero(pc.is_valid(columns[0]).to_numpy(zero_copy_only=False)))
+        rows = pa.array(np.flatnonzero(valid_mask(columns[0])))
         return pa.RecordBatch.from_arrays([*(one.take(rows) for one in columns), rows], ["country", "city", ROW])
 
 
@@ -136,11 +137,9 @@ def count_places(addresses: Stream, database: str, window_s: float = 0) -> Flow:
 
 def check_database(database: str) -> None:
     """Raises InputError if the database does not exist or has another format."""
-    if not database:
-        return
     way_out = "give the path of a .mmdb file, or nothing for the synthetic places"
-    if not Path(database).is_file():
-        raise InputError(Problem("set database", "must be a file in MaxMind's format", database, way_out))
+    is_file = not database or Path(database).is_file()
+    require(is_file, "set database", "must be a file in MaxMind's format", database, way_out)
     try:
         _reader(database)
     except maxminddb.InvalidDatabaseError as error:

@@ -5,7 +5,7 @@ Source: Ehrenstein 2020, section 3.4: a generator produces the messages of one k
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any
 
 from pydantic import Field
 
@@ -42,14 +42,6 @@ def measurements(sensors: int) -> StreamSpec:
     return StreamSpec(STREAM, fields, key="sensor_id")
 
 
-class _Keyed(Protocol):
-    @property
-    def frequency(self) -> float: ...
-
-    @property
-    def keys(self) -> int: ...
-
-
-def rate_of_keys(parameters: _Keyed) -> float | None:
+def rate_of_keys(parameters: Any) -> float | None:
     """The rate that the parameters fix; None if the frequency follows from the rate."""
     return parameters.frequency * parameters.keys or None

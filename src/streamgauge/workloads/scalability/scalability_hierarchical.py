@@ -15,7 +15,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.errors import require
 from streamgauge.dataflow.builder import Stream, source, tumble
 from streamgauge.dataflow.nodes import Window
 from streamgauge.workloads.registry import Feature, Job, Seconds, Workload
@@ -56,9 +56,9 @@ class HierarchicalParameters(Frequency):
 
 
 def build(parameters: HierarchicalParameters, rate_per_s: float) -> Job:
-    if parameters.keys > SENSORS_MAX:
-        rule = f"and children must give at most {SENSORS_MAX:,} sensors, not {parameters.keys:,}"
-        raise InputError(Problem("set height", rule, parameters.height, f"--set height={_height_max(parameters)}"))
+    rule = f"and children must give at most {SENSORS_MAX:,} sensors, not {parameters.keys:,}"
+    most = max(height for height in range(1, HEIGHT_MAX + 1) if parameters.children**height <= SENSORS_MAX)
+    require(parameters.keys <= SENSORS_MAX, "set height", rule, parameters.height, f"--set height={most}")
     measured, window = measurements(parameters.keys), tumble(parameters.range)
     by_sensor = source(measured.name, measured.schema).window(window, keys="sensor_id")
     last = by_sensor.aggregate(latest=LATEST, name="last_values")
@@ -75,10 +75,6 @@ def build(parameters: HierarchicalParameters, rate_per_s: float) -> Job:
         name="mean",
     )
     return Job(results.sink("groups"), (measured,))
-
-
-def _height_max(parameters: HierarchicalParameters) -> int:
-    return max(height for height in range(1, HEIGHT_MAX + 1) if parameters.children**height <= SENSORS_MAX)
 
 
 def _chained(last: Stream, window: Window, sizes: list[int]) -> Stream:

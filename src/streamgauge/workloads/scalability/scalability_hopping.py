@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.errors import require
 from streamgauge.dataflow.builder import hop, source
 from streamgauge.workloads.registry import Feature, Job, Seconds, Workload
 from streamgauge.workloads.scalability.measurements import SOURCE, Keys, measurements, rate_of_keys
@@ -31,9 +31,9 @@ class HoppingParameters(Keys):
 
 
 def build(parameters: HoppingParameters, rate_per_s: float) -> Job:
-    if parameters.period > parameters.range:
-        rule = f"must be at most the range ({parameters.range:g}s), or events between windows would be in none"
-        raise InputError(Problem("set period", rule, f"{parameters.period:g}s", f"--set period={parameters.range:g}s"))
+    period, range_ = f"{parameters.period:g}s", f"{parameters.range:g}s"
+    rule = f"must be at most the range ({range_}), or events between windows would be in none"
+    require(parameters.period <= parameters.range, "set period", rule, period, f"--set period={range_}")
     measured = measurements(parameters.keys)
     by_weekday = source(measured.name, measured.schema).select(
         sensor_id="sensor_id",

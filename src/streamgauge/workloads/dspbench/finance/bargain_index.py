@@ -179,15 +179,15 @@ class BargainIndex(Processor):
         self._stocks = KeyDictionary(schema.field("stock").type)
 
     def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
-        price = batch.column("price").to_numpy(zero_copy_only=False).astype(np.float64)
-        size = batch.column("size").to_numpy(zero_copy_only=False).astype(np.float64)
-        kind = batch.column("quote").to_numpy(zero_copy_only=False)
+        price, size, kind = (
+            batch.column(name).to_numpy(zero_copy_only=False).astype(np.float64) for name in ("price", "size", "quote")
+        )
         sound = np.isfinite(price) & (price > 0) & (size >= 1) & np.isin(kind, (0, 1))
         rows = np.flatnonzero(sound & valid_mask(batch.column("stock")))
         price, size = price[rows], size[rows]
         stocks = batch.column("stock").take(pa.array(rows))
         codes = self._stocks.encode(stocks)
-        quotes = batch.column("quote").to_numpy(zero_copy_only=False)[rows] == 1
+        quotes = kind[rows] == 1
         trades = np.flatnonzero(~quotes)
         times = batch.column(TIME).to_numpy()[rows]
         averages = np.full(len(codes), np.nan)
@@ -198,9 +198,15 @@ class BargainIndex(Processor):
             asks_less = np.isfinite(vwap) & (vwap > price * (1 + TIE))
             index = np.where(asks_less, np.exp(vwap - price) * size, 0.0)
         bargains = np.flatnonzero(quotes & (index > self._threshold))
-        columns = [stocks.take(pa.array(bargains)), *(pa.array(each[bargains]) for each in (price, size, index, rows))]
-        columns[2] = columns[2].cast(pa.int32())
-        return pa.RecordBatch.from_arrays(columns, names=["stock", "ask_price", "ask_size", "bargain_index", ROW])
+        return pa.RecordBatch.from_pydict(
+            {
+                "stock": stocks.take(pa.array(bargains)),
+                "ask_price": price[bargains],
+                "ask_size": size[bargains].astype(np.int32),
+                "bargain_index": index[bargains],
+                ROW: rows[bargains],
+            }
+        )
 
     def _vwap_before(self, codes: Int64s, averages: Floats) -> Floats:
         """The average at the last trade of each row's stock up to that row; nan before the first trade.

@@ -89,8 +89,7 @@ def steps(algorithm: Algorithm) -> tuple[Floats, Floats]:
 
 
 def _on_grid(numbers: Floats) -> Floats:
-    rounded: Floats = np.rint(numbers * GRID) / GRID
-    return rounded
+    return np.asarray(np.rint(numbers * GRID) / GRID)
 
 
 class SequenceScore(Processor):
@@ -115,13 +114,14 @@ class SequenceScore(Processor):
         scores = self._missed[before, after].sum(axis=1) / self._whole[before].sum(axis=1)
         outliers = np.flatnonzero(scores > self._threshold)
         at = whole[outliers]
-        columns = [
-            customers.take(pa.array(at)),
-            pa.array(scores[outliers]),
-            _joined(sequences[outliers]),
-            pa.array(rows[at]),
-        ]
-        return pa.RecordBatch.from_arrays(columns, names=["customer", "score", "states", ROW])
+        return pa.RecordBatch.from_pydict(
+            {
+                "customer": customers.take(pa.array(at)),
+                "score": scores[outliers],
+                "states": _joined(sequences[outliers]),
+                ROW: rows[at],
+            }
+        )
 
     def snapshot(self) -> bytes:
         return save(customers=self._customers.keys, **self._states.state)

@@ -129,7 +129,7 @@ class Scorer(OverBatches):
         found[TIME] = rows["batch"] + self._interval_us - 1
         for name in (EVENT_TIME, INGEST_TIME):
             found[name] = np.maximum.reduceat(rows[name], first)[batch_of]
-        return _record_batch(found)
+        return pa.RecordBatch.from_pydict(found)
 
     def _sound(self, batch: pa.RecordBatch) -> pa.Table:
         conditions = [pc.is_valid(batch.column(name)) for name in ("cluster", "machine")]
@@ -177,7 +177,7 @@ class AlertTrigger(OverBatches):
         start = abnormal.pop("batch")
         borders = {"window_start": start, "window_end": start + self._interval_us}
         # The scorer gave all rows of a batch the timestamps of its last reading.
-        return _record_batch({**abnormal, **borders, TIME: start + self._interval_us - 1})
+        return pa.RecordBatch.from_pydict({**abnormal, **borders, TIME: start + self._interval_us - 1})
 
 
 def _sorted(rows: pa.Table, *names: str) -> ColumnArrays:
@@ -208,10 +208,6 @@ def _abnormal(rows: ColumnArrays) -> ColumnArrays:
         & (scores > (np.minimum.reduceat(scores, first) + SCORE_MARGIN)[batch_of])
     )
     return {name: column[far] for name, column in rows.items()}
-
-
-def _record_batch(columns: ColumnArrays) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array(column) for column in columns.values()], names=list(columns))
 
 
 def scorer_truth(interval_us: int) -> str:

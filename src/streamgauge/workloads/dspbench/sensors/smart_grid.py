@@ -39,12 +39,12 @@ from pydantic import Field
 
 from streamgauge.core.arrays import Floats, Int64s
 from streamgauge.core.clock import US
-from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.errors import require
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import Stream, flow, hop, source, tumble
 from streamgauge.dataflow.nodes import Flow, Window
 from streamgauge.dataflow.operators import grouped_arrays
-from streamgauge.dataflow.operators.api import ROW, TIME, Processor
+from streamgauge.dataflow.operators.api import ROW, TIME, KeyedWithoutState, Processor
 from streamgauge.dataflow.schema import seconds
 from streamgauge.loadgen.datasets.plugs import HOUSES_MAX, LOAD, WORK, PlugId, PlugProperty, PlugValue
 from streamgauge.loadgen.fields import StreamSpec
@@ -79,7 +79,7 @@ class SmartGridParameters(Parameters):
     )
 
 
-class Medians(Processor):
+class Medians(KeyedWithoutState):
     """For each row of a window's counted loads, the median load of its plug and of all plugs, in watts.
 
     A row is (plug, load, number of readings). All rows of a window have one time, so they arrive in one batch and no
@@ -94,19 +94,15 @@ class Medians(Processor):
         lowest = np.zeros(batch.num_rows, np.int32)
         order = np.lexsort((load, plugs))
         lowest[order[grouped_arrays.group_starts(plugs[order])]] = 1
-        columns = [
-            batch.column("house"), pa.array(lowest),
-            pa.array(twice_the_medians(plugs, load, readings)[plugs] / TWICE_A_WATT),
-            pa.array(twice_the_medians(windows, load, readings)[windows] / TWICE_A_WATT),
-            pa.array(np.arange(batch.num_rows)),
-        ]  # fmt: skip
-        return pa.RecordBatch.from_arrays(columns, names=["house", "lowest", "plug_median", "global_median", ROW])
-
-    def snapshot(self) -> bytes:
-        return b""
-
-    def restore(self, state: bytes) -> None:
-        """There is no state."""
+        return pa.RecordBatch.from_pydict(
+            {
+                "house": batch.column("house"),
+                "lowest": lowest,
+                "plug_median": twice_the_medians(plugs, load, readings)[plugs] / TWICE_A_WATT,
+                "global_median": twice_the_medians(windows, load, readings)[windows] / TWICE_A_WATT,
+                ROW: np.arange(batch.num_rows),
+            }
+        )
 
 
 class LoadPrediction(Processor):
@@ -124,10 +120,9 @@ class LoadPrediction(Processor):
         usual = medians_between(*self._history_of_last(batch.num_rows))
         load = new["avg_load"]
         copied = (*self._by, "window_start", "window_end", "avg_load")
-        columns: dict[str, Any] = {name: batch.column(name) for name in copied}
-        columns["predicted_load"] = pa.array(np.where(np.isnan(usual), load, (load + usual) / 2))
-        columns[ROW] = pa.array(np.arange(batch.num_rows))
-        return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+        predicted = np.where(np.isnan(usual), load, (load + usual) / 2)
+        columns = {name: batch.column(name) for name in copied}
+        return pa.RecordBatch.from_pydict(columns | {"predicted_load": predicted, ROW: np.arange(batch.num_rows)})
 
     def _history_of_last(self, count: int) -> tuple[Floats, Int64s, Int64s]:
         """Average loads, and the range [low, high) of each of the last `count` rows' history among them.
@@ -254,16 +249,15 @@ def build(parameters: SmartGridParameters, rate_per_s: float) -> Job:
 
 def _check(window: Window, slices: Window, second: Window | None) -> None:
     """Raises InputError if a range is not a multiple of the slide, or if slices stay open when a trial ends."""
-    if second and second.range_us % second.slide_us:
-        rule = f"must be a multiple of the slide {seconds(second.slide_us)}"
-        way_out = f"--set second_range={seconds(2 * window.range_us)}"
-        raise InputError(Problem("second_range", rule, seconds(second.range_us), way_out))
     range_, slide, length = seconds(window.range_us), seconds(window.slide_us), seconds(slices.range_us)
-    if window.range_us % window.slide_us:
-        raise InputError(Problem("slide", f"must divide the range {range_}", slide, "--set slide=2s"))
-    if slices.range_us > window.range_us:
-        rule = f"must be at most the range {range_}: a trial's input ends before longer slices close"
-        raise InputError(Problem("slice_length", rule, length, f"--set range={length}, or more"))
+    if second:
+        got, way_out = seconds(second.range_us), f"--set second_range={seconds(2 * window.range_us)}"
+        is_multiple = not second.range_us % second.slide_us
+        require(is_multiple, "second_range", f"must be a multiple of the slide {slide}", got, way_out)
+    divides = not window.range_us % window.slide_us
+    require(divides, "slide", f"must divide the range {range_}", slide, "--set slide=2s")
+    rule = f"must be at most the range {range_}: a trial's input ends before longer slices close"
+    require(slices.range_us <= window.range_us, "slice_length", rule, length, f"--set range={length}, or more")
 
 
 def _plugs(parameters: SmartGridParameters, rate_per_s: float) -> StreamSpec:

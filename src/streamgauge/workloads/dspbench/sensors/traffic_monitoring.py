@@ -39,7 +39,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from streamgauge.core.arrays import Bools, Floats, Int64s
-from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.errors import require
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import Stream, source
 from streamgauge.dataflow.operators.api import ROW, Processor
@@ -165,9 +165,8 @@ class MapMatcher(Processor):
     def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
         lat, lon = (batch.column(name).to_numpy(zero_copy_only=False) for name in ("lat", "lon"))
         rows, roads = self._index.nearest(*self._box.to_plane(lat, lon), self._radius)
-        row_numbers = pa.array(rows)
-        columns = [pa.array(roads, pa.int32()), batch.column("speed").take(row_numbers), row_numbers]
-        return pa.RecordBatch.from_arrays(columns, names=["road_id", "speed", ROW])
+        speed = batch.column("speed").take(pa.array(rows))
+        return pa.RecordBatch.from_pydict({"road_id": roads.astype(np.int32), "speed": speed, ROW: rows})
 
 
 class SpeedCalculator(Processor):
@@ -195,8 +194,8 @@ class SpeedCalculator(Processor):
         rows = np.flatnonzero(counts)
         average = sums[rows] / counts[rows] / SPEED_GRID
         numbers = pa.array(np.minimum(counts[rows], self._window), pa.int32())
-        columns = [batch.column("road_id").take(pa.array(rows)), pa.array(average), numbers, pa.array(rows)]
-        return pa.RecordBatch.from_arrays(columns, names=["road_id", "average_speed", "count", ROW])
+        roads = batch.column("road_id").take(pa.array(rows))
+        return pa.RecordBatch.from_pydict({"road_id": roads, "average_speed": average, "count": numbers, ROW: rows})
 
     def _judge(self, codes: Int64s, speeds: Int64s) -> tuple[Int64s, Int64s]:
         """(sum, number) of the speeds in the average at each of these, one per road; 0, 0 for rejected ones."""
@@ -437,9 +436,9 @@ def _file(parameters: TrafficMonitoringParameters) -> str:
     """The absolute path of the road file (workers may run in other folders); empty without a file."""
     if not parameters.map_matcher_shapefile:
         return ""
-    if "streets" in parameters.model_fields_set:
-        rule = "belongs to the generated map, but map_matcher_shapefile gives a file of roads"
-        raise InputError(Problem("set streets", rule, parameters.streets, "leave one of the two out"))
+    rule = "belongs to the generated map, but map_matcher_shapefile gives a file of roads"
+    is_unset = "streets" not in parameters.model_fields_set
+    require(is_unset, "set streets", rule, parameters.streets, "leave one of the two out")
     read_roads(parameters.map_matcher_shapefile)
     return str(Path(parameters.map_matcher_shapefile).resolve())
 

@@ -143,8 +143,7 @@ class GlobalAcd(Processor):
         amounts = np.stack((duration, np.ones_like(duration))).astype(np.float64)
         total, calls = self._sums.add(np.zeros((1, len(duration)), np.int64), _whole(batch, TIME), amounts)
         columns = {name: batch.column(name) for name in ("calling", "called", "duration")}
-        columns |= {"gacd": pa.array(total / calls), ROW: pa.array(np.arange(batch.num_rows))}
-        return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+        return pa.RecordBatch.from_pydict(columns | {"gacd": total / calls, ROW: np.arange(batch.num_rows)})
 
     def snapshot(self) -> bytes:
         return save(**self._sums.state)
@@ -173,19 +172,13 @@ class CallRates(Processor):
         party, calling, times = (_whole(batch, name) for name in ("party", "calling", TIME))
         calls = party == calling
         rows = np.flatnonzero(calls)
-        amounts = np.stack((calls, ~calls, self._new(batch, rows), calls, calls * _whole(batch, "duration")))
+        new = np.zeros(batch.num_rows, np.bool_)
+        new[rows] = self._seen.add((calling * WORD + _whole(batch, "called"))[rows], times[rows])
+        amounts = np.stack((calls, ~calls, new, calls, calls * _whole(batch, "duration")))
         cells = self._parties.addresses(party % SHARDS, party)
         rates = self._sums.add(cells, times, amounts.astype(np.float64))[:, rows] / self._decays_s
         outputs = {name: batch.column(name).take(pa.array(rows)) for name in ("calling", "gacd")}
-        outputs |= {name: pa.array(rate) for name, rate in zip(RATES, rates, strict=True)} | {ROW: pa.array(rows)}
-        return pa.RecordBatch.from_arrays(list(outputs.values()), names=list(outputs))
-
-    def _new(self, batch: pa.RecordBatch, rows: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """The variation detector: which of the callers' rows (`rows`) call a new callee."""
-        calling, called, times = (_whole(batch, name)[rows] for name in ("calling", "called", TIME))
-        new = np.zeros(batch.num_rows, np.bool_)
-        new[rows] = self._seen.add(calling * WORD + called, times)
-        return new
+        return pa.RecordBatch.from_pydict({**outputs, **dict(zip(RATES, rates, strict=True)), ROW: rows})
 
     def snapshot(self) -> bytes:
         seen = {f"seen_{name}": array for name, array in self._seen.state.items()}
@@ -199,8 +192,7 @@ class CallRates(Processor):
 
 def _whole(batch: pa.RecordBatch, name: str) -> NDArray[np.int64]:
     """A column of whole numbers, without nulls because malformed calls were removed."""
-    column: NDArray[np.int64] = batch.column(name).to_numpy().astype(np.int64, copy=False)
-    return column
+    return np.asarray(batch.column(name).to_numpy(), np.int64)
 
 
 def global_acd(calls: Stream, parameters: VoipStream) -> Stream:
@@ -225,18 +217,17 @@ def call_rates(parties: Stream, parameters: VoipStream) -> Stream:
     pairs, cells = places(parameters)
     decay_us, decay24_us = _us(parameters.ecr_decay), _us(parameters.ecr24_decay)
     memory_us = _us(parameters.variation_memory)
-    arguments = {
-        "decay_us": decay_us,
-        "decay24_us": decay24_us,
-        "memory_us": memory_us,
-        "pairs": pairs,
-        "parties": cells,
-    }
     return parties.process(
         CallRates,
         keys="party" if parameters.filter == "exact" else "shard",
         gives=RATED,
-        parameters=arguments,
+        parameters={
+            "decay_us": decay_us,
+            "decay24_us": decay24_us,
+            "memory_us": memory_us,
+            "pairs": pairs,
+            "parties": cells,
+        },
         truth=rates_truth(decay_us, decay24_us, memory_us, pairs, cells),
         name="call_rates",
     )
@@ -249,12 +240,7 @@ def places(parameters: VoipStream) -> tuple[BloomFilter | None, Places]:
     pairs = BloomFilter(parameters.variation_aprox_size, parameters.variation_error_rate)
     hashes = min(max(round(parameters.buckets_per_element * math.log(2)), 1), HASHES_MAX)
     cells = parameters.num_elements * parameters.buckets_per_element
-    return pairs, Filter(hashes, _width(cells / hashes))
-
-
-def _width(cells: float) -> int:
-    """The width of one filter's part, given the cells of all filters in it."""
-    return math.ceil(cells / SHARDS)
+    return pairs, Filter(hashes, math.ceil(cells / hashes / SHARDS))
 
 
 def rates_truth(decay_us: int, decay24_us: int, memory_us: int, pairs: BloomFilter | None, parties: Places) -> str:

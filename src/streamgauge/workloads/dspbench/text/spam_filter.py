@@ -41,7 +41,7 @@ from pydantic import Field
 from streamgauge.core.arrays import Bools, Floats, Int64s
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import Stream, source
-from streamgauge.dataflow.operators.api import ROW, TIME, Processor
+from streamgauge.dataflow.operators.api import ROW, TIME, KeyedWithoutState, Processor
 from streamgauge.dataflow.operators.grouped_arrays import KeyDictionary, group_by_key, group_starts, groups, load, save
 from streamgauge.dataflow.static_table import Table, table
 from streamgauge.loadgen.datasets.texts import (
@@ -125,9 +125,8 @@ class TrainingSum(Processor):
         ham_total = self._ham_total + np.cumsum(tokens * is_ham)
         if batch.num_rows:
             self._spam_total, self._ham_total = int(spam_total[-1]), int(ham_total[-1])
-        sums = (pa.array(each) for each in (spam_total, ham_total, np.arange(batch.num_rows)))
-        names = ["id", "words", "spam", "spam_total", "ham_total", ROW]
-        return pa.RecordBatch.from_arrays([batch.column("id"), text, spam, *sums], names=names)
+        totals = {"spam_total": spam_total, "ham_total": ham_total, ROW: np.arange(batch.num_rows)}
+        return pa.RecordBatch.from_pydict({"id": batch.column("id"), "words": text, "spam": spam} | totals)
 
     def snapshot(self) -> bytes:
         return save(totals=np.array([self._spam_total, self._ham_total], np.int64))
@@ -145,21 +144,14 @@ SUM_TRUTH = (
 )
 
 
-class EachWord(Processor):
+class EachWord(KeyedWithoutState):
     """The words of each mail, with the mail's columns; a mail without words has one empty word."""
 
     def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
         words = pc.split_pattern(batch.column("words"), " ")
         mail_of = pa.array(np.repeat(np.arange(batch.num_rows), pc.list_value_length(words).to_numpy()))
-        mail_columns = (batch.column(name).take(mail_of) for name in ("id", "spam", "spam_total", "ham_total"))
-        names = ["word", "id", "spam", "spam_total", "ham_total", ROW]
-        return pa.RecordBatch.from_arrays([words.flatten(), *mail_columns, mail_of], names=names)
-
-    def snapshot(self) -> bytes:
-        return b""
-
-    def restore(self, state: bytes) -> None:
-        """There is no state."""
+        mails = {name: batch.column(name).take(mail_of) for name in ("id", "spam", "spam_total", "ham_total")}
+        return pa.RecordBatch.from_pydict({"word": words.flatten(), **mails, ROW: mail_of})
 
 
 EACH_TRUTH = (
@@ -191,8 +183,8 @@ class WordProbability(Processor):
         at = pa.array(rows)
         judged_words = word.take(at)
         likely = np.where(pc.equal(judged_words, "").to_numpy(zero_copy_only=False), NO_WORD, probabilities)
-        columns = [batch.column("id").take(at), judged_words, pa.array(likely), at]
-        return pa.RecordBatch.from_arrays(columns, names=["id", "word", "p_spam", ROW])
+        ids = batch.column("id").take(at)
+        return pa.RecordBatch.from_pydict({"id": ids, "word": judged_words, "p_spam": likely, ROW: at})
 
     def snapshot(self) -> bytes:
         return save(words=self._words.keys, bad=self._bad, good=self._good)
@@ -231,7 +223,7 @@ WORD_TRUTH = (
 )
 
 
-class BayesRule(Processor):
+class BayesRule(KeyedWithoutState):
     """The spam probability of each mail, from its most telling distinct words. A batch has whole mails."""
 
     def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
@@ -247,14 +239,8 @@ class BayesRule(Processor):
         # A mail's first row is always chosen, so its index starts the mail's chosen rows.
         starts = (np.cumsum(chosen) - 1)[first]
         spam, ham = (np.multiply.reduceat(each[order][chosen], starts) for each in (likely, 1 - likely))
-        columns = [mail[first], spam / (spam + ham), np.minimum.reduceat(order, first)]
-        return pa.RecordBatch.from_arrays([pa.array(each) for each in columns], ["id", "spam_probability", ROW])
-
-    def snapshot(self) -> bytes:
-        return b""
-
-    def restore(self, state: bytes) -> None:
-        """There is no state."""
+        rows = np.minimum.reduceat(order, first)
+        return pa.RecordBatch.from_pydict({"id": mail[first], "spam_probability": spam / (spam + ham), ROW: rows})
 
 
 def _alphabetical(words: pa.Array) -> Int64s:

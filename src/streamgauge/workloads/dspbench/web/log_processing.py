@@ -79,11 +79,8 @@ class VolumeCounter(Processor):
         latest = self._minutes[-1:]
         latest = np.maximum.accumulate(np.concatenate((latest, minutes)))[len(latest) :]
         rows = np.flatnonzero(minutes > latest - self._remembered)
-        counts = pa.array(self._counts_of(minutes[rows]), pa.int64())
-        row_numbers = pa.array(rows, pa.int64())
-        return pa.RecordBatch.from_arrays(
-            [batch.column("minute").take(row_numbers), counts, row_numbers], ["minute", "count", ROW]
-        )
+        counted = batch.column("minute").take(pa.array(rows))
+        return pa.RecordBatch.from_pydict({"minute": counted, "count": self._counts_of(minutes[rows]), ROW: rows})
 
     def _counts_of(self, minutes: Int64s) -> Int64s:
         """The count of each line's minute, that line included; drops minutes that are too old to return."""

@@ -50,8 +50,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
+from streamgauge.core import errors
 from streamgauge.core.arrays import Int64s
-from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import source
 from streamgauge.dataflow.operators.api import INPUT, ROW, Processor
@@ -263,9 +263,9 @@ class IntervalEstimator(Processor):
             best = model.learn(place[rewards], reward[rewards], before, round_[events])
             chosen[events[len(events) - len(best) :]] = best
         event_rows = pa.array(rows[~rewarded[rows]])
-        columns = [batch.column(name).take(event_rows) for name in ("learner", "session", "round")]
-        columns += [self._actions.take(pa.array(chosen).take(event_rows)), event_rows]
-        return pa.RecordBatch.from_arrays(columns, names=["learner", "session", "round", "action", ROW])
+        columns = {name: batch.column(name).take(event_rows) for name in ("learner", "session", "round")}
+        actions = self._actions.take(pa.array(chosen).take(event_rows))
+        return pa.RecordBatch.from_pydict({**columns, "action": actions, ROW: event_rows})
 
     def _learner(self, number: int) -> Learner:
         if number not in self._learners:
@@ -308,8 +308,7 @@ class IntervalEstimator(Processor):
 
 def _whole(batch: pa.RecordBatch, name: str) -> Int64s:
     """A column of whole numbers, with -1 for null, because negative numbers are malformed here."""
-    numbers: Int64s = pc.fill_null(batch.column(name), -1).to_numpy().astype(np.int64, copy=False)
-    return numbers
+    return np.asarray(pc.fill_null(batch.column(name), -1).to_numpy(), np.int64)
 
 
 def _by_learner(learner: Int64s, rows: Int64s) -> Iterator[Int64s]:
@@ -423,23 +422,22 @@ def _checked(parameters: ReinforcementLearnerParameters) -> tuple[tuple[str, ...
     """The actions with their means and deviations; InputError with every problem of actions and limits."""
     names = tuple(name.strip() for name in re.split("[,;]", parameters.actions))
     pairs = [pair.strip() for pair in re.split("[,;]", parameters.distribution)]
-    problems = []
     plain = all(re.fullmatch(r"[A-Za-z0-9_.-]+", name) for name in names)
-    if not (plain and 2 <= len(names) <= ACTIONS_MAX and len(set(names)) == len(names)):
-        rule = f"must be 2 to {ACTIONS_MAX} different names of letters, digits and _.-, separated by commas"
-        problems.append(Problem("set actions", rule, parameters.actions, "--set actions=page1,page2,page3"))
     read = [re.fullmatch("([0-9]{1,9})/([0-9]{1,9})", pair) for pair in pairs]
     earned = tuple((int(pair[1]), int(pair[2])) for pair in read if pair)
-    if len(earned) != len(names) or any(mean > MEAN_MAX or spread > DEVIATION_MAX for mean, spread in earned):
-        rule = f"must be mean/deviation of each action, whole numbers up to {MEAN_MAX}/{DEVIATION_MAX}"
-        way_out = "--set distribution=30/12,60/30,80/10"
-        problems.append(Problem("set distribution", rule, parameters.distribution, way_out))
-    if parameters.min_confidence_limit > parameters.confidence_limit:
-        rule = f"must be at most confidence_limit ({parameters.confidence_limit})"
-        way_out = f"--set min_confidence_limit={parameters.confidence_limit}"
-        problems.append(Problem("set min_confidence_limit", rule, parameters.min_confidence_limit, way_out))
-    if problems:
-        raise InputError(problems)
+    in_range = all(mean <= MEAN_MAX and spread <= DEVIATION_MAX for mean, spread in earned)
+    most = parameters.confidence_limit
+    errors.refuse(errors.broken(
+        errors.Rule(plain and 2 <= len(names) <= ACTIONS_MAX and len(set(names)) == len(names), "set actions",
+         f"must be 2 to {ACTIONS_MAX} different names of letters, digits and _.-, separated by commas",
+         parameters.actions, "--set actions=page1,page2,page3"),
+        errors.Rule(len(earned) == len(names) and in_range, "set distribution",
+         f"must be mean/deviation of each action, whole numbers up to {MEAN_MAX}/{DEVIATION_MAX}",
+         parameters.distribution, "--set distribution=30/12,60/30,80/10"),
+        errors.Rule(parameters.min_confidence_limit <= most, "set min_confidence_limit",
+         f"must be at most confidence_limit ({most})", parameters.min_confidence_limit,
+         f"--set min_confidence_limit={most}"),
+    ))  # fmt: skip
     return names, earned
 
 
