@@ -16,3 +16,9 @@ def problem_of(function: Callable[..., Any], *arguments: Any, **options: Any) ->
         function(*arguments, **options)
     (problem,) = refused.value.problems
     return problem
+
+
+def assert_refused(pattern: str, function: Callable[..., Any], *arguments: Any, **options: Any) -> None:
+    """A call is refused in words that the pattern matches."""
+    with pytest.raises(InputError, match=pattern):
+        function(*arguments, **options)

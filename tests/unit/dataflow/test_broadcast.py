@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.conformance.cases import TOTALS_TRUTH, Totals, with_totals
-from streamgauge.core.errors import InputError
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import source
 from streamgauge.dataflow.describe import describe
@@ -20,6 +19,7 @@ from streamgauge.dataflow.nodes import Flow
 from streamgauge.dataflow.operators.api import INPUT, ROW, TIME
 from streamgauge.engines.duckdb_oracle.engine import Oracle
 from tests.unit.helpers_duckdb import duckdb_session
+from tests.unit.helpers_refusals import assert_refused
 from tests.unit.workloads.helpers_cuts import BOTH, END, in_batches, table
 
 OWN = source("own", Schema.from_types(k="int", v="int"))
@@ -112,5 +112,4 @@ def test_what_it_is_refused_for(more: dict[str, Any], message: str) -> None:
     """When the flow is built."""
     given_ = {"keys": "k", "reads": ("k", "v", "w"), "gives": GIVES, "broadcast": EVERYONES, "truth": TOTALS_TRUTH}
     given_ |= more
-    with pytest.raises(InputError, match=message):
-        OWN.process(Totals, **given_)
+    assert_refused(message, OWN.process, Totals, **given_)

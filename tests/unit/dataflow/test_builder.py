@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 import pytest
 
-from streamgauge.core.errors import InputError
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.builder import hop, session, source, tumble
@@ -19,6 +18,7 @@ from streamgauge.dataflow.nodes import (
     WindowAggregate,
     WindowJoin,
 )
+from tests.unit.helpers_refusals import assert_refused
 
 PURCHASES = Schema.from_types(user_id="int", gem_pack_id="int", price="int")
 ADS = Schema.from_types(user_id="int", gem_pack_id="int")
@@ -59,8 +59,7 @@ def test_sink_mode_follows_the_flow() -> None:
     counts = BOUGHT.running(keys="user_id", n="count(*)")
     assert counts.sink("n").sink.mode == "update"
     assert BOUGHT.sink("all").sink.mode == "append"
-    with pytest.raises(InputError, match="takes mode update"):
-        counts.sink("n", mode="append")
+    assert_refused("takes mode update", counts.sink, "n", mode="append")
 
 
 def test_operators_of_both_sides_of_a_join_get_names_of_their_own() -> None:
@@ -76,10 +75,11 @@ def test_operators_of_both_sides_of_a_join_get_names_of_their_own() -> None:
     shared = left.join(left.select(user_id="user_id", q="p"), window=tumble(1), on="user_id").sink("out")
     assert [node.name for node in graph.walk(shared.sink.input)][2:] == ["select", "select_2", "join"]
     twice = source("ads", ADS).select(user_id="user_id", name="mine")
-    with pytest.raises(InputError, match="two operators have one name"):
-        source("purchases", PURCHASES).where("price > 1", name="mine").join(twice, window=tumble(1), on="user_id").sink(
-            "out"
-        )
+    assert_refused(
+        "two operators have one name",
+        source("purchases", PURCHASES).where("price > 1", name="mine").join(twice, window=tumble(1), on="user_id").sink,
+        "out",
+    )
 
 
 def test_columns_may_be_called_name_or_keys() -> None:
@@ -101,8 +101,7 @@ def test_columns_may_be_called_name_or_keys() -> None:
 ])  # fmt: skip
 def test_wrong_words_are_refused_at_once(wrong: Callable[[], object]) -> None:
     """An error comes from the call that made it, not from the sink."""
-    with pytest.raises(InputError):
-        wrong()
+    assert_refused("try: ", wrong)
 
 
 @pytest.mark.parametrize(
@@ -115,8 +114,7 @@ def test_wrong_words_are_refused_at_once(wrong: Callable[[], object]) -> None:
 )  # fmt: skip
 def test_windows_that_cannot_be_are_refused(window: Callable[[], object], message: str) -> None:
     """A slide longer than the range, no time, or none at all; by the argument, as no option of the command line."""
-    with pytest.raises(InputError, match=message):
-        window()
+    assert_refused(message, window)
 
 
 def test_hop_reads_times() -> None:

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.core.errors import InputError
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow import graph, schema
 from streamgauge.dataflow.builder import count, source, tumble, union
@@ -20,6 +19,7 @@ from streamgauge.dataflow.lineage import identity
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.dataflow.reach import reach_us
 from streamgauge.engines.duckdb_oracle.process_operator import is_independent
+from tests.unit.helpers_refusals import assert_refused
 from tests.unit.workloads.helpers_cuts import BOTH, answered, results_in_batches, table, without_truth
 
 READINGS = source("readings", Schema.from_types(k="int", room="string", x="double", n="int"))
@@ -197,5 +197,4 @@ REFUSED: list[tuple[Any, str]] = [
 @pytest.mark.parametrize(("make", "message"), REFUSED)
 def test_what_it_is_refused_for(make: Any, message: str) -> None:
     """One clear problem each, when the flow is built."""
-    with pytest.raises(InputError, match=message):
-        make()
+    assert_refused(message, make)

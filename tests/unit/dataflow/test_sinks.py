@@ -2,12 +2,12 @@
 
 import pytest
 
-from streamgauge.core.errors import InputError
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow import builder, graph
 from streamgauge.dataflow.builder import flow, source, tumble
 from streamgauge.dataflow.lineage import needed_columns, with_lineage
 from streamgauge.dataflow.nodes import Flow
+from tests.unit.helpers_refusals import assert_refused
 
 BOUGHT = source("purchases", Schema.from_types(user_id="int", pack="int", price="int", note="string"))
 DEAR = BOUGHT.where("price > 90").sink("dear")
@@ -58,14 +58,12 @@ def test_numbered_operators_of_several_flows_stay_apart() -> None:
 @pytest.mark.parametrize("name", ["", "a b", "a,b", "../a", "a/b", ".hidden"])
 def test_a_sink_is_named_as_a_file_can_be(name: str) -> None:
     """Results go to results-<sink>.parquet, and log lines are tagged with the sink."""
-    with pytest.raises(InputError, match="must be a word"):
-        BOUGHT.sink(name)
+    assert_refused("must be a word", BOUGHT.sink, name)
 
 
 def test_a_flow_without_a_sink_is_refused() -> None:
     """Nothing would be answered."""
-    with pytest.raises(InputError, match="must have a sink"):
-        builder.check(Flow(()))
+    assert_refused("must have a sink", builder.check, Flow(()))
 
 
 def test_a_stream_carries_what_any_sink_needs() -> None:

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streamgauge.core.errors import InputError
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow import static_table
 from streamgauge.dataflow.builder import table
+from tests.unit.helpers_refusals import assert_refused
 
 
 def test_a_table_is_data_that_can_be_compared_and_sent() -> None:
@@ -55,13 +55,10 @@ def test_files(tmp_path: Path, name: str) -> None:
 )
 def test_what_is_refused(rows: object, schema: Schema | None, rule: str) -> None:
     """One problem, with the table's name."""
-    with pytest.raises(InputError, match=rule) as refused:
-        table("t", rows, schema)
-    assert "table 't'" in str(refused.value)
+    assert_refused(f"table 't': .*{rule}", table, "t", rows, schema)
 
 
 def test_a_large_table_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every engine holds it in memory."""
     monkeypatch.setattr(static_table, "ROWS_MAX", 1)
-    with pytest.raises(InputError, match="at most 1 rows"):
-        table("t", {"k": [1, 2]})
+    assert_refused("at most 1 rows", table, "t", {"k": [1, 2]})

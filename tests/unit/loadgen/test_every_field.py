@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from streamgauge.core.errors import InputError
 from streamgauge.core.schema import arrow_type
 from streamgauge.loadgen.datasets.calls import Called, Caller, Established
 from streamgauge.loadgen.datasets.gps_traces import Coordinate, Taxis
@@ -21,6 +20,7 @@ from streamgauge.loadgen.datasets.web import AccessLine, Address, Page, Visitor
 from streamgauge.loadgen.fields import FieldSpec
 from streamgauge.loadgen.random import PhiloxBits
 from streamgauge.workloads import registry
+from tests.unit.helpers_refusals import assert_refused
 from tests.unit.loadgen.datasets import test_calls, test_leads, test_plugs, test_sensors
 from tests.unit.loadgen.datasets import test_gps_traces as test_traces
 
@@ -109,5 +109,4 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
 @pytest.mark.parametrize(("make", "named"), REFUSED)
 def test_what_is_refused(make: Callable[[], object], named: str) -> None:
     """By the name of the field and the setting."""
-    with pytest.raises(InputError, match=named):
-        make()
+    assert_refused(named, make)

@@ -10,13 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgauge.core.clock import US
-from streamgauge.core.errors import InputError, Interrupted, MachineError
+from streamgauge.core.errors import Interrupted, MachineError
 from streamgauge.loadgen import export
 from streamgauge.loadgen.export import existing_parts, write_input
 from streamgauge.loadgen.fields import Integer, Key, StreamSpec, Text
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
-from tests.unit.helpers_refusals import problem_of
+from tests.unit.helpers_refusals import assert_refused, problem_of
 
 START = 1_700_000_000_000_000
 
@@ -75,8 +75,7 @@ def test_parts_of_another_input_are_not_mixed_in(tmp_path: Path, part: str, rule
     """A folder that holds parts beyond this plan's partitions, or other streams, is refused, and left as it is."""
     (tmp_path / part).parent.mkdir()
     (tmp_path / part).touch()
-    with pytest.raises(InputError, match=rule):
-        write_input(plan_of(partitions=2), tmp_path, START, START + US)
+    assert_refused(rule, write_input, plan_of(partitions=2), tmp_path, START, START + US)
     assert [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.parquet")] == [part]
 
 

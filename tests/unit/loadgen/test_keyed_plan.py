@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.core.clock import US
-from streamgauge.core.errors import InputError
 from streamgauge.loadgen.datasets.calls import Called, Caller
 from streamgauge.loadgen.datasets.leads import Owner, Round, Turn
 from streamgauge.loadgen.datasets.plugs import PlugId, grid
@@ -27,6 +26,7 @@ from streamgauge.loadgen.plan import ByKeyShare, ByRow, Plan
 from streamgauge.loadgen.random import TABLE_DOMAIN_MAX, PhiloxBits, key_texts, partitions_of, probabilities
 from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.loadgen.replay.columns import ReplayRequest, recorded
+from tests.unit.helpers_refusals import assert_refused
 
 START = 1_700_000_000_000_000
 KEYS: dict[str, FieldSpec] = {
@@ -243,11 +243,9 @@ def test_counts_of_shares_are_those_of_their_numbers(events: int, partition: int
 def test_a_key_that_cannot_be_split_needs_one_partition(field: FieldSpec) -> None:
     """The message names key, stream and the way out."""
     plan_of(field, 1)
-    with pytest.raises(InputError, match=r"partitions: must be 1 with the key k of stream s[\s\S]*--partitions 1"):
-        plan_of(field, 2)
+    assert_refused(r"partitions: must be 1 with the key k of stream s[\s\S]*--partitions 1", plan_of, field, 2)
 
 
 def test_a_key_is_a_field() -> None:
     """A misspelt one is refused with the one that was meant."""
-    with pytest.raises(InputError, match=r"stream s\.key[\s\S]*try: user_id"):
-        StreamSpec("s", (Key("user_id", 9),), key="user")
+    assert_refused(r"stream s\.key[\s\S]*try: user_id", StreamSpec, "s", (Key("user_id", 9),), key="user")

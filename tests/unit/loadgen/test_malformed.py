@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from streamgauge.core.errors import InputError
 from streamgauge.loadgen.datasets.calls import Called, Caller, Duration
 from streamgauge.loadgen.datasets.sensors import InTurn
 from streamgauge.loadgen.datasets.texts import IsSpam, Message
@@ -18,6 +17,7 @@ from streamgauge.loadgen.malformed import Malformed, with_malformed
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.random import PhiloxBits
 from streamgauge.loadgen.rate_profile import parse_profile
+from tests.unit.helpers_refusals import assert_refused
 
 BITS = PhiloxBits(seed=1, stream=0, partition=0, field=0)
 CASES: list[tuple[FieldSpec, tuple[Any, ...]]] = [
@@ -114,5 +114,4 @@ def test_fields_that_follow_another_follow_what_is_whole() -> None:
 @pytest.mark.parametrize(("share", "forms"), [(-0.1, (None,)), (1.1, (None,)), (math.nan, (None,)), (0.1, ())])
 def test_what_is_no_share_or_no_form_is_refused(share: float, forms: tuple[Any, ...]) -> None:
     """With the rule."""
-    with pytest.raises(InputError, match="must be"):
-        Malformed("int", Integer("int", 1, 10), share, forms)
+    assert_refused("must be", Malformed, "int", Integer("int", 1, 10), share, forms)

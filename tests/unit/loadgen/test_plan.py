@@ -22,6 +22,7 @@ from streamgauge.loadgen.fields import Integer, Key, Payload, StreamSpec, Text
 from streamgauge.loadgen.plan import CHUNK_EVENTS, EVENTS_MAX, Plan, measure_capacity
 from streamgauge.loadgen.rate_profile import RateProfile, parse_profile
 from tests.helpers_recording import append_and_return
+from tests.unit.helpers_refusals import assert_refused
 
 START = 1_700_000_000_000_000
 BOTH = (
@@ -151,8 +152,7 @@ def test_a_batch_has_the_named_columns() -> None:
 
 def test_an_unknown_column_is_refused() -> None:
     """A column that the stream has not is refused with those that it has."""
-    with pytest.raises(InputError, match="user_id"):
-        STEADY.batch(0, 0, 0, 1, ["missing"])
+    assert_refused("user_id", STEADY.batch, 0, 0, 0, 1, ["missing"])
 
 
 PROFILE = parse_profile("constant", 1000.0, 60.0)

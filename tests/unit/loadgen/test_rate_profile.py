@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
-from streamgauge.core.errors import InputError
 from streamgauge.loadgen.rate_profile import RateProfile, parse_profile
-from tests.unit.helpers_refusals import problem_of
+from tests.unit.helpers_refusals import assert_refused, problem_of
 from tests.unit.loadgen.test_plan import TEXTS
 
 RATE = st.floats(0.5, 5e6)
@@ -96,8 +95,7 @@ def test_wrong_texts_are_refused(text: str) -> None:
 )
 def test_wrong_numbers_are_refused(rate: float, duration: float, setting: str) -> None:
     """Rate and duration must be above zero."""
-    with pytest.raises(InputError, match=setting):
-        parse_profile("constant", rate, duration)
+    assert_refused(setting, parse_profile, "constant", rate, duration)
 
 
 def test_a_delayed_profile_may_rise_first() -> None:

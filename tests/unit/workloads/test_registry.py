@@ -12,6 +12,7 @@ from streamgauge.dataflow.lineage import identity, needed_columns, with_lineage
 from streamgauge.dataflow.reach import reach_us
 from streamgauge.engines.duckdb_oracle.process_operator import is_independent
 from streamgauge.workloads import registry
+from tests.unit.helpers_refusals import assert_refused, problem_of
 from tests.unit.workloads.helpers_cuts import flow_of, job_of
 
 OUTSIDE: dict[str, tuple[tuple[str, ...], list[int | None]]] = {
@@ -60,9 +61,7 @@ def test_catalogue_is_json() -> None:
 
 def test_a_misspelt_workload_is_met_with_the_nearest() -> None:
     """A typing error costs one look."""
-    with pytest.raises(InputError) as refused:
-        registry.get("windowed_agregation")
-    assert refused.value.problems[0].way_out.startswith("windowed_aggregation (")
+    assert problem_of(registry.get, "windowed_agregation").way_out.startswith("windowed_aggregation (")
 
 
 BAD = [
@@ -85,9 +84,7 @@ BAD = [
 @pytest.mark.parametrize(("name", "values", "rule", "way_out"), BAD)
 def test_bad_parameters_are_refused(name: str, values: dict[str, object], rule: str, way_out: str) -> None:
     """Each names the parameter, the rule, the value got, and what to set."""
-    with pytest.raises(InputError) as refused:
-        registry.get(name).read(values)
-    problem = refused.value.problems[0]
+    problem = problem_of(registry.get(name).read, values)
     assert rule in problem.rule
     assert way_out in problem.way_out
     assert problem.got == next(iter(values.values()))
@@ -121,8 +118,7 @@ BUILT = [
 @pytest.mark.parametrize(("name", "values", "message"), BUILT)
 def test_what_no_flow_can_be_built_of_is_refused(name: str, values: dict[str, object], message: str) -> None:
     """By the shown name and the rule, whichever of two parameters that do not go together was given."""
-    with pytest.raises(InputError, match=message):
-        job_of(name, 100_000.0, **values)
+    assert_refused(message, job_of, name, 100_000.0, **values)
 
 
 THESIS: dict[str, dict[str, Any]] = {
@@ -160,9 +156,7 @@ def test_all_problems_come_at_once() -> None:
 @pytest.mark.parametrize("name", ["windowed_aggregation", "windowed_join"])
 def test_a_slide_longer_than_the_range_is_refused(name: str) -> None:
     """The house's message, before anything is started."""
-    with pytest.raises(InputError) as refused:
-        flow_of(name, slide="9s")
-    assert refused.value.problems[0].way_out == "--set slide=8s (tumbling), or --set range=9s"
+    assert problem_of(flow_of, name, slide="9s").way_out == "--set slide=8s (tumbling), or --set range=9s"
 
 
 def test_only_what_a_flow_reads_is_needed() -> None:
@@ -178,6 +172,4 @@ def test_only_what_a_flow_reads_is_needed() -> None:
 )
 def test_a_misspelt_setting_is_met_with_the_nearest(name: str, meant: str) -> None:
     """A workload's own parameters, and the rows that every workload may be given."""
-    with pytest.raises(InputError) as refused:
-        registry.get("spike_detection").read({name: "x"})
-    assert refused.value.problems[0].way_out == f"--set {meant}=..."
+    assert problem_of(registry.get("spike_detection").read, {name: "x"}).way_out == f"--set {meant}=..."

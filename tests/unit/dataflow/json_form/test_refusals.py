@@ -22,7 +22,7 @@ from streamgauge.dataflow.operators.api import Processor
 from streamgauge.user_workloads.program_node import ProgramNode
 from streamgauge.workloads.registry import get
 from tests.unit.dataflow.json_form.helpers_flows import every_node, picky
-from tests.unit.helpers_refusals import problem_of
+from tests.unit.helpers_refusals import assert_refused, problem_of
 
 A = source("a", Schema.from_types(k="int", v="int"))
 NAMES = table("names", {"k": [1, 2], "title": ["x", "y"]}, Schema.from_types(k="int", title="string"))
@@ -139,8 +139,7 @@ def test_the_schema_says_so_too() -> None:
 
 @pytest.mark.parametrize("document", [None, [], "flow", {}])
 def test_what_is_no_document_is_refused(document: Any) -> None:
-    with pytest.raises(InputError, match="format_version"):
-        from_json(document)
+    assert_refused("format_version", from_json, document)
 
 
 def test_every_problem_of_form_is_reported_at_once() -> None:
@@ -188,8 +187,9 @@ def test_a_class_that_cannot_be_imported_is_refused() -> None:
         def process(self, batch: Any, watermark_us: int) -> Any:
             return batch
 
-    with pytest.raises(InputError, match="cannot be imported by its name"):
-        to_json(A.process(Local, gives=Schema.from_types(k="int")).sink("out"))
+    assert_refused(
+        "cannot be imported by its name", to_json, A.process(Local, gives=Schema.from_types(k="int")).sink("out")
+    )
 
 
 @pytest.mark.parametrize(("node", "message"), [
@@ -198,8 +198,7 @@ def test_a_class_that_cannot_be_imported_is_refused() -> None:
 ])  # fmt: skip
 def test_a_user_job_and_a_program_are_refused(node: Any, message: str) -> None:
     """One is code for one engine, the other any code."""
-    with pytest.raises(InputError, match=f"{message}, and has no JSON form"):
-        to_json(Flow((Sink(node, "out", "append"),)))
+    assert_refused(f"{message}, and has no JSON form", to_json, Flow((Sink(node, "out", "append"),)))
 
 
 def test_a_type_without_a_rule_is_found() -> None:
@@ -227,8 +226,7 @@ def test_every_value_that_a_document_derives_is_checked() -> None:
         changed = copy.deepcopy(document)
         put(path, "other" if path.endswith(("type", "column")) else [])(changed)
         if changed != document:
-            with pytest.raises(InputError):
-                from_json(changed)
+            assert_refused("try: ", from_json, changed)
 
 
 def test_a_golden_flow_with_another_range_is_another_flow() -> None:

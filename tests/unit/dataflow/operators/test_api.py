@@ -7,7 +7,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from streamgauge.core.errors import InputError
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow import builder, graph, schema
 from streamgauge.dataflow.builder import Stream, source, tumble
@@ -17,6 +16,7 @@ from streamgauge.dataflow.operators.api import Processor
 from streamgauge.dataflow.reach import reach_us
 from streamgauge.engines.duckdb_oracle.engine import Oracle
 from tests.unit.helpers_duckdb import duckdb_session
+from tests.unit.helpers_refusals import assert_refused
 
 EVENTS = source("events", Schema.from_types(key="int", value="int", unused="string"))
 OTHERS = source("others", Schema.from_types(key="int", name="string"))
@@ -142,8 +142,7 @@ REFUSED: list[tuple[Any, str]] = [
 @pytest.mark.parametrize(("make", "message"), REFUSED)
 def test_what_it_is_refused_for(make: Any, message: str) -> None:
     """One clear problem each, when the flow is built."""
-    with pytest.raises(InputError, match=message):
-        make()
+    assert_refused(message, make)
 
 
 def answered(flow: Any, **tables: pa.Table) -> list[dict[str, Any]]:

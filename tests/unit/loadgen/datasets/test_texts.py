@@ -18,7 +18,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from streamgauge.core.errors import InputError
 from streamgauge.loadgen.datasets.texts import (
     FORMS,
     LEAN,
@@ -34,6 +33,7 @@ from streamgauge.loadgen.datasets.texts import (
 )
 from streamgauge.loadgen.fields import FieldSpec, OwnNumber, vocabulary
 from streamgauge.loadgen.random import PhiloxBits
+from tests.unit.helpers_refusals import assert_refused
 
 MAIL_BITS = PhiloxBits(seed=1, stream=0, partition=0, field=1)
 MESSAGE = Message("message", 8, 100, 0.25)
@@ -183,5 +183,4 @@ def test_partitions_share_the_numbers() -> None:
 
 def test_a_record_that_holds_less_is_refused() -> None:
     """Its number and its time must fit."""
-    with pytest.raises(InputError, match="must be 24 to 65536 bytes"):
-        TimestampedText("record", 23, 1.0)
+    assert_refused("must be 24 to 65536 bytes", TimestampedText, "record", 23, 1.0)

@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streamgauge.core.errors import DriverError, InputError
+from streamgauge.core.errors import DriverError
 from streamgauge.loadgen.replay import files
 from streamgauge.loadgen.replay.files import File, Unreadable, content, digest, rows
 from streamgauge.loadgen.replay.text import LeftOut
-from tests.unit.helpers_refusals import problem_of
+from tests.unit.helpers_refusals import assert_refused, problem_of
 
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
@@ -241,8 +241,7 @@ def test_rows_may_take_so_much_memory_and_no_more(tmp_path: Path, monkeypatch: p
     content.cache_clear()
     monkeypatch.setattr(files, "BYTES_MAX", rows(file)["n"].nbytes - 1)
     content.cache_clear()
-    with pytest.raises(InputError, match="must fit into"):
-        rows(file)
+    assert_refused("must fit into", rows, file)
 
 
 @pytest.mark.parametrize("now", ["n\n1\n3\n", "n\n1\nmuch\n", None])

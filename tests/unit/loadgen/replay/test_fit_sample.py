@@ -16,6 +16,7 @@ from streamgauge.core.errors import InputError
 from streamgauge.loadgen.fields import FieldSpec
 from streamgauge.loadgen.random import PhiloxBits
 from streamgauge.loadgen.replay.fit_sample import FREQUENT, fit
+from tests.unit.helpers_refusals import assert_refused
 
 ROWS = 20_000
 RANDOM = np.random.default_rng(7)
@@ -129,8 +130,7 @@ def test_files_that_are_refused(tmp_path: Path, name: str, rule: str) -> None:
     """A file that is not there, not known, or not readable."""
     if name != "no.csv":
         (tmp_path / name).write_text("x")
-    with pytest.raises(InputError, match=rule):
-        fit(tmp_path / name, "timestamp")
+    assert_refused(rule, fit, tmp_path / name, "timestamp")
 
 
 @pytest.mark.parametrize(("columns", "rule"), [
@@ -142,5 +142,4 @@ def test_files_that_are_refused(tmp_path: Path, name: str, rule: str) -> None:
     ({"TS": [1, 2]}, "a column beside the event time"),  # to Spark it is the same
 ])  # fmt: skip
 def test_columns_that_are_refused(tmp_path: Path, columns: dict[str, Any], rule: str) -> None:
-    with pytest.raises(InputError, match=rule):
-        fit(written(tmp_path, **columns), "ts")
+    assert_refused(rule, fit, written(tmp_path, **columns), "ts")

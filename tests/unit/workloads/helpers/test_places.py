@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.core.errors import InputError
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import source
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.duckdb_oracle.process_operator import is_independent
 from streamgauge.workloads.helpers.places import MADE, find_places, networks, place_of
+from tests.unit.helpers_refusals import assert_refused
 from tests.unit.workloads.helpers_cuts import BOTH, answered, flow_of, table, without_truth
 
 LINES = source("lines", Schema.from_types(address="string"))
@@ -78,5 +78,4 @@ def test_a_database_that_is_none_is_refused(tmp_path: Path, workload: str, conte
     path = tmp_path / "no.mmdb"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(InputError, match="set database: must be a file"):
-        flow_of(workload, database=str(path))
+    assert_refused("set database: must be a file", flow_of, workload, database=str(path))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-from streamgauge.core.errors import InputError
+from tests.unit.helpers_refusals import assert_refused
 from tests.unit.workloads.helpers_cuts import answered, flow_of, job_of, table
 
 
@@ -20,5 +18,4 @@ def test_a_time_is_subtracted() -> None:
 def test_records_have_the_size_of_the_parameter() -> None:
     """And at least what they must hold."""
     assert job_of("stamped_text", 1000.0, record_bytes="100").streams[0].fields[0].row_bytes == 104
-    with pytest.raises(InputError, match="record_bytes"):
-        job_of("stamped_text", 1000.0, record_bytes=23)
+    assert_refused("record_bytes", job_of, "stamped_text", 1000.0, record_bytes=23)

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from streamgauge.config.options_and_settings import build
-from streamgauge.core.errors import InputError
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.preflight.validate import check
 from streamgauge.workloads.scalability.measurements import WATTS_MAX, measurements
+from tests.unit.helpers_refusals import assert_refused, problem_of
 
 START, COLUMNS = 1_700_000_000_000_000, ["sensor_id", "watts", "measured_us", "event_time"]
 TOPOLOGIES = ("scalability_sink", "scalability_hierarchical", "scalability_tumbling", "scalability_hopping")
@@ -53,9 +53,7 @@ def test_a_frequency_that_contradicts_the_rate_is_refused(name: str) -> None:
     experiment = {"workload": name, "parameters": {**tree, "frequency": 2}}
     check(build({**experiment, "load": {"rate": "200"}}), new_folder=False)
     check(build({"workload": name, "parameters": tree, "load": {"rate": "12345"}}), new_folder=False)
-    with pytest.raises(InputError) as refused:
-        check(build({**experiment, "load": {"rate": "201"}}), new_folder=False)
-    (problem,) = refused.value.problems
+    problem = problem_of(check, build({**experiment, "load": {"rate": "201"}}), new_folder=False)
     assert (problem.setting, problem.way_out) == ("load.rate", "--rate 200, or leave --set frequency out")
 
 
@@ -67,5 +65,4 @@ def test_a_frequency_that_contradicts_the_rate_is_refused(name: str) -> None:
 def test_frequencies_that_are_refused(command: str, frequency: Any, message: str) -> None:
     """Each trial of a search has another rate; a frequency is a number of at least 0."""
     experiment = {"command": command, "workload": "scalability_sink", "parameters": {"frequency": frequency}}
-    with pytest.raises(InputError, match=message):
-        check(build(experiment), new_folder=False)
+    assert_refused(message, check, build(experiment), new_folder=False)

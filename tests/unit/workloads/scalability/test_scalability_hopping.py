@@ -6,7 +6,7 @@ from collections import defaultdict
 
 import pytest
 
-from streamgauge.core.errors import InputError
+from tests.unit.helpers_refusals import assert_refused
 from tests.unit.workloads.helpers_cuts import flow_of
 from tests.unit.workloads.scalability.helpers_topologies import measured, results
 
@@ -40,5 +40,4 @@ def test_statistics_of_each_window(range_us: int, period_us: int) -> None:
 
 def test_a_period_above_the_range_is_refused() -> None:
     """By its own name: events between windows would be in none."""
-    with pytest.raises(InputError, match="set period: must be at most the range"):
-        flow_of("scalability_hopping", range="1s", period="2s")
+    assert_refused("set period: must be at most the range", flow_of, "scalability_hopping", range="1s", period="2s")

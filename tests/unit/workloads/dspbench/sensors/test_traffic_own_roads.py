@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.core.errors import InputError
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import source
 from streamgauge.dataflow.nodes import Flow
@@ -20,6 +19,7 @@ from streamgauge.engines.duckdb_oracle.process_operator import is_independent
 from streamgauge.loadgen.datasets.road_map import read_roads
 from streamgauge.workloads.dspbench.sensors.traffic_monitoring import file_in_sql, match_roads
 from tests.unit.helpers_duckdb import duckdb_session
+from tests.unit.helpers_refusals import assert_refused
 from tests.unit.workloads.helpers_cuts import BOTH, answered, flow_of, made, table, without_truth
 
 
@@ -103,6 +103,7 @@ def test_made_traces_follow_the_roads_of_a_file(tmp_path: Path) -> None:
 def test_streets_of_the_made_map_beside_a_file_are_refused(tmp_path: Path) -> None:
     """They would do nothing."""
     path = written(tmp_path, line([7, 7], [8, 8]))
-    with pytest.raises(InputError, match="belongs to the generated map") as refused:
-        flow_of("traffic_monitoring", map_matcher_shapefile=path, streets=50)
-    assert refused.value.problems[0].setting == "set streets"
+    assert_refused(
+        "set streets: belongs to the generated map",
+        flow_of, "traffic_monitoring", map_matcher_shapefile=path, streets=50,
+    )  # fmt: skip
