@@ -31,7 +31,7 @@ from streamgauge.dataflow.nodes import (
 from streamgauge.engines.spark.session.environment import AVRO
 from streamgauge.engines.spark.session.progress import BATCH_STEPS
 from streamgauge.engines.spark.tuning import PROFILES
-from streamgauge.engines.spi import Capabilities, node_names
+from streamgauge.engines.spi import Capabilities, NearLimit, node_names
 from streamgauge.system.java import SPARK_KAFKA
 from streamgauge.system.machine import at_most_half, memory_bytes
 
@@ -194,6 +194,24 @@ JVM_OPTIONS = {
 }
 """JVM options for each value of the option `jit`."""
 
+NEAR_LIMIT = NearLimit(
+    full=0.93, over=0.98, keeping_rows=0.9, sure=0.82, fixed=0.15, drain_factor=1.1, drain_factor_keeping_rows=1.4,
+    heap_share=1 / 8,
+)  # fmt: skip
+"""Measured on Spark:
+
+- `full`, `over`: trials of windowed aggregations with 1.4 s between batches held at shares up to 0.94, and were
+  undecided from 0.97.
+- `keeping_rows`: trials of windowed joins held at shares up to 0.90, and most were undecided above.
+- `sure`: a join was undecided at 0.74, and its limit was half as high again.
+- `fixed`: batches of a windowed aggregation needed 0.77 of the time at 8.9 M/s, 0.91 at 11.4, 0.94 at 11.9, and 0.98
+  at 12.5: 0.24 and 0.06 per M/s.
+- `drain_factor_keeping_rows`: five searches of a windowed join drained 1.15, 1.30, 1.39, 1.60, and 1.67 times what they
+  sustained.
+- `heap_share`: state has two versions, and batches are copied. Spark ran out of memory at 43 %, in a packed join at
+  6.4 M/s.
+"""
+
 CAPABILITIES = Capabilities(
     name="spark",
     summary="Spark Structured Streaming, micro-batch",
@@ -210,6 +228,7 @@ CAPABILITIES = Capabilities(
     settings=SETTINGS,
     location_settings=(WAREHOUSE,),
     batch_steps=BATCH_STEPS,
+    near_limit=NEAR_LIMIT,
     profiles=PROFILES,
     sets_parallelism=True,
 )

@@ -57,6 +57,7 @@ CAPABILITIES = Capabilities(
     sink_modes=("append", "update"),
     transports=("flight", RECEIVERS),
     needs_java=True,
+    near_limit=SPARK.near_limit,
     settings=SETTINGS,
     location_settings=(WAREHOUSE,),
     batch_steps=BATCH_STEPS,

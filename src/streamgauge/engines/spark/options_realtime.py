@@ -72,6 +72,7 @@ CAPABILITIES = Capabilities(
     delivery="at_least_once",
     fetches=SPARK.fetches,
     needs_java=True,
+    near_limit=SPARK.near_limit,
     settings=SETTINGS,
     location_settings=(WAREHOUSE,),
     batch_steps=BATCH_STEPS,

@@ -18,17 +18,15 @@ from streamgauge.core.formatting import format_rate
 from streamgauge.results import labels
 from streamgauge.results.codes import SearchEnd
 from streamgauge.results.search import SearchResult
+from streamgauge.studies.capacity.constants import SLACK
 from streamgauge.studies.capacity.search_state import (
-    SLACK,
     Purpose,
     SearchEnded,
     Settings,
     State,
     TrialOutcome,
     TrialRequest,
-    is_narrow,
     summary,
-    width,
 )
 from streamgauge.studies.capacity.strategy import believed, steps
 
@@ -141,7 +139,7 @@ def _result(state: State) -> SearchResult:
         high=state.high,
         high_verdict=state.high_verdict,
         refused_per_s=state.refused_per_s,
-        relative_width=width(state) if state.high_is_proven else None,
+        relative_width=state.width if state.high_is_proven else None,
         confirmed=state.confirmed_per_s is not None,
         at_90_percent=state.at_90_percent,
         trials=trials,
@@ -158,8 +156,8 @@ def _sentences(state: State) -> list[str]:
         said.append(f"{format_rate(state.high)} {_NOT_HELD.get(str(state.high_verdict), 'does not')}")
     elif state.low is not None and state.low >= settings.ceiling_per_s * (1 - SLACK):
         said.append("the generator can offer no more, so the engine may sustain more")
-    if state.high_is_proven and state.low is not None and not state.ended and not is_narrow(state):
-        said.append(f"the bracket is {width(state):.0%} wide")
+    if state.high_is_proven and state.low is not None and not state.ended and not state.is_narrow:
+        said.append(f"the bracket is {state.width:.0%} wide")
     if state.confirmed_per_s is not None:
         trials = [summary(number, *trial) for number, trial in enumerate(state.trials, start=1)]
         said.append(labels.confirmed(trials, state.confirmed_per_s, state.at_90_percent))
@@ -167,7 +165,7 @@ def _sentences(state: State) -> list[str]:
         said.append("not confirmed (quick)" if settings.quick and not state.ended else "not confirmed")
     if state.ended:
         said.append(f"ended early: {state.ended}")
-    elif is_narrow(state):
+    elif state.is_narrow:
         said.append(f"the search ended because the two rates lie within {100 * settings.tolerance:.3g} %")
     return said
 

@@ -8,10 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.core.errors import InputError
+from streamgauge.engines.spi import UNMEASURED
 from streamgauge.studies.capacity.search import TrialOutcome, replay, search
-from streamgauge.studies.capacity.strategy import (
-    DRAIN_OVERESTIMATE_FACTOR,
-)
 from tests.unit.studies.capacity.helpers_search import CEILING, PLENTY, Sut, capacities, search_with_outcomes
 
 
@@ -27,7 +25,7 @@ def test_a_search_that_was_killed_goes_on_as_if_it_had_not_been(capacity: float,
 
 def test_the_trial_that_was_killed_is_made_again() -> None:
     """An interrupted last trial proves nothing; the ones before it do."""
-    overload = TrialOutcome(CEILING, "not_sustained", DRAIN_OVERESTIMATE_FACTOR * 1e6)
+    overload = TrialOutcome(CEILING, "not_sustained", UNMEASURED.drain_factor * 1e6)
     request: Any = replay(PLENTY, [overload, TrialOutcome(1e6, "interrupted")]).request
     assert (request.rate_per_s, request.purpose) == (pytest.approx(1e6), "bracket")
 
