@@ -126,8 +126,7 @@ class ModelEngine:
         if self.predicts:
             return replace(outcome, limit_per_s=limit)
         factor = NEAR_LIMIT.drain_factor_keeping_rows if kind.keeps_rows else NEAR_LIMIT.drain_factor
-        full = NEAR_LIMIT.keeping_rows if kind.keeps_rows else NEAR_LIMIT.full
-        guess = NEAR_LIMIT.rate_at(full, limit, NEAR_LIMIT.full)
+        guess = NEAR_LIMIT.rate_at(NEAR_LIMIT.full_of(kind.keeps_rows), limit, NEAR_LIMIT.full)
         return replace(outcome, drained_per_s=factor * guess)
 
     def _pass(self, seconds: float) -> None:

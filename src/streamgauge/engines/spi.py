@@ -88,6 +88,10 @@ class NearLimit:
     drain_factor_keeping_rows: float = 1.4
     heap_share: float = 1 / 8
 
+    def full_of(self, keeps_rows: bool) -> float:
+        """The busy share near the limit of a flow that may keep rows until windows end."""
+        return self.keeping_rows if keeps_rows else self.full
+
     def rate_at(self, busy: float, rate_per_s: float, busy_share: float) -> float:
         """The rate at which batches would need the share `busy` of the time, by the share needed at another rate."""
         return rate_per_s * (busy - self.fixed) / max(busy_share - self.fixed, VARIABLE_SHARE_MIN)

@@ -40,7 +40,7 @@ class Settings:
     @property
     def full(self) -> float:
         """The busy share of an engine near its limit."""
-        return self.near_limit.keeping_rows if self.keeps_rows else self.near_limit.full
+        return self.near_limit.full_of(self.keeps_rows)
 
     @property
     def over(self) -> float:

@@ -31,9 +31,10 @@ from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.capacity.sustain import sustain
 from streamgauge.studies.latency_breakdown.anatomy import anatomy, check_trials
 from streamgauge.studies.operator_profile.characterize import characterize, check_all, check_input
-from streamgauge.studies.run.run import run_single
+from streamgauge.studies.run.run import run_judged
 from streamgauge.trial.events import OnResult, OnStudy, ignore
 from streamgauge.trial.progress import Show, snapshots
+from streamgauge.trial.trial_result import TrialResult
 from streamgauge.user_workloads.lookup import changed_files
 
 JAVA_START_S, START_S = 20.0, 6.0
@@ -146,11 +147,12 @@ _WORST: tuple[VerdictValue, ...] = ("interrupted", "invalid", "undecided", "not_
 
 @dataclass(frozen=True)
 class Observers:
-    """What observes a cell: its progress, its run folders, and its study's findings."""
+    """What observes a cell: its progress, its run folders, its study's findings, and a run with its evidence."""
 
     show: Show = ignore
     on_result: OnResult = ignore
     on_study: OnStudy = ignore
+    on_judged: Callable[[TrialResult], None] = ignore
 
 
 def perform(experiment: Experiment, observers: Observers) -> CellFigures:
@@ -239,7 +241,10 @@ class _SearchProgress:
 
 
 def _run(experiment: Experiment, observers: Observers) -> CellFigures:
-    return figures_of(run_single(experiment, snapshots(observers.show), observers.on_result))
+    result, judged = run_judged(experiment, snapshots(observers.show), on_result=observers.on_result)
+    if judged is not None:
+        observers.on_judged(judged)
+    return figures_of(result)
 
 
 def _sustain(experiment: Experiment, observers: Observers) -> CellFigures:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -28,22 +30,27 @@ EXTRAPOLATED = 2.0
 """How far a fitted curve goes, as a multiple of the greatest level."""
 
 
-def grid_of(result: ScaleResult) -> Grid:
-    return Grid(result.loads, tuple(map(float, result.resources)))
-
-
 def outcomes_of(result: ScaleResult) -> dict[Point, Outcome]:
     """The outcome of each cell that has enough trials."""
     found = {point: _outcome(cells, result.repeat) for point, cells in _by_point(result).items()}
     return {point: outcome for point, outcome in found.items() if outcome is not None}
 
 
-def next_point(result: ScaleResult) -> Point | None:
+def with_shares(grid: Grid, result: ScaleResult) -> Grid:
+    """The grid with the busy shares of its trials: the mean of each cell's, without those of invalid trials."""
+    shares = {
+        point: [cell.busy_share for cell in cells if cell.busy_share is not None and cell.outcome != "invalid"]
+        for point, cells in _by_point(result).items()
+    }
+    return replace(grid, shares={point: fmean(known) for point, known in shares.items() if known})
+
+
+def next_point(result: ScaleResult, grid: Grid) -> Point | None:
     """The cell to try next; None once the search is finished, or if answers were wrong.
 
     A lower load would only hide that fault, because a trial then has too few results to show it.
     """
-    return None if has_wrong_answers(result) else search.next_point(grid_of(result), outcomes_of(result))
+    return None if has_wrong_answers(result) else search.next_point(with_shares(grid, result), outcomes_of(result))
 
 
 def without_undecided(result: ScaleResult) -> tuple[ScaleCell, ...]:
@@ -66,9 +73,9 @@ def has_wrong_answers(result: ScaleResult) -> bool:
     return any(cell.wrong_answers for cell in result.cells)
 
 
-def answered(result: ScaleResult) -> ScaleResult:
+def answered(result: ScaleResult, grid: Grid) -> ScaleResult:
     """The result with everything that follows from its trials."""
-    grid, outcomes = grid_of(result), outcomes_of(result)
+    grid, outcomes = with_shares(grid, result), outcomes_of(result)
     update: dict[str, Any] = {"contradictions": tuple(_contradictions(result, outcomes))}
     finished = search.next_point(grid, outcomes) is None and not has_wrong_answers(result)
     if finished:

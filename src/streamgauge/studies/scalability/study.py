@@ -17,6 +17,7 @@ from streamgauge.core.formatting import format_value
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment, spare_s
 from streamgauge.preflight.validate import fixed_rate
 from streamgauge.results.scalability import ScalePlan
+from streamgauge.studies.capacity.saturation_probe import keeps_rows
 from streamgauge.studies.matrix.cells import CheckedCell, check_cells
 from streamgauge.studies.scalability.axes import RATE, Axis, load_axis, resource_axis
 from streamgauge.studies.scalability.criteria import EHRENSTEIN, ENDS_MIN, end_s
@@ -40,7 +41,9 @@ class Study:
 
     @property
     def grid(self) -> Grid:
-        return Grid(self.loads.numbers, self.resources.numbers)
+        near = self.resolved.engine.near_limit
+        full = near.full_of(keeps_rows(self.resolved))
+        return Grid(self.loads.numbers, self.resources.numbers, self.rates, near_limit=near, full=full)
 
     @property
     def resolved(self) -> ResolvedExperiment:
@@ -49,7 +52,7 @@ class Study:
 
     @cached_property
     def trials_max(self) -> int:
-        """The most trials, without repeated invalid ones."""
+        """The most trials of a bisection, without repeated invalid ones."""
         return trials_max(self.grid) * self.scale.repeat
 
     @property
