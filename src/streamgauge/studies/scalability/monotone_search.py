@@ -23,17 +23,17 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import pairwise
-from typing import Literal, NamedTuple
+from itertools import pairwise, product
+from typing import NamedTuple
 
 from streamgauge.engines.spi import UNMEASURED, NearLimit
+from streamgauge.results.scalability import Capacity, Demand
 from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.capacity.bracket import Bracket
 from streamgauge.studies.capacity.constants import SPARE_TRIALS
 
-Outcome = Literal["held", "failed", "undecided"]
-DECIDED: tuple[Outcome, ...] = ("held", "failed")
-VERDICTS: dict[Outcome, VerdictValue] = {"held": "sustained", "failed": "not_sustained", "undecided": "undecided"}
+DECIDED: tuple[VerdictValue, ...] = ("sustained", "not_sustained")
+"""Verdicts that decide a point; every other one leaves it undecided."""
 
 
 class Point(NamedTuple):
@@ -43,9 +43,7 @@ class Point(NamedTuple):
     resources: int
 
 
-Outcomes = Mapping[Point, Outcome]
-
-
+Outcomes = Mapping[Point, VerdictValue]
 Shares = Mapping[Point, float]
 """The share of the time that an engine's batches needed in trials; without those of which it is unknown."""
 
@@ -71,42 +69,8 @@ class Grid:
         return len(self.rates) == len(self.loads) and all(low < high for low, high in pairwise(self.rates))
 
 
-@dataclass(frozen=True)
-class Capacity:
-    """The highest sustained load of one level of resources.
-
-    Attributes:
-        load: None if the level sustains not even the least load.
-        refused: the least load above it that did not hold; None if none exceeded the level, so `load` is a lower bound.
-        measured: whether `load` was tried here; else it follows from a lower level.
-        decided: whether `refused` failed, here or on a higher level; an undecided trial proves nothing.
-    """
-
-    resources: float
-    load: float | None
-    refused: float | None
-    measured: bool
-    decided: bool
-
-
-@dataclass(frozen=True)
-class Demand:
-    """The fewest resources that sustain a load; None if no level does.
-
-    `decided`: whether the next lower level was shown to fail; an undecided trial proves nothing.
-    """
-
-    load: float
-    resources: float | None
-    decided: bool
-
-
 class _Unknown(Exception):
-    """The search needs the outcome of a point."""
-
-    def __init__(self, point: Point) -> None:
-        super().__init__(point)
-        self.point = point
+    """The search needs the outcome of a point, its argument."""
 
 
 def next_point(grid: Grid, outcomes: Outcomes) -> Point | None:
@@ -114,7 +78,8 @@ def next_point(grid: Grid, outcomes: Outcomes) -> Point | None:
     try:
         _Search(grid, outcomes)
     except _Unknown as unknown:
-        return unknown.point
+        (point,) = unknown.args
+        return Point(*point)
     return None
 
 
@@ -125,12 +90,12 @@ def capacities(grid: Grid, outcomes: Outcomes) -> tuple[Capacity, ...]:
 
 def demands(grid: Grid, outcomes: Outcomes) -> tuple[Demand, ...]:
     """The demand of each load, from the same outcomes."""
-    found, each = [], capacities(grid, outcomes)
-    highest = _Search(grid, outcomes).best
+    each, highest = capacities(grid, outcomes), _Search(grid, outcomes).best
+    found = []
     for place, load in enumerate(grid.loads):
-        level = next((level for level, best in enumerate(highest) if best >= place), len(highest))
-        decided = level == 0 or each[level - 1].decided
-        found.append(Demand(load, grid.resources[level] if level < len(highest) else None, decided))
+        level = next((level for level, best in enumerate(highest) if best >= place), len(each))
+        resources = each[level].resources if level < len(each) else None
+        found.append(Demand(load=load, resources=resources, decided=level == 0 or each[level - 1].decided))
     return tuple(found)
 
 
@@ -148,25 +113,18 @@ def trials_max(grid: Grid) -> int:
     return most(len(grid.resources), len(grid.loads))
 
 
-def combine(outcomes: Sequence[Outcome]) -> Outcome:
-    """The outcome of a point's repetitions: what more than half of them found."""
-    for outcome in DECIDED:
-        if 2 * outcomes.count(outcome) > len(outcomes):
-            return outcome
-    return "undecided"
+def combine(verdicts: Sequence[VerdictValue], of: int = 0) -> VerdictValue:
+    """What more than half of a point's repetitions found, or more than half `of` so many that are to come."""
+    most = max(len(verdicts), of)
+    return next((each for each in DECIDED if 2 * verdicts.count(each) > most), "undecided")
 
 
 def contradictions(outcomes: Outcomes) -> Iterator[tuple[Point, Point]]:
     """(held, failed) pairs in which the failed point has no more load and no fewer resources: one of both is wrong."""
-    held, failed = (_with(outcomes, outcome) for outcome in ("held", "failed"))
-    for one in held:
-        for other in failed:
-            if other.load <= one.load and other.resources >= one.resources:
-                yield one, other
-
-
-def _with(outcomes: Outcomes, outcome: str) -> list[Point]:
-    return sorted(point for point, found in outcomes.items() if found == outcome)
+    held, failed = ([point for point in sorted(outcomes) if outcomes[point] == verdict] for verdict in DECIDED)
+    for one, other in product(held, failed):
+        if other.load <= one.load and other.resources >= one.resources:
+            yield one, other
 
 
 class _Search:
@@ -206,9 +164,9 @@ class _Search:
             if point not in self._outcomes:
                 raise _Unknown(point)
             outcome, trials = self._outcomes[point], trials - 1
-            low, high = (point.load, high) if outcome == "held" else (low, point.load)
+            low, high = (point.load, high) if outcome == "sustained" else (low, point.load)
             if grid.are_rates:
-                bracket.narrow(grid.rates[point.load], VERDICTS[outcome], grid.shares.get(point))
+                bracket.narrow(grid.rates[point.load], outcome, grid.shares.get(point))
                 limit = bracket.expected_limit(grid.near_limit, grid.full)
         self._spare = trials
         return low, limit
@@ -227,9 +185,9 @@ def _capacity(grid: Grid, outcomes: Outcomes, level: int, best: int) -> Capacity
     # The level itself or a higher one did not hold the load above; the nearest level that tried it says how it ended.
     tried = (outcomes.get(Point(above, other)) for other in range(level, len(grid.resources)))
     return Capacity(
-        resources=grid.resources[level],
+        resources=round(grid.resources[level]),
         load=grid.loads[best] if best >= 0 else None,
         refused=grid.loads[above] if above < len(grid.loads) else None,
-        measured=outcomes.get(Point(best, level)) == "held",
-        decided=above >= len(grid.loads) or next((one for one in tried if one), None) == "failed",
+        measured=outcomes.get(Point(best, level)) == "sustained",
+        decided=above >= len(grid.loads) or next((one for one in tried if one), None) == "not_sustained",
     )

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamgauge.results.scalability import Capacity
+from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.scalability.monotone_search import (
-    Capacity,
     Grid,
-    Outcome,
     Point,
     capacities,
     next_point,
@@ -27,7 +27,7 @@ LOADS = tuple(16384.0 * STEP**n for n in range(86))
 CAPACITIES = [8000.0 * 1.09**n for n in range(64)]
 """Of one unit of resources: from half of the least load to more than the greatest."""
 
-Trial = Callable[[Point], tuple[Outcome, float | None]]
+Trial = Callable[[Point], tuple[VerdictValue, float | None]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,21 +43,21 @@ class Modelled:
     noise: float = 0.0
 
     def trial(self, capacity: float, law: str, levels: tuple[float, ...], seed: int) -> Trial:
-        def one(point: Point) -> tuple[Outcome, float]:
+        def one(point: Point) -> tuple[VerdictValue, float]:
             chance = random.Random(f"{seed}, {point}")
             full_at = LAWS[law].capacity(capacity, round(levels[point.resources]), chance)
             share = self.fixed + (0.95 - self.fixed) * (LOADS[point.load] / full_at) ** self.power
             share *= chance.gauss(1, self.noise)
             above = (share - 0.95) / 0.02
             held = chance.random() * (1 + math.exp(min(1.7 * above, 99))) < 1 if self.noise else above <= 0
-            return "held" if held else "failed" if share > 1.03 else "undecided", share
+            return "sustained" if held else "not_sustained" if share > 1.03 else "undecided", share
 
         return one
 
 
 def searched(trial: Trial, levels: tuple[float, ...], rates: tuple[float, ...]) -> tuple[int, tuple[Capacity, ...]]:
     """(trials, answer) of a search that knows the busy shares if it knows the rates."""
-    grid, outcomes = Grid(LOADS, levels, rates), dict[Point, Outcome]()
+    grid, outcomes = Grid(LOADS, levels, rates), dict[Point, VerdictValue]()
     while (point := next_point(grid, outcomes)) is not None:
         assert point not in outcomes
         outcomes[point], share = trial(point)
@@ -116,7 +116,7 @@ def test_shares_that_mislead_cost_a_whole_study_one_trial(capacity: float, seed:
     chance = random.Random(seed)
     shares: dict[Point, float | None] = {}
 
-    def trial(point: Point) -> tuple[Outcome, float | None]:
+    def trial(point: Point) -> tuple[VerdictValue, float | None]:
         outcome = Modelled().trial(capacity, "contended", LEVELS, seed)(point)[0]
         return outcome, shares.setdefault(point, chance.choice([None, chance.uniform(0, 1.5)]))
 
@@ -130,4 +130,6 @@ def test_without_rising_rates_shares_choose_nothing(rates: tuple[float, ...]) ->
     """A window period is a load of another kind: the middle is next, as without shares."""
     grid = Grid(LOADS, (1.0, 2.0), rates, shares={Point(43, 1): 0.2})
     assert next_point(grid, {}) == Point(42, 1)
-    assert next_point(dataclasses.replace(grid, shares={Point(42, 1): 0.2}), {Point(42, 1): "held"}) == Point(64, 1)
+    assert next_point(dataclasses.replace(grid, shares={Point(42, 1): 0.2}), {Point(42, 1): "sustained"}) == Point(
+        64, 1
+    )
