@@ -28,7 +28,7 @@ from streamgauge.engines.registry import entry, streaming_engines
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check, refuse_program
 from streamgauge.results.profile import AppliedAdvice, OperatorProfile, ProfiledOperator, ProfileInput, ProfileRequest
-from streamgauge.studies.operator_profile.memory import MemorySampler, distribution
+from streamgauge.studies.operator_profile.memory import distribution, sampled
 from streamgauge.studies.operator_profile.operator_io import (
     SLICE,
     OperatorIO,
@@ -231,13 +231,13 @@ def _time(
 
         for number in range(config.warmup_slices):
             one(number)
-        with MemorySampler(benchmark.memory_bytes) as memory:
+        with sampled(benchmark.memory_bytes) as memory:
             for number in range(config.warmup_slices, config.total_slices):
                 one(number)
         settings = benchmark.settings
     methods = {each.name: profiler.method_of(each.node) for each in operators}
     whole = {name: each for name, each in slices.items() if name not in failed}
-    return Timings(whole, methods, failed), memory.samples, settings
+    return Timings(whole, methods, failed), memory, settings
 
 
 APPLIED = "applied.toml"
