@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.errors import Rule, require
 from streamgauge.core.formatting import format_rate
 from streamgauge.results import labels
 from streamgauge.results.codes import SearchEnd
@@ -56,10 +56,10 @@ class Search:
     def tell(self, outcome: TrialOutcome) -> None:
         """Takes the outcome of the requested trial. InputError if it has another rate or purpose."""
         request = self.request
-        if request is None:
-            raise InputError(
-                Problem("search.resume", "holds more trials than this search makes", outcome, "start a new search")
-            )
+        require(
+            Rule(request, "search.resume", "holds more trials than this search makes", outcome, "start a new search")
+        )
+        assert request is not None
         _require_same(request, outcome)
         state = self._state
         outcome = believed(state, replace(outcome, rate_per_s=request.rate_per_s))
@@ -121,14 +121,11 @@ def replay(settings: Settings, recorded: Iterable[TrialOutcome]) -> Search:
 
 def _require_same(request: TrialRequest, outcome: TrialOutcome) -> None:
     same_rate = math.isclose(request.rate_per_s, outcome.rate_per_s, rel_tol=1e-6)
-    if not same_rate or outcome.purpose not in ("", request.purpose):
-        # Other settings are refused before the replay, so the strategy must differ.
-        rule = (
-            f"must be by this version of streamgauge, which tries {request.purpose} at {request.rate_per_s:.6g}/s here"
-        )
-        got = f"{outcome.purpose or 'a trial'} at {outcome.rate_per_s:.6g}/s"
-        way_out = "another version of streamgauge made it: start a new search, without --resume"
-        raise InputError(Problem("search.resume", rule, got, way_out))
+    # Other settings are refused before the replay, so the strategy must differ.
+    rule = f"must be by this version of streamgauge, which tries {request.purpose} at {request.rate_per_s:.6g}/s here"
+    got = f"{outcome.purpose or 'a trial'} at {outcome.rate_per_s:.6g}/s"
+    way_out = "another version of streamgauge made it: start a new search, without --resume"
+    require(Rule(same_rate and outcome.purpose in ("", request.purpose), "search.resume", rule, got, way_out))
 
 
 def _result(state: State) -> SearchResult:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from streamgauge.artifacts.run_folder import OUT, RunFolder, disk, write_table, 
 from streamgauge.config.matrix import Cell, merge_problems, value_of
 from streamgauge.config.options_and_settings import Experiment
 from streamgauge.core.clock import US
-from streamgauge.core.errors import InputError, MachineError, Problem, StreamgaugeError, attempt
+from streamgauge.core.errors import MachineError, Problem, Rule, StreamgaugeError, attempt, broken, refuse
 from streamgauge.core.formatting import format_value
 from streamgauge.core.trial import TrialSnapshot
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
@@ -67,8 +67,7 @@ def check_cells(cells: Sequence[Cell]) -> tuple[CheckedCell, ...]:
                 continue
             checked[id(experiment)] = outcome
         found.append(CheckedCell(cell, *checked[id(experiment)]))
-    if merged := merge_problems(problems):
-        raise InputError(merged)
+    refuse(merge_problems(problems))
     return tuple(found)
 
 
@@ -80,24 +79,28 @@ def require_same_files(cells: Sequence[CheckedCell], before: Mapping[str, str], 
         files = one.resolved.workload.files
         previous = {name: digest for name, digest in before.items() if name in files}
         problems |= {str(problem): problem for problem in changed_files(one.resolved.workload, previous, way_out)}
-    if problems:
-        raise InputError(list(problems.values()))
+    refuse(list(problems.values()))
 
 
 def _checked(experiment: Experiment) -> tuple[ResolvedExperiment, float | None]:
-    if problems := list(_unsuitable(experiment)):
-        raise InputError(problems)
+    refuse(_unsuitable(experiment))
     return _CHECKS[experiment.command](experiment)
 
 
-def _unsuitable(experiment: Experiment) -> Iterator[Problem]:
-    if experiment.command not in _CHECKS:
-        why = "has a grid of its own" if experiment.command == "scale" else "measures nothing"
-        rule = f"must be {', '.join(_CHECKS)} with a matrix, because {experiment.command} {why}"
-        yield Problem("command", rule, experiment.command, 'command = "run"')
-    if experiment.search.resume is not None:
-        rule = "must not be given with a matrix, which resumes as a whole"
-        yield Problem("search.resume", rule, experiment.search.resume, "streamgauge experiment --resume FOLDER")
+def _unsuitable(experiment: Experiment) -> list[Problem]:
+    why = "has a grid of its own" if experiment.command == "scale" else "measures nothing"
+    return broken(
+        Rule(
+            experiment.command in _CHECKS, "command",
+            f"must be {', '.join(_CHECKS)} with a matrix, because {experiment.command} {why}", experiment.command,
+            'command = "run"',
+        ),
+        Rule(
+            experiment.search.resume is None, "search.resume",
+            "must not be given with a matrix, which resumes as a whole", experiment.search.resume,
+            "streamgauge experiment --resume FOLDER",
+        ),
+    )  # fmt: skip
 
 
 def _check_run(experiment: Experiment) -> tuple[ResolvedExperiment, float]:

@@ -22,7 +22,7 @@ from typing import Protocol
 from streamgauge.artifacts.run_folder import OUT, SCALE, new_folder, read_study, write_study, write_text
 from streamgauge.config import reproduce
 from streamgauge.config.options_and_settings import Experiment, Scale, read, to_toml
-from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.errors import Rule, broken, refuse, require
 from streamgauge.core.trial import TrialSnapshot
 from streamgauge.results.scalability import PublishedCapacity, ScaleAxes, ScaleCell, ScalePlan, ScaleResult
 from streamgauge.studies.exclusive_folder import exclusive
@@ -114,19 +114,17 @@ def requested(experiment: Experiment) -> Experiment:
     if resume is None:
         return with_absolute_paths(experiment)
     folder = Path(resume)
-    if not (folder / SCALE).is_file():
-        rule = f"must be the folder of a scalability study, which holds a {SCALE}"
-        raise InputError(Problem("search.resume", rule, resume, "a folder runs/*-scale"))
+    rule = f"must be the folder of a scalability study, which holds a {SCALE}"
+    require(Rule((folder / SCALE).is_file(), "search.resume", rule, resume, "a folder runs/*-scale"))
     stored = read(folder / "experiment.toml")
     given, rule = experiment.model_dump(mode="json"), "must be the study's own with --resume"
     # A command line always has the defaults of the section, which a stored study may differ from.
     defaults = Scale().model_dump(mode="json")
     given["scale"] = {name: value for name, value in (given["scale"] or {}).items() if value != defaults[name]}
-    problems = list(reproduce.contradictions(given, stored.model_dump(mode="json"), rule, ("out", "search.resume")))
-    if experiment.workload not in ("", stored.workload):
-        problems.insert(0, Problem("workload", rule, experiment.workload, "leave WORKLOAD out"))
-    if problems:
-        raise InputError(problems)
+    same_workload = experiment.workload in ("", stored.workload)
+    workload = Rule(same_workload, "workload", rule, experiment.workload, "leave WORKLOAD out")
+    others = reproduce.contradictions(given, stored.model_dump(mode="json"), rule, ("out", "search.resume"))
+    refuse([*broken(workload), *others])
     return stored
 
 
