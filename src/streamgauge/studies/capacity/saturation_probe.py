@@ -15,13 +15,13 @@ Of any other engine the drain rate is measured:
 
 - The step in which it falls behind is repeated until the engine is warm. The drain rate of the last repetition counts.
   Its bound is three seconds of the rate drained before, so that batches are about as large as in a trial.
-- If batches were far larger, one more repetition follows. (Spark's join drained 15 k/s in batches of 150,000. At
+- If batches were far larger, one more repetition follows. (A join drained 15 k/s in batches of 150,000. At
   13 k/s in smaller batches it was idle for two fifths of the time.)
 - If the engine climbed a lower step and drains only little of the next, the lower step counts. Its batches were like
   those of a trial, whereas the next ones would have a hundred million events.
 
 If the flow keeps rows until windows end, as a join does, every step lasts until windows end in both of its halves,
-because the batches in which they end are the long ones. (In steps without them Spark's join drained 1.4 M/s. It
+because the batches in which they end are the long ones. (In steps without them a join drained 1.4 M/s. It
 sustained 0.7 M/s.)
 
 The result is only a guess for the search."""
