@@ -1,7 +1,7 @@
 """Every constant of the searches, in the order in which a search needs them, each with its source.
 
 *Measured*: on this project's machines, in searches whose figures stand here or in `docs/results`. *Chosen*: a cautious
-value, of which no measurement says more. Karimov: Karimov et al. 2018. What one engine shows near its limit is in its
+value that no measurement supports yet. Karimov: Karimov et al. 2018. What one engine shows near its limit is in its
 `NearLimit`. Only `SLACK`, `ABOUT_90_PERCENT` and `FAR_ABOVE` affect an answer; all others affect which load is next.
 """
 

@@ -45,7 +45,7 @@ class Point(NamedTuple):
 
 Outcomes = Mapping[Point, VerdictValue]
 Shares = Mapping[Point, float]
-"""The share of the time that an engine's batches needed in trials; without those of which it is unknown."""
+"""The share of the time that an engine's batches needed in a trial, where it is known."""
 
 
 @dataclass(frozen=True)
