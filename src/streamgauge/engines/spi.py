@@ -61,8 +61,8 @@ VARIABLE_SHARE_MIN = 0.01
 class NearLimit:
     """How the batches of an engine fill their time, and what it drains, near its limit.
 
-    A search chooses its next load by these figures, and no verdict rests on them. The defaults are for an engine that was
-    not measured; a plugin whose engine was measured states its own.
+    A search chooses its next load by these figures, and no verdict rests on them. The defaults are for an engine that
+    was not measured; a plugin whose engine was measured states its own.
 
     Attributes:
         full: busy share of an engine near its limit.

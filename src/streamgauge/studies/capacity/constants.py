@@ -1,8 +1,8 @@
 """Every constant of the searches, in the order in which a search needs them, each with its source.
 
-*Measured*: on this project's machines, in searches whose figures stand here or in `docs/results`. *Chosen*: a cautious
+*Measured*: in searches whose figures stand here. *Chosen*: a cautious
 value that no measurement supports yet. Karimov: Karimov et al. 2018. What one engine shows near its limit is in its
-`NearLimit`. Only `SLACK`, `ABOUT_90_PERCENT` and `FAR_ABOVE` affect an answer; all others affect which load is next.
+`NearLimit`. `CEILING_SHARE`, `ABOUT_90_PERCENT` and `FAR_ABOVE` affect an answer; the others affect which load is next.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ SLACK = 1e-9
 
 # Rates that generators can offer.
 CEILING_SHARE = 0.9
-"""Greatest share of the generators' ceiling in a trial: at the ceiling itself they cannot keep a plan. Measured."""
+"""Greatest share of the generators' ceiling in a trial: at the ceiling itself they cannot keep a plan. Chosen."""
 
 # Climbing in an overload trial. Karimov begins at a very high rate instead; batches of that size take minutes.
 FIRST_RATE_PER_S = 100_000.0
@@ -21,14 +21,14 @@ STEP, STEP_WHERE_NEAR = 8.0, 2.0
 """Next step's rate over this one's, if the engine kept up, and if it nearly did. Chosen."""
 FIRST_S, STEP_S, LAST_S = 14.0, 8.0, 20.0
 """Length of the first step, in which a fresh engine starts its workers, of others, and of the one that counts.
-Measured."""
+Chosen."""
 PACE_S = 3.0
-"""Event time that may wait: more than an engine's trigger leaves waiting. Measured on triggers of 1.4 s."""
+"""Event time that may wait: more than an engine's trigger leaves waiting. Chosen."""
 BATCHES_MIN = 3
 """Batches that a drain rate needs. Chosen."""
 FAR_SHARE, LARGER = 0.25, 1.5
 """If the engine drained less than this share of a step's rate, its batches were many times those of a trial. The step
-is then repeated with smaller batches. Measured: a join drained 15 k/s in batches of 150,000 events."""
+is then repeated with smaller batches. Chosen, after a join that drained 15 k/s in batches of 150,000 events."""
 CLIMB_SHARE, KEPT_UP_SHARE = 0.8, 0.95
 """Share of a step's rate that counts as keeping up, and of the last step's rate and the generators' ceiling. Chosen: a
 few batches measure no better, and the next step corrects it."""
@@ -39,7 +39,7 @@ CLOSING_S_MAX = 30.0
 BUSY_SHARE_MIN, APPROACH_SHARE_MIN, APPROACH_SHARE_MAX = 0.3, 0.6, 0.97
 """Batches of a climbed step that need at least this share of the time predict a limit near which an approach is made.
 Batches of an approach that need a share between the others predict it well: below, it is far away; above, the engine is
-full. Measured."""
+full. Chosen."""
 APPROACH_FACTOR, APPROACH_FACTOR_WARM, APPROACH_STEP_MAX = 0.75, 0.85, 3.0
 """Rate of the first and of later approaches over the limit expected, and of an approach over the step before. Chosen:
 what a cold engine drains is taken for its limit, because its batches are larger than those of a trial."""
@@ -49,7 +49,7 @@ it at 519 k/s minutes later."""
 
 # The next load of a bracket.
 FAILED_OVERESTIMATE_FACTOR = 1.05
-"""Drain rate over sustained rate, of a judged trial that fell behind. Measured."""
+"""Drain rate over sustained rate, of a judged trial that fell behind. Chosen."""
 SWAMPED_SHARE = 0.97
 """An engine that takes a smaller share of the offered events has a backlog, so what it takes is near its limit.
 Chosen."""
@@ -60,7 +60,7 @@ SHORT_STEPS_MAX = 5
 time at any rate. Chosen."""
 GROWTH_UP, GROWTH_DOWN, GROWTH_UNPROVEN = 2, 3, 1.5
 """Exponents by which steps grow: faster down than up, since a drain rate is more often too high than too low; slowly
-after a rate that was not proven, which is more often near the limit than far away. Measured in `search_model`."""
+after a rate that was not proven, which is more often near the limit than far away. Chosen."""
 FAR_STEP, FAR_GROWTH = 1.2, 5
 """Only a search that started far away takes steps this long; they grow faster. Chosen."""
 GUESSES_MAX = 3
