@@ -90,7 +90,7 @@ def resumed(experiment: Experiment) -> tuple[Experiment, RunFolder | None]:
         raise InputError(Problem("search.resume", rule, experiment.search.resume, way_out)) from None
     previous = with_absolute_paths(read_experiment(folder.path / "experiment.toml"))
     rule = "must be the folder of a search"
-    require(Rule(previous.command == "sustain", "search.resume", rule, str(folder.path), way_out))
+    require(previous.command == "sustain", "search.resume", rule, str(folder.path), way_out)
     given = experiment.model_dump(mode="json")
     same_workload, name = experiment.workload == previous.workload, experiment.workload
     workload = Rule(same_workload, "workload", _SEARCH_SETTINGS, name, "leave WORKLOAD out")
@@ -105,5 +105,5 @@ def resumed(experiment: Experiment) -> tuple[Experiment, RunFolder | None]:
         previous.search.trials_max,
         f"must be at least {made}, the number of trials that this search has made",
     )
-    require(Rule(allowed >= made, "search.trials_max", rule, allowed, str(made + 4)))
+    require(allowed >= made, "search.trials_max", rule, allowed, str(made + 4))
     return previous, folder

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from streamgauge.core.errors import Rule, require
+from streamgauge.core.errors import require
 from streamgauge.core.formatting import format_rate
 from streamgauge.results import labels
 from streamgauge.results.codes import SearchEnd
@@ -56,9 +56,7 @@ class Search:
     def tell(self, outcome: TrialOutcome) -> None:
         """Takes the outcome of the requested trial. InputError if it has another rate or purpose."""
         request = self.request
-        require(
-            Rule(request, "search.resume", "holds more trials than this search makes", outcome, "start a new search")
-        )
+        require(request, "search.resume", "holds more trials than this search makes", outcome, "start a new search")
         assert request is not None
         _require_same(request, outcome)
         state = self._state
@@ -125,7 +123,7 @@ def _require_same(request: TrialRequest, outcome: TrialOutcome) -> None:
     rule = f"must be by this version of streamgauge, which tries {request.purpose} at {request.rate_per_s:.6g}/s here"
     got = f"{outcome.purpose or 'a trial'} at {outcome.rate_per_s:.6g}/s"
     way_out = "another version of streamgauge made it: start a new search, without --resume"
-    require(Rule(same_rate and outcome.purpose in ("", request.purpose), "search.resume", rule, got, way_out))
+    require(same_rate and outcome.purpose in ("", request.purpose), "search.resume", rule, got, way_out)
 
 
 def _result(state: State) -> SearchResult:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Literal
 
-from streamgauge.core.errors import Rule, require
+from streamgauge.core.errors import Rule, broken, refuse
 from streamgauge.engines.spi import UNMEASURED, NearLimit
 from streamgauge.results.codes import SearchEnd
 from streamgauge.results.search import TrialSummary
@@ -48,7 +48,7 @@ class Settings:
         return self.near_limit.keeping_rows if self.keeps_rows else self.near_limit.over
 
     def __post_init__(self) -> None:
-        require(
+        refuse(broken(
             Rule(0 < self.tolerance < 1, "search.tolerance", "must be between 0 and 1", self.tolerance, "0.05"),
             Rule(self.trials_max >= 1, "search.trials_max", "must be at least 1", self.trials_max, "16"),
             Rule(
@@ -56,7 +56,7 @@ class Settings:
                 f"must be a rate of at least {self.floor_per_s:g}/s", self.ceiling_per_s,
                 "measure the generator's ceiling again on an idle machine",
             ),
-        )  # fmt: skip
+        ))  # fmt: skip
 
 
 @dataclass(frozen=True)

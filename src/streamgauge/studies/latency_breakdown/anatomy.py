@@ -142,7 +142,7 @@ def request_of(trial: Experiment) -> ProbeRequest:
 def _supported_probe(experiment: Experiment) -> LatencyProbe:
     engines = engines_with_probe()
     rule = f"must be {' or '.join(engines)}, because other engines have no latency probe"
-    require(Rule(experiment.engine in engines, "engine", rule, experiment.engine, f"--engine {engines[0]}"))
+    require(experiment.engine in engines, "engine", rule, experiment.engine, f"--engine {engines[0]}")
     return probe_of(experiment.engine)
 
 
@@ -210,9 +210,9 @@ def _resolved(trial: Experiment, probe: LatencyProbe) -> ResolvedExperiment:
     refuse([*probe.problems(request_of(trial)), *broken(few)])
     resolved, way_out = check(trial), "stamped_text, identity, filter or throughput"
     rule = "must be a built-in workload, because the operators of a user job are not visible"
-    require(Rule(resolved.workload.operators_known, "workload", rule, trial.workload, way_out))
+    require(resolved.workload.operators_known, "workload", rule, trial.workload, way_out)
     rule = "must turn each row of one stream into rows of one sink: a window's result belongs to no single row"
-    require(Rule(_row_by_row(resolved.flow), "workload", rule, trial.workload, way_out))
+    require(_row_by_row(resolved.flow), "workload", rule, trial.workload, way_out)
     return resolved
 
 

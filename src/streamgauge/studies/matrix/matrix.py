@@ -22,7 +22,7 @@ from typing import Protocol
 from streamgauge.artifacts.run_folder import MATRIX, OUT, new_folder, read_study, write_study, write_text
 from streamgauge.config.matrix import Cell, expand, run_order, select, varied
 from streamgauge.config.options_and_settings import Experiment, Matrix, read, to_toml
-from streamgauge.core.errors import Rule, require
+from streamgauge.core.errors import require
 from streamgauge.core.formatting import resume_command
 from streamgauge.core.trial import TrialSnapshot
 from streamgauge.results.matrix import MatrixCell, MatrixPlan, MatrixResult, PlannedCell
@@ -128,11 +128,11 @@ def stored_experiment(resume: str, given: Experiment | None) -> Experiment:
     """The experiment of the matrix to resume. `given`: what the user named too, which must be the same."""
     folder = Path(resume)
     rule = f"must be the folder of a matrix, which holds a {MATRIX}"
-    require(Rule((folder / MATRIX).is_file(), "--resume", rule, resume, "a folder runs/*-matrix"))
+    require((folder / MATRIX).is_file(), "--resume", rule, resume, "a folder runs/*-matrix")
     stored = read(folder / "experiment.toml")
     same = given is None or to_toml(_with_files_of_here(given)) == to_toml(stored)
     rule = "must be the folder of the experiment in FILE, and its experiment.toml differs"
-    require(Rule(same, "--resume", rule, resume, f"leave FILE out: {resume_command('experiment', resume)}"))
+    require(same, "--resume", rule, resume, f"leave FILE out: {resume_command('experiment', resume)}")
     return stored
 
 

@@ -77,7 +77,7 @@ def profiler_of(experiment: Experiment) -> OperatorProfiler:
     profiler = entry(experiment.engine).operator_profiler()
     able = [name for name in streaming_engines() if entry(name).operator_profiler() is not None]
     rule = f"must be {' or '.join(able)}, because other engines time no operators"
-    require(Rule(profiler, "engine", rule, experiment.engine, f"--engine {able[0]}"))
+    require(profiler, "engine", rule, experiment.engine, f"--engine {able[0]}")
     assert profiler is not None
     return profiler
 

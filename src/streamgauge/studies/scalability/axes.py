@@ -12,7 +12,7 @@ from typing import Any
 
 from streamgauge.config.matrix import is_setting
 from streamgauge.config.options_and_settings import Scale, flat_name
-from streamgauge.core.errors import InputError, Problem, Rule, attempt, refuse, require
+from streamgauge.core.errors import InputError, Problem, Rule, attempt, broken, refuse, require
 from streamgauge.core.units import parse_duration, parse_rate
 
 RATE = "load.rate"
@@ -51,7 +51,7 @@ class Axis:
 def resource_axis(scale: Scale) -> Axis:
     """The levels of resources, ascending."""
     setting, levels = flat_name(scale.resource), tuple(sorted(scale.resources))
-    require(
+    refuse(broken(
         Rule(
             is_setting(setting), "scale.resource", "must be a setting, such as parallelism, partitions or options.NAME",
             scale.resource, "--resource parallelism",
@@ -59,7 +59,7 @@ def resource_axis(scale: Scale) -> Axis:
         Rule(
             levels, "scale.resources", "must be given: levels of resources, as whole numbers", "", "--resources 1,2,4"
         ),
-    )  # fmt: skip
+    ))  # fmt: skip
     return Axis(setting, tuple(_value(setting, level) for level in levels), tuple(map(float, levels)))
 
 
@@ -67,7 +67,7 @@ def load_axis(scale: Scale, step: float) -> Axis:
     """The loads from easy to hard; those of a range are at most `step` apart, as a share."""
     name = RATE if scale.load == "rate" else flat_name(scale.load)
     setting = name if is_setting(name) else f"parameters.{name}"
-    require(Rule(scale.loads, "scale.loads", "must be given: loads from easy to hard", "", _RANGE_EXAMPLE))
+    require(scale.loads, "scale.loads", "must be given: loads from easy to hard", "", _RANGE_EXAMPLE)
     unit = "events/s" if setting == RATE else "s" if any(_TIME.fullmatch(_first(text)) for text in scale.loads) else ""
     problems: list[Problem] = []
     parts = [attempt(partial(_expanded, text, unit, step), problems) for text in scale.loads]
@@ -90,7 +90,7 @@ def _expanded(text: str, unit: str, step: float) -> list[float]:
     factor = _factor(text, match["factor"]) if match["factor"] else 1 + step
     steps = max(1, math.ceil(abs(math.log(last / first)) / math.log(factor) - 1e-9)) if first != last else 0
     rule, got = f"must have at most {LOADS_MAX} loads", f"{text}: {steps + 1:,} loads"
-    require(Rule(steps < LOADS_MAX, "scale.loads", rule, got, "--tolerance 10%, or a list of loads"))
+    require(steps < LOADS_MAX, "scale.loads", rule, got, "--tolerance 10%, or a list of loads")
     if match["factor"]:  # exact steps; only the last one may be smaller
         each, digits = (factor if last > first else 1 / factor), 12
     else:
@@ -101,7 +101,7 @@ def _expanded(text: str, unit: str, step: float) -> list[float]:
 
 def _factor(text: str, factor: str) -> float:
     value = float(factor) if factor.count(".") < 2 and factor != "." else 0.0
-    require(Rule(value > 1, "scale.loads", "must have a factor above 1 after x", text, f"{_RANGE_EXAMPLE}x2"))
+    require(value > 1, "scale.loads", "must have a factor above 1 after x", text, f"{_RANGE_EXAMPLE}x2")
     return value
 
 
@@ -110,7 +110,7 @@ def _number(text: str, unit: str) -> float:
     text = text.strip()
     if unit == "s":
         seconds = parse_duration(text, "scale.loads", way_out="--loads 1s..10ms")
-        require(Rule(seconds > 0, "scale.loads", "must be above 0", text, "--loads 1s..10ms"))
+        require(seconds > 0, "scale.loads", "must be above 0", text, "--loads 1s..10ms")
         return seconds
     if unit:
         return parse_rate(text, "scale.loads", way_out=_RANGE_EXAMPLE)
@@ -147,5 +147,5 @@ def _require_order(numbers: Sequence[float], setting: str, given: Sequence[str])
     ascends, descends = all(a < b for a, b in pairs), all(a > b for a, b in pairs)
     is_rate, many = setting == RATE, f"{len(numbers):,} loads"
     rule = "must ascend" if is_rate else "must ascend or descend, from easy to hard"
-    require(Rule(ascends or (descends and not is_rate), "scale.loads", rule, ",".join(given), _RANGE_EXAMPLE))
-    require(Rule(len(numbers) <= LOADS_MAX, "scale.loads", f"must be at most {LOADS_MAX}", many, "fewer loads"))
+    require(ascends or (descends and not is_rate), "scale.loads", rule, ",".join(given), _RANGE_EXAMPLE)
+    require(len(numbers) <= LOADS_MAX, "scale.loads", f"must be at most {LOADS_MAX}", many, "fewer loads")

@@ -115,7 +115,7 @@ def requested(experiment: Experiment) -> Experiment:
         return with_absolute_paths(experiment)
     folder = Path(resume)
     rule = f"must be the folder of a scalability study, which holds a {SCALE}"
-    require(Rule((folder / SCALE).is_file(), "search.resume", rule, resume, "a folder runs/*-scale"))
+    require((folder / SCALE).is_file(), "search.resume", rule, resume, "a folder runs/*-scale")
     stored = read(folder / "experiment.toml")
     given, rule = experiment.model_dump(mode="json"), "must be the study's own with --resume"
     # A command line always has the defaults of the section, which a stored study may differ from.

@@ -12,7 +12,7 @@ from streamgauge.config.matrix import Cell, values_of, with_settings
 from streamgauge.config.named_files import is_data, is_data_time
 from streamgauge.config.options_and_settings import Experiment, Scale, setting_of
 from streamgauge.config.setting_info import NAME_VALUE
-from streamgauge.core.errors import InputError, Problem, Rule, attempt, broken, require
+from streamgauge.core.errors import InputError, Problem, Rule, attempt, broken, refuse
 from streamgauge.core.formatting import format_value
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment, spare_s
 from streamgauge.preflight.validate import fixed_rate
@@ -164,7 +164,7 @@ def _require_span_and_rate(study: Study, rate_is_given: bool) -> None:
     """A criterion that compares two ends needs a span with both of them in one phase, and a rate may be fixed."""
     least_s, load = ENDS_MIN * end_s(study.resolved.interval_s), study.experiment.load
     fixed_otherwise = rate_is_given and study.loads.setting != RATE and {*study.rates} != {load.rate}
-    require(
+    refuse(broken(
         Rule(
             study.scale.criterion != EHRENSTEIN or load.duration >= least_s, "load.duration",
             f"must be at least {least_s} s with the criterion ehrenstein, so that both ends of the lag lie in the same "
@@ -175,7 +175,7 @@ def _require_span_and_rate(study: Study, rate_is_given: bool) -> None:
             "must not be given with a fixed frequency: each trial's rate is the frequency times its number of keys",
             load.rate, "leave --rate out, or leave --set frequency out",
         ),
-    )  # fmt: skip
+    ))  # fmt: skip
 
 
 def _grid_problems(

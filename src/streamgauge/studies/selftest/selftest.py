@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
-from streamgauge.core.errors import InputError, Interrupted, Rule, StreamgaugeError, require
+from streamgauge.core.errors import InputError, Interrupted, StreamgaugeError, require
 from streamgauge.studies.selftest import checks
 from streamgauge.studies.selftest.checks import FULL, QUICK, CheckResult, Mode, Rows, Sizes
 from streamgauge.studies.selftest.testbed import SILENT, View
@@ -67,7 +67,7 @@ def letters(text: str | None) -> tuple[str, ...]:
     available = tuple("abcdef")
     requested = available if text is None else tuple(part.strip() for part in text.split(","))
     unknown = ",".join(part for part in requested if part not in available)
-    require(Rule(not unknown, "--only", f"must be of {', '.join(available)}", unknown, "--only a,c"))
+    require(not unknown, "--only", f"must be of {', '.join(available)}", unknown, "--only a,c")
     return tuple(letter for letter in available if letter in requested)
 
 
