@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from streamgauge.core.errors import Problem
-from streamgauge.core.plugin_options import TUNED, Fetch, Setting
+from streamgauge.core.errors import Rule
+from streamgauge.core.plugin_options import TUNED, Fetch, Setting, with_defaults
 from streamgauge.dataflow import graph, schema
 from streamgauge.dataflow.nodes import (
     Distinct,
@@ -338,11 +337,16 @@ UNCHECKED_OPERATIONS = {"spark.sql.streaming.unsupportedOperationCheck": "false"
 """Spark refuses every sort of a stream, even within the partitions of a batch, which `distinct` needs."""
 
 
+def gives_first_rows(node: Node) -> bool:
+    """Whether a node gives the first row of every key, without a window."""
+    return isinstance(node, Distinct) and node.window is None
+
+
 def keeps_first_rows(flow: Flow) -> bool:
     """Whether a flow keeps the first row of every key without a window. It sorts the rows of each batch, so Spark's
     check of unsupported operations must be off.
     """
-    return any(isinstance(node, Distinct) and node.window is None for node in graph.operators(flow))
+    return any(gives_first_rows(node) for node in graph.operators(flow))
 
 
 def needs_rocksdb(flow: Flow, tuned: bool = True) -> bool:
@@ -388,17 +392,23 @@ def trigger(requested: str, windowed: bool, state_copied: bool = False) -> str:
     return WINDOWED_INTERVAL if windowed else "0 seconds"
 
 
-def _check_interval(name: str, value: str) -> Problem | None:
-    if value == "auto" or re.fullmatch(r"[0-9]+ (millisecond|minute)s?|[0-9]+(\.[0-9]{1,9})? seconds?", value):
-        return None
+def value_rules(options: Mapping[str, str]) -> list[Rule]:
+    """The rules of the given options that have no fixed choices."""
+    interval = "[0-9]+ (millisecond|minute)s?|[0-9]+(\\.[0-9]{1,9})? seconds?"
     rule = "must be auto, or a number of milliseconds, seconds or minutes (Spark takes a fraction of seconds only)"
-    return Problem(f"option {name}", rule, value, f'--option {name}="1 second"')
-
-
-def _check_buckets(value: str) -> Problem | None:
-    if re.fullmatch("[0-9]+", value) and 1 <= int(value) <= 4096:
-        return None
-    return Problem("option buckets", "must be a whole number from 1 to 4096", value, "--option buckets=8")
+    intervals = {name: options[name] for name in ("trigger", "watermark_delay") if name in options}
+    buckets = options.get("buckets", "8")
+    are_buckets = re.fullmatch("[0-9]+", buckets) and 1 <= int(buckets) <= 4096
+    return [
+        *(
+            Rule(
+                value == "auto" or re.fullmatch(interval, value),
+                f"option {name}", rule, value, f'--option {name}="1 second"',
+            )
+            for name, value in intervals.items()
+        ),
+        Rule(are_buckets, "option buckets", "must be a whole number from 1 to 4096", buckets, "--option buckets=8"),
+    ]  # fmt: skip
 
 
 def _heap_bytes(value: str) -> int:
@@ -415,44 +425,34 @@ def _usual_heap() -> str:
     return default if half == usual else f"{half // 2**20}m"
 
 
-def _check_memory(value: str) -> Problem | None:
-    memory = memory_bytes()
-    if 2**28 <= _heap_bytes(value) <= memory:
-        return None
-    rule = f"must be from 256m to this machine's memory ({memory / 2**30:.1f} GiB), with m or g"
-    return Problem("option driver_memory", rule, value, f"--option driver_memory={_usual_heap()}")
-
-
 def heap_bytes(options: Mapping[str, str]) -> int:
     """The JVM's heap by these options or the default; 0 if the option is invalid."""
     return _heap_bytes(options.get("driver_memory", _usual_heap()))
 
 
-def check_beside(queue_bytes: int, options: dict[str, str], generators_bytes: int = 0) -> Problem | None:
-    """The problem if the heap and the driver's queue together exceed this machine's memory.
+def memory_rules(options: Mapping[str, str], queue_bytes: int, generators_bytes: int = 0) -> tuple[Rule, Rule]:
+    """The heap has to fit into this machine's memory, by itself and beside the driver's queue.
 
     The suggested values leave `generators_bytes` to the generators.
     """
-    heap, machine_memory = options.get("driver_memory", _usual_heap()), memory_bytes()
-    if queue_bytes + _heap_bytes(heap) <= machine_memory or _check_memory(heap) is not None:
-        return None
-    rule = f"and --memory must together fit into this machine's memory ({machine_memory / 2**30:.1f} GiB)"
-    half = (machine_memory - generators_bytes) // 2**21
-    way_out = f"--option driver_memory={half}m --memory {half}MiB, or less"
-    return Problem("option driver_memory", rule, f"{heap} and {queue_bytes / 2**30:.3g} GiB", way_out)
-
-
-RULES: dict[str, Callable[[str], Problem | None]] = {
-    "trigger": partial(_check_interval, "trigger"),
-    "watermark_delay": partial(_check_interval, "watermark_delay"),
-    "buckets": _check_buckets,
-    "driver_memory": _check_memory,
-}
-"""A check for each option without fixed choices."""
+    heap, memory = options.get("driver_memory", _usual_heap()), memory_bytes()
+    is_heap = "driver_memory" not in options or 2**28 <= _heap_bytes(heap) <= memory
+    is_room = queue_bytes + _heap_bytes(heap) <= memory
+    whole, half = f"this machine's memory ({memory / 2**30:.1f} GiB)", (memory - generators_bytes) // 2**21
+    return (
+        Rule(
+            is_heap, "option driver_memory", f"must be from 256m to {whole}, with m or g",
+            heap, f"--option driver_memory={_usual_heap()}",
+        ),
+        Rule(
+            is_room or not is_heap, "option driver_memory", f"and --memory must together fit into {whole}",
+            f"{heap} and {queue_bytes / 2**30:.3g} GiB", f"--option driver_memory={half}m --memory {half}MiB, or less",
+        ),
+    )  # fmt: skip
 
 
 def split(options: dict[str, str], settings: Sequence[Setting] = SETTINGS) -> tuple[dict[str, str], dict[str, str]]:
     """(engine options with defaults, the user's Spark configuration)."""
-    own_options = {setting.name: setting.default for setting in settings} | {"driver_memory": _usual_heap()}
-    own_options |= {name: value for name, value in options.items() if not name.startswith("spark.")}
-    return own_options, {name: value for name, value in options.items() if name.startswith("spark.")}
+    users = {name: value for name, value in options.items() if name.startswith("spark.")}
+    own_options = {name: value for name, value in options.items() if name not in users}
+    return with_defaults({"driver_memory": _usual_heap()} | own_options, settings), users

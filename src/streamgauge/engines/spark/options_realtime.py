@@ -6,19 +6,16 @@ arrives, and every row that changes a value gives an update.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.errors import Problem, Rule, broken
 from streamgauge.core.plugin_options import Setting
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Distinct, Explode, Flow, InWindows, RunningAggregate, Source, Where
-from streamgauge.engines.spark import validate
+from streamgauge.engines.spark import options, validate
 from streamgauge.engines.spark.intervals import seconds
 from streamgauge.engines.spark.options import CAPABILITIES as SPARK
-from streamgauge.engines.spark.options import SETTINGS as MICRO_BATCH
-from streamgauge.engines.spark.options import WAREHOUSE
-from streamgauge.engines.spark.parallelism import SETTING, requested_master
-from streamgauge.engines.spark.session.masters import local_slots
+from streamgauge.engines.spark.parallelism import SETTING, slot_problems
 from streamgauge.engines.spark.session.progress import BATCH_STEPS
 from streamgauge.engines.spi import Capabilities, StartRequest
 
@@ -45,7 +42,7 @@ SETTINGS = (
         "how often positions are checkpointed, at least 5 seconds; only this delays rows. auto: 1 minute, but 5 "
         "seconds if rows may give no result, because only the checkpoint shows that they were read",
     ),
-    *(setting for setting in MICRO_BATCH if setting.name in _ALIKE),
+    *(setting for setting in options.SETTINGS if setting.name in _ALIKE),
 )
 
 UNSUPPORTED_REASONS = {
@@ -74,7 +71,7 @@ CAPABILITIES = Capabilities(
     needs_java=True,
     near_limit=SPARK.near_limit,
     settings=SETTINGS,
-    location_settings=(WAREHOUSE,),
+    location_settings=(options.WAREHOUSE,),
     batch_steps=BATCH_STEPS,
     unsupported_reasons=UNSUPPORTED_REASONS,
     fallback_engine="spark",
@@ -94,14 +91,6 @@ def trigger(flow: Flow, requested: str) -> str:
     return f"{TRIGGER_LEAST_S:g} seconds" if _silent(flow) else "1 minute"
 
 
-def warmup_s(request: StartRequest) -> float:
-    """The shortest warm-up of a fresh query: until its first checkpoint of positions."""
-    if request.flow is None:
-        return 0.0
-    every_s = seconds(trigger(request.flow, request.options.get("trigger", "auto")))
-    return every_s + SETTLES_S if every_s <= RETENTION_MAX_S else 0.0
-
-
 def slots(flow: Flow) -> int:
     """The number of tasks, which all run at once: one per source and one behind each exchange."""
     sources = {node.name for node in graph.operators(flow) if isinstance(node, Source)}
@@ -113,15 +102,22 @@ def master_for(flow: Flow, processors: int) -> str:
     return f"local[{max(processors, slots(flow))}]"
 
 
-def check(request: StartRequest) -> None:
-    """Raises InputError with every problem that real-time mode would refuse or fail on at its start."""
-    problems = list(validate.option_problems(request, CAPABILITIES, {"trigger": _check_trigger}))
-    problems += _one_by_one(request)
+def request_problems(request: StartRequest) -> Iterator[Problem]:
+    """What real-time mode would refuse or fail on at its start."""
+    yield from validate.option_problems(request, CAPABILITIES, _trigger_rule)
+    yield from _one_by_one(request)
     if request.flow is not None:
-        problems += [*_of_one_time(request.flow), *_of_windows(request.flow), *_few_slots(request.flow, request)]
-        problems += _seldom(request.flow, request.options.get("trigger", "auto"))
-    if problems:
-        raise InputError(problems)
+        yield from _of_nodes(request.flow)
+        slots_needed = "a slot for each task, because all run at once in real-time mode"
+        yield from slot_problems(request, slots(request.flow), slots_needed)
+        yield from _seldom(request.flow, request.options.get("trigger", "auto"))
+
+
+def _trigger_rule(options: Mapping[str, str]) -> list[Rule]:
+    value = options.get("trigger", "auto")
+    rule = f"must be auto, or at least {TRIGGER_LEAST_S:g} seconds in real-time mode, in seconds or minutes"
+    is_long = value == "auto" or seconds(value) >= TRIGGER_LEAST_S
+    return [Rule(is_long, "option trigger", rule, value, '--option trigger="1 minute"')]
 
 
 def _silent(flow: Flow) -> str:
@@ -129,60 +125,37 @@ def _silent(flow: Flow) -> str:
     return next((node.name for node in graph.operators(flow) if isinstance(node, Where | Explode | Distinct)), "")
 
 
-def _one_by_one(request: StartRequest) -> Iterator[Problem]:
+def _one_by_one(request: StartRequest) -> list[Problem]:
     """Positions are inferred from results, which needs one partition and one task per operator."""
-    because = "because only with one task per operator do results show how far it has read"
-    if request.partitions > 1:
-        rule = f"must be 1 in real-time mode, {because}"
-        yield Problem("partitions", rule, request.partitions, validate.ONE_PARTITION)
-    if (instances := request.options.get(SETTING, INSTANCES)) != INSTANCES:
-        yield Problem(f"option {SETTING}", f"must be 1 in real-time mode, {because}", instances, "leave it out")
+    rule = "must be 1 in real-time mode, because only with one task per operator do results show how far it has read"
+    instances = request.options.get(SETTING, INSTANCES)
+    return broken(
+        Rule(request.partitions <= 1, "partitions", rule, request.partitions, validate.ONE_PARTITION),
+        Rule(instances == INSTANCES, f"option {SETTING}", rule, instances, "leave it out"),
+    )
 
 
-def _of_one_time(flow: Flow) -> Iterator[Problem]:
-    """Several rows of one event would give indistinguishable updates of one key and time."""
+def _of_nodes(flow: Flow) -> Iterator[Problem]:
+    """What would come out as other rows than the engine states.
+
+    - Several rows of one event would give indistinguishable updates of one key and time.
+    - First rows of windows are an aggregate, of which real-time mode would emit the intermediate values.
+    """
     for node in graph.operators(flow):
         before = graph.walk(node.input) if isinstance(node, RunningAggregate) else ()
-        for each in before:
-            if isinstance(each, Explode):
-                rule = (
-                    f"makes an update of every row, and {each.name} makes several indistinguishable ones of one event"
-                )
-                way_out = f"--engine {CAPABILITIES.fallback_engine}"
-                yield Problem("engine", rule, CAPABILITIES.name, way_out)
-
-
-def _of_windows(flow: Flow) -> Iterator[Problem]:
-    """First rows of windows are an aggregate, and real-time mode would emit its intermediate values."""
-    for node in graph.operators(flow):
+        rules = [
+            f"makes an update of every row, and {each.name} makes several indistinguishable ones of one event"
+            for each in before
+            if isinstance(each, Explode)
+        ]
         if isinstance(node, Distinct) and node.window is not None:
-            rule = f"emits no results at a window's end, and {node.name} gives the first rows of windows"
+            rules.append(f"emits no results at a window's end, and {node.name} gives the first rows of windows")
+        for rule in rules:
             yield Problem("engine", rule, CAPABILITIES.name, f"--engine {CAPABILITIES.fallback_engine}")
 
 
-def _seldom(flow: Flow, requested_value: str) -> Iterator[Problem]:
+def _seldom(flow: Flow, requested: str) -> list[Problem]:
     """Rows without a result count as read only after a checkpoint, so the queue would fill."""
-    if _silent(flow) and seconds(trigger(flow, requested_value)) > SILENT_MOST_S:
-        rule = f"must be at most {SILENT_MOST_S:g} seconds where rows may leave no result ({_silent(flow)})"
-        yield Problem("option trigger", rule, requested_value, '--option trigger="5 seconds", or leave it out')
-
-
-def _few_slots(flow: Flow, request: StartRequest) -> Iterator[Problem]:
-    """Too few slots for all tasks. Only those of `local[N]` are known before the start."""
-    master = requested_master(request)
-    if master is None or (local_slots(master) or 0) >= slots(flow):
-        return
-    because = f"because all run at once in real-time mode: {slots(flow)} here"
-    if request.master is None:
-        rule, way_out = f"must be a slot for each task, {because}", f"--parallelism {slots(flow)}, or leave it out"
-        yield Problem("parallelism", rule, request.parallelism, way_out)
-        return
-    rule = f"must be local[N] with a slot for each task, {because}"
-    yield Problem("master", rule, master, f"--master local[{slots(flow)}], or leave --master out")
-
-
-def _check_trigger(value: str) -> Problem | None:
-    if value == "auto" or seconds(value) >= TRIGGER_LEAST_S:
-        return None
-    rule = f"must be auto, or at least {TRIGGER_LEAST_S:g} seconds in real-time mode, in seconds or minutes"
-    return Problem("option trigger", rule, value, '--option trigger="1 minute"')
+    is_often = not _silent(flow) or seconds(trigger(flow, requested)) <= SILENT_MOST_S
+    rule = f"must be at most {SILENT_MOST_S:g} seconds where rows may leave no result ({_silent(flow)})"
+    return broken(Rule(is_often, "option trigger", rule, requested, '--option trigger="5 seconds", or leave it out'))

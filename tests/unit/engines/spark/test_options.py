@@ -8,6 +8,7 @@ from types import ModuleType, SimpleNamespace
 import psutil
 import pytest
 
+from streamgauge.core.errors import broken
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import source, tumble
 from streamgauge.engines.spark import options, options_dstream, options_realtime
@@ -40,8 +41,7 @@ def test_a_small_machine_has_a_smaller_heap(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(total=3 * 2**30))
     assert options.split({})[0]["driver_memory"] == "1536m"
     assert options.split({"driver_memory": "2g"})[0]["driver_memory"] == "2g"
-    refused = options.RULES["driver_memory"]("4g")
-    assert refused is not None
+    (refused,) = broken(*options.memory_rules({"driver_memory": "4g"}, 0))
     assert refused.way_out == "--option driver_memory=1536m"
 
 

@@ -12,10 +12,11 @@ from streamgauge.core.schema import Field, Schema
 from streamgauge.dataflow.builder import source
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.spark import options_dstream
-from streamgauge.engines.spark.options_dstream import interval
+from streamgauge.engines.spark.plugin import SparkDStreamPlugin
 from streamgauge.engines.spi import StartRequest
 from streamgauge.preflight.validate import check
 
+DSTREAM = SparkDStreamPlugin()
 BOUGHT = source("purchases", Schema.from_types(user_id="int", pack="int", price="int"))
 PLAIN = BOUGHT.sink("all")
 BOUGHTS = source("others", Schema.from_types(user_id="int", pack="int", price="int"))
@@ -27,8 +28,8 @@ MEANS = BOUGHT.running(keys="pack", mean="avg(price)").sink("means")
 
 def test_how_far_apart_batches_are() -> None:
     """As asked for, a second else."""
-    assert interval(StartRequest(PLAIN, {}, None, "common")).seconds == 1.0
-    assert interval(StartRequest(PLAIN, {"batch_interval": "4s"}, None, "common")).seconds == 4.0
+    requests = (StartRequest(PLAIN, options, None, "common") for options in ({}, {"batch_interval": "4s"}))
+    assert [DSTREAM.interval(request).seconds for request in requests] == [1.0, 4.0]
 
 
 @pytest.mark.parametrize(
@@ -48,7 +49,7 @@ def test_how_far_apart_batches_are() -> None:
 def test_what_it_would_choke_on_is_refused(flow: Flow, options: dict[str, str], said: str) -> None:
     """Also what it would do without a word."""
     with pytest.raises(InputError, match=said):
-        options_dstream.check(StartRequest(flow, options, None, "common"))
+        DSTREAM.check(StartRequest(flow, options, None, "common"))
 
 
 @pytest.mark.parametrize(
@@ -71,13 +72,13 @@ def test_what_receivers_cannot_do_is_refused(
 ) -> None:
     """Batches would wait for a slot without end, or rows would be others."""
     with pytest.raises(InputError, match=said):
-        options_dstream.check(StartRequest(flow, options, master, "common", transport="socket", partitions=partitions))
+        DSTREAM.check(StartRequest(flow, options, master, "common", transport="socket", partitions=partitions))
 
 
 def test_what_receivers_take() -> None:
     """Slots enough, and as many blocks as there are in [L]."""
     options = {"batch_interval": "4s", "block_interval": "2ms", "back_pressure": "on"}
-    options_dstream.check(StartRequest(PLAIN, options, "local[3]", "common", transport="socket", partitions=2))
+    DSTREAM.check(StartRequest(PLAIN, options, "local[3]", "common", transport="socket", partitions=2))
     assert options_dstream.master_for(2, "socket", 2) == "local[4]"
     assert options_dstream.master_for(2, "flight", 2) == "local[2]"
     assert options_dstream.receiving(options, "socket") == {
@@ -90,7 +91,7 @@ def test_what_receivers_take() -> None:
 def test_batches_are_cut_at_one_event_time() -> None:
     """A window could not be known to be whole else."""
     with pytest.raises(InputError, match="frontier: must be common for DStreams"):
-        options_dstream.check(StartRequest(PLAIN, {}, None, "free"))
+        DSTREAM.check(StartRequest(PLAIN, {}, None, "free"))
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,11 @@ from streamgauge.dataflow.builder import source, tumble
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.spark import options_realtime
 from streamgauge.engines.spark.options_realtime import master_for, slots, trigger
+from streamgauge.engines.spark.plugin import SparkRealTimePlugin
 from streamgauge.engines.spi import StartRequest
 from streamgauge.preflight.validate import check
 
+REAL_TIME = SparkRealTimePlugin()
 BOUGHT = source("purchases", Schema.from_types(user_id="int", pack="int", price="int"))
 PLAIN = BOUGHT.sink("all")
 COUNTED = BOUGHT.running(keys="pack", count="count(*)").sink("count")
@@ -69,19 +71,19 @@ def test_how_often_progress_is_kept() -> None:
 def test_what_it_would_choke_on_is_refused(flow: Flow, options: dict[str, str], master: str | None, said: str) -> None:
     """Spark's own rules, and what would be a wrong figure."""
     with pytest.raises(InputError, match=said):
-        options_realtime.check(StartRequest(flow, options, master, "common", transport="kafka"))
+        REAL_TIME.check(StartRequest(flow, options, master, "common", transport="kafka"))
 
 
 def test_partitions_are_one() -> None:
     """Of several, what results show to be read would be that of one task alone."""
     with pytest.raises(InputError, match="partitions: must be 1 in real-time mode"):
-        options_realtime.check(StartRequest(COUNTED, {}, None, "common", transport="kafka", partitions=2))
+        REAL_TIME.check(StartRequest(COUNTED, {}, None, "common", transport="kafka", partitions=2))
 
 
 @pytest.mark.parametrize(("flow", "master"), [(COUNTED, "local[2]"), (COUNTED, "local[4, 3]"), (PLAIN, "local")])
 def test_what_it_takes(flow: Flow, master: str) -> None:
     """Slots enough."""
-    options_realtime.check(StartRequest(flow, {"trigger": "5 seconds"}, master, "common", transport="kafka"))
+    REAL_TIME.check(StartRequest(flow, {"trigger": "5 seconds"}, master, "common", transport="kafka"))
 
 
 @pytest.mark.parametrize(

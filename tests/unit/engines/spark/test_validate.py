@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.errors import Problem
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import hop, source
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.spark.parallelism import parallelism_problems
-from streamgauge.engines.spark.validate import check
+from streamgauge.engines.spark.plugin import SparkPlugin
 from streamgauge.engines.spi import StartRequest
 
 BOUGHT = source("purchases", Schema.from_types(user_id="int", pack="int", price="int"))
@@ -23,13 +23,9 @@ IMAGE = {"spark.kubernetes.container.image": "some/image"}
 
 
 def problems(
-    options: dict[str, str] | None = None, master: str | None = None, flow: Flow | None = PLAIN
+    options: dict[str, str] | None = None, master: str | None = None, flow: Flow | None = PLAIN, bind: str = ""
 ) -> list[Problem]:
-    try:
-        check(StartRequest(flow, options or {}, master, "common"))
-    except InputError as error:
-        return list(error.problems)
-    return []
+    return list(SparkPlugin().request_problems(StartRequest(flow, options or {}, master, "common", bind=bind)))
 
 
 def refused(options: dict[str, str] | None = None, master: str | None = None, flow: Flow | None = PLAIN) -> Problem:
@@ -108,19 +104,16 @@ def test_kubernetes_needs_an_image() -> None:
 @pytest.mark.parametrize("master", ["spark://host:7077", "spark://localhost:7077,host:7077", "k8s://127.0.0.1:6443"])
 def test_executors_elsewhere_need_an_address_that_they_can_reach(master: str, bind: str) -> None:
     """They would wait for their input until the start times out."""
-    options = IMAGE | {"spark.driver.host": "10.0.0.5"}
-    with pytest.raises(InputError) as caught:
-        check(StartRequest(PLAIN, options, master, "common", bind=bind))
-    (problem,) = caught.value.problems
+    (problem,) = problems(IMAGE | {"spark.driver.host": "10.0.0.5"}, master, bind=bind)
     assert (problem.setting, problem.got) == ("bind", bind)
     assert master in problem.rule
-    check(StartRequest(PLAIN, IMAGE, master, "common", bind="10.0.0.5"))
+    assert problems(IMAGE, master, bind="10.0.0.5") == []
 
 
 @pytest.mark.parametrize("master", [None, "local[2]", "local-cluster[1, 1, 1024]", "spark://localhost:7077"])
 def test_executors_here_reach_loopback(master: str | None) -> None:
     """Also of a cluster that is on this machine."""
-    check(StartRequest(PLAIN, {}, master, "common", bind="127.0.0.1"))
+    assert problems(master=master, bind="127.0.0.1") == []
 
 
 def test_all_cores_below_those_of_one_executor_are_refused() -> None:
