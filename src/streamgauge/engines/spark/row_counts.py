@@ -29,6 +29,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from streamgauge.core.engine_reports import OperatorCounts, OperatorRows
+from streamgauge.engines.spark.lowering.row_counter import RowCounter
 from streamgauge.engines.spark.session.session import error_message
 from streamgauge.system.child_processes import wait_until
 
@@ -56,8 +57,8 @@ LONGEST = 25
 _BATCH = re.compile(r"runId = ([0-9a-f-]+).*?batch = (\d+)", re.DOTALL)
 
 
-class RowCounters:
-    """The counters of one session's queries, and their counts. Implements `RowCounter`.
+class RowCounters(RowCounter):
+    """The counters of one session's queries, and their counts.
 
     One thread reads finished executions; batches of updates are counted in Spark's threads.
 

@@ -20,10 +20,9 @@ from streamgauge.engines.spark.lowering.dataframe import (
     WINDOW,
     Lowering,
     aggregated,
-    window_of,
     with_borders,
 )
-from streamgauge.engines.spark.lowering.operators import merged_aggregates, panes_of, windows_of
+from streamgauge.engines.spark.lowering.operators import merged_aggregates, panes_of, window_of, windows_of
 from streamgauge.engines.spark.lowering.windows import lowering_of
 
 TOUCHED = "_touched"
@@ -56,12 +55,12 @@ class BatchLowering(Lowering):
         pending, ends = self._with_state(node.name, part, node.window)
         if by_panes:
             return with_borders(_closed(windows_of(pending, node, TIME, WINDOW), ends))
-        closed = _closed(pending.withColumn(WINDOW, window_of(node.window)), ends)
+        closed = _closed(pending.withColumn(WINDOW, window_of(node.window, TIME)), ends)
         return with_borders(aggregated(closed, node, WINDOW))
 
     def _windowed(self, node: Node, window: Window) -> DataFrame:
         pending, ends = self._with_state(node.name, self.lower(node), window)
-        return _closed(pending.withColumn(WINDOW, window_of(window)), ends).drop(TIME)
+        return _closed(pending.withColumn(WINDOW, window_of(window, TIME)), ends).drop(TIME)
 
     def _values(self, node: RunningAggregate) -> DataFrame:
         """The values of keys with rows in this batch. Other keys keep their stored values."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -14,27 +13,22 @@ from streamgauge.core.units import backquote, by_reference
 from streamgauge.dataflow import schema
 from streamgauge.dataflow.nodes import Node, Process, RunningAggregate, Select, Where
 from streamgauge.dataflow.operators.api import TIME
+from streamgauge.engines.spark.lowering.arrow_blocks import ROWS
 from streamgauge.engines.spark.lowering.columns import column, columns
 from streamgauge.engines.spark.lowering.partial_aggregation import (
     RowView,
     aggregated,
     input_columns,
+    partial_aggregates,
     parts_of,
     process_input_columns,
 )
 from streamgauge.engines.spark.lowering.queries import process_of, steps_to
+from streamgauge.engines.spark.lowering.row_counter import RowCounter
 
 INPUT, SELECTED, TAG, ROW = "_input", "_kept", "_tag", "_row"
 Branch = tuple[Sequence[Select | Where], Iterable[str]]
 """Row-wise steps, and the columns after them."""
-
-
-class PartialAggregator(Protocol):
-    """Partial aggregates of all aggregates: `partial_aggregation.partial_aggregates`, with their rows counted."""
-
-    def __call__(
-        self, process: Process, behind: Sequence[bool], frame: DataFrame, sides: Sequence[RowView]
-    ) -> DataFrame: ...
 
 
 def project_branches(rows: DataFrame, branches: Sequence[Branch]) -> DataFrame:
@@ -105,12 +99,12 @@ def _unchanged(steps: Iterable[Select | Where], available: Iterable[str]) -> dic
 
 
 def fuse_aggregates(
-    rows: DataFrame, shared: Node, aggregates: Sequence[RunningAggregate], partial_aggregates: PartialAggregator
+    rows: DataFrame, shared: Node, aggregates: Sequence[RunningAggregate], counter: RowCounter
 ) -> DataFrame:
     """Running aggregates over one operator, as a single aggregate by a tag and the keys of all.
 
-    `rows` are the rows of the node `shared`. If a process lies between it and some aggregates, `partial_aggregates`
-    computes partials of all. Keys of one type share a column, and common aggregates are computed once.
+    `rows` are the rows of the node `shared`. If a process lies between it and some aggregates, Python computes partials
+    of all, and `counter` counts the rows of the process. Keys of one type share a column, and common aggregates are computed once.
     """
     process = process_of(aggregates, shared)
     if process is None:
@@ -122,7 +116,8 @@ def fuse_aggregates(
     frame, sides = split_by_sink(
         rows, [*branches_, (steps_to(process.inputs[0], shared), process_input_columns(process))]
     )
-    return _aggregated(partial_aggregates(process, behind, frame, sides), list(map(_of_parts, aggregates)))
+    parts = counter.behind(process.name, partial_aggregates(process, aggregates, behind, frame, sides), ROWS)
+    return _aggregated(parts, list(map(_of_parts, aggregates)))
 
 
 @dataclass(frozen=True)

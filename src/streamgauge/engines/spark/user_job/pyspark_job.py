@@ -181,7 +181,8 @@ class PySparkJob:
 
     def _try_batch(self, session: SparkSession, frames: Sequence[DataFrame]) -> None:
         """Without a reference the truth is the batch run, so check now that Spark can plan it."""
-        empty, reason = [session.createDataFrame([], frame.schema) for frame in frames], None
+        empty = [session.createDataFrame([], frame.schema) for frame in frames]
+        reason: object = None
         try:
             self.batch(session, empty)._jdf.queryExecution().executedPlan()
         except JobError as error:
