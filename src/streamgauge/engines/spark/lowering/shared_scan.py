@@ -104,7 +104,8 @@ def fuse_aggregates(
     """Running aggregates over one operator, as a single aggregate by a tag and the keys of all.
 
     `rows` are the rows of the node `shared`. If a process lies between it and some aggregates, Python computes partials
-    of all, and `counter` counts the rows of the process. Keys of one type share a column, and common aggregates are computed once.
+    of all, and `counter` counts the rows of the process. Keys of one type share a column, and common aggregates are
+    computed once.
     """
     process = process_of(aggregates, shared)
     if process is None:
