@@ -223,8 +223,7 @@ class TestBed:
     def waiting_events(self) -> list[int]:
         """Each partition's events of all trials that were offered and not read by every reader of their stream."""
         return [
-            offered
-            - sum(min(taken[partition] for taken in readers.values()) for readers in self._taken_events.values())
+            offered - sum(min(taken[partition] for taken in readers.values()) for readers in self._taken_events.values())
             for partition, offered in sorted(self._offered_events.items())
         ]
 
