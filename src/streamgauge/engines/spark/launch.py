@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -21,9 +22,9 @@ from streamgauge.engines.spark.session.python_workers import (
     installed_spark_home,
     view_of_spark_home,
 )
-from streamgauge.engines.spark.session.session import LOG_LEVEL, RUNNING
+from streamgauge.engines.spark.session.session import LOG_LEVEL, RUNNING, end_session
 from streamgauge.engines.spi import Edges
-from streamgauge.system.child_processes import Child, ChildFailed, ChildSilent
+from streamgauge.system.child_processes import Child, ChildFailed, ChildSilent, Handlers, serve
 
 START_TIMEOUT_S = 180.0
 _ZIP = "zip"
@@ -55,6 +56,12 @@ def spark_process(
     if _workers_unchanged(options):
         environment[VARIABLE] = UNCHANGED
     return Child(name, module, [str(path)], log, on_cpus, environment)
+
+
+def serve_job(commands_of: Callable[[Any], Handlers]) -> None:
+    """The process itself: answers commands on the job in the file of its command line, until the driver ends."""
+    path = Path(sys.argv[1])
+    serve(commands_of(cloudpickle.loads(path.read_bytes())), on_orphaned=end_session, scratch=path.parent)
 
 
 def _workers_unchanged(options: Mapping[str, str]) -> bool:

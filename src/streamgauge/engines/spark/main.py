@@ -10,19 +10,16 @@ One job comes in by file, and four commands by pipe. Where to look:
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Protocol
 
-import cloudpickle
-
 from streamgauge.core.engine_reports import BatchProgress
 from streamgauge.core.errors import EngineError, InputError, MachineError
 from streamgauge.dataflow.lineage import added
 from streamgauge.engines.spark.job_settings import SETTINGS_BY_MODE, DStreamSettings, JobSettings
-from streamgauge.engines.spark.launch import SparkJob
+from streamgauge.engines.spark.launch import SparkJob, serve_job
 from streamgauge.engines.spark.lowering.queries import Query, queries
 from streamgauge.engines.spark.options import JVM_OPTIONS
 from streamgauge.engines.spark.row_counts import RowCounters, RowCounting
@@ -30,7 +27,6 @@ from streamgauge.engines.spark.session.python_workers import UNCHANGED
 from streamgauge.engines.spark.session.session import (
     UP,
     LocalSession,
-    end_session,
     error_message,
     inherited_settings,
     jvm_ended,
@@ -38,7 +34,7 @@ from streamgauge.engines.spark.session.session import (
 )
 from streamgauge.engines.spark.streaming_queries import StreamingQueries
 from streamgauge.engines.spark.user_job.pyspark_job import PySparkJob, load
-from streamgauge.system.child_processes import announce, serve
+from streamgauge.system.child_processes import Handlers, announce
 
 
 class Queries(Protocol):
@@ -114,31 +110,25 @@ class Sut:
 
 def checked_jvm(status: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Calls `status`. Raises EngineError if the JVM has ended, because the call's own error would not say so."""
+    reply = None
     try:
-        if (reply := status())["alive"]:
-            return reply
-    except Exception:
-        if ended := jvm_ended():
+        reply = status()
+        return reply
+    finally:
+        if (reply is None or not reply["alive"]) and (ended := jvm_ended()):
             raise EngineError(ended) from None
-        raise
-    if ended := jvm_ended():
-        raise EngineError(ended)
-    return reply
 
 
-def main() -> None:
-    """Serves the job in the file named on the command line, until the driver ends."""
-    path = Path(sys.argv[1])
-    job: SparkJob = cloudpickle.loads(path.read_bytes())
+def commands_of(job: SparkJob) -> Handlers:
+    """The driver's commands for one job."""
     sut = Sut(SETTINGS_BY_MODE[job.mode](job))
-    commands = {
+    return {
         "start": sut.start,
         "status": sut.status,
         "batch_progress": sut.batch_progress,
         "operator_row_counts": sut.operator_row_counts,
     }
-    serve(commands, on_orphaned=end_session, scratch=path.parent)
 
 
 if __name__ == "__main__":
-    main()
+    serve_job(commands_of)
