@@ -59,23 +59,18 @@ STAGES_BEFORE_TASKS = {"offset fixed": "fixed_us", "planned": "planned_us"}
 """The stages from a batch's begin to its first task, each with the moment of a batch at which it ends."""
 
 
-def milliseconds(interval_s: float) -> str:
-    """An interval as Spark writes it."""
-    return f"{round(1000 * interval_s)} milliseconds"
-
-
-@dataclass(frozen=True)
 class MicroBatch:
     """Implements `LatencyProbe`."""
 
-    stages: Mapping[str, str] = field(default_factory=lambda: STAGES)
+    stages: Mapping[str, str] = STAGES
     interval: str | None = "trigger"
 
     def seconds(self, interval: str) -> float:
         return seconds(interval)
 
     def option_value(self, interval_s: float) -> str:
-        return milliseconds(interval_s)
+        """As Spark writes it."""
+        return f"{round(1000 * interval_s)} milliseconds"
 
     def problems(self, request: ProbeRequest) -> Iterator[Problem]:
         yield from logs.conflicts(request.options, logs.event_log_options(Path()))
@@ -167,18 +162,18 @@ class BatchProbe:
         times, of_batch, known = self.stage_times(batches, sampled, sample)
         if not known.any():
             return "no batch of a result is known"
-        written = {} if sample is None else _last_of(of_batch, sample.result_us[known])
-        fields = _consistency_fields(
-            {batch: batches[batch] for batch in np.unique(of_batch).tolist()}, self.visibility, written
-        )
+        with_results, last_us = np.unique(of_batch).tolist(), dict[int, int]()
+        if sample is not None:
+            last_us = {batch: int(sample.result_us[known][of_batch == batch].max()) for batch in with_results}
+        fields = _consistency_fields({batch: batches[batch] for batch in with_results}, self.visibility, last_us)
         # Mean time from a result to the commit of its batch, which is not part of a latency.
         committed_us = timestamps_of(batches, of_batch)("committed_us")
         fields["commit_after_us"] = float((committed_us - sampled.emission_us[known]).mean())
-        latencies_us = times.latencies_us if sample is None else results.latencies_us
-        count = len(np.unique(of_batch))
+        latencies_us, count = times.latencies_us if sample is None else results.latencies_us, len(with_results)
         contradictory = fields["contradicting_batches"] > DOUBT_SHARE * count
         doubts = ("Spark's own times of its batches contradict the driver's timestamps",) * contradictory
-        firsts_us = _firsts(batches, results)
+        in_batches = results.select(np.isin(results.batches, list(batches)))
+        firsts_us = in_batches.latencies_us[latency_probe.first_of_each(in_batches.batches, in_batches.event_us)]
         return Breakdown(times, latencies_us, firsts_us, count, count, int((~known).sum()), fields, doubts)
 
 
@@ -193,10 +188,11 @@ def batches_of(
     for row in progress:
         number, started_us = row["batch_id"], row["start_us"]
         if number in work and number in committed_us and number in read_us:
-            record, fixed_us = work[number], started_us + microseconds(row["latest_offset_ms"])
-            planned_us = fixed_us + microseconds(row["wal_commit_ms"]) + microseconds(row["query_planning_ms"])
+            names = ("latest_offset_ms", "wal_commit_ms", "query_planning_ms", "trigger_ms")
+            latest_us, wal_us, planning_us, whole_us = (round(1000 * (row[name] or 0.0)) for name in names)
+            fixed_us, record = started_us + latest_us, work[number]
             complete[number] = Batch(
-                started_us, fixed_us, planned_us, started_us + microseconds(row["trigger_ms"]), record.launched_us,
+                started_us, fixed_us, fixed_us + wal_us + planning_us, started_us + whole_us, record.launched_us,
                 record.finished_us, record.run_us, read_us[number], committed_us[number],
             )  # fmt: skip
     return complete
@@ -241,29 +237,9 @@ def timestamps_of(batches: Mapping[int, Batch], of_batch: Times) -> Callable[[st
     none = Batch(*[0] * 9)
 
     def at(name: str) -> Times:
-        moments = [getattr(batches.get(number, none), name) for number in different.tolist()]
-        when_us: Times = np.array(moments, np.int64)[places]
-        return when_us
+        return np.array([getattr(batches.get(number, none), name) for number in different.tolist()], np.int64)[places]
 
     return at
-
-
-def _firsts(batches: Mapping[int, Batch], results: ResultTimes) -> Times:
-    """Latencies of the results whose event came first in a batch."""
-    known = results.select(np.isin(results.batches, np.array(list(batches), np.int64)))
-    return known.latencies_us[latency_probe.first_of_each(known.batches, known.event_us)]
-
-
-def microseconds(ms: float | None) -> int:
-    return round(1000 * (ms or 0.0))
-
-
-def _last_of(of_batch: Times, when_us: Times) -> dict[int, int]:
-    """The latest time of each batch."""
-    last: dict[int, int] = {}
-    for batch in np.unique(of_batch).tolist():
-        last[batch] = int(when_us[of_batch == batch].max())
-    return last
 
 
 def _consistency_fields(

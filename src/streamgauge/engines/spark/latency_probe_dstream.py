@@ -43,9 +43,8 @@ from streamgauge.engines.spark.latency_probe import (
     WRITTEN,
     Batch,
     BatchProbe,
+    MicroBatch,
     ReadVisibility,
-    batches_of,
-    milliseconds,
     timestamps_of,
 )
 from streamgauge.engines.spark.latency_probe import STAGES as OF_MICRO_BATCHES
@@ -69,11 +68,8 @@ class IntervalProbe(BatchProbe):
 
     def batches(self, progress: list[dict[str, Any]], times: TrialTimes) -> dict[int, Batch]:
         """As for micro-batches, with the time at which each batch was made instead of its start."""
-        made_us = logs.batch_times(self.logs)
-        found = batches_of(progress, logs.work(self.logs), times.read_us, times.committed_us)
-        return {
-            number: replace(batch, started_us=made_us[number]) for number, batch in found.items() if number in made_us
-        }
+        made_us, found = logs.batch_times(self.logs), super().batches(progress, times)
+        return {number: replace(found[number], started_us=made_us[number]) for number in found if number in made_us}
 
 
 READ_KNOWN_BEFORE_START = ReadVisibility(False, False, known_before_start=True)
@@ -87,11 +83,6 @@ class Blocks:
     batches: Times
     started_us: Times
     reported_us: Times
-
-    def places_of(self, sequences: Times) -> tuple[Times, NDArray[np.bool_]]:
-        """The place of the block with each line, and whether there is one."""
-        places = np.searchsorted(self.ends, sequences, side="right")
-        return np.minimum(places, len(self.ends) - 1), places < len(self.ends)
 
 
 def blocks_of(progress: Iterable[DStreamProgress], reported_us: Mapping[tuple[int, int], int]) -> dict[int, Blocks]:
@@ -174,13 +165,13 @@ def _in_blocks(results: ResultTimes, blocks: Mapping[int, Blocks]) -> tuple[Time
     started_us, reported_us, in_batch = np.full((3, len(results.event_us)), -1, np.int64)
     for partition, partition_blocks in blocks.items():
         of_partition = np.flatnonzero(results.partitions == partition)
-        places, in_block = partition_blocks.places_of(results.sequences[of_partition])
+        # The first block that ends behind the line.
+        places = np.searchsorted(partition_blocks.ends, results.sequences[of_partition], side="right")
+        in_block = places < len(partition_blocks.ends)
         of_partition, places = of_partition[in_block], places[in_block]
-        started_us[of_partition], reported_us[of_partition], in_batch[of_partition] = (
-            partition_blocks.started_us[places],
-            partition_blocks.reported_us[places],
-            partition_blocks.batches[places],
-        )
+        started_us[of_partition] = partition_blocks.started_us[places]
+        reported_us[of_partition] = partition_blocks.reported_us[places]
+        in_batch[of_partition] = partition_blocks.batches[places]
     return started_us, reported_us, in_batch
 
 
@@ -194,29 +185,22 @@ STAGES = {
 }
 
 
-@dataclass(frozen=True)
-class DStream:
+class DStream(MicroBatch):
     """Implements `LatencyProbe`."""
 
-    stages: Mapping[str, str] = field(default_factory=lambda: STAGES)
-    interval: str | None = BATCH
+    stages = STAGES
+    interval = BATCH
 
     def seconds(self, interval: str) -> float:
         return seconds(interval)
 
-    def option_value(self, interval_s: float) -> str:
-        return milliseconds(interval_s)
-
     def problems(self, request: ProbeRequest) -> Iterator[Problem]:
-        yield from logs.conflicts(request.options, logs.event_log_options(Path()))
-        if request.transport == RECEIVERS:
-            yield from logs.conflicts(request.options, logs.BLOCK_LOG_NEEDS)
+        needed = [*logs.event_log_options(Path()), *(logs.BLOCK_LOG_NEEDS if request.transport == RECEIVERS else ())]
+        return logs.conflicts(request.options, needed)
 
     def evidence(self, request: ProbeRequest, private: Path) -> IntervalProbe:
-        between = {QUEUED: "fixed_us"}
         if request.transport != RECEIVERS:
-            return IntervalProbe(
-                private, ReadVisibility(True, request.frontier == "common"), stages_before_tasks=between
-            )
+            visibility = ReadVisibility(True, request.frontier == "common")
+            return IntervalProbe(private, visibility, stages_before_tasks={QUEUED: "fixed_us"})
         interval_s = seconds(requested_value(request.options, BLOCK))
         return ReceiverProbe(private / "events", READ_KNOWN_BEFORE_START, private=private, interval_s=interval_s)

@@ -39,11 +39,10 @@ STAGES = {
 }
 
 
-@dataclass(frozen=True)
 class RealTime:
     """Implements `LatencyProbe`."""
 
-    stages: Mapping[str, str] = field(default_factory=lambda: STAGES)
+    stages: Mapping[str, str] = STAGES
     interval: str | None = None
 
     def seconds(self, interval: str) -> float:
@@ -54,7 +53,7 @@ class RealTime:
 
     def problems(self, request: ProbeRequest) -> Iterator[Problem]:
         """Nothing: every trial that can run in this mode can be decomposed."""
-        yield from ()
+        return iter(())
 
     def evidence(self, request: ProbeRequest, private: Path) -> TopicToTopic:
         return TopicToTopic()
@@ -76,11 +75,10 @@ class TopicToTopic:
         times, known = stage_times_of(results, sample)
         if not known.any():
             return "no result's event is known to have been offered"
-        independent = min(len(known), trial.observations)
-        left_out = int((~known).sum())
-        firsts_us = np.zeros(0, np.int64)
+        independent, left_out = min(len(known), trial.observations), int((~known).sum())
+        no_firsts_us = np.zeros(0, np.int64)
         return Breakdown(
-            times, results.latencies_us, firsts_us, independent, None, left_out, *consistency_fields(times)
+            times, results.latencies_us, no_firsts_us, independent, None, left_out, *consistency_fields(times)
         )
 
 
