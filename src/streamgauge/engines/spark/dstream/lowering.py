@@ -41,7 +41,7 @@ class BatchLowering(Lowering):
     def __init__(
         self, read: Callable[[Source], DataFrame], choices: dict[str, str], state: StateStore, batch: Batch
     ) -> None:
-        super().__init__(read, _never, choices, buckets=1)
+        super().__init__(read, None, choices, buckets=1)
         self._state, self._batch = state, batch
 
     def _marked(self, node: Node) -> DataFrame:
@@ -70,7 +70,9 @@ class BatchLowering(Lowering):
         both = part if before is None else part.unionByName(before.withColumn(TOUCHED, F.lit(False)))
         grouped = both.groupBy(*columns(node.keys))
         whole = grouped.agg(*merged_aggregates(node), F.max(TOUCHED).alias(TOUCHED))
-        now = self._state.replace(node.name, whole.select(*_cast_to(part)))
+        # Cast, because a sum of sums may be wider.
+        typed = [column(field.name).cast(field.dataType).alias(field.name) for field in part.schema]
+        now = self._state.replace(node.name, whole.select(*typed))
         return now.where(TOUCHED).drop(TOUCHED)
 
     def _with_state(self, operator: str, part: DataFrame, window: Window) -> tuple[DataFrame, Closing]:
@@ -92,12 +94,3 @@ def _closed(rows: DataFrame, ends: Closing) -> DataFrame:
         return rows.where(F.lit(False))
     first, last = (F.timestamp_micros(F.lit(end_us)) for end_us in (ends.first_us, ends.last_us))
     return rows.where(F.col(f"{WINDOW}.end").between(first, last))
-
-
-def _cast_to(frame: DataFrame) -> list[Any]:
-    """Columns cast to the types of `frame`, because a sum of sums may be wider."""
-    return [column(field.name).cast(field.dataType).alias(field.name) for field in frame.schema]
-
-
-def _never(*_: Any) -> DataFrame:
-    raise AssertionError("blocks are for operators that DStreams do not have here")

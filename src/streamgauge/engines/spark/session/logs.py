@@ -60,9 +60,20 @@ class BatchWork:
 
 def work(folder: Path) -> dict[int, BatchWork]:
     """Batch number to its work. The log has one query, or DStreams."""
+    batches: dict[int, int] = {}
     works: dict[int, BatchWork] = {}
-    for one in _work_in(_events(folder, (_JOB, _END))):
-        works[one.batch] = _together(works[one.batch], one) if one.batch in works else one
+    for event in _events(folder, (_JOB, _END)):
+        if event["Event"] == _JOB:
+            batch = (event.get("Properties") or {}).get(BATCH_ID)
+            if batch is not None:
+                batches |= dict.fromkeys(event["Stage IDs"], int(batch))
+        elif event["Event"] == _END and event["Stage ID"] in batches:
+            number, task = batches[event["Stage ID"]], event["Task Info"]
+            launched_us, finished_us = task["Launch Time"] * MS, task["Finish Time"] * MS
+            ran_us = (event.get("Task Metrics") or {}).get("Executor Run Time", 0) * MS
+            before = works.get(number, BatchWork(number, launched_us, finished_us, 0))
+            launched_us, finished_us = min(before.launched_us, launched_us), max(before.finished_us, finished_us)
+            works[number] = BatchWork(number, launched_us, finished_us, before.run_us + ran_us)
     return works
 
 
@@ -84,29 +95,6 @@ def _events(folder: Path, kinds: Sequence[str]) -> Iterator[dict[str, Any]]:
                 if any(kind in line for kind in kinds):
                     with suppress(ValueError):
                         yield json.loads(line)
-
-
-def _work_in(events: Iterable[dict[str, Any]]) -> Iterator[BatchWork]:
-    """The work of each task."""
-    batches: dict[int, int] = {}
-    for event in events:
-        if event["Event"] == _JOB:
-            batch = (event.get("Properties") or {}).get(BATCH_ID)
-            if batch is not None:
-                batches |= dict.fromkeys(event["Stage IDs"], int(batch))
-        elif event["Event"] == _END and event["Stage ID"] in batches:
-            task, spent = event["Task Info"], event.get("Task Metrics") or {}
-            ran_us = spent.get("Executor Run Time", 0) * MS
-            yield BatchWork(batches[event["Stage ID"]], task["Launch Time"] * MS, task["Finish Time"] * MS, ran_us)
-
-
-def _together(one: BatchWork, other: BatchWork) -> BatchWork:
-    return BatchWork(
-        one.batch,
-        min(one.launched_us, other.launched_us),
-        max(one.finished_us, other.finished_us),
-        one.run_us + other.run_us,
-    )
 
 
 def block_log_options(folder: Path) -> dict[str, str]:
