@@ -7,7 +7,6 @@ range are complete, and are computed from this and earlier batches' parts.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F

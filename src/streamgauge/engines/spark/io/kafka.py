@@ -28,10 +28,9 @@ from streamgauge.core.schema import EVENT_ID, EVENT_TIME, INGEST_TIME, ColumnTyp
 from streamgauge.core.units import backquote
 from streamgauge.dataflow.nodes import Source
 from streamgauge.engines.spark.io.json_blocks import UNPARSED, is_parsable, names, parser
-from streamgauge.engines.spark.io.spi import QueryStart, Reader
+from streamgauge.engines.spark.io.spi import QueryStart, Reader, TransportAdapter
 from streamgauge.engines.spark.lowering.arrow_blocks import Packing
 from streamgauge.engines.spark.lowering.columns import ddl
-from streamgauge.engines.spark.lowering.queries import Query
 from streamgauge.engines.spark.lowering.row_counter import RowCounter
 from streamgauge.engines.spi import Edges
 from streamgauge.transports.kafka.encodings.api import EngineEncoding
@@ -188,13 +187,13 @@ def positions_in(log: str, run: str) -> Iterable[Position]:
                 yield Position(stream, reader, int(partition), int(offset))
 
 
-class KafkaAdapter:
+class KafkaAdapter(TransportAdapter):
     """Reads streams from topics; results go to the run's results topic."""
 
     reads_evenly = False
 
     def __init__(self, edges: Edges, options: Mapping[str, str], clients: ClientSettings | None = None) -> None:
-        self._edges = edges
+        super().__init__(edges, options)
         self._clients = clients or CLIENTS[options.get("kafka_clients", TUNED)]
         self._json_parser = options.get("json_parser", FROM_JSON)
         self._request = KafkaSettings.from_options(edges.transport_options)
@@ -212,9 +211,6 @@ class KafkaAdapter:
 
     def carries(self, kind: str) -> bool:
         return is_carried(kind)
-
-    def prepare(self, session: SparkSession, query: Query) -> None:
-        """Not needed: the source comes with Spark's connector."""
 
     def read(
         self,
