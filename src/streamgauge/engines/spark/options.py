@@ -302,18 +302,20 @@ def lowerings_in_force(nodes: Collection[Node], options: Mapping[str, str], pack
     An operator for which neither holds is not in it.
     """
     packs = packs and options.get("watermark_delay", "auto") == "auto"
-    packed = {node.name: "packed" for node in nodes if packs and isinstance(node, WindowJoin) and _is_packable(node)}
+    # The reader packs a side whose rows then never become Spark's.
+    packed = {
+        node.name: "packed"
+        for node in nodes
+        if packs
+        and isinstance(node, WindowJoin)
+        and all(schema.plain_columns(side, node.keys) for side in (node.left, node.right))
+    }
     return packed | chosen_lowerings(nodes, options)
 
 
 def reads_blocks(transport: str, frontier: str) -> bool:
     """Whether both streams of a join can be read as packed blocks: from memory, up to one event time."""
     return (transport, frontier) == ("flight", "common")
-
-
-def _is_packable(join: WindowJoin) -> bool:
-    """Whether the reader can pack both sides, so that no row of them becomes one of Spark's."""
-    return all(schema.plain_columns(side, join.keys) for side in (join.left, join.right))
 
 
 def chosen_lowerings(nodes: Iterable[Node], options: Mapping[str, str]) -> dict[str, str]:

@@ -33,7 +33,8 @@ SETTINGS = (
     ),
     *(setting for setting in options.SETTINGS if setting.name in _ALIKE),
 )
-BATCH_LEAST_S, BLOCK_LEAST_S = 0.05, 0.001
+LEAST_S = {BATCH: 0.05, BLOCK: 0.001, PRESSURE: None}
+"""The least interval of each option that is one."""
 
 UNSUPPORTED_REASONS = {
     "SessionAggregate": "DStreams have no session windows",
@@ -104,39 +105,50 @@ def master_for(processors: int, transport: str, partitions: int) -> str:
 
 def request_problems(request: StartRequest) -> Iterator[Problem]:
     """What DStreams would fail on or ignore."""
-    settings = request.options
-    yield from validate.option_problems(request, CAPABILITIES, _interval_rules, _OWN_OPTIONS)
+    settings, has_receivers = request.options, request.transport == RECEIVERS
+    jobs = settings.get(_JOBS_AT_ONCE, "1")
+    given, default = ({name: requested_value(each, name) for name in LEAST_S} for each in (settings, {}))
+    batch, block = (round(1000 * seconds(given[name])) for name in (BATCH, BLOCK))
+    yield from validate.option_problems(request, CAPABILITIES, _OWN_OPTIONS)
     not_here = {lowering: f"must not be {lowering} in DStreams" for lowering in ("packed", "sliding")}
     yield from validate.refused_lowerings(settings, not_here)
-    jobs, one_range = settings.get(_JOBS_AT_ONCE, "1"), "must be common for DStreams: a batch is one range"
     yield from broken(
         Rule(
             jobs == "1", f"option {_JOBS_AT_ONCE}", "must be 1: a batch needs the state of earlier batches",
             jobs, "leave it out",
         ),
-        Rule(request.frontier == "common", "frontier", one_range, request.frontier, "--frontier common"),
+        Rule(
+            request.frontier == "common", "frontier", "must be common for DStreams: a batch is one range",
+            request.frontier, "--frontier common",
+        ),
+        *(
+            Rule(
+                least_s is None or seconds(given[name]) >= least_s, f"option {name}",
+                f"must be a whole number of s or ms, at least {(least_s or 0) * 1000:g}ms",
+                given[name], f"--option {name}={default[name]}",
+            )
+            for name, least_s in LEAST_S.items()
+        ),
+        # A block that spans two batches would go to the later one, so batches would be uneven.
+        Rule(
+            not has_receivers or not batch or not block or batch % block == 0, f"option {BATCH}",
+            f"must be a multiple of {BLOCK} ({given[BLOCK]})",
+            given[BATCH], f"--option {BLOCK}={batch}ms, or a part of it",
+        ),
+        *(
+            Rule(
+                has_receivers or given[name] == default[name], f"option {name}",
+                "is for receivers, and over this transport each batch is a range of the queue",
+                given[name], f"--transport {RECEIVERS}, or leave it out",
+            )
+            for name in (BLOCK, PRESSURE)
+        ),
     )  # fmt: skip
-    if request.transport == RECEIVERS:
-        yield from _blocks(settings)
-        # Receivers use this machine's loopback.
-        needed = receivers(request.transport, request.partitions) + 1
+    if has_receivers:
+        needed = receivers(request.transport, request.partitions) + 1  # which use this machine's loopback
         yield from slot_problems(request, needed, "a slot for each receiver and at least one more")
-    else:
-        yield from _without_receivers(settings)
     if request.flow is not None:
         yield from _of_flow(request.flow, request)
-
-
-def _interval_rules(options: Mapping[str, str]) -> list[Rule]:
-    return [
-        Rule(
-            seconds(value) >= least_s, f"option {name}",
-            f"must be a whole number of s or ms, at least {least_s * 1000:g}ms",
-            value, f"--option {name}={requested_value({}, name)}",
-        )
-        for name, least_s in ((BATCH, BATCH_LEAST_S), (BLOCK, BLOCK_LEAST_S))
-        for value in [requested_value(options, name)]
-    ]  # fmt: skip
 
 
 def _of_flow(flow: Flow, request: StartRequest) -> Iterator[Problem]:
@@ -164,19 +176,3 @@ def _lines(flow: Flow) -> Iterator[str]:
             yield f"carries {', '.join(CARRIED)}, and {name} has others"
         if any(field.nullable for field in node.schema.fields):
             yield f"carries no nulls, and values of {name} may be null"
-
-
-def _blocks(options: Mapping[str, str]) -> list[Problem]:
-    """A block that spans two batches would go to the later one, so batches would be uneven."""
-    batch, block = (round(1000 * seconds(requested_value(options, name))) for name in (BATCH, BLOCK))
-    is_multiple = not batch or not block or batch % block == 0
-    rule = f"must be a multiple of {BLOCK} ({requested_value(options, BLOCK)})"
-    way_out = f"--option {BLOCK}={batch}ms, or a part of it"
-    return broken(Rule(is_multiple, f"option {BATCH}", rule, requested_value(options, BATCH), way_out))
-
-
-def _without_receivers(options: Mapping[str, str]) -> list[Problem]:
-    rule = "is for receivers, and over this transport each batch is a range of the queue"
-    way_out = f"--transport {RECEIVERS}, or leave it out"
-    changed = [name for name in (BLOCK, PRESSURE) if requested_value(options, name) != requested_value({}, name)]
-    return [Problem(f"option {name}", rule, options[name], way_out) for name in changed]

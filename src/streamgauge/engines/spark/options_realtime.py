@@ -6,7 +6,7 @@ arrives, and every row that changes a value gives an update.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from streamgauge.core.errors import Problem, Rule, broken
 from streamgauge.core.plugin_options import Setting
@@ -104,35 +104,35 @@ def master_for(flow: Flow, processors: int) -> str:
 
 def request_problems(request: StartRequest) -> Iterator[Problem]:
     """What real-time mode would refuse or fail on at its start."""
-    yield from validate.option_problems(request, CAPABILITIES, _trigger_rule)
-    yield from _one_by_one(request)
+    every, instances = request.options.get("trigger", "auto"), request.options.get(SETTING, INSTANCES)
+    silent = _silent(request.flow) if request.flow is not None else ""
+    # Positions are inferred from results.
+    one = "must be 1 in real-time mode, because only with one task per operator do results show how far it has read"
+    yield from validate.option_problems(request, CAPABILITIES)
+    yield from broken(
+        Rule(
+            every == "auto" or seconds(every) >= TRIGGER_LEAST_S, "option trigger",
+            f"must be auto, or at least {TRIGGER_LEAST_S:g} seconds in real-time mode, in seconds or minutes",
+            every, '--option trigger="1 minute"',
+        ),
+        Rule(request.partitions <= 1, "partitions", one, request.partitions, validate.ONE_PARTITION),
+        Rule(instances == INSTANCES, f"option {SETTING}", one, instances, "leave it out"),
+        # Rows without a result count as read only after a checkpoint, so the queue would fill.
+        Rule(
+            not silent or seconds(every) <= SILENT_MOST_S, "option trigger",
+            f"must be at most {SILENT_MOST_S:g} seconds where rows may leave no result ({silent})",
+            every, '--option trigger="5 seconds", or leave it out',
+        ),
+    )  # fmt: skip
     if request.flow is not None:
         yield from _of_nodes(request.flow)
         slots_needed = "a slot for each task, because all run at once in real-time mode"
         yield from slot_problems(request, slots(request.flow), slots_needed)
-        yield from _seldom(request.flow, request.options.get("trigger", "auto"))
-
-
-def _trigger_rule(options: Mapping[str, str]) -> list[Rule]:
-    value = options.get("trigger", "auto")
-    rule = f"must be auto, or at least {TRIGGER_LEAST_S:g} seconds in real-time mode, in seconds or minutes"
-    is_long = value == "auto" or seconds(value) >= TRIGGER_LEAST_S
-    return [Rule(is_long, "option trigger", rule, value, '--option trigger="1 minute"')]
 
 
 def _silent(flow: Flow) -> str:
     """The first operator that may drop rows; empty without one."""
     return next((node.name for node in graph.operators(flow) if isinstance(node, Where | Explode | Distinct)), "")
-
-
-def _one_by_one(request: StartRequest) -> list[Problem]:
-    """Positions are inferred from results, which needs one partition and one task per operator."""
-    rule = "must be 1 in real-time mode, because only with one task per operator do results show how far it has read"
-    instances = request.options.get(SETTING, INSTANCES)
-    return broken(
-        Rule(request.partitions <= 1, "partitions", rule, request.partitions, validate.ONE_PARTITION),
-        Rule(instances == INSTANCES, f"option {SETTING}", rule, instances, "leave it out"),
-    )
 
 
 def _of_nodes(flow: Flow) -> Iterator[Problem]:
@@ -152,10 +152,3 @@ def _of_nodes(flow: Flow) -> Iterator[Problem]:
             rules.append(f"emits no results at a window's end, and {node.name} gives the first rows of windows")
         for rule in rules:
             yield Problem("engine", rule, CAPABILITIES.name, f"--engine {CAPABILITIES.fallback_engine}")
-
-
-def _seldom(flow: Flow, requested: str) -> list[Problem]:
-    """Rows without a result count as read only after a checkpoint, so the queue would fill."""
-    is_often = not _silent(flow) or seconds(trigger(flow, requested)) <= SILENT_MOST_S
-    rule = f"must be at most {SILENT_MOST_S:g} seconds where rows may leave no result ({_silent(flow)})"
-    return broken(Rule(is_often, "option trigger", rule, requested, '--option trigger="5 seconds", or leave it out'))

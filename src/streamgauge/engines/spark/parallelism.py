@@ -53,11 +53,6 @@ def tasks_unless_set(parallelism: int | None, readers: int) -> int:
     return parallelism or max(2, readers)
 
 
-def requested_master(request: StartRequest) -> str | None:
-    """The master that a request names; None for a local Spark on all cores."""
-    return request.master or (f"local[{request.parallelism}]" if request.parallelism else None)
-
-
 def executor_cores(master: str, parallelism: int | None, users: Mapping[str, str]) -> dict[str, str]:
     """Spark configuration by which all executors of a cluster have `parallelism` cores; empty for a local Spark."""
     if parallelism is None or is_local(master):
@@ -100,7 +95,7 @@ def slot_problems(request: StartRequest, needed: int, slots: str) -> list[Proble
     """Too few slots for tasks that never end; others would wait forever. Only those of `local[N]` are known before the
     start. `slots`: what needs them.
     """
-    master = requested_master(request)
+    master = request.master or (f"local[{request.parallelism}]" if request.parallelism else None)
     are_enough, is_named = master is None or (local_slots(master) or 0) >= needed, request.master is not None
     rule = f"{slots}: {needed} here"
     way_out = f"--parallelism {needed}, or leave it out"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from streamgauge.core.errors import Problem, Rule, broken, nearest
@@ -44,8 +44,6 @@ from streamgauge.transports.registry import BROKERED
 
 PREFIX = "spark."
 ONE_PARTITION = "--partitions 1 --generators 1"
-ValueRules = Callable[[Mapping[str, str]], list[Rule]]
-"""The rules of the options without fixed choices, for an engine's options with defaults."""
 
 HOLDING = (Process, WindowAggregate, SessionAggregate, WindowJoin, IntervalJoin, TopN, Distinct)
 """Operators whose results wait for the watermark over a broker; `_is_stateless` has the exceptions."""
@@ -85,7 +83,8 @@ OWN_OPTIONS = {"spark.master": "--master {}", "spark.driver.memory": "--option d
 
 def request_problems(request: StartRequest) -> Iterator[Problem]:
     """What Spark would report only after its start, or would ignore."""
-    yield from option_problems(request, CAPABILITIES, value_rules)
+    yield from option_problems(request, CAPABILITIES)
+    yield from broken(*value_rules(request.options))
     if request.flow is not None:
         yield from _unused_delay(request.flow, request)
         if request.transport in BROKERED:
@@ -95,7 +94,7 @@ def request_problems(request: StartRequest) -> Iterator[Problem]:
 
 
 def option_problems(
-    request: StartRequest, engine: Capabilities, rules: ValueRules, own_options: Mapping[str, str] = OWN_OPTIONS
+    request: StartRequest, engine: Capabilities, own_options: Mapping[str, str] = OWN_OPTIONS
 ) -> Iterator[Problem]:
     """Problems of options, Spark's settings and the master. `own_options`: Spark's setting to the option instead."""
     spark_settings = {name: value for name, value in request.options.items() if name.startswith(PREFIX)}
@@ -103,7 +102,7 @@ def option_problems(
     own = {
         name: value for name, value in request.options.items() if name not in spark_settings and name not in lowerings
     }
-    yield from _own_options(own, engine, rules)
+    yield from _own_options(own, engine)
     yield from broken(*memory_rules(own, request.queue_bytes, request.generators_bytes))
     if request.flow is not None:
         yield from _lowerings(lowerings, request.flow)
@@ -147,13 +146,12 @@ def _is_stateless(node: Node) -> bool:
     return (isinstance(node, Process) and not node.keys) or gives_first_rows(node)
 
 
-def _own_options(options: dict[str, str], engine: Capabilities, rules: ValueRules) -> Iterator[Problem]:
+def _own_options(options: dict[str, str], engine: Capabilities) -> Iterator[Problem]:
     misspelt = {name: intended for name in options if (intended := _is_spark_setting(name))}
     for name, intended in misspelt.items():
         yield Problem(f"option {name}", f"is not an option of {engine.name}", options[name], f"--option {intended}=...")
     valid_names = {name: value for name, value in options.items() if name not in misspelt}
     yield from problems_of(valid_names, engine.settings, engine.name)
-    yield from broken(*rules(valid_names))
 
 
 def _is_spark_setting(name: str) -> str:

@@ -73,11 +73,6 @@ CLIENTS = {TUNED: ClientSettings(READING, WRITING), "kafka": ClientSettings(WHOL
 """By the values of the option `kafka_clients`."""
 
 
-def has_blocks(encoding_name: str, columns: ColumnTypes) -> bool:
-    """Whether Arrow can parse these messages in blocks."""
-    return encoding_name == "json" and is_parsable(wire_types(columns).values())
-
-
 def parsed_in_blocks(messages: DataFrame, layout: EngineEncoding, columns: ColumnTypes) -> DataFrame:
     """The struct `event` of a frame with JSON messages in `value`, as `from_json` has it. Arrow parses them, and
     `from_json` those that Arrow may read differently.
@@ -224,10 +219,10 @@ class KafkaAdapter(TransportAdapter):
         """Always rows: lowerings that read packed blocks are refused before the start."""
         types = {**source.schema.types(), **dict.fromkeys((EVENT_TIME, EVENT_ID), "bigint")}
         typed = tuple((name, types[name]) for name in self._edges.columns[source.name] if name != INGEST_TIME)
-        layout = encoding(self._request.encoding, typed)
+        layout, is_json = encoding(self._request.encoding, typed), self._request.encoding == "json"
         configured = session.readStream.format("kafka").options(**self._clients.reading, **brokers(self._request))
         messages = configured.option("subscribe", topic_of(self._edges.inputs[0].token, source.name)).load()
-        if self._json_parser == BY_ARROW and has_blocks(self._request.encoding, typed):
+        if self._json_parser == BY_ARROW and is_json and is_parsable(wire_types(typed).values()):
             opened = parsed_in_blocks(messages, layout, typed)
         else:
             opened = messages.select(F.expr(layout.opened("value")).alias("event"))

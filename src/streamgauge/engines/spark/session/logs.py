@@ -27,7 +27,20 @@ BLOCKS_REPORTED = "spark.streamgauge.blocks"
 JAVA = "spark.driver.extraJavaOptions"
 BLOCK_LOG_NEEDS = (BLOCKS_REPORTED, JAVA)
 _SPARKS_OWN = "classpath:org/apache/spark/log4j2-defaults.properties"
-_TRACKER = "org.apache.spark.streaming.scheduler.ReceivedBlockTracker"
+_LOG4J = """
+appender.blocks.type = File
+appender.blocks.name = blocks
+appender.blocks.fileName = FILE
+appender.blocks.layout.type = PatternLayout
+appender.blocks.layout.pattern = %d{UNIX_MILLIS} %m%n
+logger.tracker.name = org.apache.spark.streaming.scheduler.ReceivedBlockTracker
+logger.tracker.level = debug
+logger.tracker.additivity = false
+logger.tracker.appenderRef.console.ref = console
+logger.tracker.appenderRef.console.level = warn
+logger.tracker.appenderRef.blocks.ref = blocks
+"""
+"""Added to Spark's logging configuration: the tracker logs to a file, and only warnings to the console."""
 _LINE = re.compile(r"(\d+) Stream \d+ received block input-(\d+)-(\d+)")
 
 
@@ -100,7 +113,7 @@ def _events(folder: Path, kinds: Sequence[str]) -> Iterator[dict[str, Any]]:
 def block_log_options(folder: Path) -> dict[str, str]:
     """Spark options to write this log into a folder. Other logging does not change."""
     config = folder / "log4j2.properties"
-    config.write_text(_log4j_config(folder / "blocks.log"), encoding="utf-8")
+    config.write_text(_LOG4J.replace("FILE", str((folder / "blocks.log").resolve())), encoding="utf-8")
     return {BLOCKS_REPORTED: "on", JAVA: f"-Dlog4j2.configurationFile={_SPARKS_OWN},{config.resolve().as_uri()}"}
 
 
@@ -110,20 +123,3 @@ def blocks_stored(folder: Path) -> dict[tuple[int, int], int]:
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     matches = (_LINE.fullmatch(line) for line in lines)
     return {(int(one[2]), int(one[3])): int(one[1]) * MS for one in matches if one}
-
-
-def _log4j_config(log: Path) -> str:
-    """Added to Spark's logging configuration: the tracker logs to a file, and only warnings to the console."""
-    return f"""
-appender.blocks.type = File
-appender.blocks.name = blocks
-appender.blocks.fileName = {log.resolve()}
-appender.blocks.layout.type = PatternLayout
-appender.blocks.layout.pattern = %d{{UNIX_MILLIS}} %m%n
-logger.tracker.name = {_TRACKER}
-logger.tracker.level = debug
-logger.tracker.additivity = false
-logger.tracker.appenderRef.console.ref = console
-logger.tracker.appenderRef.console.level = warn
-logger.tracker.appenderRef.blocks.ref = blocks
-"""
