@@ -9,16 +9,15 @@ from typing import Any
 from streamgauge.core.engine_reports import BatchProgress
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import WindowAggregate, WindowJoin
-from streamgauge.engines.spark.dstream.lowering import BatchLowering
+from streamgauge.engines.spark.dstream.lowering import Batch, BatchLowering, StateStore
 from streamgauge.engines.spark.dstream.receivers import QueueReceiver, SocketReceiver
-from streamgauge.engines.spark.dstream.state import Batch, StateStore
 from streamgauge.engines.spark.dstream.stream import DStreamBatches
 from streamgauge.engines.spark.io.flight import FlightAdapter
 from streamgauge.engines.spark.io.spi import numbered_readers
 from streamgauge.engines.spark.job_settings import JobSettings
 from streamgauge.engines.spark.lowering.queries import Query
 from streamgauge.engines.spark.options_dstream import BATCH, RECEIVERS, seconds
-from streamgauge.engines.spark.session.logs import BLOCKS_REPORTED
+from streamgauge.engines.spark.session.reports import BLOCKS_REPORTED
 
 
 class DStreamQueries:

@@ -16,7 +16,7 @@ from streamgauge.engines.spark.cluster.state import cluster_at
 from streamgauge.engines.spark.launch import SparkJob, spark_process, started
 from streamgauge.engines.spark.session.environment import jars_for
 from streamgauge.engines.spark.session.masters import is_local
-from streamgauge.engines.spark.session.progress import DStreamProgress
+from streamgauge.engines.spark.session.reports import DStreamProgress
 from streamgauge.engines.spi import Edges, Engine, EngineStatus
 from streamgauge.system.child_processes import Child, ChildFailed
 from streamgauge.system.disk import Scratch

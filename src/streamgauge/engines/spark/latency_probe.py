@@ -1,9 +1,17 @@
-"""The latency probe of micro-batches, by the driver's timestamps and Spark's timestamps of its batches.
+"""The latency probes of Structured Streaming: of micro-batches, and of real-time mode.
+
+Micro-batches: by the driver's timestamps and Spark's timestamps of its batches.
 
 Spark's timestamps are checked against the driver's for every batch, on both sides. A delivery lies between a batch's
 first and last task; a commit lies after its last task and before its end. A broker hides reads. There, the broker's
 timestamps of sampled results must lie between the start of the first task and the end of the last one. A clock error,
 or a wrong reading of Spark's timestamps, breaks one of these checks.
+
+Real-time mode: from topic to topic, by the driver's and the broker's timestamps, none of them Spark's. The driver knows
+when it offered an event and received its result, the broker when it appended each. Between these, Spark fetches,
+processes and writes the row, which stays one stage: in this mode Spark 4.3 reports no latency of its own. The broker's
+timestamps are checked against the driver's result by result: an event is appended after it was offered, and a result
+before the recorder has it. A result appended before its event belongs to another event.
 """
 
 from __future__ import annotations
@@ -31,8 +39,8 @@ from streamgauge.engines.latency_probe import (
     TrialTimes,
 )
 from streamgauge.engines.spark.intervals import seconds
-from streamgauge.engines.spark.session import logs
-from streamgauge.engines.spark.session.logs import BatchWork
+from streamgauge.engines.spark.session import reports
+from streamgauge.engines.spark.session.reports import BatchWork
 from streamgauge.transports.registry import STAMPS
 
 PROBES = "probes"
@@ -73,7 +81,7 @@ class MicroBatch:
         return f"{round(1000 * interval_s)} milliseconds"
 
     def problems(self, request: ProbeRequest) -> Iterator[Problem]:
-        yield from logs.conflicts(request.options, logs.event_log_options(Path()))
+        yield from reports.conflicts(request.options, reports.event_log_options(Path()))
         if request.options.get(PROBES) == "off":
             rule = "must be progress or on: batches are known by it"
             yield Problem(f"option {PROBES}", rule, "off", "leave it out")
@@ -140,14 +148,14 @@ class BatchProbe:
 
     @property
     def options(self) -> Mapping[str, str]:
-        return logs.event_log_options(self.logs)
+        return reports.event_log_options(self.logs)
 
     def collect(self, batch_progress: Callable[[], list[BatchProgress]]) -> None:
         """Nothing: the table of batches has the engine's report."""
 
     def batches(self, progress: list[dict[str, Any]], times: TrialTimes) -> dict[int, Batch]:
         """The batches with all timestamps known; `progress`: rows of the table of batches."""
-        return batches_of(progress, logs.work(self.logs), times.read_us, times.committed_us)
+        return batches_of(progress, reports.work(self.logs), times.read_us, times.committed_us)
 
     def stage_times(
         self, batches: Mapping[int, Batch], results: ResultTimes, sample: Sample | None
@@ -257,3 +265,76 @@ def _consistency_fields(
         "contradiction_us_max": max(contradictions_us),
         "tasks_share": sum(batch.run_us for batch in batches.values()) / whole_us if whole_us else None,
     }
+
+
+READ_AND_PROCESSED = "read and processed"
+REAL_TIME_STAGES = {
+    "generated": "until its chunk was offered",
+    latency_probe.IN_KAFKA: latency_probe.MEANING,
+    READ_AND_PROCESSED: "until the broker had the result: fetched, processed and sent by Spark",
+    latency_probe.CONSUMED: latency_probe.CONSUMED_MEANING,
+}
+
+
+class RealTime:
+    """Implements `LatencyProbe`."""
+
+    stages: Mapping[str, str] = REAL_TIME_STAGES
+    interval: str | None = None
+
+    def seconds(self, interval: str) -> float:
+        return 0.0
+
+    def option_value(self, interval_s: float) -> str:
+        return ""
+
+    def problems(self, request: ProbeRequest) -> Iterator[Problem]:
+        """Nothing: every trial that can run in this mode can be decomposed."""
+        return iter(())
+
+    def evidence(self, request: ProbeRequest, private: Path) -> TopicToTopic:
+        return TopicToTopic()
+
+
+@dataclass(frozen=True)
+class TopicToTopic:
+    """Implements `ProbeInput`."""
+
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def collect(self, batch_progress: Callable[[], list[BatchProgress]]) -> None:
+        """Nothing: there are no batches."""
+
+    def break_down(self, trial: TrialTimes) -> Breakdown | str:
+        results, sample = trial.results, trial.sample
+        if sample is None:
+            return f"the broker's times of events are unknown: {trial.no_sample}"
+        times, known = sampled_stage_times(results, sample)
+        if not known.any():
+            return "no result's event is known to have been offered"
+        independent, left_out = min(len(known), trial.observations), int((~known).sum())
+        no_firsts_us = np.zeros(0, np.int64)
+        return Breakdown(
+            times, results.latencies_us, no_firsts_us, independent, None, left_out, *consistency_fields(times)
+        )
+
+
+def sampled_stage_times(results: ResultTimes, sample: Sample) -> tuple[StageTimes, np.ndarray]:
+    """Stage times of the sampled results whose chunk is known, and their places in the sample."""
+    sampled = results.select(sample.places)
+    known = sampled.offered_us >= 0
+    moments = [
+        Timestamp("generated", sampled.offered_us),
+        sample.event_in_broker(),
+        sample.result_in_broker(READ_AND_PROCESSED),
+    ]
+    times = latency_probe.stage_times(sampled.event_us, moments, sampled.emission_us, latency_probe.CONSUMED)
+    return times.select(known), known
+
+
+def consistency_fields(times: StageTimes) -> tuple[dict[str, int], tuple[str, ...]]:
+    """Results whose timestamps contradict each other beyond their resolution, the largest contradiction, and doubts."""
+    contradicting = int((times.contradicted_us > 0).sum())
+    fields = {"contradicting_results": contradicting, "contradiction_us_max": int(times.contradicted_us.max())}
+    doubt = "the broker's timestamps contradict the driver's"
+    return fields, (doubt,) * (contradicting > DOUBT_SHARE * len(times.contradicted_us))

@@ -49,8 +49,8 @@ from streamgauge.engines.spark.latency_probe import (
 )
 from streamgauge.engines.spark.latency_probe import STAGES as OF_MICRO_BATCHES
 from streamgauge.engines.spark.options_dstream import BATCH, BLOCK, RECEIVERS, requested_value, seconds
-from streamgauge.engines.spark.session import logs
-from streamgauge.engines.spark.session.progress import DStreamProgress
+from streamgauge.engines.spark.session import reports
+from streamgauge.engines.spark.session.reports import DStreamProgress
 
 QUEUED = "queued"
 RECEIVED, IN_BLOCK, ANNOUNCED, IN_BATCH = "received", "in a block", "stored and announced", "in a batch"
@@ -68,7 +68,7 @@ class IntervalProbe(BatchProbe):
 
     def batches(self, progress: list[dict[str, Any]], times: TrialTimes) -> dict[int, Batch]:
         """As for micro-batches, with the time at which each batch was made instead of its start."""
-        made_us, found = logs.batch_times(self.logs), super().batches(progress, times)
+        made_us, found = reports.batch_times(self.logs), super().batches(progress, times)
         return {number: replace(found[number], started_us=made_us[number]) for number in found if number in made_us}
 
 
@@ -97,7 +97,7 @@ def blocks_of(progress: Iterable[DStreamProgress], reported_us: Mapping[tuple[in
             if (stream, number) not in reported_us:
                 silent.add(partition)
             if partition not in silent:
-                row = (lines, batch.batch, number * logs.MS, reported_us[stream, number])
+                row = (lines, batch.batch, number * reports.MS, reported_us[stream, number])
                 rows.setdefault(partition, []).append(row)
     found = {}
     for partition, of in rows.items():
@@ -117,7 +117,7 @@ class ReceiverProbe(IntervalProbe):
     @property
     def options(self) -> Mapping[str, str]:
         self.logs.mkdir(exist_ok=True)
-        return {**logs.event_log_options(self.logs), **logs.block_log_options(self.private)}
+        return {**reports.event_log_options(self.logs), **reports.block_log_options(self.private)}
 
     def collect(self, batch_progress: Callable[[], list[BatchProgress]]) -> None:
         self.progress.extend(one for one in batch_progress() if isinstance(one, DStreamProgress))
@@ -125,7 +125,7 @@ class ReceiverProbe(IntervalProbe):
     def stage_times(
         self, batches: Mapping[int, Batch], results: ResultTimes, _: Sample | None
     ) -> tuple[StageTimes, Times, NDArray[np.bool_]]:
-        blocks = blocks_of(self.progress, logs.blocks_stored(self.private))
+        blocks = blocks_of(self.progress, reports.blocks_stored(self.private))
         return stage_times_of(batches, results, blocks, round(self.interval_s * US))
 
 
@@ -195,8 +195,11 @@ class DStream(MicroBatch):
         return seconds(interval)
 
     def problems(self, request: ProbeRequest) -> Iterator[Problem]:
-        needed = [*logs.event_log_options(Path()), *(logs.BLOCK_LOG_NEEDS if request.transport == RECEIVERS else ())]
-        return logs.conflicts(request.options, needed)
+        needed = [
+            *reports.event_log_options(Path()),
+            *(reports.BLOCK_LOG_NEEDS if request.transport == RECEIVERS else ()),
+        ]
+        return reports.conflicts(request.options, needed)
 
     def evidence(self, request: ProbeRequest, private: Path) -> IntervalProbe:
         if request.transport != RECEIVERS:

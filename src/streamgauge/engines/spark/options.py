@@ -28,7 +28,7 @@ from streamgauge.dataflow.nodes import (
     WindowJoin,
 )
 from streamgauge.engines.spark.session.environment import AVRO
-from streamgauge.engines.spark.session.progress import BATCH_STEPS
+from streamgauge.engines.spark.session.reports import BATCH_STEPS
 from streamgauge.engines.spark.tuning import PROFILES
 from streamgauge.engines.spi import Capabilities, NearLimit, node_names
 from streamgauge.system.java import SPARK_KAFKA

@@ -16,7 +16,7 @@ from streamgauge.engines.spark import options, validate
 from streamgauge.engines.spark.intervals import seconds
 from streamgauge.engines.spark.options import CAPABILITIES as SPARK
 from streamgauge.engines.spark.parallelism import SETTING, slot_problems
-from streamgauge.engines.spark.session.progress import BATCH_STEPS
+from streamgauge.engines.spark.session.reports import BATCH_STEPS
 from streamgauge.engines.spi import Capabilities, StartRequest
 
 INSTANCES = "1"

@@ -13,9 +13,8 @@ from streamgauge.engines.local_cluster import LocalCluster
 from streamgauge.engines.operator_profiler import OperatorProfiler
 from streamgauge.engines.spark import intervals, options, options_dstream, options_realtime, tuning, validate
 from streamgauge.engines.spark.cluster.master import require_master
-from streamgauge.engines.spark.latency_probe import MicroBatch
+from streamgauge.engines.spark.latency_probe import MicroBatch, RealTime
 from streamgauge.engines.spark.latency_probe_dstream import DStream
-from streamgauge.engines.spark.latency_probe_realtime import RealTime
 from streamgauge.engines.spark.operator_profiler import SparkOperatorProfiler
 from streamgauge.engines.spark.session import environment
 from streamgauge.engines.spi import (

@@ -21,7 +21,7 @@ from streamgauge.engines.spark.lowering.dataframe import Lowering
 from streamgauge.engines.spark.lowering.queries import Query
 from streamgauge.engines.spark.row_counts import RowCounting
 from streamgauge.engines.spark.session.environment import require_loadable_state
-from streamgauge.engines.spark.session.progress import batch_progress
+from streamgauge.engines.spark.session.reports import batch_progress
 from streamgauge.engines.spark.session.session import error_message
 from streamgauge.engines.spark.user_job.pyspark_job import PySparkJob
 

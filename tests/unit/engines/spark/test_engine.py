@@ -11,7 +11,7 @@ import pytest
 
 from streamgauge.core.engine_reports import BatchProgress
 from streamgauge.engines.spark.engine import DSTREAM, MICRO_BATCH, REAL_TIME, ExecutionMode, SparkEngine
-from streamgauge.engines.spark.session.progress import DStreamProgress, progress_of
+from streamgauge.engines.spark.session.reports import DStreamProgress, progress_of
 from streamgauge.system.child_processes import ChildFailed
 
 DSTREAM_INFO = SimpleNamespace(

@@ -25,8 +25,8 @@ from pyspark.sql.datasource import (
 
 from streamgauge.engines.spark.io.event_batching import pack, validate_rows
 from streamgauge.engines.spark.lowering.arrow_blocks import Packing, first_serial, task_attempt
-from streamgauge.engines.spark.session.logs import BATCH_ID
 from streamgauge.engines.spark.session.python_workers import freeze_gc
+from streamgauge.engines.spark.session.reports import BATCH_ID
 from streamgauge.transports.flight import client
 
 POSITIONS = "t"

@@ -46,7 +46,7 @@ from streamgauge.engines.spark.lowering.arrow_blocks import (
 from streamgauge.engines.spark.lowering.columns import column, columns, ddl
 from streamgauge.engines.spark.lowering.operators import MARK, is_marked
 from streamgauge.engines.spark.lowering.windows import NO_DELAY
-from streamgauge.engines.spark.session.progress import LATE_ROWS_OF
+from streamgauge.engines.spark.session.reports import LATE_ROWS_OF
 
 Batches = Iterator[pa.RecordBatch]
 

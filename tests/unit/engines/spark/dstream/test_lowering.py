@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.dataflow.nodes import Window
-from streamgauge.engines.spark.dstream.state import Batch, closing
+from streamgauge.engines.spark.dstream.lowering import Batch, closing
 
 CUTS = st.lists(st.integers(1, 500), min_size=1, max_size=20, unique=True).map(sorted)
 
