@@ -13,6 +13,7 @@ from streamgauge.dataflow.builder import hop, source
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.spark.parallelism import parallelism_problems
 from streamgauge.engines.spark.plugin import SparkPlugin
+from streamgauge.engines.spark.session.masters import is_local, is_valid_local, local_slots
 from streamgauge.engines.spi import StartRequest
 
 BOUGHT = source("purchases", Schema.from_types(user_id="int", pack="int", price="int"))
@@ -192,3 +193,27 @@ def test_a_parallelism_alone_is_taken() -> None:
     """Of a local Spark, a standalone cluster and YARN."""
     for master in (None, "spark://h:1", "yarn"):
         assert not list(parallelism_problems(StartRequest(None, {}, master, "common", parallelism=4)))
+
+
+@pytest.mark.parametrize(
+    ("master", "valid", "slots"),
+    [
+        ("local", True, 1),
+        ("local[4]", True, 4),
+        ("local[2, 3]", True, 2),
+        ("local[*]", True, None),
+        ("local-cluster[2, 1, 1024]", True, None),
+        ("local[0]", False, None),
+        ("local[two]", False, None),
+        ("local[2", False, None),
+    ],
+)
+def test_masters_on_this_machine(master: str, valid: bool, slots: int | None) -> None:
+    """The second number of local[2, 3] counts attempts of a task."""
+    assert is_local(master)
+    assert (is_valid_local(master), local_slots(master)) == (valid, slots)
+
+
+@pytest.mark.parametrize("master", ["", "spark://local:7077", "yarn", "k8s://local"])
+def test_masters_elsewhere(master: str) -> None:
+    assert (is_local(master), is_valid_local(master), local_slots(master)) == (False, False, None)
