@@ -163,8 +163,8 @@ class RowCounters(RowCounter):
         if not self._stated:
             return {}
         observed = execution.observedMetrics()
-        observed_rows = {operator: observed.get(_STATED + operator) for operator in self._stated}
-        return {operator: _sum(one.get()) for operator, one in observed_rows.items() if one.isDefined()}
+        stated = {operator: observed.get(_STATED + operator) for operator in self._stated}
+        return {operator: _sum(one.get()) for operator, one in stated.items() if one.isDefined()}
 
     def _read_progress(self, query: str, reported: Any) -> None:
         """Adds the counts by `observe` of the batches reported since the last call, latest first."""
