@@ -31,12 +31,12 @@ def require_master(master: str | None, options: Mapping[str, str], parallelism: 
     cluster = cluster_at(master)
     ended = f"; {ended_in_words(cluster.ended())}" if cluster is not None else ""
     running = f"must be the address of a running Spark master ({reasons[0]}{ended})"
-    require(Rule(not all(reasons), "master", running, master, start))
+    require(not all(reasons), "master", running, master, start)
     if cluster is not None:
         members = cluster.ended()
         whole_cluster = f"must have all its workers: {ended_in_words(members) or unready_in_words(cluster)}"
         stop = f"streamgauge cluster stop, then {start}"
-        require(Rule(not members and cluster.is_ready, "master", whole_cluster, master, stop))
+        require(not members and cluster.is_ready, "master", whole_cluster, master, stop)
         refuse(_executor_problems(cluster, options, parallelism))
 
 

@@ -134,7 +134,7 @@ def _processors(text: str | None, available: tuple[int, ...]) -> tuple[int, ...]
     wanted = available if text is None else parse_cpus(text)
     missing = set(wanted) - set(available)
     rule = f"must be processors that this process may use ({format_cpus(available)}), without {format_cpus(missing)}"
-    require(Rule(not missing, "cpus", rule, text, f"--cpus {format_cpus(available)}"))
+    require(not missing, "cpus", rule, text, f"--cpus {format_cpus(available)}")
     return wanted
 
 
@@ -148,7 +148,7 @@ def _memory(text: str | None, workers: int) -> int:
     rule = f"must be {limits} for each of {workers}, which is this machine's memory"
     fewer = f"--workers {max(1, total // MEMORY_BYTES_MIN)}"
     way_out = f"--memory {fits // 2**20}MiB" if fits >= MEMORY_BYTES_MIN else fewer
-    require(Rule(MEMORY_BYTES_MIN <= wanted <= total // workers, "memory", rule, text, way_out))
+    require(MEMORY_BYTES_MIN <= wanted <= total // workers, "memory", rule, text, way_out)
     return wanted
 
 
@@ -170,7 +170,7 @@ def _exclusive(at: Path) -> Iterator[None]:
     """InputError while another command starts or stops the cluster."""
     with try_lock(at / LOCK) as locked:
         rule = "must be used by one command at a time, and another one is starting or stopping it"
-        require(Rule(locked, "cluster", rule, str(at), "wait for it, then streamgauge cluster status"))
+        require(locked, "cluster", rule, str(at), "wait for it, then streamgauge cluster status")
         yield
 
 
@@ -187,7 +187,7 @@ def _make_room(at: Path, report: Report) -> None:
     before = _recorded()
     if before is not None and before.is_ready:
         rule, way_out = "must not be running: this machine has one", "use it with --master, or streamgauge cluster stop"
-        require(Rule(not before.runs, "cluster", rule, before.master, way_out))
+        require(not before.runs, "cluster", rule, before.master, way_out)
         report(f"removed what a cluster left that ended without stop ({before.master})")
     elif before is not None:
         end(before.members)
