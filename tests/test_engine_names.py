@@ -41,7 +41,6 @@ MAY_SAY_SPARK: Mapping[str, str] = {
         loadgen/datasets/texts.py studies/latency_breakdown/anatomy.py studies/operator_profile/published.py
         workloads/micro/timestamped_text.py
     """,
-    "where a constant was measured": "studies/capacity/saturation_probe.py studies/capacity/strategy.py",
     "fields of results that others read": """
         report/documents/profile.py results/breakdown.py results/profile.py results/run.py
         studies/operator_profile/profile.py

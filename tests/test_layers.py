@@ -124,8 +124,8 @@ MAY_IMPORT: dict[str, str] = {
         "studies.operator_profile studies.run system trial user_workloads"
     ),
     "studies.scalability": (
-        "artifacts config core preflight results studies studies.capacity studies.matrix studies.run system trial "
-        "user_workloads"
+        "artifacts config core engines preflight results studies studies.capacity studies.matrix studies.run system "
+        "trial user_workloads verdict"
     ),
     "studies.selftest": (
         "config core engines.synthetic harness metrics preflight results studies.capacity studies.run system trial"

@@ -42,7 +42,7 @@ from streamgauge.engines.spark.io.event_batching import pack, packed_schema, unp
 from streamgauge.engines.spark.lowering.arrow_blocks import Packing
 from streamgauge.engines.spark.lowering.dataframe import Lowering
 from streamgauge.engines.spark.lowering.queries import Query, queries
-from streamgauge.engines.spark.lowering.row_counter import RowCounter, Uncounted
+from streamgauge.engines.spark.lowering.row_counter import RowCounter
 from streamgauge.engines.spark.options import JVM_OPTIONS, ROW_COUNT_SETTINGS, defaults
 from streamgauge.engines.spark.row_counts import RowCounters
 from streamgauge.engines.spark.session.session import end_session, open_session
@@ -85,7 +85,7 @@ class Sides:
     ) -> None:
         self._session, self._query, self._frames, self._events = session, query, frames, events
         self._probes = RowCounters(session, added(flow))
-        self._counted, self._uncounted = self._lowered(self._probes), self._lowered(Uncounted())
+        self._counted, self._uncounted = self._lowered(self._probes), self._lowered(RowCounter())
 
     def counted(self) -> float:
         """Seconds of a batch with counted operators; for updates, reading the counts is included, as in a stream."""

@@ -21,16 +21,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from bench.support.row import Row, row
+from streamgauge.engines.spi import UNMEASURED
 from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.capacity.search import Search, Settings, TrialOutcome, TrialRequest
-from streamgauge.studies.capacity.strategy import (
-    BUSY_FULL,
-    DRAIN_OVERESTIMATE_FACTOR,
-    KEPT_ROWS_BUSY,
-    KEPT_ROWS_OVERESTIMATE_FACTOR,
-    rate_at,
-)
 
+NEAR_LIMIT = UNMEASURED
 REPEATS, SEARCHES, AGAIN = 3, 200, 10
 WITHIN_MINUTES = 9.0
 AGES_S = (120.0, 300.0)
@@ -119,19 +114,19 @@ class ModelEngine:
             return "not_sustained", FAILED_S
         if chance() * (1 + math.exp(STEEPNESS * above)) < 1:
             return "sustained", kind.extended_s if above > -2 and chance() < 0.5 else kind.held_s
-        if share >= BUSY_FULL and chance() < kind.starved_share:
+        if share >= NEAR_LIMIT.full and chance() < kind.starved_share:
             return "invalid", FAILED_S
         return "undecided", kind.undecided_s
 
     def _overloaded(self, request: TrialRequest) -> TrialOutcome:
         kind = self.kind
-        limit = (BUSY_FULL / self.speed - kind.fixed_share) / kind.share_per_event_s
+        limit = (NEAR_LIMIT.full / self.speed - kind.fixed_share) / kind.share_per_event_s
         limit *= self.chance.gauss(PREDICTED, PREDICTION_ERROR)
         outcome = TrialOutcome(request.rate_per_s, "not_sustained", limit, purpose="overload", busy_share=0.75)
         if self.predicts:
             return replace(outcome, limit_per_s=limit)
-        factor = KEPT_ROWS_OVERESTIMATE_FACTOR if kind.keeps_rows else DRAIN_OVERESTIMATE_FACTOR
-        guess = rate_at(KEPT_ROWS_BUSY if kind.keeps_rows else BUSY_FULL, limit, BUSY_FULL)
+        factor = NEAR_LIMIT.drain_factor_keeping_rows if kind.keeps_rows else NEAR_LIMIT.drain_factor
+        guess = NEAR_LIMIT.rate_at(NEAR_LIMIT.full_of(kind.keeps_rows), limit, NEAR_LIMIT.full)
         return replace(outcome, drained_per_s=factor * guess)
 
     def _pass(self, seconds: float) -> None:

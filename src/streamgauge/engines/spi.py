@@ -53,6 +53,53 @@ class TuningProfile:
     transport_options: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
+VARIABLE_SHARE_MIN = 0.01
+"""Least share of the time that is taken to grow with the rate, so that no idle engine promises endlessly much."""
+
+
+@dataclass(frozen=True)
+class NearLimit:
+    """How the batches of an engine fill their time, and what it drains, near its limit.
+
+    A search chooses its next load by these figures, and no verdict rests on them. The defaults are for an engine that
+    was not measured; a plugin whose engine was measured states its own.
+
+    Attributes:
+        full: busy share of an engine near its limit.
+        over: target of the next rate after one that held. It is higher, because a trial that fails is shorter than one
+            that holds, and gives the upper end.
+        keeping_rows: both, of a flow that keeps rows until windows end. Few trials decide above, because its batches
+            differ so much. A lower target costs a further step up.
+        sure: busy share at which most trials decide. After an undecided trial a search goes down to it at once, since
+            every undecided rate on the way costs a minute. An undecided trial below it is repeated.
+        fixed: share of the time that batches need at any rate. The rest grows with the rate. A low value makes steps up
+            too short rather than too long.
+        drain_factor: drain rate of an overload trial over the sustained rate.
+        drain_factor_keeping_rows: the same, of a flow that keeps rows until windows end.
+        heap_share: share of the heap that rows may take by their size in Arrow.
+    """
+
+    full: float = 0.93
+    over: float = 0.98
+    keeping_rows: float = 0.9
+    sure: float = 0.82
+    fixed: float = 0.15
+    drain_factor: float = 1.1
+    drain_factor_keeping_rows: float = 1.4
+    heap_share: float = 1 / 8
+
+    def full_of(self, keeps_rows: bool) -> float:
+        """The busy share near the limit of a flow that may keep rows until windows end."""
+        return self.keeping_rows if keeps_rows else self.full
+
+    def rate_at(self, busy: float, rate_per_s: float, busy_share: float) -> float:
+        """The rate at which batches would need the share `busy` of the time, by the share needed at another rate."""
+        return rate_per_s * (busy - self.fixed) / max(busy_share - self.fixed, VARIABLE_SHARE_MIN)
+
+
+UNMEASURED = NearLimit()
+
+
 @dataclass(frozen=True)
 class Capabilities:
     """The capabilities of an engine. The matrix in the docs and in `streamgauge engines` is generated from them.
@@ -72,6 +119,7 @@ class Capabilities:
     - `sets_parallelism`: whether the engine can be started on a requested number of cores.
     - `simulated`: whether its capacity is what its options state, whatever the machine.
     - `location_settings`: settings in force that only name the folder in which the command ran.
+    - `near_limit`: how busy it is near its limit, from which searches choose their next load.
     - `profiles`: name to tuning profile; the defaults of `settings` are those of the profile `tuned`.
     """
 
@@ -98,6 +146,7 @@ class Capabilities:
     sets_parallelism: bool = False
     simulated: bool = False
     location_settings: tuple[str, ...] = ()
+    near_limit: NearLimit = UNMEASURED
     profiles: Mapping[str, TuningProfile] = field(default_factory=lambda: {TUNED: TuningProfile()})
 
 

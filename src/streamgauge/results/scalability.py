@@ -31,6 +31,8 @@ class ScaleCell(CellFigures):
     lag_growth: float | None = None
     """Lag at the end minus lag at the begin of the span, mean over partitions; null unless the criterion is
     `ehrenstein`, or if it is unknown: the span was not complete, or had too few commits."""
+    busy_share: float | None = None
+    """Share of the time that the engine's batches needed, from which the next load is chosen; null if it is unknown."""
 
     @classmethod
     def from_figures(cls, figures: CellFigures, **more: Any) -> Self:

@@ -23,7 +23,7 @@ from streamgauge.engines.spark.lowering.arrow_blocks import PACKED, Packing, fir
 from streamgauge.engines.spark.lowering.dataframe import Lowering
 from streamgauge.engines.spark.lowering.windows import NO_DELAY
 from streamgauge.engines.spark.options import UNCHECKED_OPERATIONS, keeps_first_rows
-from streamgauge.engines.spark.session.progress import batch_progress
+from streamgauge.engines.spark.session.reports import batch_progress
 
 Parts = Mapping[str, Sequence[pa.Table]]
 """Stream to its rows in each batch."""

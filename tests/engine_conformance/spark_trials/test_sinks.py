@@ -20,7 +20,7 @@ from streamgauge.core.schema import EMISSION_TIME
 from streamgauge.dataflow.builder import Stream, flow, hop, source
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.dataflow.reach import reach_us, tail_us
-from streamgauge.engines.spark.intervals import closing_delay_us
+from streamgauge.engines.spark.plugin import SparkPlugin
 from streamgauge.harness.testbed import TestBed
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
@@ -88,7 +88,7 @@ def started(root: Path, made: Callable[[Stream], Flow]) -> Iterator[Case]:
     plain = check(build({"workload": "identity", "load": load, "out": str(root)}))
     (stream,) = plain.streams(RATE_PER_S)
     several = made(source(stream.name, stream.schema))
-    tail = 2 * US + tail_us(several, closing_delay_us)
+    tail = 2 * US + tail_us(several, SparkPlugin().closing_delay_us)
     resolved = replace(plain, flow=several, reach_us=reach_us(several), tail_us=tail)
     folder = RunFolder.create(root, "sinks", "spark", datetime.now(UTC))
     with running(resolved, folder.path) as testbed:

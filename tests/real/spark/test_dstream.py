@@ -11,8 +11,7 @@ import pytest
 from streamgauge.core.engine_reports import BatchProgress
 from streamgauge.core.trial import TrialSnapshot
 from streamgauge.dataflow.builder import source
-from streamgauge.engines.spark.session.logs import MS
-from streamgauge.engines.spark.session.progress import DStreamProgress
+from streamgauge.engines.spark.session.reports import MS, DStreamProgress
 from streamgauge.harness.testbed import TestBedSettings
 from streamgauge.metrics.records import RUNNER
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment

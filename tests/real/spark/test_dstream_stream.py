@@ -10,9 +10,9 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.streaming import StreamingContext
 
-from streamgauge.engines.spark.dstream.state import Batch
+from streamgauge.engines.spark.dstream.lowering import Batch
 from streamgauge.engines.spark.dstream.stream import DStreamBatches
-from streamgauge.engines.spark.session.progress import Block
+from streamgauge.engines.spark.session.reports import Block
 from streamgauge.system.child_processes import wait_until
 
 pytestmark = pytest.mark.spark

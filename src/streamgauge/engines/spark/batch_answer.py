@@ -6,26 +6,24 @@ batch over the whole input.
 
 from __future__ import annotations
 
-import pickle
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from streamgauge.core.errors import EngineError, InputError
 from streamgauge.core.schema import EVENT_TIME
-from streamgauge.dataflow.nodes import UserJobNode
-from streamgauge.engines.spark.launch import spark_process
+from streamgauge.engines.spark.launch import serve_job, spark_process
 from streamgauge.engines.spark.options import defaults, split
-from streamgauge.engines.spark.session.session import end_session, open_session
+from streamgauge.engines.spark.session.session import open_session
 from streamgauge.engines.spark.user_job.pyspark_job import load
 from streamgauge.engines.spi import BatchAnswer, BatchRequest
-from streamgauge.system.child_processes import ChildFailed, announce, serve
+from streamgauge.system.child_processes import ChildFailed, Handlers, announce
 from streamgauge.system.machine import cpus
 from streamgauge.system.user_code import first_line
 
+MODULE = "streamgauge.engines.spark.batch_answer"
 TIMEOUT_S = 3600.0
 
 
@@ -35,17 +33,8 @@ def batch_answer(request: BatchRequest) -> Iterator[BatchAnswer]:
 
     Answers raise EngineError with the engine's, or the user's, own reason.
     """
-    own_options, users = split(request.options)
-    conf = {
-        **defaults(max(2, len(cpus())), local_checkpoint=False),
-        "spark.driver.memory": own_options["driver_memory"],
-        **users,
-    }
-    inputs = {name: str(path) for name, path in request.inputs.items()}
-    master = f"local[{len(cpus())}]"
-    batch_job = BatchJob(request.job, master, conf, inputs, str(request.folder), request.order)
-    module = "streamgauge.engines.spark.batch_answer"
-    child = spark_process(module, batch_job, request.folder, request.log, None, master, name="spark batch")
+    # Its stage belongs to the driver's process.
+    child = spark_process(MODULE, replace(request, stage=None), request.folder, request.log, None, name="spark batch")
     if request.stage is not None:
         request.stage.follow(lambda: child.stage, "starting Spark for the batch run")
 
@@ -62,25 +51,10 @@ def batch_answer(request: BatchRequest) -> Iterator[BatchAnswer]:
         child.stop()
 
 
-@dataclass(frozen=True)
-class BatchJob:
-    """The driver's request, passed by file: the job, and a Parquet file per stream name.
-
-    `order`: the column by which a part of the input is taken. One that the job does not have is not passed to it.
-    """
-
-    job: UserJobNode
-    master: str
-    conf: dict[str, str]
-    inputs: dict[str, str]
-    folder: str
-    order: str = EVENT_TIME
-
-
 class BatchAnswerJob:
     """One session; each answer is a Parquet folder."""
 
-    def __init__(self, request: BatchJob) -> None:
+    def __init__(self, request: BatchRequest) -> None:
         self._request = request
         self._native = load(request.job)
         self._session: Any = None
@@ -90,7 +64,10 @@ class BatchAnswerJob:
         """Writes the job's results for the input whose `order` is below `before_us` (None: all input)."""
         if self._session is None:
             announce("starting Spark for the batch run")
-            self._session = open_session(self._request.master, self._request.conf, Path(self._request.folder))
+            own_options, users = split(self._request.options)
+            conf = defaults(max(2, len(cpus())), local_checkpoint=False)
+            conf |= {"spark.driver.memory": own_options["driver_memory"], **users}
+            self._session = open_session(f"local[{len(cpus())}]", conf, self._request.folder)
         self._answers += 1
         try:
             frames = [self._frame(each.name, before_us) for each in self._request.job.inputs]
@@ -106,17 +83,14 @@ class BatchAnswerJob:
             raise EngineError(self._native.trace_in(str(error)) or first_line(error)) from None
 
     def _frame(self, stream: str, before_us: int | None) -> Any:
-        frame = self._session.read.parquet(self._request.inputs[stream])
-        order = self._request.order
+        frame, order = self._session.read.parquet(str(self._request.inputs[stream])), self._request.order
         part = frame if before_us is None else frame.where(f"{order} < {before_us}")
         return part if order == EVENT_TIME else part.drop(order)
 
 
-def main() -> None:
-    path = Path(sys.argv[1])
-    answering = BatchAnswerJob(pickle.loads(path.read_bytes()))
-    serve({"answer": answering.answer}, on_orphaned=end_session, scratch=path.parent)
+def commands_of(request: BatchRequest) -> Handlers:
+    return {"answer": BatchAnswerJob(request).answer}
 
 
 if __name__ == "__main__":
-    main()
+    serve_job(commands_of)

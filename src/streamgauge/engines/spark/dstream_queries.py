@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from streamgauge.core.engine_reports import BatchProgress
 from streamgauge.dataflow import graph
-from streamgauge.dataflow.nodes import Source, WindowAggregate, WindowJoin
-from streamgauge.engines.spark.dstream.lowering import BatchLowering
+from streamgauge.dataflow.nodes import WindowAggregate, WindowJoin
+from streamgauge.engines.spark.dstream.lowering import Batch, BatchLowering, StateStore
 from streamgauge.engines.spark.dstream.receivers import QueueReceiver, SocketReceiver
-from streamgauge.engines.spark.dstream.state import Batch, StateStore
 from streamgauge.engines.spark.dstream.stream import DStreamBatches
 from streamgauge.engines.spark.io.flight import FlightAdapter
-from streamgauge.engines.spark.io.spi import Reader, numbered_readers
+from streamgauge.engines.spark.io.spi import numbered_readers
 from streamgauge.engines.spark.job_settings import JobSettings
-from streamgauge.engines.spark.lowering.arrow_blocks import Packing
 from streamgauge.engines.spark.lowering.queries import Query
 from streamgauge.engines.spark.options_dstream import BATCH, RECEIVERS, seconds
-from streamgauge.engines.spark.session.logs import BLOCKS_REPORTED
+from streamgauge.engines.spark.session.reports import BLOCKS_REPORTED
 
 
 class DStreamQueries:
@@ -59,7 +58,7 @@ class DStreamQueries:
         """The receiver of the job's transport."""
         edges, columns = self._job.edges, self._settings.columns(query)
         if edges.transport != RECEIVERS:
-            return QueueReceiver(edges, query.name, lambda more: self._reading(query, columns, more))
+            return QueueReceiver(edges, query.name, partial(self._reading, query, columns))
         ((stream, columns_needed),) = columns.items()
         timed = any(isinstance(node, WindowAggregate | WindowJoin) for node in graph.operators(self._job.flow))
         blocks = BLOCKS_REPORTED in self._settings.users
@@ -69,8 +68,5 @@ class DStreamQueries:
         self, query: Query, columns: Mapping[str, tuple[str, ...]], event_range: dict[str, str]
     ) -> Callable[..., Any]:
         """A function that reads a source's rows in one batch."""
-
-        def read(source: Source, needed: tuple[str, ...], reader: Reader, packing: Packing | None) -> Any:
-            return self._flight.read_range(self._session, source, needed, reader, packing, event_range)
-
+        read = partial(self._flight.read_range, self._session, event_range=event_range)
         return numbered_readers(query.name, columns, read)

@@ -16,7 +16,7 @@ from streamgauge.engines.spark.cluster.state import cluster_at
 from streamgauge.engines.spark.launch import SparkJob, spark_process, started
 from streamgauge.engines.spark.session.environment import jars_for
 from streamgauge.engines.spark.session.masters import is_local
-from streamgauge.engines.spark.session.progress import DStreamProgress
+from streamgauge.engines.spark.session.reports import DStreamProgress
 from streamgauge.engines.spi import Edges, Engine, EngineStatus
 from streamgauge.system.child_processes import Child, ChildFailed
 from streamgauge.system.disk import Scratch
@@ -63,7 +63,7 @@ class SparkEngine(Engine):
     ) -> None:
         self._cpus, self._mode, self._parallelism = cpus_allowed, mode, parallelism
         self._child: Child | None = None
-        self._job: SparkJob | None = None
+        self._job: SparkJob
         self._log = Path()
         self._settings: dict[str, str] = {}
         self._scratch: Scratch | None = None
@@ -75,11 +75,10 @@ class SparkEngine(Engine):
         jars = tuple(map(str, jars_for(edges.transport, edges.transport_options)))
         folder.mkdir(parents=True, exist_ok=True)
         self._scratch = Scratch("spark")
-        private = self._scratch.path
-        checkpoint = str(private / "checkpoint")
+        private, checkpoint = str(self._scratch.path), str(self._scratch.path / "checkpoint")
         spark_master = master or self._mode.master(flow, self._parallelism or len(self._cpus or cpus()), edges)
         self._job = job = SparkJob(
-            flow, edges, options, spark_master, str(private), checkpoint, jars, self._parallelism, self._mode.name
+            flow, edges, options, spark_master, private, checkpoint, jars, self._parallelism, self._mode.name
         )
         self._grace_s = LOCAL_GRACE_S if is_local(job.master) else CLUSTER_GRACE_S
         self._cluster = cluster_at(job.master)
@@ -92,7 +91,6 @@ class SparkEngine(Engine):
 
     def _start_process(self) -> dict[str, str]:
         """Starts the process of the job, and waits until Spark runs. Returns the settings in force."""
-        assert self._job is not None
         job = self._job
         self._child = spark_process(MAIN, job, Path(job.folder), self._log, self._cpus, job.master, job.options)
         return started(self._child, job.master, job.options)

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 
 from streamgauge.core.clock import US
 from streamgauge.dataflow import graph
-from streamgauge.dataflow.nodes import Flow, Node, Process, Sink, Source, Union, WindowAggregate, WindowJoin
+from streamgauge.dataflow.nodes import Flow, Sink, Source, Union, WindowAggregate, WindowJoin
 from streamgauge.engines.spark.lowering.queries import queries
 from streamgauge.engines.spark.lowering.windows import NO_DELAY
 from streamgauge.engines.spark.options import lowerings_in_force, reads_blocks, split, trigger
@@ -68,15 +68,3 @@ def delay_of(requested: str, transport: str, partitions: int, flow: Flow | None 
 def _unites_streams(flow: Flow) -> bool:
     unions = (node for node in graph.operators(flow) if isinstance(node, Union))
     return any(len({each.name for each in graph.walk(node) if isinstance(each, Source)}) > 1 for node in unions)
-
-
-def delay_us(request: StartRequest) -> int:
-    """The watermark delay in microseconds, before a start."""
-    own_options, _ = split(request.options)
-    delay = delay_of(own_options["watermark_delay"], request.transport, request.partitions, request.flow)
-    return round(seconds(delay) * US)
-
-
-def closing_delay_us(node: Node) -> int:
-    """How much later the results of a node come than they are complete, by event time."""
-    return PROCESS_DELAY_US if isinstance(node, Process) and node.identity else 0

@@ -175,9 +175,8 @@ class JobSettings:
     def _triggers(self) -> str:
         """The interval in force; one per query if they differ."""
         intervals = {query.name: self.trigger(query) for query in queries(self.job.flow)}
-        if len(set(intervals.values())) == 1:
-            return next(iter(intervals.values()))
-        return "; ".join(f"{name}: {interval}" for name, interval in intervals.items())
+        several = len(set(intervals.values())) > 1
+        return "; ".join(dict.fromkeys(f"{name}: {at}" if several else at for name, at in intervals.items()))
 
 
 class RealTimeSettings(JobSettings):

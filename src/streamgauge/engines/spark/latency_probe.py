@@ -1,9 +1,17 @@
-"""The latency probe of micro-batches, by the driver's timestamps and Spark's timestamps of its batches.
+"""The latency probes of Structured Streaming: of micro-batches, and of real-time mode.
+
+Micro-batches: by the driver's timestamps and Spark's timestamps of its batches.
 
 Spark's timestamps are checked against the driver's for every batch, on both sides. A delivery lies between a batch's
 first and last task; a commit lies after its last task and before its end. A broker hides reads. There, the broker's
 timestamps of sampled results must lie between the start of the first task and the end of the last one. A clock error,
 or a wrong reading of Spark's timestamps, breaks one of these checks.
+
+Real-time mode: from topic to topic, by the driver's and the broker's timestamps, none of them Spark's. The driver knows
+when it offered an event and received its result, the broker when it appended each. Between these, Spark fetches,
+processes and writes the row, which stays one stage: in this mode Spark 4.3 reports no latency of its own. The broker's
+timestamps are checked against the driver's result by result: an event is appended after it was offered, and a result
+before the recorder has it. A result appended before its event belongs to another event.
 """
 
 from __future__ import annotations
@@ -31,8 +39,8 @@ from streamgauge.engines.latency_probe import (
     TrialTimes,
 )
 from streamgauge.engines.spark.intervals import seconds
-from streamgauge.engines.spark.session import logs
-from streamgauge.engines.spark.session.logs import BatchWork
+from streamgauge.engines.spark.session import reports
+from streamgauge.engines.spark.session.reports import BatchWork
 from streamgauge.transports.registry import STAMPS
 
 PROBES = "probes"
@@ -59,26 +67,21 @@ STAGES_BEFORE_TASKS = {"offset fixed": "fixed_us", "planned": "planned_us"}
 """The stages from a batch's begin to its first task, each with the moment of a batch at which it ends."""
 
 
-def milliseconds(interval_s: float) -> str:
-    """An interval as Spark writes it."""
-    return f"{round(1000 * interval_s)} milliseconds"
-
-
-@dataclass(frozen=True)
 class MicroBatch:
     """Implements `LatencyProbe`."""
 
-    stages: Mapping[str, str] = field(default_factory=lambda: STAGES)
+    stages: Mapping[str, str] = STAGES
     interval: str | None = "trigger"
 
     def seconds(self, interval: str) -> float:
         return seconds(interval)
 
     def option_value(self, interval_s: float) -> str:
-        return milliseconds(interval_s)
+        """As Spark writes it."""
+        return f"{round(1000 * interval_s)} milliseconds"
 
     def problems(self, request: ProbeRequest) -> Iterator[Problem]:
-        yield from logs.conflicts(request.options, logs.event_log_options(Path()))
+        yield from reports.conflicts(request.options, reports.event_log_options(Path()))
         if request.options.get(PROBES) == "off":
             rule = "must be progress or on: batches are known by it"
             yield Problem(f"option {PROBES}", rule, "off", "leave it out")
@@ -145,14 +148,14 @@ class BatchProbe:
 
     @property
     def options(self) -> Mapping[str, str]:
-        return logs.event_log_options(self.logs)
+        return reports.event_log_options(self.logs)
 
     def collect(self, batch_progress: Callable[[], list[BatchProgress]]) -> None:
         """Nothing: the table of batches has the engine's report."""
 
     def batches(self, progress: list[dict[str, Any]], times: TrialTimes) -> dict[int, Batch]:
         """The batches with all timestamps known; `progress`: rows of the table of batches."""
-        return batches_of(progress, logs.work(self.logs), times.read_us, times.committed_us)
+        return batches_of(progress, reports.work(self.logs), times.read_us, times.committed_us)
 
     def stage_times(
         self, batches: Mapping[int, Batch], results: ResultTimes, sample: Sample | None
@@ -167,18 +170,18 @@ class BatchProbe:
         times, of_batch, known = self.stage_times(batches, sampled, sample)
         if not known.any():
             return "no batch of a result is known"
-        written = {} if sample is None else _last_of(of_batch, sample.result_us[known])
-        fields = _consistency_fields(
-            {batch: batches[batch] for batch in np.unique(of_batch).tolist()}, self.visibility, written
-        )
+        with_results, last_us = np.unique(of_batch).tolist(), dict[int, int]()
+        if sample is not None:
+            last_us = {batch: int(sample.result_us[known][of_batch == batch].max()) for batch in with_results}
+        fields = _consistency_fields({batch: batches[batch] for batch in with_results}, self.visibility, last_us)
         # Mean time from a result to the commit of its batch, which is not part of a latency.
         committed_us = timestamps_of(batches, of_batch)("committed_us")
         fields["commit_after_us"] = float((committed_us - sampled.emission_us[known]).mean())
-        latencies_us = times.latencies_us if sample is None else results.latencies_us
-        count = len(np.unique(of_batch))
+        latencies_us, count = times.latencies_us if sample is None else results.latencies_us, len(with_results)
         contradictory = fields["contradicting_batches"] > DOUBT_SHARE * count
         doubts = ("Spark's own times of its batches contradict the driver's timestamps",) * contradictory
-        firsts_us = _firsts(batches, results)
+        in_batches = results.select(np.isin(results.batches, list(batches)))
+        firsts_us = in_batches.latencies_us[latency_probe.first_of_each(in_batches.batches, in_batches.event_us)]
         return Breakdown(times, latencies_us, firsts_us, count, count, int((~known).sum()), fields, doubts)
 
 
@@ -193,10 +196,11 @@ def batches_of(
     for row in progress:
         number, started_us = row["batch_id"], row["start_us"]
         if number in work and number in committed_us and number in read_us:
-            record, fixed_us = work[number], started_us + microseconds(row["latest_offset_ms"])
-            planned_us = fixed_us + microseconds(row["wal_commit_ms"]) + microseconds(row["query_planning_ms"])
+            names = ("latest_offset_ms", "wal_commit_ms", "query_planning_ms", "trigger_ms")
+            latest_us, wal_us, planning_us, whole_us = (round(1000 * (row[name] or 0.0)) for name in names)
+            fixed_us, record = started_us + latest_us, work[number]
             complete[number] = Batch(
-                started_us, fixed_us, planned_us, started_us + microseconds(row["trigger_ms"]), record.launched_us,
+                started_us, fixed_us, fixed_us + wal_us + planning_us, started_us + whole_us, record.launched_us,
                 record.finished_us, record.run_us, read_us[number], committed_us[number],
             )  # fmt: skip
     return complete
@@ -241,29 +245,9 @@ def timestamps_of(batches: Mapping[int, Batch], of_batch: Times) -> Callable[[st
     none = Batch(*[0] * 9)
 
     def at(name: str) -> Times:
-        moments = [getattr(batches.get(number, none), name) for number in different.tolist()]
-        when_us: Times = np.array(moments, np.int64)[places]
-        return when_us
+        return np.array([getattr(batches.get(number, none), name) for number in different.tolist()], np.int64)[places]
 
     return at
-
-
-def _firsts(batches: Mapping[int, Batch], results: ResultTimes) -> Times:
-    """Latencies of the results whose event came first in a batch."""
-    known = results.select(np.isin(results.batches, np.array(list(batches), np.int64)))
-    return known.latencies_us[latency_probe.first_of_each(known.batches, known.event_us)]
-
-
-def microseconds(ms: float | None) -> int:
-    return round(1000 * (ms or 0.0))
-
-
-def _last_of(of_batch: Times, when_us: Times) -> dict[int, int]:
-    """The latest time of each batch."""
-    last: dict[int, int] = {}
-    for batch in np.unique(of_batch).tolist():
-        last[batch] = int(when_us[of_batch == batch].max())
-    return last
 
 
 def _consistency_fields(
@@ -281,3 +265,76 @@ def _consistency_fields(
         "contradiction_us_max": max(contradictions_us),
         "tasks_share": sum(batch.run_us for batch in batches.values()) / whole_us if whole_us else None,
     }
+
+
+READ_AND_PROCESSED = "read and processed"
+REAL_TIME_STAGES = {
+    "generated": "until its chunk was offered",
+    latency_probe.IN_KAFKA: latency_probe.MEANING,
+    READ_AND_PROCESSED: "until the broker had the result: fetched, processed and sent by Spark",
+    latency_probe.CONSUMED: latency_probe.CONSUMED_MEANING,
+}
+
+
+class RealTime:
+    """Implements `LatencyProbe`."""
+
+    stages: Mapping[str, str] = REAL_TIME_STAGES
+    interval: str | None = None
+
+    def seconds(self, interval: str) -> float:
+        return 0.0
+
+    def option_value(self, interval_s: float) -> str:
+        return ""
+
+    def problems(self, request: ProbeRequest) -> Iterator[Problem]:
+        """Nothing: every trial that can run in this mode can be decomposed."""
+        return iter(())
+
+    def evidence(self, request: ProbeRequest, private: Path) -> TopicToTopic:
+        return TopicToTopic()
+
+
+@dataclass(frozen=True)
+class TopicToTopic:
+    """Implements `ProbeInput`."""
+
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def collect(self, batch_progress: Callable[[], list[BatchProgress]]) -> None:
+        """Nothing: there are no batches."""
+
+    def break_down(self, trial: TrialTimes) -> Breakdown | str:
+        results, sample = trial.results, trial.sample
+        if sample is None:
+            return f"the broker's times of events are unknown: {trial.no_sample}"
+        times, known = sampled_stage_times(results, sample)
+        if not known.any():
+            return "no result's event is known to have been offered"
+        independent, left_out = min(len(known), trial.observations), int((~known).sum())
+        no_firsts_us = np.zeros(0, np.int64)
+        return Breakdown(
+            times, results.latencies_us, no_firsts_us, independent, None, left_out, *consistency_fields(times)
+        )
+
+
+def sampled_stage_times(results: ResultTimes, sample: Sample) -> tuple[StageTimes, np.ndarray]:
+    """Stage times of the sampled results whose chunk is known, and their places in the sample."""
+    sampled = results.select(sample.places)
+    known = sampled.offered_us >= 0
+    moments = [
+        Timestamp("generated", sampled.offered_us),
+        sample.event_in_broker(),
+        sample.result_in_broker(READ_AND_PROCESSED),
+    ]
+    times = latency_probe.stage_times(sampled.event_us, moments, sampled.emission_us, latency_probe.CONSUMED)
+    return times.select(known), known
+
+
+def consistency_fields(times: StageTimes) -> tuple[dict[str, int], tuple[str, ...]]:
+    """Results whose timestamps contradict each other beyond their resolution, the largest contradiction, and doubts."""
+    contradicting = int((times.contradicted_us > 0).sum())
+    fields = {"contradicting_results": contradicting, "contradiction_us_max": int(times.contradicted_us.max())}
+    doubt = "the broker's timestamps contradict the driver's"
+    return fields, (doubt,) * (contradicting > DOUBT_SHARE * len(times.contradicted_us))

@@ -43,15 +43,14 @@ from streamgauge.engines.spark.latency_probe import (
     WRITTEN,
     Batch,
     BatchProbe,
+    MicroBatch,
     ReadVisibility,
-    batches_of,
-    milliseconds,
     timestamps_of,
 )
 from streamgauge.engines.spark.latency_probe import STAGES as OF_MICRO_BATCHES
 from streamgauge.engines.spark.options_dstream import BATCH, BLOCK, RECEIVERS, requested_value, seconds
-from streamgauge.engines.spark.session import logs
-from streamgauge.engines.spark.session.progress import DStreamProgress
+from streamgauge.engines.spark.session import reports
+from streamgauge.engines.spark.session.reports import DStreamProgress
 
 QUEUED = "queued"
 RECEIVED, IN_BLOCK, ANNOUNCED, IN_BATCH = "received", "in a block", "stored and announced", "in a batch"
@@ -69,11 +68,8 @@ class IntervalProbe(BatchProbe):
 
     def batches(self, progress: list[dict[str, Any]], times: TrialTimes) -> dict[int, Batch]:
         """As for micro-batches, with the time at which each batch was made instead of its start."""
-        made_us = logs.batch_times(self.logs)
-        found = batches_of(progress, logs.work(self.logs), times.read_us, times.committed_us)
-        return {
-            number: replace(batch, started_us=made_us[number]) for number, batch in found.items() if number in made_us
-        }
+        made_us, found = reports.batch_times(self.logs), super().batches(progress, times)
+        return {number: replace(found[number], started_us=made_us[number]) for number in found if number in made_us}
 
 
 READ_KNOWN_BEFORE_START = ReadVisibility(False, False, known_before_start=True)
@@ -88,11 +84,6 @@ class Blocks:
     started_us: Times
     reported_us: Times
 
-    def places_of(self, sequences: Times) -> tuple[Times, NDArray[np.bool_]]:
-        """The place of the block with each line, and whether there is one."""
-        places = np.searchsorted(self.ends, sequences, side="right")
-        return np.minimum(places, len(self.ends) - 1), places < len(self.ends)
-
 
 def blocks_of(progress: Iterable[DStreamProgress], reported_us: Mapping[tuple[int, int], int]) -> dict[int, Blocks]:
     """Partition to its blocks, from the SUT's `progress` and from when Spark learned of each block.
@@ -106,7 +97,7 @@ def blocks_of(progress: Iterable[DStreamProgress], reported_us: Mapping[tuple[in
             if (stream, number) not in reported_us:
                 silent.add(partition)
             if partition not in silent:
-                row = (lines, batch.batch, number * logs.MS, reported_us[stream, number])
+                row = (lines, batch.batch, number * reports.MS, reported_us[stream, number])
                 rows.setdefault(partition, []).append(row)
     found = {}
     for partition, of in rows.items():
@@ -126,7 +117,7 @@ class ReceiverProbe(IntervalProbe):
     @property
     def options(self) -> Mapping[str, str]:
         self.logs.mkdir(exist_ok=True)
-        return {**logs.event_log_options(self.logs), **logs.block_log_options(self.private)}
+        return {**reports.event_log_options(self.logs), **reports.block_log_options(self.private)}
 
     def collect(self, batch_progress: Callable[[], list[BatchProgress]]) -> None:
         self.progress.extend(one for one in batch_progress() if isinstance(one, DStreamProgress))
@@ -134,7 +125,7 @@ class ReceiverProbe(IntervalProbe):
     def stage_times(
         self, batches: Mapping[int, Batch], results: ResultTimes, _: Sample | None
     ) -> tuple[StageTimes, Times, NDArray[np.bool_]]:
-        blocks = blocks_of(self.progress, logs.blocks_stored(self.private))
+        blocks = blocks_of(self.progress, reports.blocks_stored(self.private))
         return stage_times_of(batches, results, blocks, round(self.interval_s * US))
 
 
@@ -174,13 +165,13 @@ def _in_blocks(results: ResultTimes, blocks: Mapping[int, Blocks]) -> tuple[Time
     started_us, reported_us, in_batch = np.full((3, len(results.event_us)), -1, np.int64)
     for partition, partition_blocks in blocks.items():
         of_partition = np.flatnonzero(results.partitions == partition)
-        places, in_block = partition_blocks.places_of(results.sequences[of_partition])
+        # The first block that ends behind the line.
+        places = np.searchsorted(partition_blocks.ends, results.sequences[of_partition], side="right")
+        in_block = places < len(partition_blocks.ends)
         of_partition, places = of_partition[in_block], places[in_block]
-        started_us[of_partition], reported_us[of_partition], in_batch[of_partition] = (
-            partition_blocks.started_us[places],
-            partition_blocks.reported_us[places],
-            partition_blocks.batches[places],
-        )
+        started_us[of_partition] = partition_blocks.started_us[places]
+        reported_us[of_partition] = partition_blocks.reported_us[places]
+        in_batch[of_partition] = partition_blocks.batches[places]
     return started_us, reported_us, in_batch
 
 
@@ -194,29 +185,25 @@ STAGES = {
 }
 
 
-@dataclass(frozen=True)
-class DStream:
+class DStream(MicroBatch):
     """Implements `LatencyProbe`."""
 
-    stages: Mapping[str, str] = field(default_factory=lambda: STAGES)
-    interval: str | None = BATCH
+    stages = STAGES
+    interval = BATCH
 
     def seconds(self, interval: str) -> float:
         return seconds(interval)
 
-    def option_value(self, interval_s: float) -> str:
-        return milliseconds(interval_s)
-
     def problems(self, request: ProbeRequest) -> Iterator[Problem]:
-        yield from logs.conflicts(request.options, logs.event_log_options(Path()))
-        if request.transport == RECEIVERS:
-            yield from logs.conflicts(request.options, logs.BLOCK_LOG_NEEDS)
+        needed = [
+            *reports.event_log_options(Path()),
+            *(reports.BLOCK_LOG_NEEDS if request.transport == RECEIVERS else ()),
+        ]
+        return reports.conflicts(request.options, needed)
 
     def evidence(self, request: ProbeRequest, private: Path) -> IntervalProbe:
-        between = {QUEUED: "fixed_us"}
         if request.transport != RECEIVERS:
-            return IntervalProbe(
-                private, ReadVisibility(True, request.frontier == "common"), stages_before_tasks=between
-            )
+            visibility = ReadVisibility(True, request.frontier == "common")
+            return IntervalProbe(private, visibility, stages_before_tasks={QUEUED: "fixed_us"})
         interval_s = seconds(requested_value(request.options, BLOCK))
         return ReceiverProbe(private / "events", READ_KNOWN_BEFORE_START, private=private, interval_s=interval_s)

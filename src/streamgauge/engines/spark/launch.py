@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -21,9 +22,9 @@ from streamgauge.engines.spark.session.python_workers import (
     installed_spark_home,
     view_of_spark_home,
 )
-from streamgauge.engines.spark.session.session import LOG_LEVEL, RUNNING
+from streamgauge.engines.spark.session.session import LOG_LEVEL, RUNNING, end_session
 from streamgauge.engines.spi import Edges
-from streamgauge.system.child_processes import Child, ChildFailed, ChildSilent
+from streamgauge.system.child_processes import Child, ChildFailed, ChildSilent, Handlers, serve
 
 START_TIMEOUT_S = 180.0
 _ZIP = "zip"
@@ -50,25 +51,19 @@ def spark_process(
     """
     path = folder / "job.pkl"
     path.write_bytes(cloudpickle.dumps(job))
-    home = installed_spark_home() if _from_zip(options) else view_of_spark_home(folder / "spark-home")
-    environment = environment_of(home, master)
-    if _workers_unchanged(options):
+    from_zip = options.get("worker_start") == _ZIP
+    environment = environment_of(
+        installed_spark_home() if from_zip else view_of_spark_home(folder / "spark-home"), master
+    )
+    if options.get("python_workers") == UNCHANGED:
         environment[VARIABLE] = UNCHANGED
     return Child(name, module, [str(path)], log, on_cpus, environment)
 
 
-def _workers_unchanged(options: Mapping[str, str]) -> bool:
-    return options.get("python_workers") == UNCHANGED
-
-
-def _from_zip(options: Mapping[str, str]) -> bool:
-    return options.get("worker_start") == _ZIP
-
-
-def _done_for_workers(options: Mapping[str, str]) -> dict[str, str]:
-    """What is done for the Python workers of every start, unless an option leaves them to Spark; as settings."""
-    home = {} if _from_zip(options) else {"spark home": HOME_NOTICE}
-    return home | ({} if _workers_unchanged(options) else {"python workers": WORKERS_NOTICE})
+def serve_job(commands_of: Callable[[Any], Handlers]) -> None:
+    """The process itself: answers commands on the job in the file of its command line, until the driver ends."""
+    path = Path(sys.argv[1])
+    serve(commands_of(cloudpickle.loads(path.read_bytes())), on_orphaned=end_session, scratch=path.parent)
 
 
 def started(child: Child, master: str = "local", options: Mapping[str, str] = _NO_OPTIONS) -> dict[str, str]:
@@ -92,16 +87,18 @@ def started(child: Child, master: str = "local", options: Mapping[str, str] = _N
             raise JobError(Problem("job", rule, child.stage, way_out)) from None
         reason = f"spark did not start: {error}{_jvm_message(child.log)}{environment_note(master)}"
         raise EngineError(reason, str(child.log)) from None
-    return {**settings, **_done_for_workers(options), "log level": LOG_LEVEL}
+    # What is done for the Python workers of every start, unless an option leaves them to Spark.
+    home = {} if options.get("worker_start") == _ZIP else {"spark home": HOME_NOTICE}
+    workers = {} if options.get("python_workers") == UNCHANGED else {"python workers": WORKERS_NOTICE}
+    return {**settings, **home, **workers, "log level": LOG_LEVEL}
 
 
 def _jvm_message(log: Path) -> str:
     """The JVM's message if it did not start, because Spark's message lacks it."""
     lines = log.read_text(errors="replace").splitlines()
-    for index, line in enumerate(lines):
-        if line.startswith(_JVM_ERROR_PREFIXES):
-            return f"\n  {': '.join(one.strip() for one in lines[index : index + 2])[:300]}"
-    return ""
+    at = next((index for index, line in enumerate(lines) if line.startswith(_JVM_ERROR_PREFIXES)), len(lines))
+    message = ": ".join(one.strip() for one in lines[at : at + 2])[:300]
+    return f"\n  {message}" if message else ""
 
 
 @dataclass(frozen=True)

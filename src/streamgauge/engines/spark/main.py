@@ -10,27 +10,22 @@ One job comes in by file, and four commands by pipe. Where to look:
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-import cloudpickle
-
-from streamgauge.core.engine_reports import BatchProgress
 from streamgauge.core.errors import EngineError, InputError, MachineError
 from streamgauge.dataflow.lineage import added
 from streamgauge.engines.spark.job_settings import SETTINGS_BY_MODE, DStreamSettings, JobSettings
-from streamgauge.engines.spark.launch import SparkJob
-from streamgauge.engines.spark.lowering.queries import Query, queries
+from streamgauge.engines.spark.launch import SparkJob, serve_job
+from streamgauge.engines.spark.lowering.queries import queries
 from streamgauge.engines.spark.options import JVM_OPTIONS
 from streamgauge.engines.spark.row_counts import RowCounters, RowCounting
 from streamgauge.engines.spark.session.python_workers import UNCHANGED
 from streamgauge.engines.spark.session.session import (
     UP,
     LocalSession,
-    end_session,
     error_message,
     inherited_settings,
     jvm_ended,
@@ -38,20 +33,10 @@ from streamgauge.engines.spark.session.session import (
 )
 from streamgauge.engines.spark.streaming_queries import StreamingQueries
 from streamgauge.engines.spark.user_job.pyspark_job import PySparkJob, load
-from streamgauge.system.child_processes import announce, serve
+from streamgauge.system.child_processes import Handlers, announce
 
-
-class Queries(Protocol):
-    """The queries of one session: `StreamingQueries`, or those of DStreams."""
-
-    def start(self, query: Query) -> None:
-        """Starts a query."""
-
-    def status(self) -> dict[str, Any]:
-        """As `EngineStatus`: whether all queries are alive."""
-
-    def batch_progress(self) -> list[BatchProgress]:
-        """The engine's own reports on its batches."""
+if TYPE_CHECKING:
+    from streamgauge.engines.spark.dstream_queries import DStreamQueries
 
 
 class Sut:
@@ -59,21 +44,20 @@ class Sut:
 
     def __init__(self, settings: JobSettings) -> None:
         self._settings = settings
-        self._user_job: PySparkJob | None = None
         self._counting = RowCounting()
-        self._queries: Queries | None = None
+        self._queries: StreamingQueries | DStreamQueries
 
     def start(self) -> dict[str, str]:
         """Starts session and queries. Returns the settings in force that are not Spark's defaults."""
         settings, conf = self._settings, self._settings.configuration()
         try:
-            self._user_job = load(settings.user_job) if settings.user_job is not None else None
+            user_job = load(settings.user_job) if settings.user_job is not None else None
             announce("starting Spark's JVM")
             session = self._open_session(conf)
             announce(UP)
             counters = RowCounters(session, added(settings.job.flow)) if settings.counts_rows else None
             self._counting = RowCounting(counters)
-            self._queries = self._queries_of(session)
+            self._queries = self._queries_of(session, user_job)
             for query in queries(settings.job.flow):
                 self._queries.start(query)
         except (InputError, MachineError):
@@ -84,12 +68,10 @@ class Sut:
 
     def status(self) -> dict[str, Any]:
         """Whether all queries are alive, as `EngineStatus`. Raises EngineError if the JVM has ended."""
-        assert self._queries is not None
         return checked_jvm(self._queries.status)
 
     def batch_progress(self) -> list[dict[str, Any]]:
         """The reports on recent batches, as `BatchProgress`."""
-        assert self._queries is not None
         return [asdict(one) for one in self._queries.batch_progress()]
 
     def operator_row_counts(self) -> dict[str, Any]:
@@ -104,41 +86,35 @@ class Sut:
         folder, jvm_options = Path(job.folder), JVM_OPTIONS[options["jit"]]
         return open_checked(job.master, conf, self._settings.users, folder, jvm_options, local)
 
-    def _queries_of(self, session: Any) -> Queries:
+    def _queries_of(self, session: Any, user_job: PySparkJob | None) -> StreamingQueries | DStreamQueries:
         if isinstance(self._settings, DStreamSettings):
             from streamgauge.engines.spark.dstream_queries import DStreamQueries
 
             return DStreamQueries(session, self._settings)
-        return StreamingQueries(session, self._settings, self._counting, self._user_job)
+        return StreamingQueries(session, self._settings, self._counting, user_job)
 
 
 def checked_jvm(status: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Calls `status`. Raises EngineError if the JVM has ended, because the call's own error would not say so."""
+    reply = None
     try:
-        if (reply := status())["alive"]:
-            return reply
-    except Exception:
-        if ended := jvm_ended():
+        reply = status()
+        return reply
+    finally:
+        if (reply is None or not reply["alive"]) and (ended := jvm_ended()):
             raise EngineError(ended) from None
-        raise
-    if ended := jvm_ended():
-        raise EngineError(ended)
-    return reply
 
 
-def main() -> None:
-    """Serves the job in the file named on the command line, until the driver ends."""
-    path = Path(sys.argv[1])
-    job: SparkJob = cloudpickle.loads(path.read_bytes())
+def commands_of(job: SparkJob) -> Handlers:
+    """The driver's commands for one job."""
     sut = Sut(SETTINGS_BY_MODE[job.mode](job))
-    commands = {
+    return {
         "start": sut.start,
         "status": sut.status,
         "batch_progress": sut.batch_progress,
         "operator_row_counts": sut.operator_row_counts,
     }
-    serve(commands, on_orphaned=end_session, scratch=path.parent)
 
 
 if __name__ == "__main__":
-    main()
+    serve_job(commands_of)

@@ -15,11 +15,9 @@ in this Python process instead: without Spark's exchange, blocks and state store
 
 from __future__ import annotations
 
-import pickle
-import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from functools import reduce
+from collections.abc import Callable
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -36,6 +34,7 @@ from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Node, Process, Source, WindowAggregate
 from streamgauge.engines.operator_profiler import IsolatedOperator, Slice
 from streamgauge.engines.operator_runtime import OperatorRuntime, column_layouts
+from streamgauge.engines.spark.launch import serve_job
 from streamgauge.engines.spark.lowering.arrow_blocks import PACKED, Packing
 from streamgauge.engines.spark.lowering.columns import column, ddl
 from streamgauge.engines.spark.lowering.dataframe import TIME, Lowering
@@ -43,9 +42,9 @@ from streamgauge.engines.spark.lowering.windows import lowering_of
 from streamgauge.engines.spark.operator_profiler import CLASS_ONLY, IsolatedJob, method_of
 from streamgauge.engines.spark.options import JVM_OPTIONS, defaults, lowerings_in_force, split
 from streamgauge.engines.spark.session.python_workers import UNCHANGED
-from streamgauge.engines.spark.session.session import LocalSession, end_session, error_message, open_checked
+from streamgauge.engines.spark.session.session import LocalSession, error_message, open_checked
 from streamgauge.engines.spark.user_job.pyspark_job import PySparkJob, load
-from streamgauge.system.child_processes import serve
+from streamgauge.system.child_processes import Handlers
 
 MASTER = "local[1]"
 """One task at a time: the cost of a row at one instance."""
@@ -113,11 +112,9 @@ class SparkTimer:
         files = self._operator.files(source, number)
         if not files:
             return self._session.createDataFrame([], ddl(kinds)).persist(StorageLevel.MEMORY_ONLY)
-        stored_types = {name: kinds[name] for name in pq.ParquetFile(files[0]).schema_arrow.names}
-        # With a schema, Spark runs no job to infer it. Timestamps are the exception, see below.
-        reader = (
-            self._session.read if "timestamp" in stored_types.values() else self._session.read.schema(ddl(stored_types))
-        )
+        stored_types, reader = {name: kinds[name] for name in pq.read_schema(files[0]).names}, self._session.read
+        if "timestamp" not in stored_types.values():
+            reader = reader.schema(ddl(stored_types))  # else Spark would run a job to infer it
         frame = reader.parquet(*files)
         # The oracle writes timestamps without a zone, another type in Spark; the session's zone is UTC.
         typed = [column(name).cast(kind).alias(name) for name, kind in stored_types.items()]
@@ -152,19 +149,12 @@ def _reader(frames: dict[str, DataFrame]) -> Read:
     def read(source: Source, packing: Packing | None = None) -> DataFrame:
         frame = frames[source.name]
         if packing is not None:
-            return frame.mapInArrow(_packer(packing), PACKED)
+            return frame.mapInArrow(partial(packing.rows, serial=0), PACKED)
         if EVENT_TIME not in frame.columns:
             return frame
         return frame.withColumn(TIME, F.timestamp_micros(EVENT_TIME)).drop(EVENT_TIME)
 
     return read
-
-
-def _packer(packing: Packing) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from packing.rows(batches, 0)
-
-    return pack
 
 
 def _input(lowering: Lowering, frames: dict[str, DataFrame], node: Node) -> DataFrame:
@@ -273,11 +263,10 @@ class Timing:
         return samples
 
 
-def main() -> None:
-    path = Path(sys.argv[1])
-    timing = Timing(pickle.loads(path.read_bytes()))
-    serve({"start": timing.start, "slice": timing.slice}, on_orphaned=end_session, scratch=path.parent)
+def commands_of(job: IsolatedJob) -> Handlers:
+    timing = Timing(job)
+    return {"start": timing.start, "slice": timing.slice}
 
 
 if __name__ == "__main__":
-    main()
+    serve_job(commands_of)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from streamgauge.core.errors import Problem
-from streamgauge.core.plugin_options import TUNED, Fetch, Setting
+from streamgauge.core.errors import Rule
+from streamgauge.core.plugin_options import TUNED, Fetch, Setting, with_defaults
 from streamgauge.dataflow import graph, schema
 from streamgauge.dataflow.nodes import (
     Distinct,
@@ -29,9 +28,9 @@ from streamgauge.dataflow.nodes import (
     WindowJoin,
 )
 from streamgauge.engines.spark.session.environment import AVRO
-from streamgauge.engines.spark.session.progress import BATCH_STEPS
+from streamgauge.engines.spark.session.reports import BATCH_STEPS
 from streamgauge.engines.spark.tuning import PROFILES
-from streamgauge.engines.spi import Capabilities, node_names
+from streamgauge.engines.spi import Capabilities, NearLimit, node_names
 from streamgauge.system.java import SPARK_KAFKA
 from streamgauge.system.machine import at_most_half, memory_bytes
 
@@ -194,6 +193,24 @@ JVM_OPTIONS = {
 }
 """JVM options for each value of the option `jit`."""
 
+NEAR_LIMIT = NearLimit(
+    full=0.93, over=0.98, keeping_rows=0.9, sure=0.82, fixed=0.15, drain_factor=1.1, drain_factor_keeping_rows=1.4,
+    heap_share=1 / 8,
+)  # fmt: skip
+"""Measured on Spark:
+
+- `full`, `over`: trials of windowed aggregations with 1.4 s between batches held at shares up to 0.94, and were
+  undecided from 0.97.
+- `keeping_rows`: trials of windowed joins held at shares up to 0.90, and most were undecided above.
+- `sure`: a join was undecided at 0.74, and its limit was half as high again.
+- `fixed`: batches of a windowed aggregation needed 0.77 of the time at 8.9 M/s, 0.91 at 11.4, 0.94 at 11.9, and 0.98
+  at 12.5: 0.24 and 0.06 per M/s.
+- `drain_factor_keeping_rows`: five searches of a windowed join drained 1.15, 1.30, 1.39, 1.60, and 1.67 times what they
+  sustained.
+- `heap_share`: state has two versions, and batches are copied. Spark ran out of memory at 43 %, in a packed join at
+  6.4 M/s.
+"""
+
 CAPABILITIES = Capabilities(
     name="spark",
     summary="Spark Structured Streaming, micro-batch",
@@ -210,6 +227,7 @@ CAPABILITIES = Capabilities(
     settings=SETTINGS,
     location_settings=(WAREHOUSE,),
     batch_steps=BATCH_STEPS,
+    near_limit=NEAR_LIMIT,
     profiles=PROFILES,
     sets_parallelism=True,
 )
@@ -284,18 +302,20 @@ def lowerings_in_force(nodes: Collection[Node], options: Mapping[str, str], pack
     An operator for which neither holds is not in it.
     """
     packs = packs and options.get("watermark_delay", "auto") == "auto"
-    packed = {node.name: "packed" for node in nodes if packs and isinstance(node, WindowJoin) and _is_packable(node)}
+    # The reader packs a side whose rows then never become Spark's.
+    packed = {
+        node.name: "packed"
+        for node in nodes
+        if packs
+        and isinstance(node, WindowJoin)
+        and all(schema.plain_columns(side, node.keys) for side in (node.left, node.right))
+    }
     return packed | chosen_lowerings(nodes, options)
 
 
 def reads_blocks(transport: str, frontier: str) -> bool:
     """Whether both streams of a join can be read as packed blocks: from memory, up to one event time."""
     return (transport, frontier) == ("flight", "common")
-
-
-def _is_packable(join: WindowJoin) -> bool:
-    """Whether the reader can pack both sides, so that no row of them becomes one of Spark's."""
-    return all(schema.plain_columns(side, join.keys) for side in (join.left, join.right))
 
 
 def chosen_lowerings(nodes: Iterable[Node], options: Mapping[str, str]) -> dict[str, str]:
@@ -319,11 +339,16 @@ UNCHECKED_OPERATIONS = {"spark.sql.streaming.unsupportedOperationCheck": "false"
 """Spark refuses every sort of a stream, even within the partitions of a batch, which `distinct` needs."""
 
 
+def gives_first_rows(node: Node) -> bool:
+    """Whether a node gives the first row of every key, without a window."""
+    return isinstance(node, Distinct) and node.window is None
+
+
 def keeps_first_rows(flow: Flow) -> bool:
     """Whether a flow keeps the first row of every key without a window. It sorts the rows of each batch, so Spark's
     check of unsupported operations must be off.
     """
-    return any(isinstance(node, Distinct) and node.window is None for node in graph.operators(flow))
+    return any(gives_first_rows(node) for node in graph.operators(flow))
 
 
 def needs_rocksdb(flow: Flow, tuned: bool = True) -> bool:
@@ -369,17 +394,23 @@ def trigger(requested: str, windowed: bool, state_copied: bool = False) -> str:
     return WINDOWED_INTERVAL if windowed else "0 seconds"
 
 
-def _check_interval(name: str, value: str) -> Problem | None:
-    if value == "auto" or re.fullmatch(r"[0-9]+ (millisecond|minute)s?|[0-9]+(\.[0-9]{1,9})? seconds?", value):
-        return None
+def value_rules(options: Mapping[str, str]) -> list[Rule]:
+    """The rules of the given options that have no fixed choices."""
+    interval = "[0-9]+ (millisecond|minute)s?|[0-9]+(\\.[0-9]{1,9})? seconds?"
     rule = "must be auto, or a number of milliseconds, seconds or minutes (Spark takes a fraction of seconds only)"
-    return Problem(f"option {name}", rule, value, f'--option {name}="1 second"')
-
-
-def _check_buckets(value: str) -> Problem | None:
-    if re.fullmatch("[0-9]+", value) and 1 <= int(value) <= 4096:
-        return None
-    return Problem("option buckets", "must be a whole number from 1 to 4096", value, "--option buckets=8")
+    intervals = {name: options[name] for name in ("trigger", "watermark_delay") if name in options}
+    buckets = options.get("buckets", "8")
+    are_buckets = re.fullmatch("[0-9]+", buckets) and 1 <= int(buckets) <= 4096
+    return [
+        *(
+            Rule(
+                value == "auto" or re.fullmatch(interval, value),
+                f"option {name}", rule, value, f'--option {name}="1 second"',
+            )
+            for name, value in intervals.items()
+        ),
+        Rule(are_buckets, "option buckets", "must be a whole number from 1 to 4096", buckets, "--option buckets=8"),
+    ]  # fmt: skip
 
 
 def _heap_bytes(value: str) -> int:
@@ -396,44 +427,34 @@ def _usual_heap() -> str:
     return default if half == usual else f"{half // 2**20}m"
 
 
-def _check_memory(value: str) -> Problem | None:
-    memory = memory_bytes()
-    if 2**28 <= _heap_bytes(value) <= memory:
-        return None
-    rule = f"must be from 256m to this machine's memory ({memory / 2**30:.1f} GiB), with m or g"
-    return Problem("option driver_memory", rule, value, f"--option driver_memory={_usual_heap()}")
-
-
 def heap_bytes(options: Mapping[str, str]) -> int:
     """The JVM's heap by these options or the default; 0 if the option is invalid."""
     return _heap_bytes(options.get("driver_memory", _usual_heap()))
 
 
-def check_beside(queue_bytes: int, options: dict[str, str], generators_bytes: int = 0) -> Problem | None:
-    """The problem if the heap and the driver's queue together exceed this machine's memory.
+def memory_rules(options: Mapping[str, str], queue_bytes: int, generators_bytes: int = 0) -> tuple[Rule, Rule]:
+    """The heap has to fit into this machine's memory, by itself and beside the driver's queue.
 
     The suggested values leave `generators_bytes` to the generators.
     """
-    heap, machine_memory = options.get("driver_memory", _usual_heap()), memory_bytes()
-    if queue_bytes + _heap_bytes(heap) <= machine_memory or _check_memory(heap) is not None:
-        return None
-    rule = f"and --memory must together fit into this machine's memory ({machine_memory / 2**30:.1f} GiB)"
-    half = (machine_memory - generators_bytes) // 2**21
-    way_out = f"--option driver_memory={half}m --memory {half}MiB, or less"
-    return Problem("option driver_memory", rule, f"{heap} and {queue_bytes / 2**30:.3g} GiB", way_out)
-
-
-RULES: dict[str, Callable[[str], Problem | None]] = {
-    "trigger": partial(_check_interval, "trigger"),
-    "watermark_delay": partial(_check_interval, "watermark_delay"),
-    "buckets": _check_buckets,
-    "driver_memory": _check_memory,
-}
-"""A check for each option without fixed choices."""
+    heap, memory = options.get("driver_memory", _usual_heap()), memory_bytes()
+    is_heap = "driver_memory" not in options or 2**28 <= _heap_bytes(heap) <= memory
+    is_room = queue_bytes + _heap_bytes(heap) <= memory
+    whole, half = f"this machine's memory ({memory / 2**30:.1f} GiB)", (memory - generators_bytes) // 2**21
+    return (
+        Rule(
+            is_heap, "option driver_memory", f"must be from 256m to {whole}, with m or g",
+            heap, f"--option driver_memory={_usual_heap()}",
+        ),
+        Rule(
+            is_room or not is_heap, "option driver_memory", f"and --memory must together fit into {whole}",
+            f"{heap} and {queue_bytes / 2**30:.3g} GiB", f"--option driver_memory={half}m --memory {half}MiB, or less",
+        ),
+    )  # fmt: skip
 
 
 def split(options: dict[str, str], settings: Sequence[Setting] = SETTINGS) -> tuple[dict[str, str], dict[str, str]]:
     """(engine options with defaults, the user's Spark configuration)."""
-    own_options = {setting.name: setting.default for setting in settings} | {"driver_memory": _usual_heap()}
-    own_options |= {name: value for name, value in options.items() if not name.startswith("spark.")}
-    return own_options, {name: value for name, value in options.items() if name.startswith("spark.")}
+    users = {name: value for name, value in options.items() if name.startswith("spark.")}
+    own_options = {name: value for name, value in options.items() if name not in users}
+    return with_defaults({"driver_memory": _usual_heap()} | own_options, settings), users

@@ -9,19 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.errors import Problem, Rule, broken
 from streamgauge.core.plugin_options import Setting
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Flow, RunningAggregate, Source
-from streamgauge.engines.spark import validate
+from streamgauge.engines.spark import options, validate
 from streamgauge.engines.spark.lowering.windows import non_mergeable
 from streamgauge.engines.spark.options import CAPABILITIES as SPARK
-from streamgauge.engines.spark.options import LOWERING, RULES, WAREHOUSE
-from streamgauge.engines.spark.options import SETTINGS as MICRO_BATCH
-from streamgauge.engines.spark.parallelism import requested_master
-from streamgauge.engines.spark.session.masters import local_slots
-from streamgauge.engines.spark.session.progress import BATCH_STEPS
-from streamgauge.engines.spi import BatchInterval, Capabilities, StartRequest
+from streamgauge.engines.spark.parallelism import slot_problems
+from streamgauge.engines.spark.session.reports import BATCH_STEPS
+from streamgauge.engines.spi import Capabilities, StartRequest
 
 RECEIVERS = "socket"
 """The transport that Spark's receivers read. Over another transport each batch is a range of the queue."""
@@ -34,9 +31,10 @@ SETTINGS = (
     Setting(
         PRESSURE, "off", "over a socket: whether Spark slows its receivers down to what it works off", ("on", "off")
     ),
-    *(setting for setting in MICRO_BATCH if setting.name in _ALIKE),
+    *(setting for setting in options.SETTINGS if setting.name in _ALIKE),
 )
-BATCH_LEAST_S, BLOCK_LEAST_S = 0.05, 0.001
+LEAST_S = {BATCH: 0.05, BLOCK: 0.001, PRESSURE: None}
+"""The least interval of each option that is one."""
 
 UNSUPPORTED_REASONS = {
     "SessionAggregate": "DStreams have no session windows",
@@ -57,19 +55,19 @@ CAPABILITIES = Capabilities(
     sink_modes=("append", "update"),
     transports=("flight", RECEIVERS),
     needs_java=True,
+    near_limit=SPARK.near_limit,
     settings=SETTINGS,
-    location_settings=(WAREHOUSE,),
+    location_settings=(options.WAREHOUSE,),
     batch_steps=BATCH_STEPS,
     unsupported_reasons=UNSUPPORTED_REASONS,
     fallback_engine="spark",
     sets_parallelism=True,
 )
 
-_OWN_OPTIONS = {
-    "spark.streaming.blockInterval": BLOCK,
-    "spark.streaming.backpressure.enabled": PRESSURE,
+_OWN_OPTIONS = validate.OWN_OPTIONS | {
+    "spark.streaming.blockInterval": f"--option {BLOCK}=200ms",
+    "spark.streaming.backpressure.enabled": f"--option {PRESSURE}=off",
 }
-"""Spark settings that have an option of streamgauge."""
 _JOBS_AT_ONCE = "spark.streaming.concurrentJobs"
 
 
@@ -82,11 +80,6 @@ def seconds(interval: str) -> float:
 def requested_value(options: Mapping[str, str], name: str) -> str:
     """An option's value or its default."""
     return options.get(name) or next(setting.default for setting in SETTINGS if setting.name == name)
-
-
-def interval(request: StartRequest) -> BatchInterval:
-    """The batch interval, before a start."""
-    return BatchInterval(seconds(requested_value(request.options, BATCH)), BATCH)
 
 
 def receiving(options: Mapping[str, str], transport: str) -> dict[str, str]:
@@ -110,102 +103,76 @@ def master_for(processors: int, transport: str, partitions: int) -> str:
     return f"local[{processors + receivers(transport, partitions)}]"
 
 
-def check(request: StartRequest) -> None:
-    """Raises InputError with every problem that DStreams would fail on or ignore."""
-    problems = list(validate.option_problems(request, CAPABILITIES, {"driver_memory": RULES["driver_memory"]}))
-    problems += [*_set_twice(request.options), *_frontier(request), *_of_batches(request.options)]
-    if request.transport == RECEIVERS:
-        problems += [*_blocks(request.options), *_master(request)]
-    else:
-        problems += _without_receivers(request.options)
+def request_problems(request: StartRequest) -> Iterator[Problem]:
+    """What DStreams would fail on or ignore."""
+    settings, has_receivers = request.options, request.transport == RECEIVERS
+    jobs = settings.get(_JOBS_AT_ONCE, "1")
+    given, default = ({name: requested_value(each, name) for name in LEAST_S} for each in (settings, {}))
+    batch, block = (round(1000 * seconds(given[name])) for name in (BATCH, BLOCK))
+    yield from validate.option_problems(request, CAPABILITIES, _OWN_OPTIONS)
+    not_here = {lowering: f"must not be {lowering} in DStreams" for lowering in ("packed", "sliding")}
+    yield from validate.refused_lowerings(settings, not_here)
+    yield from broken(
+        Rule(
+            jobs == "1", f"option {_JOBS_AT_ONCE}", "must be 1: a batch needs the state of earlier batches",
+            jobs, "leave it out",
+        ),
+        Rule(
+            request.frontier == "common", "frontier", "must be common for DStreams: a batch is one range",
+            request.frontier, "--frontier common",
+        ),
+        *(
+            Rule(
+                least_s is None or seconds(given[name]) >= least_s, f"option {name}",
+                f"must be a whole number of s or ms, at least {(least_s or 0) * 1000:g}ms",
+                given[name], f"--option {name}={default[name]}",
+            )
+            for name, least_s in LEAST_S.items()
+        ),
+        # A block that spans two batches would go to the later one, so batches would be uneven.
+        Rule(
+            not has_receivers or not batch or not block or batch % block == 0, f"option {BATCH}",
+            f"must be a multiple of {BLOCK} ({given[BLOCK]})",
+            given[BATCH], f"--option {BLOCK}={batch}ms, or a part of it",
+        ),
+        *(
+            Rule(
+                has_receivers or given[name] == default[name], f"option {name}",
+                "is for receivers, and over this transport each batch is a range of the queue",
+                given[name], f"--transport {RECEIVERS}, or leave it out",
+            )
+            for name in (BLOCK, PRESSURE)
+        ),
+    )  # fmt: skip
+    if has_receivers:
+        needed = receivers(request.transport, request.partitions) + 1  # which use this machine's loopback
+        yield from slot_problems(request, needed, "a slot for each receiver and at least one more")
     if request.flow is not None:
-        problems += _of_flow(request.flow, request)
-    if problems:
-        raise InputError(problems)
+        yield from _of_flow(request.flow, request)
 
 
 def _of_flow(flow: Flow, request: StartRequest) -> Iterator[Problem]:
     for node in graph.operators(flow):
-        if isinstance(node, RunningAggregate) and (names := non_mergeable(node)):
-            rule = f"needs mergeable running aggregates, and {', '.join(names)} of {node.name} is not mergeable"
-            yield Problem("engine", rule, CAPABILITIES.name, f"--engine {CAPABILITIES.fallback_engine}")
-        if isinstance(node, RunningAggregate) and receivers(request.transport, request.partitions) > 1:
-            rule = "must be 1 for updates over sockets: receivers are not cut at one event time"
-            yield Problem("partitions", rule, request.partitions, validate.ONE_PARTITION)
+        if isinstance(node, RunningAggregate):
+            names, way_out = non_mergeable(node), f"--engine {CAPABILITIES.fallback_engine}"
+            mergeable = f"needs mergeable running aggregates, and {', '.join(names)} of {node.name} is not mergeable"
+            uncut = "must be 1 for updates over sockets: receivers are not cut at one event time"
+            is_cut = receivers(request.transport, request.partitions) <= 1
+            yield from broken(
+                Rule(not names, "engine", mergeable, CAPABILITIES.name, way_out),
+                Rule(is_cut, "partitions", uncut, request.partitions, validate.ONE_PARTITION),
+            )
     if request.transport == RECEIVERS:
-        yield from _lines(flow)
+        yield from (Problem("transport", rule, RECEIVERS, "--transport flight") for rule in _lines(flow))
 
 
-def _lines(flow: Flow) -> Iterator[Problem]:
-    """Problems of flows whose input does not fit into lines of text."""
+def _lines(flow: Flow) -> Iterator[str]:
+    """The rules of lines of text that the input of a flow breaks."""
     sources = {node.name: node for node in graph.operators(flow) if isinstance(node, Source)}
     if len(sources) > 1:
-        rule = f"carries one stream, and there are {', '.join(sources)}"
-        yield Problem("transport", rule, RECEIVERS, "--transport flight")
-    for node in sources.values():
+        yield f"carries one stream, and there are {', '.join(sources)}"
+    for name, node in sources.items():
         if not {field.type for field in node.schema.fields} <= set(CARRIED):
-            rule = f"carries {', '.join(CARRIED)}, and {node.name} has others"
-            yield Problem("transport", rule, RECEIVERS, "--transport flight")
+            yield f"carries {', '.join(CARRIED)}, and {name} has others"
         if any(field.nullable for field in node.schema.fields):
-            rule = f"carries no nulls, and values of {node.name} may be null"
-            yield Problem("transport", rule, RECEIVERS, "--transport flight")
-
-
-def _set_twice(options: Mapping[str, str]) -> Iterator[Problem]:
-    for name, own_option in _OWN_OPTIONS.items():
-        if name in options:
-            rule = "has its own option in streamgauge"
-            yield Problem(
-                f"option {name}", rule, options[name], f"--option {own_option}={requested_value({}, own_option)}"
-            )
-    if options.get(_JOBS_AT_ONCE, "1") != "1":
-        rule = "must be 1: a batch needs the state of earlier batches"
-        yield Problem(f"option {_JOBS_AT_ONCE}", rule, options[_JOBS_AT_ONCE], "leave it out")
-    for name, value in options.items():
-        if name.startswith(LOWERING) and value in ("packed", "sliding"):
-            yield Problem(f"option {name}", f"must not be {value} in DStreams", value, "leave it out")
-
-
-def _frontier(request: StartRequest) -> Iterator[Problem]:
-    if request.frontier != "common":
-        yield Problem(
-            "frontier", "must be common for DStreams: a batch is one range", request.frontier, "--frontier common"
-        )
-
-
-def _of_batches(options: Mapping[str, str]) -> Iterator[Problem]:
-    for name, least_s in ((BATCH, BATCH_LEAST_S), (BLOCK, BLOCK_LEAST_S)):
-        value = requested_value(options, name)
-        if seconds(value) < least_s:
-            rule = f"must be a whole number of s or ms, at least {least_s * 1000:g}ms"
-            yield Problem(f"option {name}", rule, value, f"--option {name}={requested_value({}, name)}")
-
-
-def _blocks(options: Mapping[str, str]) -> Iterator[Problem]:
-    """A block that spans two batches would go to the later one, so batches would be uneven."""
-    batch, block = (round(1000 * seconds(requested_value(options, name))) for name in (BATCH, BLOCK))
-    if batch and block and batch % block:
-        rule = f"must be a multiple of {BLOCK} ({requested_value(options, BLOCK)})"
-        yield Problem(
-            f"option {BATCH}", rule, requested_value(options, BATCH), f"--option {BLOCK}={batch}ms, or a part of it"
-        )
-
-
-def _master(request: StartRequest) -> Iterator[Problem]:
-    """Receivers use this machine's loopback, and without a free slot batches would wait forever."""
-    needed = receivers(request.transport, request.partitions) + 1
-    master = requested_master(request)
-    if master is None or (local_slots(master) or 0) >= needed:
-        return
-    rule = f"must be local[N] with a slot for each receiver and at least one more: {needed} here"
-    if request.master is None:
-        yield Problem("parallelism", rule, request.parallelism, f"--parallelism {needed}, or leave it out")
-        return
-    yield Problem("master", rule, request.master, f"--master local[{needed}], or leave --master out")
-
-
-def _without_receivers(options: Mapping[str, str]) -> Iterator[Problem]:
-    for name in (BLOCK, PRESSURE):
-        if requested_value(options, name) != requested_value({}, name):
-            rule = "is for receivers, and over this transport each batch is a range of the queue"
-            yield Problem(f"option {name}", rule, options[name], f"--transport {RECEIVERS}, or leave it out")
+            yield f"carries no nulls, and values of {name} may be null"

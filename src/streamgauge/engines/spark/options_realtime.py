@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.errors import Problem, Rule, broken
 from streamgauge.core.plugin_options import Setting
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Distinct, Explode, Flow, InWindows, RunningAggregate, Source, Where
-from streamgauge.engines.spark import validate
+from streamgauge.engines.spark import options, validate
 from streamgauge.engines.spark.intervals import seconds
 from streamgauge.engines.spark.options import CAPABILITIES as SPARK
-from streamgauge.engines.spark.options import SETTINGS as MICRO_BATCH
-from streamgauge.engines.spark.options import WAREHOUSE
-from streamgauge.engines.spark.parallelism import SETTING, requested_master
-from streamgauge.engines.spark.session.masters import local_slots
-from streamgauge.engines.spark.session.progress import BATCH_STEPS
+from streamgauge.engines.spark.parallelism import SETTING, slot_problems
+from streamgauge.engines.spark.session.reports import BATCH_STEPS
 from streamgauge.engines.spi import Capabilities, StartRequest
 
 INSTANCES = "1"
@@ -45,7 +42,7 @@ SETTINGS = (
         "how often positions are checkpointed, at least 5 seconds; only this delays rows. auto: 1 minute, but 5 "
         "seconds if rows may give no result, because only the checkpoint shows that they were read",
     ),
-    *(setting for setting in MICRO_BATCH if setting.name in _ALIKE),
+    *(setting for setting in options.SETTINGS if setting.name in _ALIKE),
 )
 
 UNSUPPORTED_REASONS = {
@@ -72,8 +69,9 @@ CAPABILITIES = Capabilities(
     delivery="at_least_once",
     fetches=SPARK.fetches,
     needs_java=True,
+    near_limit=SPARK.near_limit,
     settings=SETTINGS,
-    location_settings=(WAREHOUSE,),
+    location_settings=(options.WAREHOUSE,),
     batch_steps=BATCH_STEPS,
     unsupported_reasons=UNSUPPORTED_REASONS,
     fallback_engine="spark",
@@ -93,14 +91,6 @@ def trigger(flow: Flow, requested: str) -> str:
     return f"{TRIGGER_LEAST_S:g} seconds" if _silent(flow) else "1 minute"
 
 
-def warmup_s(request: StartRequest) -> float:
-    """The shortest warm-up of a fresh query: until its first checkpoint of positions."""
-    if request.flow is None:
-        return 0.0
-    every_s = seconds(trigger(request.flow, request.options.get("trigger", "auto")))
-    return every_s + SETTLES_S if every_s <= RETENTION_MAX_S else 0.0
-
-
 def slots(flow: Flow) -> int:
     """The number of tasks, which all run at once: one per source and one behind each exchange."""
     sources = {node.name for node in graph.operators(flow) if isinstance(node, Source)}
@@ -112,15 +102,32 @@ def master_for(flow: Flow, processors: int) -> str:
     return f"local[{max(processors, slots(flow))}]"
 
 
-def check(request: StartRequest) -> None:
-    """Raises InputError with every problem that real-time mode would refuse or fail on at its start."""
-    problems = list(validate.option_problems(request, CAPABILITIES, {"trigger": _check_trigger}))
-    problems += _one_by_one(request)
+def request_problems(request: StartRequest) -> Iterator[Problem]:
+    """What real-time mode would refuse or fail on at its start."""
+    every, instances = request.options.get("trigger", "auto"), request.options.get(SETTING, INSTANCES)
+    silent = _silent(request.flow) if request.flow is not None else ""
+    # Positions are inferred from results.
+    one = "must be 1 in real-time mode, because only with one task per operator do results show how far it has read"
+    yield from validate.option_problems(request, CAPABILITIES)
+    yield from broken(
+        Rule(
+            every == "auto" or seconds(every) >= TRIGGER_LEAST_S, "option trigger",
+            f"must be auto, or at least {TRIGGER_LEAST_S:g} seconds in real-time mode, in seconds or minutes",
+            every, '--option trigger="1 minute"',
+        ),
+        Rule(request.partitions <= 1, "partitions", one, request.partitions, validate.ONE_PARTITION),
+        Rule(instances == INSTANCES, f"option {SETTING}", one, instances, "leave it out"),
+        # Rows without a result count as read only after a checkpoint, so the queue would fill.
+        Rule(
+            not silent or seconds(every) <= SILENT_MOST_S, "option trigger",
+            f"must be at most {SILENT_MOST_S:g} seconds where rows may leave no result ({silent})",
+            every, '--option trigger="5 seconds", or leave it out',
+        ),
+    )  # fmt: skip
     if request.flow is not None:
-        problems += [*_of_one_time(request.flow), *_of_windows(request.flow), *_few_slots(request.flow, request)]
-        problems += _seldom(request.flow, request.options.get("trigger", "auto"))
-    if problems:
-        raise InputError(problems)
+        yield from _of_nodes(request.flow)
+        slots_needed = "a slot for each task, because all run at once in real-time mode"
+        yield from slot_problems(request, slots(request.flow), slots_needed)
 
 
 def _silent(flow: Flow) -> str:
@@ -128,60 +135,20 @@ def _silent(flow: Flow) -> str:
     return next((node.name for node in graph.operators(flow) if isinstance(node, Where | Explode | Distinct)), "")
 
 
-def _one_by_one(request: StartRequest) -> Iterator[Problem]:
-    """Positions are inferred from results, which needs one partition and one task per operator."""
-    because = "because only with one task per operator do results show how far it has read"
-    if request.partitions > 1:
-        rule = f"must be 1 in real-time mode, {because}"
-        yield Problem("partitions", rule, request.partitions, validate.ONE_PARTITION)
-    if (instances := request.options.get(SETTING, INSTANCES)) != INSTANCES:
-        yield Problem(f"option {SETTING}", f"must be 1 in real-time mode, {because}", instances, "leave it out")
+def _of_nodes(flow: Flow) -> Iterator[Problem]:
+    """What would come out as other rows than the engine states.
 
-
-def _of_one_time(flow: Flow) -> Iterator[Problem]:
-    """Several rows of one event would give indistinguishable updates of one key and time."""
+    - Several rows of one event would give indistinguishable updates of one key and time.
+    - First rows of windows are an aggregate, of which real-time mode would emit the intermediate values.
+    """
     for node in graph.operators(flow):
         before = graph.walk(node.input) if isinstance(node, RunningAggregate) else ()
-        for each in before:
-            if isinstance(each, Explode):
-                rule = (
-                    f"makes an update of every row, and {each.name} makes several indistinguishable ones of one event"
-                )
-                way_out = f"--engine {CAPABILITIES.fallback_engine}"
-                yield Problem("engine", rule, CAPABILITIES.name, way_out)
-
-
-def _of_windows(flow: Flow) -> Iterator[Problem]:
-    """First rows of windows are an aggregate, and real-time mode would emit its intermediate values."""
-    for node in graph.operators(flow):
+        rules = [
+            f"makes an update of every row, and {each.name} makes several indistinguishable ones of one event"
+            for each in before
+            if isinstance(each, Explode)
+        ]
         if isinstance(node, Distinct) and node.window is not None:
-            rule = f"emits no results at a window's end, and {node.name} gives the first rows of windows"
+            rules.append(f"emits no results at a window's end, and {node.name} gives the first rows of windows")
+        for rule in rules:
             yield Problem("engine", rule, CAPABILITIES.name, f"--engine {CAPABILITIES.fallback_engine}")
-
-
-def _seldom(flow: Flow, requested_value: str) -> Iterator[Problem]:
-    """Rows without a result count as read only after a checkpoint, so the queue would fill."""
-    if _silent(flow) and seconds(trigger(flow, requested_value)) > SILENT_MOST_S:
-        rule = f"must be at most {SILENT_MOST_S:g} seconds where rows may leave no result ({_silent(flow)})"
-        yield Problem("option trigger", rule, requested_value, '--option trigger="5 seconds", or leave it out')
-
-
-def _few_slots(flow: Flow, request: StartRequest) -> Iterator[Problem]:
-    """Too few slots for all tasks. Only those of `local[N]` are known before the start."""
-    master = requested_master(request)
-    if master is None or (local_slots(master) or 0) >= slots(flow):
-        return
-    because = f"because all run at once in real-time mode: {slots(flow)} here"
-    if request.master is None:
-        rule, way_out = f"must be a slot for each task, {because}", f"--parallelism {slots(flow)}, or leave it out"
-        yield Problem("parallelism", rule, request.parallelism, way_out)
-        return
-    rule = f"must be local[N] with a slot for each task, {because}"
-    yield Problem("master", rule, master, f"--master local[{slots(flow)}], or leave --master out")
-
-
-def _check_trigger(value: str) -> Problem | None:
-    if value == "auto" or seconds(value) >= TRIGGER_LEAST_S:
-        return None
-    rule = f"must be auto, or at least {TRIGGER_LEAST_S:g} seconds in real-time mode, in seconds or minutes"
-    return Problem("option trigger", rule, value, '--option trigger="1 minute"')

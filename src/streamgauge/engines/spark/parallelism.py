@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import assert_never
 
-from streamgauge.core.errors import Problem
+from streamgauge.core.errors import Problem, Rule, broken
 from streamgauge.dataflow.nodes import (
     Distinct,
     Explode,
@@ -30,11 +30,18 @@ from streamgauge.dataflow.nodes import (
     WindowJoin,
 )
 from streamgauge.engines.operator_profiler import ParallelismOptions
-from streamgauge.engines.spark.session.masters import ALL_CORES, EXECUTOR_CORES, is_local, is_standalone
+from streamgauge.engines.spark.session.masters import (
+    ALL_CORES,
+    EXECUTOR_CORES,
+    is_local,
+    is_standalone,
+    local_slots,
+    whole,
+)
 from streamgauge.engines.spi import StartRequest
 
 SETTING = "spark.sql.shuffle.partitions"
-
+INSTANCES = "spark.executor.instances"
 
 NOT_VISIBLE = (
     "the plan of a user job is not analysed; the setting applies where its function exchanges rows, as in groupBy"
@@ -46,61 +53,68 @@ def tasks_unless_set(parallelism: int | None, readers: int) -> int:
     return parallelism or max(2, readers)
 
 
-def requested_master(request: StartRequest) -> str | None:
-    """The master that a request names; None for a local Spark on all cores."""
-    return request.master or (f"local[{request.parallelism}]" if request.parallelism else None)
-
-
 def executor_cores(master: str, parallelism: int | None, users: Mapping[str, str]) -> dict[str, str]:
     """Spark configuration by which all executors of a cluster have `parallelism` cores; empty for a local Spark."""
     if parallelism is None or is_local(master):
         return {}
     if is_standalone(master):
         return {ALL_CORES: str(parallelism)}
-    return {"spark.executor.instances": str(parallelism // cores_of_executor(users))}
-
-
-def cores_of_executor(users: Mapping[str, str]) -> int:
-    """The cores of an executor on YARN and Kubernetes."""
-    return int(users.get(EXECUTOR_CORES, 1))
+    return {INSTANCES: str(parallelism // int(users.get(EXECUTOR_CORES, 1)))}
 
 
 def parallelism_problems(request: StartRequest) -> Iterator[Problem]:
     """A parallelism that contradicts the master or one of Spark's settings, and settings that leave no executor."""
-    parallelism, master = request.parallelism, request.master or ""
-    if is_standalone(master):
-        yield from _total_below_one_executor(request.options)
+    parallelism, master, options = request.parallelism, request.master or "", request.options
+    cores, total = whole(options.get(EXECUTOR_CORES, "1")), whole(options.get(ALL_CORES, ""))
+    too_few = f"must be at least the cores of one executor ({EXECUTOR_CORES}={cores}), or none starts"
+    both = f"--option {ALL_CORES}={cores}, or --option {EXECUTOR_CORES}={total}"
+    may_start = not is_standalone(master) or not 0 < total < cores
+    yield from broken(Rule(may_start, f"option {ALL_CORES}", too_few, options.get(ALL_CORES), both))
     if parallelism is None:
         return
-    if is_local(master):
-        rule = f"must not be given with the master {master}, which states Spark's cores"
-        yield Problem("parallelism", rule, parallelism, "leave --master out, or leave --parallelism out")
-        return
-    taken = ALL_CORES if is_standalone(master) else "spark.executor.instances"
-    if taken in request.options:
-        rule = f"must not be given with {taken}, which states the executors' cores"
-        yield Problem("parallelism", rule, parallelism, f"leave --option {taken} out, or leave --parallelism out")
-    cores = request.options.get(EXECUTOR_CORES, "1")
-    if cores.isdecimal() and int(cores) and parallelism % int(cores):
-        rule = f"must be a multiple of {EXECUTOR_CORES} ({cores})"
-        yield Problem("parallelism", rule, parallelism, f"--parallelism {int(cores) * -(-parallelism // int(cores))}")
+    local, taken = is_local(master), ALL_CORES if is_standalone(master) else INSTANCES
+    yield from broken(
+        Rule(
+            not local, "parallelism", f"must not be given with the master {master}, which states Spark's cores",
+            parallelism, "leave --master out, or leave --parallelism out",
+        ),
+        Rule(
+            local or taken not in options, "parallelism",
+            f"must not be given with {taken}, which states the executors' cores",
+            parallelism, f"leave --option {taken} out, or leave --parallelism out",
+        ),
+        Rule(
+            local or not cores or parallelism % cores == 0, "parallelism",
+            f"must be a multiple of {EXECUTOR_CORES} ({cores})",
+            parallelism, f"--parallelism {cores * -(-parallelism // max(1, cores))}",
+        ),
+    )  # fmt: skip
 
 
-def _total_below_one_executor(options: Mapping[str, str]) -> Iterator[Problem]:
-    """All cores of a job on a standalone cluster, if they are fewer than one executor needs: it would never start."""
-    total, cores = options.get(ALL_CORES, ""), options.get(EXECUTOR_CORES, "")
-    if total.isdecimal() and cores.isdecimal() and 0 < int(total) < int(cores):
-        rule = f"must be at least the cores of one executor ({EXECUTOR_CORES}={cores}), or none starts"
-        way_out = f"--option {ALL_CORES}={cores}, or --option {EXECUTOR_CORES}={total}"
-        yield Problem(f"option {ALL_CORES}", rule, total, way_out)
+def slot_problems(request: StartRequest, needed: int, slots: str) -> list[Problem]:
+    """Too few slots for tasks that never end; others would wait forever. Only those of `local[N]` are known before the
+    start. `slots`: what needs them.
+    """
+    master = request.master or (f"local[{request.parallelism}]" if request.parallelism else None)
+    are_enough, is_named = master is None or (local_slots(master) or 0) >= needed, request.master is not None
+    rule = f"{slots}: {needed} here"
+    way_out = f"--parallelism {needed}, or leave it out"
+    return broken(
+        Rule(are_enough or is_named, "parallelism", f"must be {rule}", request.parallelism, way_out),
+        Rule(
+            are_enough or not is_named, "master", f"must be local[N] with {rule}",
+            request.master, f"--master local[{needed}], or leave --master out",
+        ),
+    )  # fmt: skip
 
 
 def parallelism_options(node: Node) -> ParallelismOptions:
     """Whether `SETTING` determines the parallelism of an operator."""
     match node:
-        case WindowAggregate() | RunningAggregate() | SessionAggregate() | WindowJoin() | IntervalJoin():
-            return ParallelismOptions(True, "its rows are exchanged by key before it")
-        case Distinct() | TopN():
+        case (
+            WindowAggregate() | RunningAggregate() | SessionAggregate() | WindowJoin() | IntervalJoin() | Distinct()
+            | TopN()
+        ):  # fmt: skip
             return ParallelismOptions(True, "its rows are exchanged by key before it")
         case Process() if node.keys:
             reason = "its rows are exchanged by key before it; no more instances work than there are buckets"

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 
-from streamgauge.dataflow.nodes import Node
+from streamgauge.core.clock import US
+from streamgauge.core.errors import Problem
+from streamgauge.dataflow.nodes import Node, Process
 from streamgauge.engines.latency_probe import LatencyProbe
 from streamgauge.engines.local_cluster import LocalCluster
 from streamgauge.engines.operator_profiler import OperatorProfiler
 from streamgauge.engines.spark import intervals, options, options_dstream, options_realtime, tuning, validate
 from streamgauge.engines.spark.cluster.master import require_master
-from streamgauge.engines.spark.latency_probe import MicroBatch
+from streamgauge.engines.spark.latency_probe import MicroBatch, RealTime
 from streamgauge.engines.spark.latency_probe_dstream import DStream
-from streamgauge.engines.spark.latency_probe_realtime import RealTime
 from streamgauge.engines.spark.operator_profiler import SparkOperatorProfiler
 from streamgauge.engines.spark.session import environment
 from streamgauge.engines.spi import (
@@ -62,17 +63,19 @@ class SparkPlugin(_PluginOfMode):
     mode = "MICRO_BATCH"
     conformance = "streamgauge.engines.spark.conformance:MICRO_BATCH"
 
-    def check(self, request: StartRequest) -> None:
-        validate.check(request)
+    def request_problems(self, request: StartRequest) -> Iterable[Problem]:
+        return validate.request_problems(request)
 
     def closing_delay_us(self, node: Node) -> int:
-        return intervals.closing_delay_us(node)
+        return intervals.PROCESS_DELAY_US if isinstance(node, Process) and node.identity else 0
 
     def interval(self, request: StartRequest) -> BatchInterval:
         return intervals.longest_batch_interval(request)
 
     def watermark_delay_us(self, request: StartRequest) -> int:
-        return intervals.delay_us(request)
+        requested = options.split(request.options)[0]["watermark_delay"]
+        delay = intervals.delay_of(requested, request.transport, request.partitions, request.flow)
+        return round(intervals.seconds(delay) * US)
 
     def sends_all_columns(self, options_: Mapping[str, str]) -> bool:
         return options.sends_all_columns(options_)
@@ -101,11 +104,15 @@ class SparkRealTimePlugin(_PluginOfMode):
     mode = "REAL_TIME"
     conformance = "streamgauge.engines.spark.conformance:REAL_TIME"
 
-    def check(self, request: StartRequest) -> None:
-        options_realtime.check(request)
+    def request_problems(self, request: StartRequest) -> Iterable[Problem]:
+        return options_realtime.request_problems(request)
 
     def warmup_s(self, request: StartRequest) -> float:
-        return options_realtime.warmup_s(request)
+        """The shortest warm-up of a fresh query: until its first checkpoint of positions."""
+        if request.flow is None:
+            return 0.0
+        every_s = intervals.seconds(options_realtime.trigger(request.flow, request.options.get("trigger", "auto")))
+        return every_s + options_realtime.SETTLES_S if every_s <= options_realtime.RETENTION_MAX_S else 0.0
 
     def latency_probe(self) -> LatencyProbe:
         return RealTime()
@@ -118,11 +125,12 @@ class SparkDStreamPlugin(_PluginOfMode):
     mode = "DSTREAM"
     conformance = "streamgauge.engines.spark.conformance:DSTREAM"
 
-    def check(self, request: StartRequest) -> None:
-        options_dstream.check(request)
+    def request_problems(self, request: StartRequest) -> Iterable[Problem]:
+        return options_dstream.request_problems(request)
 
     def interval(self, request: StartRequest) -> BatchInterval:
-        return options_dstream.interval(request)
+        requested = options_dstream.requested_value(request.options, options_dstream.BATCH)
+        return BatchInterval(options_dstream.seconds(requested), options_dstream.BATCH)
 
     def latency_probe(self) -> LatencyProbe:
         return DStream()

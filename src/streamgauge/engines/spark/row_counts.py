@@ -29,6 +29,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from streamgauge.core.engine_reports import OperatorCounts, OperatorRows
+from streamgauge.engines.spark.lowering.row_counter import RowCounter
 from streamgauge.engines.spark.session.session import error_message
 from streamgauge.system.child_processes import wait_until
 
@@ -56,8 +57,8 @@ LONGEST = 25
 _BATCH = re.compile(r"runId = ([0-9a-f-]+).*?batch = (\d+)", re.DOTALL)
 
 
-class RowCounters:
-    """The counters of one session's queries, and their counts. Implements `RowCounter`.
+class RowCounters(RowCounter):
+    """The counters of one session's queries, and their counts.
 
     One thread reads finished executions; batches of updates are counted in Spark's threads.
 
@@ -162,8 +163,8 @@ class RowCounters:
         if not self._stated:
             return {}
         observed = execution.observedMetrics()
-        observed_rows = {operator: observed.get(_STATED + operator) for operator in self._stated}
-        return {operator: _sum(one.get()) for operator, one in observed_rows.items() if one.isDefined()}
+        stated = {operator: observed.get(_STATED + operator) for operator in self._stated}
+        return {operator: _sum(one.get()) for operator, one in stated.items() if one.isDefined()}
 
     def _read_progress(self, query: str, reported: Any) -> None:
         """Adds the counts by `observe` of the batches reported since the last call, latest first."""

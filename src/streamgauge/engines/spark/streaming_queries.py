@@ -15,15 +15,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from streamgauge.core.engine_reports import BatchProgress
 from streamgauge.core.errors import is_full
-from streamgauge.dataflow.nodes import Source
-from streamgauge.engines.spark.io.spi import QueryStart, Reader, numbered_readers
+from streamgauge.engines.spark.io.spi import QueryStart, numbered_readers
 from streamgauge.engines.spark.job_settings import JobSettings
-from streamgauge.engines.spark.lowering.arrow_blocks import Packing
 from streamgauge.engines.spark.lowering.dataframe import Lowering
 from streamgauge.engines.spark.lowering.queries import Query
 from streamgauge.engines.spark.row_counts import RowCounting
 from streamgauge.engines.spark.session.environment import require_loadable_state
-from streamgauge.engines.spark.session.progress import batch_progress
+from streamgauge.engines.spark.session.reports import batch_progress
 from streamgauge.engines.spark.session.session import error_message
 from streamgauge.engines.spark.user_job.pyspark_job import PySparkJob
 
@@ -66,7 +64,8 @@ class StreamingQueries:
 
     def reading(self, query: Query) -> Callable[..., DataFrame]:
         """A function that reads a source for a query."""
-        return numbered_readers(query.name, self._settings.columns(query), self._read)
+        read = partial(self._adapter.read, self._session, counter=self._counting.counters)
+        return numbered_readers(query.name, self._settings.columns(query), read)
 
     def _reason(self, text: str) -> str:
         """Why the query ended: the user's lines if a user job raised, else Spark's reason."""
@@ -96,21 +95,16 @@ class StreamingQueries:
             self._user_job.require_types(frame, self._adapter.carries)
             return frame
         settings = self._settings
-        buckets = int(settings.options.get("buckets", 1))
-        lowering = Lowering(
+        return Lowering(
             read,
             read if self._adapter.reads_evenly else None,
             settings.lowerings,
-            buckets,
+            int(settings.options.get("buckets", 1)),
             settings.watermark_delay,
             self._counting.counters,
             settings.in_order,
             settings.is_uneven(query),
-        )
-        return lowering.output(query)
-
-    def _read(self, source: Source, columns: tuple[str, ...], reader: Reader, packing: Packing | None) -> DataFrame:
-        return self._adapter.read(self._session, source, columns, reader, packing, self._counting.counters)
+        ).output(query)
 
 
 def _in_batch(handle: Any) -> bool:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from streamgauge.core.errors import InputError, Problem, nearest
+from streamgauge.core.errors import Problem, Rule, broken, nearest
 from streamgauge.core.plugin_options import Setting, problems_of
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import (
@@ -29,7 +29,14 @@ from streamgauge.dataflow.nodes import (
     WindowAggregate,
     WindowJoin,
 )
-from streamgauge.engines.spark.options import CAPABILITIES, LOWERING, LOWERINGS, RULES, check_beside
+from streamgauge.engines.spark.options import (
+    CAPABILITIES,
+    LOWERING,
+    LOWERINGS,
+    gives_first_rows,
+    memory_rules,
+    value_rules,
+)
 from streamgauge.engines.spark.parallelism import parallelism_problems
 from streamgauge.engines.spark.session.masters import SCHEME, is_valid_local, places
 from streamgauge.engines.spi import Capabilities, StartRequest
@@ -37,8 +44,6 @@ from streamgauge.transports.registry import BROKERED
 
 PREFIX = "spark."
 ONE_PARTITION = "--partitions 1 --generators 1"
-Rule = Callable[[str], Problem | None]
-"""The problem of a value, or None."""
 
 HOLDING = (Process, WindowAggregate, SessionAggregate, WindowJoin, IntervalJoin, TopN, Distinct)
 """Operators whose results wait for the watermark over a broker; `_is_stateless` has the exceptions."""
@@ -72,84 +77,81 @@ _TYPES: tuple[tuple[str, str, str, str], ...] = (
 
 _NAME = re.compile(r"spark(\.[^\s.=\0]+)+")
 """Permissive, because names may contain Kubernetes labels with slashes."""
-_OWN_OPTIONS = {"spark.master": "--master", "spark.driver.memory": "--option driver_memory"}
+OWN_OPTIONS = {"spark.master": "--master {}", "spark.driver.memory": "--option driver_memory={}"}
 """Spark settings that have an option of streamgauge; both could contradict each other."""
 
 
-def check(request: StartRequest) -> None:
-    """Raises InputError with every problem that Spark would report only after its start, or would ignore."""
-    problems = [*option_problems(request, CAPABILITIES, RULES), *_unused_delay(request)]
-    if request.transport in BROKERED and request.flow is not None:
-        problems += _problems_over_a_broker(request.flow, request)
-    if problems:
-        raise InputError(problems)
+def request_problems(request: StartRequest) -> Iterator[Problem]:
+    """What Spark would report only after its start, or would ignore."""
+    yield from option_problems(request, CAPABILITIES)
+    yield from broken(*value_rules(request.options))
+    if request.flow is not None:
+        yield from _unused_delay(request.flow, request)
+        if request.transport in BROKERED:
+            rule = f"cannot be packed with the transport {request.transport}"
+            yield from refused_lowerings(request.options, {"packed": rule})
+            yield from _updates_of_held_rows(request.flow, request)
 
 
-def option_problems(request: StartRequest, engine: Capabilities, rules: Mapping[str, Rule]) -> Iterator[Problem]:
-    """Problems of options, Spark's settings and the master. `rules` has a check per option name."""
+def option_problems(
+    request: StartRequest, engine: Capabilities, own_options: Mapping[str, str] = OWN_OPTIONS
+) -> Iterator[Problem]:
+    """Problems of options, Spark's settings and the master. `own_options`: Spark's setting to the option instead."""
     spark_settings = {name: value for name, value in request.options.items() if name.startswith(PREFIX)}
     lowerings = {name: value for name, value in request.options.items() if name.startswith(LOWERING)}
     own = {
         name: value for name, value in request.options.items() if name not in spark_settings and name not in lowerings
     }
-    yield from _own_options(own, engine, rules)
-    if (problem := check_beside(request.queue_bytes, own, request.generators_bytes)) is not None:
-        yield problem
+    yield from _own_options(own, engine)
+    yield from broken(*memory_rules(own, request.queue_bytes, request.generators_bytes))
     if request.flow is not None:
         yield from _lowerings(lowerings, request.flow)
-    yield from _types(spark_settings)
+    yield from _types(spark_settings, own_options)
     yield from parallelism_problems(request)
-    yield from _master(request.master, spark_settings)
-    yield from _reachable(request.master, request.bind)
+    yield from _master(request, spark_settings)
 
 
-def _unused_delay(request: StartRequest) -> Iterator[Problem]:
+def refused_lowerings(options: Mapping[str, str], rules: Mapping[str, str]) -> Iterator[Problem]:
+    """Problems of chosen lowerings. `rules`: lowering to the rule that refuses it."""
+    for name, value in options.items():
+        if name.startswith(LOWERING) and value in rules:
+            yield Problem(f"option {name}", rules[value], value, "leave it out")
+
+
+def _unused_delay(flow: Flow, request: StartRequest) -> Iterator[Problem]:
     """A watermark delay that an operator would ignore."""
-    name = "watermark_delay"
-    if request.flow is None or name not in request.options:
-        return
-    packed = [option.removeprefix(LOWERING) for option, value in request.options.items() if value == "packed"]
-    for node in graph.operators(request.flow):
+    delay = request.options.get("watermark_delay")
+    packed = [name.removeprefix(LOWERING) for name, lowering in request.options.items() if lowering == "packed"]
+    for node in graph.operators(flow) if delay is not None else ():
         cut_evenly = isinstance(node, Process) and node.keys and request.transport not in BROKERED
         if isinstance(node, OpaqueNode) or cut_evenly or node.name in packed:
             rule = f"does not apply to {node.name}, whose watermark has no delay"
-            yield Problem(f"option {name}", rule, request.options[name], "leave it out")
-
-
-def _problems_over_a_broker(flow: Flow, request: StartRequest) -> Iterator[Problem]:
-    """What needs all sources cut at one event time: a broker's partitions are read independently."""
-    for name, value in request.options.items():
-        if name.startswith(LOWERING) and value == "packed":
-            rule = f"cannot be packed with the transport {request.transport}"
-            yield Problem(f"option {name}", rule, value, "leave it out")
-    yield from _updates_of_held_rows(flow, request)
+            yield Problem("option watermark_delay", rule, delay, "leave it out")
 
 
 def _updates_of_held_rows(flow: Flow, request: StartRequest) -> Iterator[Problem]:
-    """Updates of rows that an operator held back: the batch that read a row is not the one that gives its update."""
+    """Updates of rows that an operator held back: the batch that read a row is not the one that gives its update.
+
+    A broker's partitions are read independently, so the sources are not cut at one event time.
+    """
     streams = {node.name for node in graph.operators(flow) if isinstance(node, Source)}
-    if request.partitions == 1 and len(streams) == 1:
-        return
-    for node in graph.operators(flow):
-        if not isinstance(node, RunningAggregate) and not (isinstance(node, Distinct) and node.window is None):
-            continue
+    for node in graph.operators(flow) if (request.partitions, len(streams)) != (1, 1) else ():
         held = [each.name for each in graph.walk(node) if isinstance(each, HOLDING) and not _is_stateless(each)]
-        if held:
+        if held and (isinstance(node, RunningAggregate) or gives_first_rows(node)):
             rule = f"must be 1, with one stream, for {node.name}, because {held[0]} holds rows back until the watermark"
             yield Problem("partitions", rule, request.partitions, ONE_PARTITION + ", or --transport flight")
 
 
 def _is_stateless(node: Node) -> bool:
-    return (isinstance(node, Process) and not node.keys) or (isinstance(node, Distinct) and node.window is None)
+    return (isinstance(node, Process) and not node.keys) or gives_first_rows(node)
 
 
-def _own_options(options: dict[str, str], engine: Capabilities, rules: Mapping[str, Rule]) -> Iterator[Problem]:
+def _own_options(options: dict[str, str], engine: Capabilities) -> Iterator[Problem]:
     misspelt = {name: intended for name in options if (intended := _is_spark_setting(name))}
     for name, intended in misspelt.items():
         yield Problem(f"option {name}", f"is not an option of {engine.name}", options[name], f"--option {intended}=...")
     valid_names = {name: value for name, value in options.items() if name not in misspelt}
     yield from problems_of(valid_names, engine.settings, engine.name)
-    yield from (problem for name, rule in rules.items() if name in valid_names and (problem := rule(valid_names[name])))
 
 
 def _is_spark_setting(name: str) -> str:
@@ -173,42 +175,53 @@ def _lowerings(options: dict[str, str], flow: Flow) -> Iterator[Problem]:
         yield Problem(f"option {name}", rule, options[name], way_out)
 
 
-def _types(spark_settings: dict[str, str]) -> Iterator[Problem]:
+def _types(spark_settings: Mapping[str, str], own_options: Mapping[str, str]) -> Iterator[Problem]:
     for name, value in spark_settings.items():
-        if not _NAME.fullmatch(name):
-            rule = "must be a setting's name: words separated by single dots, without spaces or ="
-            yield Problem(f"option {name}", rule, value, "--option spark.NAME=VALUE")
-            continue
-        if name in _OWN_OPTIONS:
-            way_out = f"{_OWN_OPTIONS[name]}{'=' if ' ' in _OWN_OPTIONS[name] else ' '}{value}"
-            yield Problem(f"option {name}", "has its own option in streamgauge", value, way_out)
-        for names, values, rule, example in _TYPES:
-            if re.fullmatch(names, name) and not re.fullmatch(values, value.strip(), re.IGNORECASE):
-                yield Problem(f"option {name}", f"must be {rule}", value, f"--option {name}={example}")
+        setting, is_name = f"option {name}", _NAME.fullmatch(name)
+        name_rule = "must be a setting's name: words separated by single dots, without spaces or ="
+        instead = own_options.get(name, "").format(value)
+        yield from broken(
+            Rule(is_name, setting, name_rule, value, "--option spark.NAME=VALUE"),
+            Rule(name not in own_options, setting, "has its own option in streamgauge", value, instead),
+            *(
+                Rule(
+                    re.fullmatch(values, value.strip(), re.IGNORECASE),
+                    setting, f"must be {rule}", value, f"--option {name}={example}",
+                )
+                for names, values, rule, example in _TYPES
+                if is_name and re.fullmatch(names, name)
+            ),
+        )  # fmt: skip
 
 
-def _master(master: str | None, spark_settings: dict[str, str]) -> Iterator[Problem]:
-    if master is None or is_valid_local(master) or _STANDALONE.fullmatch(master):
-        return
-    if _KUBERNETES.fullmatch(master):
-        if not any(name in spark_settings for name in _IMAGES):
-            rule = "on Kubernetes needs an image for its executors"
-            yield Problem("master", rule, master, f"--option {_IMAGES[0]}=IMAGE")
-    elif master == "yarn":
-        if not any(Path(folder).is_dir() for name in _HADOOP if (folder := os.environ.get(name))):
-            rule = f"yarn needs {' or '.join(_HADOOP)} to name a folder with the cluster's configuration"
-            yield Problem("master", rule, master, f"export {_HADOOP[0]}=DIR")
-    else:
-        rule = f"must be local, local[N], local[*], {SCHEME}HOST:PORT, k8s://HOST:PORT or yarn"
-        yield Problem("master", rule, master, "leave --master out: local on all cores")
-
-
-def _reachable(master: str | None, bind: str) -> Iterator[Problem]:
-    """A bind address that executors on other machines cannot reach: the start would time out."""
-    if not _has_remote_executors(master or "") or not (_LOOPBACK.fullmatch(bind) or bind == _ANY_ADDRESS):
-        return
-    rule = f"must be an address of this machine that the executors of {master} can reach"
-    yield Problem("bind", rule, bind, "--bind ADDRESS, which Spark's driver then takes too")
+def _master(request: StartRequest, spark_settings: Mapping[str, str]) -> list[Problem]:
+    """Problems of the master, and of a bind address that its executors cannot reach: the start would time out."""
+    master, bind = request.master or "", request.bind
+    kubernetes, yarn = _KUBERNETES.fullmatch(master), master == "yarn"
+    is_valid = request.master is None or is_valid_local(master) or _STANDALONE.fullmatch(master) or kubernetes or yarn
+    is_image_set = any(name in spark_settings for name in _IMAGES)
+    is_hadoop_set = any(Path(folder).is_dir() for name in _HADOOP if (folder := os.environ.get(name)))
+    is_reachable = not _LOOPBACK.fullmatch(bind) and bind != _ANY_ADDRESS
+    return broken(
+        Rule(
+            is_valid, "master", f"must be local, local[N], local[*], {SCHEME}HOST:PORT, k8s://HOST:PORT or yarn",
+            master, "leave --master out: local on all cores",
+        ),
+        Rule(
+            not kubernetes or is_image_set, "master", "on Kubernetes needs an image for its executors",
+            master, f"--option {_IMAGES[0]}=IMAGE",
+        ),
+        Rule(
+            not yarn or is_hadoop_set, "master",
+            f"yarn needs {' or '.join(_HADOOP)} to name a folder with the cluster's configuration",
+            master, f"export {_HADOOP[0]}=DIR",
+        ),
+        Rule(
+            is_reachable or not _has_remote_executors(master), "bind",
+            f"must be an address of this machine that the executors of {master} can reach",
+            bind, "--bind ADDRESS, which Spark's driver then takes too",
+        ),
+    )  # fmt: skip
 
 
 def _has_remote_executors(master: str) -> bool:

@@ -127,32 +127,35 @@ def _verdict(search: SearchResult, chosen: Result | None, ended_by: EndedBy, fol
     )
 
 
+_ADVICE = {
+    SearchEnd.FAILED: "read the engine's log in {folder}/engine and remove the cause; then go on: {go_on}",
+    SearchEnd.DRIVER_FAILED: (
+        "the driver failed, not the engine: {folder}/engine has the generators' and the broker's logs; search again, "
+        "or from a low rate (--start-rate)"
+    ),
+    SearchEnd.NOTHING_DRAINED: ("read the engine's log in {folder}/engine; then search from a low rate (--start-rate)"),
+    SearchEnd.INVALID_TWICE: "{quiet}; then search again (the reason: {invalid})",
+    SearchEnd.NO_RATE_HELD: (
+        "read in {last} why not even that rate held, then try the job at a low rate: streamgauge run WORKLOAD --rate 1k"
+    ),
+    SearchEnd.TRIALS_USED_UP: "go on with more trials: {go_on} --trials-max {more}",
+    SearchEnd.INTERRUPTED: "to go on: {go_on}",
+}
+"""What to do after a search that something ended."""
+
+
 def _advice(search: SearchResult, chosen: Result | None, study: RunFolder) -> str:
     """What to do after a search, by its end."""
-    folder, go_on = str(study.path), resuming(study)
-    last = _folder_of_last(search.trials, folder)
-    more = len(search.trials) + _MORE_TRIALS
-    match search.ended_by:
-        case SearchEnd.WRONG_ANSWERS:
-            return _advice_wrong(chosen, folder)
-        case SearchEnd.FAILED:
-            return f"read the engine's log in {folder}/engine and remove the cause; then go on: {go_on}"
-        case SearchEnd.DRIVER_FAILED:
-            logs = f"{folder}/engine has the generators' and the broker's logs"
-            return f"the driver failed, not the engine: {logs}; search again, or from a low rate (--start-rate)"
-        case SearchEnd.NOTHING_DRAINED:
-            return f"read the engine's log in {folder}/engine; then search from a low rate (--start-rate)"
-        case SearchEnd.INVALID_TWICE:
-            reason = _folder_of_last([one for one in search.trials if one.verdict == "invalid"], folder)
-            return f"{_advice_of(reason) or _QUIET}; then search again (the reason: {reason})"
-        case SearchEnd.NO_RATE_HELD:
-            low = "streamgauge run WORKLOAD --rate 1k"
-            return f"read in {last} why not even that rate held, then try the job at a low rate: {low}"
-        case SearchEnd.TRIALS_USED_UP:
-            return f"go on with more trials: {go_on} --trials-max {more}"
-        case SearchEnd.INTERRUPTED:
-            return f"to go on: {go_on}"
-    return _advice_at_end(search, _longer(chosen))
+    folder = str(study.path)
+    if search.ended_by == SearchEnd.WRONG_ANSWERS:
+        return _advice_wrong(chosen, folder)
+    if search.ended_by is None:
+        return _advice_at_end(search, _longer(chosen))
+    invalid = _folder_of_last([one for one in search.trials if one.verdict == "invalid"], folder)
+    return _ADVICE[search.ended_by].format(
+        folder=folder, go_on=resuming(study), more=len(search.trials) + _MORE_TRIALS, invalid=invalid,
+        last=_folder_of_last(search.trials, folder), quiet=_advice_of(invalid) or _QUIET,
+    )  # fmt: skip
 
 
 def _longer(chosen: Result | None) -> str:
@@ -176,22 +179,21 @@ def _advice_of(trial: str) -> str:
 
 def _advice_at_end(search: SearchResult, longer: str) -> str:
     """What to do after a search that came to its end by itself. `longer`: the advice for what is undecided."""
-    if search.sustained_per_s is None:
-        return f"no rate was proven: {longer}, and a rate to start from (--start-rate) saves trials"
-    if search.high is None:
-        return "the generators are the limit, not the engine: use more of them (--generators) or more cores"
-    if search.high_verdict == "invalid":
-        return "the upper end is open: give the driver CPUs of its own (--isolation pinned), or more cores"
-    if search.high_is_unproven:
-        return f"the upper end is open: {longer} it"
-    if not search.confirmed:
-        return "search again without --quick, which confirms the rate, before you publish it"
     at_90 = search.at_90_percent
-    if at_90 is None or at_90.verdict != "sustained":
-        return f"the rate at 90 % is open: {longer} it"
-    return (
-        "measure the latency at the rate that you plan for: streamgauge run WORKLOAD --rate RATE, with the same options"
-    )
+    advice = (
+        (search.sustained_per_s is None,
+         f"no rate was proven: {longer}, and a rate to start from (--start-rate) saves trials"),
+        (search.high is None,
+         "the generators are the limit, not the engine: use more of them (--generators) or more cores"),
+        (search.high_verdict == "invalid",
+         "the upper end is open: give the driver CPUs of its own (--isolation pinned), or more cores"),
+        (search.high_is_unproven, f"the upper end is open: {longer} it"),
+        (not search.confirmed, "search again without --quick, which confirms the rate, before you publish it"),
+        (at_90 is None or at_90.verdict != "sustained", f"the rate at 90 % is open: {longer} it"),
+        (True, "measure the latency at the rate that you plan for: streamgauge run WORKLOAD --rate RATE, with the same "
+         "options"),
+    )  # fmt: skip
+    return next(text for applies, text in advice if applies)
 
 
 def _advice_wrong(chosen: Result | None, folder: str) -> str:

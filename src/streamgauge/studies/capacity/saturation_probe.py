@@ -15,13 +15,13 @@ Of any other engine the drain rate is measured:
 
 - The step in which it falls behind is repeated until the engine is warm. The drain rate of the last repetition counts.
   Its bound is three seconds of the rate drained before, so that batches are about as large as in a trial.
-- If batches were far larger, one more repetition follows. (Spark's join drained 15 k/s in batches of 150,000. At
+- If batches were far larger, one more repetition follows. (A join drained 15 k/s in batches of 150,000. At
   13 k/s in smaller batches it was idle for two fifths of the time.)
 - If the engine climbed a lower step and drains only little of the next, the lower step counts. Its batches were like
   those of a trial, whereas the next ones would have a hundred million events.
 
 If the flow keeps rows until windows end, as a join does, every step lasts until windows end in both of its halves,
-because the batches in which they end are the long ones. (In steps without them Spark's join drained 1.4 M/s. It
+because the batches in which they end are the long ones. (In steps without them a join drained 1.4 M/s. It
 sustained 0.7 M/s.)
 
 The result is only a guess for the search."""
@@ -43,48 +43,40 @@ from streamgauge.metrics import resources
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import FRESH_WARMUP_S, ResolvedExperiment
-from streamgauge.studies.capacity.strategy import BUSY_FULL, rate_at
+from streamgauge.studies.capacity.constants import (
+    APPROACH_FACTOR,
+    APPROACH_FACTOR_WARM,
+    APPROACH_SHARE_MAX,
+    APPROACH_SHARE_MIN,
+    APPROACH_STEP_MAX,
+    APPROACHES_MAX,
+    APPROACHES_MIN,
+    BATCHES_MIN,
+    BUSY_SHARE_MIN,
+    CLIMB_SHARE,
+    CLOSING_S_MAX,
+    FAR_SHARE,
+    FIRST_RATE_PER_S,
+    FIRST_S,
+    KEPT_UP_SHARE,
+    LARGER,
+    LAST_S,
+    PACE_S,
+    STEP,
+    STEP_S,
+    STEP_WHERE_NEAR,
+)  # fmt: skip
 from streamgauge.trial.conductor import TrialConductor, next_start
 from streamgauge.trial.phases import PacedLoad
 from streamgauge.verdict.collect_evidence import INTERVALS_MIN, busy_share
 from streamgauge.verdict.trend_checks import far_behind
-
-FIRST_RATE_PER_S = 100_000.0
-STEP, STEP_WHERE_NEAR = 8.0, 2.0
-FIRST_S = 14.0
-STEP_S = 8.0
-LAST_S = 20.0
-PACE_S = 3.0
-BATCHES_MIN = 3
-FAR_SHARE, LARGER = 0.25, 1.5
-"""If the engine drained less than this share of a step's rate, its batches were many times those of a trial. The step
-is then repeated with smaller batches."""
-BUSY_SHARE_MIN, APPROACH_SHARE_MIN, APPROACH_SHARE_MAX = 0.3, 0.6, 0.97
-"""Batches of a climbed step that need at least this share of the time predict a limit near which an approach is made.
-Batches of an approach that need a share between the others predict it well: below, it is far away; above, the engine is
-full."""
-APPROACH_FACTOR, APPROACH_FACTOR_WARM, APPROACH_STEP_MAX = 0.75, 0.85, 3.0
-"""Rate of the first and of later approaches over the limit expected, and of an approach over the step before. What a
-cold engine drains is taken for its limit, because its batches are larger than those of a trial."""
-APPROACHES_MIN, APPROACHES_MAX = 2, 3
-"""The first approach also warms the engine: batches of a join needed 0.74 of the time at 545 k/s, and half of it at
-519 k/s minutes later."""
-CLIMB_SHARE = 0.8
-"""Share of the step's rate that counts as keeping up. A few batches measure no better; the next step corrects it."""
-HEAP_SHARE = 1 / 8
-"""Share of the heap that rows may take by their size in Arrow: state has two versions, and batches are copied. Spark
-ran out of memory at 43 %, in a packed join at 6.4 M/s."""
-CLOSING_S_MAX = 30.0
-"""Longest wait for the ends of windows in a step."""
-KEPT_UP_SHARE = 0.95
-"""Share of the last step's rate, and of the generators' ceiling, that counts as keeping up."""
 
 
 @dataclass
 class SaturationResult:
     """What the engine drained of the highest step, and whether it kept up with the highest possible rate.
 
-    `limit_per_s`: the rate at which batches would need `BUSY_FULL` of the time; None if unknown. `busy_share`: of the
+    `limit_per_s`: the rate at which batches would be full; None if unknown. `busy_share`: of the
     last step.
     `heap_limits`: the engine keeps up with the highest rate that its heap allows, which is below the generators'.
     `engine_failed`, `driver_failed`: the reason of a failure; the drain rate is then from before it.
@@ -184,7 +176,11 @@ def most_within_heap(resolved: ResolvedExperiment) -> float:
     heap = entry(resolved.engine.name).heap_bytes(resolved.experiment.options)
     if not heap or resolved.reach_us is None or not keeps_rows(resolved):
         return math.inf
-    return heap * HEAP_SHARE / (resolved.event_bytes(FIRST_RATE_PER_S) * (PACE_S + resolved.reach_us / US))
+    return (
+        heap
+        * resolved.engine.near_limit.heap_share
+        / (resolved.event_bytes(FIRST_RATE_PER_S) * (PACE_S + resolved.reach_us / US))
+    )
 
 
 def closing_s(resolved: ResolvedExperiment) -> float:
@@ -208,6 +204,7 @@ class RateLadder:
     def __init__(self, conductor: TrialConductor, predicts: bool = True) -> None:
         self._conductor, self._predicts, self._batches_seen = conductor, predicts, False
         self._closing_s = closing_s(conductor.resolved)
+        self._near_limit = conductor.resolved.engine.near_limit
         self._began = time.monotonic()
 
     def first(self, rate_per_s: float) -> Step:
@@ -247,8 +244,8 @@ class RateLadder:
         limit, share = max(step.drained_per_s, climbed_per_s), step.busy_share
         if step.kept_up and (share is None or share < BUSY_SHARE_MIN):
             return None
-        if step.kept_up and share is not None and share < BUSY_FULL:
-            limit = rate_at(BUSY_FULL, step.rate_per_s, share)
+        if step.kept_up and share is not None and share < self._near_limit.full:
+            limit = self._full_rate(step.rate_per_s, share)
         return min(APPROACH_FACTOR * limit, APPROACH_STEP_MAX * step.rate_per_s)
 
     def approach(self, rate_per_s: float, highest_per_s: float) -> tuple[Step, float | None]:
@@ -266,11 +263,14 @@ class RateLadder:
             if step.is_short or not step.busy_share or step.busy_share > APPROACH_SHARE_MAX:
                 rate_per_s, limit = APPROACH_FACTOR * (step.drained_per_s or rate_per_s), None
                 continue
-            limit = rate_at(BUSY_FULL, rate_per_s, step.busy_share)
+            limit = self._full_rate(rate_per_s, step.busy_share)
             if warm and (step.busy_share >= APPROACH_SHARE_MIN or rate_per_s >= highest_per_s):
                 break
             rate_per_s = min(APPROACH_FACTOR_WARM * limit, APPROACH_STEP_MAX * rate_per_s, highest_per_s)
         return step, limit
+
+    def _full_rate(self, rate_per_s: float, busy_share: float) -> float:
+        return self._near_limit.rate_at(self._near_limit.full, rate_per_s, busy_share)
 
     def _again_if_cold(self, step: Step) -> Step:
         """Only a warm engine that falls behind has reached its limit."""

@@ -12,7 +12,7 @@ from streamgauge.artifacts.run_folder import OUT, RunFolder, disk, write_text
 from streamgauge.config import reproduce
 from streamgauge.config.options_and_settings import Experiment
 from streamgauge.config.options_and_settings import read as read_experiment
-from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.errors import InputError, Problem, Rule, broken, refuse, require
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.studies.capacity.search_state import TrialOutcome
 from streamgauge.user_workloads.lookup import changed_files, with_absolute_paths
@@ -74,8 +74,7 @@ def _line(outcome: TrialOutcome) -> str:
 def require_same_job(resolved: ResolvedExperiment, folder: RunFolder) -> None:
     """InputError if a user job's files changed since the search started."""
     way_out = "restore the file, or start a new search without --resume"
-    if problems := list(changed_files(resolved.workload, folder.read_result().job_files, way_out)):
-        raise InputError(problems)
+    refuse(list(changed_files(resolved.workload, folder.read_result().job_files, way_out)))
 
 
 def resumed(experiment: Experiment) -> tuple[Experiment, RunFolder | None]:
@@ -90,20 +89,21 @@ def resumed(experiment: Experiment) -> tuple[Experiment, RunFolder | None]:
         rule = f"must be the folder of a search ({error.problems[0].rule})"
         raise InputError(Problem("search.resume", rule, experiment.search.resume, way_out)) from None
     previous = with_absolute_paths(read_experiment(folder.path / "experiment.toml"))
-    if previous.command != "sustain":
-        raise InputError(Problem("search.resume", "must be the folder of a search", str(folder.path), way_out))
+    rule = "must be the folder of a search"
+    require(previous.command == "sustain", "search.resume", rule, str(folder.path), way_out)
     given = experiment.model_dump(mode="json")
-    problems = list(reproduce.contradictions(given, previous.model_dump(mode="json"), _SEARCH_SETTINGS, _FREE))
-    if experiment.workload != previous.workload:
-        problems.insert(0, Problem("workload", _SEARCH_SETTINGS, experiment.workload, "leave WORKLOAD out"))
-    if problems:
-        raise InputError(problems)
+    same_workload, name = experiment.workload == previous.workload, experiment.workload
+    workload = Rule(same_workload, "workload", _SEARCH_SETTINGS, name, "leave WORKLOAD out")
+    others = reproduce.contradictions(given, previous.model_dump(mode="json"), _SEARCH_SETTINGS, _FREE)
+    refuse([*broken(workload), *others])
     previous = previous.model_copy(update={"prometheus": experiment.prometheus})
     made = len(recorded(folder))
     if any(setting.name == "search.trials_max" for setting in reproduce.settings(given)):
         more = {"trials_max": experiment.search.trials_max}
         previous = previous.model_copy(update={"search": previous.search.model_copy(update=more)})
-    if previous.search.trials_max < made:
-        rule = f"must be at least {made}, the number of trials that this search has made"
-        raise InputError(Problem("search.trials_max", rule, previous.search.trials_max, str(made + 4)))
+    allowed, rule = (
+        previous.search.trials_max,
+        f"must be at least {made}, the number of trials that this search has made",
+    )
+    require(allowed >= made, "search.trials_max", rule, allowed, str(made + 4))
     return previous, folder

@@ -13,22 +13,20 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.errors import require
 from streamgauge.core.formatting import format_rate
 from streamgauge.results import labels
 from streamgauge.results.codes import SearchEnd
 from streamgauge.results.search import SearchResult
+from streamgauge.studies.capacity.constants import SLACK
 from streamgauge.studies.capacity.search_state import (
-    SLACK,
     Purpose,
     SearchEnded,
     Settings,
     State,
     TrialOutcome,
     TrialRequest,
-    is_narrow,
     summary,
-    width,
 )
 from streamgauge.studies.capacity.strategy import believed, steps
 
@@ -58,10 +56,8 @@ class Search:
     def tell(self, outcome: TrialOutcome) -> None:
         """Takes the outcome of the requested trial. InputError if it has another rate or purpose."""
         request = self.request
-        if request is None:
-            raise InputError(
-                Problem("search.resume", "holds more trials than this search makes", outcome, "start a new search")
-            )
+        require(request, "search.resume", "holds more trials than this search makes", outcome, "start a new search")
+        assert request is not None
         _require_same(request, outcome)
         state = self._state
         outcome = believed(state, replace(outcome, rate_per_s=request.rate_per_s))
@@ -123,14 +119,11 @@ def replay(settings: Settings, recorded: Iterable[TrialOutcome]) -> Search:
 
 def _require_same(request: TrialRequest, outcome: TrialOutcome) -> None:
     same_rate = math.isclose(request.rate_per_s, outcome.rate_per_s, rel_tol=1e-6)
-    if not same_rate or outcome.purpose not in ("", request.purpose):
-        # Other settings are refused before the replay, so the strategy must differ.
-        rule = (
-            f"must be by this version of streamgauge, which tries {request.purpose} at {request.rate_per_s:.6g}/s here"
-        )
-        got = f"{outcome.purpose or 'a trial'} at {outcome.rate_per_s:.6g}/s"
-        way_out = "another version of streamgauge made it: start a new search, without --resume"
-        raise InputError(Problem("search.resume", rule, got, way_out))
+    # Other settings are refused before the replay, so the strategy must differ.
+    rule = f"must be by this version of streamgauge, which tries {request.purpose} at {request.rate_per_s:.6g}/s here"
+    got = f"{outcome.purpose or 'a trial'} at {outcome.rate_per_s:.6g}/s"
+    way_out = "another version of streamgauge made it: start a new search, without --resume"
+    require(same_rate and outcome.purpose in ("", request.purpose), "search.resume", rule, got, way_out)
 
 
 def _result(state: State) -> SearchResult:
@@ -141,7 +134,7 @@ def _result(state: State) -> SearchResult:
         high=state.high,
         high_verdict=state.high_verdict,
         refused_per_s=state.refused_per_s,
-        relative_width=width(state) if state.high_is_proven else None,
+        relative_width=state.width if state.high_is_proven else None,
         confirmed=state.confirmed_per_s is not None,
         at_90_percent=state.at_90_percent,
         trials=trials,
@@ -158,8 +151,8 @@ def _sentences(state: State) -> list[str]:
         said.append(f"{format_rate(state.high)} {_NOT_HELD.get(str(state.high_verdict), 'does not')}")
     elif state.low is not None and state.low >= settings.ceiling_per_s * (1 - SLACK):
         said.append("the generator can offer no more, so the engine may sustain more")
-    if state.high_is_proven and state.low is not None and not state.ended and not is_narrow(state):
-        said.append(f"the bracket is {width(state):.0%} wide")
+    if state.high_is_proven and state.low is not None and not state.ended and not state.is_narrow:
+        said.append(f"the bracket is {state.width:.0%} wide")
     if state.confirmed_per_s is not None:
         trials = [summary(number, *trial) for number, trial in enumerate(state.trials, start=1)]
         said.append(labels.confirmed(trials, state.confirmed_per_s, state.at_90_percent))
@@ -167,7 +160,7 @@ def _sentences(state: State) -> list[str]:
         said.append("not confirmed (quick)" if settings.quick and not state.ended else "not confirmed")
     if state.ended:
         said.append(f"ended early: {state.ended}")
-    elif is_narrow(state):
+    elif state.is_narrow:
         said.append(f"the search ended because the two rates lie within {100 * settings.tolerance:.3g} %")
     return said
 

@@ -6,19 +6,15 @@ import math
 from dataclasses import dataclass, field
 from typing import Literal
 
-from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.errors import Rule, broken, refuse
+from streamgauge.engines.spi import UNMEASURED, NearLimit
 from streamgauge.results.codes import SearchEnd
 from streamgauge.results.search import TrialSummary
 from streamgauge.results.verdict import VerdictValue
+from streamgauge.studies.capacity.bracket import Bracket
+from streamgauge.studies.capacity.constants import ABOUT_90_PERCENT, FAR_ABOVE
 
 Purpose = Literal["overload", "bracket", "bisect", "confirm", "at 90 %"]
-
-ABOUT_90_PERCENT = (0.85, 0.955)
-"""A trial at such a share of the confirmed rate counts as the trial at 90 %; the rate a default width below is one."""
-FAR_ABOVE = 1.25
-"""An engine that was offered more than so many times a rate confirms it no longer. A cautious bound, not a measured
-one."""
-SLACK = 1e-9
 
 
 @dataclass(frozen=True)
@@ -27,7 +23,8 @@ class Settings:
 
     `ceiling_per_s`: the generators' ceiling, which the overload trial offers and no trial exceeds. `floor_per_s`: the
     lowest rate to try. `start_per_s` replaces the overload trial as the first guess. `fresh_always`: for flows with
-    unbounded state. `keeps_rows`: for flows that keep rows until windows end, such as joins.
+    unbounded state. `keeps_rows`: for flows that keep rows until windows end, such as joins. `near_limit`: the engine's
+    own figures.
     """
 
     ceiling_per_s: float
@@ -38,25 +35,28 @@ class Settings:
     trials_max: int = 16
     fresh_always: bool = False
     keeps_rows: bool = False
+    near_limit: NearLimit = UNMEASURED
+
+    @property
+    def full(self) -> float:
+        """The busy share of an engine near its limit."""
+        return self.near_limit.full_of(self.keeps_rows)
+
+    @property
+    def over(self) -> float:
+        """The busy share that the next rate aims at after one that held."""
+        return self.near_limit.keeping_rows if self.keeps_rows else self.near_limit.over
 
     def __post_init__(self) -> None:
-        problems = [
-            Problem(f"search.{name}", rule, got, way_out)
-            for name, holds, rule, got, way_out in (
-                ("tolerance", 0 < self.tolerance < 1, "must be between 0 and 1", self.tolerance, "0.05"),
-                ("trials_max", self.trials_max >= 1, "must be at least 1", self.trials_max, "16"),
-                (
-                    "ceiling",
-                    0 < self.floor_per_s <= self.ceiling_per_s < math.inf,
-                    f"must be a rate of at least {self.floor_per_s:g}/s",
-                    self.ceiling_per_s,
-                    "measure the generator's ceiling again on an idle machine",
-                ),
-            )
-            if not holds
-        ]
-        if problems:
-            raise InputError(problems)
+        refuse(broken(
+            Rule(0 < self.tolerance < 1, "search.tolerance", "must be between 0 and 1", self.tolerance, "0.05"),
+            Rule(self.trials_max >= 1, "search.trials_max", "must be at least 1", self.trials_max, "16"),
+            Rule(
+                0 < self.floor_per_s <= self.ceiling_per_s < math.inf, "search.ceiling",
+                f"must be a rate of at least {self.floor_per_s:g}/s", self.ceiling_per_s,
+                "measure the generator's ceiling again on an idle machine",
+            ),
+        ))  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -121,20 +121,15 @@ class SearchEnded(Exception):
 
 
 @dataclass
-class State:
-    """The state of a search: `low` held, `high` did not; `drained_per_s` is the least drain rate of a failed trial.
+class State(Bracket):
+    """The state of a search: its bracket, trials and answer.
 
-    `refused` are the rates that were shown to fail; `high` may be below them if it was undecided. `fresh_bracket`:
-    whether the bracket begins on a fresh engine. That needs a predicted limit, since without one it is often offered
-    far too much.
+    `drained_per_s` is the least drain rate of a failed trial. `fresh_bracket`: whether the bracket begins on a fresh
+    engine. That needs a predicted limit, since without one it is often offered far too much.
     """
 
     settings: Settings
     trials: list[tuple[TrialRequest, TrialOutcome]] = field(default_factory=list)
-    held: set[float] = field(default_factory=set)
-    high: float | None = None
-    high_verdict: VerdictValue | None = None
-    refused: set[float] = field(default_factory=set)
     drained_per_s: float | None = None
     step_near_drained: float | None = None
     short_steps: int = 0
@@ -146,18 +141,12 @@ class State:
     @property
     def low(self) -> float | None:
         """The confirmed rate; before confirmation, the highest rate that held and was not refuted since."""
-        return max(self.held, default=None) if self.confirmed_per_s is None else self.confirmed_per_s
+        return super().low if self.confirmed_per_s is None else self.confirmed_per_s
 
     @property
-    def high_is_proven(self) -> bool:
-        """Whether a trial showed that `high` does not hold."""
-        return self.high_verdict == "not_sustained"
-
-    @property
-    def refused_per_s(self) -> float | None:
-        """The least rate above `low` that was shown to fail. The strategy does not use it."""
-        low = self.low or 0.0
-        return min((rate for rate in self.refused if rate > low), default=None)
+    def is_narrow(self) -> bool:
+        """Whether the bracket is as narrow as requested."""
+        return self.is_within(self.settings.tolerance)
 
     @property
     def at_90_percent(self) -> TrialSummary | None:
@@ -223,30 +212,10 @@ class State:
         self.held, self.confirmed_per_s = set(), None
 
     def note(self, outcome: TrialOutcome, rate_per_s: float) -> None:
-        """Records a trial's outcome; a refuted rate also refutes the rates above it."""
-        if outcome.holds:
-            self.held.add(rate_per_s)
-            return
-        if outcome.verdict == "not_sustained":
-            self.refused.add(rate_per_s)
-        if outcome.drained_per_s:
+        """Records a trial's outcome."""
+        self.narrow(rate_per_s, outcome.verdict, outcome.busy_share)
+        if not outcome.holds and outcome.drained_per_s:
             self.drained_per_s = min(outcome.drained_per_s, self.drained_per_s or math.inf)
-        if self.high is None or rate_per_s <= self.high:
-            self.high, self.high_verdict = rate_per_s, outcome.verdict
-            self.held = {rate for rate in self.held if rate < rate_per_s}
-
-
-def is_narrow(state: State) -> bool:
-    """Whether the bracket is as narrow as requested."""
-    relative = width(state)
-    return relative is not None and relative <= state.settings.tolerance * (1 + SLACK)
-
-
-def width(state: State) -> float | None:
-    """The bracket's width as a share of its lower end; None if an end is unknown."""
-    if state.low is None or state.high is None:
-        return None
-    return state.high / state.low - 1
 
 
 def summary(number: int, request: TrialRequest, outcome: TrialOutcome) -> TrialSummary:

@@ -45,66 +45,32 @@ from dataclasses import replace
 
 from streamgauge.core.formatting import format_rate
 from streamgauge.results.codes import SearchEnd
-from streamgauge.studies.capacity.search_state import (
+from streamgauge.studies.capacity.constants import (
+    CONFIRM_STEP_MAX,
+    FAILED_OVERESTIMATE_FACTOR,
+    FAR_GROWTH,
+    FAR_STEP,
+    GROWTH_DOWN,
+    GROWTH_UNPROVEN,
+    GROWTH_UP,
+    GUESSES_MAX,
+    PROMISED_MAX,
+    SHORT_STEPS_MAX,
     SLACK,
+    STEP_MAX,
+    WIDE,
+)  # fmt: skip
+from streamgauge.studies.capacity.search_state import (
     Purpose,
     SearchEnded,
     Settings,
     State,
     TrialOutcome,
     TrialRequest,
-    is_narrow,
 )
 
-DRAIN_OVERESTIMATE_FACTOR, FAILED_OVERESTIMATE_FACTOR = 1.1, 1.05
-"""Drain rate over sustained rate, of the overload trial and of a judged trial that fell behind. It only affects the
-next rate."""
-KEPT_ROWS_OVERESTIMATE_FACTOR = 1.4
-"""The first of them, of a flow that keeps rows until windows end. Five searches of a windowed join drained 1.15, 1.30,
-1.39, 1.60, and 1.67 times what they sustained."""
-BUSY_FULL, BUSY_OVER = 0.93, 0.98
-"""Busy shares of an engine near its limit, and the target of the next rate after one that held. Of windowed
-aggregations on Spark with 1.4 s between batches, trials held at shares up to 0.94, and were undecided from 0.97. The
-target is higher, because a trial that fails is shorter than one that holds, and gives the upper end. It only affects
-the next rate."""
-KEPT_ROWS_BUSY = 0.9
-"""Both, of a flow that keeps rows until windows end. Its batches differ so much that few trials decide above: windowed
-joins on Spark held at shares up to 0.90, and most were undecided above. A lower target costs a further step up."""
-FIXED_SHARE = 0.15
-"""Share of the time that an engine's batches need at any rate. The rest grows with the rate. Batches of a windowed
-aggregation on Spark needed 0.77 of the time at 8.9 M/s, 0.91 at 11.4, 0.94 at 11.9, and 0.98 at 12.5: 0.24 and 0.06
-per M/s. A low value makes steps up too short rather than too long. It only affects the next rate."""
-_VARIABLE_SHARE_MIN = 0.01
-BUSY_SURE = 0.82
-"""Busy share at which most trials decide. After an undecided trial the search goes down to it at once, since every
-undecided rate on the way costs a minute. An undecided trial below it is repeated: a join was undecided at 0.74, and its
-limit was half as high again. It only affects the next rate."""
-PROMISED_MAX, STEP_MAX, _WIDE = 4.0, 64.0, 1.5
-"""The longest step by an idle engine's busy share, the longest of all, and the factor of a wide bracket."""
-_SHORT_STEPS_MAX = 5
-"""After so many short steps that all held, busy shares predict nothing: batches of some engines fill nearly all their
-time at any rate."""
-_GROWTH_UP, _GROWTH_DOWN, _GROWTH_UNPROVEN = 2, 3, 1.5
-"""Exponents by which steps grow: faster down than up, since a drain rate is more often too high than too low; slowly
-after a rate that was not proven, which is more often near the limit than far away."""
-_FAR_STEP, _FAR_GROWTH = 1.2, 5
-"""Only a search that started far away takes steps this long; they grow faster."""
-_CONFIRM_STEP_MAX = 1.25
-"""The longest step down to the next confirmation, whatever busy shares say."""
-_GUESSES_MAX = 3
-"""How often a rate that starves the driver is lowered before any held: a driver that fails at any rate has a fault."""
 TrialRequests = Generator[TrialRequest, TrialOutcome, None]
 Trial = Generator[TrialRequest, TrialOutcome, TrialOutcome]
-
-
-def _full(settings: Settings, otherwise: float = BUSY_FULL) -> float:
-    """The busy share of an engine near its limit; `otherwise` if the flow keeps no rows."""
-    return KEPT_ROWS_BUSY if settings.keeps_rows else otherwise
-
-
-def rate_at(full: float, rate_per_s: float, busy_share: float) -> float:
-    """The rate at which batches would need the share `full` of the time, by the share they needed at another rate."""
-    return rate_per_s * (full - FIXED_SHARE) / max(busy_share - FIXED_SHARE, _VARIABLE_SHARE_MIN)
 
 
 def steps(state: State) -> TrialRequests:
@@ -141,9 +107,11 @@ def _first_guess(state: State) -> Generator[TrialRequest, TrialOutcome, float]:
         raise SearchEnded(SearchEnd.NOTHING_DRAINED, reason)
     if outcome.limit_per_s is not None:
         state.fresh_bracket = not settings.quick
-        return _within(settings, rate_at(_full(settings), outcome.limit_per_s, BUSY_FULL))
-    overestimate = KEPT_ROWS_OVERESTIMATE_FACTOR if settings.keeps_rows else DRAIN_OVERESTIMATE_FACTOR
-    return _within(settings, outcome.drained_per_s / overestimate)
+        near = settings.near_limit
+        return _within(settings, near.rate_at(settings.full, outcome.limit_per_s, near.full))
+    near = settings.near_limit
+    factor = near.drain_factor_keeping_rows if settings.keeps_rows else near.drain_factor
+    return _within(settings, outcome.drained_per_s / factor)
 
 
 def _bracket(state: State, guess: float) -> TrialRequests:
@@ -155,7 +123,7 @@ def _bracket(state: State, guess: float) -> TrialRequests:
     while True:
         guessed, starts, from_overload, fresh = from_overload, fresh, False, False
         try:
-            far = state.low is not None and rate > _WIDE * state.low
+            far = state.low is not None and rate > WIDE * state.low
             outcome = yield from _try(state, rate, "bracket", starts, repeat_invalid=not (guessed or far))
         except SearchEnded as invalid:
             lower = rate / first if guessed else backoff.lower_rate(rate, state.low, invalid)
@@ -170,7 +138,7 @@ def _bracket(state: State, guess: float) -> TrialRequests:
             following = backoff.higher_rate(rate, _within(state.settings, rate * factor))
         else:
             lower = _rate_below(rate, step, outcome.drained_per_s)
-            following = _within(state.settings, min(lower, _decidable_rate(outcome)))
+            following = _within(state.settings, min(lower, _decidable_rate(state.settings, outcome)))
         if following == rate:
             return
         rate, step = following, _longer_step(step, outcome)
@@ -178,8 +146,8 @@ def _bracket(state: State, guess: float) -> TrialRequests:
 
 def _longer_step(step: float, outcome: TrialOutcome) -> float:
     if outcome.unproven:
-        return min(step**_GROWTH_UNPROVEN, STEP_MAX)
-    growth = _FAR_GROWTH if step > _FAR_STEP else _GROWTH_UP if outcome.holds else _GROWTH_DOWN
+        return min(step**GROWTH_UNPROVEN, STEP_MAX)
+    growth = FAR_GROWTH if step > FAR_STEP else GROWTH_UP if outcome.holds else GROWTH_DOWN
     return min(step**growth, STEP_MAX)
 
 
@@ -198,7 +166,7 @@ class DriverStarvationBackoff:
         """Half way down to what held, or half of a first guess. Raises the reason if there is no such rate."""
         self._rate_per_s, self._reason = rate, reason
         self._guesses += low is None
-        if self._guesses > _GUESSES_MAX:
+        if self._guesses > GUESSES_MAX:
             raise reason
         return self._half_way(rate / PROMISED_MAX if low is None else low)
 
@@ -215,13 +183,13 @@ class DriverStarvationBackoff:
 def _factor_up(state: State, step: float, busy_share: float | None) -> float:
     """The factor to the next higher rate: to where batches would be full, at least a width.
 
-    A longer one after `_SHORT_STEPS_MAX` short ones that all held.
+    A longer one after `SHORT_STEPS_MAX` short ones that all held.
     """
     width = 1 + state.settings.tolerance
-    promised = rate_at(_full(state.settings, BUSY_OVER), 1.0, busy_share) if busy_share else None
+    promised = state.settings.near_limit.rate_at(state.settings.over, 1.0, busy_share) if busy_share else None
     factor = _factor_promised(step, width, promised, _had_time_over(state))
-    state.short_steps = state.short_steps + 1 if factor <= max(width, _FAR_STEP) else 0
-    return max(factor, min(step, _WIDE)) if state.short_steps > _SHORT_STEPS_MAX else factor
+    state.short_steps = state.short_steps + 1 if factor <= max(width, FAR_STEP) else 0
+    return max(factor, min(step, WIDE)) if state.short_steps > SHORT_STEPS_MAX else factor
 
 
 def _had_time_over(state: State) -> bool:
@@ -229,7 +197,8 @@ def _had_time_over(state: State) -> bool:
 
     If they fill it in another, the engine is near its limit.
     """
-    return any((outcome.busy_share or math.inf) < BUSY_FULL for _, outcome in state.trials)
+    full = state.settings.near_limit.full
+    return any((outcome.busy_share or math.inf) < full for _, outcome in state.trials)
 
 
 def _factor_promised(step: float, width: float, promised: float | None, had_time_over: bool) -> float:
@@ -240,14 +209,14 @@ def _factor_promised(step: float, width: float, promised: float | None, had_time
     """
     if promised is None:
         return step
-    if promised > _WIDE:
+    if promised > WIDE:
         return max(step, min(promised, PROMISED_MAX))
     if promised > 1:
         # A failure one width above closes the bracket; one a little higher would need another trial.
         return width if promised <= width**2 else promised
     if had_time_over:
         return width
-    return step if step > _FAR_STEP else min(step, width**2)
+    return step if step > FAR_STEP else min(step, width**2)
 
 
 def _rate_below(rate: float, step: float, drained_per_s: float | None) -> float:
@@ -257,15 +226,16 @@ def _rate_below(rate: float, step: float, drained_per_s: float | None) -> float:
     return min(rate / step, drained_per_s / FAILED_OVERESTIMATE_FACTOR)
 
 
-def _decidable_rate(outcome: TrialOutcome) -> float:
+def _decidable_rate(settings: Settings, outcome: TrialOutcome) -> float:
     """The rate at which batches would leave enough time over to decide; infinite if unknown, or if it was decided."""
     if not outcome.unproven or not outcome.busy_share:
         return math.inf
-    return rate_at(BUSY_SURE, outcome.rate_per_s, outcome.busy_share)
+    near = settings.near_limit
+    return near.rate_at(near.sure, outcome.rate_per_s, outcome.busy_share)
 
 
 def _bisect(state: State) -> TrialRequests:
-    while state.low is not None and state.high is not None and not is_narrow(state):
+    while state.low is not None and state.high is not None and not state.is_narrow:
         yield from _try(state, _rate_between(state, state.low, state.high), "bisect")
 
 
@@ -277,13 +247,13 @@ def _rate_between(state: State, low: float, high: float) -> float:
     width below the upper end in a bracket of up to three widths.
     """
     margin = 1 + state.settings.tolerance
-    if high / low > _WIDE and low * margin <= (near := _near_drain_rate(state, low, high)) <= high / margin:
+    if high / low > WIDE and low * margin <= (near := _near_drain_rate(state, low, high)) <= high / margin:
         return near
-    full = _expected_full_rate(state, low, high)
+    full = state.expected_limit(state.settings.near_limit, state.settings.full)
     lowest, highest, near = low * margin, high / margin, math.sqrt(margin)
     if lowest >= highest:
         return math.sqrt(low * high)
-    if full is None:
+    if full is None or full <= low:
         return highest if high / low <= margin**3 else math.sqrt(low * high)
     if full < lowest * near:
         return lowest
@@ -300,22 +270,6 @@ def _near_drain_rate(state: State, low: float, high: float) -> float:
         return below
     state.step_near_drained = min((state.step_near_drained or math.sqrt(margin)) ** 2, STEP_MAX)
     return min(high / state.step_near_drained, below) if unheard else low * state.step_near_drained
-
-
-def _expected_full_rate(state: State, low: float, high: float) -> float | None:
-    """The rate at which batches would fill `BUSY_FULL` of the time, interpolated within the bracket.
-
-    `KEPT_ROWS_BUSY` if the flow keeps rows. The upper end, if batches left a little time over even there. None if a
-    busy share is unknown, or the target is far from the bracket.
-    """
-    shares = {request.rate_per_s: outcome.busy_share for request, outcome in state.trials}
-    below, above = shares.get(low), shares.get(high)
-    full = _full(state.settings)
-    if below is None or above is None or below >= full or above <= BUSY_SURE:
-        return None
-    if above <= full:
-        return high
-    return low + (high - low) * (full - below) / (above - below)
 
 
 def _confirm(state: State) -> TrialRequests:
@@ -370,7 +324,9 @@ def _next_to_confirm(settings: Settings, outcome: TrialOutcome) -> float:
         raise SearchEnded(SearchEnd.NO_RATE_HELD, f"not even {format_rate(settings.floor_per_s)} was confirmed")
     lower = rate / (1 + settings.tolerance)
     if outcome.unproven and outcome.busy_share:
-        lower = max(min(lower, rate_at(_full(settings), rate, outcome.busy_share)), rate / _CONFIRM_STEP_MAX)
+        lower = max(
+            min(lower, settings.near_limit.rate_at(settings.full, rate, outcome.busy_share)), rate / CONFIRM_STEP_MAX
+        )
     return _within(settings, lower)
 
 
@@ -380,7 +336,8 @@ def _try(state: State, rate: float, purpose: Purpose, fresh: bool = False, repea
     request = TrialRequest(rate, purpose, fresh or first or state.settings.fresh_always)
     outcome = yield from _run_trial(state, request, repeat_invalid)
     # Not a confirmation, because an engine becomes faster for minutes: the second time it is no fresh one.
-    far = purpose in ("bracket", "bisect") and (outcome.busy_share or BUSY_FULL) < BUSY_SURE
+    near = state.settings.near_limit
+    far = purpose in ("bracket", "bisect") and (outcome.busy_share or near.full) < near.sure
     if outcome.verdict == "undecided" and (outcome.began_behind or far):
         with suppress(SearchEnded):  # If the second is invalid, the first counts.
             outcome = yield from _run_trial(state, TrialRequest(rate, purpose, state.settings.fresh_always))
@@ -405,7 +362,7 @@ def believed(state: State, outcome: TrialOutcome) -> TrialOutcome:
     So it is where batches are full at any rate, and where no rate held after some that starved the driver.
     """
     unknown = outcome.busy_share is not None and not _had_time_over(state)
-    hopeless = state.low is None and sum(one.starved for _, one in state.trials) >= _GUESSES_MAX
+    hopeless = state.low is None and sum(one.starved for _, one in state.trials) >= GUESSES_MAX
     return replace(outcome, starved=False) if outcome.starved and (unknown or hopeless) else outcome
 
 

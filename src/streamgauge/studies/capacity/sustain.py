@@ -26,6 +26,7 @@ from streamgauge.results.codes import SearchEnd
 from streamgauge.results.run import Result
 from streamgauge.results.search import TrialSummary
 from streamgauge.studies.capacity import saved_search
+from streamgauge.studies.capacity.constants import CEILING_SHARE, DRAIN_TIMEOUT_S
 from streamgauge.studies.capacity.outcome import EndedBy, result_of, resuming
 from streamgauge.studies.capacity.saturation_probe import (
     cold_s,
@@ -62,11 +63,6 @@ class SearchObserver(Protocol):
 
     def finish(self, result: Result) -> None:
         """Receives the result of the search."""
-
-
-DRAIN_TIMEOUT_S = 90.0
-CEILING_SHARE = 0.9
-"""Greatest share of the generators' ceiling in a trial: at the ceiling itself they cannot keep a plan."""
 
 
 class Sustain:
@@ -108,6 +104,7 @@ class Sustain:
             trials_max=search.trials_max,
             fresh_always=self.resolved.reach_us is None or self.resolved.workload.restarts,
             keeps_rows=keeps_rows(self.resolved),
+            near_limit=self.resolved.engine.near_limit,
         )
 
     def trial(self, request: TrialRequest) -> TrialOutcome:

@@ -9,15 +9,12 @@ from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.results.codes import Cause
 from streamgauge.results.run import Result
 from streamgauge.results.verdict import VerdictValue
+from streamgauge.studies.capacity.constants import SWAMPED_SHARE
 from streamgauge.studies.capacity.outcome import cores_of, wrong_answers
 from streamgauge.studies.capacity.saturation_probe import SaturationResult
 from streamgauge.studies.capacity.search import TrialOutcome, TrialRequest
-from streamgauge.studies.capacity.strategy import BUSY_FULL
 from streamgauge.trial.trial_result import TrialResult
 from streamgauge.verdict.collect_evidence import busy_share
-
-SWAMPED_SHARE = 0.97
-"""An engine that takes a smaller share of the offered events has a backlog, so what it takes is near its limit."""
 
 
 def outcome_of(
@@ -42,7 +39,7 @@ def outcome_of(
         busy_share=share,
         folder=str(folder.path),
         wrong_answers=wrong_answers(result),
-        starved=_is_late(result) and (swamped if share is None else share >= BUSY_FULL),
+        starved=_is_late(result) and (swamped if share is None else share >= resolved.engine.near_limit.full),
     )
 
 

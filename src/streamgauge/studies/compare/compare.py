@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from streamgauge.core.errors import InputError, Problem, attempt
+from streamgauge.core.errors import Rule, attempt, broken, refuse
 from streamgauge.results import labels
 from streamgauge.results.comparison import Comparison, Difference, Gate
 from streamgauge.stats.bootstrap import Interval
@@ -25,8 +25,8 @@ from streamgauge.studies.compare.comparability import (
     not_comparable,
     question_warnings,
 )
-from streamgauge.studies.compare.gates import Rule, gateable, judge, judge_answers, parse_rule
-from streamgauge.studies.compare.groups import Kind, RunData, RunGroup, read_group, same_run, setting_differences
+from streamgauge.studies.compare.gates import GateRule, gateable, judge, judge_answers, parse_rule
+from streamgauge.studies.compare.groups import Kind, RunData, RunGroup, copy_problems, read_group, setting_differences
 from streamgauge.studies.compare.metrics import Comparable, comparables
 
 CONFIDENCES = (0.5, 0.999)
@@ -62,7 +62,9 @@ def _without_direction(of: Difference, why: str) -> Difference:
     return of.model_copy(update={"says": "unknown", "reason": "; ".join(filter(None, (why, of.reason)))})
 
 
-def _gates(rules: Sequence[Rule], differences: Mapping[str, Difference], a: RunGroup, b: RunGroup) -> tuple[Gate, ...]:
+def _gates(
+    rules: Sequence[GateRule], differences: Mapping[str, Difference], a: RunGroup, b: RunGroup
+) -> tuple[Gate, ...]:
     """The outcome of each rule, and of B's answers if there is a rule."""
     if not rules:
         return ()
@@ -73,42 +75,26 @@ def _gates(rules: Sequence[Rule], differences: Mapping[str, Difference], a: RunG
 
 def _read_request(
     a: str, b: str, fail_if: Sequence[str], confidence: float
-) -> tuple[tuple[RunGroup, RunGroup], list[Rule]]:
-    problems: list[Problem] = []
-    if not CONFIDENCES[0] <= confidence <= CONFIDENCES[1]:
-        rule = f"must be from {CONFIDENCES[0]:.0%} to {CONFIDENCES[1]:.1%}"
-        problems.append(Problem("--confidence", rule, confidence, "--confidence 95%"))
-    groups: list[RunGroup] = []
-    for name, given in (("A", a), ("B", b)):
-        if (group := attempt(partial(read_group, name, given), problems)) is not None:
-            groups.append(group)
+) -> tuple[tuple[RunGroup, RunGroup], list[GateRule]]:
+    problems = broken(Rule(
+        CONFIDENCES[0] <= confidence <= CONFIDENCES[1], "--confidence",
+        f"must be from {CONFIDENCES[0]:.0%} to {CONFIDENCES[1]:.1%}", confidence, "--confidence 95%",
+    ))  # fmt: skip
+    read = [attempt(partial(read_group, name, given), problems) for name, given in (("A", a), ("B", b))]
+    groups: list[RunGroup] = [group for group in read if group is not None]
     kinds = {run.kind for side in groups for run in side.runs}
-    if len(kinds) > 1:
-        rule = "must be runs on both sides, or searches on both sides"
-        problems.append(Problem("A, B", rule, f"{a}, {b}", "a search's trials/NN is a run, its folder is a search"))
-    rules: list[Rule] = []
+    problems += broken(Rule(
+        len(kinds) < 2, "A, B", "must be runs on both sides, or searches on both sides", f"{a}, {b}",
+        "a search's trials/NN is a run, its folder is a search",
+    ))  # fmt: skip
     kind: Kind = "search" if kinds == {"search"} else "run"
-    for text in fail_if:
-        if (rule := attempt(partial(parse_rule, text, kind), problems)) is not None:
-            rules.append(rule)
+    rules = [attempt(partial(parse_rule, text, kind), problems) for text in fail_if]
     if len(groups) == 2:
-        problems += _shared_runs(*groups)
-    if fail_if and len(groups) == 2:
-        problems += gateable(*groups)
-    if problems:
-        raise InputError(problems)
+        rule = "must be other runs than A's; this one is in A too"
+        problems += copy_problems("B", rule, groups[0].runs, groups[1].runs)
+        problems += gateable(*groups) if fail_if else []
+    refuse(problems)
     return (groups[0], groups[1]), rules
-
-
-def _shared_runs(a: RunGroup, b: RunGroup) -> list[Problem]:
-    """A run on both sides cannot differ from itself, but its interval would suggest that it may."""
-    rule = "must be other runs than A's; this one is in A too, or is a copy"
-    return [
-        Problem("B", rule, str(run.folder.path), f"leave it out: {other.folder.path}")
-        for run in b.runs
-        for other in a.runs
-        if same_run(run, other)
-    ]
 
 
 def _has_value(difference: Difference) -> bool:
@@ -228,27 +214,23 @@ def _direction(base: Difference, low: float, high: float) -> str:
 
 def _warnings(a: RunGroup, b: RunGroup) -> list[str]:
     """Warnings for the reader of the differences."""
-    runs = [*a.runs, *b.runs]
-    found = [
-        f"{side.name}: {run.folder.name}: {labels.VERDICTS[run.result.verdict.value]}; its figures depend on its length"
-        for side in (a, b)
-        for run in side.runs
-        if run.result.verdict.value != "sustained"
-    ]
-    found += [
-        f"{side.name}: {run.folder.name}: {name} is missing: its figures are left out"
-        for side in (a, b)
-        for run in side.runs
-        for name in run.missing_files
-    ]
-    found += [*question_warnings(a, b), *interference_warnings(a, b)]
-    several = max(len(a.runs), len(b.runs))
-    if several == 1:
-        found.append("one run a side: another start of the same engine may differ by more than that. Repeat the runs")
-    elif min(len(a.runs), len(b.runs)) == 1:
-        found.append("one side has a single run: its spread is assumed to be the other side's. Repeat its run")
-    if runs[0].kind == "search":
-        found.append("latency and resources are those of each search's own confirmed rate")
-    elif all_sustained(a, b):
-        found.append("every run took in all that was offered, so the rate shows no difference. Compare searches")
-    return found
+    runs = [(f"{side.name}: {run.folder.name}", run) for side in (a, b) for run in side.runs]
+    verdicts = [(name, run.result.verdict.value) for name, run in runs]
+    fewest, most = sorted((len(a.runs), len(b.runs)))
+    is_search = a.runs[0].kind == "search"
+    whole = (
+        (most == 1, "one run a side: another start of the same engine may differ by more than that. Repeat the runs"),
+        (fewest == 1 < most,
+         "one side has a single run: its spread is assumed to be the other side's. Repeat its run"),
+        (is_search, "latency and resources are those of each search's own confirmed rate"),
+        (not is_search and all_sustained(a, b),
+         "every run took in all that was offered, so the rate shows no difference. Compare searches"),
+    )  # fmt: skip
+    return [
+        *(f"{name}: {labels.VERDICTS[verdict]}; its figures depend on its length"
+          for name, verdict in verdicts if verdict != "sustained"),
+        *(f"{name}: {file} is missing: its figures are left out" for name, run in runs for file in run.missing_files),
+        *question_warnings(a, b),
+        *interference_warnings(a, b),
+        *(text for applies, text in whole if applies),
+    ]  # fmt: skip

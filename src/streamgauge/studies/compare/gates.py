@@ -26,7 +26,7 @@ ANSWERS = "answers"
 
 
 @dataclass(frozen=True)
-class Rule:
+class GateRule:
     """B breaks it if its `figure` is beyond A's by more than `limit`, a signed share or a number of rows."""
 
     text: str
@@ -34,7 +34,7 @@ class Rule:
     limit: float
 
 
-def parse_rule(text: str, kind: Kind) -> Rule:
+def parse_rule(text: str, kind: Kind) -> GateRule:
     """`p99 +10%`: p99 at most 10 % above A's; `kind` decides the meaning of `rate`. `InputError` otherwise."""
     match = _RULE.match(text)
     if match is None:
@@ -45,21 +45,22 @@ def parse_rule(text: str, kind: Kind) -> Rule:
         raise _refusal(f"FIGURE must be one of {choices()}", text, _suggestion(name, kind))
     limit = float(number) / (100 if percent else 1) * (1 if sign == "+" else -1)
     _check(text, name, figure, limit, bool(percent))
-    return Rule(text.strip(), figure.name, limit)
+    return GateRule(text.strip(), figure.name, limit)
 
 
 def _check(text: str, name: str, figure: Comparable, limit: float, percent: bool) -> None:
-    """Refuses a rule that would fail if B is better, or that could never fail."""
-    worse = _worse(figure)
-    if (math.copysign(1.0, limit) > 0) != (worse == "+"):
-        raise _refusal(
-            f"{name} is better when it is {figure.better}, so only {worse} can fail", text, f'"{name} {worse}5%"'
-        )
-    if percent != figure.share:
-        rule = "must be a share, with %" if figure.share else f"is counted in {figure.unit}, without %"
-        raise _refusal(f"{name} {rule}", text, _example(name, figure))
-    if limit <= -1:
-        raise _refusal(f"{name} cannot fall by more than all of it, so this would never fail", text, f'"{name} -5%"')
+    """Refuses a rule that would fail if B is better, or that could never fail: the first one that it breaks."""
+    worse, counted = _worse(figure), f"is counted in {figure.unit}, without %"
+    rules = (
+        ((math.copysign(1.0, limit) > 0) == (worse == "+"),
+         f"{name} is better when it is {figure.better}, so only {worse} can fail", f'"{name} {worse}5%"'),
+        (percent == figure.share,
+         f"{name} {'must be a share, with %' if figure.share else counted}", _example(name, figure)),
+        (limit > -1, f"{name} cannot fall by more than all of it, so this would never fail", f'"{name} -5%"'),
+    )  # fmt: skip
+    for holds, rule, example in rules:
+        if not holds:
+            raise _refusal(rule, text, example)
 
 
 def _worse(figure: Comparable) -> str:
@@ -89,7 +90,7 @@ def gateable(a: RunGroup, b: RunGroup) -> list[Problem]:
     return [Problem(_SETTING, rule, got, "repeat the runs, or compare without --fail-if")] if few else []
 
 
-def judge(rule: Rule, difference: Difference, undecided: str = "") -> Gate:
+def judge(rule: GateRule, difference: Difference, undecided: str = "") -> Gate:
     """The outcome of a rule by the difference's interval: within the limit, beyond it, or across it.
 
     Unknown for any interval if there is a reason why the figure is `undecided` between these sides.
@@ -112,7 +113,7 @@ def judge_answers(b: RunGroup) -> list[Gate]:
     return [Gate(rule=ANSWERS, figure="wrong_answers", limit=0.0, state=state, sentence=sentence)]
 
 
-def _decided(rule: Rule, of: Difference, undecided: str) -> tuple[State, str]:
+def _decided(rule: GateRule, of: Difference, undecided: str) -> tuple[State, str]:
     if undecided or of.method == "none":
         return "unknown", f"{of.label}: unknown, {undecided or of.reason}"
     # Sign as harm: positive is worse, in either direction of the figure.

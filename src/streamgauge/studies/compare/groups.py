@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
+from itertools import groupby, product
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal
@@ -135,7 +135,7 @@ def read_group(name: str, given: str) -> RunGroup:
         except InputError as error:
             problems += [Problem(name, problem.rule, problem.got, problem.way_out) for problem in error.problems]
         else:
-            problems += _copy_problems(name, run, runs)
+            problems += copy_problems(name, "must be different runs; this one is there twice", runs, [run])
             runs.append(run)
     if problems:
         raise InputError(_merged_problems(problems))
@@ -187,11 +187,13 @@ def _confirming(folder: RunFolder, result: Result) -> RunFolder:
     return trials.get(Path(confirming.folder).name, folder) if confirming is not None else folder
 
 
-def _copy_problems(name: str, run: RunData, before: Iterable[RunData]) -> list[Problem]:
-    """A run must not count twice."""
-    copies = [other for other in before if same_run(run, other)]
-    rule = "must be different runs; this one is there twice, or is a copy"
-    return [Problem(name, rule, str(run.folder.path), f"leave it out: {other.folder.path}") for other in copies]
+def copy_problems(name: str, rule: str, before: Iterable[RunData], runs: Iterable[RunData]) -> list[Problem]:
+    """A run must not count twice: on both sides it cannot differ from itself, but its interval would suggest that."""
+    return [
+        Problem(name, f"{rule}, or is a copy", str(run.folder.path), f"leave it out: {other.folder.path}")
+        for run, other in product(runs, before)
+        if same_run(run, other)
+    ]
 
 
 def same_run(one: RunData, other: RunData) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 from streamgauge.results import labels
 from streamgauge.results.latency import PERCENTILES, Latency
@@ -42,19 +42,31 @@ def comparables() -> dict[str, Comparable]:
     """Every figure by its name, in display order."""
     throughput = [
         Comparable(
-            "sustained", "sustained", "events/s", "higher", _sustained, missing=_no_search,
-            bound=_never_refused, bound_because="no higher rate was shown to fail (an undecided one bounds nothing)",
+            "sustained", "sustained", "events/s", "higher", partial(_figure, "search.sustained_per_s"),
+            missing=_no_search, bound=_never_refused,
+            bound_because="no higher rate was shown to fail (an undecided one bounds nothing)",
         ),
-        Comparable("ingested", "ingested", "events/s", "higher", _ingested, _column_mean("handed_out", sawtooth=True)),
+        Comparable(
+            "ingested", "ingested", "events/s", "higher", partial(_figure, "rate.ingested_per_s"),
+            _column_mean("handed_out", sawtooth=True),
+        ),
     ]  # fmt: skip
     latencies = [_latency(kind, name) for kind in KINDS for name in ("mean", *PERCENTILES)]
     resources = [
-        Comparable("cpu", "CPU of the system", "%", "lower", _cpu, _column_mean("sut_cpu_percent"), _not_recorded),
+        Comparable(
+            "cpu", "CPU of the system", "%", "lower", partial(_of_system, "cpu_percent_mean"),
+            _column_mean("sut_cpu_percent"), _not_recorded,
+        ),
         Comparable(
             "memory", "memory, mean", "bytes", "lower", _memory, _column_mean("sut_memory_bytes"), _not_recorded
         ),
-        Comparable("memory_max", "memory, most", "bytes", "lower", _memory_max, missing=_not_recorded),
-        Comparable("backlog_max", "backlog, most", "s", "lower", _backlog_max, missing=_not_recorded),
+        Comparable(
+            "memory_max", "memory, most", "bytes", "lower", partial(_of_system, "memory_bytes_max"),
+            missing=_not_recorded,
+        ),
+        Comparable(
+            "backlog_max", "backlog, most", "s", "lower", partial(_figure, "backlog.max_s"), missing=_not_recorded
+        ),
         Comparable(
             "wrong_answers", "wrong answers", "rows", "lower", _wrong_answers,
             missing=lambda _: "its answers were not judged", share=False,
@@ -137,10 +149,6 @@ def _column_mean(name: str, sawtooth: bool = False) -> Callable[[RunData, float]
     return within
 
 
-def _sustained(run: RunData) -> float | None:
-    return run.result.search.sustained_per_s if run.result.search else None
-
-
 def _no_search(_: RunData) -> str:
     return "a single run has no highest sustained rate"
 
@@ -150,13 +158,18 @@ def _never_refused(run: RunData) -> bool:
     return run.result.search is not None and run.result.search.refused_per_s is None
 
 
-def _ingested(run: RunData) -> float | None:
-    return run.result.rate.ingested_per_s if run.result.rate else None
+def _figure(path: str, run: RunData) -> float | None:
+    """A figure of the run's result by its dotted path; None if a part of it is unknown."""
+    value: Any = run.result
+    for name in path.split("."):
+        value = None if value is None else getattr(value, name)
+    return value
 
 
-def _cpu(run: RunData) -> float | None:
-    used = [use.cpu_percent_mean for use in run.result.processes if use.role == "sut"]
-    return sum(used) if used else None
+def _of_system(name: str, run: RunData) -> float | None:
+    """A figure of the system's processes, summed."""
+    used = [getattr(use, name) for use in run.result.processes if use.role == "sut"]
+    return float(sum(used)) if used else None
 
 
 def _memory(run: RunData) -> float | None:
@@ -164,20 +177,9 @@ def _memory(run: RunData) -> float | None:
     return float(seconds.mean()) if seconds.size else None
 
 
-def _memory_max(run: RunData) -> float | None:
-    used = [use.memory_bytes_max for use in run.result.processes if use.role == "sut"]
-    return float(sum(used)) if used else None
-
-
-def _backlog_max(run: RunData) -> float | None:
-    return run.result.backlog.max_s if run.result.backlog else None
-
-
 def _wrong_answers(run: RunData) -> float | None:
-    judged = run.result.verification
-    if judged is None or not judged.judged:
-        return None
-    return float(judged.fault_count)
+    found = run.result.verification
+    return float(found.fault_count) if found is not None and found.judged else None
 
 
 def _not_recorded(run: RunData) -> str:

@@ -20,7 +20,7 @@ from streamgauge.config.limits import EXTENSION_SHARE_MAX, EXTENSIONS_MAX
 from streamgauge.config.matrix import expand
 from streamgauge.config.options_and_settings import Anatomy, Experiment, Matrix
 from streamgauge.core.clock import US, Clock
-from streamgauge.core.errors import DriverError, EngineError, InputError, Problem
+from streamgauge.core.errors import DriverError, EngineError, Rule, broken, refuse, require
 from streamgauge.core.trial import TrialSnapshot
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Explode, Flow, Lookup, Select, Source, Where
@@ -140,9 +140,9 @@ def request_of(trial: Experiment) -> ProbeRequest:
 
 
 def _supported_probe(experiment: Experiment) -> LatencyProbe:
-    if experiment.engine not in (engines := engines_with_probe()):
-        rule = f"must be {' or '.join(engines)}, because other engines have no latency probe"
-        raise InputError(Problem("engine", rule, experiment.engine, f"--engine {engines[0]}"))
+    engines = engines_with_probe()
+    rule = f"must be {' or '.join(engines)}, because other engines have no latency probe"
+    require(experiment.engine in engines, "engine", rule, experiment.engine, f"--engine {engines[0]}")
     return probe_of(experiment.engine)
 
 
@@ -152,20 +152,26 @@ def _with_chunk(trial: Experiment, chunk_s: float) -> Experiment:
 
 def _refuse(experiment: Experiment, config: Anatomy, probe: LatencyProbe) -> None:
     """Refuses settings that are given in two ways, or have no effect in this execution mode."""
-    problems = list(reproduce.unsupported_settings(experiment))
-    windows = config.batch_windows
-    if windows and probe.interval is None:
-        rule = f"must not be given with {experiment.engine}, which has no batches"
-        problems.append(Problem("anatomy.batch_windows", rule, windows, "leave --batch-windows out"))
-    if windows and probe.interval in experiment.options:
-        rule = "is also set by --batch-windows"
-        given = experiment.options[probe.interval]
-        problems.append(Problem(f"option {probe.interval}", rule, given, "leave one of the two out"))
-    if config.record_sizes and RECORD_SIZE in experiment.parameters:
-        rule, given = "is also set by --record-size", experiment.parameters[RECORD_SIZE]
-        problems.append(Problem(f"set {RECORD_SIZE}", rule, given, "leave one of the two out"))
-    if problems:
-        raise InputError(problems)
+    windows, interval, parameters = config.batch_windows, probe.interval, experiment.parameters
+    one_of_both = "leave one of the two out"
+    refuse([
+        *reproduce.unsupported_settings(experiment),
+        *broken(
+            Rule(
+                not windows or interval is not None, "anatomy.batch_windows",
+                f"must not be given with {experiment.engine}, which has no batches", windows,
+                "leave --batch-windows out",
+            ),
+            Rule(
+                not windows or interval not in experiment.options, f"option {interval}",
+                "is also set by --batch-windows", experiment.options.get(interval or ""), one_of_both,
+            ),
+            Rule(
+                not config.record_sizes or RECORD_SIZE not in parameters, f"set {RECORD_SIZE}",
+                "is also set by --record-size", parameters.get(RECORD_SIZE), one_of_both,
+            ),
+        ),
+    ])  # fmt: skip
 
 
 def _show_progress(on_progress: Show, which: str, snapshot: TrialSnapshot) -> None:
@@ -197,19 +203,16 @@ def _trial_name(trial: Experiment, probe: LatencyProbe) -> str:
 
 def _resolved(trial: Experiment, probe: LatencyProbe) -> ResolvedExperiment:
     """A trial, ready to start; InputError with its problems, or with why it cannot be decomposed."""
-    problems = list(probe.problems(request_of(trial)))
-    if (events := trial.load.rate * trial.load.duration * LONGEST) > RECORDS_MAX:
-        rule = f"must give at most {RECORDS_MAX:,} events a trial, even if its span is extended to its longest"
-        problems.append(Problem("--rates", rule, f"{events:,.0f}", "a lower rate, or a shorter --duration"))
-    if problems:
-        raise InputError(problems)
-    resolved = check(trial)
-    if not resolved.workload.operators_known:
-        rule = "must be a built-in workload, because the operators of a user job are not visible"
-        raise InputError(Problem("workload", rule, trial.workload, "stamped_text, identity, filter or throughput"))
-    if not _row_by_row(resolved.flow):
-        rule = "must turn each row of one stream into rows of one sink: a window's result belongs to no single row"
-        raise InputError(Problem("workload", rule, trial.workload, "stamped_text, identity, filter or throughput"))
+    events = trial.load.rate * trial.load.duration * LONGEST
+    rule = f"must give at most {RECORDS_MAX:,} events a trial, even if its span is extended to its longest"
+    way_out = "a lower rate, or a shorter --duration"
+    few = Rule(events <= RECORDS_MAX, "--rates", rule, f"{events:,.0f}", way_out)
+    refuse([*probe.problems(request_of(trial)), *broken(few)])
+    resolved, way_out = check(trial), "stamped_text, identity, filter or throughput"
+    rule = "must be a built-in workload, because the operators of a user job are not visible"
+    require(resolved.workload.operators_known, "workload", rule, trial.workload, way_out)
+    rule = "must turn each row of one stream into rows of one sink: a window's result belongs to no single row"
+    require(_row_by_row(resolved.flow), "workload", rule, trial.workload, way_out)
     return resolved
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from streamgauge.artifacts.run_folder import OUT, RunFolder, disk, write_table, 
 from streamgauge.config.matrix import Cell, merge_problems, value_of
 from streamgauge.config.options_and_settings import Experiment
 from streamgauge.core.clock import US
-from streamgauge.core.errors import InputError, MachineError, Problem, StreamgaugeError, attempt
+from streamgauge.core.errors import MachineError, Problem, Rule, StreamgaugeError, attempt, broken, refuse
 from streamgauge.core.formatting import format_value
 from streamgauge.core.trial import TrialSnapshot
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
@@ -31,9 +31,10 @@ from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.capacity.sustain import sustain
 from streamgauge.studies.latency_breakdown.anatomy import anatomy, check_trials
 from streamgauge.studies.operator_profile.characterize import characterize, check_all, check_input
-from streamgauge.studies.run.run import run_single
+from streamgauge.studies.run.run import run_judged
 from streamgauge.trial.events import OnResult, OnStudy, ignore
 from streamgauge.trial.progress import Show, snapshots
+from streamgauge.trial.trial_result import TrialResult
 from streamgauge.user_workloads.lookup import changed_files
 
 JAVA_START_S, START_S = 20.0, 6.0
@@ -66,8 +67,7 @@ def check_cells(cells: Sequence[Cell]) -> tuple[CheckedCell, ...]:
                 continue
             checked[id(experiment)] = outcome
         found.append(CheckedCell(cell, *checked[id(experiment)]))
-    if merged := merge_problems(problems):
-        raise InputError(merged)
+    refuse(merge_problems(problems))
     return tuple(found)
 
 
@@ -79,24 +79,28 @@ def require_same_files(cells: Sequence[CheckedCell], before: Mapping[str, str], 
         files = one.resolved.workload.files
         previous = {name: digest for name, digest in before.items() if name in files}
         problems |= {str(problem): problem for problem in changed_files(one.resolved.workload, previous, way_out)}
-    if problems:
-        raise InputError(list(problems.values()))
+    refuse(list(problems.values()))
 
 
 def _checked(experiment: Experiment) -> tuple[ResolvedExperiment, float | None]:
-    if problems := list(_unsuitable(experiment)):
-        raise InputError(problems)
+    refuse(_unsuitable(experiment))
     return _CHECKS[experiment.command](experiment)
 
 
-def _unsuitable(experiment: Experiment) -> Iterator[Problem]:
-    if experiment.command not in _CHECKS:
-        why = "has a grid of its own" if experiment.command == "scale" else "measures nothing"
-        rule = f"must be {', '.join(_CHECKS)} with a matrix, because {experiment.command} {why}"
-        yield Problem("command", rule, experiment.command, 'command = "run"')
-    if experiment.search.resume is not None:
-        rule = "must not be given with a matrix, which resumes as a whole"
-        yield Problem("search.resume", rule, experiment.search.resume, "streamgauge experiment --resume FOLDER")
+def _unsuitable(experiment: Experiment) -> list[Problem]:
+    why = "has a grid of its own" if experiment.command == "scale" else "measures nothing"
+    return broken(
+        Rule(
+            experiment.command in _CHECKS, "command",
+            f"must be {', '.join(_CHECKS)} with a matrix, because {experiment.command} {why}", experiment.command,
+            'command = "run"',
+        ),
+        Rule(
+            experiment.search.resume is None, "search.resume",
+            "must not be given with a matrix, which resumes as a whole", experiment.search.resume,
+            "streamgauge experiment --resume FOLDER",
+        ),
+    )  # fmt: skip
 
 
 def _check_run(experiment: Experiment) -> tuple[ResolvedExperiment, float]:
@@ -146,11 +150,12 @@ _WORST: tuple[VerdictValue, ...] = ("interrupted", "invalid", "undecided", "not_
 
 @dataclass(frozen=True)
 class Observers:
-    """What observes a cell: its progress, its run folders, and its study's findings."""
+    """What observes a cell: its progress, its run folders, its study's findings, and a run with its evidence."""
 
     show: Show = ignore
     on_result: OnResult = ignore
     on_study: OnStudy = ignore
+    on_judged: Callable[[TrialResult], None] = ignore
 
 
 def perform(experiment: Experiment, observers: Observers) -> CellFigures:
@@ -239,7 +244,10 @@ class _SearchProgress:
 
 
 def _run(experiment: Experiment, observers: Observers) -> CellFigures:
-    return figures_of(run_single(experiment, snapshots(observers.show), observers.on_result))
+    result, judged = run_judged(experiment, snapshots(observers.show), on_result=observers.on_result)
+    if judged is not None:
+        observers.on_judged(judged)
+    return figures_of(result)
 
 
 def _sustain(experiment: Experiment, observers: Observers) -> CellFigures:

@@ -22,7 +22,7 @@ from typing import Protocol
 from streamgauge.artifacts.run_folder import MATRIX, OUT, new_folder, read_study, write_study, write_text
 from streamgauge.config.matrix import Cell, expand, run_order, select, varied
 from streamgauge.config.options_and_settings import Experiment, Matrix, read, to_toml
-from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.errors import require
 from streamgauge.core.formatting import resume_command
 from streamgauge.core.trial import TrialSnapshot
 from streamgauge.results.matrix import MatrixCell, MatrixPlan, MatrixResult, PlannedCell
@@ -127,13 +127,12 @@ def run_matrix(
 def stored_experiment(resume: str, given: Experiment | None) -> Experiment:
     """The experiment of the matrix to resume. `given`: what the user named too, which must be the same."""
     folder = Path(resume)
-    if not (folder / MATRIX).is_file():
-        rule, way_out = f"must be the folder of a matrix, which holds a {MATRIX}", "a folder runs/*-matrix"
-        raise InputError(Problem("--resume", rule, resume, way_out))
+    rule = f"must be the folder of a matrix, which holds a {MATRIX}"
+    require((folder / MATRIX).is_file(), "--resume", rule, resume, "a folder runs/*-matrix")
     stored = read(folder / "experiment.toml")
-    if given is not None and to_toml(_with_files_of_here(given)) != to_toml(stored):
-        rule = "must be the folder of the experiment in FILE, and its experiment.toml differs"
-        raise InputError(Problem("--resume", rule, resume, f"leave FILE out: {resume_command('experiment', resume)}"))
+    same = given is None or to_toml(_with_files_of_here(given)) == to_toml(stored)
+    rule = "must be the folder of the experiment in FILE, and its experiment.toml differs"
+    require(same, "--resume", rule, resume, f"leave FILE out: {resume_command('experiment', resume)}")
     return stored
 
 

@@ -19,7 +19,7 @@ from streamgauge.artifacts.run_folder import CHARACTERIZATION, OUT, new_folder, 
 from streamgauge.config import reproduce
 from streamgauge.config.options_and_settings import Characterize, Experiment, build, to_toml
 from streamgauge.core.clock import US
-from streamgauge.core.errors import InputError, Problem, attempt
+from streamgauge.core.errors import Rule, attempt, broken, refuse, require
 from streamgauge.core.plugin_options import TUNED
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Flow, Node, Source, UserJobNode
@@ -28,7 +28,7 @@ from streamgauge.engines.registry import entry, streaming_engines
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check, refuse_program
 from streamgauge.results.profile import AppliedAdvice, OperatorProfile, ProfiledOperator, ProfileInput, ProfileRequest
-from streamgauge.studies.operator_profile.memory import MemorySampler, distribution
+from streamgauge.studies.operator_profile.memory import distribution, sampled
 from streamgauge.studies.operator_profile.operator_io import (
     SLICE,
     OperatorIO,
@@ -75,10 +75,10 @@ def characterize(experiment: Experiment, say: Say = lambda _: None, on_study: On
 def profiler_of(experiment: Experiment) -> OperatorProfiler:
     """How the engine times operators. Raises InputError if it cannot."""
     profiler = entry(experiment.engine).operator_profiler()
-    if profiler is None:
-        able = [name for name in streaming_engines() if entry(name).operator_profiler() is not None]
-        rule = f"must be {' or '.join(able)}, because other engines time no operators"
-        raise InputError(Problem("engine", rule, experiment.engine, f"--engine {able[0]}"))
+    able = [name for name in streaming_engines() if entry(name).operator_profiler() is not None]
+    rule = f"must be {' or '.join(able)}, because other engines time no operators"
+    require(profiler, "engine", rule, experiment.engine, f"--engine {able[0]}")
+    assert profiler is not None
     return profiler
 
 
@@ -91,20 +91,20 @@ def check_input(experiment: Experiment) -> ResolvedExperiment:
     refuse_program(experiment)
     config, load = experiment.characterize or Characterize(), experiment.load.model_copy(update={"generators": 1})
     problems = list(reproduce.unsupported_settings(experiment))
-    if (events := config.total_slices * config.slice_events) > EVENTS_MAX:
-        rule = f"must give at most {EVENTS_MAX:,} events, warm-up included"
-        way_out = "--slices 100 --slice-events 10k"
-        problems.append(Problem("characterize.slice_events", rule, f"{events:,}", way_out))
+    events, rule = config.total_slices * config.slice_events, f"must give at most {EVENTS_MAX:,} events"
+    few = Rule(
+        events <= EVENTS_MAX, "characterize.slice_events", f"{rule}, warm-up included", f"{events:,}",
+        "--slices 100 --slice-events 10k",
+    )  # fmt: skip
     engine_is_refused = any(problem.setting == "engine" for problem in problems)
-    for name in () if engine_is_refused else profiler_of(experiment).unused_options:
-        if name in experiment.options:
-            rule = "has no effect on an operator that is timed alone"
-            problems.append(Problem(f"option {name}", rule, experiment.options[name], "leave it out"))
+    unused = () if engine_is_refused else profiler_of(experiment).unused_options
+    rule, given = "has no effect on an operator that is timed alone", experiment.options
+    alone = [Rule(name not in given, f"option {name}", rule, given.get(name), "leave it out") for name in unused]
+    problems += broken(few, *alone)
     # The input is made as `generate` makes it, which starts no engine and so takes no tuning profile.
     update = {"command": "generate", "characterize": None, "load": load, "tuning": TUNED}
     resolved = attempt(lambda: check(experiment.model_copy(update=update)), problems)
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     assert isinstance(resolved, ResolvedExperiment)
     return replace(resolved, experiment=resolved.experiment.model_copy(update={"tuning": experiment.tuning}))
 
@@ -231,13 +231,13 @@ def _time(
 
         for number in range(config.warmup_slices):
             one(number)
-        with MemorySampler(benchmark.memory_bytes) as memory:
+        with sampled(benchmark.memory_bytes) as memory:
             for number in range(config.warmup_slices, config.total_slices):
                 one(number)
         settings = benchmark.settings
     methods = {each.name: profiler.method_of(each.node) for each in operators}
     whole = {name: each for name, each in slices.items() if name not in failed}
-    return Timings(whole, methods, failed), memory.samples, settings
+    return Timings(whole, methods, failed), memory, settings
 
 
 APPLIED = "applied.toml"

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
-from types import TracebackType
-from typing import Self
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -18,32 +17,26 @@ MEDIUM_FROM_BYTES, HIGH_FROM_BYTES = 2**30, 4 * 2**30
 """By the p95."""
 
 
-class MemorySampler:
-    """Calls `read` every `interval_s` while the context is entered; ignores readings of None."""
+@contextmanager
+def sampled(read: Callable[[], int | None], interval_s: float = INTERVAL_S) -> Iterator[list[int]]:
+    """Calls `read` every `interval_s` until the context is left, and at least once; ignores readings of None."""
+    samples: list[int] = []
+    over = threading.Event()
 
-    def __init__(self, read: Callable[[], int | None], interval_s: float = INTERVAL_S) -> None:
-        self._read, self._interval_s = read, interval_s
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._sample, name="memory", daemon=True)
-        self.samples: list[int] = []
+    def sample() -> None:
+        while True:
+            if (found := read()) is not None:
+                samples.append(found)
+            if over.wait(interval_s):
+                return
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def _sample(self) -> None:
-        going_on = True
-        while going_on:
-            found = self._read()
-            if found is not None:
-                self.samples.append(found)
-            going_on = not self._over.wait(self._interval_s)
+    thread = threading.Thread(target=sample, name="memory", daemon=True)
+    thread.start()
+    try:
+        yield samples
+    finally:
+        over.set()
+        thread.join()
 
 
 def distribution(samples: Sequence[int], of: str, interval_s: float = INTERVAL_S) -> MemoryDistribution | None:

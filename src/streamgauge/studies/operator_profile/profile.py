@@ -50,9 +50,9 @@ from streamgauge.results.profile import (
 )
 from streamgauge.stats.parallelism_advice import advised, multiplied, spread, work
 from streamgauge.stats.samples import carries, observations_needed
-from streamgauge.studies.operator_profile import published
 from streamgauge.studies.operator_profile.operator_io import OperatorIO
 from streamgauge.studies.operator_profile.per_tuple_cost import Q, per_tuple_cost, resampled, too_few, unreported
+from streamgauge.studies.operator_profile.published import INSTANCES
 
 WEIGHTS: tuple[Weights, ...] = get_args(Weights)
 
@@ -104,7 +104,7 @@ def profile_figures(
     profiler: OperatorProfiler,
 ) -> ProfileFigures:
     """The figures of an operator profile."""
-    nodes, descriptions = list(graph.operators(flow)), describe(flow)
+    nodes, descriptions, of_thesis = list(graph.operators(flow)), describe(flow), INSTANCES.get(workload, ())
     events = sum(counted[node].rows_out for node in graph.operators(flow) if isinstance(node, Source))
     rows = [
         _operator(words, counted, node, events, timings, profiler.parallelism_options(node))
@@ -126,7 +126,8 @@ def profile_figures(
             "advised_instances_interval": {weights: intervals[weights][key] for weights in WEIGHTS},
             "thesis": tuple(
                 PublishedInstances(operator=each.operator, instances=each.instances)
-                for each in published.of_operator(workload, row.name, _role(row))
+                for each in of_thesis
+                if each.is_done_by(row.kind, row.name)
             ),
         }
         rows[place] = row.model_copy(update=advice)
@@ -138,8 +139,12 @@ def profile_figures(
         ways=_parallelism_plans(base, sources, config),
         apply=_apply(nodes, rows, profiler),
         thesis=tuple(
-            ThesisOperator(operator=each.operator, instances=each.instances, here=_instances_here(each, rows))
-            for each in published.INSTANCES.get(workload, ())
+            ThesisOperator(
+                operator=each.operator,
+                instances=each.instances,
+                here=tuple(row.name for row in rows if each.is_done_by(row.kind, row.name)),
+            )
+            for each in of_thesis
         ),
     )
 
@@ -276,17 +281,6 @@ def _communication(node: Node) -> str:
         return "forward; the table to all"
     keys = node.groups if isinstance(node, TopN) else getattr(node, "keys", ())
     return f"by {', '.join(keys)}" if keys else "forward"
-
-
-def _role(row: ProfiledOperator) -> published.Role:
-    return "source" if row.kind == "source" else "sink" if row.kind == "sink" else "operator"
-
-
-def _instances_here(each: published.Published, rows: Sequence[ProfiledOperator]) -> tuple[str, ...]:
-    """The operators of the flow that an operator of the thesis is; empty if there are none."""
-    return tuple(
-        row.name for row in rows if _role(row) == each.role and (each.role != "operator" or row.name in each.here)
-    )
 
 
 def _apply(nodes: Sequence[Node], rows: Sequence[ProfiledOperator], profiler: OperatorProfiler) -> AdvisedOption:

@@ -16,11 +16,8 @@ import csv
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from streamgauge.core.formatting import format_rate, format_us
-
-Role = Literal["source", "operator", "sink"]
 
 
 @dataclass(frozen=True)
@@ -34,9 +31,10 @@ class Published:
     instances: int
     here: tuple[str, ...] = ()
 
-    @property
-    def role(self) -> Role:
-        return "source" if self.operator == "source" else "sink" if self.operator == "sink" else "operator"
+    def is_done_by(self, kind: str, name: str) -> bool:
+        """Whether an operator here of that kind and name does the same."""
+        ends = ("source", "sink")
+        return kind == self.operator if kind in ends or self.operator in ends else name in self.here
 
 
 def _row(source: int, sink: int, **operators: int | tuple[int, tuple[str, ...]]) -> tuple[Published, ...]:
@@ -77,12 +75,6 @@ INSTANCES: dict[str, tuple[Published, ...]] = {
     "spike_detection": _row(7, 1, moving_average=3, spike_detector=2),
 }  # fmt: skip
 """Workload to the thesis's row, in the thesis's order."""
-
-
-def of_operator(workload: str, name: str, role: Role) -> tuple[Published, ...]:
-    """The thesis's operators for an operator of a workload: none, one, or several that are one here."""
-    rows = INSTANCES.get(workload, ())
-    return tuple(each for each in rows if each.role == role and (role != "operator" or name in each.here))
 
 
 LATENCIES = Path(__file__).parent / "data" / "bordin_tables_4_3_to_4_5.csv"

@@ -12,7 +12,7 @@ from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config import reproduce
 from streamgauge.config.options_and_settings import Experiment, build
 from streamgauge.core.clock import US
-from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.errors import Problem, refuse
 from streamgauge.loadgen.export import Progress, existing_parts, write_input
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import Piece, RateProfile, parse_profile
@@ -75,13 +75,11 @@ def _profile_part(resolved: ResolvedExperiment, begin_us: int) -> _Part:
 def _offered(experiment: Experiment, of: str) -> _Part:
     """What a run was offered: its plan, made again from what its result says."""
     result = RunFolder.open(of).read_result()
-    if problems := list(_problems(experiment, result, of)):
-        raise InputError(problems)
+    refuse(list(_problems(experiment, result, of)))
     assert result.input is not None
     resolved = check(_settings_of(result, result.input))
     way_out = "the file as it was then, or a run of the job as it is now"
-    if problems := list(changed_files(resolved.workload, result.job_files, way_out)):
-        raise InputError(problems)
+    refuse(list(changed_files(resolved.workload, result.job_files, way_out)))
     load = resolved.experiment.load
     pieces = tuple(Piece(one.start_s, one.rate_per_s, one.slope_per_s2) for one in result.input.profile)
     whole_s = (result.input.end_us - result.input.start_us) / US
@@ -90,8 +88,7 @@ def _offered(experiment: Experiment, of: str) -> _Part:
         resolved.partitions, load.seed, result.input.keyed,
     )  # fmt: skip
     data = replayed_data(plan, result.input.end_us)
-    if problems := list(files_read_otherwise(resolved.workload, data, result)):
-        raise InputError(problems)
+    refuse(list(files_read_otherwise(resolved.workload, data, result)))
     return _Part(resolved.workload, plan, result.input.start_us, result.input.end_us)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from threading import Condition
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -50,41 +50,24 @@ Labels = tuple[str, ...]
 Values = Mapping[Labels, float]
 
 
-@dataclass(frozen=True)
-class LoadFigures:
-    """One trial so far, its events in total.
+def load_figures(record: TrialRecord, now_us: int) -> dict[str, Values]:
+    """One trial so far, by the name of the metric. The definitions are those of the series of a result.
 
-    - `lag`: by stream and partition, the consumer lag.
-    - `batch_latency_s`: by sink and quantile, of the sink's last batch with results.
-    - `cpu_cores`, `memory_bytes`: by role, in the last sampled second.
+    Batch latencies are those of each sink's last batch with results; use is that of the last sampled second.
     """
-
-    due: int
-    offered: int
-    ingested: int
-    committed: int
-    backlog: int
-    lag: Values = field(default_factory=dict)
-    batch_latency_s: Values = field(default_factory=dict)
-    cpu_cores: Values = field(default_factory=dict)
-    memory_bytes: Values = field(default_factory=dict)
-
-
-def load_figures(record: TrialRecord, now_us: int) -> LoadFigures:
-    """The figures now. Their definitions are those of the series of a result."""
     trial_log = record.trial_log
     cpu_cores, memory_bytes = _usage(trial_log)
-    return LoadFigures(
-        due=int(due_events(record, now_us)),
-        offered=trial_log.offered_events(),
-        ingested=int(trial_log.running.delivered_by(FAR_FUTURE_US)),
-        committed=trial_log.committed_events(),
-        backlog=int(backlog_events(record, now_us)),
-        lag=_lag_by_partition(record, now_us),
-        batch_latency_s=_batch_latencies(trial_log),
-        cpu_cores=cpu_cores,
-        memory_bytes=memory_bytes,
-    )
+    return {
+        "due_events": _single(int(due_events(record, now_us))),
+        "offered_events": _single(trial_log.offered_events()),
+        "ingested_events": _single(int(trial_log.running.delivered_by(FAR_FUTURE_US))),
+        "committed_events": _single(trial_log.committed_events()),
+        "backlog_events": _single(int(backlog_events(record, now_us))),
+        "lag_events": _lag_by_partition(record, now_us),
+        "batch_latency_seconds": _batch_latencies(trial_log),
+        "cpu_cores": cpu_cores,
+        "memory_bytes": memory_bytes,
+    }
 
 
 def latency_figures(latencies: Latencies) -> Values:
@@ -202,7 +185,7 @@ class Exporter:
         self._run = {name: str(getattr(experiment, name)) for name in RUN_LABELS}
         self._now_s = now_s
         self._phase, self._verdict, self._trials = PHASES[0], NO_VERDICT, 0
-        self._load = LoadFigures(0, 0, 0, 0, 0)
+        self._load: Mapping[str, Values] = {info.name: {} if info.labels else _single(0) for info in METRICS}
         self._load_due_us = 0
         self._latency: Values = {}
         self._scraped = Condition()
@@ -258,22 +241,13 @@ class Exporter:
 
     def _values(self) -> dict[str, Values]:
         """The values of every metric, by those of its labels."""
-        load = self._load
         return {
+            **self._load,
             "run": {tuple(self._run.values()): 1},
             "trials": _single(self._trials),
             "phase": _one_of(PHASES, self._phase),
             "verdict": _one_of(VERDICTS, self._verdict),
-            "due_events": _single(load.due),
-            "offered_events": _single(load.offered),
-            "ingested_events": _single(load.ingested),
-            "committed_events": _single(load.committed),
-            "backlog_events": _single(load.backlog),
-            "lag_events": load.lag,
-            "batch_latency_seconds": load.batch_latency_s,
             "latency_seconds": self._latency,
-            "cpu_cores": load.cpu_cores,
-            "memory_bytes": load.memory_bytes,
         }
 
 

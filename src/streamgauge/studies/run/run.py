@@ -10,7 +10,7 @@ import numpy as np
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import Experiment
 from streamgauge.core.clock import US
-from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.errors import Rule, broken, refuse
 from streamgauge.core.formatting import format_rate
 from streamgauge.dataflow.describe import describe
 from streamgauge.engines.registry import require, require_master, starter_of
@@ -89,12 +89,9 @@ def _offerable(resolved: ResolvedExperiment) -> float:
     """The generators' ceiling. Raises InputError if the rate is above it, because no such run could be valid."""
     load = resolved.experiment.load
     ceiling = ceiling_of(resolved, load.rate)
-    if load.rate > ceiling:
-        rule = f"must be at most the limit of the generators on this machine, {format_rate(ceiling)}"
-        lower = format_rate(ceiling / 2).replace(" ", "")
-        raise InputError(
-            Problem("load.rate", rule, format_rate(load.rate), f"--rate {lower}, or a longer --chunk if rows are wide")
-        )
+    rule = f"must be at most the limit of the generators on this machine, {format_rate(ceiling)}"
+    way_out = f"--rate {format_rate(ceiling / 2).replace(' ', '')}, or a longer --chunk if rows are wide"
+    refuse(broken(Rule(load.rate <= ceiling, "load.rate", rule, format_rate(load.rate), way_out)))
     return ceiling
 
 

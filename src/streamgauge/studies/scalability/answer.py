@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from statistics import fmean
 from typing import Any
 
 import numpy as np
 
 from streamgauge.core.formatting import format_value
-from streamgauge.results.scalability import Capacity, Demand, Figure, Fit, FittedPoint, ScaleCell, ScaleResult
+from streamgauge.results.scalability import Capacity, Figure, Fit, FittedPoint, ScaleCell, ScaleResult
+from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.scalability import monotone_search as search
-from streamgauge.studies.scalability.criteria import OUTCOMES
-from streamgauge.studies.scalability.monotone_search import DECIDED, Grid, Outcome, Point
-from streamgauge.studies.scalability.scaling_laws import Bracket, Estimate, ScalingLaw, fit_line, fit_universal_law
+from streamgauge.studies.scalability.monotone_search import DECIDED, Grid, Outcomes, Point
+from streamgauge.studies.scalability.scaling_laws import (
+    Estimate,
+    MeasuredCapacity,
+    ScalingLaw,
+    fit_line,
+    fit_universal_law,
+)
 
 INVALID_MAX = 2
 """Invalid trials of a cell, after which it stays undecided."""
@@ -28,22 +36,27 @@ EXTRAPOLATED = 2.0
 """How far a fitted curve goes, as a multiple of the greatest level."""
 
 
-def grid_of(result: ScaleResult) -> Grid:
-    return Grid(result.loads, tuple(map(float, result.resources)))
-
-
-def outcomes_of(result: ScaleResult) -> dict[Point, Outcome]:
+def outcomes_of(result: ScaleResult) -> dict[Point, VerdictValue]:
     """The outcome of each cell that has enough trials."""
     found = {point: _outcome(cells, result.repeat) for point, cells in _by_point(result).items()}
     return {point: outcome for point, outcome in found.items() if outcome is not None}
 
 
-def next_point(result: ScaleResult) -> Point | None:
+def with_shares(grid: Grid, result: ScaleResult) -> Grid:
+    """The grid with the busy shares of its trials: the mean of each cell's, without those of invalid trials."""
+    shares = {
+        point: [cell.busy_share for cell in cells if cell.busy_share is not None and cell.outcome != "invalid"]
+        for point, cells in _by_point(result).items()
+    }
+    return replace(grid, shares={point: fmean(known) for point, known in shares.items() if known})
+
+
+def next_point(result: ScaleResult, grid: Grid) -> Point | None:
     """The cell to try next; None once the search is finished, or if answers were wrong.
 
     A lower load would only hide that fault, because a trial then has too few results to show it.
     """
-    return None if has_wrong_answers(result) else search.next_point(grid_of(result), outcomes_of(result))
+    return None if has_wrong_answers(result) else search.next_point(with_shares(grid, result), outcomes_of(result))
 
 
 def without_undecided(result: ScaleResult) -> tuple[ScaleCell, ...]:
@@ -56,7 +69,7 @@ def without_undecided(result: ScaleResult) -> tuple[ScaleCell, ...]:
         cell
         for point, cells in _by_point(result).items()
         for cell in cells
-        if (outcomes.get(point) in DECIDED or (cell.outcome in OUTCOMES and not _is_tie(outcomes.get(point), cells)))
+        if (outcomes.get(point) in DECIDED or (cell.outcome in DECIDED and not _is_tie(outcomes.get(point), cells)))
         and not cell.wrong_answers
     ]
     return tuple(sorted(kept, key=lambda cell: cell.number))
@@ -66,29 +79,16 @@ def has_wrong_answers(result: ScaleResult) -> bool:
     return any(cell.wrong_answers for cell in result.cells)
 
 
-def answered(result: ScaleResult) -> ScaleResult:
+def answered(result: ScaleResult, grid: Grid) -> ScaleResult:
     """The result with everything that follows from its trials."""
-    grid, outcomes = grid_of(result), outcomes_of(result)
+    grid, outcomes = with_shares(grid, result), outcomes_of(result)
     update: dict[str, Any] = {"contradictions": tuple(_contradictions(result, outcomes))}
     finished = search.next_point(grid, outcomes) is None and not has_wrong_answers(result)
     if finished:
-        capacities = tuple(
-            Capacity(
-                resources=round(one.resources), load=one.load, refused=one.refused, measured=one.measured,
-                decided=one.decided,
-            )
-            for one in search.capacities(grid, outcomes)
-        )  # fmt: skip
+        capacities = search.capacities(grid, outcomes)
         update |= {
             "capacities": capacities,
-            "demands": tuple(
-                Demand(
-                    load=one.load,
-                    resources=None if one.resources is None else round(one.resources),
-                    decided=one.decided,
-                )
-                for one in search.demands(grid, outcomes)
-            ),
+            "demands": search.demands(grid, outcomes),
             "fits": _fits(result, capacities),
         }
     decided = finished and "undecided" not in outcomes.values()
@@ -105,23 +105,20 @@ def _by_point(result: ScaleResult) -> Mapping[Point, list[ScaleCell]]:
     return found
 
 
-def _outcome(cells: Sequence[ScaleCell], repeat: int) -> Outcome | None:
+def _outcome(cells: Sequence[ScaleCell], repeat: int) -> VerdictValue | None:
     """The outcome of a cell's trials; None if it needs another one."""
-    outcomes = [OUTCOMES.get(cell.outcome, "undecided") for cell in cells if cell.outcome != "invalid"]
-    for decided in DECIDED:
-        if 2 * outcomes.count(decided) > repeat:
-            return decided
-    if len(outcomes) >= repeat:
-        return search.combine(outcomes)
-    return "undecided" if len(cells) - len(outcomes) >= INVALID_MAX else None
+    verdicts = [cell.outcome for cell in cells if cell.outcome != "invalid"]
+    outcome = search.combine(verdicts, repeat)
+    is_open = outcome == "undecided" and len(verdicts) < repeat and len(cells) - len(verdicts) < INVALID_MAX
+    return None if is_open else outcome
 
 
-def _is_tie(outcome: Outcome | None, cells: Sequence[ScaleCell]) -> bool:
+def _is_tie(outcome: VerdictValue | None, cells: Sequence[ScaleCell]) -> bool:
     """Whether a cell is undecided although each of its trials decided."""
-    return outcome == "undecided" and all(cell.outcome in OUTCOMES for cell in cells)
+    return outcome == "undecided" and all(cell.outcome in DECIDED for cell in cells)
 
 
-def _contradictions(result: ScaleResult, outcomes: Mapping[Point, Outcome]) -> list[str]:
+def _contradictions(result: ScaleResult, outcomes: Outcomes) -> list[str]:
     def words(point: Point) -> str:
         return f"{format_value(result.loads[point.load])} with {result.resources[point.resources]}"
 
@@ -134,7 +131,7 @@ def _fits(result: ScaleResult, capacities: Sequence[Capacity]) -> tuple[Fit, ...
     if result.loads[0] > result.loads[-1]:
         return ()
     brackets = [
-        Bracket(float(one.resources), one.load, one.refused)
+        MeasuredCapacity(float(one.resources), one.load, one.refused)
         for one in capacities
         if one.load is not None and one.refused is not None and one.decided
     ]

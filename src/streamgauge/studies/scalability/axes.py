@@ -12,11 +12,12 @@ from typing import Any
 
 from streamgauge.config.matrix import is_setting
 from streamgauge.config.options_and_settings import Scale, flat_name
-from streamgauge.core.errors import InputError, Problem, attempt
+from streamgauge.core.errors import InputError, Problem, Rule, attempt, broken, refuse, require
 from streamgauge.core.units import parse_duration, parse_rate
 
 RATE = "load.rate"
 LOADS_MAX = 500
+_RANGE_EXAMPLE = "--loads 4096..131072"
 COUNTS = {"keys": "number of keys", "children": "number of children"}
 """Parameters whose name needs more words."""
 _TIME = re.compile(r"[\d.]+\s*(us|ms|s|min|m|h)", re.IGNORECASE)
@@ -49,16 +50,16 @@ class Axis:
 
 def resource_axis(scale: Scale) -> Axis:
     """The levels of resources, ascending."""
-    problems, setting = [], flat_name(scale.resource)
-    if not is_setting(setting):
-        rule = "must be a setting, such as parallelism, partitions or options.NAME"
-        problems.append(Problem("scale.resource", rule, scale.resource, "--resource parallelism"))
-    if not scale.resources:
-        rule = "must be given: levels of resources, as whole numbers"
-        problems.append(Problem("scale.resources", rule, "", "--resources 1,2,4"))
-    if problems:
-        raise InputError(problems)
-    levels = tuple(sorted(scale.resources))
+    setting, levels = flat_name(scale.resource), tuple(sorted(scale.resources))
+    refuse(broken(
+        Rule(
+            is_setting(setting), "scale.resource", "must be a setting, such as parallelism, partitions or options.NAME",
+            scale.resource, "--resource parallelism",
+        ),
+        Rule(
+            levels, "scale.resources", "must be given: levels of resources, as whole numbers", "", "--resources 1,2,4"
+        ),
+    ))  # fmt: skip
     return Axis(setting, tuple(_value(setting, level) for level in levels), tuple(map(float, levels)))
 
 
@@ -66,14 +67,11 @@ def load_axis(scale: Scale, step: float) -> Axis:
     """The loads from easy to hard; those of a range are at most `step` apart, as a share."""
     name = RATE if scale.load == "rate" else flat_name(scale.load)
     setting = name if is_setting(name) else f"parameters.{name}"
-    if not scale.loads:
-        rule = "must be given: loads from easy to hard"
-        raise InputError(Problem("scale.loads", rule, "", "--loads 4096..131072"))
+    require(scale.loads, "scale.loads", "must be given: loads from easy to hard", "", _RANGE_EXAMPLE)
     unit = "events/s" if setting == RATE else "s" if any(_TIME.fullmatch(_first(text)) for text in scale.loads) else ""
     problems: list[Problem] = []
     parts = [attempt(partial(_expanded, text, unit, step), problems) for text in scale.loads]
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     numbers = tuple(number for part in parts for number in part)
     _require_order(numbers, setting, scale.loads)
     return Axis(setting, tuple(_value(setting, _written(number, unit)) for number in numbers), numbers, unit)
@@ -91,9 +89,8 @@ def _expanded(text: str, unit: str, step: float) -> list[float]:
     first, last = _number(match["first"], unit), _number(match["last"], unit)
     factor = _factor(text, match["factor"]) if match["factor"] else 1 + step
     steps = max(1, math.ceil(abs(math.log(last / first)) / math.log(factor) - 1e-9)) if first != last else 0
-    if steps >= LOADS_MAX:
-        rule, way_out = f"must have at most {LOADS_MAX} loads", "--tolerance 10%, or a list of loads"
-        raise InputError(Problem("scale.loads", rule, f"{text}: {steps + 1:,} loads", way_out))
+    rule, got = f"must have at most {LOADS_MAX} loads", f"{text}: {steps + 1:,} loads"
+    require(steps < LOADS_MAX, "scale.loads", rule, got, "--tolerance 10%, or a list of loads")
     if match["factor"]:  # exact steps; only the last one may be smaller
         each, digits = (factor if last > first else 1 / factor), 12
     else:
@@ -104,8 +101,7 @@ def _expanded(text: str, unit: str, step: float) -> list[float]:
 
 def _factor(text: str, factor: str) -> float:
     value = float(factor) if factor.count(".") < 2 and factor != "." else 0.0
-    if value <= 1:
-        raise InputError(Problem("scale.loads", "must have a factor above 1 after x", text, "--loads 4096..131072x2"))
+    require(value > 1, "scale.loads", "must have a factor above 1 after x", text, f"{_RANGE_EXAMPLE}x2")
     return value
 
 
@@ -114,16 +110,15 @@ def _number(text: str, unit: str) -> float:
     text = text.strip()
     if unit == "s":
         seconds = parse_duration(text, "scale.loads", way_out="--loads 1s..10ms")
-        if seconds > 0:
-            return seconds
-        raise InputError(Problem("scale.loads", "must be above 0", text, "--loads 1s..10ms"))
+        require(seconds > 0, "scale.loads", "must be above 0", text, "--loads 1s..10ms")
+        return seconds
     if unit:
-        return parse_rate(text, "scale.loads", way_out="--loads 4096..131072")
+        return parse_rate(text, "scale.loads", way_out=_RANGE_EXAMPLE)
     try:
         return parse_rate(text)
     except InputError:
         rule = "must be numbers above 0, or times with a unit"
-        raise InputError(Problem("scale.loads", rule, text, "--loads 4096..131072")) from None
+        raise InputError(Problem("scale.loads", rule, text, _RANGE_EXAMPLE)) from None
 
 
 def _rounded(number: float, unit: str, digits: int) -> float:
@@ -150,9 +145,7 @@ def _require_order(numbers: Sequence[float], setting: str, given: Sequence[str])
     """Raises InputError unless the loads strictly ascend or descend; rates ascend."""
     pairs = list(pairwise(numbers))
     ascends, descends = all(a < b for a, b in pairs), all(a > b for a, b in pairs)
-    if not (ascends or (descends and setting != RATE)):
-        rule = "must ascend" if setting == RATE else "must ascend or descend, from easy to hard"
-        raise InputError(Problem("scale.loads", rule, ",".join(given), "--loads 4096..131072"))
-    if len(numbers) > LOADS_MAX:
-        rule = f"must be at most {LOADS_MAX}"
-        raise InputError(Problem("scale.loads", rule, f"{len(numbers):,} loads", "fewer loads"))
+    is_rate, many = setting == RATE, f"{len(numbers):,} loads"
+    rule = "must ascend" if is_rate else "must ascend or descend, from easy to hard"
+    require(ascends or (descends and not is_rate), "scale.loads", rule, ",".join(given), _RANGE_EXAMPLE)
+    require(len(numbers) <= LOADS_MAX, "scale.loads", f"must be at most {LOADS_MAX}", many, "fewer loads")

@@ -25,7 +25,6 @@ from streamgauge.results.codes import WarningCode
 from streamgauge.results.matrix import CellFigures
 from streamgauge.results.verdict import Verdict, VerdictValue
 from streamgauge.studies.capacity.outcome import wrong_answers
-from streamgauge.studies.scalability.monotone_search import Outcome
 
 CONFIDENCE = 0.95
 COMMITS_MIN = 3
@@ -112,8 +111,6 @@ def _inflation(rest: Sequence[Floats]) -> float:
 EHRENSTEIN = "ehrenstein"
 LAG_GROWTH_MAX = 100.0
 """Records of lag by which a partition may grow over the span."""
-OUTCOMES: dict[VerdictValue, Outcome] = {"sustained": "held", "not_sustained": "failed"}
-"""Verdicts that decide a cell; every other one leaves it undecided."""
 _REGARDLESS = ("connected", "answers")
 """Checks of a run that count under every criterion."""
 _UNKNOWN = "the lag is unknown, because the program commits no offsets: use --criterion slope"

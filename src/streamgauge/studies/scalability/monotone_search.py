@@ -3,9 +3,15 @@
 demand(load) is the fewest resources that sustain it, capacity(resources) the highest load that they sustain (Ehrenstein
 2020, later Theodolite). Both follow from the highest sustained load of each level of resources.
 
-The search assumes that more resources sustain no less. It bisects the loads of the middle level first. Lower levels
+The search assumes that more resources sustain no less. It narrows the loads of the middle level first. Lower levels
 then need no load above that level's capacity, and higher levels none below it. A level that sustains nothing bounds
 its neighbours like any other: it does not end the search.
+
+The first load of a level is the middle one, or the one that follows from its neighbour's limit. The next one is where
+the engine's batches are expected to be full, by their busy shares at the loads tried so far: the hardest load at once,
+if it is expected to hold. Where busy shares are unknown, or loads are no event rates, each next load is the middle one.
+Busy shares only choose the load, and a verdict decides. Each next load leaves so few others that the trials of a plain
+bisection suffice for them, and `SPARE_TRIALS` in the whole grid; what a level does not need is spare for the next one.
 
 The search is a function of the outcomes so far, so it goes on after a kill, and repetitions or further points may be
 added at any time.
@@ -13,13 +19,21 @@ added at any time.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
-from typing import Literal, NamedTuple
+from itertools import pairwise, product
+from typing import NamedTuple
 
-Outcome = Literal["held", "failed", "undecided"]
-DECIDED: tuple[Outcome, ...] = ("held", "failed")
+from streamgauge.engines.spi import UNMEASURED, NearLimit
+from streamgauge.results.scalability import Capacity, Demand
+from streamgauge.results.verdict import VerdictValue
+from streamgauge.studies.capacity.bracket import Bracket
+from streamgauge.studies.capacity.constants import SPARE_TRIALS
+
+DECIDED: tuple[VerdictValue, ...] = ("sustained", "not_sustained")
+"""Verdicts that decide a point; every other one leaves it undecided."""
 
 
 class Point(NamedTuple):
@@ -29,82 +43,64 @@ class Point(NamedTuple):
     resources: int
 
 
-Outcomes = Mapping[Point, Outcome]
+Outcomes = Mapping[Point, VerdictValue]
+Shares = Mapping[Point, float]
+"""The share of the time that an engine's batches needed in a trial, where it is known."""
 
 
 @dataclass(frozen=True)
 class Grid:
-    """The loads in ascending difficulty, and the levels of resources in ascending order."""
+    """The loads in ascending difficulty, and the levels of resources in ascending order.
+
+    `rates`: events per second of each load. `shares`: the busy shares seen so far. `near_limit` and `full` tell what
+    they mean: a share of `full` is near the engine's limit.
+    """
 
     loads: tuple[float, ...]
     resources: tuple[float, ...]
+    rates: tuple[float, ...] = ()
+    shares: Shares = field(default_factory=dict)
+    near_limit: NearLimit = UNMEASURED
+    full: float = UNMEASURED.full
 
-
-@dataclass(frozen=True)
-class Capacity:
-    """The highest sustained load of one level of resources.
-
-    Attributes:
-        load: None if the level sustains not even the least load.
-        refused: the least load above it that did not hold; None if none exceeded the level, so `load` is a lower bound.
-        measured: whether `load` was tried here; else it follows from a lower level.
-        decided: whether `refused` failed, here or on a higher level; an undecided trial proves nothing.
-    """
-
-    resources: float
-    load: float | None
-    refused: float | None
-    measured: bool
-    decided: bool
-
-
-@dataclass(frozen=True)
-class Demand:
-    """The fewest resources that sustain a load; None if no level does.
-
-    `decided`: whether the next lower level was shown to fail; an undecided trial proves nothing.
-    """
-
-    load: float
-    resources: float | None
-    decided: bool
+    @property
+    def are_rates(self) -> bool:
+        """Whether a harder load is a higher rate, so that busy shares grow with it."""
+        return len(self.rates) == len(self.loads) and all(low < high for low, high in pairwise(self.rates))
 
 
 class _Unknown(Exception):
-    """The search needs the outcome of a point."""
-
-    def __init__(self, point: Point) -> None:
-        super().__init__(point)
-        self.point = point
+    """The search needs the outcome of a point, its argument."""
 
 
 def next_point(grid: Grid, outcomes: Outcomes) -> Point | None:
     """The point to try next; None once every capacity follows from the outcomes."""
     try:
-        _highest_held(grid, outcomes)
+        _Search(grid, outcomes)
     except _Unknown as unknown:
-        return unknown.point
+        (point,) = unknown.args
+        return Point(*point)
     return None
 
 
 def capacities(grid: Grid, outcomes: Outcomes) -> tuple[Capacity, ...]:
     """The capacity of each level. `outcomes` must be complete: `next_point` gives None."""
-    return tuple(_capacity(grid, outcomes, level, best) for level, best in enumerate(_highest_held(grid, outcomes)))
+    return tuple(_capacity(grid, outcomes, level, best) for level, best in enumerate(_Search(grid, outcomes).best))
 
 
 def demands(grid: Grid, outcomes: Outcomes) -> tuple[Demand, ...]:
     """The demand of each load, from the same outcomes."""
-    found, each = [], capacities(grid, outcomes)
-    highest = _highest_held(grid, outcomes)
+    each, highest = capacities(grid, outcomes), _Search(grid, outcomes).best
+    found = []
     for place, load in enumerate(grid.loads):
-        level = next((level for level, best in enumerate(highest) if best >= place), len(highest))
-        decided = level == 0 or each[level - 1].decided
-        found.append(Demand(load, grid.resources[level] if level < len(highest) else None, decided))
+        level = next((level for level, best in enumerate(highest) if best >= place), len(each))
+        resources = each[level].resources if level < len(each) else None
+        found.append(Demand(load=load, resources=resources, decided=level == 0 or each[level - 1].decided))
     return tuple(found)
 
 
 def trials_max(grid: Grid) -> int:
-    """The most points that the search can need."""
+    """The most points that a bisection can need; busy shares that mislead may cost `SPARE_TRIALS` more."""
 
     @cache
     def most(levels: int, loads: int) -> int:
@@ -117,54 +113,71 @@ def trials_max(grid: Grid) -> int:
     return most(len(grid.resources), len(grid.loads))
 
 
-def combine(outcomes: Sequence[Outcome]) -> Outcome:
-    """The outcome of a point's repetitions: what more than half of them found."""
-    for outcome in DECIDED:
-        if 2 * outcomes.count(outcome) > len(outcomes):
-            return outcome
-    return "undecided"
+def combine(verdicts: Sequence[VerdictValue], of: int = 0) -> VerdictValue:
+    """What more than half of a point's repetitions found, or more than half `of` so many that are to come."""
+    most = max(len(verdicts), of)
+    return next((each for each in DECIDED if 2 * verdicts.count(each) > most), "undecided")
 
 
 def contradictions(outcomes: Outcomes) -> Iterator[tuple[Point, Point]]:
     """(held, failed) pairs in which the failed point has no more load and no fewer resources: one of both is wrong."""
-    held, failed = (_with(outcomes, outcome) for outcome in ("held", "failed"))
-    for one in held:
-        for other in failed:
-            if other.load <= one.load and other.resources >= one.resources:
-                yield one, other
+    held, failed = ([point for point in sorted(outcomes) if outcomes[point] == verdict] for verdict in DECIDED)
+    for one, other in product(held, failed):
+        if other.load <= one.load and other.resources >= one.resources:
+            yield one, other
 
 
-def _with(outcomes: Outcomes, outcome: str) -> list[Point]:
-    return sorted(point for point, found in outcomes.items() if found == outcome)
+class _Search:
+    """One pass through the outcomes; `_Unknown` if it needs another one.
 
+    `best`: index of the highest sustained load of each level; -1 without one.
+    """
 
-def _highest_held(grid: Grid, outcomes: Outcomes) -> list[int]:
-    """Index of the highest sustained load of each level; -1 without one."""
-    found = [-1] * len(grid.resources)
+    def __init__(self, grid: Grid, outcomes: Outcomes) -> None:
+        self._grid, self._outcomes = grid, outcomes
+        self._spare = SPARE_TRIALS if grid.are_rates else 0
+        self.best = [-1] * len(grid.resources)
+        self._narrow_levels(range(len(grid.resources)), -1, len(grid.loads), None)
 
-    def fill(levels: range, low: int, high: int) -> None:
-        """Levels whose capacity lies in [low, high): `low` holds on them all, `high` on none."""
+    def _narrow_levels(self, levels: range, low: int, high: int, limit_of_one: float | None) -> None:
+        """Levels whose capacity lies in [low, high): `low` holds on them all, `high` on none.
+
+        `limit_of_one`: the rate that one unit of resources is expected to sustain, by a neighbour.
+        """
         if not levels:
             return
         middle = len(levels) // 2
-        best = found[levels[middle]] = _bisect(outcomes, levels[middle], low, high)
-        fill(levels[:middle], low, best + 1)
-        fill(levels[middle + 1 :], best, high)
+        resources = self._grid.resources[levels[middle]]
+        limit = None if limit_of_one is None else limit_of_one * resources
+        best, limit = self._narrow(levels[middle], low, high, limit)
+        self.best[levels[middle]] = best
+        limit_of_one = None if limit is None else limit / resources
+        self._narrow_levels(levels[:middle], low, best + 1, limit_of_one)
+        self._narrow_levels(levels[middle + 1 :], best, high, limit_of_one)
 
-    fill(range(len(grid.resources)), -1, len(grid.loads))
-    return found
+    def _narrow(self, level: int, low: int, high: int, limit: float | None) -> tuple[int, float | None]:
+        """(the highest place between both that held, the rate at which the level is expected to be full)."""
+        grid, bracket = self._grid, Bracket()
+        trials = (high - low - 1).bit_length() + self._spare
+        while high - low > 1:
+            point = Point(self._next_place(low, high, limit, trials), level)
+            if point not in self._outcomes:
+                raise _Unknown(point)
+            outcome, trials = self._outcomes[point], trials - 1
+            low, high = (point.load, high) if outcome == "sustained" else (low, point.load)
+            if grid.are_rates:
+                bracket.narrow(grid.rates[point.load], outcome, grid.shares.get(point))
+                limit = bracket.expected_limit(grid.near_limit, grid.full)
+        self._spare = trials
+        return low, limit
 
-
-def _bisect(outcomes: Outcomes, level: int, low: int, high: int) -> int:
-    while high - low > 1:
-        point = Point((low + high) // 2, level)
-        if point not in outcomes:
-            raise _Unknown(point)
-        if outcomes[point] == "held":
-            low = point.load
-        else:
-            high = point.load
-    return low
+    def _next_place(self, low: int, high: int, limit: float | None, trials: int) -> int:
+        """The place of the expected limit, or the nearest one after which `trials` suffice for a bisection."""
+        if limit is None:
+            return (low + high) // 2
+        expected = bisect_right(self._grid.rates, limit) - 1
+        most = 2 ** (trials - 1) - 1
+        return min(max(expected, low + 1, high - 1 - most), high - 1, low + 1 + most)
 
 
 def _capacity(grid: Grid, outcomes: Outcomes, level: int, best: int) -> Capacity:
@@ -172,9 +185,9 @@ def _capacity(grid: Grid, outcomes: Outcomes, level: int, best: int) -> Capacity
     # The level itself or a higher one did not hold the load above; the nearest level that tried it says how it ended.
     tried = (outcomes.get(Point(above, other)) for other in range(level, len(grid.resources)))
     return Capacity(
-        resources=grid.resources[level],
+        resources=round(grid.resources[level]),
         load=grid.loads[best] if best >= 0 else None,
         refused=grid.loads[above] if above < len(grid.loads) else None,
-        measured=outcomes.get(Point(best, level)) == "held",
-        decided=above >= len(grid.loads) or next((one for one in tried if one), None) == "failed",
+        measured=outcomes.get(Point(best, level)) == "sustained",
+        decided=above >= len(grid.loads) or next((one for one in tried if one), None) == "not_sustained",
     )

@@ -22,7 +22,7 @@ from typing import Protocol
 from streamgauge.artifacts.run_folder import OUT, SCALE, new_folder, read_study, write_study, write_text
 from streamgauge.config import reproduce
 from streamgauge.config.options_and_settings import Experiment, Scale, read, to_toml
-from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.errors import Rule, broken, refuse, require
 from streamgauge.core.trial import TrialSnapshot
 from streamgauge.results.scalability import PublishedCapacity, ScaleAxes, ScaleCell, ScalePlan, ScaleResult
 from streamgauge.studies.exclusive_folder import exclusive
@@ -35,7 +35,9 @@ from streamgauge.studies.scalability.study import PARALLELISM, Study, study_of
 from streamgauge.system.machine import environment
 from streamgauge.trial.events import OnResult, OnStudy, ignore
 from streamgauge.trial.progress import Show
+from streamgauge.trial.trial_result import TrialResult
 from streamgauge.user_workloads.lookup import with_absolute_paths
+from streamgauge.verdict.collect_evidence import busy_share
 
 RESUME, STUDY = "search.resume", "a study"
 TABLES = "trials"
@@ -82,11 +84,11 @@ def scale(
             stored = _read(Path(resume))
             require_same_files(study.checked, stored.job_files, resume)
             result = stored.model_copy(update={"cells": without_undecided(stored)})
-        result = _store(result, on_study)
+        result = _store(study, result, on_study)
         observer.begin(result, study.plan())
-        while (point := next_point(result)) is not None:
+        while (point := next_point(result, study.grid)) is not None:
             cell = _run(study, result, point, observer.progress, on_result)
-            result = _store(result.model_copy(update={"cells": (*result.cells, cell)}), on_study)
+            result = _store(study, result.model_copy(update={"cells": (*result.cells, cell)}), on_study)
             observer.cell(result, cell)
             if cell.outcome == "interrupted":
                 break
@@ -112,19 +114,17 @@ def requested(experiment: Experiment) -> Experiment:
     if resume is None:
         return with_absolute_paths(experiment)
     folder = Path(resume)
-    if not (folder / SCALE).is_file():
-        rule = f"must be the folder of a scalability study, which holds a {SCALE}"
-        raise InputError(Problem("search.resume", rule, resume, "a folder runs/*-scale"))
+    rule = f"must be the folder of a scalability study, which holds a {SCALE}"
+    require((folder / SCALE).is_file(), "search.resume", rule, resume, "a folder runs/*-scale")
     stored = read(folder / "experiment.toml")
     given, rule = experiment.model_dump(mode="json"), "must be the study's own with --resume"
     # A command line always has the defaults of the section, which a stored study may differ from.
     defaults = Scale().model_dump(mode="json")
     given["scale"] = {name: value for name, value in (given["scale"] or {}).items() if value != defaults[name]}
-    problems = list(reproduce.contradictions(given, stored.model_dump(mode="json"), rule, ("out", "search.resume")))
-    if experiment.workload not in ("", stored.workload):
-        problems.insert(0, Problem("workload", rule, experiment.workload, "leave WORKLOAD out"))
-    if problems:
-        raise InputError(problems)
+    same_workload = experiment.workload in ("", stored.workload)
+    workload = Rule(same_workload, "workload", rule, experiment.workload, "leave WORKLOAD out")
+    others = reproduce.contradictions(given, stored.model_dump(mode="json"), rule, ("out", "search.resume"))
+    refuse([*broken(workload), *others])
     return stored
 
 
@@ -161,14 +161,18 @@ def _run(study: Study, result: ScaleResult, point: Point, show: Show, on_result:
     count = len(result.cells) + 1
     which = f"trial {count} of at most {study.trials_max}" if count <= study.trials_max else f"trial {count}"
     experiment = study.trial(point)
-    figures = perform_within(folder, number, experiment, Observers(partial(_show, show, which), on_result))
+    trials: list[TrialResult] = []
+    observers = Observers(partial(_show, show, which), on_result, on_judged=trials.append)
+    figures = perform_within(folder, number, experiment, observers)
+    resolved = study.checked[point.load].resolved
+    share = next((busy_share(resolved, trial.record) for trial in trials), None)
     run = folder / figures.folder
     judged = judge(study.scale.criterion, figures, run, experiment.load.duration, study.resolved.interval_s)
     repetition = 1 + sum((cell.load, cell.resources) == (load, resources) for cell in result.cells)
     figures = figures.model_copy(update={"sentence": judged.sentence, "decided_by": judged.decided_by})
     return ScaleCell.from_figures(
         figures, number=number, resources=resources, load=load, repetition=repetition,
-        outcome=judged.outcome, lag_growth=judged.lag_growth, wrong_answers=judged.wrong_answers,
+        outcome=judged.outcome, lag_growth=judged.lag_growth, wrong_answers=judged.wrong_answers, busy_share=share,
     )  # fmt: skip
 
 
@@ -176,9 +180,9 @@ def _show(show: Show, which: str, snapshot: TrialSnapshot) -> None:
     show(replace(snapshot, note=f"{which}; {snapshot.note}" if snapshot.note else which))
 
 
-def _store(result: ScaleResult, on_study: OnStudy) -> ScaleResult:
+def _store(study: Study, result: ScaleResult, on_study: OnStudy) -> ScaleResult:
     """Writes the study with its answer so far."""
-    result = answered(result)
+    result = answered(result, study.grid)
     folder = Path(result.folder)
     columns = {name: [getattr(cell, name) for cell in result.cells] for name in COLUMNS}
     write_tables(folder, TABLES, rows_table(columns, result.cells))

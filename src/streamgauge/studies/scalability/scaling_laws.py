@@ -25,7 +25,7 @@ _COHERENCY_MAX = 10.0
 
 
 @dataclass(frozen=True)
-class Bracket:
+class MeasuredCapacity:
     """A measured capacity: `low` held and `high` did not. Repetitions are brackets of the same resources."""
 
     resources: float
@@ -77,12 +77,12 @@ class ScalingLaw:
         return _estimate(_peak(self._values), peaks)
 
 
-def fit_line(brackets: Sequence[Bracket]) -> ScalingLaw | str:
+def fit_line(brackets: Sequence[MeasuredCapacity]) -> ScalingLaw | str:
     """capacity = intercept + slope * resources; or why it cannot be fitted."""
     return _fit("linear", ("intercept", "slope"), brackets, _line, _solve_line, multiplicative=False)
 
 
-def fit_universal_law(brackets: Sequence[Bracket]) -> ScalingLaw | str:
+def fit_universal_law(brackets: Sequence[MeasuredCapacity]) -> ScalingLaw | str:
     """The Universal Scalability Law; or why it cannot be fitted."""
     names = ("rate", "contention", "coherency")
     return _fit("universal", names, brackets, _universal, _solve_universal, multiplicative=True)
@@ -91,7 +91,7 @@ def fit_universal_law(brackets: Sequence[Bracket]) -> ScalingLaw | str:
 def _fit(
     name: str,
     names: Sequence[str],
-    brackets: Sequence[Bracket],
+    brackets: Sequence[MeasuredCapacity],
     law: Callable[[Floats, Floats], Floats],
     solve: Callable[[Floats, Floats], Floats],
     multiplicative: bool,

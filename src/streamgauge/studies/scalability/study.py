@@ -12,11 +12,12 @@ from streamgauge.config.matrix import Cell, values_of, with_settings
 from streamgauge.config.named_files import is_data, is_data_time
 from streamgauge.config.options_and_settings import Experiment, Scale, setting_of
 from streamgauge.config.setting_info import NAME_VALUE
-from streamgauge.core.errors import InputError, Problem, attempt
+from streamgauge.core.errors import InputError, Problem, Rule, attempt, broken, refuse
 from streamgauge.core.formatting import format_value
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment, spare_s
 from streamgauge.preflight.validate import fixed_rate
 from streamgauge.results.scalability import ScalePlan
+from streamgauge.studies.capacity.saturation_probe import keeps_rows
 from streamgauge.studies.matrix.cells import CheckedCell, check_cells
 from streamgauge.studies.scalability.axes import RATE, Axis, load_axis, resource_axis
 from streamgauge.studies.scalability.criteria import EHRENSTEIN, ENDS_MIN, end_s
@@ -40,7 +41,9 @@ class Study:
 
     @property
     def grid(self) -> Grid:
-        return Grid(self.loads.numbers, self.resources.numbers)
+        near = self.resolved.engine.near_limit
+        full = near.full_of(keeps_rows(self.resolved))
+        return Grid(self.loads.numbers, self.resources.numbers, self.rates, near_limit=near, full=full)
 
     @property
     def resolved(self) -> ResolvedExperiment:
@@ -49,7 +52,7 @@ class Study:
 
     @cached_property
     def trials_max(self) -> int:
-        """The most trials, without repeated invalid ones."""
+        """The most trials of a bisection, without repeated invalid ones."""
         return trials_max(self.grid) * self.scale.repeat
 
     @property
@@ -107,14 +110,12 @@ def study_of(experiment: Experiment, rate_is_given: bool = False) -> Study:
     resources = attempt(partial(resource_axis, scale), problems)
     loads = attempt(partial(load_axis, scale, experiment.search.tolerance), problems)
     if resources is not None and loads is not None:
-        problems += _grid_problems(experiment, scale, loads, resources)
+        problems += _grid_problems(experiment, scale, loads, resources, rate_is_given)
         problems += _varied_problems(given, loads, resources)
-        problems += _load_is_rate_problems(experiment, loads, rate_is_given)
     if problems or resources is None or loads is None:
         raise InputError(problems)
     study = Study(experiment, scale, loads, resources, _checked(experiment, loads, resources))
-    if problems := [*_span_problems(study), *(_rate_problems(study) if rate_is_given else ())]:
-        raise InputError(problems)
+    _require_span_and_rate(study, rate_is_given)
     return study
 
 
@@ -159,45 +160,49 @@ def _located(problem: Problem, at: list[Point], of: int, loads: Axis, resources:
     return Problem(problem.setting, rule, problem.got, problem.way_out)
 
 
-def _span_problems(study: Study) -> Iterator[Problem]:
-    """A criterion that compares two ends needs a span with both of them in one phase."""
-    least_s, duration_s = ENDS_MIN * end_s(study.resolved.interval_s), study.experiment.load.duration
-    if study.scale.criterion == EHRENSTEIN and duration_s < least_s:
-        rule = (
-            f"must be at least {least_s} s with the criterion ehrenstein, so that both ends of the lag "
-            "lie in the same phase of the batches"
-        )
-        yield Problem("load.duration", rule, f"{duration_s:g} s", "--duration 360s, or --criterion slope")
+def _require_span_and_rate(study: Study, rate_is_given: bool) -> None:
+    """A criterion that compares two ends needs a span with both of them in one phase, and a rate may be fixed."""
+    least_s, load = ENDS_MIN * end_s(study.resolved.interval_s), study.experiment.load
+    fixed_otherwise = rate_is_given and study.loads.setting != RATE and {*study.rates} != {load.rate}
+    refuse(broken(
+        Rule(
+            study.scale.criterion != EHRENSTEIN or load.duration >= least_s, "load.duration",
+            f"must be at least {least_s} s with the criterion ehrenstein, so that both ends of the lag lie in the same "
+            "phase of the batches", f"{load.duration:g} s", "--duration 360s, or --criterion slope",
+        ),
+        Rule(
+            not fixed_otherwise, "load.rate",
+            "must not be given with a fixed frequency: each trial's rate is the frequency times its number of keys",
+            load.rate, "leave --rate out, or leave --set frequency out",
+        ),
+    ))  # fmt: skip
 
 
-def _rate_problems(study: Study) -> Iterator[Problem]:
-    """A rate that is not the one that the frequency fixes."""
-    rate = study.experiment.load.rate
-    if study.loads.setting != RATE and {*study.rates} != {rate}:
-        rule = "must not be given with a fixed frequency: each trial's rate is the frequency times its number of keys"
-        yield Problem("load.rate", rule, rate, "leave --rate out, or leave --set frequency out")
-
-
-def _grid_problems(experiment: Experiment, scale: Scale, loads: Axis, resources: Axis) -> Iterator[Problem]:
-    if resources.setting == loads.setting:
-        rule = "must be another setting than --resource"
-        yield Problem("scale.load", rule, scale.load, "--load rate")
-    if (trials := trials_max(Grid(loads.numbers, resources.numbers)) * scale.repeat) > TRIALS_MAX:
-        rule, got = f"must need at most {TRIALS_MAX:,} trials", f"up to {trials:,} trials"
-        yield Problem("scale.repeat", rule, got, "--repeat 1, fewer levels, or a larger --tolerance")
-
-
-def _load_is_rate_problems(experiment: Experiment, loads: Axis, rate_is_given: bool) -> Iterator[Problem]:
-    """A rate, or a frequency that fixes it, although the loads are rates."""
-    if loads.setting != RATE:
-        return
-    if rate_is_given:
-        rule = "must not be given with loads in events per second"
-        yield Problem(RATE, rule, experiment.load.rate, "leave --rate out, or name another --load")
-    if attempt(partial(fixed_rate, experiment), []) is not None:
-        rule = "fixes the rate, and these loads are rates"
-        way_out = "leave --set frequency out, or name another --load, such as frequency"
-        yield Problem("set frequency", rule, experiment.parameters.get("frequency"), way_out)
+def _grid_problems(
+    experiment: Experiment, scale: Scale, loads: Axis, resources: Axis, rate_is_given: bool
+) -> list[Problem]:
+    """Axes that make no grid, and a rate, or a frequency that fixes it, although the loads are rates."""
+    trials = trials_max(Grid(loads.numbers, resources.numbers)) * scale.repeat
+    are_rates, fixed = loads.setting == RATE, attempt(partial(fixed_rate, experiment), [])
+    return broken(
+        Rule(
+            resources.setting != loads.setting, "scale.load", "must be another setting than --resource", scale.load,
+            "--load rate",
+        ),
+        Rule(
+            trials <= TRIALS_MAX, "scale.repeat", f"must need at most {TRIALS_MAX:,} trials",
+            f"up to {trials:,} trials", "--repeat 1, fewer levels, or a larger --tolerance",
+        ),
+        Rule(
+            not (are_rates and rate_is_given), RATE, "must not be given with loads in events per second",
+            experiment.load.rate, "leave --rate out, or name another --load",
+        ),
+        Rule(
+            not are_rates or fixed is None, "set frequency", "fixes the rate, and these loads are rates",
+            experiment.parameters.get("frequency"),
+            "leave --set frequency out, or name another --load, such as frequency",
+        ),
+    )  # fmt: skip
 
 
 def _varied_problems(given: Mapping[str, str], loads: Axis, resources: Axis) -> Iterator[Problem]:

@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
-from streamgauge.core.errors import InputError, Interrupted, Problem, StreamgaugeError
+from streamgauge.core.errors import InputError, Interrupted, StreamgaugeError, require
 from streamgauge.studies.selftest import checks
 from streamgauge.studies.selftest.checks import FULL, QUICK, CheckResult, Mode, Rows, Sizes
 from streamgauge.studies.selftest.testbed import SILENT, View
@@ -65,12 +65,9 @@ def _by_letter(sizes: Sizes, view: View) -> dict[str, list[Callable[[], Iterator
 def letters(text: str | None) -> tuple[str, ...]:
     """The letters of `a,c`; all for None. Raises InputError for an unknown letter."""
     available = tuple("abcdef")
-    if text is None:
-        return available
-    requested = tuple(part.strip() for part in text.split(","))
-    unknown = [part for part in requested if part not in available]
-    if unknown:
-        raise InputError(Problem("--only", f"must be of {', '.join(available)}", ",".join(unknown), "--only a,c"))
+    requested = available if text is None else tuple(part.strip() for part in text.split(","))
+    unknown = ",".join(part for part in requested if part not in available)
+    require(not unknown, "--only", f"must be of {', '.join(available)}", unknown, "--only a,c")
     return tuple(letter for letter in available if letter in requested)
 
 

@@ -10,9 +10,8 @@ from streamgauge.config.options_and_settings import build
 from streamgauge.core.errors import InputError
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import source, tumble
-from streamgauge.engines.spark.intervals import PROCESS_DELAY_US, delay_of, delay_us
+from streamgauge.engines.spark.intervals import PROCESS_DELAY_US, delay_of
 from streamgauge.engines.spark.plugin import SparkPlugin
-from streamgauge.engines.spark.validate import check
 from streamgauge.engines.spi import EnginePlugin, StartRequest
 from streamgauge.preflight.validate import check as checked
 
@@ -35,7 +34,7 @@ def test_it_waits_where_partitions_come_apart(
     request = StartRequest(
         None, {"watermark_delay": option}, None, "common", transport=transport, partitions=partitions
     )
-    assert delay_us(request) == round(seconds * 1e6)
+    assert SparkPlugin().watermark_delay_us(request) == round(seconds * 1e6)
 
 
 def test_it_waits_for_streams_that_a_union_brings_together() -> None:
@@ -81,4 +80,4 @@ def test_it_is_refused_where_it_would_do_nothing(workload: str, options: dict[st
 
 def test_none_is_asked_of_a_flow_that_is_not_known() -> None:
     """Where the workload itself is refused."""
-    check(StartRequest(None, {"watermark_delay": "3 seconds"}, None, "common"))
+    SparkPlugin().check(StartRequest(None, {"watermark_delay": "3 seconds"}, None, "common"))

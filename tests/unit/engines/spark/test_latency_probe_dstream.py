@@ -22,8 +22,7 @@ from streamgauge.engines.spark.latency_probe_dstream import (
     blocks_of,
     stage_times_of,
 )
-from streamgauge.engines.spark.session.logs import BATCH_ID, BATCH_TIME, batch_times
-from streamgauge.engines.spark.session.progress import DStreamProgress
+from streamgauge.engines.spark.session.reports import BATCH_ID, BATCH_TIME, DStreamProgress, batch_times
 from streamgauge.studies.latency_breakdown import decompose
 from streamgauge.studies.latency_breakdown.anatomy import check_trials
 from streamgauge.studies.latency_breakdown.timestamps import SavedResults, result_times

@@ -8,6 +8,7 @@ from types import ModuleType, SimpleNamespace
 import psutil
 import pytest
 
+from streamgauge.core.errors import broken
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import source, tumble
 from streamgauge.engines.spark import options, options_dstream, options_realtime
@@ -40,8 +41,7 @@ def test_a_small_machine_has_a_smaller_heap(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(total=3 * 2**30))
     assert options.split({})[0]["driver_memory"] == "1536m"
     assert options.split({"driver_memory": "2g"})[0]["driver_memory"] == "2g"
-    refused = options.RULES["driver_memory"]("4g")
-    assert refused is not None
+    (refused,) = broken(*options.memory_rules({"driver_memory": "4g"}, 0))
     assert refused.way_out == "--option driver_memory=1536m"
 
 
@@ -56,21 +56,17 @@ def test_a_keyed_process_gets_rocksdb_and_hadoops_own_local_files() -> None:
 
 def test_which_flows_keep_their_state_in_rocksdb() -> None:
     """Those whose state Spark's usual store would copy whole in every batch, or cannot keep."""
-    rows = source("rows", Schema.from_types(who="string"))
-    assert options.needs_rocksdb(rows.distinct(keys="who").sink("firsts"))
-    assert not options.needs_rocksdb(rows.distinct(keys="who").sink("firsts"), tuned=False)
-    assert not options.needs_rocksdb(rows.distinct(keys="who", window=tumble(1)).sink("firsts"))
-    assert not options.needs_rocksdb(rows.running(keys="who", n="count(*)").sink("counts"))
-    spikes = get("spike_detection")
-    assert options.needs_rocksdb(spikes.build(spikes.parameters(), 1000.0).flow)
-
-
-def test_which_flows_spark_is_not_to_check() -> None:
-    """Those that put rows of a batch in order, and no other: its refusals are worth having."""
-    rows = source("rows", Schema.from_types(who="string"))
-    assert options.keeps_first_rows(rows.distinct(keys="who").sink("firsts"))
-    assert not options.keeps_first_rows(rows.distinct(keys="who", window=tumble(1)).sink("firsts"))
-    assert not options.keeps_first_rows(rows.running(keys="who", n="count(*)").sink("counts"))
+    rows, spikes = source("rows", Schema.from_types(who="string")), get("spike_detection")
+    flows = {
+        "first rows": rows.distinct(keys="who").sink("firsts"),
+        "first rows of windows": rows.distinct(keys="who", window=tumble(1)).sink("firsts"),
+        "counts": rows.running(keys="who", n="count(*)").sink("counts"),
+        "keyed process": spikes.build(spikes.parameters(), 1000.0).flow,
+    }
+    assert [name for name in flows if options.needs_rocksdb(flows[name])] == ["first rows", "keyed process"]
+    assert [name for name in flows if options.needs_rocksdb(flows[name], tuned=False)] == ["keyed process"]
+    # These put rows of a batch in order, which Spark would refuse; its other refusals are worth having.
+    assert [name for name in flows if options.keeps_first_rows(flows[name])] == ["first rows"]
 
 
 def test_what_a_jvm_is_told_by_each_way_of_compiling() -> None:

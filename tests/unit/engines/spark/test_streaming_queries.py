@@ -1,4 +1,4 @@
-"""What the SUT's process says of its queries, and of the rows of their operators."""
+"""What the SUT's process says of its queries, of the rows of their operators, and what each reads."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from pyspark.sql import functions as F
 
 from streamgauge.core.clock import US
 from streamgauge.core.engine_reports import OperatorCounts, OperatorRows
+from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.spark import row_counts
 from streamgauge.engines.spark.io.flight import FlightAdapter
+from streamgauge.engines.spark.io.flight_source import named
 from streamgauge.engines.spark.io.spi import QueryStart
 from streamgauge.engines.spark.job_settings import JobSettings
 from streamgauge.engines.spark.launch import SparkJob
@@ -26,7 +28,7 @@ from streamgauge.engines.spark.row_counts import RowCounting
 from streamgauge.engines.spark.streaming_queries import StreamingQueries
 from streamgauge.engines.spi import Edge, Edges
 from streamgauge.system.child_processes import wait_until
-from tests.unit.engines.spark.test_job_settings import BOUGHT
+from tests.unit.engines.spark.test_job_settings import BOUGHT, MEAN, REVENUE
 
 
 class Failing:
@@ -173,3 +175,36 @@ def test_a_query_is_busy_in_a_batch_alone(tmp_path: Path, spark: Any) -> None:
     assert wait_until(lambda: streaming[0].status()["busy"] == [], 60)
     running.stop()
     assert said == [(0, 0, ["q0"]), (1, 1, ["q0"])]
+
+
+def test_named_sources_differ_by_nothing_but_their_names() -> None:
+    one, other = named("one"), named("other")
+    assert (one.name(), other.name()) == ("one", "other")
+    assert one.streamReader is other.streamReader
+
+
+class LoadReached(Exception):
+    """Ends a test where a query would load its source."""
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("spark")
+def test_each_query_reads_a_source_of_its_own() -> None:
+    """Queries that share one write to one map in Spark's JVM, each from its own thread; a session parses types."""
+    registered: list[str] = []
+
+    def formatted(name: str) -> Any:
+        assert registered[-1] == name
+        raise LoadReached
+
+    session: Any = SimpleNamespace(
+        dataSource=SimpleNamespace(register=lambda source: registered.append(source.name())),
+        readStream=SimpleNamespace(format=formatted),
+    )
+    two = Flow((*REVENUE.sink("revenues").sinks, *MEAN.sink("means").sinks))
+    edges = Edges((Edge("", ""),), Edge("", ""), {BOUGHT.node.name: ("pack", "price")})
+    streaming = StreamingQueries(session, JobSettings(SparkJob(two, edges, {}, "local[1]", "", "")), RowCounting())
+    for query in queries(two):
+        with pytest.raises(LoadReached):
+            streaming.start(query)
+    assert len(set(registered)) == len(queries(two)) == 2

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.errors import Problem
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import hop, source
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.spark.parallelism import parallelism_problems
-from streamgauge.engines.spark.validate import check
+from streamgauge.engines.spark.plugin import SparkPlugin
+from streamgauge.engines.spark.session.masters import is_local, is_valid_local, local_slots
 from streamgauge.engines.spi import StartRequest
 
 BOUGHT = source("purchases", Schema.from_types(user_id="int", pack="int", price="int"))
@@ -23,13 +24,9 @@ IMAGE = {"spark.kubernetes.container.image": "some/image"}
 
 
 def problems(
-    options: dict[str, str] | None = None, master: str | None = None, flow: Flow | None = PLAIN
+    options: dict[str, str] | None = None, master: str | None = None, flow: Flow | None = PLAIN, bind: str = ""
 ) -> list[Problem]:
-    try:
-        check(StartRequest(flow, options or {}, master, "common"))
-    except InputError as error:
-        return list(error.problems)
-    return []
+    return list(SparkPlugin().request_problems(StartRequest(flow, options or {}, master, "common", bind=bind)))
 
 
 def refused(options: dict[str, str] | None = None, master: str | None = None, flow: Flow | None = PLAIN) -> Problem:
@@ -82,11 +79,16 @@ def test_a_setting_by_another_word_is_refused(name: str, value: str, way_out: st
 
 
 @pytest.mark.parametrize(
-    "master", [None, "local", "local[4]", "local[*]", "local[2,3]", "spark://host:7077", "spark://a-b:7077,c.d:7078"]
+    ("master", "bind"),
+    [
+        *((here, "127.0.0.1") for here in (None, "local", "local[4]", "local[*]", "local[2,3]")),
+        *((here, "127.0.0.1") for here in ("local-cluster[1, 1, 1024]", "spark://localhost:7077")),
+        *((elsewhere, "10.0.0.5") for elsewhere in ("spark://host:7077", "spark://a-b:7077,c.d:7078")),
+    ],
 )
-def test_masters_that_spark_knows(master: str | None) -> None:
-    """As Spark writes them."""
-    assert problems(master=master) == []
+def test_masters_that_spark_knows(master: str | None, bind: str) -> None:
+    """As Spark writes them; executors on this machine reach loopback."""
+    assert problems(master=master, bind=bind) == []
 
 
 @pytest.mark.parametrize(
@@ -108,19 +110,10 @@ def test_kubernetes_needs_an_image() -> None:
 @pytest.mark.parametrize("master", ["spark://host:7077", "spark://localhost:7077,host:7077", "k8s://127.0.0.1:6443"])
 def test_executors_elsewhere_need_an_address_that_they_can_reach(master: str, bind: str) -> None:
     """They would wait for their input until the start times out."""
-    options = IMAGE | {"spark.driver.host": "10.0.0.5"}
-    with pytest.raises(InputError) as caught:
-        check(StartRequest(PLAIN, options, master, "common", bind=bind))
-    (problem,) = caught.value.problems
+    (problem,) = problems(IMAGE | {"spark.driver.host": "10.0.0.5"}, master, bind=bind)
     assert (problem.setting, problem.got) == ("bind", bind)
     assert master in problem.rule
-    check(StartRequest(PLAIN, IMAGE, master, "common", bind="10.0.0.5"))
-
-
-@pytest.mark.parametrize("master", [None, "local[2]", "local-cluster[1, 1, 1024]", "spark://localhost:7077"])
-def test_executors_here_reach_loopback(master: str | None) -> None:
-    """Also of a cluster that is on this machine."""
-    check(StartRequest(PLAIN, {}, master, "common", bind="127.0.0.1"))
+    assert problems(IMAGE, master, bind="10.0.0.5") == []
 
 
 def test_all_cores_below_those_of_one_executor_are_refused() -> None:
@@ -199,3 +192,27 @@ def test_a_parallelism_alone_is_taken() -> None:
     """Of a local Spark, a standalone cluster and YARN."""
     for master in (None, "spark://h:1", "yarn"):
         assert not list(parallelism_problems(StartRequest(None, {}, master, "common", parallelism=4)))
+
+
+@pytest.mark.parametrize(
+    ("master", "valid", "slots"),
+    [
+        ("local", True, 1),
+        ("local[4]", True, 4),
+        ("local[2, 3]", True, 2),
+        ("local[*]", True, None),
+        ("local-cluster[2, 1, 1024]", True, None),
+        ("local[0]", False, None),
+        ("local[two]", False, None),
+        ("local[2", False, None),
+    ],
+)
+def test_masters_on_this_machine(master: str, valid: bool, slots: int | None) -> None:
+    """The second number of local[2, 3] counts attempts of a task."""
+    assert is_local(master)
+    assert (is_valid_local(master), local_slots(master)) == (valid, slots)
+
+
+@pytest.mark.parametrize("master", ["", "spark://local:7077", "yarn", "k8s://local"])
+def test_masters_elsewhere(master: str) -> None:
+    assert (is_local(master), is_valid_local(master), local_slots(master)) == (False, False, None)

@@ -19,6 +19,7 @@ from streamgauge.report.documents.scalability import (
 from streamgauge.report.page import render
 from streamgauge.results.scalability import Capacity, ScaleCell, ScalePlan, ScaleResult
 from streamgauge.studies.scalability.answer import answered
+from streamgauge.studies.scalability.monotone_search import Grid
 from streamgauge.studies.scalability.scale import ehrenstein
 
 pytestmark = pytest.mark.usefixtures("quick_fits")
@@ -37,7 +38,8 @@ def study(*cells: ScaleCell, **changes: Any) -> ScaleResult:
         "loads": (1e4, 2e4, 4e4, 8e4), "criterion": "slope", "repeat": 1, "environment": {"cpus": 2},
         "start_time": "2026-01-01T00:00:00+00:00", "folder": "runs/s", "published": ehrenstein(),
     }  # fmt: skip
-    return answered(ScaleResult(**{**values, **changes, "cells": cells}))
+    result = ScaleResult(**{**values, **changes, "cells": cells})
+    return answered(result, Grid(result.loads, tuple(map(float, result.resources))))
 
 
 LINEAR = (

@@ -9,6 +9,7 @@ import pytest
 
 from streamgauge.core.clock import US
 from streamgauge.core.trial import TrialSpans
+from streamgauge.engines.spi import UNMEASURED
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.studies.capacity import saturation_probe
@@ -66,7 +67,8 @@ class Stairs:
         return [rate for rate, _ in self.steps]
 
     def climb(self, most_per_s: float, to_the_end: bool = False) -> saturation_probe.SaturationResult:
-        conductor: Any = SimpleNamespace(resolved=SimpleNamespace(interval_s=self.interval_s), drain=self.drain)
+        resolved = SimpleNamespace(interval_s=self.interval_s, engine=SimpleNamespace(near_limit=UNMEASURED))
+        conductor: Any = SimpleNamespace(resolved=resolved, drain=self.drain)
         return saturation_probe.probe_saturation(conductor, most_per_s, to_the_end)
 
     def drain(self, timeout_s: float) -> None:

@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
+from streamgauge.engines.spi import UNMEASURED
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import FRESH_WARMUP_S
 from streamgauge.studies.capacity import saturation_probe
-from streamgauge.studies.capacity.saturation_probe import (
+from streamgauge.studies.capacity.constants import (
     APPROACH_FACTOR,
     BUSY_SHARE_MIN,
     FIRST_RATE_PER_S,
@@ -16,7 +17,6 @@ from streamgauge.studies.capacity.saturation_probe import (
     PACE_S,
     STEP_S,
 )
-from streamgauge.studies.capacity.strategy import BUSY_FULL, FIXED_SHARE, rate_at
 from tests.unit.studies.capacity.helpers_saturation_probe import Stairs, drained_at
 
 
@@ -36,7 +36,7 @@ class BusyStairs(Stairs):
 
 def share_of(load: float) -> float:
     """The busy share of an engine at a share of the rate at which its batches are full."""
-    return FIXED_SHARE + (BUSY_FULL - FIXED_SHARE) * load
+    return UNMEASURED.fixed + (UNMEASURED.full - UNMEASURED.fixed) * load
 
 
 def test_busy_batches_lead_to_an_approach_that_predicts_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,7 +98,10 @@ def test_an_approach_is_repeated_where_batches_are_too_full_or_too_idle(
 @pytest.mark.parametrize(
     ("shares", "approached"),
     [
-        ({1: 2.0, 2: BUSY_SHARE_MIN - 0.01, 3: 0.5}, rate_at(BUSY_FULL, 6.4e6, 0.5)),  # cold, then idle, then neither
+        (
+            {1: 2.0, 2: BUSY_SHARE_MIN - 0.01, 3: 0.5},
+            UNMEASURED.rate_at(UNMEASURED.full, 6.4e6, 0.5),
+        ),  # cold, then idle, then neither
         ({1: 0.5, 2: 1.2}, 8e5),  # a backlog keeps batches full: no more than what was drained
     ],
 )

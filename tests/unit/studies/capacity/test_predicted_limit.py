@@ -7,18 +7,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from streamgauge.engines.spi import UNMEASURED
 from streamgauge.results import labels
 from streamgauge.results.codes import SearchEnd
 from streamgauge.results.verdict import VerdictValue
+from streamgauge.studies.capacity.constants import FAR_ABOVE
 from streamgauge.studies.capacity.search import Search, TrialOutcome, search
-from streamgauge.studies.capacity.search_state import FAR_ABOVE, State, TrialRequest, summary
-from streamgauge.studies.capacity.strategy import (
-    BUSY_FULL,
-    BUSY_OVER,
-    FIXED_SHARE,
-    KEPT_ROWS_BUSY,
-    rate_at,
-)
+from streamgauge.studies.capacity.search_state import State, TrialRequest, summary
 from tests.unit.studies.capacity.helpers_search import (
     PLENTY,
     Sut,
@@ -40,7 +35,7 @@ class Predicted(Sut):
         outcome = super().__call__(rate, purpose, fresh)
         if purpose == "overload":
             return dataclasses.replace(outcome, limit_per_s=self.predicted * self.capacity_per_s)
-        share = FIXED_SHARE + (BUSY_OVER - FIXED_SHARE) * rate / self.capacity_per_s
+        share = UNMEASURED.fixed + (UNMEASURED.over - UNMEASURED.fixed) * rate / self.capacity_per_s
         return dataclasses.replace(outcome, busy_share=share if self.busy else None)
 
 
@@ -50,7 +45,9 @@ def with_starts(sut: Sut, first: int = 0) -> Sut:
     return sut
 
 
-@pytest.mark.parametrize(("keeps_rows", "share"), [(False, 1.0), (True, rate_at(KEPT_ROWS_BUSY, 1.0, BUSY_FULL))])
+@pytest.mark.parametrize(
+    ("keeps_rows", "share"), [(False, 1.0), (True, UNMEASURED.rate_at(UNMEASURED.keeping_rows, 1.0, UNMEASURED.full))]
+)
 @pytest.mark.parametrize("quick", [False, True])
 def test_a_predicted_limit_gives_the_first_guess(keeps_rows: bool, share: float, quick: bool) -> None:
     """Whatever was drained: where batches leave enough time over to decide."""

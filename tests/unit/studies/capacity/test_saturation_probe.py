@@ -18,16 +18,8 @@ from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.validate import check
 from streamgauge.studies.capacity import saturation_probe
-from streamgauge.studies.capacity.saturation_probe import (
-    FIRST_RATE_PER_S,
-    FIRST_S,
-    LARGER,
-    LAST_S,
-    PACE_S,
-    STEP,
-    STEP_S,
-    most_within_heap,
-)
+from streamgauge.studies.capacity.constants import FIRST_RATE_PER_S, FIRST_S, LARGER, LAST_S, PACE_S, STEP, STEP_S
+from streamgauge.studies.capacity.saturation_probe import most_within_heap
 from streamgauge.system.machine import cpus
 from streamgauge.transports.spi import Delivery
 from streamgauge.trial import conductor as conductor_module

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.engines.spi import UNMEASURED
 from streamgauge.results.codes import Cause
 from streamgauge.results.latency import Latencies, Latency
 from streamgauge.results.run import Rates
@@ -13,10 +14,9 @@ from streamgauge.results.verdict import Verdict, VerdictValue
 from streamgauge.studies.capacity import trial_outcome
 from streamgauge.studies.capacity.saturation_probe import SaturationResult
 from streamgauge.studies.capacity.search import TrialOutcome, TrialRequest
-from streamgauge.studies.capacity.strategy import BUSY_FULL
 from tests.unit.studies.helpers_studies import HELD_PER_S
 
-WITHOUT_BATCHES: Any = SimpleNamespace(engine=SimpleNamespace(has_batch_ids=False))
+WITHOUT_BATCHES: Any = SimpleNamespace(engine=SimpleNamespace(has_batch_ids=False, near_limit=UNMEASURED))
 """An experiment whose engine's results belong to no batches, so its busy share is unknown."""
 
 
@@ -64,10 +64,10 @@ def test_only_a_trial_that_fell_behind_shows_what_the_engine_drains(
 @pytest.mark.parametrize(
     ("verdict", "cause", "isolation", "ingested_per_s", "share", "starved"),
     [
-        ("invalid", Cause.SCHEDULE_DELAY, "shared", 1e5, BUSY_FULL, True),
+        ("invalid", Cause.SCHEDULE_DELAY, "shared", 1e5, UNMEASURED.full, True),
         ("invalid", Cause.PLAN_NOT_KEPT, "shared", 9e4, None, True),  # without a share, the backlog tells
         ("invalid", Cause.DRIVER_STARVED, "shared", 9e4, 1.0, True),
-        ("invalid", Cause.DRIVER_STARVED, "shared", 9e4, BUSY_FULL - 0.01, False),
+        ("invalid", Cause.DRIVER_STARVED, "shared", 9e4, UNMEASURED.full - 0.01, False),
         ("invalid", Cause.DRIVER_STARVED, "shared", 1e5, None, False),
         ("invalid", Cause.DRIVER_SLOWED_BY_BACKGROUND_LOAD, "shared", 9e4, 1.0, False),
         ("invalid", Cause.RECORDER_STALLED, "shared", 9e4, 1.0, False),

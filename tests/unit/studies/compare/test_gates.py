@@ -15,7 +15,7 @@ from streamgauge.results.comparison import Difference
 from streamgauge.results.latency import Latencies
 from streamgauge.results.run import Rates, SinkResult, Verification
 from streamgauge.studies.compare.compare import compare
-from streamgauge.studies.compare.gates import ANSWERS, Rule, judge, parse_rule
+from streamgauge.studies.compare.gates import ANSWERS, GateRule, judge, parse_rule
 from streamgauge.studies.compare.metrics import comparables, resolve
 from tests.unit.studies.compare.helpers_compare import Make, Three, ends, figure, refused
 
@@ -166,10 +166,12 @@ def test_a_gate_passes_only_if_the_whole_interval_keeps_the_limit(
     one = Difference(
         name="x", label="x", unit="us", better=better, a=1, b=1, difference=low, low=low, high=high, method="runs"
     )
-    state = judge(Rule("x", "x", limit), one).state
+    state = judge(GateRule("x", "x", limit), one).state
     within = [end <= limit if better == "lower" else end >= limit for end in (low, high)]
     assert state == ("passed" if all(within) else "unknown" if any(within) else "failed")
-    opened = judge(Rule("x", "x", limit), one.model_copy(update={"high" if better == "lower" else "low": None})).state
+    opened = judge(
+        GateRule("x", "x", limit), one.model_copy(update={"high" if better == "lower" else "low": None})
+    ).state
     assert opened != "passed"
 
 

@@ -9,9 +9,8 @@ from streamgauge.config.options_and_settings import build
 from streamgauge.core.errors import InputError
 from streamgauge.engines.latency_probe import LatencyProbe
 from streamgauge.engines.registry import streaming_engines
-from streamgauge.engines.spark.latency_probe import MicroBatch
+from streamgauge.engines.spark.latency_probe import MicroBatch, RealTime
 from streamgauge.engines.spark.latency_probe_dstream import DStream
-from streamgauge.engines.spark.latency_probe_realtime import RealTime
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
 from streamgauge.studies.latency_breakdown.anatomy import (

@@ -150,7 +150,7 @@ def test_a_cell_that_could_not_start_is_invalid(
 ) -> None:
     """With the reason on one line."""
     error.folder = "runs/one"  # type: ignore[attr-defined]
-    monkeypatch.setattr(module, "run_single", Mock(side_effect=error))
+    monkeypatch.setattr(module, "run_judged", Mock(side_effect=error))
     figures = perform(RUN, Observers())
     assert (figures.verdict, figures.folder) == ("invalid", "runs/one")
     assert figures.sentence.startswith(sentence)
@@ -158,7 +158,7 @@ def test_a_cell_that_could_not_start_is_invalid(
 
 def test_what_this_machine_lacks_ends_the_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every other cell would end so too."""
-    monkeypatch.setattr(module, "run_single", Mock(side_effect=MachineError("no Java")))
+    monkeypatch.setattr(module, "run_judged", Mock(side_effect=MachineError("no Java")))
     with pytest.raises(MachineError):
         perform(RUN, Observers())
 

@@ -11,10 +11,10 @@ from streamgauge.engines.operator_profiler import Slice
 from streamgauge.studies.operator_profile.memory import (
     HIGH_FROM_BYTES,
     MEDIUM_FROM_BYTES,
-    MemorySampler,
     behaviour,
     distribution,
     level,
+    sampled,
 )
 from streamgauge.studies.operator_profile.per_tuple_cost import per_tuple_cost, resampled, too_few, unreported
 
@@ -157,6 +157,6 @@ def test_memory_is_sampled_at_once_and_until_the_end() -> None:
             ended.set()
         return reading
 
-    with MemorySampler(read, interval_s=0.001) as sampler:
+    with sampled(read, interval_s=0.001) as samples:
         assert ended.wait(60)
-    assert sampler.samples[:3] == [1, 3, 4]
+    assert samples[:3] == [1, 3, 4]

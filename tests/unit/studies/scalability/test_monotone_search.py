@@ -5,11 +5,10 @@ import math
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from streamgauge.results.scalability import Capacity, Demand
+from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.scalability.monotone_search import (
-    Capacity,
-    Demand,
     Grid,
-    Outcome,
     Point,
     capacities,
     combine,
@@ -28,13 +27,13 @@ def systems(draw: st.DrawFn) -> tuple[Grid, list[int]]:
     return Grid(tuple(1000.0 * n for n in range(1, loads + 1)), tuple(float(2**n) for n in range(levels))), sustained
 
 
-def searched(grid: Grid, sustained: list[int], undecided: frozenset[Point] = frozenset()) -> dict[Point, Outcome]:
+def searched(grid: Grid, sustained: list[int], undecided: frozenset[Point] = frozenset()) -> dict[Point, VerdictValue]:
     """The outcomes of every trial that the search asks for."""
-    outcomes: dict[Point, Outcome] = {}
+    outcomes: dict[Point, VerdictValue] = {}
     while (point := next_point(grid, outcomes)) is not None:
         assert point not in outcomes
         held = point.load < sustained[point.resources]
-        outcomes[point] = "undecided" if point in undecided else "held" if held else "failed"
+        outcomes[point] = "undecided" if point in undecided else "sustained" if held else "not_sustained"
     return outcomes
 
 
@@ -91,9 +90,9 @@ def test_it_goes_on_from_what_was_tried(system: tuple[Grid, list[int]], data: st
 def test_noise_neither_loops_nor_reverses_levels(system: tuple[Grid, list[int]], data: st.DataObject) -> None:
     """Whatever trials find, the search ends, and capacity does not fall with more resources."""
     grid, _ = system
-    outcomes: dict[Point, Outcome] = {}
+    outcomes: dict[Point, VerdictValue] = {}
     while (point := next_point(grid, outcomes)) is not None:
-        outcomes[point] = data.draw(st.sampled_from(["held", "failed", "undecided"]))
+        outcomes[point] = data.draw(st.sampled_from(["sustained", "not_sustained", "undecided"]))
     loads = [one.load or 0.0 for one in capacities(grid, outcomes)]
     assert loads == sorted(loads)
     assert len(outcomes) <= len(grid.loads) * len(grid.resources)
@@ -114,29 +113,37 @@ def test_an_undecided_trial_bounds_no_demand() -> None:
     """A lower level may sustain the load too, and a load without a demand may have one."""
     grid = Grid((1000.0, 2000.0, 3000.0), (1.0, 2.0))
     result = demands(grid, searched(grid, [1, 2], frozenset({Point(1, 0), Point(2, 1)})))
-    assert result == (Demand(1000.0, 1.0, True), Demand(2000.0, 2.0, False), Demand(3000.0, None, False))
+    assert result == (
+        Demand(load=1000.0, resources=1, decided=True),
+        Demand(load=2000.0, resources=2, decided=False),
+        Demand(load=3000.0, resources=None, decided=False),
+    )
 
 
 def test_what_no_load_exceeded_is_a_lower_bound() -> None:
     """It has no refused load, and what follows from a lower level was not measured."""
     grid = Grid((1000.0,), (1.0, 2.0, 4.0))
     result = capacities(grid, searched(grid, [1, 1, 1]))
-    assert result[1] == Capacity(2.0, 1000.0, None, measured=True, decided=True)
-    assert result[2] == Capacity(4.0, 1000.0, None, measured=False, decided=True)
+    assert result[1] == Capacity(resources=2, load=1000.0, refused=None, measured=True, decided=True)
+    assert result[2] == Capacity(resources=4, load=1000.0, refused=None, measured=False, decided=True)
     assert [one.measured for one in result] == [True, True, False]
 
 
 def test_repetitions_decide_by_majority() -> None:
     """Without one nothing is decided."""
-    assert combine(["held", "failed", "held"]) == "held"
-    assert combine(["failed", "failed", "undecided"]) == "failed"
-    assert combine(["held", "failed"]) == "undecided"
+    assert combine(["sustained", "not_sustained", "sustained"]) == "sustained"
+    assert combine(["not_sustained", "not_sustained", "undecided"]) == "not_sustained"
+    assert combine(["sustained", "not_sustained"]) == "undecided"
     assert combine([]) == "undecided"
 
 
 def test_outcomes_that_no_monotone_system_has_are_found() -> None:
     """A load that held with 1 core failed with 2: one trial is wrong."""
-    outcomes: dict[Point, Outcome] = {Point(1, 0): "held", Point(1, 1): "failed", Point(2, 1): "failed"}
+    outcomes: dict[Point, VerdictValue] = {
+        Point(1, 0): "sustained",
+        Point(1, 1): "not_sustained",
+        Point(2, 1): "not_sustained",
+    }
     assert list(contradictions(outcomes)) == [(Point(1, 0), Point(1, 1))]
-    with_the_same: dict[Point, Outcome] = {Point(1, 0): "held", Point(0, 0): "failed"}
+    with_the_same: dict[Point, VerdictValue] = {Point(1, 0): "sustained", Point(0, 0): "not_sustained"}
     assert list(contradictions(with_the_same)) == [(Point(1, 0), Point(0, 0))]

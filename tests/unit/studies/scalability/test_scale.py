@@ -72,6 +72,28 @@ def test_the_capacity_of_a_known_law_is_found(run: Run, name: str) -> None:
     assert result.published == (), "the paper measured another topology"
 
 
+def test_an_easy_study_ends_after_its_hardest_load_and_goes_on_from_what_it_saw(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """13 M/s for each unit of resources: the share of the first trial says that the hardest load will hold."""
+    perform, trials = simulated(LAWS["linear"], 13e6)
+
+    def busy(experiment: Experiment, observers: cells.Observers) -> CellFigures:
+        observers.on_judged(Mock(record=0.2 + 0.7 * experiment.load.rate / 13e6 / (experiment.parallelism or 1)))
+        return perform(experiment, observers)
+
+    monkeypatch.setattr(scale_module, "busy_share", lambda resolved, record: record)
+    observer = Mock(wraps=RecordingObserver())
+    observer.cell.side_effect = [None, KeyboardInterrupt]
+    with pytest.raises(KeyboardInterrupt):
+        run(perform=busy, observer=observer, resources="1,2", loads="16384..1048576")
+    (folder,) = tmp_path.iterdir()
+    result = run(resumed(folder), busy)
+    assert [(one.parallelism, one.load.rate) for one in trials] == [(2, 131100), (2, 1048576), (1, 1048576)]
+    assert [(one.load, one.is_bound, one.measured) for one in result.capacities] == [(1048576, True, True)] * 2
+    assert [cell.busy_share for cell in result.cells] == pytest.approx([0.2035, 0.228, 0.256], abs=1e-3)
+
+
 def test_every_level_needs_its_resources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before the first trial runs, and before a folder is made."""
     require_machine = Mock(side_effect=MachineError("no such cluster"))

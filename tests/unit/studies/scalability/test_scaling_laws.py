@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamgauge.studies.scalability.scaling_laws import Bracket, ScalingLaw, fit_line, fit_universal_law
+from streamgauge.studies.scalability.scaling_laws import MeasuredCapacity, ScalingLaw, fit_line, fit_universal_law
 
 LEVELS = (1, 2, 4, 8, 16)
 
@@ -15,12 +15,12 @@ def law(n: float, rate: float = 1e5, contention: float = 0.0, coherency: float =
     return rate * n / (1 + contention * (n - 1) + coherency * n * (n - 1))
 
 
-def brackets(width: float = 1.001, noise: float = 0.0, seed: int = 0, **parameters: float) -> list[Bracket]:
+def brackets(width: float = 1.001, noise: float = 0.0, seed: int = 0, **parameters: float) -> list[MeasuredCapacity]:
     draw = np.random.default_rng(seed)
     middles = [law(n, **parameters) * math.exp(noise * draw.normal()) for n in LEVELS]
     # Where the true capacity lies in its bracket is chance.
     pairs = zip(LEVELS, middles, draw.random(len(LEVELS)), strict=True)
-    return [Bracket(n, middle * width**-start, middle * width ** (1 - start)) for n, middle, start in pairs]
+    return [MeasuredCapacity(n, middle * width**-start, middle * width ** (1 - start)) for n, middle, start in pairs]
 
 
 def fitted(law: ScalingLaw | str) -> Any:
@@ -90,14 +90,14 @@ def test_too_little_to_fit_is_reported() -> None:
     assert fit_universal_law(two) == "needs at least 3 levels whose capacity a load exceeded, and has 2"
     assert isinstance(fit_line(two), ScalingLaw)
     assert fit_line(two[:1]) == "needs at least 2 levels whose capacity a load exceeded, and has 1"
-    open_ended = [*brackets()[:4], Bracket(16, 1e6, math.inf)]
+    open_ended = [*brackets()[:4], MeasuredCapacity(16, 1e6, math.inf)]
     assert fit_universal_law(open_ended) == "needs capacities above zero that a load exceeded"
 
 
 def test_residuals_are_enlarged_for_the_parameters_that_the_fit_spent() -> None:
     """Of four capacities a line leaves two degrees of freedom: the residuals alone would give 0.7 of the error."""
     levels, capacities = np.array([1.0, 2.0, 3.0, 4.0]), np.array([11e4, 19e4, 31e4, 39e4])
-    fit = fitted(fit_line([Bracket(n, one, one) for n, one in zip(levels, capacities, strict=True)]))
+    fit = fitted(fit_line([MeasuredCapacity(n, one, one) for n, one in zip(levels, capacities, strict=True)]))
     slope, intercept = np.polyfit(levels, capacities, 1)
     squares = float(np.sum((capacities - intercept - slope * levels) ** 2))
     error = math.sqrt(squares / 2 / float(np.sum((levels - levels.mean()) ** 2)))

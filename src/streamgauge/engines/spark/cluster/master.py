@@ -6,10 +6,10 @@ import re
 import socket
 from collections.abc import Mapping
 
-from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.errors import Problem, Rule, broken, refuse, require
 from streamgauge.engines.local_cluster import Cluster, ended_in_words, unready_in_words
 from streamgauge.engines.spark.cluster.state import cluster_at
-from streamgauge.engines.spark.session.masters import ALL_CORES, EXECUTOR_CORES, is_standalone, places
+from streamgauge.engines.spark.session.masters import ALL_CORES, EXECUTOR_CORES, is_standalone, places, whole
 from streamgauge.engines.spi import CLUSTER_CORES
 from streamgauge.system.machine import cpus
 
@@ -29,15 +29,15 @@ def require_master(master: str | None, options: Mapping[str, str], parallelism: 
     reasons = [_why_silent(address) for address in places(master)]
     start = f"{start_command(parallelism)}, then --master with the address that it prints"
     cluster = cluster_at(master)
-    if all(reasons):
-        ended = f"; {ended_in_words(cluster.ended())}" if cluster is not None else ""
-        rule = f"must be the address of a running Spark master ({reasons[0]}{ended})"
-        raise InputError(Problem("master", rule, master, start))
-    if cluster is not None and ((members := cluster.ended()) or not cluster.is_ready):
-        rule = f"must have all its workers: {ended_in_words(members) or unready_in_words(cluster)}"
-        raise InputError(Problem("master", rule, master, f"streamgauge cluster stop, then {start}"))
-    if cluster is not None and (problems := _executor_problems(cluster, options, parallelism)):
-        raise InputError(problems)
+    ended = f"; {ended_in_words(cluster.ended())}" if cluster is not None else ""
+    running = f"must be the address of a running Spark master ({reasons[0]}{ended})"
+    require(not all(reasons), "master", running, master, start)
+    if cluster is not None:
+        members = cluster.ended()
+        whole_cluster = f"must have all its workers: {ended_in_words(members) or unready_in_words(cluster)}"
+        stop = f"streamgauge cluster stop, then {start}"
+        require(not members and cluster.is_ready, "master", whole_cluster, master, stop)
+        refuse(_executor_problems(cluster, options, parallelism))
 
 
 def start_command(parallelism: int | None = None) -> str:
@@ -67,33 +67,38 @@ def settings_of(master: str) -> dict[str, str]:
 
 
 def _executor_problems(cluster: Cluster, options: Mapping[str, str], parallelism: int | None) -> list[Problem]:
-    problems, all_cores = [], cluster.cores * cluster.workers
-    if parallelism is not None and parallelism > all_cores:
-        rule = f"must be at most {all_cores}, the cores of all workers of the cluster"
-        problems.append(Problem("parallelism", rule, parallelism, f"{all_cores} or less, or a cluster with more"))
+    all_cores, wanted = cluster.cores * cluster.workers, parallelism or 0
     limits = ((EXECUTOR_CORES, cluster.cores, "a worker of the cluster"), (ALL_CORES, all_cores, "all workers"))
-    for name, most, owner in limits:
-        cores = options.get(name, "1")
-        if cores.isdecimal() and int(cores) > most:
-            rule = f"must be at most {most}, the cores of {owner}"
-            problems.append(Problem(f"option {name}", rule, cores, f"--option {name}={most}"))
-    memory_bytes = _bytes_of(options.get(MEMORY, ""))
-    if memory_bytes > cluster.memory_bytes:
-        rule = f"must be at most {cluster.memory}, the memory of a worker of the cluster"
-        problems.append(Problem(f"option {MEMORY}", rule, options[MEMORY], f"--option {MEMORY}={cluster.memory}"))
-    elif memory_bytes and parallelism is not None and not problems:
-        each = _cores_of_executor(cluster, options)
-        fitting = cluster.workers * each * min(cluster.cores // each, cluster.memory_bytes // memory_bytes)
-        if parallelism > fitting:
-            rule = f"must leave room for executors with {parallelism} cores, and the workers hold those of {fitting}"
-            problems.append(Problem(f"option {MEMORY}", rule, options[MEMORY], "leave it out"))
-    return problems
+    memory_bytes, memory = _bytes_of(options.get(MEMORY, "")), f"option {MEMORY}"
+    problems = broken(
+        Rule(
+            wanted <= all_cores, "parallelism", f"must be at most {all_cores}, the cores of all workers of the cluster",
+            parallelism, f"{all_cores} or less, or a cluster with more",
+        ),
+        *(
+            Rule(
+                whole(options.get(name, "")) <= most, f"option {name}", f"must be at most {most}, the cores of {owner}",
+                options.get(name), f"--option {name}={most}",
+            )
+            for name, most, owner in limits
+        ),
+        Rule(
+            memory_bytes <= cluster.memory_bytes, memory,
+            f"must be at most {cluster.memory}, the memory of a worker of the cluster",
+            options.get(MEMORY), f"--option {MEMORY}={cluster.memory}",
+        ),
+    )  # fmt: skip
+    if problems or not memory_bytes:
+        return problems
+    each = _cores_of_executor(cluster, options)
+    fitting = cluster.workers * each * min(cluster.cores // each, cluster.memory_bytes // memory_bytes)
+    rule = f"must leave room for executors with {parallelism} cores, and the workers hold those of {fitting}"
+    return broken(Rule(wanted <= fitting, memory, rule, options[MEMORY], "leave it out"))
 
 
 def _cores_of_executor(cluster: Cluster, options: Mapping[str, str]) -> int:
     """Unless stated, one executor takes all cores of its worker."""
-    cores = options.get(EXECUTOR_CORES, "")
-    return int(cores) if cores.isdecimal() and int(cores) else cluster.cores
+    return whole(options.get(EXECUTOR_CORES, "")) or cluster.cores
 
 
 def _bytes_of(size: str) -> int:

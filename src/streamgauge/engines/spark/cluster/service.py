@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil
 
-from streamgauge.core.errors import InputError, MachineError, Problem, attempt
+from streamgauge.core.errors import InputError, MachineError, Problem, Rule, attempt, broken, refuse, require
 from streamgauge.core.units import format_cpus, parse_cpus, parse_size
 from streamgauge.engines.local_cluster import Cluster, ClusterRequest, Member, Report, ended_in_words
 from streamgauge.engines.spark.cluster import state
@@ -84,8 +84,7 @@ def stop(report: Report) -> bool:
 
     Raises InputError if processes of a cluster run, and its state cannot be read.
     """
-    at = state.folder()
-    if not at.exists():
+    if not state.folder().exists():
         return False
     at = state.owned_folder()
     with _exclusive(at):
@@ -98,43 +97,44 @@ def stop(report: Report) -> bool:
     return cluster is not None
 
 
-def read() -> Cluster | None:
-    """The cluster by its state, as `state.read`."""
-    return state.read()
+read = state.read
+"""The last cluster, by its state."""
 
 
 def resolve(request: ClusterRequest) -> Cluster:
     """The cluster of a request, without address. Raises InputError with every problem."""
     problems: list[Problem] = []
-    available = tuple(cpus())
+    available, workers = tuple(cpus()), request.workers
     used = attempt(lambda: _processors(request.cpus, available), problems) or available
-    if not 1 <= request.workers <= WORKERS_MAX:
-        rule = f"must be from 1 to {WORKERS_MAX}"
-        problems.append(Problem("workers", rule, request.workers, f"--workers {max(1, len(used) // 2)}"))
+    fitting = f"--workers {max(1, len(used) // 2)}"
+    problems += broken(
+        Rule(1 <= workers <= WORKERS_MAX, "workers", f"must be from 1 to {WORKERS_MAX}", workers, fitting)
+    )
+    if not 1 <= workers <= WORKERS_MAX:
         raise InputError(problems)  # cores and memory depend on it
-    workers = request.workers
     cores = max(1, len(used) // workers) if request.cores is None else request.cores
-    if cores < 1 or cores * workers > len(used):
-        rule = f"must be at least 1, and all workers together have {len(used)} processors ({format_cpus(used)})"
-        way_out = f"--workers {min(workers, len(used))} --cores {max(1, len(used) // workers)}"
-        problems.append(Problem("cores", rule, f"{workers} workers with {cores}", way_out))
     memory = attempt(lambda: _memory(request.memory, workers), problems)
-    if request.port is not None and not 1024 <= request.port <= 65535:
-        problems.append(Problem("port", "must be from 1024 to 65535", request.port, _OTHER_PORT))
-    if problems:
-        raise InputError(problems)
+    problems += broken(
+        Rule(
+            cores >= 1 and cores * workers <= len(used), "cores",
+            f"must be at least 1, and all workers together have {len(used)} processors ({format_cpus(used)})",
+            f"{workers} workers with {cores}",
+            f"--workers {min(workers, len(used))} --cores {max(1, len(used) // workers)}",
+        ),
+        Rule(
+            request.port is None or 1024 <= request.port <= 65535, "port", "must be from 1024 to 65535",
+            request.port, _OTHER_PORT,
+        ),
+    )  # fmt: skip
+    refuse(problems)
     return Cluster("", workers, cores, memory, used)
 
 
 def _processors(text: str | None, available: tuple[int, ...]) -> tuple[int, ...]:
-    if text is None:
-        return available
-    wanted = parse_cpus(text)
-    if missing := set(wanted) - set(available):
-        rule = (
-            f"must be processors that this process may use ({format_cpus(available)}), without {format_cpus(missing)}"
-        )
-        raise InputError(Problem("cpus", rule, text, f"--cpus {format_cpus(available)}"))
+    wanted = available if text is None else parse_cpus(text)
+    missing = set(wanted) - set(available)
+    rule = f"must be processors that this process may use ({format_cpus(available)}), without {format_cpus(missing)}"
+    require(not missing, "cpus", rule, text, f"--cpus {format_cpus(available)}")
     return wanted
 
 
@@ -143,14 +143,12 @@ def _memory(text: str | None, workers: int) -> int:
     total = memory_bytes()
     if text is None:
         return max(MEMORY_BYTES_MIN, min(MEMORY_BYTES, int(total * MEMORY_SHARE / workers)))
-    wanted = parse_size(text, "memory")
-    if not MEMORY_BYTES_MIN <= wanted <= total // workers:
-        limits = f"from {MEMORY_BYTES_MIN // 2**20} MiB to {total / workers / 2**30:.3g} GiB"
-        rule = f"must be {limits} for each of {workers}, which is this machine's memory"
-        fits = min(total // workers, MEMORY_BYTES)
-        fewer = f"--workers {max(1, total // MEMORY_BYTES_MIN)}"
-        way_out = f"--memory {fits // 2**20}MiB" if fits >= MEMORY_BYTES_MIN else fewer
-        raise InputError(Problem("memory", rule, text, way_out))
+    wanted, fits = parse_size(text, "memory"), min(total // workers, MEMORY_BYTES)
+    limits = f"from {MEMORY_BYTES_MIN // 2**20} MiB to {total / workers / 2**30:.3g} GiB"
+    rule = f"must be {limits} for each of {workers}, which is this machine's memory"
+    fewer = f"--workers {max(1, total // MEMORY_BYTES_MIN)}"
+    way_out = f"--memory {fits // 2**20}MiB" if fits >= MEMORY_BYTES_MIN else fewer
+    require(MEMORY_BYTES_MIN <= wanted <= total // workers, "memory", rule, text, way_out)
     return wanted
 
 
@@ -171,9 +169,8 @@ def _require_port(port: int | None) -> None:
 def _exclusive(at: Path) -> Iterator[None]:
     """InputError while another command starts or stops the cluster."""
     with try_lock(at / LOCK) as locked:
-        if not locked:
-            rule = "must be used by one command at a time, and another one is starting or stopping it"
-            raise InputError(Problem("cluster", rule, str(at), "wait for it, then streamgauge cluster status"))
+        rule = "must be used by one command at a time, and another one is starting or stopping it"
+        require(locked, "cluster", rule, str(at), "wait for it, then streamgauge cluster status")
         yield
 
 
@@ -188,10 +185,9 @@ def _recorded() -> Cluster | None:
 def _make_room(at: Path, report: Report) -> None:
     """Removes what an ended cluster or an interrupted start left. Raises InputError if a cluster still runs."""
     before = _recorded()
-    if before is not None and before.runs and before.is_ready:
-        rule = "must not be running: this machine has one"
-        raise InputError(Problem("cluster", rule, before.master, "use it with --master, or streamgauge cluster stop"))
     if before is not None and before.is_ready:
+        rule, way_out = "must not be running: this machine has one", "use it with --master, or streamgauge cluster stop"
+        require(not before.runs, "cluster", rule, before.master, way_out)
         report(f"removed what a cluster left that ended without stop ({before.master})")
     elif before is not None:
         end(before.members)

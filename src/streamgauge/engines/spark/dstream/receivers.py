@@ -14,8 +14,8 @@ from pyspark.sql import functions as F
 
 from streamgauge.core.schema import EVENT_ID, EVENT_TIME, INGEST_TIME
 from streamgauge.dataflow.nodes import Source
-from streamgauge.engines.spark.dstream.state import Batch
-from streamgauge.engines.spark.session.progress import Block
+from streamgauge.engines.spark.dstream.lowering import Batch
+from streamgauge.engines.spark.session.reports import Block
 from streamgauge.engines.spi import Edges
 from streamgauge.transports.flight import client
 from streamgauge.transports.socket.endpoint import SEPARATOR

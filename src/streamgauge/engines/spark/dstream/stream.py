@@ -17,9 +17,8 @@ from pyspark.streaming import StreamingContext
 from pyspark.streaming.listener import StreamingListener
 
 from streamgauge.core.errors import is_full
-from streamgauge.engines.spark.dstream.state import Batch
-from streamgauge.engines.spark.session.logs import BATCH_ID
-from streamgauge.engines.spark.session.progress import Block, DStreamProgress, progress_of
+from streamgauge.engines.spark.dstream.lowering import Batch
+from streamgauge.engines.spark.session.reports import BATCH_ID, Block, DStreamProgress, progress_of
 from streamgauge.engines.spark.session.session import error_message
 
 PROGRESS_MAX = 100_000

@@ -15,31 +15,19 @@ from streamgauge.core.schema import LINEAGE
 from streamgauge.dataflow.nodes import Source
 from streamgauge.engines.spark.io.event_batching import packed_schema, row_schema, unpack
 from streamgauge.engines.spark.io.flight_source import named
-from streamgauge.engines.spark.io.spi import QueryStart, Reader, Write
+from streamgauge.engines.spark.io.spi import QueryStart, Reader, TransportAdapter, Write
 from streamgauge.engines.spark.lowering.arrow_blocks import PACKED, Packing
 from streamgauge.engines.spark.lowering.queries import Query
 from streamgauge.engines.spark.lowering.row_counter import RowCounter
-from streamgauge.engines.spi import Edges
 
 
-class FlightAdapter:
+class FlightAdapter(TransportAdapter):
     """Reads streams from the generators' queues; results go to the recorder."""
 
     reads_evenly = True
 
-    def __init__(self, edges: Edges, options: Mapping[str, str]) -> None:
-        self._edges, self._options = edges, options
-
-    def configuration(self) -> dict[str, str]:
-        """Empty: Spark reads queues as it is."""
-        return {}
-
     def effective_settings(self, settings: dict[str, str]) -> dict[str, str]:
         return {name: value for name, value in settings.items() if name not in ("kafka_clients", "json_parser")}
-
-    def carries(self, kind: str) -> bool:
-        """Always: results travel as Arrow."""
-        return True
 
     def prepare(self, session: SparkSession, query: Query) -> None:
         """Registers the query's data source."""

@@ -25,8 +25,8 @@ from pyspark.sql.datasource import (
 
 from streamgauge.engines.spark.io.event_batching import pack, validate_rows
 from streamgauge.engines.spark.lowering.arrow_blocks import Packing, first_serial, task_attempt
-from streamgauge.engines.spark.session.logs import BATCH_ID
 from streamgauge.engines.spark.session.python_workers import freeze_gc
+from streamgauge.engines.spark.session.reports import BATCH_ID
 from streamgauge.transports.flight import client
 
 POSITIONS = "t"
@@ -88,7 +88,7 @@ class _Reading:
         self._columns: list[str] = json.loads(options["columns"])
         self._bundled = "bundled" in options
         self._nullable: list[str] = json.loads(options.get("nullable", "[]"))
-        self._packing = _packing(json.loads(options["packing"])) if "packing" in options else None
+        self._packing = Packing.from_json(options["packing"]) if "packing" in options else None
 
     def _rows(self, partition: InputPartition, batch: int) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Range)
@@ -109,11 +109,11 @@ class _Reading:
         return (pack if self._bundled else validate_rows)(rows, self._nullable)
 
 
-class Reader(DataSourceStreamReader, _Reading):
+class Reader(_Reading, DataSourceStreamReader):
     """Streaming reader. An offset is the event time up to which each generator was read (exclusive)."""
 
     def __init__(self, options: dict[str, str]) -> None:
-        _Reading.__init__(self, options)
+        super().__init__(options)
         self._common = options["frontier"] == "common"
 
     def initialOffset(self) -> dict[str, list[int]]:
@@ -138,11 +138,11 @@ class Reader(DataSourceStreamReader, _Reading):
         """Not used: Spark calls it one batch late and not for the last batch. The sink's commit counts."""
 
 
-class RangeReader(DataSourceReader, _Reading):
+class RangeReader(_Reading, DataSourceReader):
     """Batch reader of the events in [from_us, to_us) of all generators, for a given batch number."""
 
     def __init__(self, options: dict[str, str]) -> None:
-        _Reading.__init__(self, options)
+        super().__init__(options)
         self._from_us, self._to_us, self._batch = (int(options[name]) for name in ("from_us", "to_us", "batch"))
 
     def partitions(self) -> list[InputPartition]:
@@ -161,7 +161,8 @@ class _Sending:
         self._sinks: list[str] = json.loads(options["sinks"])
         self._batch = int(options["batch"]) if "batch" in options else None
 
-    def _send(self, batches: Iterator[pa.RecordBatch]) -> Committed:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Committed:
+        """Sends the rows of one task."""
         freeze_gc()
         context = TaskContext.get()
         assert context is not None
@@ -175,12 +176,15 @@ class _Sending:
             writers = [client.Results(self._location, self._token, address | {"sink": sink}) for sink in self._sinks]
             for writer in writers:
                 stack.enter_context(writer)
-            for batch in batches:
+            for batch in iterator:
                 parts = [batch] if len(writers) == 1 else _split_by_sink(batch)
                 for writer, part in zip(writers, parts, strict=True):
                     if part.num_rows:
                         writer.write(part)
         return Committed(context.partitionId(), context.taskAttemptId(), sum(writer.rows for writer in writers))
+
+    def abort(self, *_: Any, **__: Any) -> None:
+        """Nothing to undo: the recorder ignores uncommitted rows."""
 
     def _accept(self, messages: Sequence[Any], batch: int) -> None:
         accepted = [[message.partition, message.attempt] for message in messages if message is not None]
@@ -188,37 +192,19 @@ class _Sending:
         client.act(self._location, self._token, "commit", **request)
 
 
-class StreamWriter(DataSourceStreamArrowWriter, _Sending):
+class StreamWriter(_Sending, DataSourceStreamArrowWriter):
     """For append sinks."""
-
-    def __init__(self, options: dict[str, str]) -> None:
-        _Sending.__init__(self, options)
-
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        return self._send(iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         self._accept(messages, batchId)
 
-    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Nothing to undo: the recorder ignores uncommitted rows."""
 
-
-class BatchWriter(DataSourceArrowWriter, _Sending):
+class BatchWriter(_Sending, DataSourceArrowWriter):
     """For update sinks, inside `foreachBatch`: Spark's own Arrow stream writer refuses update mode."""
-
-    def __init__(self, options: dict[str, str]) -> None:
-        _Sending.__init__(self, options)
-
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        return self._send(iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         assert self._batch is not None
         self._accept(messages, self._batch)
-
-    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Nothing to undo: the recorder ignores uncommitted rows."""
 
 
 def _split_by_sink(batch: pa.RecordBatch) -> list[pa.RecordBatch]:
@@ -228,11 +214,6 @@ def _split_by_sink(batch: pa.RecordBatch) -> list[pa.RecordBatch]:
         rows = column.filter(column.is_valid())
         parts.append(pa.RecordBatch.from_arrays(rows.flatten(), names=[field.name for field in column.type]))
     return parts
-
-
-def _packing(options: dict[str, Any]) -> Packing:
-    columns = tuple((block_name, stream_name) for block_name, stream_name in options["columns"])
-    return Packing(**{**options, "columns": columns, "keys": tuple(options["keys"])})
 
 
 def _batch_id() -> int:

@@ -28,10 +28,9 @@ from streamgauge.core.schema import EVENT_ID, EVENT_TIME, INGEST_TIME, ColumnTyp
 from streamgauge.core.units import backquote
 from streamgauge.dataflow.nodes import Source
 from streamgauge.engines.spark.io.json_blocks import UNPARSED, is_parsable, names, parser
-from streamgauge.engines.spark.io.spi import QueryStart, Reader
+from streamgauge.engines.spark.io.spi import QueryStart, Reader, TransportAdapter
 from streamgauge.engines.spark.lowering.arrow_blocks import Packing
 from streamgauge.engines.spark.lowering.columns import ddl
-from streamgauge.engines.spark.lowering.queries import Query
 from streamgauge.engines.spark.lowering.row_counter import RowCounter
 from streamgauge.engines.spi import Edges
 from streamgauge.transports.kafka.encodings.api import EngineEncoding
@@ -72,45 +71,6 @@ class ClientSettings:
 
 CLIENTS = {TUNED: ClientSettings(READING, WRITING), "kafka": ClientSettings(WHOLE, LARGEST)}
 """By the values of the option `kafka_clients`."""
-
-
-def effective_settings(clients: ClientSettings) -> dict[str, str]:
-    """The options of Spark's source and sink, as settings for the result."""
-
-    def joined(options: Mapping[str, str]) -> str:
-        return " ".join(f"{name}={value}" for name, value in options.items()) or "Kafka's own defaults"
-
-    source, sink = joined(clients.reading), joined(clients.writing)
-    return {"source": f"Spark's own for Kafka: {source}", "sink": f"Spark's own for Kafka: {sink}"}
-
-
-def read(
-    session: Any,
-    source: Source,
-    columns_needed: Sequence[str],
-    edges: Edges,
-    reading: Mapping[str, str] = READING,
-    json_parser: str = FROM_JSON,
-) -> DataFrame:
-    """A source's streaming frame with the needed columns. `json_parser`: a value of this option."""
-    types = {**source.schema.types(), **dict.fromkeys((EVENT_TIME, EVENT_ID), "bigint")}
-    request = KafkaSettings.from_options(edges.transport_options)
-    columns = tuple((name, types[name]) for name in edges.columns[source.name] if name != INGEST_TIME)
-    layout = encoding(request.encoding, columns)
-    reader = session.readStream.format("kafka").options(**reading, **brokers(request))
-    messages = reader.option("subscribe", topic_of(edges.inputs[0].token, source.name)).load()
-    if json_parser == BY_ARROW and has_blocks(request.encoding, columns):
-        opened = parsed_in_blocks(messages, layout, columns)
-    else:
-        opened = messages.select(F.expr(layout.opened("value")).alias("event"))
-    # The driver does not see when a broker delivers a message.
-    texts = {**layout.expressions("event"), INGEST_TIME: "CAST(NULL AS BIGINT)"}
-    return opened.select(*[F.expr(texts[name]).alias(name) for name in columns_needed])
-
-
-def has_blocks(encoding_name: str, columns: ColumnTypes) -> bool:
-    """Whether Arrow can parse these messages in blocks."""
-    return encoding_name == "json" and is_parsable(wire_types(columns).values())
 
 
 def parsed_in_blocks(messages: DataFrame, layout: EngineEncoding, columns: ColumnTypes) -> DataFrame:
@@ -222,34 +182,30 @@ def positions_in(log: str, run: str) -> Iterable[Position]:
                 yield Position(stream, reader, int(partition), int(offset))
 
 
-class KafkaAdapter:
+class KafkaAdapter(TransportAdapter):
     """Reads streams from topics; results go to the run's results topic."""
 
     reads_evenly = False
 
     def __init__(self, edges: Edges, options: Mapping[str, str], clients: ClientSettings | None = None) -> None:
-        self._edges = edges
+        super().__init__(edges, options)
         self._clients = clients or CLIENTS[options.get("kafka_clients", TUNED)]
         self._json_parser = options.get("json_parser", FROM_JSON)
+        self._request = KafkaSettings.from_options(edges.transport_options)
 
     def configuration(self) -> dict[str, str]:
         """Hides credentials where clients log in."""
         return REDACTION if CLIENT_FILE in self._edges.transport_options else {}
 
     def effective_settings(self, settings: dict[str, str]) -> dict[str, str]:
-        unused = {"nullable"} if self._reads_json else {"nullable", "json_parser"}
+        unused = {"nullable"} if self._request.encoding == "json" else {"nullable", "json_parser"}
         settings = {name: value for name, value in settings.items() if name not in unused}
-        return settings | effective_settings(self._clients)
-
-    @property
-    def _reads_json(self) -> bool:
-        return KafkaSettings.from_options(self._edges.transport_options).encoding == "json"
+        for end, options in (("source", self._clients.reading), ("sink", self._clients.writing)):
+            settings[end] = f"Spark's own for Kafka: {' '.join(f'{name}={value}' for name, value in options.items())}"
+        return settings
 
     def carries(self, kind: str) -> bool:
         return is_carried(kind)
-
-    def prepare(self, session: SparkSession, query: Query) -> None:
-        """Not needed: the source comes with Spark's connector."""
 
     def read(
         self,
@@ -261,7 +217,18 @@ class KafkaAdapter:
         counter: RowCounter | None = None,
     ) -> DataFrame:
         """Always rows: lowerings that read packed blocks are refused before the start."""
-        return read(session, source, columns, self._edges, self._clients.reading, self._json_parser)
+        types = {**source.schema.types(), **dict.fromkeys((EVENT_TIME, EVENT_ID), "bigint")}
+        typed = tuple((name, types[name]) for name in self._edges.columns[source.name] if name != INGEST_TIME)
+        layout, is_json = encoding(self._request.encoding, typed), self._request.encoding == "json"
+        configured = session.readStream.format("kafka").options(**self._clients.reading, **brokers(self._request))
+        messages = configured.option("subscribe", topic_of(self._edges.inputs[0].token, source.name)).load()
+        if self._json_parser == BY_ARROW and is_json and is_parsable(wire_types(typed).values()):
+            opened = parsed_in_blocks(messages, layout, typed)
+        else:
+            opened = messages.select(F.expr(layout.opened("value")).alias("event"))
+        # The driver does not see when a broker delivers a message.
+        texts = {**layout.expressions("event"), INGEST_TIME: "CAST(NULL AS BIGINT)"}
+        return opened.select(*[F.expr(texts[name]).alias(name) for name in columns])
 
     def start(self, frame: DataFrame, start: QueryStart) -> StreamingQuery:
         sinks = [sink.name for sink in start.query.sinks]
@@ -282,36 +249,26 @@ class RealTimeKafkaAdapter(KafkaAdapter):
         marks.send(Mark(query.name, ALL, True, types, endless=True))
         writer = start.writer(messages(frame, types, query.name, ALL)).outputMode("update").format("kafka")
         running = writer.options(**REALTIME_WRITING, **to(self._edges)).start()
-        progress = PositionReports(marks, query.name, self._edges.inputs[0].token)
-        Thread(target=progress.follow, args=(running,), name="progress", daemon=True).start()
+        of_query = (marks, query.name, self._edges.inputs[0].token, running)
+        Thread(target=report_positions, args=of_query, name="progress", daemon=True).start()
         return running
 
 
-class PositionReports:
-    """Reports the end positions of each Spark batch, which cover rows without results too."""
-
-    def __init__(self, marks: Marks, query: str, run: str) -> None:
-        self._marks, self._query, self._run = marks, query, run
-
-    def follow(self, running: Any) -> None:
-        """Ends with the query. Retries if the broker is unavailable."""
-        reported = -1
-        try:
-            while running.isActive:
-                last = running.lastProgress
-                if last is not None and last.batchId > reported and self._report(last):
+def report_positions(marks: Marks, query: str, run: str, running: Any) -> None:
+    """Reports the end positions of each Spark batch, which cover rows without results too. Ends with the query, and
+    retries if the broker is unavailable.
+    """
+    reported = -1
+    try:
+        while running.isActive:
+            last = running.lastProgress
+            if last is not None and last.batchId > reported:
+                ends = "\n".join(source.endOffset for source in last.sources)
+                try:
+                    marks.send(Mark(query, ALL, False, {}, tuple(positions_in(ends, run)), endless=True))
                     reported = last.batchId
-                time.sleep(POLL_S)
-        except Exception as error:
-            print(f"streamgauge: stopped reporting read positions: {error}", file=sys.stderr, flush=True)
-
-    def _report(self, progress: Any) -> bool:
-        """Sends a batch's end positions. Returns whether the broker accepted them."""
-        ends = "\n".join(source.endOffset for source in progress.sources)
-        positions = tuple(positions_in(ends, self._run))
-        try:
-            self._marks.send(Mark(self._query, ALL, False, {}, positions, endless=True))
-        except Exception as error:  # of the client, or of the broker that it does not reach
-            print(f"streamgauge: could not report read positions yet: {error}", file=sys.stderr, flush=True)
-            return False
-        return True
+                except Exception as error:  # of the client, or of the broker that it does not reach
+                    print(f"streamgauge: could not report read positions yet: {error}", file=sys.stderr, flush=True)
+            time.sleep(POLL_S)
+    except Exception as error:
+        print(f"streamgauge: stopped reporting read positions: {error}", file=sys.stderr, flush=True)

@@ -5,12 +5,13 @@ To add a transport, implement `TransportAdapter` in a module and name it in `job
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
@@ -19,6 +20,7 @@ from streamgauge.dataflow.nodes import Source
 from streamgauge.engines.spark.lowering.arrow_blocks import Packing
 from streamgauge.engines.spark.lowering.queries import Query
 from streamgauge.engines.spark.lowering.row_counter import RowCounter
+from streamgauge.engines.spi import Edges
 
 Write = Callable[[DataFrame, int], None]
 """Writes a batch's frame, given its number."""
@@ -61,24 +63,31 @@ class QueryStart:
         return self.writer(frame).outputMode(self.query.mode).foreachBatch(write_batch).start()
 
 
-class TransportAdapter(Protocol):
-    """A transport, as the queries of one job see it."""
+class TransportAdapter:
+    """A transport, as the queries of one job see it: its edges, and the engine's options."""
 
     reads_evenly: bool
     """Whether the partitions and streams of a batch end at one event time. Only then the reader can pack blocks."""
 
+    def __init__(self, edges: Edges, options: Mapping[str, str]) -> None:
+        self._edges, self._options = edges, options
+
     def configuration(self) -> dict[str, str]:
         """Spark settings that the transport needs."""
+        return {}
 
     def effective_settings(self, settings: dict[str, str]) -> dict[str, str]:
         """The settings for the result: with the transport's own, without those that do not apply to it."""
+        return settings
 
     def carries(self, kind: str) -> bool:
-        """Whether results may have a column of this Spark type."""
+        """Whether results may have a column of this Spark type. Arrow carries all of them."""
+        return True
 
     def prepare(self, session: SparkSession, query: Query) -> None:
         """Called once per query, before it reads."""
 
+    @abstractmethod
     def read(
         self,
         session: SparkSession,
@@ -90,6 +99,7 @@ class TransportAdapter(Protocol):
     ) -> DataFrame:
         """A source's streaming frame: the given columns, or packed blocks of them."""
 
+    @abstractmethod
     def start(self, frame: DataFrame, start: QueryStart) -> StreamingQuery:
         """Starts a query that writes the frame as results."""
 

@@ -5,6 +5,7 @@ Used in Spark's Python workers by the packed join and by keyed processes. Does n
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -41,9 +42,11 @@ class Packing:
     buckets: int
     pane_us: int
 
-    def bucket_of(self, table: pa.Table) -> Int64s:
-        """The bucket of each row from integer keys, shape (rows,); equal on both sides of a join."""
-        return bucket_of([table.column(key) for key in self.keys], self.buckets, table.num_rows)
+    @classmethod
+    def from_json(cls, text: str) -> Packing:
+        """From a JSON object of the fields."""
+        read = json.loads(text)
+        return cls(**{**read, "columns": tuple(map(tuple, read["columns"])), "keys": tuple(read["keys"])})
 
     def rows(self, batches: Iterable[pa.RecordBatch], serial: int) -> Iterator[pa.RecordBatch]:
         """Packed rows of the batches; serial numbers start at `serial`."""
@@ -52,7 +55,8 @@ class Packing:
             retained = table.select([stream_name for _, stream_name in self.columns]).rename_columns(
                 [block_name for block_name, _ in self.columns]
             )
-            parts = list(cut(retained, times, self.bucket_of(table), self.buckets, self.pane_us))
+            bucket = bucket_of([table.column(key) for key in self.keys], self.buckets, table.num_rows)
+            parts = list(cut(retained, times, bucket, self.buckets, self.pane_us))
             yield packed_rows(self.side, parts, serial)
             serial += len(parts)
 

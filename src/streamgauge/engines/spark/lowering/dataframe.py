@@ -5,7 +5,7 @@ Every relation has an engine time column `_time` beside the BIGINT lineage colum
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import reduce, singledispatchmethod
 from typing import Any
 
@@ -34,7 +34,7 @@ from streamgauge.dataflow.nodes import (
     WindowAggregate,
     WindowJoin,
 )
-from streamgauge.engines.spark.lowering.arrow_blocks import ROWS, Packing
+from streamgauge.engines.spark.lowering.arrow_blocks import Packing
 from streamgauge.engines.spark.lowering.columns import column, columns
 from streamgauge.engines.spark.lowering.operators import (
     by_panes,
@@ -44,10 +44,10 @@ from streamgauge.engines.spark.lowering.operators import (
     is_marked,
     top_n,
     tumbling_by_panes,
+    window_of,
 )
-from streamgauge.engines.spark.lowering.partial_aggregation import RowView, partial_aggregates
 from streamgauge.engines.spark.lowering.queries import Query, last_shared, operator_of, steps_to
-from streamgauge.engines.spark.lowering.row_counter import RowCounter, Uncounted, natively_counted
+from streamgauge.engines.spark.lowering.row_counter import RowCounter, natively_counted
 from streamgauge.engines.spark.lowering.shared_scan import fuse_aggregates, project_branches
 from streamgauge.engines.spark.lowering.windows import NO_DELAY, lowering_of, sliding
 
@@ -81,7 +81,7 @@ class Lowering:
         uneven: bool = False,
     ) -> None:
         self._read, self._read_packed, self._choices, self._buckets = read, read_packed, choices, buckets
-        self._delay, self._counter, self._in_order = delay, counter or Uncounted(), in_order
+        self._delay, self._counter, self._in_order = delay, counter or RowCounter(), in_order
         self._uneven = uneven
         self._counted_by_spark: frozenset[Node] = frozenset()
 
@@ -93,22 +93,11 @@ class Lowering:
             return self.lower(inputs[0]).drop(TIME)
         aggregates = [each for each in inputs if isinstance(each, RunningAggregate)]
         if len(aggregates) == len(inputs) and len(set(aggregates)) > 1:
-            return self._fused_aggregates(aggregates)
+            shared = last_shared(aggregates)
+            return fuse_aggregates(self.lower(shared), shared, aggregates, self._counter)
         operator = operator_of(inputs[0])
         branches = [(steps_to(each, operator), schema.columns(each)) for each in inputs]
         return project_branches(self.lower(operator), branches)
-
-    def _fused_aggregates(self, aggregates: list[RunningAggregate]) -> DataFrame:
-        shared = last_shared(aggregates)
-
-        def aggregate_parts(
-            process: Process, behind: Sequence[bool], frame: DataFrame, sides: Sequence[RowView]
-        ) -> DataFrame:
-            return self._counter.behind(
-                process.name, partial_aggregates(process, aggregates, behind, frame, sides), ROWS
-            )
-
-        return fuse_aggregates(self.lower(shared), shared, aggregates, aggregate_parts)
 
     def lower(self, node: Node) -> DataFrame:
         """The rows that leave an operator."""
@@ -145,9 +134,7 @@ class Lowering:
 
     @_lowered.register
     def _(self, node: RunningAggregate) -> DataFrame:
-        if isinstance(node.input, InWindows):
-            return self._so_far(node, node.input)
-        return self._values(node)
+        return self._so_far(node, node.input) if isinstance(node.input, InWindows) else self._values(node)
 
     def _windows(self, node: WindowAggregate) -> DataFrame:
         """The columns of the windows that have closed, and `_time`."""
@@ -158,7 +145,7 @@ class Lowering:
             return tumbling_by_panes(self._marked(node.input), node, TIME)
         if way == "panes":
             return with_borders(by_panes(self._marked(node.input), node, TIME, WINDOW))
-        return with_borders(aggregated(self._marked(node.input), node, window_of(node.window).alias(WINDOW)))
+        return with_borders(aggregated(self._marked(node.input), node, window_of(node.window, TIME).alias(WINDOW)))
 
     def _values(self, node: RunningAggregate) -> DataFrame:
         """Keys and aggregates over all events so far."""
@@ -167,7 +154,7 @@ class Lowering:
     def _so_far(self, node: RunningAggregate, each: InWindows) -> DataFrame:
         """Current values of open windows by Spark's `window`, so that Spark drops the state of closed ones."""
         keys = columns(key for key in node.keys if key not in (WINDOW_START, WINDOW_END))
-        grouped = self._marked(each.input).groupBy(window_of(each.windows).alias(WINDOW), *keys)
+        grouped = self._marked(each.input).groupBy(window_of(each.windows, TIME).alias(WINDOW), *keys)
         rows_out = grouped.agg(*[F.expr(text).alias(name) for name, text in node.aggregates])
         return rows_out.select(*keys, *_borders(), *columns(name for name, _ in node.aggregates))
 
@@ -178,7 +165,10 @@ class Lowering:
 
             assert self._read_packed is not None
             return packed_join(node, self.lower, self._read_packed, self._buckets)
-        return self._stream_stream_join(node)
+        left, right = (self._windowed(side, node.window) for side in (node.left, node.right))
+        joined = left.join(right, [WINDOW, *node.keys], "inner")
+        retained_columns = columns(name for name in joined.columns if name not in (WINDOW, TIME))
+        return joined.select(*retained_columns, *_borders(), *_window_time())
 
     @_lowered.register
     def _(self, node: Explode) -> DataFrame:
@@ -206,16 +196,15 @@ class Lowering:
     @_lowered.register
     def _(self, node: SessionAggregate) -> DataFrame:
         session = F.session_window(TIME, f"{node.session.gap_us} microseconds").alias(WINDOW)
-        keys = columns(node.keys)
-        rows = self._marked(node.input).groupBy(session, *keys)
-        added = rows.agg(*[F.expr(text).alias(name) for name, text in node.aggregates])
-        return added.select(*keys, *_borders(), *columns(name for name, _ in node.aggregates), *_window_time())
+        added = aggregated(self._marked(node.input), node, session)
+        names = columns(name for name, _ in node.aggregates)
+        return added.select(*columns(node.keys), *_borders(), *names, *_window_time())
 
     @_lowered.register
     def _(self, node: Distinct) -> DataFrame:
         if node.window is None:
             return first_of_all(self.lower(node.input), node, TIME, self._in_order)
-        first = first_of_each_window(self._marked(node.input), node, TIME, window_of(node.window).alias(WINDOW))
+        first = first_of_each_window(self._marked(node.input), node, TIME, window_of(node.window, TIME).alias(WINDOW))
         return first.select("*", *_borders(), *_window_time()).drop(WINDOW)
 
     @_lowered.register
@@ -227,9 +216,6 @@ class Lowering:
         return top_n(self._marked(node.input), node, TIME)
 
     @_lowered.register
-    def _(self, node: Process) -> DataFrame:
-        return self._processed(node)
-
     def _processed(self, node: Process, held: bool = False) -> DataFrame:
         """`held`: whether rows wait for the watermark, even if batches are cut at one event time."""
         from streamgauge.engines.spark.lowering.process_operator import process
@@ -239,14 +225,8 @@ class Lowering:
         delay = self._delay if held else None
         return process(node, self.lower, read_packed, self._buckets, delay)
 
-    def _stream_stream_join(self, node: WindowJoin) -> DataFrame:
-        left, right = (self._windowed(side, node.window) for side in (node.left, node.right))
-        joined = left.join(right, [WINDOW, *node.keys], "inner")
-        retained_columns = columns(name for name in joined.columns if name not in (WINDOW, TIME))
-        return joined.select(*retained_columns, *_borders(), *_window_time())
-
     def _windowed(self, node: Node, window: Window) -> DataFrame:
-        return self._marked(node).withColumn(WINDOW, window_of(window)).drop(TIME)
+        return self._marked(node).withColumn(WINDOW, window_of(window, TIME)).drop(TIME)
 
     def _marked(self, node: Node) -> DataFrame:
         """The input with a watermark. It is set here, not at the source, because it cannot be set twice."""
@@ -254,14 +234,10 @@ class Lowering:
         return frame if is_marked(frame, TIME) else frame.withWatermark(TIME, self._delay)
 
 
-def aggregated(frame: DataFrame, node: WindowAggregate | RunningAggregate, *more: Any) -> DataFrame:
+def aggregated(frame: DataFrame, node: WindowAggregate | RunningAggregate | SessionAggregate, *more: Any) -> DataFrame:
     """The aggregates of a node by its keys, and by more columns."""
     grouped = frame.groupBy(*more, *columns(node.keys))
     return grouped.agg(*[F.expr(text).alias(name) for name, text in node.aggregates])
-
-
-def window_of(window: Window) -> Any:
-    return F.window(TIME, f"{window.range_us} microseconds", f"{window.slide_us} microseconds")
 
 
 def with_borders(windows: DataFrame) -> DataFrame:

@@ -14,7 +14,7 @@ from streamgauge.core.schema import WINDOW_END, WINDOW_START
 from streamgauge.core.units import backquote
 from streamgauge.dataflow import schema
 from streamgauge.dataflow.expressions import check as expressions
-from streamgauge.dataflow.nodes import Distinct, IntervalJoin, RunningAggregate, TopN, WindowAggregate
+from streamgauge.dataflow.nodes import Distinct, IntervalJoin, RunningAggregate, TopN, Window, WindowAggregate
 from streamgauge.engines.spark.lowering.columns import column, columns
 from streamgauge.engines.spark.lowering.windows import merge_functions, non_mergeable, pane_width_us
 
@@ -29,6 +29,11 @@ ROWS, ROW, POSITION, ORDER = "_rows", "_row", "_place", "_order"
 def is_marked(frame: DataFrame, time: str) -> bool:
     """Whether a frame has a watermark on `time`, so that its rows come in its order."""
     return _DELAY in frame.schema[time].metadata
+
+
+def window_of(window: Window, time: str) -> Column:
+    """Spark's windows of a time column."""
+    return F.window(time, f"{window.range_us} microseconds", f"{window.slide_us} microseconds")
 
 
 def by_panes(marked: DataFrame, node: WindowAggregate, time: str, window: str) -> DataFrame:
@@ -74,8 +79,8 @@ def windows_of(panes: DataFrame, node: WindowAggregate, time: str, window: str) 
     """Keys, `window` and the aggregates of windows, merged from panes. A pane may occur several times."""
     # The last microsecond of a pane lies in exactly the windows that contain its events.
     inside = F.timestamp_micros(F.unix_micros(time) - F.lit(1)).alias(time, metadata=MARK)
-    slid = F.window(time, f"{node.window.range_us} microseconds", f"{node.window.slide_us} microseconds")
-    return panes.withColumn(time, inside).groupBy(slid.alias(window), *columns(node.keys)).agg(*merged_aggregates(node))
+    slid = window_of(node.window, time).alias(window)
+    return panes.withColumn(time, inside).groupBy(slid, *columns(node.keys)).agg(*merged_aggregates(node))
 
 
 def merged_aggregates(node: WindowAggregate | RunningAggregate) -> list[Column]:

@@ -25,7 +25,7 @@ from streamgauge.dataflow.nodes import Node, Source, WindowJoin
 from streamgauge.engines.spark.lowering import arrow_blocks
 from streamgauge.engines.spark.lowering.arrow_blocks import BLOCK, BUCKET, PACKED, SERIAL, SIDE, TIME, Packing
 from streamgauge.engines.spark.lowering.columns import columns, ddl
-from streamgauge.engines.spark.lowering.operators import MARK
+from streamgauge.engines.spark.lowering.operators import MARK, window_of
 from streamgauge.engines.spark.lowering.windows import NO_DELAY, pane_width_us
 
 WINDOW = "_window"
@@ -39,12 +39,11 @@ def packed_join(
     buckets: int,
 ) -> DataFrame:
     """Joins by blocks. `lower` gives a frame with `_time` and no watermark; `read_packed` reads packed rows."""
-    window = F.window(TIME, f"{node.window.range_us} microseconds", f"{node.window.slide_us} microseconds")
     left, right = _sides(node, lower, read_packed, buckets)
     stored_blocks = (
         left.unionByName(right)
         .withWatermark(TIME, NO_DELAY)
-        .groupBy(window.alias(WINDOW), BUCKET, SIDE, SERIAL)
+        .groupBy(window_of(node.window, TIME).alias(WINDOW), BUCKET, SIDE, SERIAL)
         .agg(F.first(BLOCK).alias(BLOCK))
     )
     borders = [
@@ -97,7 +96,10 @@ def _packed(frame: DataFrame, side: int, node: WindowJoin, buckets: int) -> Data
 
 
 def _opener(node: WindowJoin) -> Callable[[Iterable[pa.RecordBatch]], Batches]:
-    left, right = (_arrow_schema(schema.columns(side)) for side in (node.left, node.right))
+    left, right = (
+        pa.schema([(name, arrow_type(kind)) for name, kind in schema.columns(side).items()])
+        for side in (node.left, node.right)
+    )
     keys, names = list(node.keys), list(schema.columns(node))
 
     def open_blocks(batches: Iterable[pa.RecordBatch]) -> Batches:
@@ -117,11 +119,6 @@ def _opener(node: WindowJoin) -> Callable[[Iterable[pa.RecordBatch]], Batches]:
 
 
 def _with_window(joined: pa.Table, start_us: int, end_us: int, names: list[str]) -> Batches:
-    count = joined.num_rows
     for name, value in ((WINDOW_START, start_us), (WINDOW_END, end_us)):
-        joined = joined.append_column(name, pa.array(np.full(count, value, np.int64)))
+        joined = joined.append_column(name, pa.array(np.full(joined.num_rows, value, np.int64)))
     yield from joined.select(names).combine_chunks().to_batches()
-
-
-def _arrow_schema(kinds: dict[str, str]) -> pa.Schema:
-    return pa.schema([(name, arrow_type(kind)) for name, kind in kinds.items()])

@@ -70,11 +70,6 @@ def input_columns(node: RunningAggregate) -> list[str]:
     return list(dict.fromkeys((*node.keys, *aggregated(node))))
 
 
-def process_input_columns(process: Process) -> list[str]:
-    """The input columns of a stateless process."""
-    return column_layouts(process).sides[0].names
-
-
 def parts_of(node: RunningAggregate) -> tuple[Part, ...] | None:
     """The partial of each aggregate, in order. None if one has no exact partial or Arrow cannot group by a key."""
     kinds = schema.columns(node.input)

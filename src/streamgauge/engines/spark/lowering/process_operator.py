@@ -19,6 +19,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import reduce
 from itertools import count
 from typing import Any
 
@@ -45,10 +46,9 @@ from streamgauge.engines.spark.lowering.arrow_blocks import (
 from streamgauge.engines.spark.lowering.columns import column, columns, ddl
 from streamgauge.engines.spark.lowering.operators import MARK, is_marked
 from streamgauge.engines.spark.lowering.windows import NO_DELAY
-from streamgauge.engines.spark.session.progress import LATE_ROWS_OF
+from streamgauge.engines.spark.session.reports import LATE_ROWS_OF
 
 Batches = Iterator[pa.RecordBatch]
-PackedSource = tuple[Source, Packing]
 
 BLOCKS = f"{BLOCK} binary"
 STATE = "snapshot binary"
@@ -86,15 +86,11 @@ def process(
         Bucket(node, held), f"{BLOCKS}, {LATE} bigint" if held else BLOCKS, "append", "eventTime"
     )
     if held:
-        results = _with_late_rows_counted(results, node)
+        # The blocks go on; the numbers of late rows go to the reports on batches.
+        name = f"{LATE_ROWS_OF}{node.name}, {next(_OBSERVED)}"
+        observed = results.observe(name, F.coalesce(F.sum(LATE), F.lit(0)).alias(LATE))
+        results = observed.where(F.col(BLOCK).isNotNull()).drop(LATE)
     return _timed(results.mapInArrow(_unpack, _ddl(column_layouts(node).results, node)), marked=True)
-
-
-def _with_late_rows_counted(results: DataFrame, node: Process) -> DataFrame:
-    """The blocks; the numbers of late rows go to the reports on batches."""
-    name = f"{LATE_ROWS_OF}{node.name}, {next(_OBSERVED)}"
-    observed = results.observe(name, F.coalesce(F.sum(LATE), F.lit(0)).alias(LATE))
-    return observed.where(F.col(BLOCK).isNotNull()).drop(LATE)
 
 
 def _stateless(node: Process, frame: DataFrame) -> DataFrame:
@@ -144,20 +140,15 @@ def _packed_inputs(
         frames = [
             _spread_broadcast(read_packed(*plan), node, plan[1].side, buckets) for plan in plans if plan is not None
         ]
-        united = frames[0]
-        for frame in frames[1:]:
-            united = united.unionByName(frame)
-        return united.withWatermark(TIME, NO_DELAY), False
+        return reduce(DataFrame.unionByName, frames).withWatermark(TIME, NO_DELAY), False
     frames = [lower(input_) for input_ in node.inputs]
     held = uneven is not None and not all(is_marked(frame, TIME) for frame in frames)
     packed = [_packed(frame, number, node, buckets, uneven or NO_DELAY, held) for number, frame in enumerate(frames)]
-    united = packed[0]
-    for frame in packed[1:]:
-        united = united.unionByName(frame)
+    united = reduce(DataFrame.unionByName, packed)
     return united.withColumn(TIME, F.col(TIME).alias(TIME, metadata=MARK)), held
 
 
-def _packing(node: Process, number: int, buckets: int) -> PackedSource | None:
+def _packing(node: Process, number: int, buckets: int) -> tuple[Source, Packing] | None:
     """How the reader can pack an input; None if it is computed or its keys are not integers.
 
     Such blocks have `event_time` instead of `_time`, which are equal for source rows.
@@ -255,7 +246,7 @@ class Bucket(StatefulProcessor):
             held.restore(bytes(saved[1]))
         released = held.release(sides, watermark_us)
         if held.late:
-            yield self._late_rows(held.late)
+            yield pd.DataFrame({BLOCK: [None], LATE: [held.late]})  # for the count
         # Only a class that states times itself has results without rows.
         if self._node.identity or any(len(rows) for rows in released):
             yield from self._results(instance, released, watermark_us)
@@ -266,10 +257,6 @@ class Bucket(StatefulProcessor):
         for results in instance.advance(sides, watermark_us):
             if len(results):
                 yield pd.DataFrame({BLOCK: [arrow_blocks.block(results)]}).assign(**more)
-
-    def _late_rows(self, number: int) -> pd.DataFrame:
-        """A row without a block, for the count."""
-        return pd.DataFrame({BLOCK: [None], LATE: [number]})
 
     def _wake_later(self, timer_values: Any) -> None:
         self._handle.registerTimer(timer_values.getCurrentWatermarkInMs() + 1)

@@ -76,13 +76,8 @@ def last_shared(aggregates: Sequence[RunningAggregate]) -> Node:
 
 def process_of(aggregates: Sequence[RunningAggregate], shared: Node) -> Process | None:
     """The process between the shared node and some of the aggregates, or None."""
-    found = {each: None for node in aggregates for each in _processes(node) if each in _until(node, shared)}
-    return next(iter(found), None)
-
-
-def _until(node: RunningAggregate, shared: Node) -> list[Node]:
-    path = list(_before(node))
-    return path[: path.index(shared)]
+    paths = (list(_before(node)) for node in aggregates)
+    return next((each for path in paths for each in path[: path.index(shared)] if isinstance(each, Process)), None)
 
 
 def _shared_by(sink: Sink, flow: Flow) -> Node:

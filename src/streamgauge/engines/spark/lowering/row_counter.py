@@ -1,4 +1,4 @@
-"""The interface by which lowerings have the rows of operators counted, and what Spark's plan counts by itself.
+"""By what lowerings have the rows of operators counted, and what Spark's plan counts by itself.
 
 Spark explodes an array by a separate node (`Generate`), which counts its rows. The count is right unless Spark moves a
 later condition before the node.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import (
@@ -29,33 +29,22 @@ _BARRIERS = (Process, RunningAggregate, SessionAggregate, WindowAggregate)
 """They take every row, and what counts theirs lets no condition through."""
 
 
-class RowCounter(Protocol):
-    """Counts the rows that leave operators; implemented by `row_counts.RowCounters`."""
+class RowCounter:
+    """Counts nothing. `row_counts.RowCounters` counts the rows that leave operators."""
 
     def behind(self, operator: str, frame: DataFrame, rows: str = "") -> DataFrame:
         """The frame with a counter. `rows` names a column with the number of rows, if not the rows of the frame.
 
         An operator for which `column` was called is not counted again.
         """
-
-    def column(self, operator: str) -> str:
-        """The name of a column that marks an operator's rows in the plan; empty if not needed."""
-
-    def alike(self, operator: str, before: str) -> None:
-        """States that an operator gives one row for each row of the operator `before`."""
-
-
-class Uncounted:
-    """Counts nothing."""
-
-    def behind(self, operator: str, frame: DataFrame, rows: str = "") -> DataFrame:
         return frame
 
     def column(self, operator: str) -> str:
+        """The name of a column that marks an operator's rows in the plan; empty if not needed."""
         return ""
 
     def alike(self, operator: str, before: str) -> None:
-        """Not counted."""
+        """States that an operator gives one row for each row of the operator `before`."""
 
 
 def natively_counted(inputs: Sequence[Node]) -> frozenset[Node]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from itertools import count
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -14,27 +14,22 @@ from streamgauge.core.units import backquote, by_reference
 from streamgauge.dataflow import schema
 from streamgauge.dataflow.nodes import Node, Process, RunningAggregate, Select, Where
 from streamgauge.dataflow.operators.api import TIME
+from streamgauge.engines.operator_runtime import column_layouts
+from streamgauge.engines.spark.lowering.arrow_blocks import ROWS
 from streamgauge.engines.spark.lowering.columns import column, columns
 from streamgauge.engines.spark.lowering.partial_aggregation import (
     RowView,
     aggregated,
     input_columns,
+    partial_aggregates,
     parts_of,
-    process_input_columns,
 )
 from streamgauge.engines.spark.lowering.queries import process_of, steps_to
+from streamgauge.engines.spark.lowering.row_counter import RowCounter
 
 INPUT, SELECTED, TAG, ROW = "_input", "_kept", "_tag", "_row"
 Branch = tuple[Sequence[Select | Where], Iterable[str]]
 """Row-wise steps, and the columns after them."""
-
-
-class PartialAggregator(Protocol):
-    """Partial aggregates of all aggregates: `partial_aggregation.partial_aggregates`, with their rows counted."""
-
-    def __call__(
-        self, process: Process, behind: Sequence[bool], frame: DataFrame, sides: Sequence[RowView]
-    ) -> DataFrame: ...
 
 
 def project_branches(rows: DataFrame, branches: Sequence[Branch]) -> DataFrame:
@@ -105,24 +100,24 @@ def _unchanged(steps: Iterable[Select | Where], available: Iterable[str]) -> dic
 
 
 def fuse_aggregates(
-    rows: DataFrame, shared: Node, aggregates: Sequence[RunningAggregate], partial_aggregates: PartialAggregator
+    rows: DataFrame, shared: Node, aggregates: Sequence[RunningAggregate], counter: RowCounter
 ) -> DataFrame:
     """Running aggregates over one operator, as a single aggregate by a tag and the keys of all.
 
-    `rows` are the rows of the node `shared`. If a process lies between it and some aggregates, `partial_aggregates`
-    computes partials of all. Keys of one type share a column, and common aggregates are computed once.
+    `rows` are the rows of the node `shared`. If a process lies between it and some aggregates, Python computes partials
+    of all, and `counter` counts the rows of the process. Keys of one type share a column, and common aggregates are
+    computed once.
     """
     process = process_of(aggregates, shared)
-    if process is None:
-        branches = [(steps_to(node.input, shared), input_columns(node)) for node in aggregates]
-        return _aggregated(project_branches(rows, branches), list(map(_of_rows, aggregates)))
-    behind = [isinstance(node.input, Process) for node in aggregates]
+    behind = [process is not None and isinstance(node.input, Process) for node in aggregates]
     direct = [node for node, is_behind in zip(aggregates, behind, strict=True) if not is_behind]
-    branches_: list[Branch] = [(steps_to(node.input, shared), input_columns(node)) for node in direct]
-    frame, sides = split_by_sink(
-        rows, [*branches_, (steps_to(process.inputs[0], shared), process_input_columns(process))]
-    )
-    return _aggregated(partial_aggregates(process, behind, frame, sides), list(map(_of_parts, aggregates)))
+    branches: list[Branch] = [(steps_to(node.input, shared), input_columns(node)) for node in direct]
+    if process is None:
+        return _aggregated(project_branches(rows, branches), list(map(_of_rows, aggregates)))
+    read_by_process = column_layouts(process).sides[0].names
+    frame, sides = split_by_sink(rows, [*branches, (steps_to(process.inputs[0], shared), read_by_process)])
+    parts = counter.behind(process.name, partial_aggregates(process, aggregates, behind, frame, sides), ROWS)
+    return _aggregated(parts, list(map(_of_parts, aggregates)))
 
 
 @dataclass(frozen=True)
@@ -174,12 +169,8 @@ def _aggregated(rows: DataFrame, aggregates: Sequence[_Aggregate]) -> DataFrame:
 
 def _key_columns(keys: Mapping[str, str]) -> dict[str, tuple[str, str]]:
     """Key to (column shared with keys of the same type in other aggregates, type)."""
-    key_columns = {}
-    type_counts: dict[str, int] = defaultdict(int)
-    for key, kind in keys.items():
-        key_columns[key] = (f"_key_{kind}_{type_counts[kind]}", kind)
-        type_counts[kind] += 1
-    return key_columns
+    numbers: dict[str, count[int]] = defaultdict(count)
+    return {key: (f"_key_{kind}_{next(numbers[kind])}", kind) for key, kind in keys.items()}
 
 
 def _or_null(text: str | None, kind: str) -> Column:

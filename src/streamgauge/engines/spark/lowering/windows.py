@@ -40,7 +40,7 @@ def lowering_of(node: WindowAggregate | WindowJoin, choices: Mapping[str, str], 
         return "stream_stream"
     if structured and node.window.panes >= WINDOWS_FROM and sliding(node) is not None:
         return "sliding"
-    return "panes" if is_mergeable(node) or (structured and node.window.panes == 1) else "window"
+    return "panes" if not non_mergeable(node) or (structured and node.window.panes == 1) else "window"
 
 
 def pane_width_us(window: Window) -> int:
@@ -57,11 +57,6 @@ def merge_functions(node: WindowAggregate | RunningAggregate) -> dict[str, str |
 def non_mergeable(node: WindowAggregate | RunningAggregate) -> list[str]:
     """The aggregates of a node that cannot be merged from partials."""
     return [name for name, how in merge_functions(node).items() if how not in MERGE_FUNCTIONS]
-
-
-def is_mergeable(node: WindowAggregate | RunningAggregate) -> bool:
-    """Whether every aggregate of a node can be merged from partials."""
-    return not non_mergeable(node)
 
 
 def sliding(node: WindowAggregate) -> Process | None:

@@ -40,3 +40,8 @@ def is_standalone(master: str | None) -> bool:
 def places(master: str) -> list[str]:
     """The HOST:PORT of each of its masters: a standby master has the next one."""
     return master.removeprefix(SCHEME).split(",")
+
+
+def whole(value: str) -> int:
+    """The whole number that a setting states; 0 for any other text."""
+    return int(value) if value.isdecimal() else 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import os
 import re
 import shutil
@@ -16,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from streamgauge.core.errors import Problem, SettingError
+from streamgauge.core.errors import Problem, SettingError, near
 from streamgauge.engines.spark.session.environment import recorded
 from streamgauge.engines.spark.session.masters import is_local
 
@@ -42,6 +41,7 @@ _SOCKET_NAME = f"/.{'x' * 36}.sock"
 """As long as Spark's socket names, which contain a UUID."""
 _ENVIRONMENT = ("SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR")
 """Variables that name configuration, which Spark reads where its master is on other machines."""
+_NO_SIMILAR_NAME = "leave it out, or correct its spelling"
 _KIND = re.compile(r"^(.*: )?[\w.]*(Exception|Error): ")
 """The prefix of JVM error messages."""
 LOG_LEVEL = "WARN"
@@ -117,10 +117,8 @@ def inherited_settings(session: Any) -> dict[str, str]:
     """
     conf = dict(session.sparkContext.getConf().getAll())
     retained = {name: value for name, value in conf.items() if not (_SET_PER_RUN.match(name) or _EXTRA.fullmatch(name))}
-    with_java_options = retained | _java_options(session, conf)
-    effective = (
-        with_java_options | {name: os.environ[name] for name in _ENVIRONMENT if os.environ.get(name)} | recorded()
-    )
+    variables = {name: os.environ[name] for name in _ENVIRONMENT if os.environ.get(name)}
+    effective = retained | _java_options(session, conf) | variables | recorded()
     hidden = {name for name, value in effective.items() if _SECRET.search(name) or _SECRET.search(value)}
     return {name: "(not shown)" if name in hidden else value for name, value in sorted(effective.items())}
 
@@ -153,18 +151,16 @@ def unknown_settings(users: Mapping[str, str], names: frozenset[str]) -> list[Pr
     """
     if not names or _EXTENSIONS in users:
         return []
-    unknown_names = [
-        name for name in users if name.startswith(SQL) and name not in names and not name.startswith(_OPEN)
-    ]
+    similar = {
+        name: near(name, names)
+        for name in users
+        if name.startswith(SQL) and name not in names and not name.startswith(_OPEN)
+    }
+    unknown = "is not a setting of Spark"
     return [
-        Problem(f"option {name}", "is not a setting of Spark", users[name], _suggestion(name, names))
-        for name in unknown_names
+        Problem(f"option {name}", unknown, users[name], f"--option {meant}=..." if meant else _NO_SIMILAR_NAME)
+        for name, meant in similar.items()
     ]
-
-
-def _suggestion(name: str, names: frozenset[str]) -> str:
-    matches = difflib.get_close_matches(name, names, 1)
-    return f"--option {matches[0]}=..." if matches else "leave it out, or correct its spelling"
 
 
 def spark_setting_names(jvm: Any) -> frozenset[str]:
@@ -206,11 +202,8 @@ def _jvm(
     heap = [f"-Xms{memory}"] if memory and local.whole_heap else []
     options = [f"-Djava.io.tmpdir={jvm_folder}", *heap, *jvm_options]
     settings = {"spark.local.dir": str(jvm_folder), "spark.driver.defaultJavaOptions": " ".join(options)}
-    return settings | ({_SOCKETS: "true"} if local.unix_sockets and _holds_sockets(jvm_folder) else {})
-
-
-def _holds_sockets(folder: Path) -> bool:
-    return len(os.fsencode(f"{folder}{_SOCKET_NAME}")) <= _SOCKET_PATH_BYTES_MAX
+    is_short = len(os.fsencode(f"{jvm_folder}{_SOCKET_NAME}")) <= _SOCKET_PATH_BYTES_MAX
+    return settings | ({_SOCKETS: "true"} if local.unix_sockets and is_short else {})
 
 
 def end_session() -> None:

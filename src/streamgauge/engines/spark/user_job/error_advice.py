@@ -6,7 +6,6 @@ Spark names each refusal by an error class. Refusals of streaming queries share 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 _STREAMING = "_LEGACY_ERROR_TEMP_3102"
 """The error class of Spark's checker of streaming queries, whose message is the whole reason."""
@@ -76,15 +75,8 @@ _CLASS = re.compile(r"\[([A-Z][A-Z0-9_]*(?:\.[A-Z][A-Z0-9_]*)?)\]")
 def advice_for(error: BaseException, time: str) -> str | None:
     """The way out of an error of Spark; None where the table has none. `time`: the job's name for its time column."""
     text = str(error)
-    for name in _classes(error, text):
-        for phrase, advice in ADVICE.get(name, {}).items():
-            if phrase in text:
-                return advice.replace("{time}", time)
-    return None
-
-
-def _classes(error: BaseException, text: str) -> Iterable[str]:
-    """Most errors say their class; the checker of streaming queries does so only by its message."""
-    condition = getattr(error, "getCondition", lambda: None)()
-    named = _CLASS.match(text)
-    return filter(None, (condition, named and named[1], _STREAMING))
+    # Most errors say their class; the checker of streaming queries does so only by its message.
+    condition, named = getattr(error, "getCondition", lambda: None)(), _CLASS.match(text)
+    classes = filter(None, (condition, named and named[1], _STREAMING))
+    phrases = (item for name in classes for item in ADVICE.get(name, {}).items())
+    return next((advice.replace("{time}", time) for phrase, advice in phrases if phrase in text), None)

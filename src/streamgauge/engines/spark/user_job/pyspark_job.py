@@ -5,6 +5,7 @@ Workers find the user's module and its neighbours by PYTHONPATH, which the JVM p
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
@@ -22,14 +23,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming import DataStreamWriter, StreamingQueryManager
 from pyspark.sql.types import LongType, StructType, TimestampType
 
-from streamgauge.core.errors import JobError, Problem
+from streamgauge.core.errors import JobError, Problem, refuse
 from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME, WINDOW_END, WINDOW_START
 from streamgauge.dataflow.nodes import UserJobNode
 from streamgauge.engines.spark.lowering.columns import column
 from streamgauge.engines.spark.session.masters import is_local
 from streamgauge.engines.spark.session.session import RUNNING, UP
-from streamgauge.engines.spark.user_job import query_plan
-from streamgauge.engines.spark.user_job import result_types as result_types
+from streamgauge.engines.spark.user_job import result_types
 from streamgauge.engines.spark.user_job.error_advice import advice_for
 from streamgauge.system.child_processes import announce
 from streamgauge.system.user_code import (
@@ -50,6 +50,19 @@ REPORT_S = 1.0
 _QUERY_CALLS = (
     (DataStreamWriter, "start"), (DataStreamWriter, "toTable"), (StreamingQueryManager, "awaitAnyTermination"),
 )  # fmt: skip
+_PER_BATCH = {
+    "FlatMapGroupsInPandas": "groupBy(...).applyInPandas(...)",
+    "FlatMapGroupsInArrow": "groupBy(...).applyInArrow(...)",
+}
+_VARYING = {
+    "CurrentTimestamp": "current_timestamp()", "CurrentTimestampLike": "current_timestamp()", "Now": "now()",
+    "CurrentDate": "current_date()", "CurDateExpressionBuilder": "curdate()", "CurrentTime": "current_time()",
+    "LocalTimestamp": "localtimestamp()", "Uuid": "uuid()", "Rand": "rand()", "Randn": "randn()",
+    "RandStr": "randstr()", "Uniform": "uniform()", "Shuffle": "shuffle()",
+    "MonotonicallyIncreasingID": "monotonically_increasing_id()", "SparkPartitionID": "spark_partition_id()",
+}  # fmt: skip
+"""Expressions whose values differ from run to run, even with a seed, by their class in Spark."""
+_CONDITION = "a condition"
 
 
 def load(job: UserJobNode) -> PySparkJob:
@@ -76,9 +89,8 @@ class PySparkJob:
         if not is_local(session.sparkContext.master):
             _ship(session, Path(self.job.path), folder)
         result = self._call_function(session, frames)
-        if not result.isStreaming:
-            way_out = 'make the result from inputs["..."], which are streams; spark.read, spark.range give batch frames'
-            raise self._refuse("must return a streaming DataFrame", "a batch DataFrame", way_out)
+        from_inputs = 'make the result from inputs["..."], which are streams; spark.read, spark.range give batch frames'
+        self._require(result.isStreaming, "must return a streaming DataFrame", "a batch DataFrame", from_inputs)
         checked = self._checked(_plain_windows(result))
         self._require_streamable(checked)
         if self.job.reference is None:
@@ -87,27 +99,25 @@ class PySparkJob:
 
     def _require_streamable(self, result: DataFrame) -> None:
         """Raises JobError for what Spark streams without an error, and which cannot give the results of a batch run."""
-        traits = query_plan.traits_of(result)
-        if traits.per_batch:
-            way_out = "transformWithStateInPandas, which keeps state for each key, or groupBy(...).agg(...)"
-            rule = "must not give groups to a function that Spark calls anew in each micro-batch, for its rows alone"
-            raise self._refuse(rule, traits.per_batch, way_out)
-        if self.job.reference is None and traits.varying:
-            columns = ", ".join(dict.fromkeys(name for name, _ in traits.varying))
-            calls = ", ".join(dict.fromkeys(call for _, call in traits.varying))
-            rule = f"must give the same results again, as the batch run is its truth without a reference: {columns}"
-            way_out = f'leave {columns} out, or give @job a reference that leaves it out: reference="SELECT ..."'
-            raise self._refuse(rule, calls, way_out)
+        nodes: list[dict[str, Any]] = json.loads(result._jdf.queryExecution().analyzed().toJSON())
+        per_batch = next((call for node in nodes if (call := _PER_BATCH.get(_class(node)))), "")
+        rule = "must not give groups to a function that Spark calls anew in each micro-batch, for its rows alone"
+        way_out = "transformWithStateInPandas, which keeps state for each key, or groupBy(...).agg(...)"
+        self._require(not per_batch, rule, per_batch, way_out)
+        varying = [pair for node in nodes for field in node.values() for pair in _varying(field)]
+        columns = ", ".join(dict.fromkeys(name for name, _ in varying))
+        calls = ", ".join(dict.fromkeys(call for _, call in varying))
+        rule = f"must give the same results again, as the batch run is its truth without a reference: {columns}"
+        way_out = f'leave {columns} out, or give @job a reference that leaves it out: reference="SELECT ..."'
+        self._require(self.job.reference is not None or not varying, rule, calls, way_out)
 
     def require_types(self, frame: DataFrame, is_carried: Callable[[str], bool]) -> None:
         """Raises JobError for the first column whose type the transport cannot carry."""
         for field in frame.schema:
-            if not is_carried(kind := field.dataType.simpleString()):
-                rule = f"must have results that a message can carry, unlike {field.name}"
-                way_out = (
-                    f"make it a text, as by F.to_json, or plain columns in place of {field.name}; or --transport flight"
-                )
-                raise self._refuse(rule, kind, way_out)
+            kind, name = field.dataType.simpleString(), field.name
+            rule = f"must have results that a message can carry, unlike {name}"
+            way_out = f"make it a text, as by F.to_json, or plain columns in place of {name}; or --transport flight"
+            self._require(is_carried(kind), rule, kind, way_out)
 
     def batch(self, session: SparkSession, frames: Sequence[DataFrame]) -> DataFrame:
         """The expected results, from batch frames."""
@@ -136,11 +146,9 @@ class PySparkJob:
         path, rule = Path(self.job.path), f"{self.job.name}() must run without an error"
         with user_errors(path, rule, self._advice), reported(path, self.job.name), no_query(path, self._refuse):
             result = self.function(session, inputs)
-        if not isinstance(result, DataFrame):
-            way_out = f"end {self.job.name}() with return"
-            way_out = WITHOUT_SINK if isinstance(result, DataStreamWriter) else way_out
-            way_out = ONE_RESULT if isinstance(result, dict | tuple | list | set) else way_out
-            raise self._refuse("must return a DataFrame", type(result).__name__, way_out)
+        way_out = WITHOUT_SINK if isinstance(result, DataStreamWriter) else f"end {self.job.name}() with return"
+        way_out = ONE_RESULT if isinstance(result, dict | tuple | list | set) else way_out
+        self._require(isinstance(result, DataFrame), "must return a DataFrame", type(result).__name__, way_out)
         return result
 
     def _advice(self, error: BaseException) -> str | None:
@@ -153,26 +161,20 @@ class PySparkJob:
     def _checked(self, result: DataFrame) -> DataFrame:
         names = [name.lower() for name in result.columns]
         twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            raise self._refuse("must give each column once", twice, "drop or rename one of them")
-        if EMISSION_TIME in names:
-            rule = f"must have no column {EMISSION_TIME}, which the recorder adds"
-            raise self._refuse(rule, result.columns, "rename it")
-        if EVENT_TIME not in result.columns:
-            rule = "must keep event_time, which results need for their latency and their place in the trial"
-            raise self._refuse(rule, result.columns, _LINE_TO_ADD)
+        self._require(not twice, "must give each column once", twice, "drop or rename one of them")
+        rule = f"must have no column {EMISSION_TIME}, which the recorder adds"
+        self._require(EMISSION_TIME not in names, rule, result.columns, "rename it")
+        rule = "must keep event_time, which results need for their latency and their place in the trial"
+        self._require(EVENT_TIME in result.columns, rule, result.columns, _LINE_TO_ADD)
         kind = result.schema[EVENT_TIME].dataType
-        if not isinstance(kind, LongType | TimestampType):
-            raise self._refuse(
-                "must keep event_time as it is (bigint, microseconds)", kind.simpleString(), _LINE_TO_ADD
-            )
+        rule = "must keep event_time as it is (bigint, microseconds)"
+        self._require(isinstance(kind, LongType | TimestampType), rule, kind.simpleString(), _LINE_TO_ADD)
         reference = dict(self.job.reference or ())
         lacking = [name for name in (*self.job.keys, *reference) if name not in result.columns]
-        if lacking:
-            rule = f"must give the columns that its keys and its reference name: {', '.join(lacking)}"
-            raise self._refuse(rule, result.columns, f"add {lacking[0]} to the result, or take it out of @job")
-        if wrong := list(result_types.problems(self._who, result.schema, self.job.keys, reference)):
-            raise JobError(wrong)
+        rule = f"must give the columns that its keys and its reference name: {', '.join(lacking)}"
+        to_add = f"add {''.join(lacking[:1])} to the result, or take it out of @job"
+        self._require(not lacking, rule, result.columns, to_add)
+        refuse(list(result_types.problems(self._who, result.schema, self.job.keys, reference)), JobError)
         time = F.unix_micros(F.col(EVENT_TIME)) if isinstance(kind, TimestampType) else F.col(EVENT_TIME)
         # Rows of an outer join may have none. 0 lies in no measured span, and verification counts such rows.
         return result.withColumn(EVENT_TIME, F.coalesce(time, F.lit(0)))
@@ -180,18 +182,20 @@ class PySparkJob:
     def _try_batch(self, session: SparkSession, frames: Sequence[DataFrame]) -> None:
         """Without a reference the truth is the batch run, so check now that Spark can plan it."""
         empty = [session.createDataFrame([], frame.schema) for frame in frames]
+        reason: object = None
         try:
             self.batch(session, empty)._jdf.queryExecution().executedPlan()
         except JobError as error:
-            reason: object = error.problems[0].got
+            reason = error.problems[0].got
         except Exception as error:
             reason = first_line(error)
-        else:
-            return
         rule = "must also run in batch, because without a reference the batch run is its truth"
-        raise self._refuse(
-            rule, reason, 'in @job: reference="SELECT ..." (DuckDB SQL over tables named as the streams)'
-        )
+        way_out = 'in @job: reference="SELECT ..." (DuckDB SQL over tables named as the streams)'
+        self._require(reason is None, rule, reason, way_out)
+
+    def _require(self, holds: object, rule: str, got: object, way_out: str) -> None:
+        if not holds:
+            raise self._refuse(rule, got, way_out)
 
     def _refuse(self, rule: str, got: object, way_out: str) -> JobError:
         return JobError(Problem(self._who, rule, str(got), way_out))
@@ -281,3 +285,21 @@ def no_query(path: Path, refusal: Callable[[str, object, str], JobError]) -> Ite
             setattr(owner, method, call)
         if refused:
             raise refused[0] from None
+
+
+def _varying(field: Any, column: str = _CONDITION) -> Iterator[tuple[str, str]]:
+    """The varying calls in a field of a node, each with the column that holds it. Expressions are in pre-order."""
+    for part in field if isinstance(field, list) else ():
+        if isinstance(part, list):
+            yield from _varying(part, column)
+        elif isinstance(part, dict):
+            name = _class(part)
+            column = str(part["name"]) if name == "Alias" else column
+            if name in _VARYING:
+                yield column, _VARYING[name]
+            elif part.get("udfDeterministic") is False:
+                yield column, f"{part.get('name') or 'a function'}(), which is marked as non-deterministic"
+
+
+def _class(part: dict[str, Any]) -> str:
+    return str(part.get("class", "")).rpartition(".")[2]

@@ -60,15 +60,15 @@ def problems(
 ) -> Iterator[Problem]:
     """Problems that prevent a comparison with the reference, or with a batch run if `reference` is empty."""
     types = {field.name: value_type(field.dataType) for field in schema}
+    to_cast = 'cast {0} to a type that can be compared, .cast("string") for example, or .drop("{0}")'
     for name, type_ in types.items():
         for place, found in incomparable(type_, name):
-            way_out = f'cast {name} to a type that can be compared, .cast("string") for example, or .drop("{name}")'
-            yield Problem(job, f"must give columns whose types can be compared, and {place} cannot", found, way_out)
+            rule = f"must give columns whose types can be compared, and {place} cannot"
+            yield Problem(job, rule, found, to_cast.format(name))
+    instead = "name other columns in keys; F.array_sort(F.map_entries(...)) makes a key of a map"
     for name in keys:
         if types[name].has(MAP):
-            way_out = "name other columns in keys; F.array_sort(F.map_entries(...)) makes a key of a map"
-            rule = f"must have keys without maps, and {name} has one"
-            yield Problem(job, rule, str(types[name]), way_out)
+            yield Problem(job, f"must have keys without maps, and {name} has one", str(types[name]), instead)
     for name, wanted in reference.items():
         for place, expected, found in differences(wanted, types[name], name):
             rule = f"must give {place} in a type that can be compared with the reference's, {expected}"

@@ -46,6 +46,13 @@ def member() -> Iterator[Callable[..., Member]]:
         process.stdout.close()
 
 
+def kill(member: Member) -> None:
+    """Ends a member, and waits for its end."""
+    process = psutil.Process(member.pid)
+    process.kill()
+    psutil.wait_procs([process], 10)
+
+
 @pytest.fixture
 def daemon(place: Path) -> Iterator[Callable[[], int]]:
     """Starts a process that sleeps, with the command line of a master. Calls return its id."""

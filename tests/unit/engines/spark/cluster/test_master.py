@@ -20,6 +20,7 @@ from streamgauge.engines.spark.cluster.master import executor_defaults, require_
 from streamgauge.engines.spark.cluster.service import daemon_environment
 from streamgauge.engines.spark.cluster.state import cluster_at
 from streamgauge.engines.spark.engine import SparkEngine
+from tests.unit.engines.spark.cluster.conftest import kill
 
 
 @pytest.fixture
@@ -96,9 +97,7 @@ def test_one_of_several_masters_is_enough(silent: str, answering: str) -> None:
 
 def test_a_cluster_that_lacks_a_worker_is_refused(workers: Cluster) -> None:
     require_master(workers.master, {})
-    ended = workers.members[1]
-    psutil.Process(ended.pid).kill()
-    psutil.wait_procs([psutil.Process(ended.pid)], 10)
+    kill(ended := workers.members[1])
     problem = refusal(workers.master)
     assert f"worker 1 ended (process {ended.pid})" in problem.rule
     assert "streamgauge cluster stop" in problem.way_out
@@ -163,9 +162,7 @@ def test_a_worker_that_ends_in_a_trial_is_named(workers: Cluster) -> None:
     engine._child = alive
     assert engine.status().alive
     assert {member.pid for member in workers.members} < set(engine.pids())
-    ended = workers.members[1]
-    psutil.Process(ended.pid).kill()
-    psutil.wait_procs([psutil.Process(ended.pid)], 10)
+    kill(ended := workers.members[1])
     status = engine.status()
     assert not status.alive
     lost = f"the cluster's worker 1 ended (process {ended.pid}); its log: worker 1.log"

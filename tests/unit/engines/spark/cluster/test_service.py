@@ -1,10 +1,13 @@
-"""Starting and stopping the cluster of this machine, with daemons that only sleep."""
+"""Starting and stopping this machine's cluster, with daemons that only sleep, and the state by which it is known."""
 
 from __future__ import annotations
 
+import json
+import os
 import signal
 import socket
 from collections.abc import Callable
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +15,12 @@ import psutil
 import pytest
 
 from streamgauge.core.errors import InputError, MachineError, Problem
-from streamgauge.engines.local_cluster import Cluster, ClusterRequest, Member
+from streamgauge.engines.local_cluster import Cluster, ClusterRequest, Member, ended_in_words
 from streamgauge.engines.spark.cluster import service, state
 from streamgauge.engines.spark.cluster.service import end, resolve, start, stop
+from streamgauge.engines.spark.cluster.state import cluster_at
 from streamgauge.system.disk import try_lock
-from tests.unit.engines.spark.cluster.conftest import MASTER
+from tests.unit.engines.spark.cluster.conftest import MASTER, kill
 
 TWO = ClusterRequest(2)
 
@@ -53,14 +57,11 @@ def test_a_second_start_is_refused(reports: list[str]) -> None:
 
 
 @pytest.mark.usefixtures("sleeping")
-def test_a_second_stop_has_nothing_to_do(reports: list[str]) -> None:
+def test_a_stop_without_a_start_has_nothing_to_do(reports: list[str]) -> None:
+    """Before any, and after a stop."""
+    assert not stop(reports.append)
     start(TWO, reports.append)
     assert [stop(reports.append) for _ in range(2)] == [True, False]
-
-
-@pytest.mark.usefixtures("place")
-def test_a_stop_without_any_start_has_nothing_to_do(reports: list[str]) -> None:
-    assert not stop(reports.append)
 
 
 def test_a_start_goes_on_from_stale_ids(sleeping: Path, reports: list[str]) -> None:
@@ -78,9 +79,7 @@ def test_a_start_goes_on_from_stale_ids(sleeping: Path, reports: list[str]) -> N
 @pytest.mark.usefixtures("sleeping")
 def test_a_stop_names_a_worker_that_had_ended(reports: list[str]) -> None:
     cluster = start(TWO, reports.append)
-    killed = cluster.members[2]
-    psutil.Process(killed.pid).kill()
-    psutil.wait_procs([psutil.Process(killed.pid)], 10)
+    kill(killed := cluster.members[2])
     assert [member.name for member in cluster.ended()] == ["worker 2"]
     assert stop(reports.append)
     assert reports == [f"before this, worker 2 ended (process {killed.pid}); its log: worker 2.log"]
@@ -165,16 +164,17 @@ def interrupted(sleeping: Path, member: Callable[..., Member]) -> Cluster:
     return cluster
 
 
-def test_a_stop_ends_what_an_interrupted_start_left(interrupted: Cluster, reports: list[str]) -> None:
-    assert stop(reports.append)
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [(stop, []), (lambda report: start(TWO, report), ["removed what an interrupted start left"])],
+)
+def test_what_an_interrupted_start_left_is_ended(
+    interrupted: Cluster, reports: list[str], command: Callable[..., Any], said: list[str]
+) -> None:
+    done = command(reports.append)
     assert interrupted.ended() == interrupted.members
-
-
-def test_a_start_ends_what_an_interrupted_start_left(interrupted: Cluster, reports: list[str]) -> None:
-    cluster = start(TWO, reports.append)
-    assert interrupted.ended() == interrupted.members
-    assert reports == ["removed what an interrupted start left"]
-    assert state.read() == cluster
+    assert reports == said
+    assert state.read() == (done if said else None)
 
 
 def test_what_does_not_end_is_killed(member: Callable[..., Member], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,3 +241,117 @@ def test_a_port_in_use_is_named(reports: list[str]) -> None:
         (problem,) = refused(lambda: start(ClusterRequest(1, port=port), reports.append))
     assert (problem.setting, problem.got) == ("port", port)
     assert problem.rule == "must be free on 127.0.0.1 (Address already in use)"
+
+
+Make = Callable[..., Member]
+
+
+def cluster_of(*members: Member) -> Cluster:
+    return Cluster(MASTER, 2, 1, 2 * 2**30, (0, 1), members)
+
+
+def test_a_state_is_read_as_it_was_written(place: Path, member: Make) -> None:
+    cluster = cluster_of(member("master"), member())
+    assert state.owned_folder() == place
+    state.write(cluster)
+    assert state.read() == cluster
+    assert cluster_at(MASTER) == cluster
+    assert [cluster_at(other) for other in ("spark://127.0.0.1:7078", "local[2]", None)] == [None] * 3
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"members": [{}]}', '{"members": 3}'])
+def test_a_state_that_cannot_be_read_is_an_error(place: Path, text: str) -> None:
+    """Only it names the processes that may run. A master elsewhere is not this machine's."""
+    state.owned_folder()
+    (place / state.FILE).write_text(text)
+    for read in (state.read, lambda: cluster_at(MASTER)):
+        with pytest.raises(InputError) as refused:
+            read()
+        (problem,) = refused.value.problems
+        assert (problem.setting, problem.got) == ("cluster", str(place / state.FILE))
+        assert "cannot be read" in problem.rule
+        assert problem.way_out == "no process of a cluster was found: remove the file"
+    assert cluster_at("spark://elsewhere:7077") is None
+
+
+def test_processes_without_a_readable_state_are_named(place: Path, daemon: Callable[[], int]) -> None:
+    """By their command line, which names the cluster's folder and a class of Spark."""
+    state.owned_folder()
+    (place / state.FILE).write_text("{")
+    pid = daemon()
+    with pytest.raises(InputError) as refused:
+        state.read()
+    (problem,) = refused.value.problems
+    assert f"its processes still run ({pid})" in problem.rule
+    assert problem.way_out == f"end its processes (kill {pid}) and remove the file if it exists"
+
+
+def test_another_process_with_the_same_id_is_no_member(member: Make) -> None:
+    """The kernel gives ids again, after a reboot all of them."""
+    made = member()
+    assert made.process is not None
+    assert replace(made, started_s=made.started_s - 60).process is None
+
+
+def test_a_member_that_ended_is_named(member: Make) -> None:
+    """Also one that nobody has waited for."""
+    master, worker = member("master"), member("worker 2", "pass")
+    cluster = cluster_of(master, worker)
+    psutil.wait_procs([psutil.Process(worker.pid)], 10)
+    assert cluster.ended() == (worker,)
+    assert cluster.runs
+    assert ended_in_words(cluster.ended()) == f"worker 2 ended (process {worker.pid}); its log: worker 2.log"
+    assert not cluster_of(worker).runs
+
+
+def test_executors_belong_to_the_processes_of_a_cluster(member: Make) -> None:
+    """The children of a worker."""
+    program = "import subprocess, sys; p = subprocess.Popen([sys.executable, '-c', 'input()'], stdin=-1); p.wait()"
+    worker = member("worker 1", program)
+    cluster = cluster_of(worker)
+    while len(list(cluster.processes())) < 2:
+        assert worker.process is not None
+    pids = [process.pid for process in cluster.processes()]
+    assert pids[0] == worker.pid
+    assert psutil.Process(pids[1]).ppid() == worker.pid
+    psutil.Process(pids[1]).kill()
+
+
+def test_resources_are_said_in_words() -> None:
+    assert cluster_of().resources == "2 workers, 1 core and 2 GiB each, processors 0-1"
+    one = Cluster(MASTER, 1, 3, 768 * 2**20, (1, 3))
+    assert (one.resources, one.memory) == ("1 worker, 3 cores and 0.75 GiB, processors 1,3", "768m")
+
+
+def test_a_folder_of_someone_else_is_refused(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who can write there could name processes to be ended."""
+    place.mkdir()
+    monkeypatch.setattr(os, "getuid", lambda: 12345)
+    place.rename(state.folder())
+    (state.folder() / state.FILE).write_text(json.dumps(asdict(cluster_of())))
+    assert state.read() is None
+    with pytest.raises(MachineError, match="belongs to someone else"):
+        state.owned_folder()
+
+
+def test_a_link_is_no_folder_of_ours(place: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    place.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(MachineError, match="belongs to someone else"):
+        state.owned_folder()
+
+
+def test_a_write_that_breaks_off_leaves_the_state_of_before(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else `stop` would find no cluster, and its processes would be nobody's."""
+    state.owned_folder()
+    before = Cluster(MASTER, 1, 1, 2**30, (0,), (Member("master", 1, 0.0, "master.log"),))
+    state.write(before)
+
+    def break_off(path: Path, text: str, *_: Any, **__: Any) -> int:
+        path.write_bytes(text[:20].encode())
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(Path, "write_text", break_off)
+    with pytest.raises(OSError, match="no space left"):
+        state.write(Cluster(MASTER, 1, 1, 2**30, (0,)))
+    assert state.read() == before

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql.types import IntegerType, LongType, StructType
 
 from streamgauge.engines.spark.io import kafka
-from streamgauge.engines.spark.io.kafka import PositionReports, Writer, messages
+from streamgauge.engines.spark.io.kafka import Writer, messages, report_positions
 from streamgauge.engines.spi import Edge, Edges
 from streamgauge.transports.kafka.result_messages import Mark
 from streamgauge.transports.topics import topic_of
@@ -109,9 +109,9 @@ def test_what_a_broker_has_not_taken_is_told_again(
     """Until it has, even where no further batch comes; each batch that was taken once."""
     monkeypatch.setattr(kafka, "POLL_S", 0.0)
     marks: Any = Marks(away=4)
-    PositionReports(marks, "q0", "run").follow(FakeQuery(8))
+    report_positions(marks, "q0", "run", FakeQuery(8))
     assert [(mark.endless, [place.offset for place in mark.positions]) for mark in marks.taken] == [(True, [500])]
     assert capsys.readouterr().err.count("could not report read positions yet") == 4
     straight: Any = Marks(away=0)
-    PositionReports(straight, "q0", "run").follow(FakeQuery(8))
+    report_positions(straight, "q0", "run", FakeQuery(8))
     assert len(straight.taken) == 3

@@ -1,8 +1,11 @@
-"""Planted environments: what is set aside, recorded or refused before Spark starts. No Spark here."""
+"""Planted environments: what is set aside, recorded or refused before Spark starts; what our code does to workers."""
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,9 +15,12 @@ import pytest
 from streamgauge.core.errors import MachineError
 from streamgauge.engines import registry
 from streamgauge.engines.spark import launch
+from streamgauge.engines.spark.io import flight_source
+from streamgauge.engines.spark.io.flight_source import BatchWriter, Range, Reader, StreamWriter
 from streamgauge.engines.spark.launch import started
 from streamgauge.engines.spark.session import environment
 from streamgauge.engines.spark.session.environment import environment_note, environment_of, recorded
+from streamgauge.engines.spark.session.python_workers import UNCHANGED, VARIABLE
 from streamgauge.system.child_processes import ChildFailed
 
 HOSTILE = {
@@ -38,13 +44,8 @@ def test_what_other_programs_left_is_set_aside_and_recorded() -> None:
     assert changes["SPARK_LOCAL_HOSTNAME"] == "127.0.0.1"
     found = recorded({name: value for name, value in changes.items() if value is not None})
     assert found == {f"{name} (set aside)": value for name, value in HOSTILE.items() if name != "SPARK_HOME"}
-
-
-def test_a_clean_environment_records_nothing() -> None:
-    """What is not set cannot be set aside."""
-    changes = environment_of(HOME, "local[2]", {})
-    assert recorded({name: value for name, value in changes.items() if value is not None}) == {}
-    assert recorded({}) == {}
+    clean = environment_of(HOME, "local[2]", {})
+    assert recorded({name: value for name, value in clean.items() if value is not None}) == recorded({}) == {}
 
 
 def test_a_cluster_keeps_its_configuration() -> None:
@@ -99,10 +100,8 @@ def test_state_in_rocksdb_needs_a_folder_that_allows_programs(
 ) -> None:
     """Java unpacks RocksDB's library there and loads it."""
     monkeypatch.setattr(environment.os, "statvfs", lambda _: SimpleNamespace(f_flag=flags))
-    if refused:
-        with pytest.raises(MachineError, match=r"mounted noexec\n  set TMPDIR"):
-            environment.require_loadable_state(provider, tmp_path)
-    else:
+    refusal = pytest.raises(MachineError, match=r"mounted noexec\n  set TMPDIR")
+    with refusal if refused else nullcontext():
         environment.require_loadable_state(provider, tmp_path)
 
 
@@ -114,3 +113,56 @@ def test_what_the_started_spark_lacks_of_the_machine_is_no_fault_of_spark(tmp_pa
 
     with pytest.raises(MachineError, match="noexec"):
         started(SimpleNamespace(ask=ask, log=tmp_path / "log"))
+
+
+_WRITING = {"location": "grpc://127.0.0.1:1", "token": "t", "query": "q0", "sinks": "[]", "batch": "0"}
+_READING = {"stream": "s", "token": "t", "locations": "[]", "query": "q0", "reader": "0", "frontier": "common"}
+_PROCESS = """
+import gc
+from streamgauge.engines.spark.session.python_workers import freeze_gc
+ring = []
+ring.append(ring)
+freeze_gc()
+frozen = gc.get_freeze_count()
+later = [[]]
+later.append(later)
+freeze_gc()
+print(frozen, gc.get_freeze_count())
+"""
+
+
+def test_what_is_imported_is_frozen_and_what_comes_later_is_not() -> None:
+    """A process is settled once: what tasks leave must be found by the collector."""
+    done = subprocess.run([sys.executable, "-c", _PROCESS], capture_output=True, text=True, check=True)
+    first, second = map(int, done.stdout.split())
+    assert first == second > 1000
+
+
+def test_workers_that_are_left_to_spark_are_not_settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They know by a variable, which they inherit."""
+    monkeypatch.setenv(VARIABLE, UNCHANGED)
+    done = subprocess.run([sys.executable, "-c", _PROCESS], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["0", "0"]
+
+
+@pytest.fixture
+def settled(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Grows by one whenever a worker is settled."""
+    calls: list[bool] = []
+    monkeypatch.setattr(flight_source, "freeze_gc", lambda: calls.append(True))
+    return calls
+
+
+@pytest.mark.parametrize("kind", [StreamWriter, BatchWriter])
+def test_a_worker_that_makes_a_writer_is_settled(kind: type[StreamWriter | BatchWriter], settled: list[bool]) -> None:
+    """Spark has one to plan each batch's writing, and one to commit it."""
+    kind(_WRITING)
+    assert settled
+
+
+def test_a_worker_that_reads_is_settled(settled: list[bool]) -> None:
+    """The reader itself comes to it pickled, made elsewhere."""
+    reader = Reader({**_READING, "columns": "[]"})
+    assert not settled
+    reader.read(Range("grpc://127.0.0.1:1", 0, 1))
+    assert settled

@@ -28,18 +28,18 @@ def test_a_setting_that_spark_does_not_know_is_named_with_the_nearest() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["spark.executor.foo", "spark.sql.catalog.mine", "spark.sql.streaming.stateStore.rocksdb.compactOnCommit"]
+    ("names", "known"),
+    [
+        (["spark.executor.foo"], KNOWN),
+        (["spark.sql.catalog.mine"], KNOWN),
+        (["spark.sql.streaming.stateStore.rocksdb.compactOnCommit"], KNOWN),
+        (["spark.sql.shufle.partitions", "spark.sql.extensions"], KNOWN),
+        (["spark.sql.shufle.partitions"], frozenset()),
+    ],
 )
-def test_names_that_spark_keeps_no_list_of_pass(name: str) -> None:
-    """Those outside `spark.sql.`, and families that others read."""
-    assert unknown_settings({name: "x"}, KNOWN) == []
-
-
-def test_nothing_is_said_where_names_may_be_an_extensions_or_are_not_known() -> None:
-    """A refusal must be sure."""
-    strange = {"spark.sql.shufle.partitions": "4"}
-    assert unknown_settings(strange | {"spark.sql.extensions": "com.example.Mine"}, KNOWN) == []
-    assert unknown_settings(strange, frozenset()) == []
+def test_names_that_may_be_right_pass(names: list[str], known: frozenset[str]) -> None:
+    """Those outside `spark.sql.`, families that others read, those of an extension, and all where none is known."""
+    assert unknown_settings(dict.fromkeys(names, "x"), known) == []
 
 
 MODULES = "-XX:+IgnoreUnrecognizedVMOptions --add-opens=java.base/java.io=ALL-UNNAMED -Dio.netty.allocator.type=pooled"

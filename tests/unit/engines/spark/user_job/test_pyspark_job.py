@@ -1,14 +1,17 @@
-"""A user job's function, as far as no Spark is needed to look at what it gives."""
+"""A user job's function, as far as no Spark is needed to look at what it gives, and what Spark's refusals lead to."""
 
 from __future__ import annotations
 
 import importlib
+import json
 import sys
+import zipfile
 from pathlib import Path
 from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
+import pyspark
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
@@ -18,6 +21,7 @@ from streamgauge.core.errors import JobError, Problem
 from streamgauge.dataflow.nodes import UserJobNode
 from streamgauge.engines.spark.session.session import RUNNING, UP
 from streamgauge.engines.spark.user_job import pyspark_job as user_function
+from streamgauge.engines.spark.user_job.error_advice import ADVICE, advice_for
 from streamgauge.engines.spark.user_job.pyspark_job import NO_QUERY, PySparkJob, no_query, reported
 
 MISMATCH = (
@@ -144,3 +148,76 @@ def test_where_a_function_runs_is_reported(job: Any, monkeypatch: pytest.MonkeyP
         assert job.waits(waiting)
     assert f"{RUNNING}: waits(): starting_job.py, line 12: return event.wait(60)" in heard
     assert heard[-1] == UP
+
+
+SESSIONS = (
+    "[STREAMING_OUTPUT_MODE.UNSUPPORTED_OPERATION] Invalid streaming output mode: update. This output mode is not "
+    "supported for session window streaming aggregations on streaming DataFrames/DataSets."
+)
+RANK = (
+    "[NON_TIME_WINDOW_NOT_SUPPORTED_IN_STREAMING] Window function is not supported in ROW_NUMBER() (as column `place`) "
+    "on streaming DataFrames/Datasets."
+)
+CASES = [
+    (SESSIONS, ["append mode", 'take mode="update"']),
+    (
+        "[STREAMING_OUTPUT_MODE.UNSUPPORTED_OPERATION] This output mode is not supported for streaming aggregations "
+        "without watermark on streaming DataFrames/DataSets.",
+        ['mode="update", keys="..."', 'withWatermark("ts", "0 seconds")'],
+    ),
+    (RANK, ['mode="update", keys="KEY"', 'groupBy("KEY")', "transformWithStateInPandas"]),
+    ("Sorting is not supported on streaming DataFrames/Datasets, unless it is on", ["leave orderBy and sort out"]),
+    (
+        "Inner join between two streaming DataFrames/Datasets is not supported in Update output mode, only in Append "
+        "output mode",
+        ["append mode"],
+    ),
+    (
+        "Stream-stream LeftOuter join between two streaming DataFrame/Datasets is not supported without a watermark in "
+        "the join keys, or a watermark on the nullable side",
+        ["BETWEEN a_time AND"],
+    ),
+    ("[CALL_ON_STREAMING_DATASET_UNSUPPORTED] The method `foreach` can not be called", ["leave actions"]),
+]
+
+
+@pytest.mark.parametrize(("text", "said"), CASES)
+def test_a_refusal_leads_to_what_can_be_done(text: str, said: list[str]) -> None:
+    """By its class, and by its message where a class is a whole family."""
+    found = str(advice_for(AnalysisException(text), "ts"))
+    assert all(words in found for words in said), found
+    assert "{time}" not in found
+
+
+def job_in(path: Path) -> PySparkJob:
+    return PySparkJob(UserJobNode((), ("ts",), str(path), "mine"), lambda spark, inputs: None)
+
+
+def test_sessions_in_update_mode_are_told_to_use_append_mode(tmp_path: Path) -> None:
+    """The job has update mode already, so it must not be told to set it."""
+    with pytest.raises(JobError) as caught, job_in(tmp_path / "my_job.py").refusals():
+        raise AnalysisException(SESSIONS)
+    (problem,) = caught.value.problems
+    assert problem.way_out.startswith("use append mode")
+    assert 'mode="update", keys="..."' not in problem.way_out
+
+
+def test_what_is_not_in_the_table_gets_sparks_reason_and_the_place(tmp_path: Path) -> None:
+    """A guess would be worse than nothing."""
+    with pytest.raises(JobError) as caught, job_in(tmp_path / "my_job.py").refusals():
+        raise AnalysisException("[NEW_IN_SPARK_9] The thing is not a thing.")
+    (problem,) = caught.value.problems
+    assert "NEW_IN_SPARK_9" in str(problem.got)
+    assert "my_job.py, line " in problem.way_out
+    assert problem.way_out.endswith("mine()")
+
+
+def test_every_class_of_the_table_is_one_of_spark() -> None:
+    """A class that Spark renames would lose its advice unnoticed."""
+    (jar,) = (Path(pyspark.__file__).parent / "jars").glob("spark-common-utils_*.jar")
+    with zipfile.ZipFile(jar) as opened:
+        conditions = json.loads(opened.read("error/error-conditions.json"))
+    for name in ADVICE:
+        whole, _, part = name.partition(".")
+        assert whole in conditions, name
+        assert not part or part in conditions[whole]["subClass"], name

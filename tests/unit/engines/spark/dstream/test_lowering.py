@@ -1,4 +1,4 @@
-"""Which windows close in a batch, and what later batches need."""
+"""Which windows close in a batch, what later batches need, and what Spark's receivers have brought by its own words."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.dataflow.nodes import Window
-from streamgauge.engines.spark.dstream.state import Batch, closing
+from streamgauge.engines.spark.dstream.lowering import Batch, closing
+from streamgauge.engines.spark.dstream.receivers import ReceivedBlocks, blocks_in
 
 CUTS = st.lists(st.integers(1, 500), min_size=1, max_size=20, unique=True).map(sorted)
 
@@ -31,3 +32,18 @@ def test_every_window_closes_in_one_batch(cuts: list[int], range_us: int, slide_
         closed += range(found.first_us, found.last_us + 1, slide_us)
         assert found.open_us + range_us > to_us
     assert closed == [end for end in range(1, last_us + 1) if (end - range_us) % slide_us == 0]
+
+
+def test_blocks_have_a_number_and_lines() -> None:
+    """As Spark 4.3 prints what it keeps of them, in their order."""
+    text = (
+        "ReceivedBlockInfo(0,Some(50),None,BlockManagerBasedStoreResult(input-0-1795564798400,Some(50)))\n"
+        "ReceivedBlockInfo(0,Some(10),None,BlockManagerBasedStoreResult(input-0-1795564798450,Some(10)))"
+    )
+    assert list(blocks_in(text)) == [(1795564798400, 50), (1795564798450, 10)]
+    assert list(blocks_in("")) == []
+
+
+def test_lines_are_those_of_all_blocks() -> None:
+    """Receiver by receiver."""
+    assert ReceivedBlocks((((10, 50), (20, 10)), (), ((10, 7),))).lines == (60, 0, 7)
