@@ -43,3 +43,34 @@ def test_windows_over_two_partitions_are_right_and_an_end_is_named(
     assert f"the JVM of {engine} was killed by signal 9" in killed.result.verdict.sentence
     assert not scratch.exists()
     assert not psutil.pid_exists(pid)
+
+
+WORKLOADS: dict[str, dict[str, str]] = {
+    "identity": {},
+    "filter": {},
+    "stamped_text": {},
+    "windowed_join": {"range": "2s", "slide": "1s"},
+    "yahoo_streaming": {"window": "2s"},
+    "ads_analytics": {"window": "2s", "frequency": "1s"},
+    "trending_topics": {"window": "2s", "frequency": "1s"},
+    "sentiment_analysis": {},
+    "scalability_sink": {},
+    "scalability_hierarchical": {"range": "1s"},
+    "scalability_tumbling": {"range": "2s"},
+    "scalability_hopping": {"range": "2s"},
+}
+"""Workloads of native nodes, with windows that close within a short trial."""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("workload", WORKLOADS)
+@pytest.mark.parametrize("engine", ["flink", "kafka-streams", "storm"])
+def test_workloads_are_right(tmp_path: Path, engine: str, workload: str) -> None:
+    """Verified over one partition, as the table of pairs says. A busy machine may keep one side of a join for long."""
+    require_jars(engine)
+    options = {"task_idle": "30s"} if engine == "kafka-streams" else {}
+    with started(tmp_path, workload, "1k", engine, options=options, **WORKLOADS[workload]) as (
+        resolved, testbed, folder,
+    ):  # fmt: skip
+        judged = trial(resolved, testbed, folder)
+    check_answers(judged, 1)
