@@ -168,6 +168,11 @@ def require(holds: object, setting: str, rule: str, got: object, way_out: str) -
     refuse(broken(Rule(holds, setting, rule, got, way_out)))
 
 
+def require_all(*rules: Rule) -> None:
+    """Raises one InputError with every broken rule."""
+    refuse(broken(*rules))
+
+
 def refuse(problems: Sequence[Problem], error: type[InputError] = InputError) -> None:
     """Raises one error with all problems, if there are any."""
     if problems:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.config.named_files import DATA, DATA_TIME, is_data, is_data_time
-from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.errors import InputError, Problem, Rule, require, require_all
 from streamgauge.dataflow.expressions.check import checked
 from streamgauge.dataflow.graph import with_schemas
 from streamgauge.dataflow.lineage import needed_columns, with_lineage
@@ -31,6 +31,7 @@ from streamgauge.loadgen.replay.columns import (
 from streamgauge.loadgen.replay.files import content, digest
 from streamgauge.loadgen.replay.text import LeftOut, in_words
 from streamgauge.results.run import FITTED, DataColumn, ReplayedData, Result
+from streamgauge.user_workloads.rules import first
 from streamgauge.workloads.registry import Job, Parameters, Workload
 
 _QUANTILES = re.compile("from [^;]* by quantiles")
@@ -45,34 +46,23 @@ def with_user_data(workload: Workload, values: Mapping[str, Any]) -> tuple[Workl
     """
     files = {name: str(value) for name, value in values.items() if is_data(name)}
     times = {name: str(value) for name, value in values.items() if is_data_time(name)}
-    parameters = {name: value for name, value in values.items() if name not in files and name not in times}
-    if not files and not times:
-        digests = _digests(_parameter_files(workload, parameters))
-        return replace(workload, files={**workload.files, **digests}), parameters
-    if not workload.takes_data:
-        name, value = next(iter({**files, **times}.items()))
-        rule = (
-            f"is for built-in workloads, which replay a file; {workload.name} is a user job, which names its own files"
-        )
-        way_out = 'stream("NAME", sample="FILE") in its @job, and no --set'
-        raise InputError(Problem(f"set {name}", rule, value, way_out))
-    if empty := [name for name, value in files.items() if not value]:
-        rule = "must name a file of recorded events, Parquet, CSV or JSON lines"
-        raise InputError([Problem(f"set {name}", rule, "", f"--set {name}=FILE") for name in empty])
-    digests = _digests(files)
+    named = {**files, **times}
+    parameters = {name: value for name, value in values.items() if name not in named}
+    rule = f"is for built-in workloads, which replay a file; {workload.name} is a user job, which names its own files"
+    way_out = 'stream("NAME", sample="FILE") in its @job, and no --set'
+    require_all(*first(Rule(workload.takes_data, f"set {name}", rule, value, way_out) for name, value in named.items()))
+    rule = "must name a file of recorded events, Parquet, CSV or JSON lines"
+    require_all(*(Rule(path, f"set {name}", rule, "", f"--set {name}=FILE") for name, path in files.items()))
+    own = {name: str(value) for name, value in parameters.items() if workload.is_file(name) and value}
+    digests = _digests(files | own)
 
     def build(parameters: Any, rate_per_s: float) -> Job:
         job = workload.build(parameters, rate_per_s)
         paths = _by_stream(job.streams, files)
         return _with_files(job, paths, _times(paths, times), digests)
 
-    parameter_digests = _digests(_parameter_files(workload, parameters))
-    return replace(workload, build=build, files={**workload.files, **digests, **parameter_digests}), parameters
-
-
-def _parameter_files(workload: Workload, values: Mapping[str, Any]) -> dict[str, str]:
-    """Files that parameters name, by parameter."""
-    return {name: str(value) for name, value in values.items() if workload.is_file(name) and value}
+    build_with_files = build if named else workload.build
+    return replace(workload, build=build_with_files, files={**workload.files, **digests}), parameters
 
 
 def _digests(files: Mapping[str, str]) -> dict[str, str]:
@@ -88,31 +78,28 @@ def _digest(name: str, path: str) -> str:
 
 def _by_stream(streams: tuple[StreamSpec, ...], files: Mapping[str, str]) -> dict[str, str]:
     """File by stream. Raises InputError on an unknown stream or two files for one stream."""
-    names = [each.name for each in streams]
-    if DATA in files and len(streams) > 1:
-        rule = f"must name the stream: {', '.join(names)}"
-        raise InputError(Problem("set data", rule, files[DATA], f"--set data.{names[0]}={files[DATA]}"))
-    if unknown := [each for each in files if each != DATA and each.removeprefix(f"{DATA}.") not in names]:
-        rule = f"must name a stream of the workload: {', '.join(names)}"
-        raise InputError(Problem(f"set {unknown[0]}", rule, files[unknown[0]], f"--set data.{names[0]}=FILE"))
-    if len(files) > len(names):
-        rule = f"must be given once: {names[0]} is the workload's only stream"
-        raise InputError(Problem("set data", rule, ", ".join(files.values()), f"only --set data={files[DATA]}"))
-    return {names[0] if each == DATA else each.removeprefix(f"{DATA}."): path for each, path in files.items()}
+    names, whole = [each.name for each in streams], files.get(DATA, "")
+    by_stream = {names[0] if each == DATA else each.removeprefix(f"{DATA}."): path for each, path in files.items()}
+    require_all(*first((
+        Rule(not whole or len(streams) <= 1, "set data", f"must name the stream: {', '.join(names)}", whole,
+             f"--set data.{names[0]}={whole}"),
+        *(Rule(stream in names, f"set {DATA}.{stream}", f"must name a stream of the workload: {', '.join(names)}",
+               path, f"--set data.{names[0]}=FILE") for stream, path in by_stream.items()),
+        Rule(len(by_stream) >= len(files), "set data", f"must be given once: {names[0]} is the workload's only stream",
+             ", ".join(files.values()), f"only --set data={whole}"),
+    )))  # fmt: skip
+    return by_stream
 
 
 def _times(paths: Mapping[str, str], times: Mapping[str, str]) -> dict[str, str]:
     """Time column by stream. Raises InputError if the stream is ambiguous or has no file."""
-    columns = {}
+    columns, only = {}, next(iter(paths)) if len(paths) == 1 else ""
+    rule = f"must name a stream that replays a file: {', '.join(paths) or 'no stream does'}"
     for name, column in times.items():
-        stream = name.removeprefix(DATA).removesuffix(DATA_TIME).removeprefix(".")
-        if not stream and len(paths) == 1:
-            (stream,) = paths
-        if stream not in paths:
-            one = next(iter(paths), "STREAM")
-            way_out = f"--set {DATA}.{one}{DATA_TIME}={column}" if paths else f"--set data=FILE, or leave {name} out"
-            rule = f"must name a stream that replays a file: {', '.join(paths) or 'no stream does'}"
-            raise InputError(Problem(f"set {name}", rule, column, way_out))
+        stream = name.removeprefix(DATA).removesuffix(DATA_TIME).removeprefix(".") or only
+        named = f"--set {DATA}.{next(iter(paths), '')}{DATA_TIME}={column}"
+        way_out = named if paths else f"--set data=FILE, or leave {name} out"
+        require(stream in paths, f"set {name}", rule, column, way_out)
         columns[stream] = column
     return columns
 
@@ -205,12 +192,11 @@ def _data(stream: StreamSpec, events: int) -> ReplayedData:
 
 
 def _column(field: ReplayedColumn) -> DataColumn:
-    if field.numbering is not None:
-        numbered = len(keys(field.numbering))
-        return DataColumn(name=field.name, unreadable=0, empty=field.values.null_count, numbered=numbered)
-    wrong = content(field.file).unreadable.get(field.name)
+    numbered = len(keys(field.numbering)) if field.numbering is not None else None
+    wrong = content(field.file).unreadable.get(field.name) if numbered is None else None
     unreadable = wrong.count if wrong is not None else 0
-    return DataColumn(name=field.name, unreadable=unreadable, empty=field.values.null_count - unreadable)
+    empty = field.values.null_count - unreadable
+    return DataColumn(name=field.name, unreadable=unreadable, empty=empty, numbered=numbered)
 
 
 def files_read_otherwise(workload: Workload, data: Sequence[ReplayedData], result: Result) -> Iterator[Problem]:

@@ -37,12 +37,10 @@ def _intended_file(name: str) -> str | None:
     path = Path(name)
     if not path.name:
         return None
-    for file in (path / "program.toml", path.with_suffix(".toml")):
-        if file.is_file():
-            return str(file)
-    if path.suffix:
-        return f"{path.with_suffix('.py')}, with one function marked @job"
-    return f"{name}.py" if len(path.parts) > 1 or Path(f"{name}.py").is_file() else None
+    files = (path / "program.toml", path.with_suffix(".toml"))
+    job = f"{name}.py" if len(path.parts) > 1 or Path(f"{name}.py").is_file() else None
+    job = f"{path.with_suffix('.py')}, with one function marked @job" if path.suffix else job
+    return next((str(file) for file in files if file.is_file()), job)
 
 
 def changed_files(workload: Workload, previous: Mapping[str, str], way_out: str) -> Iterator[Problem]:
@@ -55,11 +53,13 @@ def changed_files(workload: Workload, previous: Mapping[str, str], way_out: str)
 
 def with_absolute_paths(experiment: Experiment) -> Experiment:
     """The experiment with absolute paths of user job, data and client files."""
-    parameters = absolute_paths(experiment.workload, experiment.parameters)
-    options = transports.with_absolute_paths(experiment.transport, experiment.transport_options)
-    paths = {"workload": absolute_path(experiment.workload), "parameters": parameters}
-    paths |= {"transport_options": options}
-    return experiment.model_copy(update=paths)
+    return experiment.model_copy(
+        update={
+            "workload": absolute_path(experiment.workload),
+            "parameters": absolute_paths(experiment.workload, experiment.parameters),
+            "transport_options": transports.with_absolute_paths(experiment.transport, experiment.transport_options),
+        }
+    )
 
 
 def absolute_path(name: str) -> str:
@@ -70,9 +70,5 @@ def absolute_path(name: str) -> str:
 def absolute_paths(workload: str, values: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters with absolute paths of data and other files. An empty path stays empty, for its own refusal."""
     built_in = registry.get(workload) if workload in registry.names() else None
-
-    def absolute(name: str, value: Any) -> Any:
-        is_path = is_data(name) or (built_in is not None and built_in.is_file(name))
-        return os.path.abspath(str(value)) if is_path and value else value
-
-    return {name: absolute(name, value) for name, value in values.items()}
+    paths = {name for name in values if is_data(name) or (built_in is not None and built_in.is_file(name))}
+    return {name: os.path.abspath(str(value)) if name in paths and value else value for name, value in values.items()}

@@ -13,32 +13,30 @@ from typing import Any
 
 from streamgauge.core.clock import US
 from streamgauge.core.engine_reports import Guarantee
-from streamgauge.core.errors import InputError, JobError, Problem
+from streamgauge.core.errors import InputError, JobError, Rule
 from streamgauge.core.schema import EVENT_TIME, WINDOW_END, quote
-from streamgauge.core.units import parse_duration
 from streamgauge.core.value_types import TIMESTAMP, ValueType
 from streamgauge.dataflow.nodes import Flow, Sink, Source
-from streamgauge.jobs import DEFAULT_REACH, TIME, UNBOUNDED, Description, Input, RecordKey
-from streamgauge.loadgen.fields import SHARES_RULE, RecordTime, StreamSpec, sum_to_one
+from streamgauge.jobs import DEFAULT_REACH, TIME, Description, Input, RecordKey
+from streamgauge.loadgen.fields import SHARES_RULE, RecordTime, StreamSpec
 from streamgauge.loadgen.replay.files import digest
 from streamgauge.loadgen.replay.fit_sample import fit
 from streamgauge.results.run import FITTED
 from streamgauge.system.java import spark_kafka_jars
-from streamgauge.transports.topics import UNITS, InputTopic, OutputTopic, ProgramTopics, ProgressSource
+from streamgauge.transports.topics import UNITS, InputTopic, OutputTopic, ProgramTopics
 from streamgauge.user_workloads.program_checks import (
-    column_problems,
-    dry_run_problems,
+    check_tables,
+    column_rules,
+    dry_run_rules,
     inputs_with,
-    latency_key_problems,
     message_type,
-    sample_unit_problem,
-    stream_problems,
-    table_problems,
+    sample_unit_rule,
+    stream_rules,
 )
-from streamgauge.user_workloads.program_file import InputTable, OutputTable, ProgramTable, read
+from streamgauge.user_workloads.program_file import OutputTable, ProgramTable, read, specs_of
 from streamgauge.user_workloads.program_node import SCRATCH, SPARK_KAFKA_JARS, Launch, ProgramNode
 from streamgauge.user_workloads.reference import program_columns, time_name, types_of
-from streamgauge.user_workloads.user_workload import NoParameters, UserWorkload
+from streamgauge.user_workloads.user_workload import NoParameters, UserWorkload, shares_of
 from streamgauge.workloads.registry import Job
 
 SPARE_S = 5.0
@@ -103,39 +101,38 @@ def program(path: Path) -> Program:
     """The program in a file. Raises JobError with every problem."""
     try:
         table = read(path)
-        if problems := list(table_problems(path, table)):
-            raise InputError(problems)
-        return _program(path, table)
+        check_tables(table)
+        return _program(table)
     except InputError as error:
         raise JobError(error.problems) from None
 
 
-def _program(path: Path, table: ProgramTable) -> Program:
-    folder = path.resolve().parent
-    streams, notes = _streams(path, table)
-    progress = replace(table.progress, checkpoints=_checkpoints(folder, table))
-    launch, inputs = _launch(path, table, folder, progress.checkpoints), _inputs(streams)
-    columns = _columns(path, table, streams)
-    nodes = {sink: _node(path, sink, table, columns[sink], streams, launch) for sink in table.by_sink}
+def _program(table: ProgramTable) -> Program:
+    path, folder = table.path, table.folder
+    streams, notes = _streams(table)
+    launch = _launch(table)
+    inputs = tuple(Input(each.name, (), None, None, time_name(each), each.key) for each in streams)
+    columns = _columns(table, streams)
+    nodes = {sink: _node(table, sink, columns[sink], streams, launch) for sink in table.by_sink}
     outputs = {sink: _described(inputs, output, nodes[sink], streams) for sink, output in table.by_sink.items()}
-    topics = _topics(folder, table, columns, nodes, progress)
     name = folder.name if path.stem == "program" else path.stem
     flow = Flow(tuple(Sink(node, sink, table.by_sink[sink].mode) for sink, node in nodes.items()))
     assumed = [note for each in outputs.values() for note in each.assumed] + ([_ATTACHED] if table.attach else [])
     return Program(
         name=name, title=name.replace("_", " "), summary=table.title or "a program of the user's own",
         source=str(path), parameters=NoParameters, build=lambda parameters, rate_per_s: Job(flow, streams),
-        files={file: digest(place) for file, place in _files(path, table, folder).items()}, path=path,
-        notes=(*notes, *dict.fromkeys(assumed)), outputs=outputs, topics=topics, launch=launch, brokers=table.brokers,
+        files={file: digest(place) for file, place in _files(table).items()}, path=path,
+        notes=(*notes, *dict.fromkeys(assumed)), outputs=outputs, topics=_topics(table, nodes), launch=launch,
+        brokers=table.brokers,
     )  # fmt: skip
 
 
-def _files(path: Path, table: ProgramTable, folder: Path) -> dict[str, Path]:
+def _files(table: ProgramTable) -> dict[str, Path]:
     """The files that determine the workload."""
-    tables = (*table.inputs.values(), *table.by_sink.values())
-    names = [*(each.sample for each in table.inputs.values()), *(each.schema_file for each in tables)]
+    inputs, folder = table.inputs.values(), table.folder
+    names = [*(each.sample for each in inputs), *(each.schema_file for each in (*inputs, *table.by_sink.values()))]
     names += [word for word in table.command if _is_readable(folder / word)]
-    return {path.name: path} | {name: folder / name for name in names if name}
+    return {table.path.name: table.path} | {name: folder / name for name in names if name}
 
 
 def _is_readable(path: Path) -> bool:
@@ -146,20 +143,14 @@ def _is_readable(path: Path) -> bool:
         return False
 
 
-def _inputs(streams: tuple[StreamSpec, ...]) -> tuple[Input, ...]:
-    return tuple(Input(each.name, (), None, None, time_name(each), each.key) for each in streams)
-
-
 def _node(
-    path: Path, sink: str, table: ProgramTable, columns: Mapping[str, ValueType], streams: tuple[StreamSpec, ...],
-    launch: Launch,
-) -> ProgramNode:  # fmt: skip
-    output, reach = table.by_sink[sink], table.by_sink[sink].reach_or_default
-    reach_us = None if reach == UNBOUNDED else round(US * parse_duration(reach))
+    table: ProgramTable, sink: str, columns: Mapping[str, ValueType], streams: tuple[StreamSpec, ...], launch: Launch
+) -> ProgramNode:
+    output = table.by_sink[sink]
     return ProgramNode(
         tuple(Source(each.name, each.schema) for each in streams), tuple(map(time_name, streams)),
-        str(path.resolve()), "program" if len(table.by_sink) == 1 else f"program.{sink}", output.keys, reach_us,
-        tuple(columns.items()), launch=launch,
+        str(table.path.resolve()), "program" if len(table.by_sink) == 1 else f"program.{sink}", output.keys,
+        output.reach_us, tuple(columns.items()), launch=launch,
     )  # fmt: skip
 
 
@@ -169,9 +160,11 @@ def _described(
     assumed = [] if output.reach or output.mode == "update" else [_REACH]
     if not (output.time or output.window_end or output.latency_key):
         assumed.append(_TIMELESS.format(sink=node.name))
+    key = output.latency_key
+    record = RecordKey(inputs_with(key, streams)[0].name, key) if key else None
     return Description(
         inputs, output.mode, output.keys, node.reach_us, _reference(output), tuple(assumed),
-        Guarantee(output.delivery, output.loss_max or 0.0), _record_key(output, streams), output.reference,
+        Guarantee(output.delivery, output.loss_max or 0.0), record, output.reference,
     )  # fmt: skip
 
 
@@ -206,113 +199,92 @@ def _dated(output: OutputTable, types: Mapping[str, ValueType]) -> str:
     return ", ".join([f"* REPLACE ({', '.join(replaced)})" if replaced else "*", *new])
 
 
-def _record_key(output: OutputTable, streams: tuple[StreamSpec, ...]) -> RecordKey | None:
-    if not output.latency_key:
-        return None
-    (stream,) = inputs_with(output.latency_key, streams)
-    return RecordKey(stream.name, output.latency_key)
-
-
-def _topics(
-    folder: Path, table: ProgramTable, columns: Mapping[str, Mapping[str, ValueType]],
-    nodes: Mapping[str, ProgramNode], progress: ProgressSource,
-) -> ProgramTopics:  # fmt: skip
+def _topics(table: ProgramTable, nodes: Mapping[str, ProgramNode]) -> ProgramTopics:
+    folder = table.folder
     inputs = {
         name: InputTopic(each.topic, each.message_format(folder), each.record_timestamp)
         for name, each in table.inputs.items()
     }
     outputs = {}
     for sink, output in table.by_sink.items():
-        types = {name: message_type(type_) for name, type_ in columns[sink].items()}
         times = filter(None, (output.time, output.window_end))
-        required = tuple(dict.fromkeys((*output.keys, *output.latency_key, *times)))
         outputs[sink] = OutputTopic(
-            types, required, output.time or "", output.window_end or "", UNITS[output.time_unit], output.topic,
-            output.message_format(folder), (nodes[sink].reach_us or 0) / US,
+            {name: message_type(type_) for name, type_ in nodes[sink].reference or ()},
+            tuple(dict.fromkeys((*output.keys, *output.latency_key, *times))), output.time or "",
+            output.window_end or "", UNITS[output.time_unit], output.topic, output.message_format(folder),
+            (nodes[sink].reach_us or 0) / US,
         )  # fmt: skip
+    progress = replace(table.progress, checkpoints=_checkpoints(table))
     return ProgramTopics(inputs, outputs, table.attach, table.timeout, progress)
 
 
-def _checkpoints(folder: Path, table: ProgramTable) -> tuple[str, ...]:
+def _checkpoints(table: ProgramTable) -> tuple[str, ...]:
     """The folders of checkpoints, by their whole paths."""
     places = (re.sub("^file:/+", "/", each) for each in table.progress.checkpoints)
-    return tuple(each if each.startswith(SCRATCH) else str(folder / each) for each in places)
+    return tuple(each if each.startswith(SCRATCH) else str(table.folder / each) for each in places)
 
 
-def _launch(path: Path, table: ProgramTable, folder: Path, checkpoints: tuple[str, ...]) -> Launch:
+def _launch(table: ProgramTable) -> Launch:
     """The launch. Raises InputError if the command's program does not exist."""
     return Launch(
-        _command(path, table, folder), str(folder), tuple(table.environment.items()), table.group, table.ready,
+        _command(table), str(table.folder), tuple(table.environment.items()), table.group, table.ready,
         table.ready_line, table.timeout, tuple((name, each.topic) for name, each in table.inputs.items()),
-        tuple((sink, each.topic) for sink, each in table.by_sink.items()), checkpoints,
+        tuple((sink, each.topic) for sink, each in table.by_sink.items()), _checkpoints(table),
     )  # fmt: skip
 
 
-def _command(path: Path, table: ProgramTable, folder: Path) -> tuple[str, ...]:
+def _command(table: ProgramTable) -> tuple[str, ...]:
     if not table.command:
         return ()
     first = table.command[0].replace("{python}", sys.executable)
     if "{" in first or shutil.which(first) is not None:
         return table.command
-    if (beside := shutil.which(str(folder / first))) is not None:
-        return (beside, *table.command[1:])
+    beside = shutil.which(str(table.folder / first))
     rule = "must begin with a program that exists and may be run, on PATH or beside the file"
     way_out = f'install it, or name it by its path: command = ["/path/to/{Path(first).name}", ...]'
-    raise InputError(Problem(f"{path.name}: command", rule, first, way_out))
+    table.require([Rule(beside is not None, "command", rule, first, way_out)])
+    return (str(beside), *table.command[1:])
 
 
-def _columns(path: Path, table: ProgramTable, streams: tuple[StreamSpec, ...]) -> dict[str, dict[str, ValueType]]:
+def _columns(table: ProgramTable, streams: tuple[StreamSpec, ...]) -> dict[str, dict[str, ValueType]]:
     """Sink to its reference's columns. Raises InputError if one fails or lacks a field that its output names."""
-    if problems := list(stream_problems(path, table, streams)):
-        raise InputError(problems)
-    columns = {}
-    for sink, output in table.by_sink.items():
-        columns[sink] = program_columns(f"{path.name}: {table.reference_setting_of(sink)}", output.reference, streams)
-        problems += column_problems(path, table, sink, columns[sink])
-        if output.latency_key:
-            problems += latency_key_problems(path, table, sink, columns[sink], streams)
-    if problems:
-        raise InputError(problems)
-    if problems := list(dry_run_problems(path, table, streams)):
-        raise InputError(problems)
+    table.require(stream_rules(table, streams))
+    columns = {
+        sink: program_columns(table.place_of(table.reference_setting_of(sink)), output.reference, streams)
+        for sink, output in table.by_sink.items()
+    }
+    table.require(rule for sink in columns for rule in column_rules(table, sink, columns[sink], streams))
+    table.require(dry_run_rules(table, streams))
     return columns
 
 
-def _streams(path: Path, table: ProgramTable) -> tuple[tuple[StreamSpec, ...], tuple[str, ...]]:
+def _streams(table: ProgramTable) -> tuple[tuple[StreamSpec, ...], tuple[str, ...]]:
     """(the offered streams, notes on fitted samples)."""
-    shares = _shares(path, table)
+    shares = _shares(table)
     specs, notes = [], []
     for (name, given), share in zip(table.inputs.items(), shares, strict=True):
-        fields = given.specs(f"{path.name}: inputs.{name}")
+        setting = f"inputs.{name}"
+        fields = specs_of(table.place_of(setting), given.fields)
         if given.sample is not None:
-            sample = fit(path.resolve().parent / given.sample, given.time or TIME, named=given.time is not None)
+            sample = fit(table.folder / given.sample, given.time or TIME, named=given.time is not None)
             fields = sample.fields
             if given.time is not None and sample.last_time is not None:
-                place = f"{path.name}: inputs.{name}"
-                if problem := sample_unit_problem(place, given.time_unit, sample.last_time):
-                    raise InputError(problem)
+                table.require([sample_unit_rule(setting, given.time_unit, sample.last_time)])
             notes += [f"{name}{FITTED}{given.sample}: {text}" for text in sample.notes]
-        specs.append(StreamSpec(name, (*fields, *_time_field(given)), share, given.key))
+        times = [RecordTime(given.time, UNITS[given.time_unit])] if given.time is not None else []
+        specs.append(StreamSpec(name, (*fields, *times), share, given.key))
     return tuple(specs), tuple(notes)
 
 
-def _time_field(given: InputTable) -> tuple[RecordTime, ...]:
-    return (RecordTime(given.time, UNITS[given.time_unit]),) if given.time is not None else ()
-
-
-def _shares(path: Path, table: ProgramTable) -> list[float]:
+def _shares(table: ProgramTable) -> list[float]:
     given = {name: each.share for name, each in table.inputs.items()}
-    shares = [share for share in given.values() if share is not None]
-    if len(given) == 1:
-        if shares not in ([], [1.0]):
-            rule = "must be 1 for the only input, which gets the whole rate"
-            raise InputError(Problem(f"{path.name}: inputs.{next(iter(given))}.share", rule, shares[0], "leave it out"))
-        return [1.0]
-    if not shares:
-        return [1 / len(given)] * len(given)
-    if len(shares) < len(given) or not sum_to_one(shares):
-        rule = f"{SHARES_RULE}, or be left out for each input"
-        got = ", ".join(f"{name}: {'none' if share is None else f'{share:g}'}" for name, share in given.items())
-        way_out = "leave share out everywhere, for equal shares"
-        raise InputError(Problem(f"{path.name}: share of the inputs", rule, got, way_out))
+    shares = shares_of(list(given.values()))
+    shown = ", ".join(f"{name}: {'none' if share is None else f'{share:g}'}" for name, share in given.items())
+    name, share = next(iter(given.items()))
+    table.require([
+        Rule(shares or len(given) != 1, f"inputs.{name}.share",
+             "must be 1 for the only input, which gets the whole rate", share, "leave it out"),
+        Rule(shares or len(given) <= 1, "share of the inputs", f"{SHARES_RULE}, or be left out for each input",
+             shown, "leave share out everywhere, for equal shares"),
+    ])  # fmt: skip
     return shares

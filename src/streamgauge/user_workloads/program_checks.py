@@ -1,4 +1,4 @@
-"""What a program's file says that cannot be, each with one message: in its tables, and by a dry run of its references.
+"""The rules of a program's file: of its tables, of its references' columns, and by a dry run of its references.
 
 The dry run takes some planned events, before anything starts. It finds errors that need rows: a query that fails on
 them, times in another unit, keys that do not identify a result.
@@ -9,28 +9,37 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 from streamgauge.core.clock import US
-from streamgauge.core.errors import InputError, Problem, nearest
+from streamgauge.core.errors import Problem, Rule, attempt, broken, nearest, refuse
 from streamgauge.core.schema import EVENT_TIME, LINEAGE, WINDOW_END, WINDOW_START, quote, quoted
 from streamgauge.core.value_types import BOOLEAN, DECIMAL, FLOAT, INT, LIST, STRING, TIMESTAMP, ValueType
-from streamgauge.loadgen.fields import StreamSpec
+from streamgauge.loadgen.fields import FieldSpec, StreamSpec
 from streamgauge.loadgen.plan import BATCH_BYTES_MAX, Plan
 from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.system.user_code import duckdb_lines, first_line
 from streamgauge.transports.kafka.encodings.choice import schema_fields
 from streamgauge.transports.topics import FRAMED, PROTOBUF, UNITS, WITH_SCHEMA, in_year, units_of
-from streamgauge.user_workloads.program_file import EXAMPLES, FIELDS_EXAMPLE, InputTable, OutputTable, ProgramTable
+from streamgauge.user_workloads.program_file import (
+    EXAMPLES,
+    FIELDS_EXAMPLE,
+    InputTable,
+    OutputTable,
+    ProgramTable,
+    specs_of,
+)
 from streamgauge.user_workloads.program_node import SCRATCH, placeholders, unknown_placeholders
 from streamgauge.user_workloads.reference import table_types, time_name, types_of
+from streamgauge.user_workloads.rules import first, in_file
 
 _REMOTE = re.compile(r"(?!file:)[A-Za-z][\w+.-]*:/")
 _BRACES = re.compile(r"\{[^{}]*\}")
 CHECKPOINT_PLACEHOLDERS = (SCRATCH, "{run}")
-_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_TOPIC = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 _PLAIN = {
     INT: "bigint",
     FLOAT: "double",
@@ -41,6 +50,8 @@ _PLAIN = {
 }
 TIMES = ("time", "window_end")
 """The settings of an output that name a field with a time."""
+_FORMATS = {"delimiter": ("csv",), "schema_file": WITH_SCHEMA, "schema_id": FRAMED, "message": PROTOBUF}
+"""Setting to the formats that it applies to."""
 _KEY_TYPES = {"int": INT, "bigint": INT, "string": STRING}
 """Type of an event's field to that of a column that identifies its record."""
 _SCHEMA_TAKES = {
@@ -52,264 +63,219 @@ _SCHEMA_GIVES = {"bigint": ("bigint", "int"), "double": ("double", "bigint", "in
 """Type of a result's field to the types of values in a schema from which it is read."""
 
 
-def table_problems(path: Path, table: ProgramTable) -> Iterator[Problem]:
-    """The problems of the file, without those of its references."""
-
-    def refuse(setting: str, rule: str, got: object, way_out: str) -> Problem:
-        return Problem(f"{path.name}: {setting}", rule, got, way_out)
-
-    yield from _start_problems(path, table)
-    yield from _progress_problems(path, table)
-    for part, each in (("inputs", list(table.inputs)), ("outputs", list(table.outputs))):
-        for first, second in combinations(each, 2):
-            if first.lower() == second.lower():
-                rule = f"must differ from {first} by more than upper and lower case, which SQL and variables ignore"
-                yield refuse(f"{part}.{second}", rule, second, f"{part}.{second}_2")
+def check_tables(table: ProgramTable) -> None:
+    """Raises InputError with the problems of the file, without those of its references."""
+    problems: list[Problem] = []
+    rules = [*_start_rules(table), *_progress_rules(table), *_table_rules(table)]
     for name, given in table.inputs.items():
-        yield from _input_problems(path, f"inputs.{name}", name, given)
-    if (table.output is None) == (not table.outputs):
-        got = "neither" if table.output is None else "both"
-        yield refuse("output", "must be one table [output], or tables [outputs.NAME]", got, EXAMPLES["output"])
-    if table.outputs and table.reference:
-        yield refuse("reference", "must stand in each of the outputs", table.reference, "[outputs.NAME] reference")
+        setting = f"inputs.{name}"
+        fields = attempt(partial(specs_of, table.place_of(setting), given.fields), problems)
+        rules += [*_input_rules(setting, name, given, fields or ()), *_format_rules(setting, given, table.folder)]
     for sink, output in table.by_sink.items():
-        yield from _output_problems(path, table.setting_of(sink), sink, output)
-    yield from _topic_problems(path, table)
-    yield from _placeholder_problems(path, table)
+        setting = table.setting_of(sink)
+        rules += [*_output_rules(setting, sink, output), *_format_rules(setting, output, table.folder)]
+    rules += [*_topic_rules(table), *_placeholder_rules(table)]
+    refuse([*problems, *broken(*in_file(table.path.name, rules))])
 
 
-def _placeholder_problems(path: Path, table: ProgramTable) -> Iterator[Problem]:
-    """Words in braces that would reach the program as they are."""
+def _start_rules(table: ProgramTable) -> Iterator[Rule]:
+    """On how the program is started, or found."""
+    attach, ready, line, by = table.attach, table.ready, table.ready_line, table.progress.by
+    needs_no_group = by == "spark_checkpoint" or (by == "results" and ready == "started")
+    with_attach = "must be given with attach, as the program runs already"
+    yield from (
+        Rule(bool(table.command) != attach, "command",
+             "must be given, or attach = true for a program that runs already", "both" if attach else "neither",
+             EXAMPLES["command"]),
+        Rule((ready == "line") == bool(line), "ready_line", 'must be given with ready = "line", and only then', line,
+             'ready = "line" and ready_line = "started"'),
+        Rule(by != "spark_checkpoint" or ready not in ("consumer", "committed"), "ready",
+             'must be "line" or "started" with spark_checkpoint, as Spark joins no group and commits to none', ready,
+             'ready = "started"' if attach else 'ready = "line" and ready_line = "^query started"'),
+        Rule(table.timeout > 0, "timeout", "must be above 0s", f"{table.timeout:g}s", 'timeout = "30s"'),
+        Rule(not attach or ready != "line", "ready", "must not be line with attach, as its output is not seen", ready,
+             'ready = "consumer"'),
+        Rule(not attach or table.brokers, "brokers", with_attach, "", 'brokers = "localhost:9092"'),
+        Rule(not attach or table.group or needs_no_group, "group", with_attach, "", 'group = "my-group"'),
+    )  # fmt: skip
+    try:
+        re.compile(line)
+    except re.error as error:
+        rule = f"must be a regular expression ({error})"
+        yield Rule(False, "ready_line", rule, line, f"ready_line = '{re.escape(line)}'")
+
+
+def _progress_rules(table: ProgramTable) -> Iterator[Rule]:
+    """On the folders of checkpoints."""
+    setting, example = "progress.spark_checkpoint", 'spark_checkpoint = ["{scratch}/checkpoint"]'
+    folders = table.progress.checkpoints
+    for folder in dict.fromkeys(folders):
+        unknown = [name for name in _BRACES.findall(folder) if name not in CHECKPOINT_PLACEHOLDERS]
+        yield from first((
+            Rule(not _REMOTE.match(folder), setting,
+                 "must be a folder of this machine, as streamgauge reads its files: no remote file system", folder,
+                 f"{example}, and in the program checkpointLocation = $STREAMGAUGE_SCRATCH/checkpoint"),
+            Rule(not unknown, setting, f"must have no placeholders except {' and '.join(CHECKPOINT_PLACEHOLDERS)}",
+                 "".join(unknown[:1]), example),
+            Rule(not table.attach or SCRATCH not in folder, setting,
+                 f"must not be in {SCRATCH} with attach, as the program runs already and has no such folder", folder,
+                 'spark_checkpoint = ["/path/of/its/checkpoint"]'),
+            Rule(folders.count(folder) <= 1, setting, "must name each checkpoint once", folder,
+                 "one folder for each of its queries"),
+        ))  # fmt: skip
+
+
+def _table_rules(table: ProgramTable) -> Iterator[Rule]:
+    """On which tables there are."""
+    for part, names in (("inputs", table.inputs), ("outputs", table.outputs)):
+        for one, other in combinations(names, 2):
+            rule = f"must differ from {one} by more than upper and lower case, which SQL and variables ignore"
+            yield Rule(one.lower() != other.lower(), f"{part}.{other}", rule, other, f"{part}.{other}_2")
+    yield from (
+        Rule((table.output is None) == bool(table.outputs), "output",
+             "must be one table [output], or tables [outputs.NAME]", "both" if table.output else "neither",
+             EXAMPLES["output"]),
+        Rule(not table.outputs or not table.reference, "reference", "must stand in each of the outputs",
+             table.reference, "[outputs.NAME] reference"),
+    )  # fmt: skip
+
+
+def _topic_rules(table: ProgramTable) -> Iterator[Rule]:
+    """On the names of topics."""
+    topics = {f"inputs.{name}": each.topic for name, each in table.inputs.items()}
+    topics |= {table.setting_of(sink): each.topic for sink, each in table.by_sink.items()}
+    owners = {topic: setting for setting, topic in reversed(topics.items())}
+    for setting, topic in topics.items():
+        place = f"{setting}.topic"
+        yield from (
+            Rule(not table.attach or topic, place, "must be given with attach, as the program has its topics", "",
+                 EXAMPLES["topic"]),
+            Rule(not topic or _TOPIC.fullmatch(topic), place,
+                 "must have letters, digits, . _ and - only, at most 249", topic, EXAMPLES["topic"]),
+            Rule(not topic or owners[topic] == setting, place, f"must differ from that of {owners[topic]}", topic,
+                 "a topic of its own"),
+        )  # fmt: skip
+
+
+def _placeholder_rules(table: ProgramTable) -> Iterator[Rule]:
+    """On words in braces that would reach the program as they are."""
     known = placeholders(table.inputs, table.by_sink)
-    listed = ", ".join(f"{{{name}}}" for name in known)
-    texts = {"command": table.command} | {f"environment.{name}": [text] for name, text in table.environment.items()}
+    rule = f"must be one of the placeholders {', '.join(f'{{{name}}}' for name in known)}"
+    texts = {"command": table.command} | {f"environment.{name}": (text,) for name, text in table.environment.items()}
     for setting, words in texts.items():
         for unknown in unknown_placeholders(words, table.inputs, table.by_sink):
             way_out = f"{{{nearest(unknown, known)}}}; to pass on the braces themselves: {{{{{unknown}}}}}"
-            rule = f"must be one of the placeholders {listed}"
-            yield Problem(f"{path.name}: {setting}", rule, f"{{{unknown}}}", way_out)
+            yield Rule(False, setting, rule, f"{{{unknown}}}", way_out)
 
 
-def _start_problems(path: Path, table: ProgramTable) -> Iterator[Problem]:
-    """Problems with how the program is started, or found."""
-
-    def refuse(setting: str, rule: str, got: object, way_out: str) -> Problem:
-        return Problem(f"{path.name}: {setting}", rule, got, way_out)
-
-    if bool(table.command) == table.attach:
-        got = "both" if table.attach else "neither"
-        rule = "must be given, or attach = true for a program that runs already"
-        yield refuse("command", rule, got, EXAMPLES["command"])
-    if (table.ready == "line") != bool(table.ready_line):
-        rule = 'must be given with ready = "line", and only then'
-        yield refuse("ready_line", rule, table.ready_line, 'ready = "line" and ready_line = "started"')
-    try:
-        re.compile(table.ready_line)
-    except re.error as error:
-        yield refuse(
-            "ready_line",
-            f"must be a regular expression ({error})",
-            table.ready_line,
-            f"ready_line = '{re.escape(table.ready_line)}'",
-        )
-    by_checkpoint = table.progress.by == "spark_checkpoint"
-    if by_checkpoint and table.ready in ("consumer", "committed"):
-        rule = 'must be "line" or "started" with spark_checkpoint, as Spark joins no group and commits to none'
-        way_out = 'ready = "started"' if table.attach else 'ready = "line" and ready_line = "^query started"'
-        yield refuse("ready", rule, table.ready, way_out)
-    if not table.timeout > 0:
-        yield refuse("timeout", "must be above 0s", f"{table.timeout:g}s", 'timeout = "30s"')
-    if not table.attach:
-        return
-    if table.ready == "line":
-        yield refuse("ready", "must not be line with attach, as its output is not seen", "line", 'ready = "consumer"')
-    ungrouped = table.ready == "started" and table.progress.by in ("results", "spark_checkpoint")
-    for setting, example in (("brokers", "localhost:9092"), ("group", "my-group")):
-        if not getattr(table, setting) and not (setting == "group" and ungrouped):
-            rule = "must be given with attach, as the program runs already"
-            if setting == "group" and by_checkpoint:
-                continue  # said of ready
-            yield refuse(setting, rule, "", f'{setting} = "{example}"')
+def _name_rule(setting: str, name: str, way_out: str) -> Rule:
+    """On the name of an input or output, which its topic contains."""
+    is_name = name.isascii() and name.isidentifier() and not name.startswith("_")
+    return Rule(is_name, setting, "must have a name of letters (a to z), digits and _", name, way_out)
 
 
-def _progress_problems(path: Path, table: ProgramTable) -> Iterator[Problem]:
-    """Checkpoints that cannot be read."""
-    setting, example = f"{path.name}: progress.spark_checkpoint", 'spark_checkpoint = ["{scratch}/checkpoint"]'
-    for place in table.progress.checkpoints:
-        if _REMOTE.match(place):
-            rule = "must be a folder of this machine, as streamgauge reads its files: no remote file system"
-            way_out = f"{example}, and in the program checkpointLocation = $STREAMGAUGE_SCRATCH/checkpoint"
-            yield Problem(setting, rule, place, way_out)
-        elif unknown := [name for name in _BRACES.findall(place) if name not in CHECKPOINT_PLACEHOLDERS]:
-            rule = f"must have no placeholders except {' and '.join(CHECKPOINT_PLACEHOLDERS)}"
-            yield Problem(setting, rule, unknown[0], example)
-        elif SCRATCH in place and table.attach:
-            rule = f"must not be in {SCRATCH} with attach, as the program runs already and has no such folder"
-            yield Problem(setting, rule, place, 'spark_checkpoint = ["/path/of/its/checkpoint"]')
-        elif table.progress.checkpoints.count(place) > 1:
-            yield Problem(setting, "must name each checkpoint once", place, "one folder for each of its queries")
-            return
-
-
-def _topic_problems(path: Path, table: ProgramTable) -> Iterator[Problem]:
-    """Problems with the names of topics."""
-    named = {f"inputs.{name}": each.topic for name, each in table.inputs.items()}
-    named |= {table.setting_of(sink): each.topic for sink, each in table.by_sink.items()}
-    taken: dict[str, str] = {}
-    for setting, topic in named.items():
-        place = f"{path.name}: {setting}.topic"
-        if not topic and table.attach:
-            yield Problem(place, "must be given with attach, as the program has its topics", "", 'topic = "orders"')
-        elif topic and (not _TOPIC.fullmatch(topic) or topic in (".", "..")):
-            yield Problem(place, "must have letters, digits, . _ and - only, at most 249", topic, 'topic = "orders"')
-        elif topic in taken:
-            yield Problem(place, f"must differ from that of {taken[topic]}", topic, "a topic of its own")
-        elif topic:
-            taken[topic] = setting
-
-
-_NAME_RULE = "must have a name of letters (a to z), digits and _"
-
-
-def _is_name(name: str) -> bool:
-    """Whether it can be that of an input or output, which its topic contains."""
-    return name.isascii() and name.isidentifier() and not name.startswith("_")
-
-
-def _input_problems(path: Path, setting: str, name: str, given: InputTable) -> Iterator[Problem]:
-    place = f"{path.name}: {setting}"
-    if not _is_name(name):
-        yield Problem(place, _NAME_RULE, name, "[inputs.purchases]")
-    if bool(given.fields) == (given.sample is not None):
-        got = "both" if given.fields else "neither"
-        rule = "needs its fields or a sample of its messages, one of them"
-        yield Problem(place, rule, got, f'{FIELDS_EXAMPLE}; or sample = "FILE.json"')
-    try:
-        names = [one.name for one in given.specs(place)]
-    except InputError as error:
-        yield from error.problems
-        return
+def _input_rules(setting: str, name: str, given: InputTable, fields: Sequence[FieldSpec]) -> list[Rule]:
+    names = [one.name for one in fields]
     taken = (*LINEAGE, *names)
-    if given.time is not None and given.time.lower() in map(str.lower, taken):
-        yield Problem(f"{place}.time", f"must differ from {', '.join(taken)}", given.time, 'time = "ts"')
-    if given.key is not None and names and given.key not in names:
-        yield Problem(f"{place}.key", "must be one of its fields", given.key, f'key = "{nearest(given.key, names)}"')
-    yield from _nesting_problems(place, [*names, *([given.time] if given.time else [])])
-    yield from _format_problems(path, setting, given)
+    return [
+        _name_rule(setting, name, "[inputs.purchases]"),
+        Rule(bool(given.fields) != (given.sample is not None), setting,
+             "needs its fields or a sample of its messages, one of them", "both" if given.fields else "neither",
+             f'{FIELDS_EXAMPLE}; or sample = "FILE.json"'),
+        Rule((given.time or "").lower() not in map(str.lower, taken), f"{setting}.time",
+             f"must differ from {', '.join(taken)}", given.time, EXAMPLES["time"]),
+        Rule(not names or given.key in (None, *names), f"{setting}.key", "must be one of its fields", given.key,
+             f'key = "{nearest(given.key, names or [""])}"'),
+        *_nesting_rules(setting, [*names, *filter(None, [given.time])]),
+    ]  # fmt: skip
 
 
-def _output_problems(path: Path, setting: str, sink: str, output: OutputTable) -> Iterator[Problem]:
-    place = f"{path.name}: {setting}"
-    if not _is_name(sink):
-        yield Problem(place, _NAME_RULE, sink, "[outputs.totals]")
-    if output.mode == "update" and not output.keys:
-        yield Problem(f"{place}.keys", "must name the fields whose values are updated", [], EXAMPLES["keys"])
-    if output.mode == "update" and output.delivery != "exactly_once":
-        rule = 'applies to mode = "append" only: of updates the last value of each key is compared'
-        yield Problem(f"{place}.delivery", rule, output.delivery, "leave it out")
-    if (output.delivery == "at_most_once") != (output.loss_max is not None):
-        rule = "must be given with at_most_once, and only with it: the share of results that may be lost"
-        without = 'delivery = "at_most_once", or leave loss_max out'
-        way_out = EXAMPLES["loss_max"] if output.loss_max is None else without
-        yield Problem(f"{place}.loss_max", rule, output.loss_max, way_out)
-    if output.latency_key and (output.mode == "update" or output.time or output.window_end):
-        rule = 'applies to mode = "append" without time and window_end only: these say the event time'
-        yield Problem(f"{place}.latency_key", rule, list(output.latency_key), "leave it out")
-    if not output.reference:
-        reference = f"{path.name}: reference" if setting == "output" else f"{place}.reference"
-        yield Problem(reference, "must be given", None, EXAMPLES["reference"])
-    yield from _format_problems(path, setting, output)
+def _output_rules(setting: str, sink: str, output: OutputTable) -> list[Rule]:
+    updates, lossy = output.mode == "update", output.delivery == "at_most_once"
+    return [
+        _name_rule(setting, sink, "[outputs.totals]"),
+        Rule(not updates or output.keys, f"{setting}.keys", "must name the fields whose values are updated", [],
+             EXAMPLES["keys"]),
+        Rule(not updates or output.delivery == "exactly_once", f"{setting}.delivery",
+             'applies to mode = "append" only: of updates the last value of each key is compared', output.delivery,
+             "leave it out"),
+        Rule(lossy != (output.loss_max is None), f"{setting}.loss_max",
+             "must be given with at_most_once, and only with it: the share of results that may be lost",
+             output.loss_max, EXAMPLES["loss_max"] if lossy else 'delivery = "at_most_once", or leave loss_max out'),
+        Rule(not output.latency_key or not (updates or output.time or output.window_end), f"{setting}.latency_key",
+             'applies to mode = "append" without time and window_end only: these say the event time',
+             list(output.latency_key), "leave it out"),
+        Rule(output.reference, "reference" if setting == "output" else f"{setting}.reference", "must be given",
+             None, EXAMPLES["reference"]),
+    ]  # fmt: skip
 
 
-def _format_problems(path: Path, setting: str, given: InputTable | OutputTable) -> Iterator[Problem]:
-    """Problems with the settings of a format, and with the file of its schema."""
-    place = f"{path.name}: {setting}"
-    if len(given.delimiter) != 1:
-        yield Problem(f"{place}.delimiter", "must be one character", given.delimiter, 'delimiter = ";"')
-    settings = {"delimiter": ("csv",), "schema_file": WITH_SCHEMA, "schema_id": FRAMED, "message": PROTOBUF}
-    for name, kinds in settings.items():
-        if name in given.model_fields_set and given.format not in kinds:
-            rule = f"applies to the format {' or '.join(kinds)} only"
-            yield Problem(f"{place}.{name}", rule, given.format, f'format = "{kinds[0]}", or leave it out')
-    if given.format not in WITH_SCHEMA:
-        return
-    if not given.schema_file:
-        rule = f"must be given for the format {given.format}: the file of the schema that the program uses"
-        example = "purchase.desc" if given.format in PROTOBUF else "purchase.avsc"
-        yield Problem(f"{place}.schema_file", rule, "", f'schema_file = "{example}"')
-        return
-    try:
-        schema_fields(given.message_format(path.resolve().parent))
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        what = "a descriptor set of a message" if given.format in PROTOBUF else "an Avro schema of a record"
-        rule = f"must be {what} of plain fields ({reason})"
-        yield Problem(f"{place}.schema_file", rule, given.schema_file, "correct it, or name another file")
+def _format_rules(setting: str, given: InputTable | OutputTable, folder: Path) -> Iterator[Rule]:
+    """On the settings of a format, and on the file of its schema."""
+    kind, file, is_protobuf = given.format, given.schema_file, given.format in PROTOBUF
+    yield from (
+        Rule(len(given.delimiter) == 1, f"{setting}.delimiter", "must be one character", given.delimiter,
+             'delimiter = ";"'),
+        *(Rule(name not in given.model_fields_set or kind in kinds, f"{setting}.{name}",
+               f"applies to the format {' or '.join(kinds)} only", kind, f'format = "{kinds[0]}", or leave it out')
+          for name, kinds in _FORMATS.items()),
+        Rule(kind not in WITH_SCHEMA or file, f"{setting}.schema_file",
+             f"must be given for the format {kind}: the file of the schema that the program uses", "",
+             f'schema_file = "purchase.{"desc" if is_protobuf else "avsc"}"'),
+    )  # fmt: skip
+    if kind in WITH_SCHEMA and file:
+        try:
+            schema_fields(given.message_format(folder))
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            what = "a descriptor set of a message" if is_protobuf else "an Avro schema of a record"
+            rule = f"must be {what} of plain fields ({reason})"
+            yield Rule(False, f"{setting}.schema_file", rule, file, "correct it, or name another file")
 
 
-def _nesting_problems(place: str, names: Sequence[str]) -> Iterator[Problem]:
-    """A field that would be a value and an object."""
+def _nesting_rules(setting: str, names: Sequence[str]) -> Iterator[Rule]:
+    """On a field that would be a value and an object."""
     for name in names:
         inside = next((other for other in names if other.startswith(f"{name}.")), None)
-        if inside is not None:
-            yield Problem(f"{place}.fields", f"{name} must not be a value beside {inside}", name, "rename one")
+        yield Rule(not inside, f"{setting}.fields", f"{name} must not be a value beside {inside}", name, "rename one")
 
 
-def stream_problems(path: Path, table: ProgramTable, streams: Sequence[StreamSpec]) -> Iterator[Problem]:
-    """Fields that the format of their messages cannot hold."""
+def stream_rules(table: ProgramTable, streams: Sequence[StreamSpec]) -> Iterator[Rule]:
+    """On fields that the format of their messages cannot hold."""
     for stream, given in zip(streams, table.inputs.values(), strict=True):
-        place, types = f"{path.name}: inputs.{stream.name}", stream.schema.types()
-        if given.format == "text" and len(types) != 1:
-            yield Problem(f"{place}.format", "text needs one field", list(types), 'format = "csv"')
+        setting, types = f"inputs.{stream.name}", stream.schema.types()
+        has_room = given.format != "text" or len(types) == 1
+        yield Rule(has_room, f"{setting}.format", "text needs one field", list(types), 'format = "csv"')
         if given.format in WITH_SCHEMA:
-            fields = schema_fields(given.message_format(path.resolve().parent))
-            found = {each.name: each.type for each in fields}
-            yield from _schema_problems(place, types, found, _SCHEMA_TAKES)
-            for name in found.keys() - types.keys():
-                rule = "must have a field for each one of the schema"
-                yield Problem(f"{place}.fields", rule, name, f"add {name}, or use a schema without it")
-            lacking = {each.name for each in fields if not each.nullable}
-            for name in (each.name for each in stream.schema.fields if each.nullable and each.name in lacking):
-                rule = f"must be able to hold nulls of {name}, which the program would take for another value"
-                way_out = "a union with null in Avro, optional in Protocol Buffers, or a sample without nulls there"
-                yield Problem(f"{place}.schema_file", rule, name, way_out)
+            declared = schema_fields(given.message_format(table.folder))
+            in_schema = {each.name: each.type for each in declared}
+            lacking = {each.name for each in declared if not each.nullable}
+            yield from (
+                *_schema_rules(setting, types, in_schema, _SCHEMA_TAKES),
+                *(Rule(name in types, f"{setting}.fields", "must have a field for each one of the schema", name,
+                       f"add {name}, or use a schema without it")
+                  for name in in_schema),
+                *(Rule(not each.nullable or each.name not in lacking, f"{setting}.schema_file",
+                       f"must be able to hold nulls of {each.name}, which the program would take for another value",
+                       each.name,
+                       "a union with null in Avro, optional in Protocol Buffers, or a sample without nulls there")
+                  for each in stream.schema.fields),
+            )  # fmt: skip
 
 
-def _schema_problems(
-    place: str, types: Mapping[str, str], found: Mapping[str, str], accepted: Mapping[str, tuple[str, ...]]
-) -> Iterator[Problem]:
-    """Fields that a schema lacks, or has as another type. `accepted`: type to types of a schema."""
+def _schema_rules(
+    setting: str, types: Mapping[str, str], in_schema: Mapping[str, str], accepted: Mapping[str, tuple[str, ...]]
+) -> Iterator[Rule]:
+    """On fields that a schema lacks, or has as another type. `accepted`: type to types of a schema."""
+    place = f"{setting}.schema_file"
     for name, kind in types.items():
-        if name not in found:
-            rule = f"must have {name} in its schema, which has {', '.join(found)}"
-            yield Problem(f"{place}.schema_file", rule, name, nearest(name, list(found)))
-        elif found[name] not in accepted.get(kind, (kind,)):
-            rule = f"must have {name} as a type that fits {kind}"
-            yield Problem(f"{place}.schema_file", rule, found[name], "correct the schema, or cast the field")
-
-
-def latency_key_problems(
-    path: Path, table: ProgramTable, sink: str, columns: Mapping[str, ValueType], streams: Sequence[StreamSpec]
-) -> Iterator[Problem]:
-    """A latency key that does not name fields of one input, each with its type."""
-    key = table.by_sink[sink].latency_key
-    place = f"{path.name}: {table.setting_of(sink)}.latency_key"
-    if not set(key) <= columns.keys():
-        return  # said of the column
-    found = inputs_with(key, streams)
-    if len(found) != 1:
-        names = ", ".join(each.name for each in found) or "none"
-        rule = f"must be fields of exactly one input; these have them: {names}"
-        way_out = "rename them in the other input" if found else "name fields that the reference takes from an input"
-        yield Problem(place, rule, list(key), way_out)
-        return
-    (stream,) = found
-    for name in key:
-        kind = stream.schema.types()[name]
-        if name in columns and columns[name].name != _KEY_TYPES.get(kind):
-            rule = f"must be whole numbers or texts, as in {stream.name}, where {name} is {kind}"
-            got = f"{name} {columns[name]}"
-            yield Problem(place, rule, got, "name other fields, or leave its type in the reference")
+        yield from first((
+            Rule(name in in_schema, place, f"must have {name} in its schema, which has {', '.join(in_schema)}",
+                 name, nearest(name, list(in_schema))),
+            Rule(in_schema.get(name) in accepted.get(kind, (kind,)), place,
+                 f"must have {name} as a type that fits {kind}", in_schema.get(name),
+                 "correct the schema, or cast the field"),
+        ))  # fmt: skip
 
 
 def inputs_with(names: Sequence[str], streams: Sequence[StreamSpec]) -> list[StreamSpec]:
@@ -325,40 +291,62 @@ def message_type(type_: ValueType) -> str:
     return _PLAIN.get(type_.name, "")
 
 
-def column_problems(path: Path, table: ProgramTable, sink: str, columns: Mapping[str, ValueType]) -> Iterator[Problem]:
-    """Problems of an output whose reference gives these columns."""
-    output, names = table.by_sink[sink], list(columns)
-    place = f"{path.name}: {table.setting_of(sink)}"
-    absent: set[str] = set()
-    named = [("keys", output.keys), ("latency_key", output.latency_key)]
-    named += [(setting, (field,)) for setting in TIMES if (field := getattr(output, setting))]
-    for setting, fields in named:
-        for field in fields:
-            if field in absent:
-                continue
-            if field not in columns:
-                absent.add(field)
-                rule = f"must be a column of the reference: {', '.join(names)}"
-                way_out = f'"{nearest(field, names)}", or add {field} to the reference'
-                yield Problem(f"{place}.{setting}", rule, field, way_out)
-            elif setting in TIMES and columns[field].name not in (INT, TIMESTAMP):
-                rule = f"must be a whole number of {output.time_unit}, or a timestamp, in the reference"
-                kind = "TIMESTAMP" if columns[field].name == STRING else "BIGINT"
-                way_out = f"CAST({field} AS {kind}) AS {field} in the reference"
-                yield Problem(f"{place}.{setting}", rule, f"{field} {columns[field]}", way_out)
-    reference = f"{path.name}: {table.reference_setting_of(sink)}"
-    types = {name: message_type(type_) for name, type_ in columns.items()}
-    for name, kind in types.items():
-        if not kind or (kind.startswith("array<") and output.format != "json"):
-            held = "numbers, texts, booleans, timestamps" + (" and arrays of these" if output.format == "json" else "")
-            rule = f"must have columns that {output.format.replace('json', 'JSON')} can hold: {held}"
-            yield Problem(reference, rule, f"{name} {columns[name]}", f"CAST({name} AS VARCHAR) AS {name}")
-    yield from _nesting_problems(place, names)
-    if output.format == "text" and list(types.values()) != ["string"]:
-        yield Problem(f"{place}.format", "text needs a reference of one column of text", names, 'format = "csv"')
+def column_rules(
+    table: ProgramTable, sink: str, columns: Mapping[str, ValueType], streams: Sequence[StreamSpec]
+) -> Iterator[Rule]:
+    """On an output whose reference gives these columns."""
+    output, setting, names = table.by_sink[sink], table.setting_of(sink), list(columns)
+    times = {field: name for name in TIMES if (field := getattr(output, name))}
+    named = times | dict.fromkeys(output.latency_key, "latency_key") | dict.fromkeys(output.keys, "keys")
+    yield from (
+        Rule(field in columns, f"{setting}.{name}", f"must be a column of the reference: {', '.join(names)}", field,
+             f'"{nearest(field, names)}", or add {field} to the reference')
+        for field, name in named.items()
+    )  # fmt: skip
+    for field, name in times.items():
+        type_ = columns.get(field, ValueType(INT))
+        rule = f"must be a whole number of {output.time_unit}, or a timestamp, in the reference"
+        way_out = f"CAST({field} AS {'TIMESTAMP' if type_.name == STRING else 'BIGINT'}) AS {field} in the reference"
+        yield Rule(type_.name in (INT, TIMESTAMP), f"{setting}.{name}", rule, f"{field} {type_}", way_out)
+    yield from _result_rules(setting, table.reference_setting_of(sink), output, columns)
     if output.format in WITH_SCHEMA:
-        found = {each.name: each.type for each in schema_fields(output.message_format(path.resolve().parent))}
-        yield from _schema_problems(place, types, found, _SCHEMA_GIVES)
+        types = {name: message_type(type_) for name, type_ in columns.items()}
+        in_schema = {each.name: each.type for each in schema_fields(output.message_format(table.folder))}
+        yield from _schema_rules(setting, types, in_schema, _SCHEMA_GIVES)
+    if set(output.latency_key) <= columns.keys():
+        yield from _latency_key_rules(f"{setting}.latency_key", output.latency_key, columns, streams)
+
+
+def _result_rules(
+    setting: str, reference: str, output: OutputTable, columns: Mapping[str, ValueType]
+) -> Iterator[Rule]:
+    """On columns that the messages of results cannot hold."""
+    is_json = output.format == "json"
+    held = "numbers, texts, booleans, timestamps" + (" and arrays of these" if is_json else "")
+    rule = f"must have columns that {'JSON' if is_json else output.format} can hold: {held}"
+    for name, type_ in columns.items():
+        fits = message_type(type_) and (is_json or type_.name != LIST)
+        yield Rule(fits, reference, rule, f"{name} {type_}", f"CAST({name} AS VARCHAR) AS {name}")
+    yield from _nesting_rules(setting, list(columns))
+    rule = "text needs a reference of one column of text"
+    is_text = [type_.name for type_ in columns.values()] == [STRING]
+    yield Rule(output.format != "text" or is_text, f"{setting}.format", rule, list(columns), 'format = "csv"')
+
+
+def _latency_key_rules(
+    place: str, key: Sequence[str], columns: Mapping[str, ValueType], streams: Sequence[StreamSpec]
+) -> Iterator[Rule]:
+    """On fields by which results name a record of an input."""
+    having = inputs_with(key, streams)
+    rule = f"must be fields of exactly one input; these have them: {', '.join(each.name for each in having) or 'none'}"
+    way_out = "rename them in the other input" if having else "name fields that the reference takes from an input"
+    yield Rule(not key or len(having) == 1, place, rule, list(key), way_out)
+    for name in key if len(having) == 1 else ():
+        kind = having[0].schema.types()[name]
+        rule = f"must be whole numbers or texts, as in {having[0].name}, where {name} is {kind}"
+        fits = columns[name].name == _KEY_TYPES.get(kind)
+        way_out = "name other fields, or leave its type in the reference"
+        yield Rule(fits, place, rule, f"{name} {columns[name]}", way_out)
 
 
 DRY_RATE_PER_S, DRY_S = 1000.0, 5.0
@@ -366,8 +354,8 @@ SAMPLED_US = (631_152_000 * US, 4_102_444_800 * US)
 """The times that a user's sample may have: 1990 to 2100."""
 
 
-def dry_run_problems(path: Path, table: ProgramTable, streams: Sequence[StreamSpec]) -> Iterator[Problem]:
-    """The problems of each output's reference over some events."""
+def dry_run_rules(table: ProgramTable, streams: Sequence[StreamSpec]) -> Iterator[Rule]:
+    """On each output's reference over some events."""
     import duckdb
 
     now_us = time.time_ns() // 1000
@@ -375,29 +363,26 @@ def dry_run_problems(path: Path, table: ProgramTable, streams: Sequence[StreamSp
         connection.execute("SET TimeZone = 'UTC'; SET threads = 1")
         _fill(connection, streams, now_us)
         for sink, output in table.by_sink.items():
-            place = f"{path.name}: {table.setting_of(sink)}"
             try:
                 connection.execute("DROP TABLE IF EXISTS _results")
                 connection.sql(output.reference).create("_results")
             except duckdb.InterruptException:
                 raise KeyboardInterrupt from None
             except duckdb.Error as error:
-                way_out = "\n  ".join(["correct it", *duckdb_lines(error)])
-                setting = f"{path.name}: {table.reference_setting_of(sink)}"
-                yield Problem(setting, "must run over events of its inputs", first_line(error), way_out)
-                continue
-            yield from _unit_problems(connection, place, output, now_us)
-            yield from _key_problems(connection, place, output)
+                way_out, rule = "\n  ".join(["correct it", *duckdb_lines(error)]), "must run over events of its inputs"
+                yield Rule(False, table.reference_setting_of(sink), rule, first_line(error), way_out)
+            else:
+                yield from first(_unit_rules(connection, table.setting_of(sink), output, now_us))
+                yield from _key_rules(connection, table.setting_of(sink), output)
 
 
-def sample_unit_problem(place: str, unit: str, last_time: float) -> Problem | None:
-    """A unit of an input in which the times of its sample are of no year that events have, while another unit fits."""
+def sample_unit_rule(setting: str, unit: str, last_time: float) -> Rule:
+    """On a unit in which the times of an input's sample are of no year that events have, while another unit fits."""
     low_us, high_us = SAMPLED_US
     fits = [name for name, unit_us in UNITS.items() if low_us <= last_time * unit_us <= high_us]
-    if unit in fits or not fits:
-        return None
     got = f"{unit}, in which its time {last_time:.0f} is {in_year(last_time * UNITS[unit])}"
-    return Problem(f"{place}.time_unit", "must be the unit of the times in its sample", got, f'time_unit = "{fits[0]}"')
+    rule, way_out = "must be the unit of the times in its sample", f'time_unit = "{"".join(fits[:1])}"'
+    return Rule(not fits or unit in fits, f"{setting}.time_unit", rule, got, way_out)
 
 
 def _fill(connection: Any, streams: Sequence[StreamSpec], start_us: int) -> None:
@@ -415,38 +400,31 @@ def _fill(connection: Any, streams: Sequence[StreamSpec], start_us: int) -> None
         connection.execute(f"CREATE TABLE {quote(stream.name)} AS SELECT {', '.join(values)} FROM _events")
 
 
-def _unit_problems(connection: Any, place: str, output: OutputTable, now_us: int) -> Iterator[Problem]:
-    """Numbers that are times in another unit than the declared one."""
-    relation = connection.table("_results")
-    types = types_of(relation)
-    for setting, name in (("time", output.time), ("window_end", output.window_end)):
+def _unit_rules(connection: Any, setting: str, output: OutputTable, now_us: int) -> Iterator[Rule]:
+    """On numbers that are times in another unit than the declared one. The second time of a result has the same."""
+    types, unit = types_of(connection.table("_results")), output.time_unit
+    for role in TIMES:
+        name = getattr(output, role)
         if name is None or types[name].name != INT:
             continue
         ((low, high),) = connection.execute(f"SELECT min({quote(name)}), max({quote(name)}) FROM _results").fetchall()
-        if low is None:
-            continue
-        fits = units_of((low, high), now_us)
-        if output.time_unit not in fits and fits:
-            moment = in_year(high * UNITS[output.time_unit])
-            got = f"{output.time_unit}, in which the {setting} {name} of a result is {moment}"
+        fits = units_of((low, high), now_us) if low is not None else []
+        if fits and unit not in fits:
+            got = f"{unit}, in which the {role} {name} of a result is {in_year(high * UNITS[unit])}"
             way_out = f'time_unit = "{fits[0]}", or another unit of {name} in the reference'
-            yield Problem(f"{place}.time_unit", "must be the unit of the times in results", got, way_out)
-            return
+            yield Rule(False, f"{setting}.time_unit", "must be the unit of the times in results", got, way_out)
 
 
-def _key_problems(connection: Any, place: str, output: OutputTable) -> Iterator[Problem]:
-    """Keys that several rows have, in update mode."""
-    if output.mode != "update":
-        return
+def _key_rules(connection: Any, setting: str, output: OutputTable) -> Iterator[Rule]:
+    """On keys that several rows have, in update mode."""
     names = connection.table("_results").columns
-    ids = list(dict.fromkeys([*output.keys, *filter(None, [output.window_end])]))
-    ids += [name for name in (WINDOW_START, WINDOW_END) if name in names and name not in ids]
-    query = f"SELECT {quoted(ids)}, count(*) FROM _results GROUP BY {quoted(ids)} HAVING count(*) > 1 LIMIT 1"
-    if (several := connection.execute(query).fetchone()) is None:
-        return
-    *values, count = several
-    got = f"{count} rows with " + ", ".join(f"{name} {value}" for name, value in zip(ids, values, strict=True))
-    others = [name for name in names if name not in (*ids, output.time)]
-    more = f'keys = ["{output.keys[0]}", "{others[0]}"], or ' if others else ""
-    rule = "must identify one row of the reference, as in update mode each key has one last value"
-    yield Problem(f"{place}.keys", rule, got, f"{more}GROUP BY {', '.join(ids)} in the reference")
+    windows = [output.window_end, *(name for name in (WINDOW_START, WINDOW_END) if name in names)]
+    ids = list(dict.fromkeys([*output.keys, *filter(None, windows)]))
+    query = f"SELECT {quoted(ids)}, count(*) FROM _results GROUP BY ALL HAVING count(*) > 1 LIMIT 1"
+    if output.mode == "update" and (several := connection.execute(query).fetchone()):
+        *values, count = several
+        got = f"{count} rows with " + ", ".join(f"{name} {value}" for name, value in zip(ids, values, strict=True))
+        others = [name for name in names if name not in (*ids, output.time)]
+        more = f'keys = ["{output.keys[0]}", "{others[0]}"], or ' if others else ""
+        rule = "must identify one row of the reference, as in update mode each key has one last value"
+        yield Rule(False, f"{setting}.keys", rule, got, f"{more}GROUP BY {', '.join(ids)} in the reference")

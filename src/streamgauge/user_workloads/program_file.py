@@ -8,21 +8,44 @@ from __future__ import annotations
 
 import base64
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    PrivateAttr,
+    ValidationError,
+)
 
+from streamgauge.core.clock import US
 from streamgauge.core.engine_reports import Delivery
-from streamgauge.core.errors import Fault, InputError, JobError, Problem, faults_of, near, nearest
+from streamgauge.core.errors import (
+    Fault,
+    InputError,
+    Problem,
+    Rule,
+    attempt,
+    faults_of,
+    near,
+    nearest,
+    refuse,
+    require_all,
+)
 from streamgauge.core.units import parse_duration
 from streamgauge.jobs import DEFAULT_REACH, UNBOUNDED
 from streamgauge.loadgen.fields import Decimal, FieldSpec, Integer, Key, Payload, Text
 from streamgauge.loadgen.fitted import Choice
 from streamgauge.transports.topics import PROTOBUF, WITH_SCHEMA, Kind, MessageFormat, ProgressSource, RecordTimestamp
 from streamgauge.user_workloads.program_node import Ready
+from streamgauge.user_workloads.rules import first, in_file
 from streamgauge.user_workloads.user_workload import SINK
 
 Name = Annotated[str | None, AfterValidator(lambda value: value or None)]
@@ -87,10 +110,6 @@ class InputTable(_TopicTable):
     time_unit: Unit = "ms"
     record_timestamp: RecordTimestamp = "planned"
 
-    def specs(self, setting: str) -> tuple[FieldSpec, ...]:
-        """The declared fields, those of nested tables with dotted names. Raises InputError with the problems of all."""
-        return specs_of(f"{setting}.fields", self.fields)
-
 
 class OutputTable(_TopicTable):
     """`[output]` or `[outputs.NAME]`: a topic of results."""
@@ -107,13 +126,16 @@ class OutputTable(_TopicTable):
     reference: str = ""
 
     @property
-    def reach_or_default(self) -> str:
-        """How long one event can influence results."""
-        return self.reach or (UNBOUNDED if self.mode == "update" else DEFAULT_REACH)
+    def reach_us(self) -> int | None:
+        """How long one event can influence results; None if without an end."""
+        reach = self.reach or (UNBOUNDED if self.mode == "update" else DEFAULT_REACH)
+        return None if reach == UNBOUNDED else round(US * parse_duration(reach))
 
 
 class ProgramTable(_Table):
     """The whole file."""
+
+    _path: Path = PrivateAttr(default=Path())
 
     kind: Literal["program"]
     title: str = ""
@@ -132,6 +154,16 @@ class ProgramTable(_Table):
     reference: str = ""
 
     @property
+    def path(self) -> Path:
+        """The file."""
+        return self._path
+
+    @property
+    def folder(self) -> Path:
+        """The whole path of the file's folder."""
+        return self._path.resolve().parent
+
+    @property
     def by_sink(self) -> dict[str, OutputTable]:
         """Sink to its table. The only one has the reference of the file."""
         if self.output is None:
@@ -147,65 +179,76 @@ class ProgramTable(_Table):
         at_top = self.output is not None and not self.output.reference
         return "reference" if at_top else f"{self.setting_of(sink)}.reference"
 
+    def place_of(self, setting: str) -> str:
+        """A setting with the file's name, for messages."""
+        return f"{self._path.name}: {setting}"
+
+    def require(self, rules: Iterable[Rule]) -> None:
+        """Raises InputError with every broken rule."""
+        require_all(*in_file(self._path.name, rules))
+
 
 def read(path: Path) -> ProgramTable:
-    """The tables of a file, each valid by itself. Raises JobError with every problem."""
+    """The tables of a file, each valid by itself. Raises InputError with every problem."""
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         rule = f"must be a file that can be read ({error.strerror})"
-        raise JobError(Problem(str(path), rule, str(path), "check the path")) from None
+        raise InputError(Problem(str(path), rule, str(path), "check the path")) from None
     except ValueError as error:  # of the text or its encoding
-        raise JobError(Problem(str(path), f"must be TOML ({error})", path.name, "correct that line")) from None
-    if values.get("kind") != "program":
-        rule = 'must have kind = "program", to be measured like a workload'
-        way_out = f'kind = "program" in its first line; an experiment file: streamgauge experiment {path}'
-        raise JobError(Problem(f"{path.name}: kind", rule, values.get("kind"), way_out))
-    if problems := list(_topics_without_names(path, values)):
-        raise JobError(problems)
+        raise InputError(Problem(str(path), f"must be TOML ({error})", path.name, "correct that line")) from None
+    kind, rule = values.get("kind"), 'must have kind = "program", to be measured like a workload'
+    way_out = f'kind = "program" in its first line; an experiment file: streamgauge experiment {path}'
+    require_all(*in_file(path.name, [Rule(kind == "program", "kind", rule, kind, way_out)]))
+    require_all(*in_file(path.name, _rules_of_topics_without_names(values)))
     try:
-        return ProgramTable.model_validate(values)
+        table = ProgramTable.model_validate(values)
     except ValidationError as error:
         faults = faults_of(error)
-        named_otherwise = {
-            near(fault.name, _TABLES) for fault in faults if fault.is_unknown and len(fault.location) == 1
-        }
+        unknown = [fault for fault in faults if fault.is_unknown and len(fault.location) == 1]
+        named_otherwise = {near(fault.name, _TABLES) for fault in unknown}
         missing = [fault for fault in faults if fault.kind == "missing" and fault.location[0] in named_otherwise]
-        raise JobError([_problem(path, fault) for fault in faults if fault not in missing]) from None
+        raise InputError([_problem(path, fault) for fault in faults if fault not in missing]) from None
+    table._path = path
+    return table
 
 
-def _topics_without_names(path: Path, values: dict[str, Any]) -> Iterator[Problem]:
-    """Settings that stand in `[inputs]` or `[outputs]` itself."""
+def _rules_of_topics_without_names(values: dict[str, Any]) -> Iterator[Rule]:
+    """On settings that stand in `[inputs]` or `[outputs]` itself."""
     for part, way_out in (("inputs", "[inputs.purchases]"), ("outputs", "[output]; several outputs: [outputs.NAME]")):
-        table = values.get(part)
-        if isinstance(table, dict) and (settings := [name for name in table if not isinstance(table[name], dict)]):
+        if isinstance(table := values.get(part), dict):
+            settings = [name for name in table if not isinstance(table[name], dict)]
             rule = f"must be a table for each topic: [{part}.NAME]"
-            yield Problem(f"{path.name}: {part}", rule, f"settings {', '.join(settings)}", way_out)
+            yield Rule(not settings, part, rule, f"settings {', '.join(settings)}", way_out)
 
 
 def _problem(path: Path, fault: Fault) -> Problem:
-    parts = list(map(str, fault.location))
-    setting, name = f"{path.name}: {fault.name}", parts[-1] if parts else ""
+    """The problem in one fault that pydantic found."""
+    parts, rule, got = list(map(str, fault.location)), fault.rule, fault.got
     if fault.inner:
-        return Problem(setting, fault.inner[0].rule, fault.inner[0].got, fault.inner[0].way_out)
-    if fault.is_unknown:
-        known = _settings_beside(parts)
-        rule, got = f"is not a setting; these are: {', '.join(known)}", fault.got
-        if isinstance(got, dict):
-            return Problem(setting, rule, f"a table of {', '.join(got)}", _table_for(parts, got, known))
-        return Problem(setting, rule, got, _place_for(name, known))
-    if fault.kind == "missing":
-        return Problem(setting, "must be given", None, EXAMPLES.get(parts[0], f"{name} = ..."))
-    if name != parts[0] and (example := _EXAMPLES_BELOW.get(parts[0] if len(parts) == 2 else parts[-2])):
-        return Problem(setting, fault.rule, fault.got, f"{name} = {example.format(fault.got)}")
-    word = str(fault.got).lower()
-    meant = next((unit for start, unit in _UNITS_MEANT.items() if name == "time_unit" and word.startswith(start)), None)
-    way_out = (
-        f'{name} = "{meant or nearest(fault.got, fault.choices)}"'
-        if fault.choices
-        else EXAMPLES.get(name, f"correct {name}")
-    )
-    return Problem(setting, fault.rule, fault.got, way_out)
+        (problem,) = fault.inner
+        rule, got, way_out = problem.rule, problem.got, problem.way_out
+    elif fault.is_unknown:
+        known = list(_MODELS.get(parts[0], ProgramTable).model_fields)
+        rule = f"is not a setting; these are: {', '.join(known)}"
+        way_out = _table_for(parts, got, known) if isinstance(got, dict) else _place_for(parts[-1], known)
+        got = f"a table of {', '.join(got)}" if isinstance(got, dict) else got
+    elif fault.kind == "missing":
+        got, way_out = None, EXAMPLES.get(parts[0], f"{parts[-1]} = ...")
+    else:
+        way_out = _example(parts, got, fault.choices)
+    return Problem(f"{path.name}: {fault.name}", rule, got, way_out)
+
+
+def _example(parts: list[str], got: object, choices: tuple[str, ...]) -> str:
+    """A right value of a setting."""
+    name, word = parts[-1], str(got).lower()
+    if name != parts[0] and (value := _EXAMPLES_BELOW.get(parts[0] if len(parts) == 2 else parts[-2])):
+        return f"{name} = {value.format(got)}"
+    if not choices:
+        return EXAMPLES.get(name, f"correct {name}")
+    units = (unit for start, unit in _UNITS_MEANT.items() if name == "time_unit" and word.startswith(start))
+    return f'{name} = "{next(units, nearest(got, choices))}"'
 
 
 EXAMPLES = {
@@ -230,13 +273,12 @@ _UNITS_MEANT = {"milli": "ms", "msec": "ms", "micro": "us", "usec": "us"}
 _TABLES = ("inputs", "output", "outputs", "environment", "fields")
 
 
-def _settings_beside(parts: list[str]) -> list[str]:
-    model: type[BaseModel] = ProgramTable
-    if parts[0] == "inputs" and len(parts) > 2:
-        model = InputTable
-    elif (parts[0] == "output" and len(parts) > 1) or (parts[0] == "outputs" and len(parts) > 2):
-        model = OutputTable
-    return list(model.model_fields)
+_MODELS: dict[str, type[BaseModel]] = {"inputs": InputTable, "output": OutputTable, "outputs": OutputTable}
+_PLACES: dict[type[BaseModel], str] = {
+    ProgramTable: "at the top of the file, before its first table",
+    OutputTable: "below [output] or [outputs.NAME]",
+    InputTable: "below [inputs.NAME]",
+}
 
 
 def _table_for(parts: list[str], value: dict[str, Any], known: list[str]) -> str:
@@ -244,27 +286,19 @@ def _table_for(parts: list[str], value: dict[str, Any], known: list[str]) -> str
     *above, name = parts
     if above and above[0] != "inputs":
         return f"[outputs.{name}], and each other output as a table [outputs.NAME]"
-    tables = [each for each in known if each in _TABLES]
+    tables = {each: f"[{'.'.join([*above, each])}]" for each in known if each in _TABLES}
     meant = near(name, tables)
     if meant in ("inputs", "outputs"):
         return f"[{meant}.{next((each for each in value if isinstance(value[each], dict)), 'NAME')}]"
-    if meant:
-        return f"[{'.'.join([*above, meant])}]"
-    places = [f"[{'.'.join([*above, each])}]" for each in tables]
-    return f"one of {', '.join(places)}, or leave it out"
+    return tables[meant] if meant else f"one of {', '.join(tables.values())}, or leave it out"
 
 
 def _place_for(name: str, known: list[str]) -> str:
     """The setting that is meant by an unknown one, or the table in which it belongs."""
     if name == "spark_checkpoint":
-        return f"{_CHECKPOINT} at the top of the file, before its first table"
-    if meant := near(name, known):
-        return meant
-    if name in ProgramTable.model_fields:
-        return f"{name} at the top of the file, before its first table"
-    if name in OutputTable.model_fields:
-        return f"{name} below [output] or [outputs.NAME]"
-    return f"{name} below [inputs.NAME]" if name in InputTable.model_fields else "leave it out"
+        return f"{_CHECKPOINT} {_PLACES[ProgramTable]}"
+    places = (f"{name} {place}" for model, place in _PLACES.items() if name in model.model_fields)
+    return near(name, known) or next(places, "leave it out")
 
 
 FIELD_KINDS: dict[str, type[FieldSpec]] = {
@@ -284,21 +318,20 @@ _MEANT = {
     "enum": "choice",
 }  # fmt: skip
 """Names of types that others use, to kinds of fields."""
-_WHOLE = ("domain", "words", "size_bytes")
-_NUMBER = "an integer or a float"
+_INTEGER = ("an integer",)
+_ARGUMENT_TYPES = {
+    "domain": _INTEGER, "words": _INTEGER, "size_bytes": _INTEGER,
+    "distribution": ("a string",), "values": ("an array",), "weights": ("an array",),
+}  # fmt: skip
+"""Argument to the types in TOML that it may have; others are numbers, of an integer field integers."""
+_NUMBER = ("an integer", "a float")
 
 
-def specs_of(setting: str, tables: Mapping[str, Any]) -> tuple[FieldSpec, ...]:
-    """The fields, those of nested tables with dotted names. Raises InputError with the problems of all."""
+def specs_of(place: str, tables: Mapping[str, Any]) -> tuple[FieldSpec, ...]:
+    """The fields of the input at `place`, those of nested tables with dotted names. Raises InputError for all."""
     problems: list[Problem] = []
-    specs: list[FieldSpec] = []
-    for name, table in _flat(tables):
-        try:
-            specs.append(_field(f"{setting}.{name}", name, table))
-        except InputError as error:
-            problems += error.problems
-    if problems:
-        raise InputError(problems)
+    specs = [attempt(partial(_field, f"{place}.fields.{name}", name, table), problems) for name, table in _flat(tables)]
+    refuse(problems)
     return tuple(specs)
 
 
@@ -318,28 +351,11 @@ def _flat(tables: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, di
 
 def _field(setting: str, name: str, table: Mapping[str, Any]) -> FieldSpec:
     """A field from its table: `kind`, and the arguments of that kind."""
-    if not name:
-        raise InputError(Problem(setting, "must have a name", name, 'user_id = { kind = "key", domain = 1000 }'))
     kind, given = table.get("kind"), {key: value for key, value in table.items() if key != "kind"}
-    if not isinstance(kind, str) or kind not in FIELD_KINDS:
-        way_out = f'kind = "{_MEANT.get(str(kind).lower()) or nearest(kind, list(FIELD_KINDS))}"'
-        raise InputError(Problem(f"{setting}.kind", f"must be one of {', '.join(FIELD_KINDS)}", kind, way_out))
-    arguments = {one.name: one for one in fields(FIELD_KINDS[kind]) if one.init and one.name != "name"}
-    for key, value in given.items():
-        if key not in arguments:
-            way_out = FIELD_EXAMPLES[nearest(key, list(arguments))]
-            raise InputError(Problem(f"{setting}.{key}", f"is not a setting of a {kind}", value, way_out))
-        if (wanted := _wanted(kind, key, value)) is not None:
-            rule = f"must be {wanted}, not {toml_type(value)}"
-            raise InputError(Problem(f"{setting}.{key}", rule, value, FIELD_EXAMPLES[key]))
-    for key, argument in arguments.items():
-        if key not in given and argument.default is MISSING:
-            raise InputError(Problem(f"{setting}.{key}", f"must be given for a {kind}", None, FIELD_EXAMPLES[key]))
-    if kind == "choice":
-        _check_choice(setting, **given)
+    require_all(*first(_field_rules(setting, name, kind, given)))
     values = {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
     try:
-        return FIELD_KINDS[kind](name, **values)
+        return FIELD_KINDS[str(kind)](name, **values)
     except InputError as error:
         shown = ", ".join(FIELD_EXAMPLES[key] for key in given) or FIELD_EXAMPLES["domain"]
         named = [(problem, problem.setting.removeprefix(name)) for problem in error.problems]
@@ -351,27 +367,40 @@ def _field(setting: str, name: str, table: Mapping[str, Any]) -> FieldSpec:
         ) from None
 
 
-def _wanted(kind: str, key: str, value: object) -> str | None:
-    """The type that an argument must have; None if it has it."""
-    if key in ("values", "weights"):
-        return None if isinstance(value, list) else "an array"
-    if key == "distribution":
-        return None if isinstance(value, str) else "a string"
-    if key in _WHOLE or kind == "integer":
-        return None if type(value) is int else "an integer"
-    return None if type(value) in (int, float) else _NUMBER
+def _field_rules(setting: str, name: str, kind: Any, given: Mapping[str, Any]) -> Iterator[Rule]:
+    """The rules of a field's table, each of which presumes those before it."""
+    yield Rule(name, setting, "must have a name", name, 'user_id = { kind = "key", domain = 1000 }')
+    meant = _MEANT.get(str(kind).lower()) or nearest(kind, list(FIELD_KINDS))
+    known = isinstance(kind, str) and kind in FIELD_KINDS
+    yield Rule(known, f"{setting}.kind", f"must be one of {', '.join(FIELD_KINDS)}", kind, f'kind = "{meant}"')
+    arguments = {one.name: one for one in fields(FIELD_KINDS[kind]) if one.init and one.name != "name"}
+    for key, value in given.items():
+        place, wanted = f"{setting}.{key}", _ARGUMENT_TYPES.get(key, _INTEGER if kind == "integer" else _NUMBER)
+        yield from (
+            Rule(key in arguments, place, f"is not a setting of a {kind}", value,
+                 FIELD_EXAMPLES[nearest(key, list(arguments))]),
+            Rule(toml_type(value) in wanted, place, f"must be {' or '.join(wanted)}, not {toml_type(value)}", value,
+                 FIELD_EXAMPLES.get(key, "")),
+        )  # fmt: skip
+    yield from (
+        Rule(key in given or argument.default is not MISSING, f"{setting}.{key}", f"must be given for a {kind}", None,
+             FIELD_EXAMPLES[key])
+        for key, argument in arguments.items()
+    )  # fmt: skip
+    if kind == "choice":
+        yield from _choice_rules(setting, **given)
 
 
-def _check_choice(setting: str, values: list[Any], weights: list[Any] | None = None) -> None:
-    """Raises InputError unless a field can choose from these values with these weights."""
-    kinds = list(dict.fromkeys(map(toml_type, values)))
-    if len(kinds) != 1 or type(values[0]) not in (str, int, float, bool):
-        rule = "must be strings, integers, floats or booleans, all of one type"
-        raise InputError(Problem(f"{setting}.values", rule, values[:5], FIELD_EXAMPLES["values"]))
-    for weight in weights or ():
-        if type(weight) not in (int, float):
-            rule = f"must be an array of numbers, not of {toml_type(weight)}"
-            raise InputError(Problem(f"{setting}.weights", rule, weight, FIELD_EXAMPLES["weights"]))
-    if weights and len(weights) != len(values):
-        rule = f"must have a weight for each of the {len(values)} values"
-        raise InputError(Problem(f"{setting}.weights", rule, weights, FIELD_EXAMPLES["weights"]))
+def _choice_rules(setting: str, values: list[Any], weights: Sequence[Any] = ()) -> tuple[Rule, ...]:
+    """The rules of values to choose from, and of their weights."""
+    place, way_out = f"{setting}.weights", FIELD_EXAMPLES["weights"]
+    alike = len(set(map(toml_type, values))) == 1 and type(values[0]) in (str, int, float, bool)
+    return (
+        Rule(alike, f"{setting}.values", "must be strings, integers, floats or booleans, all of one type", values[:5],
+             FIELD_EXAMPLES["values"]),
+        *(Rule(toml_type(weight) in _NUMBER, place, f"must be an array of numbers, not of {toml_type(weight)}",
+               weight, way_out)
+          for weight in weights),
+        Rule(not weights or len(weights) == len(values), place,
+             f"must have a weight for each of the {len(values)} values", weights, way_out),
+    )  # fmt: skip

@@ -11,12 +11,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from streamgauge.core.errors import InputError, JobError, Problem, nearest
+from streamgauge.core.errors import InputError, JobError, Problem, Rule, nearest, require, require_all
 from streamgauge.core.schema import EVENT_ID, EVENT_TIME, INGEST_TIME, quote
 from streamgauge.core.value_types import INT, TIMESTAMP, ValueType, from_duckdb
 from streamgauge.jobs import TIME, Description
 from streamgauge.loadgen.fields import StreamSpec
 from streamgauge.system.user_code import duckdb_lines, first_line, user_errors
+from streamgauge.user_workloads.rules import first, in_file
 
 _TYPES = {"double": "DOUBLE", "string": "VARCHAR", "binary": "BLOB", "timestamp": "TIMESTAMP"}
 PLANNED_TIME = "planned_time"
@@ -54,17 +55,15 @@ def job_columns(
         tables = {each.name: _empty(_field_types(each) | lineage) for each in streams}
         relation = answer(connection, path, described, tables)
         types = types_of(relation)
-    event_time = types.get(EVENT_TIME)
-    if event_time != ValueType(INT):
-        rule = "must also give event_time, in microseconds as BIGINT"
-        time = described.inputs[0].time
-        way_out = _FROM_TIME.format(time=time) if event_time == ValueType(TIMESTAMP) else _LINE_TO_ADD
-        got = {name: str(type_) for name, type_ in types.items()}
-        raise JobError(Problem(f"{path.name}: reference", rule, got, way_out))
-    if missing := [key for key in described.keys if key not in types]:
-        rule = f"must give the columns that @job names in keys: {', '.join(missing)}"
-        way_out = f"add {missing[0]} to the reference, or remove it from keys"
-        raise JobError(Problem(f"{path.name}: reference", rule, list(types), way_out))
+    event_time, time = types.get(EVENT_TIME), described.inputs[0].time
+    missing = [key for key in described.keys if key not in types]
+    require_all(*in_file(path.name, first((
+        Rule(event_time == ValueType(INT), "reference", "must also give event_time, in microseconds as BIGINT",
+             {name: str(type_) for name, type_ in types.items()},
+             _FROM_TIME.format(time=time) if event_time == ValueType(TIMESTAMP) else _LINE_TO_ADD),
+        Rule(not missing, "reference", f"must give the columns that @job names in keys: {', '.join(missing)}",
+             list(types), f"add {''.join(missing[:1])} to the reference, or remove it from keys"),
+    ))))  # fmt: skip
     return tuple(types.items())
 
 
@@ -93,23 +92,19 @@ def _query(connection: Any, path: Path, query: str, streams: list[str]) -> Any:
     except Exception as error:
         rule = f"must be DuckDB SQL over its streams ({', '.join(streams)})"
         raise JobError(Problem(setting, rule, first_line(error), _advice(error, streams))) from None
-    if relation is None:  # the query is empty or a comment
-        way_out = (
-            f'reference="SELECT ... FROM {streams[0]}"; without one, the function itself runs in batch as the reference'
-        )
-        raise JobError(Problem(setting, "must be DuckDB SQL that gives rows", query, way_out))
+    way_out = (
+        f'reference="SELECT ... FROM {streams[0]}"; without one, the function itself runs in batch as the reference'
+    )
+    # A query that is empty or a comment gives no relation.
+    require(relation is not None, setting, "must be DuckDB SQL that gives rows", query, way_out)
     return relation
 
 
 def _advice(error: Exception, streams: list[str]) -> str:
     """DuckDB's candidates and the lines that show the place; for an unknown table, the nearest stream."""
-    hints: list[str] = []
-    place: list[str] = []
-    for line in duckdb_lines(error):
-        if place or line.startswith("LINE "):
-            place.append(line)
-        else:
-            hints.append(line.strip())
+    lines = duckdb_lines(error)
+    start = next((number for number, line in enumerate(lines) if line.startswith("LINE ")), len(lines))
+    hints, place = [line.strip() for line in lines[:start]], lines[start:]
     if unknown := _NO_TABLE.search(str(error)):
         hints = [nearest(unknown[1], streams)]
     return "\n  ".join([*(hints or ["correct it:" if place else "correct it"]), *place])
@@ -155,9 +150,9 @@ def program_columns(setting: str, reference: str, streams: Sequence[StreamSpec])
             way_out = "correct it" + (quoting if isinstance(error, duckdb.ParserException) else "")
             more = "\n  ".join([way_out, *duckdb_lines(error)])
             raise InputError(Problem(setting, rule, first_line(error), more)) from None
-        if relation is None:  # the query is empty or a comment
-            way_out = f'reference = "SELECT ... FROM {streams[0].name}"'
-            raise InputError(Problem(setting, rule, reference, way_out))
+        way_out = f'reference = "SELECT ... FROM {streams[0].name}"'
+        # A query that is empty or a comment gives no relation.
+        require(relation is not None, setting, rule, reference, way_out)
         return types_of(relation)
 
 

@@ -16,16 +16,16 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
-from streamgauge.core.errors import InputError, JobError, Problem
+from streamgauge.core.errors import InputError, JobError, Problem, Rule, require, require_all
 from streamgauge.dataflow.nodes import Flow, Sink, Source, UserJobNode
 from streamgauge.jobs import DESCRIPTION, TIME, Description, Input
-from streamgauge.loadgen.fields import SHARES_RULE, StreamSpec, sum_to_one
+from streamgauge.loadgen.fields import SHARES_RULE, StreamSpec
 from streamgauge.loadgen.replay.files import digest
 from streamgauge.loadgen.replay.fit_sample import fit
 from streamgauge.results.run import FITTED
 from streamgauge.system.user_code import NO_QUERY, ONE_RESULT, WITHOUT_SINK, import_file
 from streamgauge.user_workloads.reference import job_columns
-from streamgauge.user_workloads.user_workload import SINK, NoParameters, UserWorkload
+from streamgauge.user_workloads.user_workload import SINK, NoParameters, UserWorkload, shares_of
 from streamgauge.workloads.registry import Job
 
 _BRANCHES = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.TryStar, ast.With, ast.AsyncWith, ast.Match)
@@ -98,16 +98,16 @@ def _digests(path: Path, inputs: tuple[Input, ...]) -> dict[str, str]:
 def _function(path: Path, module: Any) -> Any:
     functions = {name: value for name, value in vars(module).items() if inspect.isfunction(value)}
     jobs = {function.__name__: function for function in functions.values() if hasattr(function, DESCRIPTION)}
-    if len(jobs) == 1:
-        return next(iter(jobs.values()))
-    if jobs:
-        way_out = "move each function to its own file"
-        raise JobError(Problem(str(path), "must have one function marked @job", sorted(jobs), way_out))
     local = sorted(name for name, function in functions.items() if function.__module__ == module.__name__)
+    got = f"functions without it: {', '.join(local)}" if local else "no function"
     way_out = f"put @job(stream(...)) above {local[0]}" if local else "see examples/ and docs/reference/job-api.md"
     way_out += "; a program with its own source and sink over Kafka: a program.toml (docs/how-to/my-kafka-job.md)"
-    got = f"functions without it: {', '.join(local)}" if local else "no function"
-    raise JobError(Problem(str(path), "must have one function marked @job", got, way_out))
+    rule, setting = "must have one function marked @job", str(path)
+    require_all(
+        Rule(len(jobs) <= 1, setting, rule, sorted(jobs), "move each function to its own file"),
+        Rule(jobs, setting, rule, got, way_out),
+    )
+    return next(iter(jobs.values()))
 
 
 def _streams(path: Path, inputs: tuple[Input, ...]) -> tuple[tuple[StreamSpec, ...], tuple[str, ...]]:
@@ -125,13 +125,10 @@ def _streams(path: Path, inputs: tuple[Input, ...]) -> tuple[tuple[StreamSpec, .
 
 
 def _shares(inputs: tuple[Input, ...]) -> list[float]:
-    given = [each.share for each in inputs if each.share is not None]
-    if not given:
-        return [1 / len(inputs)] * len(inputs)
-    if len(given) < len(inputs) or not sum_to_one(given):
-        got = [each.share for each in inputs]
-        raise JobError(Problem("@job share", f"{SHARES_RULE}, or have none at all", got, "share=0.5 on each of two"))
-    return given
+    given = [each.share for each in inputs]
+    shares = shares_of(given)
+    require(shares, "@job share", f"{SHARES_RULE}, or have none at all", given, "share=0.5 on each of two")
+    return shares
 
 
 def function_problems(path: Path, function: FunctionType) -> list[Problem]:
@@ -146,14 +143,15 @@ def function_problems(path: Path, function: FunctionType) -> list[Problem]:
         frame = traceback.FrameSummary(inspect.getsourcefile(function) or str(path), line, function.__name__)
         return Problem(str(path), rule, got, f"{way_out}:\n{''.join(traceback.format_list([frame])).rstrip()}")
 
-    queries = [node for node in _certain(definition.body) if _starts_query(node)]
-    if queries:
-        return [problem(node, NO_QUERY, ast.unparse(node), WITHOUT_SINK) for node in queries]
-    returns = [node for node in _certain(definition.body) if isinstance(node, ast.Return)]
-    if several := [node for node in returns if type(node.value) in _SEVERAL]:
-        return [problem(node, NO_RETURN, _SEVERAL[type(node.value)], ONE_RESULT) for node in several]
-    if _returns_or_raises(definition.body):
-        return []
+    nodes = list(_certain(definition.body))
+    queries = [problem(node, NO_QUERY, ast.unparse(node), WITHOUT_SINK) for node in nodes if _starts_query(node)]
+    several = [
+        problem(node, NO_RETURN, _SEVERAL[type(node.value)], ONE_RESULT)
+        for node in nodes
+        if isinstance(node, ast.Return) and type(node.value) in _SEVERAL
+    ]
+    if queries or several or _returns_or_raises(definition.body):
+        return queries or several
     way_out = f"end {definition.name}() with return"
     return [problem(definition.body[-1], NO_RETURN, "NoneType (it has no return)", way_out)]
 
@@ -191,7 +189,5 @@ def _starts_query(node: ast.AST) -> bool:
     """`...writeStream....start()`, or a wait for the end of any query."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return False
-    if node.func.attr == "awaitAnyTermination":
-        return True
-    chain = (each.attr for each in ast.walk(node.func) if isinstance(each, ast.Attribute))
-    return node.func.attr in ("start", "toTable") and "writeStream" in chain
+    name, chain = node.func.attr, {each.attr for each in ast.walk(node.func) if isinstance(each, ast.Attribute)}
+    return name == "awaitAnyTermination" or (name in ("start", "toTable") and "writeStream" in chain)

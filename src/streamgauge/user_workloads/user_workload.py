@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 from streamgauge.dataflow.nodes import OpaqueNode, UserJobNode
 from streamgauge.jobs import Description
+from streamgauge.loadgen.fields import sum_to_one
 from streamgauge.user_workloads import reference
 from streamgauge.workloads.registry import Parameters, Workload
 
@@ -58,3 +59,9 @@ def user_workload(workload: Workload) -> UserWorkload:
     """A workload that declares its truth, as what it is."""
     assert isinstance(workload, UserWorkload)
     return workload
+
+
+def shares_of(given: Sequence[float | None]) -> list[float]:
+    """The inputs' shares of the rate: those given, equal ones if none is given, and empty if they are not right."""
+    shares = [share for share in given if share is not None] or [1 / len(given)] * len(given)
+    return shares if len(shares) == len(given) and sum_to_one(shares) else []

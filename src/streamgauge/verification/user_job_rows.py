@@ -58,9 +58,8 @@ def expect(connection: Any, answer: Any) -> dict[str, ValueType]:
     return types_of(connection, "_expected_rows")
 
 
-def empty_relation(connection: Any) -> pa.Table:
-    """An empty table with the columns of `_expected_rows`."""
-    return connection.sql(f"SELECT *, 0::BIGINT AS {EMISSION_TIME} FROM _expected_rows LIMIT 0").to_arrow_table()
+NO_RESULTS = f"SELECT *, 0::BIGINT AS {EMISSION_TIME} FROM _expected_rows LIMIT 0"
+"""SQL for results without rows, with the columns of `_expected_rows`."""
 
 
 def identity(connection: Any, columns: dict[str, ValueType], keys: tuple[str, ...]) -> tuple[tuple[str, ...], bool]:
@@ -142,10 +141,9 @@ class Lineage:
     ) -> None:
         self._connection, self._inputs, self._independent = connection, inputs, independent
         received_types = types_of(connection, "_result_rows")
-        times = (EVENT_TIME, INGEST_TIME)
         self.unstated = tuple(
             name
-            for name in times
+            for name in (EVENT_TIME, INGEST_TIME)
             if name in received_types
             and received_types[name].name in _TIMES
             and (name not in columns or not independent)

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.core.engine_reports import Guarantee
 from streamgauge.core.errors import EngineError, InputError
-from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME, INGEST_TIME, LINEAGE, WINDOW_END, WINDOW_START
+from streamgauge.core.schema import EVENT_TIME, INGEST_TIME, LINEAGE, WINDOW_END, WINDOW_START
 from streamgauge.core.trial import ProgressText
 from streamgauge.core.value_types import TIMESTAMP, ValueType
 from streamgauge.diff import compare as answers
@@ -29,7 +29,7 @@ from streamgauge.engines.registry import entry
 from streamgauge.engines.spi import BatchRequest
 from streamgauge.jobs import Description
 from streamgauge.metrics.delivery_times import IngestTimes, handed_over
-from streamgauge.metrics.event_latency import LatencyRule
+from streamgauge.metrics.event_latency import Kind, LatencyRule
 from streamgauge.metrics.inclusion_latency import inclusion_times_of
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.metrics.trial_record import TrialRecord
@@ -53,7 +53,16 @@ from streamgauge.verification.sink_comparison import (
     outcome,
 )
 from streamgauge.verification.uneven_reads import BATCH, BatchNumbers
-from streamgauge.verification.user_job_rows import COPY, Lineage, copies, date_by_key, expect, identity, numbered
+from streamgauge.verification.user_job_rows import (
+    COPY,
+    NO_RESULTS,
+    Lineage,
+    copies,
+    date_by_key,
+    expect,
+    identity,
+    numbered,
+)
 from streamgauge.verification.user_job_updates import AnswerBefore, Updates, compare_last
 
 BY_REFERENCE = Truth("DuckDB, by the job's reference", independent=True)
@@ -94,8 +103,9 @@ def _verify_sink(
     resolved: ResolvedExperiment, record: TrialRecord, log: Path, results_path: Path | None, stage: ProgressText
 ) -> tuple[SinkDiff, list[str]]:
     """(the verification of the only sink, notes on the result)."""
-    received, is_judged, guarantee = ReceivedResults(record), True, _described(resolved).guarantee
-    truth = by_batch(resolved) if _described(resolved).reference is None else BY_REFERENCE
+    described, received, is_judged = _described(resolved), ReceivedResults(record), True
+    in_batch = Truth(entry(resolved.engine.name).batch_truth, independent=False)
+    truth, guarantee = in_batch if described.reference is None else BY_REFERENCE, described.guarantee
     with comparison(record) as compared:
         try:
             if nothing_to_compare(record, received):
@@ -110,7 +120,8 @@ def _verify_sink(
             raise
         except JOB_ERRORS as error:
             compared.reset()
-            is_judged, notes, sentence = False, [], f"the answers could not be judged: {_plain(error)}"
+            reason = first_line(error) if isinstance(error, duckdb.Error) else str(error)
+            is_judged, notes, sentence = False, [], f"the answers could not be judged: {reason}"
         if missing := _borders_missing(resolved, received):
             notes.append(f"closing delay: {missing}")
         rule = rule_of(resolved, record, received)
@@ -120,11 +131,6 @@ def _verify_sink(
             guarantee,
         )  # fmt: skip
     return sink, notes
-
-
-def by_batch(resolved: ResolvedExperiment) -> Truth:
-    """The truth that the engine itself gives in batch."""
-    return Truth(entry(resolved.engine.name).batch_truth, independent=False)
 
 
 def nothing_to_compare(record: TrialRecord, received: ReceivedResults) -> bool:
@@ -140,10 +146,6 @@ def nothing_to_compare(record: TrialRecord, received: ReceivedResults) -> bool:
     return all(ends_us.get(batch, 0) <= record.spans.start_us for batch in committed)
 
 
-def _plain(error: Exception) -> str:
-    return first_line(error) if isinstance(error, duckdb.Error) else str(error)
-
-
 def _described(resolved: ResolvedExperiment) -> Description:
     """What the job declares of the only sink."""
     return user_workload(resolved.workload).described(resolved.flow.sink.name)
@@ -151,8 +153,13 @@ def _described(resolved: ResolvedExperiment) -> Description:
 
 def rule_of(resolved: ResolvedExperiment, record: TrialRecord, received: ReceivedResults) -> LatencyRule:
     """The latency definition for a user job's results, from their columns."""
-    since = handed_over(record.trial_log, resolved.waits_for_all)
-    return LatencyRule(_kind(resolved, received), handed_over=since)
+    kind: Kind = "row"
+    if _described(resolved).mode == "update":
+        kind = "update"
+    elif not received.empty and WINDOW_END in received.schema.names:
+        open_ended = any(batch.column(WINDOW_END).null_count for batch in received.batches())
+        kind = "row" if open_ended else "window"
+    return LatencyRule(kind, handed_over=handed_over(record.trial_log, resolved.waits_for_all))
 
 
 def _borders_missing(resolved: ResolvedExperiment, received: ReceivedResults) -> str:
@@ -173,14 +180,6 @@ def _borders_missing(resolved: ResolvedExperiment, received: ReceivedResults) ->
     return (
         f"not given, as no column is named {WINDOW_END}; if two of {', '.join(times)} are a window's borders, {named}"
     )
-
-
-def _kind(resolved: ResolvedExperiment, received: ReceivedResults) -> Any:
-    if _described(resolved).mode == "update":
-        return "update"
-    if received.empty or WINDOW_END not in received.schema.names:
-        return "row"
-    return "row" if any(batch.column(WINDOW_END).null_count for batch in received.batches()) else "window"
 
 
 def _compare(
@@ -325,8 +324,7 @@ def _compare_rows(
     if (key := described.latency_key) is not None:
         received, dated, note = date_by_key(connection, key, inputs[key.stream], received)
     if received.empty:  # not through Arrow, in which a sum of whole numbers is a decimal
-        nothing = f"SELECT *, 0::BIGINT AS {EMISSION_TIME} FROM _expected_rows LIMIT 0"
-        connection.execute(f"CREATE TABLE _result_rows AS {nothing}")
+        connection.execute(f"CREATE TABLE _result_rows AS {NO_RESULTS}")
     else:
         connection.register("_result_rows", _timed(received.table()))
     lineage = Lineage(connection, inputs, truth_types, described.reference is not None, by_id=True)
@@ -336,7 +334,9 @@ def _compare_rows(
     ids, unique = identity(connection, truth_types, described.keys)
     delivery = described.guarantee.delivery if described.guarantee else None
     if not unique and delivery not in (None, "exactly_once"):
-        raise EngineError(_not_told_apart(connection, ids, delivery))
+        shared = f"{copies(connection, '_expected_rows', ids):,} expected results have the same {', '.join(ids)}"
+        advice = "name in keys what tells results apart"
+        raise EngineError(f"{shared} as another one, so {delivery} cannot be judged; {advice}")
     connection.execute(
         f"CREATE VIEW _received AS {numbered('_checked_rows', ids, received_types, compared_as, unique)}"
     )
@@ -345,13 +345,6 @@ def _compare_rows(
     compared.add("_expected", "_received", spec)
     how = f"identified by {', '.join(ids)}" + ("" if unique else ", as a multiset") + (f"; {dated}" if dated else "")
     return _Compared(how, ids, lineage, received, note)
-
-
-def _not_told_apart(connection: Any, ids: tuple[str, ...], delivery: str | None) -> str:
-    """Why rows are not judged that the guarantee allows to be lost or repeated."""
-    count = copies(connection, "_expected_rows", ids)
-    shared = f"{count:,} expected results have the same {', '.join(ids)} as another one"
-    return f"{shared}, so {delivery} cannot be judged; name in keys what tells results apart"
 
 
 def _timed(rows: pa.Table) -> pa.Table:

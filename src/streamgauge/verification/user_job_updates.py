@@ -29,7 +29,7 @@ from streamgauge.transports.topics import OutputTopic
 from streamgauge.verification.results_parquet import ARRIVAL, BATCH, ReceivedResults
 from streamgauge.verification.sink_comparison import Comparison, DiffSpec
 from streamgauge.verification.update_bounds import Aggregation, compare_earlier
-from streamgauge.verification.user_job_rows import Lineage, copies, empty_relation, expect, with_window
+from streamgauge.verification.user_job_rows import NO_RESULTS, Lineage, copies, expect, with_window
 
 BATCH_ENDS_MIN = 3
 """At least this many batch ends are compared in addition to the last."""
@@ -144,7 +144,7 @@ def _misplaced(ids: tuple[str, ...], columns: tuple[str, ...], timeless: bool) -
 
 def store_received(connection: Any, received: ReceivedResults) -> None:
     """Creates the table `_result_rows` with batch and arrival number of each row. A missing event time becomes 0."""
-    connection.register("_read", received.numbered(empty_relation(connection).schema))
+    connection.register("_read", received.numbered(connection.sql(NO_RESULTS).to_arrow_table().schema))
     timed = f"* REPLACE (coalesce({EVENT_TIME}, 0) AS {EVENT_TIME})"
     connection.execute(f"CREATE TABLE _result_rows AS SELECT {timed} FROM _read")
     connection.unregister("_read")
@@ -173,10 +173,9 @@ def compared_batch_ends(record: TrialRecord, limit: int, by_batch: bool = False)
 
 def _spread(batches: list[int], limit: int) -> list[int]:
     """At most `limit` of them, evenly spaced from the first to the last."""
-    if len(batches) <= limit:
-        return batches
-    last = len(batches) - 1
-    return [batches[last * number // (limit - 1)] for number in range(limit)] if limit > 1 else batches[:limit]
+    last, steps = len(batches) - 1, max(limit - 1, 1)
+    numbers = {last * number // steps for number in range(limit)} if batches else ()
+    return [batches[number] for number in sorted(numbers)]
 
 
 def compare_last(

@@ -276,36 +276,41 @@ BAD = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("body", "words"), [bad[1:] for bad in BAD], ids=[bad[0] for bad in BAD])
-def test_a_bad_file_gets_one_message(write: Write, body: str, words: list[str]) -> None:
-    message = the_problem(write(body))
-    assert [each for each in words if each not in message] == []
-
-
-# A file whose code fails: what the message shows of it.
+# A file whose code fails: what the message shows of it. PATH is that of the file.
 FAILING = [
-    ("import", "import no_such_module_anywhere\n", ["ModuleNotFoundError", "line 4", "import no_such_module_anywhere"]),
-    ("syntax", "def dear(spark inputs): pass\n", ["SyntaxError", "line 4", "def dear(spark inputs): pass"]),
-    ("raises", "def f():\n    raise ValueError('mine')\nf()\n", ["ValueError: mine", "line 5, in f", "line 6, in"]),
-    ("exits", "import sys\nsys.exit('bye')\n", ["SystemExit: bye", "line 5"]),
+    (
+        "import",
+        "import no_such_module_anywhere\n",
+        ["PATH", "ModuleNotFoundError", "line 4", "import no_such_module_anywhere"],
+    ),
+    ("syntax", "def dear(spark inputs): pass\n", ["PATH", "SyntaxError", "line 4", "def dear(spark inputs): pass"]),
+    (
+        "raises",
+        "def f():\n    raise ValueError('mine')\nf()\n",
+        ["PATH", "ValueError: mine", "line 5, in f", "line 6, in"],
+    ),
+    ("exits", "import sys\nsys.exit('bye')\n", ["PATH", "SystemExit: bye", "line 5"]),
     (
         "reference",
         "def truth(con):\n    raise KeyError('mine')\n@job(PURCHASES, reference=truth)\ndef f(s, i): pass\n",
-        ["KeyError: 'mine'", "line 5, in truth"],
+        ["PATH", "KeyError: 'mine'", "line 5, in truth"],
     ),
     (
         "query of a reference",
         "def truth(con):\n    return con.sql('SELECT pric FROM purchases')\n" + REFERRING.format("truth"),
-        ['column "pric" not found', "line 5, in truth", 'Candidate bindings: "price"'],
+        ['column "pric" not found', "PATH", "line 5, in truth", 'Candidate bindings: "price"'],
     ),
 ]
 
 
-@pytest.mark.parametrize(("body", "words"), [bad[1:] for bad in FAILING], ids=[bad[0] for bad in FAILING])
-def test_the_users_own_traceback_is_shown_and_none_of_ours(write: Write, body: str, words: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("body", "words"), [bad[1:] for bad in (*BAD, *FAILING)], ids=[bad[0] for bad in (*BAD, *FAILING)]
+)
+def test_a_bad_file_gets_one_message(write: Write, body: str, words: list[str]) -> None:
+    """Where its code fails, with the user's own traceback and none of ours."""
     path = write(body)
     message = the_problem(path)
-    assert [each for each in (*words, str(path)) if each not in message] == []
+    assert [each for each in words if each.replace("PATH", str(path)) not in message] == []
     assert "importlib" not in message
 
 
@@ -374,3 +379,41 @@ def test_a_time_that_the_sample_does_not_have_is_refused(write: Write, time: str
     words = [way_out, "sample rides.csv: must have the column that time= names"] if way_out else []
     message = the_problem(path) if way_out else user_job(path).name
     assert [each for each in words if each not in message] == []
+
+
+MISTAKES = {
+    "no return": ("frame = inputs['purchases']", "it has no return", "end late() with return"),
+    "return in a nested function only": ("def row(x):\n    return x", "it has no return", "end late() with return"),
+    "returns nothing": ("inputs['purchases']\nreturn None", "it has no return", "end late() with return"),
+    "two results": ("return {'a': inputs['purchases'], 'b': inputs['purchases']}", "a dictionary", "a file for each"),
+    "a pair": ("both = inputs['purchases']\nreturn both, both", "a tuple", "unionByName"),
+    "own query": ("inputs['purchases'].writeStream.format('console').start()", "start no query", "leave writeStream"),
+}  # fmt: skip
+
+FINE = {
+    "names are left to Python": "return inputs['purchase'].where(F.windw(limt))",
+    "a query in a branch": "if spark:\n    inputs['purchases'].writeStream.start()\nreturn inputs['purchases']",
+    "a query after an early return": "if spark:\n    return 1\ninputs['purchases'].writeStream.start()",
+    "a query in a nested function": "def later(x):\n    x.writeStream.start()\nreturn inputs['purchases']",
+    "a pair in a branch": "if spark:\n    return spark, 1\nreturn inputs['purchases']",
+    "a return in a branch": "if inputs:\n    return inputs['purchases']",
+    "only raises": "raise NotImplementedError",
+}
+
+
+def late(write: Write, body: str) -> Path:
+    """A job whose function has this body."""
+    return write(f"@job(PURCHASES)\ndef late(spark, inputs):\n{textwrap.indent(body, '    ')}\n")
+
+
+@pytest.mark.parametrize(("body", "got", "way_out"), MISTAKES.values(), ids=MISTAKES.keys())
+def test_a_certain_mistake_is_refused_before_spark_starts(write: Write, body: str, got: str, way_out: str) -> None:
+    """With the user's line and a way out."""
+    path = late(write, body)
+    message = the_problem(path)
+    assert [each for each in (got, way_out, f'File "{path}", line ') if each not in message] == []
+
+
+@pytest.mark.parametrize("body", FINE.values(), ids=FINE.keys())
+def test_code_that_may_run_is_not_refused(write: Write, body: str) -> None:
+    assert user_job(late(write, body)).name == "my_job"

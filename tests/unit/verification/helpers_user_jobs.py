@@ -15,6 +15,7 @@ from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.results.run import Verification
 from streamgauge.verification.regenerated_input import RegeneratedInput
+from streamgauge.verification.sink_comparison import VerificationResult
 from streamgauge.verification.user_job_truth import verify_user_job
 from tests.unit.helpers_duckdb import duckdb_session
 
@@ -81,8 +82,13 @@ class Case:
             commits.append(replace(commit, rows=rows.num_rows, paths=[str(path)] if rows.num_rows else []))
         trial_log.commits = commits + trial_log.commits[len(commits) :]
 
-    def verify(self) -> Verification:
-        return verify_user_job(self.resolved, self.record, self.folder / "batch.log").verification
+    def result(self, *batches: pa.Table) -> VerificationResult:
+        """What verification finds, after these batches if any are given."""
+        self.receive(*batches)
+        return verify_user_job(self.resolved, self.record, self.folder / "batch.log")
+
+    def verify(self, *batches: pa.Table) -> Verification:
+        return self.result(*batches).verification
 
 
 def faults(found: Verification) -> dict[str, int]:

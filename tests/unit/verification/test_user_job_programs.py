@@ -25,7 +25,7 @@ from streamgauge.results.run import Verification
 from streamgauge.verification.results_parquet import ReceivedResults
 from streamgauge.verification.sink_comparison import SinkDiff, allowed_by, of_all
 from streamgauge.verification.user_job_rows import DatedResults
-from streamgauge.verification.user_job_truth import rule_of, verify_user_job
+from streamgauge.verification.user_job_truth import rule_of
 from tests.unit.verification.test_user_job_truth import LATE_US, Case, faults
 
 HEAD = """
@@ -89,8 +89,7 @@ def counts(program: Case, before_us: int = FAR_FUTURE_US) -> pa.Table:
 def test_the_last_value_of_each_key_counts(job_case: Callable[..., Case]) -> None:
     """Earlier values are within their bounds."""
     program = job_case(UPDATES)
-    program.receive(counts(program, program.record.spans.start_us + 3_000_000), counts(program))
-    found = program.verify()
+    found = program.verify(counts(program, program.record.spans.start_us + 3_000_000), counts(program))
     assert faults(found) == {}
     assert (found.expected, found.independent) == (100, True)
     assert "last values of user_id; earlier values are compared with bounds" in found.sentence
@@ -112,8 +111,7 @@ def test_each_fault_of_last_values_is_named(job_case: Callable[..., Case]) -> No
     }
     for name, (batches, expected) in planted.items():
         program = job_case(UPDATES)
-        program.receive(*batches)
-        assert faults(program.verify()) == expected, name
+        assert faults(program.verify(*batches)) == expected, name
 
 
 def with_count(rows: pa.Table, count: int) -> pa.Table:
@@ -139,8 +137,8 @@ def test_earlier_values_have_bounds(job_case: Callable[..., Case]) -> None:
         total = whole.filter(pc.equal(whole.column("user_id"), 7)).column("n")[0].as_py()
         for count, wrong in ((1, falls), (total, True)):
             program = job_case(text)
-            program.receive(with_count(half, count), whole)
-            assert faults(program.verify()) == ({"wrong": 1} if wrong else {}), (text, count)
+            found = program.verify(with_count(half, count), whole)
+            assert faults(found) == ({"wrong": 1} if wrong else {}), (text, count)
 
 
 @pytest.mark.parametrize(
@@ -158,13 +156,11 @@ def test_earlier_values_without_bounds_are_counted(job_case: Callable[..., Case]
     program = job_case(UPDATES.replace(COUNTS, reference))
     right = with_time(program.answer(reference))
     stale = right.set_column(1, "n", pc.multiply(right.column("n"), 3))
-    program.receive(stale, right)
-    found = program.verify()
+    found = program.verify(stale, right)
     assert (faults(found), found.matched, found.not_judged) == ({}, 100, 100)
     assert "100 updates are not judged" in found.sentence
     program = job_case(UPDATES.replace(COUNTS, reference))
-    program.receive(right, stale)
-    assert faults(program.verify()) == {"wrong": 100}
+    assert faults(program.verify(right, stale)) == {"wrong": 100}
 
 
 def test_windows_tell_the_values_of_a_key_apart(job_case: Callable[..., Case]) -> None:
@@ -177,12 +173,10 @@ def test_windows_tell_the_values_of_a_key_apart(job_case: Callable[..., Case]) -
     right = right.append_column(EVENT_TIME, pc.subtract(ends, 1))
     right = right.append_column("window_end", pc.cast(ends, pa.timestamp("us")))
     old = right.set_column(2, "n", pc.subtract(right.column("n"), 1))
-    program.receive(old, right)
-    found = program.verify()
+    found = program.verify(old, right)
     assert faults(found) == {}
     assert found.expected == len(right) > 400
-    program.receive(right, old.slice(0, 1))
-    assert faults(program.verify()) == {"wrong": 1}
+    assert faults(program.verify(right, old.slice(0, 1))) == {"wrong": 1}
 
 
 def test_updates_of_a_trial_that_ended_early_are_not_demanded(job_case: Callable[..., Case]) -> None:
@@ -208,8 +202,7 @@ def test_only_results_with_the_expected_time_prove_a_wrong_clock(
     moved = emitted.slice(0, count)
     for place, name, by in ((2, "ts", 5000), (3, EVENT_TIME, 5_000_000)):
         moved = moved.set_column(place, name, pc.add(moved.column(name), by))
-    program.receive(moved, emitted.slice(count))
-    found = verify_user_job(program.resolved, program.record, program.folder / "batch.log")
+    found = program.result(moved, emitted.slice(count))
     assert found.verification.wrong == (count if wrong_times is not None else found.verification.expected)
     assert found.negatives == (len(right) - count if latency_us < 0 else 0)
     notes = " ".join(found.sinks[0].latencies.latencies.notes)
@@ -220,8 +213,7 @@ def test_results_without_a_time_are_compared(job_case: Callable[..., Case]) -> N
     """As a multiset; they are in no latency, and the note says why."""
     program = job_case(TIMELESS)
     rows = with_time(program.answer(DEAR))
-    program.receive(rows)
-    found = verify_user_job(program.resolved, program.record, program.folder / "batch.log")
+    found = program.result(rows)
     assert faults(found.verification) == {}
     assert found.verification.matched == len(rows) > 1000
     assert found.sinks[0].latencies.latencies.event_time_us is None or (
@@ -229,8 +221,7 @@ def test_results_without_a_time_are_compared(job_case: Callable[..., Case]) -> N
     )
     assert any("no event time" in note for note in found.sinks[0].latencies.latencies.notes)
     program = job_case(TIMELESS)
-    program.receive(rows.slice(1))
-    assert faults(program.verify()) == {"missing": 1}
+    assert faults(program.verify(rows.slice(1))) == {"missing": 1}
 
 
 def test_open_windows_without_a_time_are_missing(job_case: Callable[..., Case]) -> None:
@@ -245,8 +236,7 @@ def test_open_windows_without_a_time_are_missing(job_case: Callable[..., Case]) 
             rows = rows.append_column("window_end", stamps)
         else:
             rows = rows.set_column(2, EVENT_TIME, pa.nulls(len(rows), pa.int64()))
-        program.receive(rows.slice(0, len(rows) - 1))
-        assert faults(program.verify()) == ({"missing": missing} if missing else {}), end
+        assert faults(program.verify(rows.slice(0, len(rows) - 1))) == ({"missing": missing} if missing else {}), end
 
 
 def test_each_output_has_its_reference(job_case: Callable[..., Case]) -> None:
@@ -279,8 +269,7 @@ def test_keys_that_several_rows_have_are_named(job_case: Callable[..., Case]) ->
     """Which only the whole input shows."""
     late = f"{COUNTS} UNION ALL SELECT 7, 0, max(event_time) // 1000 FROM purchases HAVING count(*) > 6000"
     program = job_case(UPDATES.replace(COUNTS, late))
-    program.receive(counts(program))
-    found = program.verify()
+    found = program.verify(counts(program))
     assert not found.judged
     assert "must identify one row of the reference, and user_id do not" in found.sentence
     assert "1 keys with several rows" in found.sentence
@@ -327,8 +316,7 @@ def test_a_guarantee_allows_its_own_differences_only(
     }
     for name, (batches, counted) in planted.items():
         program = job_case(promised(delivery))
-        program.receive(*batches)
-        found = program.verify()
+        found = program.verify(*batches)
         allows = allowed.get(name, {})
         left = {kind: count - allows.get(kind, 0) for kind, count in counted.items() if count > allows.get(kind, 0)}
         assert faults(found) == counted, name
@@ -358,8 +346,7 @@ def test_at_most_once_allows_the_stated_loss_only(job_case: Callable[..., Case],
     rows = with_time(program.answer(VALUES))
     measured = pc.greater_equal(rows.column(EVENT_TIME), program.record.spans.measured_from_us)
     first = pc.index(measured, True).as_py()
-    program.receive(pa.concat_tables([rows.slice(0, first), rows.slice(first + 2)]))
-    found = verify_user_job(program.resolved, program.record, program.folder / "batch.log")
+    found = program.result(pa.concat_tables([rows.slice(0, first), rows.slice(first + 2)]))
     (sink,) = found.sinks
     assert found.verification.allowed == ({"missing": 2} if allows else {})
     assert found.verification.right == allows
@@ -378,15 +365,13 @@ def test_a_key_of_updates_may_be_a_condition(job_case: Callable[..., Case]) -> N
     """Its bounds are those of its own rows."""
     query = COUNTS.replace("SELECT user_id,", "SELECT user_id > 2 OR user_id = 0 AS user_id,")
     program = job_case(UPDATES.replace(COUNTS, query.replace("GROUP BY user_id", "GROUP BY ALL")))
-    program.receive(with_time(program.answer(query.replace("GROUP BY user_id", "GROUP BY ALL"))))
-    assert program.verify().judged
+    assert program.verify(with_time(program.answer(query.replace("GROUP BY user_id", "GROUP BY ALL")))).judged
 
 
 def test_results_that_look_the_same_cannot_be_judged_by_a_guarantee(job_case: Callable[..., Case]) -> None:
     """A repeated one could not be told from an extra one."""
     program = job_case(TIMELESS.replace('reach = "0s"', 'reach = "0s"\ndelivery = "at_least_once"'))
-    program.receive(with_time(program.answer(DEAR)))
-    found = program.verify()
+    found = program.verify(with_time(program.answer(DEAR)))
     assert not found.judged
     assert "as another one, so at_least_once cannot be judged; name in keys" in found.sentence
 
@@ -430,8 +415,8 @@ def keyed_results(program: Case) -> tuple[pa.Table, np.ndarray[Any, Any], np.nda
     return rows.append_column(EMISSION_TIME, pa.array(times + latencies)), times, latencies
 
 
-def latencies_of(program: Case) -> tuple[Latency, tuple[str, ...]]:
-    found = verify_user_job(program.resolved, program.record, program.folder / "batch.log")
+def latencies_of(program: Case, *batches: pa.Table) -> tuple[Latency, tuple[str, ...]]:
+    found = program.result(*batches)
     assert found.sinks[0].latencies.latencies.event_time_us is not None
     return found.sinks[0].latencies.latencies.event_time_us, found.notes
 
@@ -442,8 +427,7 @@ def test_results_without_a_time_have_that_of_their_record(job_case: Callable[...
     rows, times, latencies = keyed_results(program)
     spans = program.record.spans
     inside = (times >= spans.measured_from_us) & (times < spans.measured_to_us)
-    program.receive(rows.slice(0, 700), rows.slice(700))
-    found, notes = latencies_of(program)
+    found, notes = latencies_of(program, rows.slice(0, 700), rows.slice(700))
     assert (found.count, found.lower_bounds) == (inside.sum(), 0)
     assert (found.min, found.max) == pytest.approx((latencies[inside].min(), latencies[inside].max()), rel=0.01)
     assert found.mean == pytest.approx(latencies[inside].mean(), rel=0.01)
@@ -453,9 +437,8 @@ def test_results_without_a_time_have_that_of_their_record(job_case: Callable[...
     program = job_case(KEYED, user_ids=1_000_000_000)
     lost = int(np.flatnonzero(inside)[0])
     stranger = rows.slice(0, 1).set_column(0, "user_id", pa.array([-1], rows.column("user_id").type))
-    program.receive(pa.concat_tables([rows.slice(0, lost), rows.slice(lost + 1), stranger]))
+    found, _ = latencies_of(program, pa.concat_tables([rows.slice(0, lost), rows.slice(lost + 1), stranger]))
     assert faults(program.verify()) == {"missing": 1, "extra": 1}
-    found, _ = latencies_of(program)
     assert (found.count, found.lower_bounds) == (inside.sum(), 1)
 
 
@@ -464,8 +447,7 @@ def test_keys_of_several_records_give_no_latency(job_case: Callable[..., Case], 
     """Of all of them, or of some in a hundred. The note says why, and results are compared all the same."""
     program = job_case(KEYED, user_ids=user_ids)
     rows, _, _ = keyed_results(program)
-    program.receive(rows)
-    found, notes = latencies_of(program)
+    found, notes = latencies_of(program, rows)
     assert (found.count, found.p50) == (0, None)
     (note,) = [note for note in notes if note.startswith("latency")]
     assert "latency_key user_id does not tell one record of purchases for" in note
@@ -490,8 +472,7 @@ def test_a_few_shared_keys_are_left_out(job_case: Callable[..., Case]) -> None:
     """They are said to be in no figure."""
     program = job_case(KEYED, user_ids=5_000_000)
     rows, _, _ = keyed_results(program)
-    program.receive(rows)
-    found, notes = latencies_of(program)
+    found, notes = latencies_of(program, rows)
     (note,) = [note for note in notes if note.startswith("latency")]
     assert "expected results are in no figure, as several records or none have their key" in note
     assert found.min is not None

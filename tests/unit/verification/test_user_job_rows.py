@@ -16,7 +16,6 @@ import pytest
 from streamgauge.core.schema import EVENT_TIME
 from streamgauge.diff.compare import types_of
 from streamgauge.verification import user_job_rows
-from streamgauge.verification.user_job_truth import verify_user_job
 from tests.unit.verification.helpers_user_jobs import ROWS, WINDOWS, Case, faults
 
 
@@ -41,14 +40,12 @@ def test_columns_that_the_reference_leaves_out_are_named(job_case: Callable[...,
     """In the sentence, and in the notes of the result; where no value is left to compare that is said too."""
     few = "SELECT user_id, price, event_time, ingest_time, event_id FROM purchases"
     trial = job_case(f'reference="{few}"')
-    trial.receive(trial.answer(few.replace("price,", "price, 7 AS seven,")))
-    verified = verify_user_job(trial.resolved, trial.record, trial.folder / "batch.log")
+    verified = trial.result(trial.answer(few.replace("price,", "price, 7 AS seven,")))
     assert faults(verified.verification) == {}
     assert verified.verification.sentence.endswith("; not compared, as the reference leaves them out: seven")
     assert verified.notes == ("answers: not compared, as the reference leaves them out: seven",)
     trial = job_case('reference="SELECT event_time, event_id FROM purchases"')
-    trial.receive(trial.answer(ROWS))
-    said = trial.verify().sentence
+    said = trial.verify(trial.answer(ROWS)).sentence
     assert "leaves them out: user_id, third; so only the presence of results and their event_time were compared" in said
 
 
@@ -65,14 +62,12 @@ def test_an_ingest_time_that_the_reference_leaves_out_is_checked_by_the_log(job_
     for query, full, said, count in cases:
         trial = job_case(f'reference="{query}", reach="2s"')
         rows = trial.answer(full)
-        trial.receive(rows)
-        right = trial.verify()
+        right = trial.verify(rows)
         assert faults(right) == {}, query
         assert said in right.sentence
         assert "ingest_time" not in right.sentence.partition("not compared")[2]
         trial = job_case(f'reference="{query}", reach="2s"')
-        trial.receive(shifted(rows, ingest_time=5))
-        assert faults(trial.verify())["wrong"] >= count * 0.8, query
+        assert faults(trial.verify(shifted(rows, ingest_time=5)))["wrong"] >= count * 0.8, query
 
 
 @pytest.mark.parametrize(
@@ -92,8 +87,7 @@ def test_lineage_that_the_function_moves_in_batch_too_is_wrong(
         rows = trial.answer(query)
         moved = shifted(rows, **{name: more for name, more in shift.items() if name in rows.column_names})
         monkeypatch.setattr("streamgauge.engines.spark.batch_answer.batch_answer", lambda _, rows=moved: in_file(rows))
-        trial.receive(moved)
-        found = trial.verify()
+        found = trial.verify(moved)
         assert {*faults(found)} == kinds
         assert said in found.sentence
         assert found.wrong in (0, found.expected)
@@ -117,8 +111,7 @@ def test_rows_of_keys_that_are_not_unique_are_paired_by_their_times(job_case: Ca
 
     def found(change: Callable[[pa.Table], pa.Table]) -> dict[str, int]:
         trial = job_case(f'keys="user_id", reference="{query}"')
-        trial.receive(change(trial.answer(query)))
-        return faults(trial.verify())
+        return faults(trial.verify(change(trial.answer(query))))
 
     def blurred(rows: pa.Table) -> pa.Table:
         odd = pc.bit_wise_and(rows.column(EVENT_TIME), 1).cast(pa.float64())

@@ -15,10 +15,10 @@ import pytest
 from streamgauge.core.errors import EngineError
 from streamgauge.core.schema import EVENT_TIME
 from streamgauge.core.value_types import INT, TIMESTAMP, ValueType
+from streamgauge.engines.registry import entry
 from streamgauge.engines.spi import BatchRequest
 from streamgauge.verification import user_job_truth
 from streamgauge.verification.sink_comparison import comparison, due_after_early_end
-from streamgauge.verification.user_job_truth import verify_user_job
 from tests.unit.helpers_duckdb import duckdb_session
 from tests.unit.verification.helpers_user_jobs import LATE_US, ROWS, WINDOWS, Case, faults
 
@@ -27,8 +27,7 @@ def test_right_rows_match(job_case: Callable[..., Case]) -> None:
     """Told apart by event_id; floats may differ in their last places; the reference is independent."""
     trial = job_case(f'reference="{ROWS}"')
     rows = trial.answer(ROWS)
-    trial.receive(rows.set_column(1, "third", pc.multiply(rows.column("third"), 1 + 1e-12)))
-    found = trial.verify()
+    found = trial.verify(rows.set_column(1, "third", pc.multiply(rows.column("third"), 1 + 1e-12)))
     assert faults(found) == {}
     assert (found.independent, found.expected, found.matched) == (True, 15_000, 15_000)
     assert found.sentence == "15,000 results expected of warm-up and span, all matched (identified by event_id)"
@@ -50,8 +49,7 @@ def test_each_planted_fault_is_named(job_case: Callable[..., Case]) -> None:
     }
     for name, (batches, expected) in planted.items():
         trial = job_case(f'reference="{ROWS}"')
-        trial.receive(*batches)
-        assert faults(trial.verify()) == expected, name
+        assert faults(trial.verify(*batches)) == expected, name
 
 
 def test_what_came_after_the_deadline_is_late(job_case: Callable[..., Case]) -> None:
@@ -67,14 +65,11 @@ def test_windows_need_no_keys_declared(job_case: Callable[..., Case]) -> None:
     trial = job_case(f'reference="{text}", reach="2s"')
     rows = trial.answer(WINDOWS)
     row = pc.equal(rows.column("spent"), rows.column("spent")[7])
-    trial.receive(rows)
-    right = trial.verify()
+    right = trial.verify(rows)
     assert faults(right) == {}
     assert "identified by window_start, window_end, user_id" in right.sentence
-    trial.receive(
-        rows.set_column(3, "spent", pc.if_else(row, pc.subtract(rows.column("spent"), 1), rows.column("spent")))
-    )
-    assert set(faults(trial.verify())) == {"wrong"}
+    early = pc.if_else(row, pc.subtract(rows.column("spent"), 1), rows.column("spent"))
+    assert set(faults(trial.verify(rows.set_column(3, "spent", early)))) == {"wrong"}
 
 
 def test_whole_rows_are_a_multiset_where_nothing_tells_them_apart(job_case: Callable[..., Case]) -> None:
@@ -83,12 +78,9 @@ def test_whole_rows_are_a_multiset_where_nothing_tells_them_apart(job_case: Call
     trial = job_case(f'reference="{query}"')
     rows = trial.answer(query)
     assert len(rows.group_by(["user_id", "event_time"]).aggregate([])) < len(rows)
-    trial.receive(rows)
-    assert faults(trial.verify()) == {}
-    trial.receive(rows.slice(1))
-    assert faults(trial.verify()) == {"missing": 1}
-    trial.receive(rows, rows.slice(0, 1))
-    assert faults(trial.verify()) == {"extra": 1}
+    assert faults(trial.verify(rows)) == {}
+    assert faults(trial.verify(rows.slice(1))) == {"missing": 1}
+    assert faults(trial.verify(rows, rows.slice(0, 1))) == {"extra": 1}
 
 
 def test_nothing_received_is_all_missing(job_case: Callable[..., Case]) -> None:
@@ -107,8 +99,7 @@ def test_a_reference_that_fails_on_the_data_leaves_the_answers_unjudged(job_case
     """It passed over empty tables; a trial is then never called sustained, and nothing is raised."""
     query = "SELECT event_time, CAST('x' || price AS INTEGER) AS n FROM purchases"
     trial = job_case(f'reference="{query}"')
-    trial.receive(trial.answer("SELECT event_time, price AS n FROM purchases"))
-    found = trial.verify()
+    found = trial.verify(trial.answer("SELECT event_time, price AS n FROM purchases"))
     assert (found.judged, found.right) == (False, False)
     assert "the answers could not be judged" in found.sentence
     assert "Conversion" in found.sentence
@@ -117,8 +108,7 @@ def test_a_reference_that_fails_on_the_data_leaves_the_answers_unjudged(job_case
 def test_a_column_of_another_kind_leaves_the_answers_unjudged(job_case: Callable[..., Case]) -> None:
     trial = job_case(f'reference="{ROWS}"')
     rows = trial.answer(ROWS)
-    trial.receive(rows.set_column(0, "user_id", rows.column("user_id").cast(pa.string())))
-    found = trial.verify()
+    found = trial.verify(rows.set_column(0, "user_id", rows.column("user_id").cast(pa.string())))
     assert not found.judged
     assert "user_id" in found.sentence
 
@@ -144,7 +134,7 @@ def test_without_a_reference_the_batch_run_is_the_truth(
     monkeypatch.setattr("streamgauge.engines.spark.batch_answer.batch_answer", in_batch)
     found = trial.verify()
     assert faults(found) == {"missing": 1}
-    assert (found.independent, found.reference) == (False, user_job_truth.by_batch(trial.resolved).reference)
+    assert (found.independent, found.reference) == (False, entry(trial.resolved.engine.name).batch_truth)
 
 
 def test_results_without_an_event_time_are_counted_and_in_no_latency(job_case: Callable[..., Case]) -> None:
@@ -152,8 +142,7 @@ def test_results_without_an_event_time_are_counted_and_in_no_latency(job_case: C
     query = "SELECT event_id, CASE WHEN price > 50 THEN event_time END AS event_time FROM purchases"
     trial = job_case(f'reference="{query}"')
     rows = trial.answer(query)
-    trial.receive(rows.set_column(1, EVENT_TIME, pc.fill_null(rows.column(EVENT_TIME), 0)))
-    found = trial.verify()
+    found = trial.verify(rows.set_column(1, EVENT_TIME, pc.fill_null(rows.column(EVENT_TIME), 0)))
     assert faults(found) == {}
     assert "carry no event_time" in found.sentence
 
@@ -166,8 +155,8 @@ def test_a_result_without_an_event_time_may_be_missing(job_case: Callable[..., C
     timeless = pc.is_null(rows.column(EVENT_TIME))
     first = pc.and_(timeless, pc.equal(pc.cumulative_sum(timeless.cast(pa.int64())), 1))
     rows = rows.filter(pc.invert(first))
-    trial.receive(rows.set_column(1, EVENT_TIME, pc.fill_null(rows.column(EVENT_TIME), 0)))
-    assert faults(trial.verify()) == {"missing": 1}
+    found = trial.verify(rows.set_column(1, EVENT_TIME, pc.fill_null(rows.column(EVENT_TIME), 0)))
+    assert faults(found) == {"missing": 1}
 
 
 @pytest.mark.parametrize(
@@ -191,7 +180,7 @@ def test_the_batch_run_is_left_out_only_where_nothing_can_differ(
     trial = job_case('reach="0s"', engine_failed=ended)
     trial_log = trial.record.trial_log
     trial.record.trial_log = replace(trial_log, commits=[replace(one, rows=0) for one in trial_log.commits[:commits]])
-    verified = verify_user_job(trial.resolved, trial.record, trial.folder / "batch.log")
+    verified = trial.result()
     assert bool(began) == runs
     assert (verified.verification.sentence == user_job_truth.NOTHING_TO_COMPARE) != runs
     assert any(user_job_truth.NOTHING_TO_COMPARE in note for note in verified.notes) != runs
@@ -226,11 +215,9 @@ def test_types_that_differ_in_width_alone_are_compared(job_case: Callable[..., C
     rows = trial.answer(
         query.replace("UBIGINT", "BIGINT").replace("INTEGER", "BIGINT").replace("/ 3", "/ 3.0000000000003")
     )
-    trial.receive(rows)
-    assert faults(trial.verify()) == {}
+    assert faults(trial.verify(rows)) == {}
     trial = job_case(f'reference="{query}"')
-    trial.receive(trial.answer(query.replace("price / 3]", "price / 3, 1]")))
-    assert set(faults(trial.verify())) == {"wrong"}
+    assert set(faults(trial.verify(trial.answer(query.replace("price / 3]", "price / 3, 1]"))))) == {"wrong"}
 
 
 BORDERS = "make_timestamp(event_time // 2000000 * 2000000)"
@@ -257,13 +244,11 @@ RENAMED = f"""
 def test_windows_that_are_not_named_so_get_a_note(job_case: Callable[..., Case], query: str, said: str) -> None:
     """A missing closing delay without a reason looks as if there were none."""
     trial = job_case(f'reach="2s", keys="user_id", reference="{" ".join(query.split())}"')
-    trial.receive(trial.answer(query))
-    notes = verify_user_job(trial.resolved, trial.record, trial.folder / "batch.log").notes
+    notes = trial.result(trial.answer(query)).notes
     found = [note for note in notes if note.startswith("closing delay")]
     assert len(found) == bool(said)
     assert all(said in note for note in found)
     if query == RENAMED:  # without a reach there are no windows
         trial = job_case(f'reach="0s", keys="user_id", reference="{" ".join(query.split())}"')
-        trial.receive(trial.answer(query))
-        notes = verify_user_job(trial.resolved, trial.record, trial.folder / "batch.log").notes
+        notes = trial.result(trial.answer(query)).notes
         assert not any(note.startswith("closing delay") for note in notes)

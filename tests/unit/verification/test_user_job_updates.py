@@ -26,8 +26,7 @@ def updates(trial: Case) -> list[pa.Table]:
 def test_updates_are_compared_at_every_batchs_end(job_case: Callable[..., Case]) -> None:
     """The last values of each key, as long as an answer of the reference is cheap."""
     trial = job_case(f'mode="update", keys="user_id", reference="{UPDATES}"')
-    trial.receive(*updates(trial))
-    found = trial.verify()
+    found = trial.verify(*updates(trial))
     assert faults(found) == {}
     assert found.expected == 20 * 100
     assert "last values of user_id at 20 of 20 batches' ends" in found.sentence
@@ -38,8 +37,7 @@ def test_updates_are_compared_at_a_few_ends_where_answers_are_dear(
 ) -> None:
     monkeypatch.setattr(user_job_updates, "COMPARISON_BUDGET_S", 0.0)
     trial = job_case(f'mode="update", keys="user_id", reference="{UPDATES}"')
-    trial.receive(*updates(trial))
-    found = trial.verify()
+    found = trial.verify(*updates(trial))
     assert faults(found) == {}
     assert found.expected == 4 * 100
     assert "last values of user_id at 4 of 20 batches' ends" in found.sentence
@@ -77,8 +75,7 @@ def test_garbage_beside_each_update_is_extra(
 ) -> None:
     """A batch owes one value of a key; the last is the one that arrived last, whatever time it claims."""
     trial = job_case(f'mode="update", keys="user_id", reference="{UPDATES}"')
-    trial.receive(*[pa.concat_tables(beside(rows)) for rows in updates(trial)])
-    found = trial.verify()
+    found = trial.verify(*[pa.concat_tables(beside(rows)) for rows in updates(trial)])
     assert faults(found) == expected
     assert said in found.sentence
     assert any(example["fault"] == "extra" for example in found.examples)
@@ -91,8 +88,7 @@ def test_a_last_batch_that_takes_values_back_is_wrong(job_case: Callable[..., Ca
         rows = updates(trial)
         back = added_to(rows[-6], 7)
         rows[-1] = back if alone else pa.concat_tables([rows[-1], back])
-        trial.receive(*rows)
-        found = trial.verify()
+        found = trial.verify(*rows)
         assert faults(found) == {"extra": 100, "wrong": 100}
         assert {example["fault"] for example in found.examples} == {"extra", "wrong"}
         assert "before that of their key in an earlier batch" in found.sentence
@@ -102,8 +98,7 @@ def test_wrong_updates_on_the_way_are_found(job_case: Callable[..., Case]) -> No
     """Right at the four ends that alone were compared once."""
     trial = job_case(f'mode="update", keys="user_id", reference="{UPDATES}"')
     rows = [added_to(each, int(number not in (4, 8, 13, 19))) for number, each in enumerate(updates(trial))]
-    trial.receive(*rows)
-    assert faults(trial.verify()) == {"wrong": 1600}
+    assert faults(trial.verify(*rows)) == {"wrong": 1600}
 
 
 def test_updates_of_a_window_are_told_apart_by_it_too(job_case: Callable[..., Case]) -> None:
@@ -112,8 +107,7 @@ def test_updates_of_a_window_are_told_apart_by_it_too(job_case: Callable[..., Ca
     ends = trial.record.trial_log.batch_ends()
     answers = [trial.answer(WINDOWS, ends[commit.query, commit.batch]) for commit in trial.record.trial_log.commits]
     newest = [rows.filter(pc.equal(rows.column(0), pc.max(rows.column(0)))) for rows in answers]
-    trial.receive(*newest)
-    assert faults(trial.verify()) == {}
+    assert faults(trial.verify(*newest)) == {}
 
 
 @pytest.mark.parametrize("batch", [8, 19, *(pytest.param(one, marks=pytest.mark.long) for one in (4, 13))])
@@ -122,8 +116,7 @@ def test_a_wrong_update_is_found(job_case: Callable[..., Case], batch: int) -> N
     trial = job_case(f'mode="update", keys="user_id", reference="{UPDATES}"')
     rows = updates(trial)
     rows[batch] = rows[batch].set_column(1, "n", pc.add(rows[batch].column("n"), 1))
-    trial.receive(*rows)
-    assert faults(trial.verify())["wrong"] == 100
+    assert faults(trial.verify(*rows))["wrong"] == 100
 
 
 @pytest.mark.parametrize(
@@ -168,13 +161,11 @@ def test_updates_over_a_broker_are_of_what_their_batches_had_read(job_case: Call
     """Of each partition its own prefix, which no event time gives."""
     trial = job_case(f'mode="update", keys="user_id", reference="{UPDATES}"')
     tables = over_broker(trial)
-    trial.receive(*tables)
-    found = trial.verify()
+    found = trial.verify(*tables)
     assert faults(found) == {}
     assert found.expected == 20 * 100
     tables[9] = tables[9].set_column(1, "n", tables[10].column("n"))
-    trial.receive(*tables)
-    assert faults(trial.verify())["wrong"] >= 90
+    assert faults(trial.verify(*tables))["wrong"] >= 90
 
 
 def test_batches_of_a_broker_are_in_their_own_order(make: Any) -> None:
@@ -190,5 +181,4 @@ def test_an_update_that_came_twice_is_a_duplicate(job_case: Callable[..., Case])
     trial = job_case(f'mode="update", keys="user_id", reference="{UPDATES}"')
     rows = updates(trial)
     rows[3] = pa.concat_tables([rows[3], rows[3].slice(0, 1)])
-    trial.receive(*rows)
-    assert faults(trial.verify()) == {"duplicate": 1}
+    assert faults(trial.verify(*rows)) == {"duplicate": 1}

@@ -82,7 +82,9 @@ class ExternalEngine(Engine):
         variables = {**environment.variables, **own}
         self._stage = f"starting {command[0]}"
         self._child = hold("program", folder / "external.log", self._cpus, term_s=TERM_S)
-        self._request("start", command=command, environment=variables, folder=launch.folder, log=str(self._log))
+        self._child.ask(
+            "start", REQUEST_S, command=command, environment=variables, folder=launch.folder, log=str(self._log)
+        )
 
     def _await(self, readiness: Readiness) -> None:
         self._stage = f"waiting until the program is ready: {readiness.awaited}"
@@ -137,17 +139,13 @@ class ExternalEngine(Engine):
 
     def _exit_code(self) -> int | None:
         """None while the program runs, as one does that was not started here."""
-        return self._request("exit_code") if self._child is not None else None
+        code: int | None = self._child.ask("exit_code", REQUEST_S) if self._child is not None else None
+        return code
 
     def _last_output(self) -> str:
         if self._child is None:
             return ""
         return f"; its last lines: {lines}" if (lines := last_lines(self._log)) else "; it printed nothing"
-
-    def _request(self, request: str, **arguments: object) -> int | None:
-        assert self._child is not None
-        answer: int | None = self._child.ask(request, REQUEST_S, **arguments)
-        return answer
 
 
 def _java_client(settings: KafkaSettings, scratch: Path) -> str:
@@ -195,27 +193,25 @@ class ProgramEnvironment:
     client_java: str = ""
 
     @property
+    def values(self) -> dict[str, str]:
+        """Placeholder to value, of those that also are variables. A single input or output needs no name."""
+        values = {name: getattr(self, name) for name in ("brokers", "group", "run", "scratch", "client", "client_java")}
+        for kind, topics in (("input", self.inputs), ("output", self.outputs)):
+            if len(topics) == 1:
+                (values[kind],) = topics.values()
+            values |= {f"{kind}.{name}": topic for name, topic in topics.items()}
+        return values
+
+    @property
     def variables(self) -> dict[str, str]:
         """The environment variables of the program, without the parallelism, which its file must name."""
-        values = {name: self.value(name) for name in ("brokers", "group", "run", "scratch")}
-        values |= {name: path for name in ("client", "client_java") if (path := self.value(name))}
-        for kind, topics in (("input", self.inputs), ("output", self.outputs)):
-            values |= {f"{kind}_{name}": topic for name, topic in topics.items()}
-            if len(topics) == 1:
-                values[kind] = self.value(kind)
-        return {PREFIX + name.upper(): value for name, value in values.items()}
+        return {PREFIX + name.replace(".", "_").upper(): value for name, value in self.values.items() if value}
 
     def value(self, name: str) -> str:
         """The value of a placeholder. Raises KeyError for an input or output that does not exist."""
-        if name == "python":
-            return sys.executable
         if name == "spark_kafka_jars":
             return ",".join(map(str, spark_kafka_jars()))
-        kind, _, of = name.partition(".")
-        if kind in ("input", "output"):
-            topics = self.inputs if kind == "input" else self.outputs
-            return topics[of] if of else next(iter(topics.values()))
-        return str(getattr(self, name))
+        return (self.values | {"python": sys.executable, "parallelism": str(self.parallelism)})[name]
 
     def filled(self, texts: Sequence[str]) -> list[str]:
         """Texts with their placeholders replaced. Doubled braces around a word become single ones; others stay."""

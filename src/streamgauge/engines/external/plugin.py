@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import get_args
 
-from streamgauge.core.errors import Problem
+from streamgauge.core.errors import Problem, Rule, broken
 from streamgauge.dataflow.describe import KINDS
-from streamgauge.dataflow.nodes import Flow, Source
+from streamgauge.dataflow.nodes import Source
 from streamgauge.engines.spi import Capabilities, Engine, EnginePlugin, StartRequest
 from streamgauge.transports.topics import Kind
-from streamgauge.user_workloads.program_node import PARALLELISM, ProgramNode
+from streamgauge.user_workloads.program_node import PARALLELISM, Launch, ProgramNode
+from streamgauge.user_workloads.rules import first
 
 
 class ExternalPlugin(EnginePlugin):
@@ -40,19 +41,17 @@ class ExternalPlugin(EnginePlugin):
         yield from super().request_problems(request)
         if request.flow is None:
             return
-        if all(isinstance(sink.input, Source) for sink in request.flow.sinks):
-            rule = "must run a program, and has none of its own for a workload of the list"
-            yield Problem("engine", rule, self.capabilities.name, "--engine spark, or a program.toml")
-        if request.parallelism is not None:
-            yield from _parallelism_problems(request.flow, request.parallelism)
+        name, node = self.capabilities.name, request.flow.sinks[0].input
+        rule = "must run a program, and has none of its own for a workload of the list"
+        is_built_in = all(isinstance(sink.input, Source) for sink in request.flow.sinks)
+        yield from broken(Rule(not is_built_in, "engine", rule, name, "--engine spark, or a program.toml"))
+        if isinstance(node, ProgramNode) and request.parallelism is not None:
+            yield from broken(*first(_parallelism_rules(node.launch, request.parallelism)))
 
-    def option_problems(self, options: Mapping[str, str]) -> Iterator[Problem]:
-        for name, value in options.items():
-            rule, way_out = (
-                "is not an option of external, which has none",
-                "leave it out; set it in the program, or by environment = { NAME = ... } in its file",
-            )
-            yield Problem(f"option {name}", rule, value, way_out)
+    def option_problems(self, options: Mapping[str, str]) -> Iterable[Problem]:
+        rule = "is not an option of external, which has none"
+        way_out = "leave it out; set it in the program, or by environment = { NAME = ... } in its file"
+        return broken(*(Rule(False, f"option {name}", rule, value, way_out) for name, value in options.items()))
 
     def is_own_default(self, name: str, value: str) -> bool:
         """All: its settings in force are its command and its group."""
@@ -64,18 +63,13 @@ class ExternalPlugin(EnginePlugin):
         return ExternalEngine(cpus, parallelism)
 
 
-def _parallelism_problems(flow: Flow, parallelism: int) -> Iterator[Problem]:
-    """A number of cores that the program would not get."""
-    node = flow.sinks[0].input
-    if not isinstance(node, ProgramNode):
-        return
-    if node.launch.attached:
-        rule = "cannot be set for a program that runs already"
-        yield Problem("parallelism", rule, parallelism, "leave it out, or have the program started: command = [...]")
-    elif not node.launch.uses(PARALLELISM):
-        rule = f"must reach the program, and neither its command nor its environment has {PARALLELISM}"
-        way_out = (
-            f'add it to the file: environment = {{ CORES = "{PARALLELISM}" }}; '
-            "or leave --parallelism out (scale: --resource partitions)"
-        )
-        yield Problem("parallelism", rule, parallelism, way_out)
+def _parallelism_rules(launch: Launch, parallelism: int) -> tuple[Rule, ...]:
+    """On a number of cores that the program would not get."""
+    return (
+        Rule(not launch.attached, "parallelism", "cannot be set for a program that runs already", parallelism,
+             "leave it out, or have the program started: command = [...]"),
+        Rule(launch.uses(PARALLELISM), "parallelism",
+             f"must reach the program, and neither its command nor its environment has {PARALLELISM}", parallelism,
+             f'add it to the file: environment = {{ CORES = "{PARALLELISM}" }}; '
+             "or leave --parallelism out (scale: --resource partitions)"),
+    )  # fmt: skip

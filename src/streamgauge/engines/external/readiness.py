@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Collection, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,6 @@ class Readiness:
     ) -> None:
         self._launch, self._group, self._topics, self._log = launch, group, set(topics), log
         self._settings, self._since_s = dict(client), time.monotonic()
-        self._client: Any = None
 
     @property
     def timed_out(self) -> bool:
@@ -59,26 +59,21 @@ class Readiness:
 
     def timeout_message(self) -> str:
         """What did not happen in time, what happened instead, and what to change."""
-        within = f"within {self._launch.timeout_s:g} s"
-        if self._launch.ready == "line":
-            text = f"{within} no line of its output matched {self._launch.line!r}"
+        launch, within = self._launch, f"within {self._launch.timeout_s:g} s"
+        if launch.ready == "line":
+            text = f"{within} no line of its output matched {launch.line!r}"
             return f"{text}. Raise timeout in its file if it was still starting, else correct ready_line"
-        if self._launch.ready == "committed":
+        if launch.ready == "committed":
+            lacks, no_group = "committed no offset", ""
+            advice = "Commit as this group ($STREAMGAUGE_GROUP), or name the program's own with group in its file"
+        else:
+            lacks = f"did not read {', '.join(sorted(self._topics))}; {self._consumers_in_words()}"
+            no_group = '. A program that joins no group needs ready = "started"'
             advice = (
-                _OF_ATTACHED
-                if self._launch.attached
-                else "Commit as this group ($STREAMGAUGE_GROUP), or name the program's own with group in its file"
+                f"Subscribe to the topics in {variables('input', dict(launch.inputs))} as group $STREAMGAUGE_GROUP, "
+                f"or name the program's own group with group in its file{no_group} or ready_line"
             )
-            return f"{within} group {self._group} committed no offset. {advice}"
-        waited = f"{within} group {self._group} did not read {', '.join(sorted(self._topics))}"
-        advice = (
-            f"Subscribe to the topics in {variables('input', dict(self._launch.inputs))} as group $STREAMGAUGE_GROUP, "
-            "or name the program's own group with group in its file. A program that joins no group needs "
-            'ready = "started" or ready_line'
-        )
-        if self._launch.attached:
-            advice = f'{_OF_ATTACHED}. A program that joins no group needs ready = "started"'
-        return f"{waited}; {self._consumers_in_words()}. {advice}"
+        return f"{within} group {self._group} {lacks}. {_OF_ATTACHED + no_group if launch.attached else advice}"
 
     def _consumers_in_words(self) -> str:
         """What the group reads, or which groups the broker has."""
@@ -89,36 +84,24 @@ class Readiness:
         others = [name for name in self._groups() if name != self._group][:GROUPS_SHOWN]
         return f"the broker has the groups {', '.join(others)}" if others else "the broker has no consumer group"
 
-    @property
+    @cached_property
     def _admin(self) -> Any:
-        if self._client is None:
-            from confluent_kafka.admin import AdminClient
+        from confluent_kafka.admin import AdminClient
 
-            quiet = {**self._settings, "log_level": 0, "error_cb": lambda _: None}
-            self._client = AdminClient(quiet)
-        return self._client
+        return AdminClient({**self._settings, "log_level": 0, "error_cb": lambda _: None})
 
     def _members(self) -> list[Any]:
-        from confluent_kafka import KafkaException
-
-        try:
-            answer = self._admin.describe_consumer_groups([self._group], request_timeout=REQUEST_S)
-            return list(answer[self._group].result(REQUEST_S).members)
-        except (KafkaException, TimeoutError):  # the group does not exist yet
-            return []
+        answers = self._admin.describe_consumer_groups([self._group], request_timeout=REQUEST_S)
+        group = _answer_of(answers[self._group])
+        return list(group.members) if group is not None else []
 
     def _topics_read(self) -> set[str]:
         """The topics that members of the group are assigned."""
         return {part.topic for one in self._members() for part in one.assignment.topic_partitions}
 
     def _groups(self) -> list[str]:
-        from confluent_kafka import KafkaException
-
-        try:
-            answer = self._admin.list_consumer_groups(request_timeout=REQUEST_S).result(REQUEST_S)
-        except (KafkaException, TimeoutError):
-            return []
-        return sorted(each.group_id for each in answer.valid)
+        groups = _answer_of(self._admin.list_consumer_groups(request_timeout=REQUEST_S))
+        return sorted(each.group_id for each in groups.valid) if groups is not None else []
 
     def _has_committed(self) -> bool:
         """Whether the group has committed an offset of an input."""
@@ -126,6 +109,16 @@ class Readiness:
             return any(topic in self._topics for topic, _ in committed_of(self._admin, self._group))
         except DriverError:  # the group does not exist yet
             return False
+
+
+def _answer_of(request: Any) -> Any:
+    """The broker's answer; None without one, as of a group that does not exist yet."""
+    from confluent_kafka import KafkaException
+
+    try:
+        return request.result(REQUEST_S)
+    except (KafkaException, TimeoutError):
+        return None
 
 
 def output_end(log: Path) -> str:

@@ -73,7 +73,7 @@ def watched(tmp_path: Path, clock: SimpleNamespace) -> Callable[..., Readiness]:
     def make(admin: Admin | None = None, **launch: Any) -> Readiness:
         inputs = tuple((topic, topic) for topic in TOPICS)
         one = Readiness(Launch(("program",), inputs=inputs, **launch), {}, GROUP, TOPICS, tmp_path / "program.log")
-        one._client = admin or Admin()
+        one._admin = admin or Admin()
         return one
 
     return make
