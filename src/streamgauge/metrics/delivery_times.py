@@ -27,24 +27,36 @@ class IngestTimes:
         self._trial_log = trial_log
 
     @cached_property
-    def _tables(self) -> dict[tuple[str, int], tuple[Int64s, Int64s]]:
-        tables = {}
-        for partition, log in enumerate(self._trial_log.deliveries):
-            for stream in {part.stream for part in log}:
-                firsts = (part for part in log if part.stream == stream and part.first)
-                tables[stream, partition] = ends_and_stamps(firsts, attrgetter("ingest_us"))
-        return tables
+    def _tables(self) -> dict[StreamPartition, tuple[Int64s, Int64s]]:
+        return {
+            place: ends_and_stamps((part for part in parts if part.first), attrgetter("ingest_us"))
+            for place, parts in reads_by_place(self._trial_log).items()
+        }
 
     def times_of(self, stream: str, partition: int, event_times_us: Int64s) -> Int64s:
         """Ingest times for ascending event times; 0 for events that were never delivered."""
-        ends, stamps = self._tables.get((stream, partition), (np.zeros(0, np.int64), np.zeros(0, np.int64)))
-        return stamps_of(ends, stamps, event_times_us)
+        return stamps_of(*self._tables.get((stream, partition), NO_READS), event_times_us)
 
 
-def ends_and_stamps(parts: Iterable[Delivery], stamp: Callable[[Delivery], int]) -> tuple[Int64s, Int64s]:
-    """The end and the stamp of each read of one place, by event time."""
-    ordered = sorted(parts, key=attrgetter("from_us"))
-    return np.array([part.to_us for part in ordered], np.int64), np.array([stamp(part) for part in ordered], np.int64)
+NO_READS: tuple[Int64s, Int64s] = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+"""The ends and stamps of a place that was never read."""
+
+
+def reads_by_place(trial_log: TrialLog) -> dict[StreamPartition, list[Delivery]]:
+    """The deliveries of each partition of each stream, by event time."""
+    places: dict[StreamPartition, list[Delivery]] = defaultdict(list)
+    for partition, log in enumerate(trial_log.deliveries):
+        for part in sorted(log, key=attrgetter("from_us")):
+            places[part.stream, partition].append(part)
+    return places
+
+
+def ends_and_stamps(
+    parts: Iterable[Delivery], stamp: Callable[[Delivery], int], end: Callable[[Delivery], int] = attrgetter("to_us")
+) -> tuple[Int64s, Int64s]:
+    """The end and the stamp of each read of one place, in the order of the reads."""
+    table = np.array([(end(part), stamp(part)) for part in parts], np.int64).reshape(-1, 2)
+    return table[:, 0], table[:, 1]
 
 
 def stamps_of(ends_us: Int64s, stamps: Int64s, event_times_us: Int64s) -> Int64s:
@@ -67,14 +79,9 @@ def handed_over(trial_log: TrialLog, by_all: bool = True) -> Callable[[Int64s], 
     `by_all`: only once the last generator has published it; else once the first has, since no partition waits for
     another one.
     """
-    chunks = sorted({(c.from_us, c.to_us) for log in trial_log.chunks for c in log})
-    published: dict[int, int] = {}
-    for log in trial_log.chunks:
-        for chunk in log:
-            before_us = published.get(chunk.from_us, chunk.published_us)
-            published[chunk.from_us] = (max if by_all else min)(before_us, chunk.published_us)
-    starts = np.array([low for low, _ in chunks] or [0], np.int64)
-    stamps = np.array([published[low] for low, _ in chunks] or [0], np.int64)
+    chunks = sorted((chunk.from_us, chunk.published_us) for log in trial_log.chunks for chunk in log)
+    published = dict(chunks if by_all else reversed(chunks))  # of one start the last pair counts
+    starts, stamps = np.array(sorted(published.items()) or [(0, 0)], np.int64).T
     return lambda times: stamps[np.clip(np.searchsorted(starts, times, side="right") - 1, 0, len(stamps) - 1)]
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -93,6 +93,9 @@ class LatencyBySecond:
     closing_delay: dict[int, Histogram] = field(default_factory=dict)
 
 
+BY_SECOND = tuple(each.name for each in fields(LatencyBySecond))
+
+
 class SinkLatencies(NamedTuple):
     """What `sink_latencies` returns. `negatives`: results with a negative latency, by a wrong clock or a wrong time.
 
@@ -110,28 +113,20 @@ class SinkLatencies(NamedTuple):
     window_gap_us: int | None = None
 
 
-def summary(
-    histogram: Histogram, effective_count: int, lower_bounds_us: Times | None = None, note: str = ""
-) -> Latency:
+def summary(histogram: Histogram, effective_count: int, lower_bounds: int = 0) -> Latency:
     """One latency as it is reported; a percentile is null if `effective_count` is too small for it.
 
-    `lower_bounds_us` (n,): the least latency of each missing result. They count like values.
+    `lower_bounds`: how many of the values stand for missing results.
     """
-    whole, bounds = histogram, 0
-    if lower_bounds_us is not None and lower_bounds_us.size:
-        whole, bounds = histogram.copy(), int(lower_bounds_us.size)
-        whole.add(lower_bounds_us)
-    percentiles = {name: carried_percentile(whole, q, effective_count) for name, q in PERCENTILES.items()}
-    negative = f"{whole.n_negative} negative values are in no figure" if whole.n_negative else ""
     return Latency(
-        min=_float(whole.min),
-        mean=whole.mean,
-        max=_float(whole.max),
-        count=whole.count,
+        min=_float(histogram.min),
+        mean=histogram.mean,
+        max=_float(histogram.max),
+        count=histogram.count,
         effective_count=effective_count,
-        lower_bounds=bounds,
-        note="; ".join(part for part in (note, negative) if part),
-        **percentiles,
+        lower_bounds=lower_bounds,
+        note=f"{histogram.n_negative} negative values are in no figure" if histogram.n_negative else "",
+        **{name: carried_percentile(histogram, q, effective_count) for name, q in PERCENTILES.items()},
     )
 
 
@@ -170,7 +165,7 @@ def sink_latencies(
         inside = _inside(whole.event_time, span)
         rows = _chosen(whole, inside)
         if rule.windowed:
-            tally.windows.add(whole.bases[CLOSING], inside)
+            _weigh(tally.windows.came, whole.bases[CLOSING], inside)
         tally.negatives += _count_negative(whole) - _count_negative(rows)
         if rows.event_time.size:
             tally.add(rows, (batch.schema.metadata or {}).get(ENGINE_BATCH))
@@ -288,13 +283,6 @@ class _Windows:
     came: Counter[int] = field(default_factory=Counter)
     missing: Counter[int] = field(default_factory=Counter)
 
-    def add(self, all_ends: Times, inside: Mask) -> None:
-        """The window ends of all results of a batch, and which of them are in the span."""
-        _weigh(self.came, all_ends, inside)
-
-    def add_missing(self, all_ends: Times, inside: Mask) -> None:
-        _weigh(self.missing, all_ends, inside)
-
     @property
     def closed(self) -> int:
         """Those that results came of."""
@@ -314,6 +302,7 @@ class _Windows:
 
 
 def _weigh(sums: Counter[int], ends: Times, inside: Mask) -> None:
+    """Adds to `sums` the window ends of all results of a batch; `inside`: which of them are in the span."""
     found, place = np.unique(ends, return_inverse=True)
     more = np.bincount(place.ravel(), np.where(inside, 1, -1), found.size).astype(np.int64)
     sums.update(dict(zip(found.tolist(), more.tolist(), strict=True)))
@@ -324,9 +313,9 @@ class _Tally:
     """Everything counted so far of one sink."""
 
     rule: LatencyRule
-    event_time: SecondHistograms = field(default_factory=SecondHistograms)
-    processing_time: SecondHistograms = field(default_factory=SecondHistograms)
-    closing_delay: SecondHistograms = field(default_factory=SecondHistograms)
+    seconds: dict[str, SecondHistograms] = field(
+        default_factory=lambda: {name: SecondHistograms() for name in BY_SECOND}
+    )
     others: dict[str, Histogram] = field(default_factory=dict)
     bounds: dict[str, int] = field(default_factory=dict)
     first_negative: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -366,15 +355,17 @@ class _Tally:
                 self.bounds[name] = self.bounds.get(name, 0) + int(event_time.size)
         self.rows += event_time.size
         if window_end is not None:
-            self.windows.add_missing(window_end, inside)
+            _weigh(self.windows.missing, window_end, inside)
 
     def result(self) -> SinkLatencies:
         kinds = self._histograms()
         reported = {f"{name}_us": self._summary(name, histogram) for name, histogram in kinds.items()}
         latencies = Latencies(**reported, notes=tuple(self._notes(kinds)))
-        closed = self.windows.closed if self.rule.windowed else None
-        gap = self.windows.gap_us if self.rule.windowed else None
-        return SinkLatencies(latencies, self._seconds(), self.negatives, self.effective_count, kinds, closed, gap)
+        by_second = {} if self.rows_early else {name: each.histograms() for name, each in self.seconds.items()}
+        closed, gap_us = (self.windows.closed, self.windows.gap_us) if self.rule.windowed else (None, None)
+        return SinkLatencies(
+            latencies, LatencyBySecond(**by_second), self.negatives, self.effective_count, kinds, closed, gap_us
+        )
 
     @property
     def effective_count(self) -> int:
@@ -388,12 +379,8 @@ class _Tally:
         return self.rows if self.rule.kind == "row" else len(self.updates)
 
     def _count(self, name: str, event_time: Times, latency_us: Times) -> None:
-        if name == "event_time":
-            self.event_time.add(event_time, latency_us)
-        elif name == "processing_time":
-            self.processing_time.add(event_time, latency_us)
-        elif name == "closing_delay":
-            self.closing_delay.add(event_time, latency_us)
+        if name in self.seconds:
+            self.seconds[name].add(event_time, latency_us)
         else:
             self.others.setdefault(name, Histogram()).add(latency_us)
 
@@ -412,16 +399,16 @@ class _Tally:
 
     def _histograms(self) -> dict[str, Histogram]:
         """Kind to whole histogram, of the kinds that apply; event time always does."""
-        known = {"processing_time": self.processing_time.total, "closing_delay": self.closing_delay.total}
-        nonempty = {name: whole for name, whole in known.items() if whole.count or whole.n_negative}
-        return {"event_time": self.event_time.total} | nonempty | self.others
+        totals = {name: histograms.total for name, histograms in self.seconds.items()}
+        return {
+            name: total for name, total in totals.items() if name == "event_time" or total.count or total.n_negative
+        } | self.others
 
     def _summary(self, name: str, histogram: Histogram) -> Latency:
         if self.rows_early and name != "match_time":
             note = f"{self.rows_early} of {self.rows} matches came before their window was complete: see match_time"
             return Latency(count=self.rows, effective_count=self.effective_count, note=note)
-        latency = summary(histogram, self.effective_count)
-        return latency.model_copy(update={"lower_bounds": self.bounds.get(name, 0)})
+        return summary(histogram, self.effective_count, self.bounds.get(name, 0))
 
     def _notes(self, kinds: dict[str, Histogram]) -> list[str]:
         notes = [
@@ -456,10 +443,6 @@ class _Tally:
             missing = self.bounds["event_time"]
             notes.append(f"{', '.join(unbounded)}: {missing} missing results are not in these figures")
         return notes
-
-    def _seconds(self) -> LatencyBySecond:
-        kinds = (self.event_time, self.processing_time, self.closing_delay)
-        return LatencyBySecond(*(kind.histograms() for kind in kinds)) if not self.rows_early else LatencyBySecond()
 
 
 def kind_of(flow: Flow) -> Kind:

@@ -13,16 +13,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from streamgauge.core.arrays import Int64s
-from streamgauge.metrics.delivery_times import ends_and_stamps, stamps_of
+from streamgauge.metrics.delivery_times import NO_READS, ends_and_stamps, reads_by_place, stamps_of
 from streamgauge.metrics.event_latency import Kind, SinkLatencies, summary
 from streamgauge.metrics.histogram import Histogram
-from streamgauge.metrics.live_figures import Batch
-from streamgauge.metrics.records import Commit
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.results.latency import Latency
@@ -73,56 +71,46 @@ def inclusion_latency(record: TrialRecord, streams: Collection[str]) -> Inclusio
 
     An event that no committed batch had taken by the deadline counts as a lower bound, like a missing result.
     """
-    times = InclusionLatency(record.trial_log)
-    if not times.known:
+    reads = _reads(record.trial_log)
+    if not any(stamps.any() for of_place in reads.values() for _, stamps in of_place):
         return InclusionTimes(Latency(note=NO_BATCHES))
-    tally = _Tally(record.deadline_us)
+    whole, missing, batches_us = Histogram(), 0, set[int]()
     for place, event_times_us in _events(record, streams):
-        tally.add(event_times_us, times.times_of(place, event_times_us))
-    latency = summary(tally.whole, len(tally.batches)).model_copy(update={"lower_bounds": tally.missing})
-    return InclusionTimes(latency, tally.whole)
+        included_us = _included_us(reads.get(place, []), event_times_us)
+        came = included_us > 0
+        whole.add(np.where(came, included_us, record.deadline_us) - event_times_us)
+        missing += int(np.count_nonzero(~came))
+        # The time at which results had come identifies their batch.
+        batches_us |= set(included_us[np.flatnonzero(np.diff(included_us, prepend=-1))].tolist()) - {0}
+    return InclusionTimes(summary(whole, len(batches_us), missing), whole)
 
 
-def results_us(commit: Commit) -> int:
-    """When all results of a batch had come: the last row, or the commit of a batch that changed nothing."""
-    return commit.emitted_us if commit.rows else commit.committed_us
+def _reads(trial_log: TrialLog) -> dict[StreamPartition, list[tuple[Int64s, Int64s]]]:
+    """For each reader of the sink's queries at a place: the ends of its reads, and when each was in results.
+
+    All results of a batch had come with the last row, or with the commit of a batch that changed nothing.
+    """
+    came_us = {(one.query, one.batch): one.emitted_us if one.rows else one.committed_us for one in trial_log.commits}
+    queries, reads = {query for query, _ in came_us}, {}
+    for place, parts in reads_by_place(trial_log).items():
+        by_reader: dict[int, list[Delivery]] = defaultdict(list)
+        for part in parts:
+            if part.query in queries and not part.again:
+                by_reader[part.reader].append(part)
+        reads[place] = [
+            ends_and_stamps(of_reader, lambda part: came_us.get((part.query, part.batch), 0))
+            for of_reader in by_reader.values()
+        ]
+    return reads
 
 
-class InclusionLatency:
-    """When each event was included: a function of stream, partition and event time, from one sink's log."""
+def _included_us(reads: list[tuple[Int64s, Int64s]], event_times_us: Int64s) -> Int64s:
+    """When events (n,) with ascending times were included in results; 0 if never.
 
-    def __init__(self, trial_log: TrialLog) -> None:
-        came_us = {(commit.query, commit.batch): results_us(commit) for commit in trial_log.commits}
-        self._readers = {
-            (stream, partition): _reads(trial_log, stream, partition, came_us)
-            for partition, log in enumerate(trial_log.deliveries)
-            for stream in {part.stream for part in log}
-        }
-
-    @property
-    def known(self) -> bool:
-        """Whether the log names the events of any batch whose results came."""
-        return any(stamps.any() for readers in self._readers.values() for _, stamps in readers)
-
-    def times_of(self, place: StreamPartition, event_times_us: Int64s) -> Int64s:
-        """When events (n,) with ascending times were included in results; 0 if never.
-
-        If a query reads a stream at several places, an event is included once the last of them has read it.
-        """
-        found = [stamps_of(ends, stamps, event_times_us) for ends, stamps in self._readers.get(place, ())]
-        if not found:
-            return np.zeros(event_times_us.size, np.int64)
-        return np.where(np.all(found, axis=0), np.max(found, axis=0), 0)
-
-
-def _reads(trial_log: TrialLog, stream: str, partition: int, came_us: dict[Batch, int]) -> list[tuple[Int64s, Int64s]]:
-    """For each reader of the sink's queries: the ends of its reads of a place, and when each was in results."""
-    queries = {query for query, _ in came_us}
-    readers: dict[int, list[Delivery]] = defaultdict(list)
-    for part in trial_log.deliveries[partition]:
-        if part.stream == stream and part.query in queries and not part.again:
-            readers[part.reader].append(part)
-    return [ends_and_stamps(parts, lambda part: came_us.get((part.query, part.batch), 0)) for parts in readers.values()]
+    If a query reads a stream at several places, an event is included once the last of them has read it.
+    """
+    by_reader = [stamps_of(*of_reader, event_times_us) for of_reader in reads or [NO_READS]]
+    return np.where(np.all(by_reader, axis=0), np.max(by_reader, axis=0), 0)
 
 
 def _events(record: TrialRecord, streams: Collection[str]) -> Iterator[tuple[StreamPartition, Int64s]]:
@@ -136,20 +124,3 @@ def _events(record: TrialRecord, streams: Collection[str]) -> Iterator[tuple[Str
             for start in range(first, last, BLOCK_EVENTS):
                 end = min(start + BLOCK_EVENTS, last)
                 yield (name, partition), plan.event_times(number, partition, start, end)
-
-
-@dataclass
-class _Tally:
-    """Everything counted so far. The time at which results had come identifies their batch."""
-
-    deadline_us: int
-    whole: Histogram = field(default_factory=Histogram)
-    batches: set[int] = field(default_factory=set)
-    missing: int = 0
-
-    def add(self, event_times_us: Int64s, counted_us: Int64s) -> None:
-        came = counted_us > 0
-        self.whole.add(np.where(came, counted_us, self.deadline_us) - event_times_us)
-        self.missing += int(np.count_nonzero(~came))
-        borders = np.flatnonzero(np.diff(counted_us, prepend=-1))
-        self.batches.update(set(counted_us[borders].tolist()) - {0})

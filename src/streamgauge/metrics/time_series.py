@@ -5,11 +5,9 @@ of latencies.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -22,7 +20,7 @@ from streamgauge.core.engine_reports import BatchProgress, SeriesSample
 from streamgauge.core.trial import TrialSpans
 from streamgauge.core.units import FAR_FUTURE_US
 from streamgauge.metrics.event_latency import LatencyBySecond, SinkLatencies, carried_percentile
-from streamgauge.metrics.histogram import Histogram, log_line, log_lines
+from streamgauge.metrics.histogram import log_line, log_lines
 from streamgauge.metrics.rates_and_backlog import backlog_events, due_events, lags
 from streamgauge.metrics.records import ROLES
 from streamgauge.metrics.resources import usage_by_second
@@ -41,43 +39,35 @@ def series_table(record: TrialRecord, latency: LatencyBySecond | None) -> pa.Tab
         "time_us": starts,
         "phase": [phase_at(spans, int(start)) for start in starts],
         "planned": np.diff(due, prepend=0),
-        "offered": _offered(trial_log, starts),
         "handed_out": np.diff(running.delivered_by(ends), prepend=0),
         "committed": np.diff(committed, prepend=0),
         "backlog_events": backlog_events(record, starts + US, ends),
         "lag_events": np.maximum(due - committed, 0),
         **_lag_columns(trial_log, ends, spans.end_us),
         "lag_at_commit_mean": _lag_at_commits(trial_log, starts, spans.end_us),
-        "slip_us_max": _schedule_delay_max(trial_log, starts),
+        **_chunk_columns(trial_log, starts),
         "frontier_lag_us": _frontier_lag(trial_log, starts),
         **_usage_columns(trial_log, starts),
-        "others_cpu_percent": _of_second(trial_log.background, starts),
-        "reference_work_us": _of_second(trial_log.reference_work, starts),
-        "loopback_bytes_per_s": _loopback(trial_log, starts),
+        "others_cpu_percent": _samples(trial_log.background, starts),
+        "reference_work_us": _samples(trial_log.reference_work, starts),
+        "loopback_bytes_per_s": _samples(_loopback(trial_log), starts),
         **(_latency_columns(latency, starts) if latency is not None else {}),
     }
     return pa.table({name: pa.array(values, from_pandas=True) for name, values in columns.items()})
 
 
-def _offered(trial_log: TrialLog, starts: Int64s) -> Int64s:
-    """Events by the second in which they became available, whatever second they were due in.
+def _chunk_columns(trial_log: TrialLog, starts: Int64s) -> dict[str, Any]:
+    """Events by the second in which they became available, and the greatest schedule delay of those due in a second.
 
     A generator that stands still shows as a second without events, and a fuller one after it. A chunk becomes available
     whole, after its last event.
     """
-    chunks = [chunk for log in trial_log.chunks for chunk in log]
-    when = (np.array([chunk.published_us for chunk in chunks], np.int64) - starts[0]) // US
-    events = np.array([chunk.events for chunk in chunks], float)
-    return np.bincount(np.clip(when, 0, len(starts) - 1), events, len(starts)).astype(np.int64)
-
-
-def _schedule_delay_max(trial_log: TrialLog, starts: Int64s) -> Floats:
-    worst = np.full(len(starts), np.nan)
-    for log in trial_log.chunks:
-        for chunk in log:
-            second = min(int((chunk.from_us - starts[0]) // US), len(starts) - 1)
-            worst[second] = np.fmax(worst[second], chunk.published_us - chunk.from_us)
-    return worst
+    chunks = [(chunk.from_us, chunk.published_us, chunk.events) for log in trial_log.chunks for chunk in log]
+    from_us, published_us, events = np.array(chunks, np.int64).reshape(-1, 3).T
+    last, delay_us = len(starts) - 1, np.full(len(starts), np.nan)
+    np.fmax.at(delay_us, np.minimum((from_us - starts[0]) // US, last), published_us - from_us)
+    offered = np.bincount(np.clip((published_us - starts[0]) // US, 0, last), events, len(starts))
+    return {"offered": offered.astype(np.int64), "slip_us_max": delay_us}
 
 
 def _frontier_lag(trial_log: TrialLog, starts: Int64s) -> Floats:
@@ -98,14 +88,15 @@ def _lag_columns(trial_log: TrialLog, ends: Int64s, end_us: int) -> dict[str, An
 
 def _lag_at_commits(trial_log: TrialLog, starts: Int64s, end_us: int) -> Floats:
     """The lag right after the last commit of each second, of one query: commits of several have no common phase."""
-    by_query: dict[str, list[int]] = defaultdict(list)
-    for (query, _), batch in trial_log.running.batches.items():
-        if starts[0] <= batch.committed_us < starts[-1] + US:
-            by_query[query].append(batch.committed_us)
-    last: dict[int, int] = {}
-    fewest = min(by_query.values(), key=lambda moments: len(moments), default=[])
-    for when in sorted(fewest):
-        last[int((when - starts[0]) // US)] = when + 1
+    commits = [
+        (query, batch.committed_us)
+        for (query, _), batch in trial_log.running.batches.items()
+        if starts[0] <= batch.committed_us < starts[-1] + US
+    ]
+    counts = Counter(query for query, _ in commits)
+    fewest = min(counts, key=lambda query: counts[query], default="")
+    of_fewest = sorted(when for query, when in commits if query == fewest)
+    last = {int((when - starts[0]) // US): when + 1 for when in of_fewest}
     found = np.full(len(starts), np.nan)
     if last:
         by_partition = lags(trial_log, np.array([*last.values()], np.int64), end_us).values()
@@ -117,40 +108,33 @@ def _usage_columns(trial_log: TrialLog, starts: Int64s) -> dict[str, Any]:
     columns: dict[str, Any] = {}
     for role in ROLES:
         sums = usage_by_second(trial_log.usages, role)
-        seconds = [sums.get(int(start) // US) for start in starts]
-        columns[f"{role}_cpu_percent"] = [one[0] if one else None for one in seconds]
-        columns[f"{role}_memory_bytes"] = [one[1] if one else None for one in seconds]
+        columns[f"{role}_cpu_percent"] = _column({second: cpu for second, (cpu, _) in sums.items()}, starts)
+        columns[f"{role}_memory_bytes"] = _column({second: memory for second, (_, memory) in sums.items()}, starts)
     return columns
 
 
-def _of_second(samples: list[tuple[int, float]], starts: Int64s) -> list[float | None]:
-    by_second = {when // US: value for when, value in samples}
-    return [by_second.get(int(start) // US) for start in starts]
+def _samples(samples: Iterable[tuple[int, float]], starts: Int64s) -> list[float | None]:
+    return _column({when // US: value for when, value in samples}, starts)
 
 
-def _loopback(trial_log: TrialLog, starts: Int64s) -> list[float | None]:
-    """Bytes per second over the loopback, for seconds in which its counter was read."""
-    rates: dict[int, float] = {}
+def _loopback(trial_log: TrialLog) -> Iterator[tuple[int, float]]:
+    """Bytes per second over the loopback, at each time at which its counter was read."""
     for (before_us, before), (when_us, total) in pairwise(trial_log.loopback):
-        rates[when_us // US] = (total - before) * US / max(1, when_us - before_us)
-    return [rates.get(int(start) // US) for start in starts]
+        yield when_us, (total - before) * US / max(1, when_us - before_us)
 
 
 def _latency_columns(latency: LatencyBySecond, starts: Int64s) -> dict[str, list[float | None]]:
-    def column(by_second: dict[int, Histogram], figure: Callable[[Histogram], float | None]) -> list[float | None]:
-        return [figure(by_second[second]) if second in by_second else None for second in (starts // US).tolist()]
-
-    figures = {
-        f"{kind}_us_{name}": column(by_second, partial(_carried, q))
-        for kind, by_second in (("event_time", latency.event_time), ("processing_time", latency.processing_time))
-        for name, q in (("p50", 0.5), ("p99", 0.99))
-    }
-    return {"results": column(latency.event_time, attrgetter("count")), **figures}
+    """A percentile is of the rows themselves, so a second's p99 needs a hundred of them."""
+    columns = {"results": _column({second: each.count for second, each in latency.event_time.items()}, starts)}
+    for kind, by_second in (("event_time", latency.event_time), ("processing_time", latency.processing_time)):
+        for name, q in (("p50", 0.5), ("p99", 0.99)):
+            figures = {second: carried_percentile(each, q, each.count) for second, each in by_second.items()}
+            columns[f"{kind}_us_{name}"] = _column(figures, starts)
+    return columns
 
 
-def _carried(q: float, histogram: Histogram) -> float | None:
-    """A percentile of the rows themselves, so a second's p99 needs a hundred of them."""
-    return carried_percentile(histogram, q, histogram.count)
+def _column(by_second: Mapping[int, float | None], starts: Int64s) -> list[float | None]:
+    return [by_second.get(second) for second in (starts // US).tolist()]
 
 
 def batches_table(
@@ -205,10 +189,7 @@ def hlog_text(sinks: Mapping[str, SinkLatencies], spans: TrialSpans) -> str:
 
 
 def _of_sink(latencies: SinkLatencies, tag: str, spans: TrialSpans) -> Iterator[str]:
-    of = latencies.seconds
-    by_second = {
-        "event_time": of.event_time, "processing_time": of.processing_time, "closing_delay": of.closing_delay,
-    }  # fmt: skip
+    by_second = vars(latencies.seconds)
     for kind, seconds in by_second.items():
         yield log_lines(seconds, f"{kind}{tag}")
     for kind, histogram in latencies.histograms.items():

@@ -13,8 +13,7 @@ equal.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from operator import attrgetter
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,7 @@ from streamgauge.engines.duckdb_oracle.lowering import SPAN, TIME, by_spans
 from streamgauge.engines.duckdb_oracle.lowering import sql as oracle_sql
 from streamgauge.engines.duckdb_oracle.process_operator import computed
 from streamgauge.loadgen.plan import Plan
-from streamgauge.metrics.delivery_times import stamps_of
+from streamgauge.metrics.delivery_times import NO_READS, ends_and_stamps, reads_by_place, stamps_of
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
@@ -60,26 +59,24 @@ class BatchNumbers:
 
     def __init__(self, trial_log: TrialLog) -> None:
         self._plan = trial_log.plan
-        self._reads: dict[tuple[str, int], tuple[Int64s, Int64s]] = {}
-        for partition, log in enumerate(trial_log.deliveries):
-            for stream in {part.stream for part in log}:
-                parts = (part for part in log if part.stream == stream and part.reader == 0 and not part.again)
-                self._reads[stream, partition] = self._ends_and_batches(partition, parts)
+        # The batch + 1, because 0 stands for events that were never read.
+        self._reads = {
+            place: ends_and_stamps(
+                (part for part in parts if part.reader == 0 and not part.again),
+                lambda part: part.batch + 1,
+                partial(self._end_of, place[1]),
+            )
+            for place, parts in reads_by_place(trial_log).items()
+        }
 
     def batches_of(self, stream: str, partition: int, first: int, last: int) -> Int64s:
         """The batch of each event with sequences [first, last); `NEVER_READ` for those that no batch read."""
-        nothing = np.zeros(0, np.int64)
         sequences = np.arange(first, last, dtype=np.int64)
-        numbers = stamps_of(*self._reads.get((stream, partition), (nothing, nothing)), sequences)
+        numbers = stamps_of(*self._reads.get((stream, partition), NO_READS), sequences)
         return np.where(numbers > 0, numbers - 1, NEVER_READ)
 
-    def _ends_and_batches(self, partition: int, parts: Iterable[Delivery]) -> tuple[Int64s, Int64s]:
-        """The sequence after each read, and its batch + 1, because 0 stands for events that were never read."""
-        ordered = sorted(parts, key=attrgetter("from_us"))
-        ends = [self._end_of(partition, part) for part in ordered]
-        return np.array(ends, np.int64), np.array([part.batch + 1 for part in ordered], np.int64)
-
     def _end_of(self, partition: int, part: Delivery) -> int:
+        """The sequence after a read."""
         if part.to_us <= self._plan.start_us:
             return 0  # a read of an earlier plan, whose sequences are others
         if part.to_sequence is not None:
