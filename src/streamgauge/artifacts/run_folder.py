@@ -175,7 +175,7 @@ class RunFolder:
         write_table(self.path / "series.parquet", tables.conform(table))
 
     def write_engine_table(self, name: str, table: pa.Table) -> None:
-        """Writes a table of the engine's own reports (`tables.ENGINE_TABLES`) to engine/NAME.parquet."""
+        """Writes a table of the engine's own reports (`tables.TABLES`) to engine/NAME.parquet."""
         write_table(self.engine / f"{name}.parquet", table)
 
     def read_result(self) -> Result:
@@ -201,15 +201,11 @@ class RunFolder:
 
     def read_series(self) -> pa.Table:
         """The per-second series; no rows if the run ended before it was written."""
-        from streamgauge.artifacts import tables
-
-        return self._read_table("series.parquet", tables.SCHEMA)
+        return self._read_table("series.parquet")
 
     def read_engine_table(self, name: str) -> pa.Table:
-        """A table of the engine's own reports (`tables.ENGINE_TABLES`); no rows if the engine reported none."""
-        from streamgauge.artifacts import tables
-
-        return self._read_table(f"engine/{name}.parquet", tables.ENGINE_TABLES[name])
+        """A table of the engine's own reports (`tables.TABLES`); no rows if the engine reported none."""
+        return self._read_table(f"engine/{name}.parquet")
 
     def read_hlog(self) -> str | None:
         """The HdrHistogram log, or None if the run ended before it was written."""
@@ -236,11 +232,13 @@ class RunFolder:
     def _write(self, name: str, text: str, place: OutputLocation = OUT) -> None:
         _atomically(self.path / name, lambda file: file.write(text.encode()), place)
 
-    def _read_table(self, name: str, schema: pa.Schema) -> pa.Table:
+    def _read_table(self, name: str) -> pa.Table:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        path = self.path / name
+        from streamgauge.artifacts.tables import TABLES
+
+        path, schema = self.path / name, TABLES[name]
         if not path.exists():
             return schema.empty_table()
         try:

@@ -80,8 +80,13 @@ ENGINE_SERIES: pa.Schema = pa.schema(
     ]
 )
 
-ENGINE_TABLES = {"batches": BATCHES, "operators": OPERATORS, "series": ENGINE_SERIES}
-"""The tables of engine/ by their names."""
+TABLES = {
+    "series.parquet": SCHEMA,
+    "engine/batches.parquet": BATCHES,
+    "engine/operators.parquet": OPERATORS,
+    "engine/series.parquet": ENGINE_SERIES,
+}
+"""The tables by their files in a run folder."""
 
 MEANINGS: dict[str, dict[str, str]] = {
     "series.parquet": {

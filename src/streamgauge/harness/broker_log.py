@@ -13,7 +13,6 @@ import bisect
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -21,12 +20,10 @@ import pyarrow.compute as pc
 
 from streamgauge.core.arrays import Int64s
 from streamgauge.core.schema import EMISSION_TIME, EVENT_ID, EVENT_TIME, partitions_of, sequences_of
+from streamgauge.loadgen.plan import Plan
 from streamgauge.stats.samples import stratified_indices
 from streamgauge.transports.logs import ReadLog
 from streamgauge.transports.spi import Delivery, ManagedBroker, OutputProgress, ReadPosition, StreamPartition
-
-if TYPE_CHECKING:
-    from streamgauge.loadgen.plan import Plan
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import pickle
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
@@ -150,8 +151,9 @@ class Generator:
     def commit(self, before_us: int) -> None:
         self._outlet.commit(before_us)
 
-    def mark_delivered(self, before_us: int) -> None:
-        self._outlet.mark_delivered(before_us)
+    def mark_delivered(self, before_us: Sequence[int]) -> None:
+        """Everything before these event times was read, one for each partition of the test bed."""
+        self._outlet.mark_delivered(before_us[self._settings.partition])
 
     def positions(self) -> dict[str, int]:
         """The events sent so far, by stream; empty if the transport does not count them."""
@@ -226,22 +228,17 @@ def _load(path: str) -> Any:
     return pickle.loads(Path(path).read_bytes())
 
 
-REQUESTS = ("listen", "segment", "extend", "halt", "level", "commit", "positions", "status")
+REQUESTS = ("listen", "segment", "extend", "halt", "level", "commit", "mark_delivered", "positions", "status")
 """The requests that a process passes to the generator of each of its partitions."""
 
 
 def requests(generators: Sequence[Generator]) -> dict[str, Callable[..., list[Any]]]:
     """The requests of a process: each is answered by a list, with an item for each of its partitions."""
 
-    def ask_all(name: str) -> Callable[..., list[Any]]:
-        return lambda **arguments: [getattr(each, name)(**arguments) for each in generators]
+    def ask_all(name: str, **arguments: Any) -> list[Any]:
+        return [getattr(each, name)(**arguments) for each in generators]
 
-    def mark_delivered(before_us: Sequence[int]) -> list[Any]:
-        for each, until_us in zip(generators, before_us, strict=True):
-            each.mark_delivered(until_us)
-        return []
-
-    return {**{name: ask_all(name) for name in REQUESTS}, "mark_delivered": mark_delivered}
+    return {name: partial(ask_all, name) for name in REQUESTS}
 
 
 def main() -> None:
@@ -250,7 +247,7 @@ def main() -> None:
         GeneratorSettings(**{**each, "endpoint": EndpointConfig.from_plain(each["endpoint"])})
         for each in json.loads(path.read_text())
     )
-    serve(dict(requests([Generator.opened(each) for each in settings])), scratch=path.parent)
+    serve(requests([Generator.opened(each) for each in settings]), scratch=path.parent)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from streamgauge.artifacts.run_folder import OutputLocation, disk
 from streamgauge.core.clock import Clock
@@ -24,6 +24,7 @@ from streamgauge.engines.spi import Edges, Engine, EngineStatus, Restartable
 from streamgauge.harness.broker_log import AppendTimes, Offsets, append_times
 from streamgauge.harness.generator import GeneratorSettings
 from streamgauge.harness.recorder import RecorderSettings
+from streamgauge.loadgen.plan import Plan
 from streamgauge.metrics.records import RUNNER, GeneratorReport, RecorderReport, Role, Tick
 from streamgauge.system.child_processes import Child, send_signal, stop_all
 from streamgauge.system.disk import Scratch, sweep
@@ -38,10 +39,6 @@ from streamgauge.transports.spi import (
     new_token,
 )
 from streamgauge.transports.topics import ProgramTopics
-
-if TYPE_CHECKING:
-    from streamgauge.loadgen.plan import Plan
-
 
 APPENDS = 100
 """Events per partition whose latency to the broker is sampled: enough for a p99 over all."""
@@ -223,7 +220,8 @@ class TestBed:
     def waiting_events(self) -> list[int]:
         """Each partition's events of all trials that were offered and not read by every reader of their stream."""
         return [
-            offered - sum(min(taken[partition] for taken in readers.values()) for readers in self._taken_events.values())
+            offered
+            - sum(min(taken[partition] for taken in readers.values()) for readers in self._taken_events.values())
             for partition, offered in sorted(self._offered_events.items())
         ]
 
@@ -239,9 +237,7 @@ class TestBed:
         if not reads:
             return tick
         derived = self._offsets.deliveries(reads)
-        reached_us = self._offsets.reached_us()
-        for number, child in enumerate(self._generators):
-            child.ask("mark_delivered", before_us=[reached_us[partition] for partition in self._written_by(number)])
+        self._ask_all("mark_delivered", before_us=self._offsets.reached_us())
         return replace(tick, deliveries=[[*own, *more] for own, more in zip(tick.deliveries, derived, strict=True)])
 
     def append_latencies_us(self, from_us: int, to_us: int) -> list[int]:
@@ -351,36 +347,41 @@ class TestBed:
 
     def _start_generator(self, number: int, outlets: Sequence[EndpointConfig], plan: str) -> Child:
         """Starts a generator process; `outlets` has the endpoint of each partition."""
-        settings = [asdict(self._generator_settings(each, outlets[each], plan)) for each in self._written_by(number)]
+        bed = self.settings
+        columns = {name: [each for each in names if each != INGEST_TIME] for name, names in bed.columns.items()}
+        settings = [
+            asdict(
+                GeneratorSettings(
+                    partition=partition,
+                    endpoint=outlets[partition],
+                    clock_offset_us=self.clock.offset_us,
+                    bound_us=bed.bound_us,
+                    bytes_max=bed.bytes_max // bed.partitions,
+                    columns=columns,
+                    plan=plan,
+                    transport=bed.transport,
+                    keys=bed.keys,
+                )
+            )
+            for partition in self._written_by(number)
+        ]
         return self._child(f"generator {number}", "streamgauge.harness.generator", settings)
 
-    def _generator_settings(self, partition: int, at: EndpointConfig, plan: str) -> GeneratorSettings:
-        return GeneratorSettings(
-            partition=partition,
-            endpoint=at,
-            clock_offset_us=self.clock.offset_us,
-            bound_us=self.settings.bound_us,
-            bytes_max=self.settings.bytes_max // self.settings.partitions,
-            columns={name: [c for c in columns if c != INGEST_TIME] for name, columns in self.settings.columns.items()},
-            plan=plan,
-            transport=self.settings.transport,
-            keys=self.settings.keys,
-        )
-
     def _child(self, name: str, module: str, settings: Any) -> Child:
-        path = self._private / f"{name.replace(' ', '-')}.json"
-        with _temporary(path):
-            path.write_text(json.dumps(settings))
-        log = self.folder / "engine" / f"{name.replace(' ', '-')}.log"
-        cpus = self.settings.driver_cpus
+        file = name.replace(" ", "-")
+        path, log = self._write(f"{file}.json", json.dumps(settings).encode()), self.folder / "engine" / f"{file}.log"
         with disk(log):
-            return Child(name, module, [str(path)], log, cpus, {"OMP_NUM_THREADS": "1"})
+            return Child(name, module, [path], log, self.settings.driver_cpus, {"OMP_NUM_THREADS": "1"})
 
     def _write_plan(self, plan: Plan) -> str:
         self._plans += 1
-        path = self._private / f"plan-{self._plans}.pkl"
+        return self._write(f"plan-{self._plans}.pkl", pickle.dumps(plan))
+
+    def _write(self, name: str, content: bytes) -> str:
+        """Writes a file of the private folder, for the processes. Returns its path."""
+        path = self._private / name
         with _temporary(path):
-            path.write_bytes(pickle.dumps(plan))
+            path.write_bytes(content)
         return str(path)
 
 

@@ -112,6 +112,11 @@ class SinkLatencies(NamedTuple):
     windows_closed: int | None
     window_gap_us: int | None = None
 
+    def with_notes(self, *notes: str) -> SinkLatencies:
+        """The same with more notes at the end."""
+        latencies = self.latencies.model_copy(update={"notes": (*self.latencies.notes, *notes)})
+        return self._replace(latencies=latencies)
+
 
 def summary(histogram: Histogram, effective_count: int, lower_bounds: int = 0) -> Latency:
     """One latency as it is reported; a percentile is null if `effective_count` is too small for it.
@@ -119,9 +124,9 @@ def summary(histogram: Histogram, effective_count: int, lower_bounds: int = 0) -
     `lower_bounds`: how many of the values stand for missing results.
     """
     return Latency(
-        min=_float(histogram.min),
+        min=histogram.min,
         mean=histogram.mean,
-        max=_float(histogram.max),
+        max=histogram.max,
         count=histogram.count,
         effective_count=effective_count,
         lower_bounds=lower_bounds,
@@ -132,10 +137,7 @@ def summary(histogram: Histogram, effective_count: int, lower_bounds: int = 0) -
 
 def carried_percentile(histogram: Histogram, q: float, effective_count: int) -> float | None:
     """A percentile; None if too few independent observations carry it."""
-    return _float(histogram.percentile(q)) if carries(q, effective_count) else None
-
-
-def _float(value: int | None) -> float | None:
+    value = histogram.percentile(q) if carries(q, effective_count) else None
     return None if value is None else float(value)
 
 

@@ -123,18 +123,14 @@ class Histogram:
 
     def add(self, values_us: ArrayLike) -> None:
         """Count `values_us` (n,), whole microseconds."""
-        values = _integers(values_us)
-        counts = _slots_of_fine(*_fine_counts(values))
+        counts = counts_of(values_us)
         self.counts += counts
-        self.n_negative += values.size - int(counts.sum())
+        self.n_negative += np.size(values_us) - int(counts.sum())
 
     def merge(self, other: Histogram) -> None:
         """Count everything that `other` counted."""
         self.counts += other.counts
         self.n_negative += other.n_negative
-
-    def copy(self) -> Histogram:
-        return Histogram(self.counts.copy(), self.n_negative)
 
     @property
     def count(self) -> int:

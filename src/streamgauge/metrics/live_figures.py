@@ -11,17 +11,15 @@ from bisect import bisect_left, bisect_right, insort
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from streamgauge.core.arrays import Int64s
 from streamgauge.core.units import FAR_FUTURE_US
+from streamgauge.loadgen.plan import Plan
 from streamgauge.metrics.records import Commit
 from streamgauge.transports.spi import Chunk, Delivery
-
-if TYPE_CHECKING:
-    from streamgauge.loadgen.plan import Plan
 
 Moments = Int64s | int
 

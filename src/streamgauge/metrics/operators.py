@@ -149,10 +149,8 @@ def summaries(flow: Flow, counts: OperatorRowCounts, trial_log: TrialLog, spans:
 
 def _worked(trial_log: TrialLog, inside: Sequence[Batch]) -> dict[Batch, Span]:
     """When each was worked on: from the commit of the batch before it to its own."""
-    committed: dict[Batch, int] = {}
-    for commit in trial_log.commits:
-        batch = (commit.query, commit.batch)
-        committed[batch] = min(committed.get(batch, commit.committed_us), commit.committed_us)
+    latest_first = sorted(trial_log.commits, key=lambda commit: commit.committed_us, reverse=True)
+    committed = {(commit.query, commit.batch): commit.committed_us for commit in latest_first}
     before = {(query, batch): committed.get((query, batch - 1)) for query, batch in inside}
     return {
         batch: (earlier, committed[batch])

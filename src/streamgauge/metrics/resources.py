@@ -194,9 +194,7 @@ def stood_still_us(record: TrialRecord) -> int:
 
     From the span's start to the deadline, which follows soon after the last of those results.
     """
-    low, high = (
-        record.spans.measured_from_us,
-        record.deadline_us or FAR_FUTURE_US,
-    )  # there is no deadline yet while it runs
+    # While the trial runs, there is no deadline yet.
+    low, high = record.spans.measured_from_us, record.deadline_us or FAR_FUTURE_US
     beyond = ((when - late + STILL_US_MIN, when) for when, late in record.trial_log.stood_still)
     return sum(max(0, min(until, high) - max(since, low)) for since, until in beyond)

@@ -12,19 +12,17 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise, takewhile
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from streamgauge.core.arrays import Floats, Int64s
 from streamgauge.core.clock import US
 from streamgauge.core.units import FAR_FUTURE_US
+from streamgauge.loadgen.plan import Plan
 from streamgauge.metrics.live_figures import Batch, OnlineMetrics
 from streamgauge.metrics.records import Commit, Log, Tick, Usage, chunk_log, spent_log, usage_log
 from streamgauge.transports.spi import BusyInterval, Chunk, Delivery
-
-if TYPE_CHECKING:
-    from streamgauge.loadgen.plan import Plan
 
 SCHEDULE_DELAY_POINTS = 8
 """Points per chunk that represent its events, which are spread evenly over its span."""
@@ -174,22 +172,14 @@ class TrialLog:
         """
         again: dict[tuple[str, Batch], list[int]] = defaultdict(list)
         for part in self.all_deliveries():
-            if part.again:
-                again[_reading(part)].append(part.when_us)
-        usual = self._usually_again(again) if as_a_rule else {}
-        beyond = (when for reading, times in again.items() for when in sorted(times)[usual.get(reading[0], 0) :])
-        return sum(from_us <= when < to_us for when in beyond)
-
-    def _usually_again(self, again: dict[tuple[str, Batch], list[int]]) -> dict[str, int]:
-        """Stream to the least number of its redeliveries in a committed batch."""
+            again[part.stream, (part.query, part.batch)] += [part.when_us] if part.again else []
         committed = {(commit.query, commit.batch) for commit in self.commits}
         usual: dict[str, int] = {}
-        for reading in {_reading(part) for part in self.all_deliveries()}:
-            stream, batch = reading
-            if batch in committed:
-                times = len(again.get(reading, ()))
-                usual[stream] = min(usual.get(stream, times), times)
-        return usual
+        for (stream, batch), times in again.items():
+            if as_a_rule and batch in committed:
+                usual[stream] = min(usual.get(stream, len(times)), len(times))
+        beyond = (when for (stream, _), times in again.items() for when in sorted(times)[usual.get(stream, 0) :])
+        return sum(from_us <= when < to_us for when in beyond)
 
     def offered_events(self) -> int:
         return self.running.offered_events
@@ -238,7 +228,9 @@ class TrialLog:
         With the common frontier, the SUT can read a chunk's span only after the last generator has published it.
         """
         points = (np.arange(SCHEDULE_DELAY_POINTS) + 0.5) / SCHEDULE_DELAY_POINTS
-        low_us, high_us, events, published_us = self._chunks_between(from_us, to_us)
+        reaching = (chunk for log in self.chunks for chunk in _reaching_into(log, from_us, to_us))
+        inside = [(c.from_us, c.to_us, c.events, c.published_us) for c in reaching if c.from_us >= from_us]
+        low_us, high_us, events, published_us = np.array(inside, np.int64).reshape(-1, 4).T
         spans, place = np.unique(np.stack([low_us, high_us]), axis=1, return_inverse=True)
         last_us, due = np.zeros(spans.shape[1], np.int64), np.zeros(spans.shape[1], np.int64)
         np.maximum.at(last_us, place.ravel(), published_us)
@@ -356,13 +348,6 @@ class TrialLog:
         times = np.array([one.committed_us for one in commits], np.int64)
         return times, np.maximum.accumulate(np.array([self.plan.start_us, *reached], np.int64))
 
-    def _chunks_between(self, from_us: int, to_us: int) -> tuple[Int64s, Int64s, Int64s, Int64s]:
-        """(from, to, events, published) of the chunks that begin in the span."""
-        reaching = (chunk for log in self.chunks for chunk in _reaching_into(log, from_us, to_us))
-        inside = [(c.from_us, c.to_us, c.events, c.published_us) for c in reaching if c.from_us >= from_us]
-        low_us, high_us, events, published_us = np.array(inside, np.int64).reshape(-1, 4).T
-        return low_us, high_us, events, published_us
-
     def _up_to_date(self) -> _Fed:
         logs: list[Sequence[Any]] = [*self.chunks, *self.deliveries, self.commits]
         if self._fed is None or not self._fed.goes_on(logs):
@@ -429,8 +414,3 @@ def _seconds_of(chunk: Chunk, from_us: int, to_us: int) -> range:
     """The seconds of [from_us, to_us), counted from its start, that an overlapping chunk covers."""
     low, high = max(chunk.from_us, from_us), min(chunk.to_us, to_us)
     return range((low - from_us) // US, -(-(high - from_us) // US))
-
-
-def _reading(part: Delivery) -> tuple[str, Batch]:
-    """The stream and the batch of a read."""
-    return part.stream, (part.query, part.batch)

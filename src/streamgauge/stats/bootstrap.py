@@ -88,12 +88,7 @@ def independent_slope_interval(times_s: ArrayLike, values: ArrayLike, confidence
 
     For interim analyses, because the driver must not use much CPU during a measured span.
     """
-    fit = _fit_line(times_s, values)
-    if fit is None:
-        return _nothing(np.size(np.asarray(values)), confidence)
-    estimate, residuals, weights = fit
-    half = _independent_half_width(residuals, weights, confidence)
-    return Interval(estimate, estimate - half, estimate + half, confidence, residuals.size)
+    return slope_interval(times_s, values, confidence, block=1)
 
 
 def ratio_interval(
@@ -183,16 +178,18 @@ def _half_width(
     parameters: int = _LINE,
 ) -> float:
     """Half the interval of `weights @ values`: the wider of block bootstrap and independence."""
-    independent = _independent_half_width(residuals, weights, confidence, parameters)
+    freedom = residuals.size - parameters
+    error = math.sqrt(float(residuals @ residuals) / freedom * float(weights @ weights))
+    independent = student(freedom, confidence) * error
     length = block_length(residuals) if block is None else min(max(1, block), residuals.size)
     # Blocks of one sample are the independent bootstrap, which has an exact form.
     if length == 1:
         return independent
-    lost = residuals.size / max(1, residuals.size - parameters)
+    lost = residuals.size / max(1, freedom)
     spread = float(_replicates(residuals, weights, length, replicates, seed).std()) * math.sqrt(lost)
     # Alternating neighbours (long and short batches) make a slope more certain than independent ones would, so the
     # interval must not become wider.
-    if spread <= _independent_error(residuals, weights, parameters):
+    if spread <= error:
         return independent
     return student(residuals.size / length - parameters, confidence) * spread
 
@@ -203,15 +200,6 @@ def _replicates(residuals: Floats, weights: Floats, length: int, replicates: int
 
     bootstrap = CircularBlockBootstrap(length, residuals, seed=np.random.default_rng(seed))
     return np.asarray(bootstrap.apply(lambda resampled: weights @ resampled, replicates), dtype=np.float64)[:, 0]
-
-
-def _independent_half_width(residuals: Floats, weights: Floats, confidence: float, parameters: int = _LINE) -> float:
-    return student(residuals.size - parameters, confidence) * _independent_error(residuals, weights, parameters)
-
-
-def _independent_error(residuals: Floats, weights: Floats, parameters: int = _LINE) -> float:
-    freedom = residuals.size - parameters
-    return math.sqrt(float(residuals @ residuals) / freedom * float(weights @ weights))
 
 
 def student(freedom: float, confidence: float) -> float:

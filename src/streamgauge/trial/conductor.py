@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import Experiment
@@ -25,6 +24,7 @@ from streamgauge.core.errors import DriverError, EngineError, InputError, Machin
 from streamgauge.core.trial import TrialSpans
 from streamgauge.engines.spi import Engine
 from streamgauge.harness.testbed import TestBed, TestBedSettings
+from streamgauge.loadgen.plan import Plan
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
@@ -44,9 +44,6 @@ from streamgauge.trial.phases import PhaseRunner, TrialPolicy, drain_backlog
 from streamgauge.trial.policies import JudgedTrial
 from streamgauge.trial.progress import report_start_progress
 from streamgauge.trial.trial_result import TrialResult
-
-if TYPE_CHECKING:
-    from streamgauge.loadgen.plan import Plan
 
 START_LEAD_US = 700_000
 """Time that the generators need for their first chunk."""
@@ -115,7 +112,7 @@ class TrialConductor:
 
     def start(self, rate_per_s: float, note: str, folder: RunFolder | None = None) -> None:
         """Starts the processes. If that fails, `folder` gets the reason."""
-        with record_start_failure(folder), report_start_progress(self.observe, note, self.testbed):
+        with record_start_failure(folder), report_start_progress(self.observe, note, self.testbed.stage):
             limits = LimitWatch()
             try:
                 self.testbed.start(self.resolved.plan(next_start(self.testbed) - START_LEAD_US, rate_per_s, 1.0))

@@ -11,22 +11,19 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from streamgauge.core.clock import US
 from streamgauge.core.errors import DriverError, is_full
 from streamgauge.core.trial import TrialSpans
 from streamgauge.harness.monitors import MachineSpeed, Monitors, loopback_bytes
 from streamgauge.harness.testbed import TestBed
+from streamgauge.loadgen.plan import Plan
 from streamgauge.metrics.records import Tick
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.system.child_processes import delay_interrupts
 from streamgauge.system.control_group import LimitWatch
 from streamgauge.trial.events import Observer, PhaseBegan, Progress, unobserved
-
-if TYPE_CHECKING:
-    from streamgauge.loadgen.plan import Plan
 
 TICK_S = 0.5
 STATUS_EVERY_S = 2.0
@@ -142,13 +139,14 @@ class PhaseRunner:
 
     def conduct(self) -> TrialRecord:
         """Runs the trial to its end. Failures of engine and driver go into the record; only defects raise."""
-        record = self.record
+        record, policy = self.record, self._policy
         try:
-            end_us = record.spans.end_us + self._policy.hold_us
-            self._testbed.begin(self._plan, end_us, self._chunk_us, self._policy.pace_us)
-            self._warm_up()
-            self._measure()
-            self._end_if(self._policy.tail_skip_reason(record))
+            self._testbed.begin(self._plan, record.spans.end_us + policy.hold_us, self._chunk_us, policy.pace_us)
+            self._run_phase(
+                "warm-up", lambda: record.spans.measured_from_us, policy.warmup_extension, record.prolong_warmup
+            )
+            self._run_phase("measured", lambda: record.spans.measured_to_us, policy.span_extension, record.extend_span)
+            self._end_if(policy.tail_skip_reason(record))
             self._tail()
             self._drain()
             # Generators of a paced load that was not drained still send.
@@ -165,26 +163,20 @@ class PhaseRunner:
         self._wind_up()
         return record
 
-    def _warm_up(self) -> None:
-        record = self.record
-        self._observe(PhaseBegan("warm-up"))
-        self._run_until(lambda: record.spans.measured_from_us)
-        while extension := self._policy.warmup_extension(record):
-            record.prolong_warmup(extension.more_us, extension.reason)
-            self._announce_end()
-            self._run_until(lambda: record.spans.measured_from_us)
-
-    def _measure(self) -> None:
-        record = self.record
-        self._observe(PhaseBegan("measured"))
-        self._run_until(lambda: record.spans.measured_to_us)
-        while extension := self._policy.span_extension(record):
-            record.extend_span(extension.more_us, extension.reason)
-            self._announce_end()
-            self._run_until(lambda: record.spans.measured_to_us)
-
-    def _announce_end(self) -> None:
-        self._testbed.extend(self.record.spans.end_us + self._policy.hold_us)
+    def _run_phase(
+        self,
+        phase: str,
+        end_us: Callable[[], int],
+        extension_of: Callable[[TrialRecord], Extension | None],
+        extend: Callable[[int, str], None],
+    ) -> None:
+        """Runs a phase to its end, and on while the policy extends it."""
+        self._observe(PhaseBegan(phase))
+        self._run_until(end_us)
+        while extension := extension_of(self.record):
+            extend(extension.more_us, extension.reason)
+            self._testbed.extend(self.record.spans.end_us + self._policy.hold_us)
+            self._run_until(end_us)
 
     def _tail(self) -> None:
         """Announces the plan's end only now, because the load must not stop while an extension is decided."""
@@ -221,7 +213,7 @@ class PhaseRunner:
                 trial_log.background.append((now_us, self._monitors.background_percent))
             trial_log.loopback.append((now_us, loopback_bytes()))
             trial_log.reference_work.append((now_us, self._reference_work.cpu_us()))
-        self._discard_committed()
+        discard_committed(self._testbed, trial_log)
         self._check_engine()
         self._show()
 
@@ -250,10 +242,6 @@ class PhaseRunner:
             since_us = max(min(reached_us + self._chunk_us, spans.end_us), offered_us, unexcused_us)
             if reached_us < spans.end_us and asked_us - since_us >= patience_us:
                 raise DriverError(silence(partition, since_us - spans.start_us))
-
-    def _discard_committed(self) -> None:
-        if before_us := self.record.trial_log.forgettable_until():
-            self._testbed.commit(before_us)
 
     def _check_engine(self) -> None:
         if time.monotonic() < self._status_due:
@@ -330,8 +318,8 @@ def silence(partition: int, since_us: int) -> str:
     """The sentence for a generator that offers nothing since then, microseconds after the trial's start."""
     return (
         f"the driver offered nothing to partition {partition} since {since_us / US:.1f} s after the start, although "
-        "its events were due and it had no reason to wait. Read the generator's log beside the engine's; if it is empty, this is a defect of "
-        "streamgauge: report it with this folder"
+        "its events were due and it had no reason to wait. Read the generator's log beside the engine's; if it is "
+        "empty, this is a defect of streamgauge: report it with this folder"
     )
 
 
@@ -352,17 +340,17 @@ def drain_backlog(testbed: TestBed, trial_log: TrialLog, timeout_s: float) -> bo
     testbed.level()
     while time.monotonic() < deadline:
         tick = poll(testbed, trial_log)
-        if before_us := trial_log.forgettable_until():
-            testbed.commit(before_us)
-        if trial_log.committed_until() >= tick.frontier_us or _all_events_committed(trial_log):
+        discard_committed(testbed, trial_log)
+        committed_us = trial_log.committed_until()
+        # No read of a broker's partition reaches the event time at which another partition was halted later.
+        all_events = committed_us > 0 and trial_log.committed_events() == trial_log.offered_events()
+        if committed_us >= tick.frontier_us or all_events:
             return True
         time.sleep(0.1)
     return False
 
 
-def _all_events_committed(trial_log: TrialLog) -> bool:
-    """Whether every sink has committed, and no event waits.
-
-    No read of a broker's partition reaches the event time at which another partition was halted later.
-    """
-    return trial_log.committed_until() > 0 and trial_log.committed_events() == trial_log.offered_events()
+def discard_committed(testbed: TestBed, trial_log: TrialLog) -> None:
+    """Drops what no query will read again."""
+    if before_us := trial_log.forgettable_until():
+        testbed.commit(before_us)

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from itertools import takewhile
 from threading import Event, Thread
-from typing import Protocol
 
 from streamgauge.core.clock import US
 from streamgauge.core.formatting import format_rate
@@ -110,17 +109,10 @@ def _rising(record: TrialRecord, now_us: int) -> str:
 
 
 @contextmanager
-def report_start_progress(observe: Observer, note: str, starting: Starting) -> Iterator[None]:
-    """Reports every second how long a start takes, with the stage if `starting` has one."""
-    with every_second(lambda elapsed_s: observe(EngineStarting(elapsed_s, starting.stage() or note))):
+def report_start_progress(observe: Observer, note: str, stage: Callable[[], str]) -> Iterator[None]:
+    """Reports every second how long a start takes, with the current stage, or `note` while there is none."""
+    with every_second(lambda elapsed_s: observe(EngineStarting(elapsed_s, stage() or note))):
         yield
-
-
-class Starting(Protocol):
-    """A test bed, or an engine alone."""
-
-    def stage(self) -> str:
-        """The current stage, or ""."""
 
 
 @contextmanager

@@ -9,7 +9,7 @@ upstream, are stored in a file.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
@@ -301,16 +301,16 @@ class _LastInWindow:
         self._numbers = [n for n, stream in enumerate(self._plan.streams) if stream.name in resolved.columns]
 
     def event_time(self, window_end_us: Int64s) -> Int64s:
-        return self._by_window(window_end_us, lambda end: max((time for time, _ in self._last(end)), default=0))
+        return self._latest(window_end_us)[:, 0]
 
     def ingest_time(self, window_end_us: Int64s) -> Int64s:
-        return self._by_window(
-            window_end_us, lambda end: max((ingest_us for _, ingest_us in self._last(end)), default=0)
-        )
+        return self._latest(window_end_us)[:, 1]
 
-    def _by_window(self, ends: Int64s, of: Callable[[int], int]) -> Int64s:
+    def _latest(self, ends: Int64s) -> Int64s:
+        """The latest event time and ingest time before each window end, (n, 2)."""
         unique, index = np.unique(ends, return_inverse=True)
-        return np.array([of(int(end)) for end in unique], np.int64)[index]
+        times = [np.max([(0, 0), *self._last(int(end))], axis=0) for end in unique]
+        return np.array(times, np.int64).reshape(-1, 2)[index]
 
     def _last(self, end_us: int) -> Iterator[tuple[int, int]]:
         for number in self._numbers:

@@ -25,7 +25,7 @@ from streamgauge.loadgen.plan import Plan
 from streamgauge.metrics.event_latency import LatencyRule, Missing, SinkLatencies, sink_latencies
 from streamgauge.metrics.inclusion_latency import InclusionTimes
 from streamgauge.metrics.trial_record import TrialRecord
-from streamgauge.results.latency import Latencies, Latency
+from streamgauge.results.latency import Latency
 from streamgauge.results.run import FAULTS, SinkResult, Verification
 from streamgauge.results.text.sentences import columns_in_words
 from streamgauge.system.disk import Scratch
@@ -102,11 +102,6 @@ class VerificationResult:
 
 def _mean(latency: Latency | None) -> float:
     return latency.mean if latency is not None and latency.mean is not None else -1.0
-
-
-def _with_note(latencies: Latencies, wrong_times: int) -> Latencies:
-    text = "wrong results came before the time that they carry: correct how the job sets it"
-    return latencies.model_copy(update={"notes": (*latencies.notes, f"{wrong_times:,} {text}")})
 
 
 @dataclass(frozen=True)
@@ -300,7 +295,8 @@ class Comparison:
         if self.counts.wrong or self.counts.extra or self.counts.conflicting:
             too_early = min(self._too_early, too_early)
         if wrong_times := latencies.negatives - too_early:
-            latencies = latencies._replace(latencies=_with_note(latencies.latencies, wrong_times))
+            note = f"{wrong_times:,} wrong results came before the time that they carry: correct how the job sets it"
+            latencies = latencies.with_notes(note)
         allowed, counts = allowed_by(guarantee, self.counts), self.counts.as_dict()
         faulty = tuple(one for one in self.counts.examples if counts[one["fault"]] > allowed.get(one["fault"], 0))
         verification = Verification(

@@ -94,12 +94,11 @@ def test_what_is_no_histogram_is_refused(wrong: Callable[[], object], message: s
 
 
 def test_merging_is_counting_together() -> None:
-    """Two parts merged equal the whole; the parts stay as they are."""
-    left, right = histogram_of([1, 2, -3]), histogram_of([2, 9_999_999])
-    whole = left.copy()
-    whole.merge(right)
+    """Two parts merged equal the whole; the added part stays as it is."""
+    whole, part = histogram_of([1, 2, -3]), histogram_of([2, 9_999_999])
+    whole.merge(part)
     assert whole == histogram_of([1, 2, -3, 2, 9_999_999])
-    assert left == histogram_of([1, 2, -3])
+    assert part == histogram_of([2, 9_999_999])
 
 
 @given(st.lists(st.integers(0, TOP_US), max_size=50))

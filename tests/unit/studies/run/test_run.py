@@ -146,7 +146,7 @@ def test_a_start_counts_its_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     engine: Any = SimpleNamespace(stage=Mock(side_effect=chain(["", "up"], repeat("running"))))
     with (
         pytest.raises(ValueError, match="gone"),
-        progress.report_start_progress(progress.snapshots(observe), "starting spark", engine),
+        progress.report_start_progress(progress.snapshots(observe), "starting spark", engine.stage),
     ):
         fail()
     assert [(one.phase, one.note) for one in shown[:3]] == [
