@@ -24,6 +24,7 @@ from streamgauge.metrics.delivery_times import IngestTimes
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.results.run import Verification
+from streamgauge.verification.expected import verify
 from streamgauge.verification.regenerated_input import RegeneratedInput
 from streamgauge.verification.sink_comparison import VerificationResult
 from tests.unit.helpers_duckdb import duckdb_session
@@ -101,6 +102,13 @@ class Case:
             self._commit(make, sink, batch, rows) for sink, tables in sinks.items() for batch, rows in enumerate(tables)
         ]
         return self
+
+    def verified(self, make: Any, **sinks: Iterable[pa.Table]) -> VerificationResult:
+        """What is found of these rows."""
+        return verify(self.receive(make, **sinks).resolved, self.record)
+
+    def faults(self, make: Any, **sinks: Iterable[pa.Table]) -> dict[str, int]:
+        return faults(self.verified(make, **sinks).verification)
 
     def _commit(self, make: Any, sink: str, batch: int, rows: pa.Table) -> Any:
         path = self.folder / f"{sink}-{batch}.arrow"

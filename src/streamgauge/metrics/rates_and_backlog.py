@@ -43,17 +43,16 @@ def rates_of(record: TrialRecord, ceiling_per_s: float | None, schedule_delay_us
 def offered_input(record: TrialRecord, generators: int) -> Input:
     """The input as it was offered: what `trial.generate_input` makes again from it."""
     plan, spans = record.trial_log.plan, record.offered_spans
-    pieces = tuple(
-        RatePiece(start_s=piece.start_s, rate_per_s=piece.rate_per_s, slope_per_s2=piece.slope_per_s2)
-        for piece in plan.profile.pieces
-    )
     return Input(
         start_us=plan.start_us,
         end_us=spans.end_us,
         generators=generators,
         partitions=plan.partitions,
         keyed=plan.keyed,
-        profile=pieces,
+        profile=tuple(
+            RatePiece(start_s=piece.start_s, rate_per_s=piece.rate_per_s, slope_per_s2=piece.slope_per_s2)
+            for piece in plan.profile.pieces
+        ),
     )
 
 

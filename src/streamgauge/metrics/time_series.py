@@ -34,7 +34,7 @@ def series_table(record: TrialRecord, latency: LatencyBySecond | None) -> pa.Tab
     starts = np.arange(spans.start_us, max(record.deadline_us, spans.start_us + US), US)
     ends, running = np.append(starts[1:], FAR_FUTURE_US), trial_log.running
     committed = running.committed_by(ends)
-    due = due_events(record, starts + US)
+    due, lag = due_events(record, starts + US), np.stack([*lags(trial_log, ends, spans.end_us).values()], axis=1)
     columns: dict[str, Any] = {
         "time_us": starts,
         "phase": [phase_at(spans, int(start)) for start in starts],
@@ -43,7 +43,8 @@ def series_table(record: TrialRecord, latency: LatencyBySecond | None) -> pa.Tab
         "committed": np.diff(committed, prepend=0),
         "backlog_events": backlog_events(record, starts + US, ends),
         "lag_events": np.maximum(due - committed, 0),
-        **_lag_columns(trial_log, ends, spans.end_us),
+        "lag_events_mean": lag.mean(axis=1),
+        "lag_by_partition": lag.tolist(),
         "lag_at_commit_mean": _lag_at_commits(trial_log, starts, spans.end_us),
         **_chunk_columns(trial_log, starts),
         "frontier_lag_us": _frontier_lag(trial_log, starts),
@@ -79,11 +80,6 @@ def _frontier_lag(trial_log: TrialLog, starts: Int64s) -> Floats:
             lag[min(int((when - starts[0]) // US), len(starts) - 1)] = value * US
         worst = np.fmax(worst, lag)
     return worst
-
-
-def _lag_columns(trial_log: TrialLog, ends: Int64s, end_us: int) -> dict[str, Any]:
-    by_partition = np.stack(list(lags(trial_log, ends, end_us).values()), axis=1)
-    return {"lag_events_mean": by_partition.mean(axis=1), "lag_by_partition": by_partition.tolist()}
 
 
 def _lag_at_commits(trial_log: TrialLog, starts: Int64s, end_us: int) -> Floats:

@@ -32,7 +32,6 @@ from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.results.latency import Latency
 from streamgauge.transports.spi import Chunk, Delivery
-from streamgauge.verification.expected import verify
 from tests.unit.helpers_answers import START, UPDATES, Case
 
 NAMES = ("purchases", "ads")
@@ -192,8 +191,7 @@ def test_it_is_never_less_than_the_newest_events_latency(batches: list[tuple[flo
 def test_a_verified_trial_of_updates_has_it_beside_the_others(case: Callable[..., Case], make: Any) -> None:
     """Batch n has read up to second n + 1, and its results came at n + 2: from 1 s to 2 s, 1.5 s in the median."""
     trial = case(UPDATES)
-    trial.receive(make, updates=trial.updates())
-    latencies = verify(trial.resolved, trial.record).sinks[0].latencies
+    latencies = trial.verified(make, updates=trial.updates()).sinks[0].latencies
     counted: Any = latencies.latencies.until_counted_us
     assert (counted.min, counted.p50, counted.max) == (near(1.0), near(1.5), near(2.0))
     assert (counted.count, counted.effective_count) == (7_500, 10)

@@ -20,7 +20,7 @@ from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.preflight.validate import check
 from streamgauge.verification import expected as module
-from streamgauge.verification.expected import _compared_whole, shared_operator, shared_plans, verify
+from streamgauge.verification.expected import _compared_whole, shared_operator, shared_plans
 from tests.unit.helpers_answers import PURCHASES, START, Case, faults, without
 
 DEAR = PURCHASES.where("price > 50", name="dear").select(user_id="user_id", twice="price * 2", name="twice")
@@ -67,10 +67,9 @@ def test_what_follows_may_be_identified_by_events_or_not(case: Callable[..., Cas
     found = shared_operator(_compared_whole(trial.resolved))
     assert found is not None
     assert {"twice", "event_id", "ingest_time"} <= set(columns(found))
-    trial.receive(make, **{name: [trial.answer(name)] for name in ("windows", "counts", "firsts")})
-    assert {sink.name: faults(sink.verification) for sink in verify(trial.resolved, trial.record).sinks} == {
-        "windows": {}, "counts": {}, "firsts": {}
-    }  # fmt: skip
+    answers = {name: [trial.answer(name)] for name in ("windows", "counts", "firsts")}
+    found_faults = {sink.name: faults(sink.verification) for sink in trial.verified(make, **answers).sinks}
+    assert found_faults == {name: {} for name in answers}
 
 
 @pytest.mark.parametrize(
@@ -82,8 +81,7 @@ def test_each_sink_of_an_application_is_judged_as_alone(application: str, make: 
     plan = Plan(resolved.streams(1000.0), parse_profile("constant", 1000.0, 20.0), START, 20.0, 2, 1)
     trial = Case(resolved, make.story(plan=plan).record(), tmp_path)
     sinks = [sink.name for sink in resolved.flow.sinks]
-    trial.receive(make, **{name: [trial.answer(name)] for name in sinks})
-    found = verify(trial.resolved, trial.record).sinks
+    found = trial.verified(make, **{name: [trial.answer(name)] for name in sinks}).sinks
     assert {sink.name: (faults(sink.verification), sink.verification.matched > 0) for sink in found} == dict.fromkeys(
         sinks, ({}, True)
     )
@@ -92,8 +90,10 @@ def test_each_sink_of_an_application_is_judged_as_alone(application: str, make: 
 def test_each_sink_is_judged_as_alone(case: Callable[..., Case], make: Any) -> None:
     trial = case(flow_of(WINDOWS, COUNTS))
     windows, counts = trial.answer("windows"), trial.answer("counts")
-    trial.receive(make, windows=[windows], counts=[without(counts, 3)])
-    found = {sink.name: faults(sink.verification) for sink in verify(trial.resolved, trial.record).sinks}
+    found = {
+        sink.name: faults(sink.verification)
+        for sink in trial.verified(make, windows=[windows], counts=[without(counts, 3)]).sinks
+    }
     assert found == {"windows": {}, "counts": {"missing": 1}}
 
 
@@ -109,8 +109,7 @@ def test_what_was_computed_once_is_what_is_judged_by(
 
     monkeypatch.setattr(module, "shared_plans", fewer)
     trial = case(flow_of(WINDOWS, COUNTS))
-    trial.receive(make, windows=[trial.answer("windows")], counts=[trial.answer("counts")])
-    for sink in verify(trial.resolved, trial.record).sinks:
+    for sink in trial.verified(make, windows=[trial.answer("windows")], counts=[trial.answer("counts")]).sinks:
         assert faults(sink.verification)["extra"] > 0
 
 
@@ -128,8 +127,7 @@ def test_the_time_of_what_was_computed_once_counts(
     monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     monkeypatch.setattr(module, "shared_plans", slow)
     trial = case(flow_of(WINDOWS, COUNTS))
-    trial.receive(make, windows=[trial.answer("windows")], counts=[trial.answer("counts")])
-    found = verify(trial.resolved, trial.record)
+    found = trial.verified(make, windows=[trial.answer("windows")], counts=[trial.answer("counts")])
     of_sinks = sum(sink.verification.seconds for sink in found.sinks)
     assert found.verification.seconds == pytest.approx(700 + of_sinks)
 

@@ -27,7 +27,6 @@ from tests.unit.helpers_answers import (
     UPDATES,
     WINDOWS,
     Case,
-    faults,
     last_before,
     latency_of,
     without,
@@ -73,17 +72,14 @@ def test_updates_of_what_was_not_committed_are_not_missing(
         if part.batch == odd:
             log[place] = replace(part, to_us=part.to_us - 1000)
     tables = trial.updates()[:10]
-    trial.receive(make, updates=tables)
-    assert faults(verify(trial.resolved, trial.record).verification) == {}
-    trial.receive(make, updates=[*tables[:9], without(tables[9], 50)])
-    assert faults(verify(trial.resolved, trial.record).verification) == owed
+    assert trial.faults(make, updates=tables) == {}
+    assert trial.faults(make, updates=[*tables[:9], without(tables[9], 50)]) == owed
 
 
 def test_updates_that_never_came_are_lower_bounds(case: Callable[..., Case], make: Any) -> None:
     """Ten batches came before the engine died; of what was offered after them each key has one latency at least."""
     trial = case(UPDATES, **DEAD)
-    trial.receive(make, updates=trial.updates()[:10])
-    found = latency_of(verify(trial.resolved, trial.record))
+    found = latency_of(trial.verified(make, updates=trial.updates()[:10]))
     assert found.lower_bounds == 100
     assert found.max >= trial.record.deadline_us - (START + 15 * US)
 

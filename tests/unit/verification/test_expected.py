@@ -57,8 +57,7 @@ def test_the_sentence_says_what_was_expected(
 ) -> None:
     """Of a run that ended before its input was committed, less is owed than was offered."""
     trial = case(flow, drained=not ended, engine_failed=ended)
-    trial.receive(make, **{flow.sink.name: [without(trial.answer(), 0)]})
-    found = verify(trial.resolved, trial.record).verification
+    found = trial.verified(make, **{flow.sink.name: [without(trial.answer(), 0)]}).verification
     assert found.sentence == f"{found.expected:,} {said}{found.matched:,} matched, 1 missing"
 
 
@@ -70,8 +69,9 @@ def test_right_answers_match(case: Callable[..., Case], make: Any, flow: Flow) -
     """In whatever order and in however many files; what is expected is what the measured span and the warm-up owe."""
     trial = case(flow)
     rows = trial.answer()
-    trial.receive(make, **{flow.sink.name: [rows.slice(rows.num_rows // 3), rows.slice(0, rows.num_rows // 3)]})
-    found = verify(trial.resolved, trial.record)
+    found = trial.verified(
+        make, **{flow.sink.name: [rows.slice(rows.num_rows // 3), rows.slice(0, rows.num_rows // 3)]}
+    )
     due = pc.sum(pc.less(rows.column(EVENT_TIME), START + 15 * US)).as_py()
     assert faults(found.verification) == {}
     assert found.verification.expected == found.verification.matched == due > 0
@@ -86,8 +86,7 @@ def test_each_planted_fault_is_counted(case: Callable[..., Case], make: Any, flo
     trial = case(flow)
     rows = trial.answer()
     place = rows.num_rows // 2
-    trial.receive(make, **{flow.sink.name: [planted(rows, flow, fault, place)]})
-    found = verify(trial.resolved, trial.record)
+    found = trial.verified(make, **{flow.sink.name: [planted(rows, flow, fault, place)]})
     assert faults(found.verification) == {fault: 1}
     assert [example["fault"] for example in found.verification.examples] == [fault]
     assert latency_of(found).lower_bounds == (1 if fault == "missing" else 0)
@@ -103,8 +102,7 @@ def test_of_what_lies_after_the_span_only_inventions_and_repetitions_are_faults(
     last = rows.num_rows - 1
     seen = {}
     for fault in FAULTS:
-        trial.receive(make, **{flow.sink.name: [planted(rows, flow, fault, last)]})
-        seen[fault] = faults(verify(trial.resolved, trial.record).verification)
+        seen[fault] = trial.faults(make, **{flow.sink.name: [planted(rows, flow, fault, last)]})
     assert seen == {fault: {fault: 1} if fault in ("extra", "duplicate") else {} for fault in FAULTS}
 
 
@@ -135,8 +133,7 @@ def test_rows_from_outside_all_slices_are_extra(case: Callable[..., Case], make:
     rows = trial.answer()
     odd = [with_value(rows.slice(0, 1), EVENT_TIME, 0, when) for when in (5, START - 1, DEADLINE + US)]
     odd = [with_value(row, "event_id", 0, 2**40 + n) for n, row in enumerate(odd)]
-    trial.receive(make, rows=[rows, *odd])
-    assert faults(verify(trial.resolved, trial.record).verification) == {"extra": 3}
+    assert trial.faults(make, rows=[rows, *odd]) == {"extra": 3}
 
 
 @pytest.mark.parametrize(
@@ -150,8 +147,7 @@ def test_a_result_without_an_event_time_is_a_wrong_answer(
     """Where slices of event time are compared, the right row is missing in its own, and this one was not expected."""
     trial = case(flow)
     rows = trial.answer()
-    trial.receive(make, **{flow.sink.name: [with_value(rows, EVENT_TIME, rows.num_rows // 2, None)]})
-    found = verify(trial.resolved, trial.record)
+    found = trial.verified(make, **{flow.sink.name: [with_value(rows, EVENT_TIME, rows.num_rows // 2, None)]})
     assert faults(found.verification) == counted
     assert latency_of(found).lower_bounds == bounds
     assert "1 results of the trial carry no event time" in " ".join(found.sinks[0].latencies.latencies.notes)
@@ -174,8 +170,9 @@ def test_a_pair_whose_window_ended_before_the_first_event_is_told(case: Callable
     """That window has no last event to count a latency from: a fault of the answers, and nothing is raised."""
     trial = case(PAIRS)
     rows = trial.answer()
-    trial.receive(make, pairs=[rows, with_value(rows.slice(0, 1), WINDOW_END, 0, START - 60 * US)])
-    assert faults(verify(trial.resolved, trial.record).verification) == {"duplicate": 1}
+    assert faults(
+        trial.verified(make, pairs=[rows, with_value(rows.slice(0, 1), WINDOW_END, 0, START - 60 * US)]).verification
+    ) == {"duplicate": 1}
 
 
 # --- several sinks ---
@@ -186,8 +183,7 @@ def test_each_sink_is_verified_alone_and_all_are_summed(case: Callable[..., Case
     trial = case(flow_of(ROWS, WINDOWS))
     rows, windows = trial.answer("rows"), trial.answer("windows")
     dropped = without(rows, 1000)
-    trial.receive(make, rows=[planted(dropped, ROWS, "duplicate", 500)], windows=[windows])
-    found = verify(trial.resolved, trial.record)
+    found = trial.verified(make, rows=[planted(dropped, ROWS, "duplicate", 500)], windows=[windows])
     assert [(sink.name, faults(sink.verification)) for sink in found.sinks] == [
         ("rows", {"missing": 1, "duplicate": 1}),
         ("windows", {}),
@@ -203,8 +199,7 @@ def test_each_sink_is_verified_alone_and_all_are_summed(case: Callable[..., Case
 
 def test_a_sink_that_got_nothing_is_missing_beside_one_that_is_right(case: Callable[..., Case], make: Any) -> None:
     trial = case(flow_of(ROWS, WINDOWS))
-    trial.receive(make, rows=[trial.answer("rows")], windows=[])
-    of_rows, of_windows = verify(trial.resolved, trial.record).sinks
+    of_rows, of_windows = trial.verified(make, rows=[trial.answer("rows")], windows=[]).sinks
     assert faults(of_rows.verification) == {}
     assert faults(of_windows.verification) == {"missing": of_windows.verification.expected}
 
@@ -212,8 +207,9 @@ def test_a_sink_that_got_nothing_is_missing_beside_one_that_is_right(case: Calla
 def test_the_slowest_sink_is_the_one_whose_results_come_latest(case: Callable[..., Case], make: Any) -> None:
     """Windows wait for their end; rows do not."""
     trial = case(flow_of(ROWS, WINDOWS))
-    trial.receive(make, rows=[trial.answer("rows")], windows=[trial.answer("windows")])
-    assert verify(trial.resolved, trial.record).slowest.name == "windows"
+    assert (
+        trial.verified(make, rows=[trial.answer("rows")], windows=[trial.answer("windows")]).slowest.name == "windows"
+    )
 
 
 # --- updates ---
@@ -222,8 +218,7 @@ def test_the_slowest_sink_is_the_one_whose_results_come_latest(case: Callable[..
 def test_right_updates_match(case: Callable[..., Case], make: Any) -> None:
     """Values on the way, and the last of every key."""
     trial = case(UPDATES)
-    trial.receive(make, updates=trial.updates())
-    found = verify(trial.resolved, trial.record).verification
+    found = trial.verified(make, updates=trial.updates()).verification
     assert faults(found) == {}
     assert found.matched == 20 * 100
 
@@ -236,8 +231,7 @@ def test_each_fault_of_an_update_is_counted(case: Callable[..., Case], make: Any
     trial = case(UPDATES)
     tables = trial.updates()
     tables[batch] = planted(tables[batch], UPDATES, fault, 50)
-    trial.receive(make, updates=tables)
-    assert faults(verify(trial.resolved, trial.record).verification) == {fault: 1}
+    assert trial.faults(make, updates=tables) == {fault: 1}
 
 
 @pytest.mark.parametrize("batch", [9, 19])
@@ -246,8 +240,7 @@ def test_an_update_without_an_event_time_is_extra(case: Callable[..., Case], mak
     trial = case(UPDATES)
     tables = trial.updates()
     tables[batch] = with_value(tables[batch], EVENT_TIME, 50, None)
-    trial.receive(make, updates=tables)
-    assert faults(verify(trial.resolved, trial.record).verification) == {"missing": 1, "extra": 1}
+    assert trial.faults(make, updates=tables) == {"missing": 1, "extra": 1}
 
 
 @pytest.mark.parametrize(("batch", "bounds"), [(9, 1), (19, 0)])
@@ -258,8 +251,7 @@ def test_each_batch_owes_the_last_value_of_each_of_its_keys(
     trial = case(UPDATES)
     tables = trial.updates()
     tables[batch] = without(tables[batch], 50)
-    trial.receive(make, updates=tables)
-    found = verify(trial.resolved, trial.record)
+    found = trial.verified(make, updates=tables)
     assert faults(found.verification) == {"missing": 1}
     assert latency_of(found).lower_bounds == bounds
 
@@ -269,8 +261,7 @@ def test_an_engine_that_hands_on_one_update_in_ten_is_found(case: Callable[..., 
     trial = case(UPDATES)
     tables = trial.updates()
     kept = [rows if batch % 10 == 9 else rows.slice(0, 0) for batch, rows in enumerate(tables)]
-    trial.receive(make, updates=kept)
-    assert faults(verify(trial.resolved, trial.record).verification) == {"missing": 18 * 100}
+    assert trial.faults(make, updates=kept) == {"missing": 18 * 100}
 
 
 def test_a_query_of_another_pace_hides_no_lost_update(case: Callable[..., Case], make: Any) -> None:
@@ -287,10 +278,8 @@ def test_a_query_of_another_pace_hides_no_lost_update(case: Callable[..., Case],
         ]
     tables = trial.updates()
     kept = [rows if batch % 10 == 9 else rows.slice(0, 0) for batch, rows in enumerate(tables)]
-    trial.receive(make, updates=tables)
-    assert faults(verify(trial.resolved, trial.record).verification) == {}
-    trial.receive(make, updates=kept)
-    assert faults(verify(trial.resolved, trial.record).verification) == {"missing": 18 * 100}
+    assert trial.faults(make, updates=tables) == {}
+    assert trial.faults(make, updates=kept) == {"missing": 18 * 100}
 
 
 def test_a_batch_without_a_common_end_owes_nothing_and_the_others_do(case: Callable[..., Case], make: Any) -> None:
@@ -298,12 +287,14 @@ def test_a_batch_without_a_common_end_owes_nothing_and_the_others_do(case: Calla
     trial = case(UPDATES)
     tables = trial.updates()
     odd = end_early(trial, 9)
-    trial.receive(make, updates=[*tables[:odd], without(tables[odd], 50), *tables[odd + 1 :]])
-    found = verify(trial.resolved, trial.record).verification
+    found = trial.verified(make, updates=[*tables[:odd], without(tables[odd], 50), *tables[odd + 1 :]]).verification
     assert faults(found) == {}
     assert "1 of 20 batches ended at no common event time" in found.sentence
-    trial.receive(make, updates=[*tables[: odd + 1], without(tables[odd + 1], 50), *tables[odd + 2 :]])
-    assert faults(verify(trial.resolved, trial.record).verification) == {"missing": 1}
+    assert faults(
+        trial.verified(
+            make, updates=[*tables[: odd + 1], without(tables[odd + 1], 50), *tables[odd + 2 :]]
+        ).verification
+    ) == {"missing": 1}
 
 
 def end_early(trial: Case, place: int) -> int:
@@ -318,8 +309,7 @@ def test_an_engine_that_sends_few_updates_is_found_beside_an_odd_batch(case: Cal
     trial = case(UPDATES)
     end_early(trial, 3)
     few = [table.slice(0, table.num_rows // 10) for table in trial.updates()]
-    trial.receive(make, updates=few)
-    assert faults(verify(trial.resolved, trial.record).verification)["missing"] > 800
+    assert trial.faults(make, updates=few)["missing"] > 800
 
 
 def test_without_any_common_cut_only_the_last_update_must_be_there(case: Callable[..., Case], make: Any) -> None:
@@ -328,8 +318,7 @@ def test_without_any_common_cut_only_the_last_update_must_be_there(case: Callabl
     tables = trial.updates()
     first = trial.record.trial_log.deliveries[0]
     first[:] = [replace(part, to_us=part.to_us - 1000) for part in first]
-    trial.receive(make, updates=[*(without(table, 50) for table in tables[:-1]), tables[-1]])
-    found = verify(trial.resolved, trial.record).verification
+    found = trial.verified(make, updates=[*(without(table, 50) for table in tables[:-1]), tables[-1]]).verification
     assert faults(found) == {}
     assert "20 of 20 batches" in found.sentence
 
@@ -344,8 +333,7 @@ def test_results_of_an_earlier_trial_are_left_out(case: Callable[..., Case], mak
     counts = []
     for earlier in (True, False):
         trial = case(ROWS, earlier_trials=earlier)
-        trial.receive(make, rows=[pa.concat_tables([rows, old])])
-        counts.append(faults(verify(trial.resolved, trial.record).verification))
+        counts.append(trial.faults(make, rows=[pa.concat_tables([rows, old])]))
     assert counts == [{}, {"extra": 1}]
 
 

@@ -64,8 +64,7 @@ def test_a_missing_result_counts_from_what_it_would_have_counted_from(
     if flow is PAIRS:
         end = round(lost[WINDOW_END].timestamp()) * US
         base, stamp = last_before(trial, end), end + 5000
-    trial.receive(make, **{flow.sink.name: [without(rows, place)]})
-    latencies = verify(trial.resolved, trial.record).sinks[0].latencies.latencies
+    latencies = trial.verified(make, **{flow.sink.name: [without(rows, place)]}).sinks[0].latencies.latencies
     assert latencies.event_time_us is not None
     assert latencies.processing_time_us is not None
     assert latencies.event_time_us.max == pytest.approx(DEADLINE - base, rel=1e-3)
@@ -89,15 +88,13 @@ def test_what_a_trial_that_ended_early_still_owed_is_a_bound_and_no_fault(case: 
     rows = trial.answer()
     came = rows.filter(pc.less(rows.column(EVENT_TIME), START + 10 * US))
     empty = came.slice(0, 0)
-    trial.receive(make, rows=[came, *[empty] * 9])
-    found = verify(trial.resolved, trial.record)
+    found = trial.verified(make, rows=[came, *[empty] * 9])
     times = rows.column(EVENT_TIME)
     owed = pc.sum(pc.and_(pc.greater_equal(times, START + 10 * US), pc.less(times, START + 15 * US))).as_py()
     assert faults(found.verification) == {}
     assert found.verification.expected == came.num_rows
     assert latency_of(found).lower_bounds == owed
-    trial.receive(make, rows=[came.slice(1), *[empty] * 9])
-    assert faults(verify(trial.resolved, trial.record).verification) == {"missing": 1}
+    assert trial.faults(make, rows=[came.slice(1), *[empty] * 9]) == {"missing": 1}
 
 
 def test_a_window_that_ends_where_a_batch_did_is_owed_one_batch_later(case: Callable[..., Case], make: Any) -> None:
@@ -107,8 +104,7 @@ def test_a_window_that_ends_where_a_batch_did_is_owed_one_batch_later(case: Call
     ends = pc.cast(rows.column(WINDOW_END), pa.int64())
     closed = rows.filter(pc.less_equal(ends, START + 8 * US))
     for came, found in ((closed, {}), (closed.slice(1), {"missing": 1})):
-        trial.receive(make, windows=[came, *[came.slice(0, 0)] * 10])
-        assert faults(verify(trial.resolved, trial.record).verification) == found
+        assert trial.faults(make, windows=[came, *[came.slice(0, 0)] * 10]) == found
     trial.receive(make, windows=[closed, *[closed.slice(0, 0)] * 11])
     due = pc.sum(pc.equal(ends, START + 10 * US)).as_py()
     assert faults(verify(trial.resolved, trial.record).verification) == {"missing": due}
@@ -122,8 +118,7 @@ def test_an_engine_that_hangs_at_the_end_owes_what_it_did_not_deliver(
     trial = case(flow, drained=False)
     rows = trial.answer()
     came = rows.filter(pc.less(rows.column(EVENT_TIME), START + 13 * US))
-    trial.receive(make, **{flow.sink.name: [came, *[came.slice(0, 0)] * 12]})
-    found = verify(trial.resolved, trial.record).verification
+    found = trial.verified(make, **{flow.sink.name: [came, *[came.slice(0, 0)] * 12]}).verification
     due = pc.sum(pc.less(rows.column(EVENT_TIME), START + 15 * US)).as_py()
     assert faults(found) == {"missing": due - came.num_rows}
     assert found.expected == due

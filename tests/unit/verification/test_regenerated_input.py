@@ -63,8 +63,7 @@ def with_rules(trial: Case, rules: Mapping[str, str]) -> Case:
 def test_every_record_of_warm_up_and_span_is_counted_once(case: Callable[..., Case], make: Any, flow: Flow) -> None:
     """In slices, in one piece, read twice or for each sink; with fields and streams that the flow does not read."""
     trial = with_rules(case(flow), RULES)
-    trial.receive(make, **{sink.name: [] for sink in flow.sinks})
-    found = verify(trial.resolved, trial.record)
+    found = trial.verified(make, **{sink.name: [] for sink in flow.sinks})
     assert found.verification.malformed == planned(trial.record.trial_log.plan, SPAN_END)
     assert all(0 < one.malformed < one.records for one in found.verification.malformed.values())
     if len(flow.sinks) > 1:
@@ -74,8 +73,7 @@ def test_every_record_of_warm_up_and_span_is_counted_once(case: Callable[..., Ca
 def test_what_the_system_under_test_gave_changes_no_count(case: Callable[..., Case], make: Any) -> None:
     """Answers are found wrong as ever beside it."""
     trial = with_rules(case(ROWS), RULES)
-    trial.receive(make, rows=[without(trial.answer(), 0)])
-    found = verify(trial.resolved, trial.record).verification
+    found = trial.verified(make, rows=[without(trial.answer(), 0)]).verification
     assert faults(found) == {"missing": 1}
     assert found.malformed == planned(trial.record.trial_log.plan, SPAN_END)
 
@@ -91,8 +89,7 @@ def test_a_run_that_ended_early_has_what_it_offered(case: Callable[..., Case], m
 def test_no_rule_no_count(case: Callable[..., Case], make: Any) -> None:
     """And zero is a count."""
     trial = with_rules(case(ROWS), {})
-    trial.receive(make, rows=[trial.answer()])
-    assert verify(trial.resolved, trial.record).verification.malformed == {}
+    assert trial.verified(make, rows=[trial.answer()]).verification.malformed == {}
     trial = with_rules(trial, {"purchases": "price < 0"})
     assert verify(trial.resolved, trial.record).verification.malformed["purchases"].malformed == 0
 

@@ -13,7 +13,6 @@ import pytest
 from streamgauge.core.clock import US
 from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME
 from streamgauge.dataflow.nodes import Flow
-from streamgauge.verification.expected import verify
 from streamgauge.verification.uneven_reads import NEVER_READ, BatchNumbers
 from streamgauge.workloads.registry import get
 from tests.unit.helpers_answers import ADS, PURCHASES, START, UPDATES, Case, faults, planted, with_value, without
@@ -24,17 +23,19 @@ FIRSTS = PURCHASES.distinct(keys="user_id").running(keys="price", n="count(*)").
 LAG_US = 300_000
 
 
+def over_kafka(trial: Case) -> Case:
+    """The trial with another transport, and a workload whose messages have no keys."""
+    keyless, experiment = get("identity"), trial.resolved.experiment.model_copy(update={"transport": "kafka"})
+    trial.resolved = replace(trial.resolved, experiment=experiment, workload=keyless, parameters=keyless.parameters())
+    return trial
+
+
 @pytest.fixture
 def over_broker(case: Callable[..., Case]) -> Callable[..., Case]:
     """A trial over a broker: partition 1 is always read 0.3 s less far than partition 0."""
 
     def made(flow: Flow, **more: Any) -> Case:
-        trial = case(flow, **more)
-        experiment = trial.resolved.experiment.model_copy(update={"transport": "kafka"})
-        keyless = get("identity")
-        trial.resolved = replace(
-            trial.resolved, experiment=experiment, workload=keyless, parameters=keyless.parameters()
-        )
+        trial = over_kafka(case(flow, **more))
         log = trial.record.trial_log.deliveries[1]
         last = len(log) - 2  # the last batch reads both partitions to the end
         log[:] = [
@@ -63,23 +64,26 @@ def rows_of(trial: Case, streams: tuple[int, ...] = (0,)) -> list[tuple[int, int
     return sorted(rows)
 
 
-def updates_of(rows: list[tuple[int, int, int, int]], value: Callable[[list[int]], Any]) -> list[pa.Table]:
+def updates_of(
+    rows: list[tuple[int, int, int, int]],
+    value: Callable[[list[int]], Any],
+    type_: pa.DataType | None = None,
+    batches: int = 20,
+) -> list[pa.Table]:
     """After each batch, the value of each key that the batch had rows of."""
     tables, prices, times = [], dict[int, list[int]](), dict[int, int]()
-    for number in range(20):
-        changed = set()
-        for _, time, user, price in (row for row in rows if row[0] == number):
+    for number in range(batches):
+        changed = [row[1:] for row in rows if row[0] == number]
+        for time, user, price in changed:
             prices.setdefault(user, []).append(price)
             times[user] = max(times.get(user, 0), time)
-            changed.add(user)
-        keys = sorted(changed)
-        tables.append(
-            pa.table({
-                "user_id": pa.array(keys, pa.int32()), "n": [value(prices[key]) for key in keys],
-                EVENT_TIME: pa.array([times[key] for key in keys], pa.int64()),
-                EMISSION_TIME: pa.array([times[key] + US for key in keys], pa.int64()),
-            })
-        )  # fmt: skip
+        keys = sorted({user for _, user, _ in changed})
+        columns: dict[str, Any] = {
+            "user_id": pa.array(keys, pa.int32()), "n": pa.array([value(prices[key]) for key in keys], type_),
+            EVENT_TIME: pa.array([times[key] for key in keys], pa.int64()),
+            EMISSION_TIME: pa.array([times[key] + US for key in keys], pa.int64()),
+        }  # fmt: skip
+        tables.append(pa.table(columns))
     return tables
 
 
@@ -94,8 +98,7 @@ def test_each_update_is_that_of_what_its_batch_had_read(
     """Of every partition its own prefix. No event time says that."""
     trial = over_broker(flow)
     tables = updates_of(rows_of(trial, streams), value)
-    trial.receive(make, updates=tables)
-    found = verify(trial.resolved, trial.record)
+    found = trial.verified(make, updates=tables)
     assert faults(found.verification) == {}
     assert found.verification.matched == sum(len(rows) for rows in tables)
     assert "no common event time" not in found.verification.sentence
@@ -108,8 +111,7 @@ def test_a_fault_of_an_update_is_found(over_broker: Callable[..., Case], make: A
     trial = over_broker(UPDATES)
     tables = updates_of(rows_of(trial), len)
     tables[batch] = planted(tables[batch], UPDATES, fault, 50)
-    trial.receive(make, updates=tables)
-    assert faults(verify(trial.resolved, trial.record).verification) == {fault: 1}
+    assert trial.faults(make, updates=tables) == {fault: 1}
 
 
 def test_a_row_that_was_counted_a_batch_too_early_is_wrong(over_broker: Callable[..., Case], make: Any) -> None:
@@ -117,8 +119,7 @@ def test_a_row_that_was_counted_a_batch_too_early_is_wrong(over_broker: Callable
     trial = over_broker(UPDATES)
     tables = updates_of(rows_of(trial), len)
     tables[9] = with_value(tables[9], "n", 50, tables[10].column("n")[50].as_py())
-    trial.receive(make, updates=tables)
-    assert faults(verify(trial.resolved, trial.record).verification) == {"wrong": 1}
+    assert trial.faults(make, updates=tables) == {"wrong": 1}
 
 
 def test_events_that_no_batch_read_are_missing(over_broker: Callable[..., Case], make: Any) -> None:
@@ -126,8 +127,7 @@ def test_events_that_no_batch_read_are_missing(over_broker: Callable[..., Case],
     trial = over_broker(UPDATES)
     log = trial.record.trial_log.deliveries[1]
     del log[24:]  # of two streams, from batch 12 on
-    trial.receive(make, updates=updates_of(rows_of(trial), len))
-    found = faults(verify(trial.resolved, trial.record).verification)
+    found = trial.faults(make, updates=updates_of(rows_of(trial), len))
     assert set(found) == {"missing"}
     assert found["missing"] == 100  # the values of all keys with the events that were never read
 
@@ -136,11 +136,9 @@ def test_of_a_trial_that_ended_early_committed_batches_count(over_broker: Callab
     """The engine died after ten batches."""
     trial = over_broker(UPDATES, engine_failed="it died", drained=False)
     tables = updates_of(rows_of(trial), len)[:10]
-    trial.receive(make, updates=tables)
-    found = verify(trial.resolved, trial.record).verification
+    found = trial.verified(make, updates=tables).verification
     assert faults(found) == {}
-    trial.receive(make, updates=[*tables[:9], without(tables[9], 3)])
-    assert faults(verify(trial.resolved, trial.record).verification) == {"missing": 1}
+    assert trial.faults(make, updates=[*tables[:9], without(tables[9], 3)]) == {"missing": 1}
 
 
 def test_the_first_row_of_a_key_is_that_of_the_first_batch_that_had_one(
@@ -153,8 +151,7 @@ def test_the_first_row_of_a_key_is_that_of_the_first_batch_that_had_one(
         firsts.setdefault(row[2], row)
     rows = [(batch, time, price, user) for batch, time, user, price in firsts.values()]
     tables = [table.rename_columns(["price", *table.column_names[1:]]) for table in updates_of(sorted(rows), len)]
-    trial.receive(make, updates=tables)
-    assert faults(verify(trial.resolved, trial.record).verification) == {}
+    assert trial.faults(make, updates=tables) == {}
 
 
 def test_the_batch_of_an_event_is_that_which_read_it(over_broker: Callable[..., Case]) -> None:
@@ -204,12 +201,8 @@ def without_batches(case: Callable[..., Case]) -> Callable[..., Case]:
     """A trial over a broker, of an engine without batches."""
 
     def made(flow: Flow, **more: Any) -> Case:
-        trial = case(flow, **more)
-        experiment = trial.resolved.experiment.model_copy(update={"transport": "kafka"})
-        keyless, engine = get("identity"), replace(trial.resolved.engine, has_batch_ids=False)
-        trial.resolved = replace(
-            trial.resolved, experiment=experiment, engine=engine, workload=keyless, parameters=keyless.parameters()
-        )
+        trial = over_kafka(case(flow, **more))
+        trial.resolved = replace(trial.resolved, engine=replace(trial.resolved.engine, has_batch_ids=False))
         return trial
 
     return made
@@ -225,25 +218,11 @@ def arrivals_of(trial: Case, aggregate: str = "count") -> list[pa.Table]:
         rows += [
             ((row["event_time"] - START + partition * BEHIND_US) // US, *row.values()) for row in batch.to_pylist()
         ]
-    tables, prices, times = [], dict[int, list[int]](), dict[int, int]()
-    for second in range(21):
-        changed = [row[1:] for row in rows if row[0] == second]
-        for time, user, price in changed:
-            prices.setdefault(user, []).append(price)
-            times[user] = max(times.get(user, 0), time)
-        keys = sorted({user for _, user, _ in changed})
-        columns: dict[str, Any] = {
-            "user_id": pa.array(keys, pa.int32()), "n": pa.array([value(prices[key]) for key in keys], type_),
-            EVENT_TIME: pa.array([times[key] for key in keys], pa.int64()),
-            EMISSION_TIME: pa.array([times[key] + US for key in keys], pa.int64()),
-        }  # fmt: skip
-        tables.append(pa.table(columns))
-    return tables
+    return updates_of(rows, value, type_, batches=21)
 
 
 def found_of(trial: Case, make: Any, tables: list[pa.Table]) -> Any:
-    trial.receive(make, updates=tables)
-    return verify(trial.resolved, trial.record).verification
+    return trial.verified(make, updates=tables).verification
 
 
 def test_any_order_of_reading_is_right(without_batches: Callable[..., Case], make: Any) -> None:
