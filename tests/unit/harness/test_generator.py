@@ -158,17 +158,6 @@ def test_chunks_are_there_when_their_time_has_come(tmp_path: Path, partition: in
     assert stage.status("chunks")[0] == (START, START + CHUNK_US, 50, START + CHUNK_US)
 
 
-def test_the_partitions_of_a_plan_make_all_of_it(tmp_path: Path) -> None:
-    """No event comes twice, and none is left out."""
-    plan, times = plan_of(RATE), []
-    for partition in range(plan.partitions):
-        stage = Stage(tmp_path, partition)
-        stage.follow(plan, SECOND)
-        times += stage.outlet.event_times
-    assert np.array_equal(np.sort(times), np.sort([*planned(plan, 0, SECOND), *planned(plan, 1, SECOND)]))
-    assert len(times) == RATE
-
-
 def test_a_chunk_that_comes_late_is_published_late_and_never_shifted(stage: Stage) -> None:
     """A generator that gets no processor for 0.35 s: its events keep the plan's times, and what was missed comes at
     once after it, each chunk with its own lateness, until the plan is caught up with.
@@ -214,22 +203,22 @@ def test_a_plan_that_is_extended_goes_on_without_a_gap(stage: Stage) -> None:
     assert stage.outlet.event_times == planned(plan, 0, START + 450_000)
 
 
-def test_a_pace_makes_the_plan_stand_still_while_too_much_waits(stage: Stage) -> None:
-    """A closed loop: the chunk is offered when there is room, at its own event times, and late by that."""
-    waits = iter([0, 300_000, 300_000, 100_000])
+@pytest.mark.parametrize(
+    ("pace_us", "waiting_us", "lateness"),
+    [(200_000, [0, 300_000, 300_000, 100_000], [20, 60, 20]), (50_000, [0, 1000, 1000, 0], [20, 60, 20])],
+    ids=["pace of two chunks", "pace of half a chunk"],
+)
+def test_a_pace_makes_the_plan_stand_still_while_too_much_waits(
+    stage: Stage, pace_us: int, waiting_us: list[int], lateness: list[int]
+) -> None:
+    """A closed loop: the chunk is offered when there is room, at its own event times, and late by that. A chunk longer
+    than the pace waits only behind unread events, or the plan would never go on.
+    """
+    waits = iter(waiting_us)
     stage.outlet.waits = lambda: stage.clock.pass_time(20_000) or next(waits, 0)
-    stage.follow(plan_of(RATE), START + 3 * CHUNK_US, pace_us=200_000)
+    stage.follow(plan_of(RATE), START + 3 * CHUNK_US, pace_us=pace_us)
     assert stage.outlet.spans() == [(0, 100), (100, 200), (200, 300)]
-    assert stage.outlet.lateness() == [20, 60, 20]
-
-
-def test_a_chunk_longer_than_the_pace_waits_only_for_what_is_unread(stage: Stage) -> None:
-    """Behind unread events it stands still; behind none it is offered, or the plan would never go on."""
-    waits = iter([0, 1000, 1000, 0])
-    stage.outlet.waits = lambda: stage.clock.pass_time(20_000) or next(waits, 0)
-    stage.follow(plan_of(RATE), START + 2 * CHUNK_US, pace_us=50_000)
-    assert stage.outlet.spans() == [(0, 100), (100, 200)]
-    assert stage.outlet.lateness() == [20, 60]
+    assert stage.outlet.lateness() == lateness
 
 
 def test_a_halt_ends_the_wait_for_room(stage: Stage) -> None:

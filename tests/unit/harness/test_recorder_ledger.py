@@ -45,27 +45,6 @@ def test_a_commit_accepts_what_it_lists() -> None:
     assert ledger.news() == []
 
 
-def test_a_failed_attempts_rows_are_ignored() -> None:
-    """A task that failed and sent its rows again counts once."""
-    ledger = ledger_of()
-    for attempt, rows in ((1, 7), (2, 10)):
-        stage(ledger, 0, 0, attempt, rows=rows)
-    ledger.commit("q", 0, [[0, 2]], ["out"])
-    assert [(one.rows, one.paths) for one in ledger.news()] == [(10, ["0-0-2"])]
-    assert ledger.rows_ignored == {"out": 7}
-
-
-def test_a_batch_repeated_under_the_same_number_is_ignored() -> None:
-    """A restarted query sends a committed batch again: its rows count once."""
-    ledger = ledger_of()
-    stage(ledger, 3, 0, 1)
-    assert ledger.commit("q", 3, [[0, 1]], ["out"])
-    stage(ledger, 3, 0, 0, rows=10)
-    assert not ledger.commit("q", 3, [[0, 0]], ["out"])
-    assert len(ledger.news()) == 1
-    assert (rows_staged(ledger), ledger.rows_ignored) == (0, {"out": 10})
-
-
 def test_queries_and_batches_are_apart() -> None:
     """The same batch number of another query, and the next batch of the same one, are others."""
     ledger = ledger_of()

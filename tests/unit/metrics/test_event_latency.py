@@ -198,32 +198,28 @@ def test_a_join_counts_from_what_the_driver_computed() -> None:
     )
 
 
-def test_a_match_that_came_before_its_window_was_complete_is_no_error() -> None:
-    """It has no latency from its window's last event, so none is given of that kind; match time has all of them."""
-    rule = LatencyRule("join", lambda end: end - 1, lambda end: end + 10)
-    early, late = (100, 1000), (200, 5000)
-    latency = measured(rule, batch([early[0], late[0]], [early[1], late[1]], ingest=[150, 250], end=[4000, 4000]))
-    for kind in (
-        latency.latencies.event_time_us,
-        latency.latencies.processing_time_us,
-        latency.latencies.closing_delay_us,
-    ):
-        assert (kind.count, kind.p50, kind.max) == (2, None, None)
-        assert "1 of 2 matches came before their window was complete" in kind.note
-    assert latency.negatives == 0
-    assert latency.seconds == LatencyBySecond()
-    assert latency.latencies.match_time_us.min == pytest.approx(900, rel=1e-3)
+@pytest.mark.parametrize(
+    ("last_ingest", "emission", "least_us"),
+    [(T0 + 4010, [1000, 5000], 900), (0, [8000], 7900), (T0 + 9000, [8000], 7900)],
+    ids=["early", "never delivered", "behind"],
+)
+def test_a_match_that_came_before_its_window_was_complete_is_no_error(
+    last_ingest: int, emission: list[int], least_us: int
+) -> None:
+    """It has no latency from its window's last event, so none is given of that kind; match time has all of them.
 
-
-@pytest.mark.parametrize("last_ingest", [0, T0 + 9000])
-def test_a_match_of_a_system_that_is_behind_may_still_be_early(last_ingest: int) -> None:
-    """Long after its window's end, and yet before the window's last event was delivered, or without it being so."""
+    Of a system that is behind it may come long after its window's end, and yet before the window's last event was
+    delivered, or without it being so.
+    """
     rule = LatencyRule("join", lambda end: end - 1, lambda end: np.full_like(end, last_ingest))
-    latency = measured(rule, batch([100], [8000], end=[4000])).latencies
-    for kind in (latency.event_time_us, latency.processing_time_us, latency.closing_delay_us):
-        assert (kind.count, kind.p50, kind.max) == (1, None, None)
-        assert "1 of 1 matches came before their window was complete" in kind.note
-    assert latency.match_time_us.max == pytest.approx(7900, rel=1e-3)
+    events = [100, 200][: len(emission)]
+    latency = measured(rule, batch(events, emission, ingest=events, end=[4000] * len(events)))
+    found = latency.latencies
+    for kind in (found.event_time_us, found.processing_time_us, found.closing_delay_us):
+        assert (kind.count, kind.p50, kind.max) == (len(events), None, None)
+        assert f"1 of {len(events)} matches came before their window was complete" in kind.note
+    assert (latency.negatives, latency.seconds) == (0, LatencyBySecond())
+    assert found.match_time_us.min == pytest.approx(least_us, rel=1e-3)
 
 
 def test_a_match_before_its_own_events_is_an_error() -> None:

@@ -96,13 +96,6 @@ def test_commits_of_several_queries_have_no_common_phase(make: Any) -> None:
     assert known == [3, 7]
 
 
-def test_redeliveries_are_not_counted_as_deliveries(make: Any) -> None:
-    """A batch read twice moves neither the backlog nor the lag."""
-    record = make.story().record()
-    record.trial_log.deliveries[0].append(Delivery("purchases", START, START + US, 500, START + US, 1, True))
-    assert series(record) == series(make.story().record())
-
-
 def test_schedule_delay_and_output_lag_by_second(make: Any) -> None:
     """The worst slip of a second's chunks; the output's lag at its commits, unknown where there was none."""
     rows = series(make.story(schedule_delay_us=7000, read_after_us=0, commit_after_us=300_000).record())

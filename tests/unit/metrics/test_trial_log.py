@@ -37,12 +37,6 @@ def test_events_are_counted_once_whatever_is_read_again(make: Any) -> None:
     assert events == (1200, 500, 900)
 
 
-def test_offered_events_are_those_of_every_chunk(make: Any) -> None:
-    """The sum over all generators is the plan's own count."""
-    trial_log = make.story(seconds=20).trial_log()
-    assert trial_log.offered_events() == trial_log.plan.planned_events(START, START + 20 * US) == 20_000
-
-
 def test_ingest_counts_by_the_stamp_and_commits_by_the_commit(make: Any) -> None:
     """What a delivery or a commit brings came evenly since the one before it, the first since the start."""
     trial_log = make.story(read_after_us=0, commit_after_us=500_000).trial_log()
@@ -151,12 +145,6 @@ def test_planned_and_kept_are_binned_by_the_plan(make: Any) -> None:
     assert in_time.tolist() == [900] * 5
     _, in_time = story.trial_log().events_in_time(START, START + 5 * US, 150_000)
     assert in_time.tolist() == [1000] * 5
-
-
-def test_a_span_that_ends_within_a_second_is_planned_to_its_end(make: Any) -> None:
-    """The last bin is as long as what is left."""
-    planned, _ = make.story().trial_log().events_in_time(START, START + 2 * US + US // 2, 100_000)
-    assert planned.tolist() == [1000, 1000, 500]
 
 
 @pytest.mark.parametrize("chunk_ms", [60, 70, 80, 300])

@@ -92,13 +92,6 @@ def test_the_quick_draws_of_tests_are_those_of_the_library(n: int, length: int, 
     assert replicates(residuals, weights, length, 200, seed) == pytest.approx(library, rel=1e-9, abs=1e-12)
 
 
-def test_autocorrelated_noise_widens_the_interval_beyond_the_textbook_one() -> None:
-    """What neighbours have in common is not counted as evidence twice."""
-    times = np.arange(200.0)
-    values = autocorrelated(200, 0.8, np.random.default_rng(3))
-    assert slope_interval(times, values).half_width > 1.5 * independent_slope_interval(times, values).half_width
-
-
 def test_without_blocks_the_interval_is_the_textbook_one() -> None:
     """Too few points for blocks give Student's interval as scipy computes it."""
     times, values = np.arange(6.0), np.array([1.0, 2.5, 2.0, 4.5, 4.0, 7.0])
@@ -142,13 +135,6 @@ def test_values_that_are_not_finite_are_refused() -> None:
         slope_interval([0, 1, 2], [1.0, math.nan, 2.0])
     with pytest.raises(ValueError, match="one shape"):
         slope_interval([0, 1, 2], [1.0, 2.0])
-
-
-def test_blocks_are_longer_where_neighbours_resemble_each_other() -> None:
-    """Block length grows with correlation and leaves at least four blocks."""
-    random = np.random.default_rng(13)
-    loose, tight = autocorrelated(200, 0.0, random), autocorrelated(200, 0.9, random)
-    assert block_length(loose) < block_length(tight) <= 50
 
 
 def fitted(random: np.random.Generator) -> Interval:

@@ -256,14 +256,6 @@ def test_each_batch_owes_the_last_value_of_each_of_its_keys(
     assert latency_of(found).lower_bounds == bounds
 
 
-def test_an_engine_that_hands_on_one_update_in_ten_is_found(case: Callable[..., Case], make: Any) -> None:
-    """Every value that comes is right, and so is the last one of each key."""
-    trial = case(UPDATES)
-    tables = trial.updates()
-    kept = [rows if batch % 10 == 9 else rows.slice(0, 0) for batch, rows in enumerate(tables)]
-    assert trial.faults(make, updates=kept) == {"missing": 18 * 100}
-
-
 def test_a_query_of_another_pace_hides_no_lost_update(case: Callable[..., Case], make: Any) -> None:
     """Reads are noted in parts at the borders of another query's: each batch still ends where its last part does."""
     trial = case(UPDATES)
@@ -302,14 +294,6 @@ def end_early(trial: Case, place: int) -> int:
     log = trial.record.trial_log.deliveries[0]
     log[place] = replace(log[place], to_us=log[place].to_us - 1000)
     return log[place].batch
-
-
-def test_an_engine_that_sends_few_updates_is_found_beside_an_odd_batch(case: Callable[..., Case], make: Any) -> None:
-    """One batch without a common end must not excuse the nine in ten that all the others keep back."""
-    trial = case(UPDATES)
-    end_early(trial, 3)
-    few = [table.slice(0, table.num_rows // 10) for table in trial.updates()]
-    assert trial.faults(make, updates=few)["missing"] > 800
 
 
 def test_without_any_common_cut_only_the_last_update_must_be_there(case: Callable[..., Case], make: Any) -> None:
