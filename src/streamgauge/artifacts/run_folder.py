@@ -24,7 +24,7 @@ import os
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -261,7 +261,13 @@ def new_folder(root: str | Path, workload: str, kind: str, now: datetime) -> Pat
     file = Path(workload)
     # Programs of the user's own are all called so, and their folder tells them apart.
     name = file.absolute().parent.name if file.name == "program.toml" else file.stem
-    return _make_unique(root, f"{now.astimezone(UTC):%Y-%m-%dT%H-%M-%SZ}-{_plain(name)}-{_plain(kind)}")
+    name = f"{now.astimezone(UTC):%Y-%m-%dT%H-%M-%SZ}-{_plain(name)}-{_plain(kind)}"
+    for number in range(1, 10_000):
+        path = root / (name if number == 1 else f"{name}-{number}")
+        with disk(root), suppress(FileExistsError):
+            path.mkdir()
+            return path
+    raise InputError(Problem("out", "must have room for another run of this second", str(root), "another --out"))
 
 
 def write_study(folder: Path, file: str, study: StudyResult | ProfileRequest) -> None:
@@ -330,18 +336,6 @@ def _first_fault(error: ValidationError | ValueError) -> str:
     return str(error)
 
 
-def _make_unique(root: Path, name: str) -> Path:
-    for number in range(1, 10_000):
-        path = root / (name if number == 1 else f"{name}-{number}")
-        with disk(root):
-            try:
-                path.mkdir()
-            except FileExistsError:
-                continue
-            return path
-    raise InputError(Problem("out", "must have room for another run of this second", str(root), "another --out"))
-
-
 @contextmanager
 def disk(path: Path, place: OutputLocation = OUT) -> Iterator[None]:
     """Turns the system's errors about a path into errors that name the setting of `place`."""
@@ -377,13 +371,9 @@ def _atomically(path: Path, write: Callable[[IO[bytes]], object], place: OutputL
         except BaseException:
             Path(beside).unlink(missing_ok=True)
             raise
-        _sync_folder(path.parent)
-
-
-def _sync_folder(path: Path) -> None:
-    """Makes a rename survive a power cut. Otherwise the old file may come back."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        # Makes the rename survive a power cut. Otherwise the old file may come back.
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)

@@ -138,16 +138,14 @@ class Offsets:
         log = self._reads.setdefault(place, ReadLog(read.stream))
         parts = log.note(from_us, to_us, read.batch, (read.query, read.reader), read.when_us)
         if parts:
-            parts[-1] = replace(parts[-1], to_sequence=self._sequence_of(place, read.to_offset))
+            # The number of the event at that offset in its plan.
+            to_sequence = read.to_offset - self._segment_at(place, read.to_offset).first
+            parts[-1] = replace(parts[-1], to_sequence=to_sequence)
         return [replace(part, events=self._events(place, part.from_us, part.to_us)) for part in parts]
 
     def _segment_at(self, place: StreamPartition, offset: int) -> _Segment:
         segments = self._segments[place]
         return segments[max(0, bisect.bisect_right(segments, offset, key=lambda one: one.first) - 1)]
-
-    def _sequence_of(self, place: StreamPartition, offset: int) -> int:
-        """The number of an offset's event in its plan."""
-        return offset - self._segment_at(place, offset).first
 
     def _time_of(self, place: StreamPartition, offset: int) -> int:
         """The event time (exclusive) of everything before that offset."""

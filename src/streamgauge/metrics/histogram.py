@@ -197,13 +197,10 @@ class SecondHistograms:
 
     def histograms(self) -> dict[int, Histogram]:
         """Second since the epoch to its histogram, ascending; negative values are in `total` alone."""
-        return {second: self._unpacked(second) for second in sorted(self._packed)}
-
-    def _unpacked(self, second: int) -> Histogram:
-        slots, counts = self._packed[second]
-        histogram = Histogram()
-        histogram.counts[slots] = counts
-        return histogram
+        unpacked = {second: Histogram() for second in sorted(self._packed)}
+        for second, (slots, counts) in self._packed.items():
+            unpacked[second].counts[slots] = counts
+        return unpacked
 
 
 def log_lines(per_second: Mapping[int, Histogram], tag: str) -> str:

@@ -161,11 +161,7 @@ def write_results(received: ReceivedResults, path: Path, stop_requested: Callabl
             for batch in received.batches():
                 if stop_requested():
                     return False
-                columns = [
-                    batch.column(f.name).cast(f.type) if f.name in time_columns else batch.column(f.name)
-                    for f in written_schema
-                ]
-                writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=written_schema))
+                writer.write_batch(batch.select(written_schema.names).cast(written_schema))
         partial_path.replace(path)
         return True
     finally:

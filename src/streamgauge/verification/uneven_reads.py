@@ -29,13 +29,12 @@ from streamgauge.dataflow.nodes import Distinct, Flow, RunningAggregate, Select,
 from streamgauge.engines.duckdb_oracle.lowering import SPAN, TIME, by_spans
 from streamgauge.engines.duckdb_oracle.lowering import sql as oracle_sql
 from streamgauge.engines.duckdb_oracle.process_operator import computed
-from streamgauge.loadgen.plan import Plan
 from streamgauge.metrics.delivery_times import NO_READS, ends_and_stamps, reads_by_place, stamps_of
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.transports.spi import Delivery
-from streamgauge.verification.regenerated_input import PlacedInput, RegeneratedInput, Watch
+from streamgauge.verification.regenerated_input import PlacedInput, RegeneratedInput
 from streamgauge.verification.results_parquet import ARRIVAL, BATCH, ReceivedResults
 from streamgauge.verification.sink_comparison import Comparison, DiffSpec
 from streamgauge.verification.update_bounds import Aggregation, compare_earlier
@@ -87,14 +86,7 @@ class BatchNumbers:
 class InputInBatchOrder(RegeneratedInput):
     """The planned input with an event time that sorts by batch, and the real event time as ingest time."""
 
-    def __init__(
-        self, plan: Plan, numbers: BatchNumbers, columns: dict[str, tuple[str, ...]], watch: Watch | None
-    ) -> None:
-        super().__init__(plan, None, columns, watch)
-        self._numbers = numbers
-
-    @classmethod
-    def like(cls, source: RegeneratedInput, record: TrialRecord) -> InputInBatchOrder:
+    def __init__(self, source: RegeneratedInput, record: TrialRecord) -> None:
         """The input of the one query whose commits the record has."""
         queries = {commit.query for commit in record.trial_log.commits}
         logs = [record.trial_log.of_query(query) for query in queries] or [record.trial_log]
@@ -102,7 +94,8 @@ class InputInBatchOrder(RegeneratedInput):
             stream: (*(name for name in names if name != INGEST_TIME), INGEST_TIME)
             for stream, names in source.columns.items()
         }
-        return cls(record.trial_log.plan, BatchNumbers(logs[0]), columns, source.watch)
+        super().__init__(record.trial_log.plan, None, columns, source.watch)
+        self._numbers = BatchNumbers(logs[0])
 
     def _with_ingest(self, stream: int, partition: int, first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
         times = batch.column(EVENT_TIME).to_numpy()
@@ -119,7 +112,7 @@ def expect_by_batch(flow: Flow, record: TrialRecord, source: RegeneratedInput, c
     Batches that were not committed are left out of a trial that ended early.
     """
     numbered = with_lineage(flow, ingest_time=True)
-    made = InputInBatchOrder.like(source, record)
+    made = InputInBatchOrder(source, record)
     relations = made.registered(connection, record.spans.start_us, record.offered_until())
     relations = computed(connection, numbered, relations)
     last = numbered.sink.input
