@@ -117,7 +117,10 @@ class TestBed:
         self._stage = "preparing the broker" if transport(self.settings.transport).broker else ""
         inlet, *outlets = self._endpoints()
         self._stage = "starting the recorder and the generators"
-        self._recorder = self._start_recorder(inlet)
+        recorder = RecorderSettings(
+            inlet, self.clock.offset_us + settings.recorder_skew_us, str(self.spool), settings.transport
+        )
+        self._recorder = self._child("recorder", "streamgauge.harness.recorder", asdict(recorder))
         for number in range(settings.generators):
             self._generators.append(self._start_generator(number, outlets, plan))
         edges = Edges(
@@ -339,11 +342,6 @@ class TestBed:
         for path in self._reported_results:
             Path(path).unlink(missing_ok=True)
         self._reported_results = []
-
-    def _start_recorder(self, at: EndpointConfig) -> Child:
-        offset_us = self.clock.offset_us + self.settings.recorder_skew_us
-        settings = RecorderSettings(at, offset_us, str(self.spool), self.settings.transport)
-        return self._child("recorder", "streamgauge.harness.recorder", asdict(settings))
 
     def _start_generator(self, number: int, outlets: Sequence[EndpointConfig], plan: str) -> Child:
         """Starts a generator process; `outlets` has the endpoint of each partition."""

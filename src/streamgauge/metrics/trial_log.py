@@ -172,7 +172,8 @@ class TrialLog:
         """
         again: dict[tuple[str, Batch], list[int]] = defaultdict(list)
         for part in self.all_deliveries():
-            again[part.stream, (part.query, part.batch)] += [part.when_us] if part.again else []
+            if part.again or as_a_rule:
+                again[part.stream, (part.query, part.batch)] += [part.when_us] if part.again else []
         committed = {(commit.query, commit.batch) for commit in self.commits}
         usual: dict[str, int] = {}
         for (stream, batch), times in again.items():

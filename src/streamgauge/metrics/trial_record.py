@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Any
 
@@ -142,10 +143,8 @@ def phases(spans: TrialSpans, deadline_us: int) -> tuple[Phase, ...]:
 
 def phase_at(spans: TrialSpans, when_us: int) -> str:
     """The phase that a moment of planned time lies in."""
-    if when_us < spans.start_us:
-        return "start"
-    found = [phase.name for phase in phases(spans, when_us + 1) if phase.start_us <= when_us < phase.end_us]
-    return found[-1] if found else "drain"
+    borders = (spans.start_us, spans.measured_from_us, spans.measured_to_us, spans.end_us)
+    return ("start", "warm-up", "measured", "tail", "drain")[bisect_right(borders, when_us)]
 
 
 def within(samples: tuple[Int64s, Any], spans: TrialSpans) -> tuple[Int64s, Any]:

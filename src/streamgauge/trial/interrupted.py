@@ -147,19 +147,17 @@ def _counted(resolved: ResolvedExperiment, record: TrialRecord, budget: Budget) 
     commits, span = record.trial_log.commits, (record.spans.measured_from_us, record.spans.measured_to_us)
     counting = _Counting(ReceivedResults(record, since_us=record.spans.measured_from_us), budget)
     try:
-        found = _noted(sink_latencies(counting.batches(), _rule(resolved, record, counting.received), span), counting)
+        if resolved.workload.declares_truth:
+            rule = user_job_truth.rule_of(resolved, record, counting.received)
+        else:
+            rule = rule_of(resolved, record)
+        found = _noted(sink_latencies(counting.batches(), rule, span), counting)
     except (ValueError, *RESOURCE_ERRORS) as error:
         found = _nothing(f"not counted: {reason_of(error)}")
     query = next((commit.query for commit in commits), "")
     return SinkDiff(
         resolved.flow.sink.name, query, _nothing_compared(record), found, sum(commit.rows for commit in commits)
     )
-
-
-def _rule(resolved: ResolvedExperiment, record: TrialRecord, received: ReceivedResults) -> LatencyRule:
-    if resolved.workload.declares_truth:
-        return user_job_truth.rule_of(resolved, record, received)
-    return rule_of(resolved, record)
 
 
 @dataclass
