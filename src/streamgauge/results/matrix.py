@@ -64,6 +64,8 @@ class CellFigures(ResultPart):
     """CPU of the SUT, mean over the span; 100 is one core."""
     sut_memory_bytes: int | None = None
     """Most resident memory of the SUT."""
+    broker_cpu_percent: float | None = None
+    """CPU of a broker between driver and SUT."""
     driver_cpu_percent: float | None = None
     """CPU of the driver."""
     driver_memory_bytes: int | None = None

@@ -88,8 +88,8 @@ class FakeTestBed:
             return since < when_us <= self.given_us
 
         def offered(when_us: int, partition: int) -> bool:
-            is_silent = partition in self.silent and self.silent_from_us is not None
-            return new(when_us) and not (is_silent and when_us >= self.silent_from_us)
+            silent_from_us = self.silent_from_us if partition in self.silent else None
+            return new(when_us) and (silent_from_us is None or when_us < silent_from_us)
 
         partitions = range(self.story.plan.partitions)
         return self.make.tick(

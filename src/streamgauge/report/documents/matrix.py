@@ -17,6 +17,7 @@ from streamgauge.core.formatting import (
     format_value,
     resume_command,
 )
+from streamgauge.report.charts.matrix import combinations
 from streamgauge.report.document_blocks import (
     Cell,
     Column,
@@ -42,6 +43,7 @@ _FIGURES: tuple[tuple[str, str, Callable[[float | None], str]], ...] = (
     ("most backlog", "backlog_max", format_count),
     ("faults", "faults", format_count),
     ("SUT CPU", "sut_cpu_percent", format_percent),
+    ("broker CPU", "broker_cpu_percent", format_percent),
     ("SUT memory", "sut_memory_bytes", format_size),
 )
 """Heading, field and format of the figures on the page; the tables beside it have more."""
@@ -54,9 +56,10 @@ def document(result: MatrixResult) -> Document:
     counts = Counter(str(row.verdict) for row in result.cells)
     verdicts = [f"{counts[value]} {label}" for value, label in labels.VERDICTS.items() if counts[value]]
     repeated = any(row.repetition > 1 for row in result.cells)
+    chart = combinations(result)
     return Document(
         name=result.workload,
-        on=f"matrix of {result.command} on {result.engine}",
+        on=f"matrix of {result.command}" + (f" on {result.engine}" if "engine" not in result.varied else ""),
         title=f"{result.workload}, matrix",
         headline=f"{ended} of {result.planned} cells" + (f": {', '.join(verdicts)}" if verdicts else ""),
         style="" if result.finished else "interrupted",
@@ -64,7 +67,7 @@ def document(result: MatrixResult) -> Document:
         lead=(Paragraph(f"varied: {', '.join(result.varied) or 'nothing'}."),),
         remarks=tuple(_remarks(result)),
         sections=(
-            Section("cells", "Cells", (_cells(result),), "Cells"),
+            Section("cells", "Cells", (*([chart] if chart else []), _cells(result)), "Cells"),
             *([Section("repetitions", "Repetitions together", (_summary(result),), "Repetitions")] if repeated else []),
             Section("environment", "Environment", (environment_table(result.environment),), "Environment"),
         ),

@@ -193,7 +193,8 @@ def perform_within(study: Path, number: int, experiment: Experiment, observers: 
 def figures_of(result: Result) -> CellFigures:
     """The figures of a run, or of a search's best trial."""
     rate, latency, driver = result.rate, result.latency, result.driver
-    sut = next((process for process in result.processes if process.role == "sut"), None)
+    processes = {process.role: process for process in reversed(result.processes)}
+    sut, broker = processes.get("sut"), processes.get("broker")
     compared = result.verification if result.verification is not None and result.verification.judged else None
 
     def latencies(kind: str, *statistics: str) -> dict[str, Any]:
@@ -214,6 +215,7 @@ def figures_of(result: Result) -> CellFigures:
         faults=compared.fault_count if compared else None,
         sut_cpu_percent=sut.cpu_percent_mean if sut else None,
         sut_memory_bytes=sut.memory_bytes_max if sut else None,
+        broker_cpu_percent=broker.cpu_percent_mean if broker else None,
         driver_cpu_percent=driver.cpu_percent if driver else None,
         driver_memory_bytes=driver.memory_bytes_max if driver else None,
         others_cpu_percent=result.others_cpu_percent,

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from streamgauge.artifacts.run_folder import MATRIX, write_study
 from streamgauge.core.trial import TrialSnapshot
+from streamgauge.report.charts.matrix import combinations
 from streamgauge.report.documents.matrix import cell_line, document
 from streamgauge.report.documents.study_pages import rerender_study
 from streamgauge.report.page import render
@@ -33,6 +34,21 @@ def matrix(*cells: MatrixCell, **changes: Any) -> MatrixResult:
         "environment": {"cpus": 2}, "start_time": "2026-01-01T00:00:00+00:00", "folder": "runs/m", "cells": cells,
     }  # fmt: skip
     return MatrixResult(**{**values, **changes})
+
+
+def test_a_chart_has_a_row_for_each_combination() -> None:
+    """Of sustained rates, if cells have them; without a rate, and with too many combinations, a table does."""
+    found = combinations(matrix(cell(1), cell(2, repetition=2), cell(3, "20k", verdict="undecided")))
+    assert found is not None
+    assert [(text, found.wide.count(f">{text}<")) for text in ("10k, tuned", "20k, tuned")] == [
+        ("10k, tuned", 2), ("20k, tuned", 2),
+    ]  # fmt: skip
+    assert [key.label for key in found.keys] == ["sustained", "undecided", "event-time latency, p50 to p99"]
+    searched = combinations(matrix(cell(1, sustained_per_s=5e3), cell(2, "20k", ingested_per_s=None)))
+    assert searched is not None
+    assert ("20k, tuned" in searched.wide, "sustained rate" in searched.words) == (False, True)
+    assert combinations(matrix(cell(1, ingested_per_s=None))) is None
+    assert combinations(matrix(*(cell(number, f"{number}k") for number in range(1, 50)))) is None
 
 
 def test_a_cell_is_a_line() -> None:

@@ -173,6 +173,8 @@ object Streams {
   /** Settings of ours among those of Kafka Streams. */
   val DELAY = "streamgauge.delay.us"; val STORE = "streamgauge.store"; val CHANGELOG = "streamgauge.changelog"
 
+  private val REPARTITION = "-repartition"; private val CHANGELOG = "-changelog"
+
   def main(arguments: Array[String]): Unit = {
     val plan = Plan.read(arguments(0))
     val status = new Status(plan.scratch)
@@ -191,7 +193,7 @@ object Streams {
       streams.start()
       // Threads join their group one after the other, and each time some tasks stand still.
       while (streams.state != KafkaStreams.State.RUNNING || System.nanoTime - since.get < STABLE_NS) Thread.sleep(20)
-      new Series(plan.scratch, () => Seq(("late rows", "rows", dropped(streams)))).start()
+      new Series(plan.scratch, () => ("late rows", "rows", dropped(streams)) +: new OwnTopics(streams).series).start()
       status.set("running")
     } catch { case error: Throwable => status.fail(error) }
   }
@@ -199,6 +201,25 @@ object Streams {
   /** Rows that came after their windows were closed. */
   private def dropped(streams: KafkaStreams): Double = WindowsProcessor.late.sum + streams.metrics.values.asScala.iterator
     .filter(_.metricName.name == "dropped-records-total").map(_.metricValue.asInstanceOf[Double]).sum
+
+  /** Bytes of the topics between its parts and of those that keep state, as its clients count them on the wire. */
+  private final class OwnTopics(streams: KafkaStreams) {
+    private val metrics = streams.metrics.values.asScala.filter(_.metricName.tags.containsKey("topic")).toSeq
+    private def sum(name: String, group: String, ending: String): Double = metrics.iterator.filter { each =>
+      each.metricName.name == name && each.metricName.group == group && each.metricName.tags.get("topic").endsWith(ending)
+    }.map(_.metricValue.asInstanceOf[Double]).sum
+    private def written(ending: String) = sum("byte-total", "producer-topic-metrics", ending)
+    private def read(ending: String) = sum("bytes-consumed-total", "consumer-fetch-manager-metrics", ending)
+
+    def series: Seq[(String, String, Double)] = {
+      val between = written(REPARTITION) + read(REPARTITION)
+      val own = between + written(CHANGELOG) + read(CHANGELOG)
+      // The broker has taken each event from the driver before, and gives the driver each result.
+      val rest = 2 * (written("") + read("") - own)
+      Seq(("repartition topics", "bytes", between), ("changelog topics", "bytes", own - between),
+        ("broker's work for these topics, estimated by bytes", "%", 100 * own / math.max(1.0, own + rest)))
+    }
+  }
 
   private def topology(plan: Plan, settings: Properties): Topology = {
     val builder = new StreamsBuilder
