@@ -21,6 +21,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -158,9 +159,19 @@ def broken(*rules: Rule) -> list[Problem]:
     return [Problem(one.setting, one.rule, one.got, one.way_out) for one in rules if not one.holds]
 
 
+def first(rules: Iterable[Rule]) -> list[Rule]:
+    """The first broken rule, for rules that presume those before them."""
+    return list(islice((rule for rule in rules if not rule.holds), 1))
+
+
 def first_broken(*rules: Rule) -> list[Problem]:
-    """The problem of the first rule that does not hold, for rules of which one follows from another."""
-    return broken(*[one for one in rules if not one.holds][:1])
+    """The problem of the first rule that does not hold."""
+    return broken(*first(rules))
+
+
+def in_file(file: str, rules: Iterable[Rule]) -> Iterator[Rule]:
+    """Rules whose settings stand in a file of this name."""
+    return (rule._replace(setting=f"{file}: {rule.setting}") for rule in rules)
 
 
 def require(holds: object, setting: str, rule: str, got: object, way_out: str) -> None:

@@ -22,8 +22,7 @@ from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.results.codes import WarningCode
 from streamgauge.results.latency import Latencies
 from streamgauge.results.run import Caution, Result, Verification
-from streamgauge.results.text.sentences import cautions
-from streamgauge.results.text.verdicts import in_words
+from streamgauge.results.text.sentences import cautions, in_words
 from streamgauge.results.verdict import Judgement, Remark
 from streamgauge.trial.events import (
     Observer,

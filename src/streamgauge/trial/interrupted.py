@@ -25,7 +25,7 @@ from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.results.codes import WarningCode
 from streamgauge.results.latency import Latencies
 from streamgauge.results.run import Caution, Result, Verification
-from streamgauge.results.text.verdicts import in_words
+from streamgauge.results.text.sentences import in_words
 from streamgauge.system.disk import full_disk
 from streamgauge.trial.policies import JudgedTrial
 from streamgauge.trial.trial_result import TrialResult

@@ -110,7 +110,7 @@ def _rising(record: TrialRecord, now_us: int) -> str:
 
 @contextmanager
 def report_start_progress(observe: Observer, note: str, stage: Callable[[], str]) -> Iterator[None]:
-    """Reports every second how long a start takes, with the current stage, or `note` while there is none."""
+    """Reports every second how long a start takes, with the current stage, or `note` before the first stage."""
     with every_second(lambda elapsed_s: observe(EngineStarting(elapsed_s, stage() or note))):
         yield
 

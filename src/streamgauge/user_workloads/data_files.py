@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.config.named_files import DATA, DATA_TIME, is_data, is_data_time
-from streamgauge.core.errors import InputError, Problem, Rule, require, require_all
+from streamgauge.core.errors import InputError, Problem, Rule, first, require, require_all
 from streamgauge.dataflow.expressions.check import checked
 from streamgauge.dataflow.graph import with_schemas
 from streamgauge.dataflow.lineage import needed_columns, with_lineage
@@ -31,7 +31,6 @@ from streamgauge.loadgen.replay.columns import (
 from streamgauge.loadgen.replay.files import content, digest
 from streamgauge.loadgen.replay.text import LeftOut, in_words
 from streamgauge.results.run import FITTED, DataColumn, ReplayedData, Result
-from streamgauge.user_workloads.rules import first
 from streamgauge.workloads.registry import Job, Parameters, Workload
 
 _QUANTILES = re.compile("from [^;]* by quantiles")

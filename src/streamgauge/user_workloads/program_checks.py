@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.core.clock import US
-from streamgauge.core.errors import Problem, Rule, attempt, broken, nearest, refuse
+from streamgauge.core.errors import Problem, Rule, attempt, broken, first, in_file, nearest, refuse
 from streamgauge.core.schema import EVENT_TIME, LINEAGE, WINDOW_END, WINDOW_START, quote, quoted
 from streamgauge.core.value_types import BOOLEAN, DECIMAL, FLOAT, INT, LIST, STRING, TIMESTAMP, ValueType
 from streamgauge.loadgen.fields import FieldSpec, StreamSpec
@@ -34,7 +34,6 @@ from streamgauge.user_workloads.program_file import (
 )
 from streamgauge.user_workloads.program_node import SCRATCH, placeholders, unknown_placeholders
 from streamgauge.user_workloads.reference import table_types, time_name, types_of
-from streamgauge.user_workloads.rules import first, in_file
 
 _REMOTE = re.compile(r"(?!file:)[A-Za-z][\w+.-]*:/")
 _BRACES = re.compile(r"\{[^{}]*\}")

@@ -34,6 +34,8 @@ from streamgauge.core.errors import (
     Rule,
     attempt,
     faults_of,
+    first,
+    in_file,
     near,
     nearest,
     refuse,
@@ -45,7 +47,6 @@ from streamgauge.loadgen.fields import Decimal, FieldSpec, Integer, Key, Payload
 from streamgauge.loadgen.fitted import Choice
 from streamgauge.transports.topics import PROTOBUF, WITH_SCHEMA, Kind, MessageFormat, ProgressSource, RecordTimestamp
 from streamgauge.user_workloads.program_node import Ready
-from streamgauge.user_workloads.rules import first, in_file
 from streamgauge.user_workloads.user_workload import SINK
 
 Name = Annotated[str | None, AfterValidator(lambda value: value or None)]
@@ -368,7 +369,7 @@ def _field(setting: str, name: str, table: Mapping[str, Any]) -> FieldSpec:
 
 
 def _field_rules(setting: str, name: str, kind: Any, given: Mapping[str, Any]) -> Iterator[Rule]:
-    """The rules of a field's table, each of which presumes those before it."""
+    """The rules of a field's table; each presumes those before it."""
     yield Rule(name, setting, "must have a name", name, 'user_id = { kind = "key", domain = 1000 }')
     meant = _MEANT.get(str(kind).lower()) or nearest(kind, list(FIELD_KINDS))
     known = isinstance(kind, str) and kind in FIELD_KINDS

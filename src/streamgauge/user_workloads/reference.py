@@ -11,13 +11,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from streamgauge.core.errors import InputError, JobError, Problem, Rule, nearest, require, require_all
+from streamgauge.core.errors import InputError, JobError, Problem, Rule, first, in_file, nearest, require, require_all
 from streamgauge.core.schema import EVENT_ID, EVENT_TIME, INGEST_TIME, quote
 from streamgauge.core.value_types import INT, TIMESTAMP, ValueType, from_duckdb
 from streamgauge.jobs import TIME, Description
 from streamgauge.loadgen.fields import StreamSpec
 from streamgauge.system.user_code import duckdb_lines, first_line, user_errors
-from streamgauge.user_workloads.rules import first, in_file
 
 _TYPES = {"double": "DOUBLE", "string": "VARCHAR", "binary": "BLOB", "timestamp": "TIMESTAMP"}
 PLANNED_TIME = "planned_time"

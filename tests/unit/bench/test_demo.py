@@ -6,7 +6,7 @@ import pytest
 
 from bench.support.demo import lacking
 from streamgauge.results.run import Result, Verification
-from streamgauge.results.text.verdicts import in_words
+from streamgauge.results.text.sentences import in_words
 from streamgauge.system.machine import machine_percent
 from streamgauge.verdict.verdict import judge
 from tests.unit.verdict.helpers_evidence import evidence, ramp

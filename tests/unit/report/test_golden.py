@@ -22,7 +22,7 @@ from streamgauge.results.latency import Latencies, Latency
 from streamgauge.results.matrix import MatrixPlan, PlannedCell
 from streamgauge.results.profile import AppliedAdvice, ParallelismPlan, ParallelismPlans
 from streamgauge.results.run import MalformedRecords, Rates, Verification
-from streamgauge.results.text.verdicts import in_words
+from streamgauge.results.text.sentences import in_words
 from streamgauge.results.verdict import Verdict
 from streamgauge.verdict.verdict import judge
 from tests import helpers_study_results as studies

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from streamgauge.results.codes import Cause
-from streamgauge.results.text.verdicts import advice
+from streamgauge.results.text.sentences import advice
 from streamgauge.results.verdict import BackgroundLoad
 from streamgauge.verdict.verdict import judge
 from tests.unit.verdict.helpers_evidence import LEVEL, RIGHT, evidence, lag, ramp

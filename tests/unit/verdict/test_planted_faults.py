@@ -9,7 +9,7 @@ import pytest
 
 from streamgauge.results.codes import Cause
 from streamgauge.results.latency import Latencies
-from streamgauge.results.text.verdicts import advice
+from streamgauge.results.text.sentences import advice
 from streamgauge.results.verdict import Finding
 from streamgauge.verdict import verdict as verdict_module
 from streamgauge.verdict.check_spec import CheckSpec

@@ -10,8 +10,7 @@ import numpy as np
 from streamgauge.config.limits import parse_limit
 from streamgauge.results.codes import WarningCode
 from streamgauge.results.latency import Latencies, Latency
-from streamgauge.results.text.sentences import WARNINGS, sentence
-from streamgauge.results.text.verdicts import in_words
+from streamgauge.results.text.sentences import WARNINGS, in_words, sentence
 from streamgauge.results.verdict import BackgroundLoad, Remark, Verdict
 from streamgauge.verdict.evidence import Samples
 from streamgauge.verdict.verdict import judge

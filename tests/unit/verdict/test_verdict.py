@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from streamgauge.results.codes import Cause
-from streamgauge.results.text.verdicts import longer, verdict_sentence
+from streamgauge.results.text.sentences import longer, verdict_sentence
 from streamgauge.verdict.verdict import CHECKS, judge
 from tests.unit.verdict.helpers_evidence import RIGHT, check_of, evidence, ramp
 

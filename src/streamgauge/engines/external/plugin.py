@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import get_args
 
-from streamgauge.core.errors import Problem, Rule, broken
+from streamgauge.core.errors import Problem, Rule, broken, first
 from streamgauge.dataflow.describe import KINDS
 from streamgauge.dataflow.nodes import Source
 from streamgauge.engines.spi import Capabilities, Engine, EnginePlugin, StartRequest
 from streamgauge.transports.topics import Kind
 from streamgauge.user_workloads.program_node import PARALLELISM, Launch, ProgramNode
-from streamgauge.user_workloads.rules import first
 
 
 class ExternalPlugin(EnginePlugin):

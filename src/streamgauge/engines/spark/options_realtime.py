@@ -139,7 +139,7 @@ def _of_nodes(flow: Flow) -> Iterator[Problem]:
     """What would come out as other rows than the engine states.
 
     - Several rows of one event would give indistinguishable updates of one key and time.
-    - First rows of windows are an aggregate, of which real-time mode would emit the intermediate values.
+    - First rows of windows are an aggregate, and real-time mode would emit its intermediate values.
     """
     for node in graph.operators(flow):
         before = graph.walk(node.input) if isinstance(node, RunningAggregate) else ()

@@ -14,7 +14,7 @@ from streamgauge.core.trial import TrialSnapshot
 from streamgauge.engines.synthetic.main import degradation_us
 from streamgauge.preflight.validate import check
 from streamgauge.results.latency import Latency
-from streamgauge.results.text.verdicts import in_words
+from streamgauge.results.text.sentences import in_words
 from streamgauge.results.verdict import Verdict
 from streamgauge.studies.selftest import checks
 from streamgauge.studies.selftest import selftest as selftest_module
