@@ -29,8 +29,8 @@ def jars() -> None:
 
 
 @on_a_broker
-def test_a_search_over_a_broker_ends_with_a_rate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two partitions, drained between all trials: each trial offers events, none is the driver's failure."""
+def test_each_trial_of_a_search_offers_its_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two partitions, drained between all trials; none is the driver's failure. The long test asks for a rate."""
     for name, value in SHORT.items():
         monkeypatch.setattr(saturation_probe, name, value)
     monkeypatch.setattr(saturation_probe.RateLadder, "approach_rate", lambda *_: APPROACH_PER_S)

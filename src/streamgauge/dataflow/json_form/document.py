@@ -253,15 +253,15 @@ def _problem(fault: Fault) -> Problem:
     kinds, nearest = ", ".join(NODE_CLASSES), near(kind, NODE_CLASSES)
     rule = "must be an object" if fault.kind in ("dict_type", "model_attributes_type") else fault.rule
     special = {
-        "missing": Problem(place, "must be given", "nothing", f"null if it does not apply; {WAY_OUT}"),
-        "extra_forbidden": Problem(place, "is not a field of the form", fault.got, f"leave it out; {WAY_OUT}"),
-        "union_tag_not_found": Problem(f"{place}.kind", "must be given", "nothing", kinds),
-        "union_tag_invalid": Problem(
+        "missing": (place, "must be given", "nothing", f"null if it does not apply; {WAY_OUT}"),
+        "extra_forbidden": (place, "is not a field of the form", fault.got, f"leave it out; {WAY_OUT}"),
+        "union_tag_not_found": (f"{place}.kind", "must be given", "nothing", kinds),
+        "union_tag_invalid": (
             f"{place}.kind", "must be a kind of node", kind, f"{nearest} ({kinds})" if nearest else kinds
         ),
-    }
-    other = Problem(place, rule, fault.got, near(fault.got, fault.choices) or WAY_OUT)
-    return special.get(fault.kind, other)
+    }  # fmt: skip
+    other = (place, rule, fault.got, near(fault.got, fault.choices) or WAY_OUT)
+    return Problem(*special.get(fault.kind, other))
 
 
 def _place(location: tuple[int | str, ...]) -> str:
