@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from streamgauge.core.errors import MachineError
+from streamgauge.core.errors import EngineError, MachineError
 from streamgauge.system.java import cache, find_java, java_environment
 
 CATALYST = (
@@ -59,7 +59,8 @@ def class_path(sources: Path, jars: Sequence[Path], shared: Path = SHARED) -> li
     """The classes of the folders `shared` and `sources`, which an engine has, and the jars of both.
 
     Raises:
-        MachineError: the sources could not be compiled.
+        MachineError: a part is missing, or the classes cannot be kept.
+        EngineError: the sources are wrong.
     """
     libraries = [*spark_jars(FIRST), *jars, *spark_jars(CATALYST), *spark_jars(LAST)]
     files = [*sorted(shared.glob("*.scala")), *sorted(sources.glob("*.scala"))]
@@ -92,7 +93,7 @@ def _compile(files: Sequence[Path], libraries: Sequence[Path], folder: Path) -> 
         except subprocess.TimeoutExpired:
             raise MachineError(f"the engine's sources were not compiled within {COMPILE_S:g} s\n  try again") from None
         if done.returncode:
-            raise MachineError(f"the engine's sources could not be compiled:\n{done.stdout}{done.stderr}")
+            raise EngineError(f"the engine's sources could not be compiled:\n{done.stdout}{done.stderr}")
         with contextlib.suppress(OSError):  # another process was faster
             classes.rename(folder)
     if not folder.is_dir():

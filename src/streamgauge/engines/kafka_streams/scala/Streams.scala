@@ -173,7 +173,7 @@ object Streams {
   /** Settings of ours among those of Kafka Streams. */
   val DELAY = "streamgauge.delay.us"; val STORE = "streamgauge.store"; val CHANGELOG = "streamgauge.changelog"
 
-  private val REPARTITION = "-repartition"; private val CHANGELOG = "-changelog"
+  private val BETWEEN = "-repartition"; private val KEPT = "-changelog"
 
   def main(arguments: Array[String]): Unit = {
     val plan = Plan.read(arguments(0))
@@ -212,8 +212,8 @@ object Streams {
     private def read(ending: String) = sum("bytes-consumed-total", "consumer-fetch-manager-metrics", ending)
 
     def series: Seq[(String, String, Double)] = {
-      val between = written(REPARTITION) + read(REPARTITION)
-      val own = between + written(CHANGELOG) + read(CHANGELOG)
+      val between = written(BETWEEN) + read(BETWEEN)
+      val own = between + written(KEPT) + read(KEPT)
       // The broker has taken each event from the driver before, and gives the driver each result.
       val rest = 2 * (written("") + read("") - own)
       Seq(("repartition topics", "bytes", between), ("changelog topics", "bytes", own - between),
