@@ -33,7 +33,7 @@ def combinations(result: MatrixResult) -> Figure | None:
         f"The {'sustained' if rates == 'sustained_per_s' else 'ingested'} rate of each combination, and its event-time "
         "latency from the median to the 99th percentile.",
         lambda width: _chart(cells, names, rates, width),
-        [*keys, Key("event-time latency, p50 to p99", "event-time")],
+        [*keys, Key("event-time latency: p50, and up to p99 if it is known", "event-time")],
     )
 
 
@@ -64,5 +64,7 @@ def _chart(cells: Sequence[MatrixCell], names: Sequence[str], rates: str, width:
         ]  # fmt: skip
         x = alt.X("v:Q", axis=numbers(ticks), scale=alt.Scale(zero=True))
         rules = alt.Chart(values(spans)).mark_rule(color=COLOURS["event-time"], strokeWidth=5, opacity=0.7)
-        panels.append(rules.encode(x=x, x2="to:Q", y=y).properties(**size, title=axis_title(f"event time ({unit})")))
+        medians = alt.Chart(values(spans)).mark_tick(color=COLOURS["event-time"], thickness=3, height=16)
+        latencies = alt.layer(rules.encode(x=x, x2="to:Q", y=y), medians.encode(x=x, y=y))
+        panels.append(latencies.properties(**size, title=axis_title(f"event time ({unit})")))
     return alt.vconcat(*panels, spacing=18)
