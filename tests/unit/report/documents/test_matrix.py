@@ -43,7 +43,11 @@ def test_a_chart_has_a_row_for_each_combination() -> None:
     assert [(text, found.wide.count(f">{text}<")) for text in ("10k, tuned", "20k, tuned")] == [
         ("10k, tuned", 2), ("20k, tuned", 2),
     ]  # fmt: skip
-    assert [key.label for key in found.keys] == ["sustained", "undecided", "event-time latency: p50, and up to p99 if it is known"]
+    assert [key.label for key in found.keys] == [
+        "sustained",
+        "undecided",
+        "event-time latency: p50, and up to p99 if it is known",
+    ]
     searched = combinations(matrix(cell(1, sustained_per_s=5e3), cell(2, "20k", ingested_per_s=None)))
     assert searched is not None
     assert ("20k, tuned" in searched.wide, "sustained rate" in searched.words) == (False, True)
