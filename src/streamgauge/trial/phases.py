@@ -227,7 +227,7 @@ class PhaseRunner:
         """
         if self._policy.pace_us is None:
             return list(range(self._plan.partitions))
-        return [partition for partition, waiting in enumerate(self._testbed.waiting_events()) if not waiting]
+        return [partition for partition, waiting in enumerate(self._testbed.waiting_events()) if waiting <= 0]
 
     def _require_offers(self, asked_us: int) -> None:
         """Raises DriverError if a generator without an excuse offers nothing of its plan.
