@@ -209,15 +209,15 @@ class TestBed:
         generators = [GeneratorReport.from_json(report) for report in self._ask_all("status")]
         recorder = RecorderReport.from_json(self._recorder.ask("status"))
         self._rejected = recorder.rejected
-        # A generator also stops at a full queue, which the verdict covers. Other failures must still show.
-        reasons = [recorder.failed, *(one.failed for one in generators if not one.overflowed)]
-        if failed := [reason for reason in reasons if reason]:
-            raise DriverError("; ".join(failed), disk_full=recorder.disk_full)
         self.reached_us = max(self.reached_us, *(one.frontier_us for one in generators))
         self._reported_results += [path for commit in recorder.commits for path in commit.paths]
         reads = [*self._offsets.reads_of(recorder.reached), *recorder.reads]
         tick = self._with_reads(tick_of(generators, recorder), sorted(reads, key=lambda read: read.when_us))
-        self._count(tick)
+        self._count(tick)  # also of a trial that fails, since others may follow on this bed
+        # A generator also stops at a full queue, which the verdict covers. Other failures must still show.
+        reasons = [recorder.failed, *(one.failed for one in generators if not one.overflowed)]
+        if failed := [reason for reason in reasons if reason]:
+            raise DriverError("; ".join(failed), disk_full=recorder.disk_full)
         return tick
 
     def waiting_events(self) -> list[int]:

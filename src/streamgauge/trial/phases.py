@@ -318,8 +318,9 @@ def silence(partition: int, since_us: int) -> str:
     """The sentence for a generator that offers nothing since then, microseconds after the trial's start."""
     return (
         f"the driver offered nothing to partition {partition} since {since_us / US:.1f} s after the start, although "
-        "its events were due and it had no reason to wait. Read the generator's log beside the engine's; if it is "
-        "empty, this is a defect of streamgauge: report it with this folder"
+        "its events were due and it had no reason to wait. Read the generator's log beside the engine's. If that is "
+        "empty, the generator had too little CPU, or reads events from a file that is slow to read; if neither is "
+        "so, this is a defect of streamgauge: report it with this folder"
     )
 
 

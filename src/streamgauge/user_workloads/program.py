@@ -41,6 +41,8 @@ from streamgauge.workloads.registry import Job
 
 SPARE_S = 5.0
 """The queue holds so much more than a program may keep waiting, so that its own time-out ends it."""
+COMMIT_S = 5.0
+"""How often Kafka's clients commit by default."""
 _REACH = (
     f"reach not declared: taken as {DEFAULT_REACH} of event time, by which warm-up and tail are longer; a program "
     'without windows or state has reach = "0s"'
@@ -74,6 +76,11 @@ class Program(UserWorkload):
     @property
     def patience_s(self) -> float:
         return self.topics.first_result_s + SPARE_S
+
+    @property
+    def unseen_s(self) -> float:
+        """Its group may commit late, or its progress be known by the results of windows."""
+        return 0.0 if self.topics.progress.checkpoints else COMMIT_S + self.topics.reach_s
 
     @property
     def restarts(self) -> bool:

@@ -212,6 +212,11 @@ class Workload:
         return 0.0
 
     @property
+    def unseen_s(self) -> float:
+        """For how long nothing may show that it has read an event."""
+        return 0.0
+
+    @property
     def restarts(self) -> bool:
         """Whether each trial of a search starts the system under test anew."""
         return False

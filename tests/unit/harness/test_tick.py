@@ -77,9 +77,11 @@ def test_every_process_that_failed_is_named(tmp_path: Path) -> None:
     """Except a generator with a full queue: the trial judges that."""
     full = generator(4, overflowed=True, failed="the queue is full")
     failed = replace(QUIET, failed="no space", disk_full=True)
+    bed = testbed_of(tmp_path, [full, generator(5, failed="out of memory", deliveries=[])], failed)
     with pytest.raises(DriverError, match=r"^no space; out of memory$") as raised:
-        testbed_of(tmp_path, [full, generator(5, failed="out of memory")], failed).tick()
+        bed.tick()
     assert raised.value.disk_full
+    assert (bed.waiting_events(), bed.reached_us) == ([0, 3], 5)  # for the trials that may follow
     assert testbed_of(tmp_path, [full], QUIET).tick().overflowed
 
 

@@ -24,6 +24,8 @@ FIRST_S, STEP_S, LAST_S = 14.0, 8.0, 20.0
 Chosen."""
 PACE_S = 3.0
 """Event time that may wait: more than an engine's trigger leaves waiting. Chosen."""
+PACE_SHARE_MAX = 0.9
+"""Largest share of the queue's bound that may wait of what a program's progress does not show yet. Chosen."""
 BATCHES_MIN = 3
 """Batches that a drain rate needs. Chosen."""
 FAR_SHARE, LARGER = 0.25, 1.5

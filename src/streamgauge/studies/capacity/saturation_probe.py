@@ -62,6 +62,7 @@ from streamgauge.studies.capacity.constants import (
     LARGER,
     LAST_S,
     PACE_S,
+    PACE_SHARE_MAX,
     STEP,
     STEP_S,
     STEP_WHERE_NEAR,
@@ -184,9 +185,12 @@ def most_within_heap(resolved: ResolvedExperiment) -> float:
 
 
 def closing_s(resolved: ResolvedExperiment) -> float:
-    """How long a step must be for windows to end in both of its halves; 0 if the flow keeps no rows until then."""
-    reach_s = (resolved.reach_us or 0) / US
-    return min(2 * reach_s, CLOSING_S_MAX) if keeps_rows(resolved) else 0.0
+    """How long a step must be for windows to end in both of its halves; 0 if the flow keeps no rows until then.
+
+    For a program: for its progress to be seen in both of them.
+    """
+    reach_s = (resolved.reach_us or 0) / US if keeps_rows(resolved) else 0.0
+    return min(2 * max(reach_s, resolved.workload.unseen_s), CLOSING_S_MAX)
 
 
 def keeps_rows(resolved: ResolvedExperiment) -> bool:
@@ -218,7 +222,8 @@ class RateLadder:
         """
         record = _step(self._conductor, rate_per_s, max(seconds, self._closing_s), pace_s)
         share = busy_share(self._conductor.resolved, record) if self._predicts else None
-        return Step(record, rate_per_s, _drained(record) or before_per_s, share)
+        seen_late = self._conductor.resolved.workload.unseen_s > 0
+        return Step(record, rate_per_s, _drained(record, seen_late) or before_per_s, share)
 
     def stay(self, step: Step) -> Step:
         """The step again, until the engine is warm, with batches about as large as in a trial."""
@@ -294,17 +299,24 @@ def _step(conductor: TrialConductor, rate_per_s: float, seconds: float, pace_s: 
 
 
 def pace_us(resolved: ResolvedExperiment, rate_per_s: float, pace_s: float) -> int:
-    """The event time that may wait: `pace_s`, or half of the queue's bound."""
-    return round(min(pace_s, resolved.bound_s(rate_per_s)[0] / 2) * US)
+    """The event time that may wait: `pace_s`, or half of the queue's bound.
+
+    A program may have read more than is seen. It would get nothing until it is seen, and that may wait for its windows.
+    """
+    bound_s, unseen_s = resolved.bound_s(rate_per_s)[0], resolved.workload.unseen_s
+    return round(min(min(pace_s, bound_s / 2) + unseen_s, PACE_SHARE_MAX * bound_s) * US)
 
 
-def _drained(record: TrialRecord) -> float:
-    """Events per second in the later half, by the times at which batches read."""
+def _drained(record: TrialRecord, seen_late: bool = False) -> float:
+    """Events per second in the later half, by the times at which batches read.
+
+    `seen_late`: what is called a batch is progress seen from outside, which has its time from the end of its events.
+    """
     queries = record.trial_log.queries()
-    return min((_drained_by(record, record.trial_log.of_query(query)) for query in queries), default=0.0)
+    return min((_drained_by(record, record.trial_log.of_query(query), seen_late) for query in queries), default=0.0)
 
 
-def _drained_by(record: TrialRecord, trial_log: TrialLog) -> float:
+def _drained_by(record: TrialRecord, trial_log: TrialLog, seen_late: bool) -> float:
     """The drain rate of one query; the slowest query of a job decides."""
     batches: dict[int, tuple[int, int]] = {}
     for part in trial_log.all_deliveries():
@@ -313,10 +325,11 @@ def _drained_by(record: TrialRecord, trial_log: TrialLog) -> float:
             batches[part.batch] = (min(when, part.when_us), events + part.events)
     ordered = sorted(batches.values())
     later = [one for one in ordered if one[0] >= record.spans.measured_from_us]
-    chosen = later if len(later) >= BATCHES_MIN else ordered
-    if len(chosen) < BATCHES_MIN:
+    chosen, least = later if len(later) >= BATCHES_MIN else ordered, 2 if seen_late else BATCHES_MIN
+    if len(chosen) < least:
         return sum(events for _, events in chosen) * US / max(1, record.deadline_us - record.spans.start_us)
-    return sum(events for _, events in chosen[:-1]) * US / (chosen[-1][0] - chosen[0][0])
+    between = chosen[1:] if seen_late else chosen[:-1]
+    return sum(events for _, events in between) * US / (chosen[-1][0] - chosen[0][0])
 
 
 def warm_up(conductor: TrialConductor, rate_per_s: float) -> TrialRecord:

@@ -3,6 +3,7 @@
 import math
 from contextlib import nullcontext
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,6 +26,7 @@ from streamgauge.transports.spi import Delivery
 from streamgauge.trial import conductor as conductor_module
 from streamgauge.trial.phases import TrialPolicy
 from tests.unit.studies.capacity.helpers_saturation_probe import START, Batches, Stairs, done_of, drained_at
+from tests.unit.user_workloads.helpers_programs import written
 
 
 @pytest.mark.parametrize(("capacity_per_s", "stairs"), [(2e5, 2), (2e6, 3)])
@@ -201,7 +203,7 @@ def test_a_stair_ends_with_its_time(monkeypatch: pytest.MonkeyPatch, runners: li
     before, driver_cpus = tuple(cpus()), tuple(cpus()[:1])
     resolved: Any = SimpleNamespace(
         plan=lambda *arguments: arguments, bound_s=lambda rate_per_s: (30.0, False),
-        chunk_for=lambda rate_per_s: 7_000, driver_cpus=driver_cpus,
+        chunk_for=lambda rate_per_s: 7_000, driver_cpus=driver_cpus, workload=SimpleNamespace(unseen_s=0.0),
     )  # fmt: skip
     saturation_probe._step(conductor_module.TrialConductor(resolved, TESTBED), 8e6, 10.0)
     [runner] = runners
@@ -256,13 +258,34 @@ def runners(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    ("rate_per_s", "bound_s", "pace_s"),
-    [(1e6, 30.0, 3.0), (1e6, 6.0, 3.0), (1e6, 4.0, 2.0), (1e6, 0.5, 0.25), (1e5, 30.0, 3.0)],
+    ("bound_s", "unseen_s", "pace_s"),
+    [(30.0, 0.0, 3.0), (6.0, 0.0, 3.0), (4.0, 0.0, 2.0), (0.5, 0.0, 0.25), (45.0, 15.0, 18.0), (12.0, 15.0, 10.8)],
 )
-def test_what_may_wait_never_fills_the_queue(rate_per_s: float, bound_s: float, pace_s: float) -> None:
-    """Three seconds of event time; half of what the queue holds where that is less."""
-    resolved: Any = SimpleNamespace(bound_s=lambda rate_per_s: (bound_s, True))
-    assert saturation_probe.pace_us(resolved, rate_per_s, saturation_probe.PACE_S) == pytest.approx(pace_s * US)
+def test_what_may_wait_never_fills_the_queue(bound_s: float, unseen_s: float, pace_s: float) -> None:
+    """Three seconds of event time; half of what the queue holds where that is less.
+
+    A program with windows of 10 s was offered 3 s in 10 s, so no rate was found for it.
+    """
+    resolved: Any = SimpleNamespace(
+        bound_s=lambda rate_per_s: (bound_s, True), workload=SimpleNamespace(unseen_s=unseen_s)
+    )
+    assert saturation_probe.pace_us(resolved, 1e6, saturation_probe.PACE_S) == pytest.approx(pace_s * US)
+
+
+@pytest.mark.parametrize(
+    ("progress", "pace_s", "closing_s"),
+    [("", 18.0, 30.0), ('"results"', 18.0, 30.0),
+     ('{ spark_checkpoint = ["{scratch}/c"] }\nready = "started"', 3.0, 0.0)],
+)  # fmt: skip
+def test_a_program_may_wait_for_its_windows_before_it_shows_that_it_reads(
+    tmp_path: Path, progress: str, pace_s: float, closing_s: float
+) -> None:
+    """Windows of 10 s, and the 5 s between commits; a checkpoint has the reads of each batch."""
+    line = f"progress = {progress}\n" if progress else ""
+    path = written(tmp_path, ("reference", f"{line}reference"), ('reach = "0s"', 'reach = "10s"'))
+    resolved = check(build({"workload": str(path), "command": "sustain"}))
+    assert saturation_probe.pace_us(resolved, 1e4, saturation_probe.PACE_S) == pytest.approx(pace_s * US)
+    assert saturation_probe.closing_s(resolved) == closing_s
 
 
 @pytest.mark.parametrize("state_copied", [False, True])
@@ -305,6 +328,14 @@ def test_where_it_stays_no_more_waits_than_three_seconds_of_what_it_drains(
 def test_drained_is_what_batches_took_by_when_the_next_one_came(batches: Batches, per_s: float) -> None:
     """In events a second."""
     assert saturation_probe._drained(done_of(batches)) == pytest.approx(per_s)
+
+
+@pytest.mark.parametrize(
+    ("moves", "per_s"), [([(5.0, 500), (10.0, 100), (15.0, 300)], 40.0), ([(9.0, 500), (14.0, 100)], 20.0), ([], 0.0)]
+)
+def test_progress_that_is_seen_afterwards_covers_the_time_before_it(moves: Batches, per_s: float) -> None:
+    """The first move also has what was read before the step."""
+    assert saturation_probe._drained(done_of(moves, seconds=16.0), seen_late=True) == pytest.approx(per_s)
 
 
 def changed(parts: list[Delivery], **fields: Any) -> list[Delivery]:
