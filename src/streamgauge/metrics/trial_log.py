@@ -339,14 +339,16 @@ class TrialLog:
         return float(when_us - frontiers[np.searchsorted(committed_us, when_us)]) / US
 
     def _output_frontier(self) -> tuple[Int64s, Int64s]:
-        """(n,) ascending times of the commits, and (n + 1,) the output frontiers before them and after each."""
+        """(n,) ascending times of the commits, and (n + 1,) the output frontiers before them and after each.
+
+        Where some commits are known to end a read, only those count. Results come before it, so samples of both kinds
+        would scatter by the time between.
+        """
         commits, batches = sorted(self.commits, key=lambda one: one.committed_us), self.running.batches
-        numbers = [(one.query, one.batch) for one in commits]
-        reached = [
-            self.running.reached_by(number) if batches[number].end_us else one.frontier_us
-            for number, one in zip(numbers, commits, strict=True)
-        ]
-        times = np.array([one.committed_us for one in commits], np.int64)
+        of_reads = [one for one in commits if batches[one.query, one.batch].end_us]
+        reached = [self.running.reached_by((one.query, one.batch)) for one in of_reads]
+        reached = reached or [one.frontier_us for one in commits]
+        times = np.array([one.committed_us for one in of_reads or commits], np.int64)
         return times, np.maximum.accumulate(np.array([self.plan.start_us, *reached], np.int64))
 
     def _up_to_date(self) -> _Fed:

@@ -251,6 +251,17 @@ def test_output_lag_without_known_batches_takes_the_results_frontier(make: Any) 
     assert lags.tolist() == [1.0, 2.0]
 
 
+def test_results_between_two_reads_move_no_frontier(make: Any) -> None:
+    """A group commits each second what it read by then; the results of a window come in slices, at other times."""
+    story = make.story(seconds=3, read_after_us=0, commit_after_us=400_000)
+    trial_log = story.trial_log()
+    without = [each.tolist() for each in trial_log.output_lags()]
+    trial_log.commits += [
+        make.commit(90 + second, START + second * US + 100_000, frontier_us=START + second * US) for second in (1, 2, 3)
+    ]
+    assert [each.tolist() for each in trial_log.output_lags()] == without
+
+
 def test_output_lag_at_reads_has_no_batch_time_in_it(make: Any) -> None:
     """Just before a batch reads, all that was committed is done: the lag is that of the read before, however long the
     batch between took.

@@ -21,6 +21,8 @@ from streamgauge.core.arrays import Floats
 
 REPLICATES = 400
 CONFIDENCE = 0.95
+ROUNDING = 1e-9
+"""A parameter below this share of the capacities is 0: the rest is rounding, which differs between processors."""
 _COHERENCY_MAX = 10.0
 
 
@@ -140,8 +142,8 @@ def _line(values: Floats, n: Floats) -> Floats:
 
 
 def _solve_line(x: Floats, y: Floats) -> Floats:
-    slope, intercept = np.polyfit(x, y, 1)
-    return np.array([intercept, slope])
+    line: Floats = np.polyfit(x, y, 1)[::-1]
+    return np.where(np.abs(line) < ROUNDING * np.abs(y).max(), 0.0, line)
 
 
 def _universal(values: Floats, n: Floats) -> Floats:
