@@ -71,7 +71,7 @@ MAY_IMPORT: dict[str, str] = {
     ),
     "engines.flink": "core engines engines.jvm system",
     "engines.kafka_streams": "core dataflow engines engines.jvm system",
-    "engines.storm": "core engines engines.jvm system",
+    "engines.storm": "core dataflow engines engines.jvm system",
     "engines.spark.session": "core streamgauge system",
     "engines.spark.cluster": "core engines engines.spark.session system",
     "engines.spark.lowering": "core dataflow dataflow.expressions dataflow.operators engines engines.spark.session",

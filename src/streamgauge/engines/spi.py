@@ -358,6 +358,13 @@ class EnginePlugin:
         """
         return 0
 
+    def unseen_us(self, flow: Flow, options: Mapping[str, str]) -> int:
+        """How long it may have read an event before its progress shows it.
+
+        Example: offsets that are committed when the last window of their events has closed.
+        """
+        return 0
+
     def heap_bytes(self, options: Mapping[str, str]) -> int:
         """The memory that options give it beside the driver."""
         return 0

@@ -118,6 +118,12 @@ class ResolvedExperiment:
         return {**transport_options(self.experiment, self.engine), **self.workload.transport_options}
 
     @property
+    def unseen_s(self) -> float:
+        """For how long nothing may show that an event was read, seconds."""
+        of_engine_us = entry(self.engine.name).unseen_us(self.flow, self.engine_options)
+        return max(self.workload.unseen_s, of_engine_us / US)
+
+    @property
     def lineage_flow(self) -> Flow:
         """The flow that runs, with the lineage columns that identify and time its results.
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from streamgauge.dataflow.nodes import Flow
+from streamgauge.dataflow.reach import reach_us, slide_us
 from streamgauge.engines.jvm.plugin import JvmPlugin
 from streamgauge.engines.storm.options import CAPABILITIES, COUNTS, LEAST_S
 
@@ -14,3 +18,8 @@ class StormPlugin(JvmPlugin):
     engine = "streamgauge.engines.storm.engine:StormEngine"
     least_s = LEAST_S
     counts = COUNTS
+
+    def unseen_us(self, flow: Flow, options: Mapping[str, str]) -> int:
+        """Its own windows acknowledge a tuple when a window closes that no longer has it."""
+        slides_us = (slide_us(sink.input) or 0 for sink in flow.sinks)
+        return (reach_us(flow) or 0) + max(slides_us) if options.get("windows") == "storm" else 0

@@ -187,10 +187,10 @@ def most_within_heap(resolved: ResolvedExperiment) -> float:
 def closing_s(resolved: ResolvedExperiment) -> float:
     """How long a step must be for windows to end in both of its halves; 0 if the flow keeps no rows until then.
 
-    For a program: for its progress to be seen in both of them.
+    Where progress is seen late: for it to be seen in both of them.
     """
     reach_s = (resolved.reach_us or 0) / US if keeps_rows(resolved) else 0.0
-    return min(2 * max(reach_s, resolved.workload.unseen_s), CLOSING_S_MAX)
+    return min(2 * max(reach_s, resolved.unseen_s), CLOSING_S_MAX)
 
 
 def keeps_rows(resolved: ResolvedExperiment) -> bool:
@@ -222,7 +222,7 @@ class RateLadder:
         """
         record = _step(self._conductor, rate_per_s, max(seconds, self._closing_s), pace_s)
         share = busy_share(self._conductor.resolved, record) if self._predicts else None
-        seen_late = self._conductor.resolved.workload.unseen_s > 0
+        seen_late = self._conductor.resolved.unseen_s > 0
         return Step(record, rate_per_s, _drained(record, seen_late) or before_per_s, share)
 
     def stay(self, step: Step) -> Step:
@@ -301,9 +301,10 @@ def _step(conductor: TrialConductor, rate_per_s: float, seconds: float, pace_s: 
 def pace_us(resolved: ResolvedExperiment, rate_per_s: float, pace_s: float) -> int:
     """The event time that may wait: `pace_s`, or half of the queue's bound.
 
-    A program may have read more than is seen. It would get nothing until it is seen, and that may wait for its windows.
+    An engine or a program may have read more than is seen. It would get nothing until that is seen, which may wait for
+    its windows.
     """
-    bound_s, unseen_s = resolved.bound_s(rate_per_s)[0], resolved.workload.unseen_s
+    bound_s, unseen_s = resolved.bound_s(rate_per_s)[0], resolved.unseen_s
     return round(min(min(pace_s, bound_s / 2) + unseen_s, PACE_SHARE_MAX * bound_s) * US)
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from streamgauge.config.options_and_settings import build
 from streamgauge.core.plugin_options import IDIOMATIC
 from streamgauge.engines.storm.options import CAPABILITIES, configuration
 from streamgauge.engines.storm.plugin import StormPlugin
+from streamgauge.preflight.validate import check
 
 
 def test_times_are_passed_in_milliseconds() -> None:
@@ -20,6 +22,15 @@ def test_storms_own_windows_let_all_their_tuples_be_on_their_way() -> None:
     # Storm compares a window's microseconds, as milliseconds, with it.
     assert int(storms["topology.message.timeout.secs"]) * 1000 < 2**31
     assert configuration({"windows": "storm", "pending": "5"})["topology.max.spout.pending"] == "5"
+
+
+@pytest.mark.parametrize(("options", "unseen_s"), [({}, 0.0), ({"windows": "storm"}, 12.0)])
+def test_storms_own_windows_show_that_a_tuple_was_read_when_the_next_one_closes(
+    options: dict[str, str], unseen_s: float
+) -> None:
+    """An overload trial that waited for three seconds of them drained nothing."""
+    values = {"workload": "windowed_aggregation", "engine": "storm", "transport": "kafka", "options": options}
+    assert check(build(values)).unseen_s == unseen_s
 
 
 def test_idiomatic_has_the_values_of_storm() -> None:

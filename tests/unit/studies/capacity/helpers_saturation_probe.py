@@ -67,10 +67,8 @@ class Stairs:
         return [rate for rate, _ in self.steps]
 
     def climb(self, most_per_s: float, to_the_end: bool = False) -> saturation_probe.SaturationResult:
-        resolved = SimpleNamespace(
-            interval_s=self.interval_s, engine=SimpleNamespace(near_limit=UNMEASURED),
-            workload=SimpleNamespace(unseen_s=0.0),
-        )  # fmt: skip
+        near_limit = SimpleNamespace(near_limit=UNMEASURED)
+        resolved = SimpleNamespace(interval_s=self.interval_s, engine=near_limit, unseen_s=0.0)
         conductor: Any = SimpleNamespace(resolved=resolved, drain=self.drain)
         return saturation_probe.probe_saturation(conductor, most_per_s, to_the_end)
 

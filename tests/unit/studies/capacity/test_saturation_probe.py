@@ -203,7 +203,7 @@ def test_a_stair_ends_with_its_time(monkeypatch: pytest.MonkeyPatch, runners: li
     before, driver_cpus = tuple(cpus()), tuple(cpus()[:1])
     resolved: Any = SimpleNamespace(
         plan=lambda *arguments: arguments, bound_s=lambda rate_per_s: (30.0, False),
-        chunk_for=lambda rate_per_s: 7_000, driver_cpus=driver_cpus, workload=SimpleNamespace(unseen_s=0.0),
+        chunk_for=lambda rate_per_s: 7_000, driver_cpus=driver_cpus, unseen_s=0.0,
     )  # fmt: skip
     saturation_probe._step(conductor_module.TrialConductor(resolved, TESTBED), 8e6, 10.0)
     [runner] = runners
@@ -266,9 +266,7 @@ def test_what_may_wait_never_fills_the_queue(bound_s: float, unseen_s: float, pa
 
     A program with windows of 10 s was offered 3 s in 10 s, so no rate was found for it.
     """
-    resolved: Any = SimpleNamespace(
-        bound_s=lambda rate_per_s: (bound_s, True), workload=SimpleNamespace(unseen_s=unseen_s)
-    )
+    resolved: Any = SimpleNamespace(bound_s=lambda rate_per_s: (bound_s, True), unseen_s=unseen_s)
     assert saturation_probe.pace_us(resolved, 1e6, saturation_probe.PACE_S) == pytest.approx(pace_s * US)
 
 
