@@ -1,7 +1,5 @@
 """The flows that an application may be: which of its parameters make another one; several workloads as one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace

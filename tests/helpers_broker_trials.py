@@ -1,7 +1,5 @@
 """Short real trials over a real broker, or another transport, on any of the engines that can read it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Engines of other distributions, made discoverable without an installation."""
 
-from __future__ import annotations
-
 import os
 import tomllib
 from collections.abc import Mapping

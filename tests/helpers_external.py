@@ -1,7 +1,5 @@
 """Trials of programs of the user's own over a real broker."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from datetime import UTC, datetime

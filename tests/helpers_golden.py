@@ -1,7 +1,5 @@
 """Whole outputs that stand in files: a change of words is a diff of those, which `make golden` writes anew."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Python files as modules, without a package around them."""
 
-from __future__ import annotations
-
 import importlib.util
 import types
 from pathlib import Path

@@ -4,8 +4,6 @@ The library draws replicate by replicate, 30 ms an interval; here they are drawn
 random numbers and with the same answer, which tests/unit/stats/test_bootstrap.py holds against the library's.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from streamgauge.core.arrays import Floats

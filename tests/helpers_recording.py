@@ -1,7 +1,5 @@
 """Record a call in a one-line replacement of a function."""
 
-from __future__ import annotations
-
 from typing import Any
 
 

@@ -1,7 +1,5 @@
 """An engine, killed and started again in the middle of a trial."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from streamgauge.core.trial import TrialSnapshot

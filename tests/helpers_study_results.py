@@ -1,7 +1,5 @@
 """Made-up results of studies: a latency breakdown and an operator profile, complete, for tests that change a part."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from streamgauge.results.breakdown import BreakdownTrial, LatencyBreakdown, LatencyFigures, StageFigures, TrialLatency

@@ -1,7 +1,5 @@
 """Times of results as numbers."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 

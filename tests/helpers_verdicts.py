@@ -1,7 +1,5 @@
 """What a verdict says against the system, on whatever machine a test runs."""
 
-from __future__ import annotations
-
 from streamgauge.results.verdict import Verdict
 
 

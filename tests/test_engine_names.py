@@ -1,7 +1,5 @@
 """Outside `engines/`, no module depends on an engine: its name, or the word Spark, stands there only for a reason."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Tests of one group run in one process: each process of `make test` would start a Spark and a broker of its own."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

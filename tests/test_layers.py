@@ -1,7 +1,5 @@
 """The rules of the layout: a table of allowed imports, which point one way, and the sizes of folders and modules."""
 
-from __future__ import annotations
-
 import textwrap
 from collections import Counter
 from collections.abc import Iterable

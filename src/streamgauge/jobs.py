@@ -11,8 +11,6 @@ Each frame has the stream's fields, `timestamp` (the event time, for watermarks 
 microseconds: `event_time`, `ingest_time`, and `event_id`. Results keep `event_time`; the other two where they can.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Pages of the documentation: their code, inline names and generated tables."""
 
-from __future__ import annotations
-
 import importlib
 import re
 import sys

@@ -1,7 +1,5 @@
 """tools/docs_applications.py: data out of searches and operator profiles, refused where they are not whole."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path

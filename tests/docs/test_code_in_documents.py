@@ -1,7 +1,5 @@
 """Code, experiments and messages shown in documents work as shown."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import tomllib

@@ -1,7 +1,5 @@
 """Every field, column and setting is described in the reference."""
 
-from __future__ import annotations
-
 import importlib
 import re
 from collections.abc import Iterator

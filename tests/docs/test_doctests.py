@@ -1,7 +1,5 @@
 """Examples in docstrings say what is so."""
 
-from __future__ import annotations
-
 import doctest
 import importlib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Generated blocks of documents are up to date, and each has its place."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

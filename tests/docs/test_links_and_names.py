@@ -1,7 +1,5 @@
 """Documents name what exists: links, commands, options, files, definitions and programs."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import inspect

@@ -1,7 +1,5 @@
 """What a new user looks for: a published table to reproduce, and exit codes that every page and the code agree on."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

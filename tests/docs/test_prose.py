@@ -1,7 +1,5 @@
 """The prose of documents and code by the rules of CONTRIBUTING.md: short sentences, plain phrases, no diaries."""
 
-from __future__ import annotations
-
 import ast
 import io
 import re

@@ -1,7 +1,5 @@
 """Measured figures say when, with which commit and by which command they were measured, and have one source."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

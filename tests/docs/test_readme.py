@@ -1,7 +1,5 @@
 """The README: its commands, its result and the times that it promises."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

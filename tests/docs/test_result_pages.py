@@ -1,7 +1,5 @@
 """Measured figures of result pages come from data files, and the coverage table is whole."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

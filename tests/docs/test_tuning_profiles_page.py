@@ -1,7 +1,5 @@
 """tools/tables/tuning_profiles.py: the measured tuning profiles, all, some or none of them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from xml.etree import ElementTree
 

@@ -1,7 +1,5 @@
 """Every workload on every engine over every transport: let through, or refused before a start, with a way out."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import pytest

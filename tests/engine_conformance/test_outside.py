@@ -1,7 +1,5 @@
 """The suite in the hands of an outsider: on the example engine, and on engines with planted faults."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

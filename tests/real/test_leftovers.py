@@ -2,8 +2,6 @@
 ones, on the engine that needs no Java, and one on Spark.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import os

@@ -3,8 +3,6 @@
 The computation is NumPy over Parquet files: it shares nothing with the verification, nor with any engine.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -8,8 +8,6 @@ deliveries is a series whose neighbours correlate by about the load. Below a loa
 such trial that fails, or ends early, is an error.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@
 The noise is AR(1); an interval has 300 replicates.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 

@@ -2,8 +2,6 @@
 verdict/verdict.py).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

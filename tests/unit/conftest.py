@@ -1,7 +1,5 @@
 """A trial as the driver would have seen it: made by rule, so that every figure can be computed by hand."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Connections to DuckDB: to start one takes much longer than the queries of most tests."""
 
-from __future__ import annotations
-
 import atexit
 import functools
 

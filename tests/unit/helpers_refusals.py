@@ -1,7 +1,5 @@
 """How tests look at a refusal."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is asked in the tests of the checks, and how they see it refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

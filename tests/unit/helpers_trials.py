@@ -1,7 +1,5 @@
 """Trials made by rule, for the tests of what is said of them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from streamgauge.core.clock import US

@@ -6,8 +6,6 @@ the kind of latency, followed by `/<sink>` if there are several sinks. A line wi
 Readers add intervals of one tag, and never average them.
 """
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Iterator, Mapping

@@ -10,8 +10,6 @@
 A null means "not known", never zero. `MEANINGS` explains every column.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """The commands' parameters for Typer, made from the declared settings, and the experiment that their values build."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial

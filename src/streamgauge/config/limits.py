@@ -2,8 +2,6 @@
 trial is extended.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from functools import partial

@@ -4,8 +4,6 @@ A cell is one combination of the varied settings in one repetition. Its number c
 combination again, as often as `repeat` says. So a matrix that is stopped early has each combination equally often.
 """
 
-from __future__ import annotations
-
 import copy
 import random
 from collections.abc import Iterator, Mapping, Sequence

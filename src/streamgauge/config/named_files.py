@@ -1,7 +1,5 @@
 """The files that settings name: user jobs, programs, data and client files."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The settings of a run that differ from the defaults, and the command that runs it again."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple

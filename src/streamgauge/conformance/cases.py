@@ -1,7 +1,5 @@
 """What the suite asks of every engine: flows as data, over streams of built-in workloads or of edge rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property

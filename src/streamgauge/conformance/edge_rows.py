@@ -4,8 +4,6 @@ Edge rows: null, empty, zero, negative, smallest and largest, NaN and infinities
 log, times before 1970.
 """
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

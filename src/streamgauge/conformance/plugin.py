@@ -4,8 +4,6 @@ An installation registers it as an entry point of pytest. Without one: `pytest -
 It loads nothing else of streamgauge before it is asked to. A module of its own because pytest finds it by name.
 """
 
-from __future__ import annotations
-
 import pytest
 
 SUITE = "streamgauge.conformance.suite"

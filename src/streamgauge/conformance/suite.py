@@ -4,8 +4,6 @@
 engines in `STREAMGAUGE_ENGINES`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path

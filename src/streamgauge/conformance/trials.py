@@ -1,7 +1,5 @@
 """An engine under test, the trials that the suite runs on it, and what every one of them must show."""
 
-from __future__ import annotations
-
 import pkgutil
 import signal
 from collections.abc import Iterator, Sequence

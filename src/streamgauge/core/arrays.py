@@ -1,7 +1,5 @@
 """Types of NumPy arrays, by what they hold. Shapes stand in the docstrings of those who use them."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

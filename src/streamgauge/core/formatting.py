@@ -1,7 +1,5 @@
 """Formats quantities for people. Unknown values are shown as "-", never as 0."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

@@ -3,8 +3,6 @@
 Progress on standard error may be lost; an answer that cannot be printed is an error.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from contextlib import suppress

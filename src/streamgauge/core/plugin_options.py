@@ -1,7 +1,5 @@
 """Options of engines and transports, and what they fetch: how a plugin declares them, and the check of options."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal

@@ -1,7 +1,5 @@
 """Parses rates, durations, sizes, shares and sets of processors (`0`, `1-3`, `0,2-5`) from text."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Collection, Mapping

@@ -4,8 +4,6 @@ The window is a keyed process (class in `dataflow.operators.count_window_state`)
 ties by event id. The window's last event identifies the result and gives its times.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A flow as text: one label per node and its edges, for reports and `workloads --json`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from streamgauge.dataflow import graph, schema

@@ -5,8 +5,6 @@ it. A windowed aggregate at a sink becomes a running aggregate by keys and windo
 after all events of its key and window up to the one that caused it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any

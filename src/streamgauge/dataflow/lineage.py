@@ -13,8 +13,6 @@ Added operators are named after the node they belong to: `join.left`, `join.righ
 Finally, columns that no operator reads are pruned from selects and aggregates, so that sources need not provide them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 

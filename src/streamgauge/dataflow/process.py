@@ -13,8 +13,6 @@ The text gives the node's output columns by name, and
 - for nodes with an `identity`: `_time`, `event_time`, `ingest_time`. `input` has the last two as well.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Iterator, Sequence
 from typing import Any

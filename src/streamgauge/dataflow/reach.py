@@ -1,7 +1,5 @@
 """Reach: how far in event time one event can influence a flow's results. It sets the length of a trial's tail."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import assert_never
 

@@ -6,8 +6,6 @@ Types are SQL type names. Two rules of nesting:
 - A running aggregate reads rows of a source, not results of windows or joins.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from functools import lru_cache, singledispatch
 

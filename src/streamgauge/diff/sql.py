@@ -6,8 +6,6 @@ Normal forms, at any depth: integers, timestamps and intervals are BIGINT (micro
 are their digits, maps are lists of entries sorted by key. Floats are equal within a relative tolerance.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 

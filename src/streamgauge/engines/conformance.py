@@ -4,8 +4,6 @@ A gap is a case that the engine refuses before a start. The suite fails if it re
 no longer refuses a gap.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal

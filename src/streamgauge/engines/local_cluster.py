@@ -1,7 +1,5 @@
 """A cluster of an engine on this machine, for `streamgauge cluster`: its processes, and how to start and stop it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass

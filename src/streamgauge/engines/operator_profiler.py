@@ -3,8 +3,6 @@
 It takes folders of rows and gives times. Everything else is the same for every engine (`studies.operator_profile`).
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager

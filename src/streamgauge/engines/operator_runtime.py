@@ -3,8 +3,6 @@
 It sorts rows, passes them to the class in pieces, and adds lineage to the results. Input and output are Arrow tables.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The engines by name: those of streamgauge, and those that other distributions declare as entry points."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache

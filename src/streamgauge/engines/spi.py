@@ -1,7 +1,5 @@
 """The engine interface: what every engine plugin implements, and the data it is given."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager

@@ -7,8 +7,6 @@ other.
 The broker stamps a whole batch of messages at once, in milliseconds. The times are rounded up.
 """
 
-from __future__ import annotations
-
 import bisect
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -4,8 +4,6 @@ The monitors read the operating system by process id and never ask the SUT. Back
 minus that of driver, broker and SUT, so the monitors do not read other processes.
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 import time

@@ -6,8 +6,6 @@ The recorder ignores a batch that was committed before, so it counts each result
 The spool has one Arrow IPC file per attempt, with `emission_time` added. Latencies are computed from it after the run.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import sys

@@ -4,8 +4,6 @@ Layout: DIR/<stream>/part-<partition>.parquet; columns: the fields, `event_time`
 A file gets its name only when it is complete.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -4,8 +4,6 @@ A field makes its column from random lanes (`PhiloxBits`) for events [first, las
 function, so any slicing gives the same rows. Fields are frozen, and validate themselves when they are created.
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -4,8 +4,6 @@ A workload declares `Choice`. `loadgen.replay.fit_sample` makes `Fitted` from a 
 functions of the event's number, like all fields, so any slice gives the same rows.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import cached_property

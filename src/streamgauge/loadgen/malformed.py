@@ -1,7 +1,5 @@
 """Malformed values: wraps any field, and replaces a share of its values with invalid ones."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

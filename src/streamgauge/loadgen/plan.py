@@ -7,8 +7,6 @@ falls as n rises. So offset and event time determine each other.
 Times are microseconds since the epoch. [first, last) is a slice of sequences.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 import time

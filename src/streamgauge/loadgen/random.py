@@ -14,8 +14,6 @@ keys are marked, and only their events search the borders. A plain quantile tabl
 probabilities to whole cells, and lose rare keys.
 """
 
-from __future__ import annotations
-
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator

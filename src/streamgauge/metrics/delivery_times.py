@@ -4,8 +4,6 @@ With a common frontier a batch ends at the same event time in all partitions and
 partition has its own pace, and one that a batch does not read stays where earlier batches left it.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property

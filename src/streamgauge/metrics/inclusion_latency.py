@@ -9,8 +9,6 @@ Events are counted in blocks, all of them. No row waits inside the system: a run
 (`dataflow.schema`), and a user job with updates gives in each batch what the batch has changed.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass

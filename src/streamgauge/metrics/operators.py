@@ -5,8 +5,6 @@ recorder received from sinks. So an engine that loses rows at its edges is found
 the engine dropped behind its watermark are its own count.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence

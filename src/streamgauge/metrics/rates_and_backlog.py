@@ -3,8 +3,6 @@
 The driver counts what is due, and the reads and commits are those that it saw. A broker's own figures are not asked.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -4,8 +4,6 @@ CPU and memory of every process, the background load and the speed of the machin
 for a core and standstills of the driver.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence

@@ -2,8 +2,6 @@
 of latencies.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping

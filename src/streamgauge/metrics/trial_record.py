@@ -1,7 +1,5 @@
 """The record of a trial, which the verdict uses, and its phases."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Any

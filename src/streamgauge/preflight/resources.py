@@ -1,7 +1,5 @@
 """Divides the machine: its memory between engine, queue and generators, its processors between driver and SUT."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from streamgauge.config.options_and_settings import SETTINGS, Experiment

@@ -3,8 +3,6 @@
 Each rule uses only what is known before the start: windows, the engine's batch interval, rate and memory.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

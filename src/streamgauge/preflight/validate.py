@@ -3,8 +3,6 @@
 `check` returns a `ResolvedExperiment`: the experiment with every default filled in.
 """
 
-from __future__ import annotations
-
 import copy
 import math
 import os

@@ -3,8 +3,6 @@
 Text between backticks is code. The terminal shows only blocks marked `terminal`; the page shows all of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Renders a document as one self-contained HTML file, without network or scripts, that also prints."""
 
-from __future__ import annotations
-
 import functools
 import re
 

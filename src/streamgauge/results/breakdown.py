@@ -1,7 +1,5 @@
 """The result of a latency breakdown: anatomy.json."""
 
-from __future__ import annotations
-
 from typing import Any, Self
 
 from pydantic import Field, SerializationInfo, field_serializer, field_validator

@@ -3,8 +3,6 @@
 Sentences are for people and may change; programs use the code. `docs/reference/result-files.md` lists all codes.
 """
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Any, Self
 

@@ -1,7 +1,5 @@
 """The result of a comparison: of runs or searches, or of two scalability studies."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from streamgauge.results.codes import SCHEMA_VERSION, ResultPart, version_field

@@ -1,7 +1,5 @@
 """Labels of verdicts, latencies and differences, for results, messages and reports."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from streamgauge.core.formatting import NONE, format_count, format_rate, format_signed

@@ -1,7 +1,5 @@
 """Latency figures."""
 
-from __future__ import annotations
-
 from streamgauge.results.codes import ResultPart
 
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99_9": 0.999}

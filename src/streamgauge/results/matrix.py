@@ -1,7 +1,5 @@
 """The result of a matrix of experiments: matrix.json. Also its plan, which `--dry-run` prints."""
 
-from __future__ import annotations
-
 from typing import Any, Self
 
 from pydantic import Field

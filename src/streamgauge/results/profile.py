@@ -1,7 +1,5 @@
 """The result of an operator profile: characterization.json."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """The result of one run."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any, Literal, NamedTuple, Self

@@ -1,7 +1,5 @@
 """The result of a scalability study: scale.json. Also its plan, which `--dry-run` prints."""
 
-from __future__ import annotations
-
 from typing import Any, Self
 
 from pydantic import Field

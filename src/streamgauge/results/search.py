@@ -1,7 +1,5 @@
 """The result of a search."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

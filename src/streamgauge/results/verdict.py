@@ -1,7 +1,5 @@
 """Verdict and checks: as they are judged, in codes and numbers, and as they are written, with sentences."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum

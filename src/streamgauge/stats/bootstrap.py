@@ -21,8 +21,6 @@ Coverage of the 95 % slope interval under AR(1) noise, 3000 simulations each
 Ten points are treated as independent, because they cannot show a correlation.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 import warnings

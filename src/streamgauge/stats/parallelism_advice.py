@@ -7,8 +7,6 @@
 approximate total of instances, because every operator's share is rounded up.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal

@@ -17,8 +17,6 @@ Coverage of the 95 % interval by simulation (tests/unit/stats/test_ratio.py repe
 The interval of single runs covers only these runs. Only repetition shows how much engine starts differ.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

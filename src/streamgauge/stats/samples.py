@@ -7,8 +7,6 @@ allowed percentile can still be uncertain. "Count" is the effective count: windo
 window close together.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 

@@ -1,7 +1,5 @@
 """One process at a time in the folder of a study, because two would overwrite each other's findings."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path

@@ -9,8 +9,6 @@ their request's number, and announcements of stages. Everything else that a chil
 pauses and resumes processes. `delay_interrupts` holds signals to this process back until a short block has ended.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import json

@@ -3,8 +3,6 @@
 Each group from the own one up to the root may have a limit, and the least counts. Versions 1 and 2 of cgroups are read.
 """
 
-from __future__ import annotations
-
 import re
 import resource
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ The owner holds a lock on its folder for its lifetime, and the kernel releases i
 free lock is abandoned. Orphaned children remove the folder they worked in, and the next start removes the rest.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil

@@ -4,8 +4,6 @@ Jars are resolved by their Maven coordinates with Spark's Ivy, and cached. The d
 folder in the user's cache. Its list of files is written last, so an interrupted resolution leaves no valid entry.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Properties of this machine for every result, and the distribution of its processors."""
 
-from __future__ import annotations
-
 import os
 import platform
 import re

@@ -4,8 +4,6 @@
 too. The kernel kills the command if this process is killed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import os

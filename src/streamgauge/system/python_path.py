@@ -4,8 +4,6 @@ Such entries are left over from a Spark distribution. Python looks there first, 
 starts would import a PySpark of another version, and Spark would not start.
 """
 
-from __future__ import annotations
-
 import os
 import site
 from collections.abc import MutableMapping, Sequence

@@ -1,7 +1,5 @@
 """Imports a user's Python file by its path, and turns errors of user code into messages with the user's lines."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import importlib.util

@@ -5,8 +5,6 @@ first delivery to any reader, and later deliveries carry that time. Redelivery t
 restarted query) is distinguished from the first delivery to another reader.
 """
 
-from __future__ import annotations
-
 import bisect
 import threading
 from collections import deque

@@ -5,8 +5,6 @@ the hash of keys (`loadgen.random`), the stage of the time in a broker (`engines
 `--transport` and `--brokers`. Programs of the user's own speak Kafka only.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from importlib import import_module

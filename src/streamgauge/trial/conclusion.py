@@ -1,7 +1,5 @@
 """The end of a trial: its answers are verified, it is judged, and the run folder is completed."""
 
-from __future__ import annotations
-
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@
 whether to stop early. The policies of trials with a verdict are in `trial.policies`.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from contextlib import suppress

@@ -2,8 +2,6 @@
 
 Steps without polls (a start, verification) report from a thread, every second."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -5,8 +5,6 @@ twice. Operators that run twice follow from the flow and the sinks of each query
 need.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass

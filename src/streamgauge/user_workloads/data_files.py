@@ -4,8 +4,6 @@
 and how often the input repeats them.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -3,8 +3,6 @@
 A workload is built in, a PySpark job (`FILE.py`), or a program over Kafka (`FILE.toml`).
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path

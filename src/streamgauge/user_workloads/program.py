@@ -1,7 +1,5 @@
 """The workload that a program's file declares."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

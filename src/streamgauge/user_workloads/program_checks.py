@@ -4,8 +4,6 @@ The dry run takes some planned events, before anything starts. It finds errors t
 them, times in another unit, keys that do not identify a result.
 """
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence

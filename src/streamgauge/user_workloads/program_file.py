@@ -4,8 +4,6 @@ A field is a table such as `price = { kind = "integer", low = 1, high = 100 }`. 
 TOML, since the classes of fields name those of Python.
 """
 
-from __future__ import annotations
-
 import base64
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence

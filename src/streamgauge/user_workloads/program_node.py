@@ -1,7 +1,5 @@
 """A program of the user's own as an operator of a flow: how it is started, and the topics that it reads and writes."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

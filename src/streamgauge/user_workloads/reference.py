@@ -4,8 +4,6 @@
 - Of a program: tables of its inputs have fields and times, and results get the time and the window that its file names.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path

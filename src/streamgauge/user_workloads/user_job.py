@@ -4,8 +4,6 @@ Two mistakes in the function show in its text before Spark starts: a query of it
 left to Python and Spark, whose messages name the line.
 """
 
-from __future__ import annotations
-
 import ast
 import inspect
 import textwrap

@@ -1,7 +1,5 @@
 """What PySpark jobs and programs have alike: a file of the user's own declares the workload and its truth."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What every named check is made of: its declaration, its conditions, and the worst of several."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Collects the evidence of a verdict from a trial's record."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The check `driver`: the driver kept the plan in time, clocks agree, the SUT did not wait. Else invalid."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The checks of a number against its limit: `connected`, `queue_bound`, `answers`, `evidence`, and users' limits."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from streamgauge.config.limits import BATCHES_MIN, BOUND_S_MIN, WINDOWS_MIN, ServiceLevelObjective

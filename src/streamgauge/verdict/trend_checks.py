@@ -24,8 +24,6 @@ mean. An engine that slows down in the span has a wide interval. If it slows dow
 narrow, the growth of the share counts: batches must not fill the time in three times the span.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -10,8 +10,6 @@ chance (the bootstrap has a fixed seed).
 - A SUT that read almost nothing of the load is not sustained, whatever queue, generators and background processes did.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -6,8 +6,6 @@ took longer than the trial. So the rows of an operator that several sinks share,
 upstream, are stored in a file.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

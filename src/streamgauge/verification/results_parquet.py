@@ -1,7 +1,5 @@
 """The committed results, read from the recorder's spool; their file results.parquet is written here, too."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path

@@ -11,8 +11,6 @@ have bounds (`update_bounds`). Duplicates are found if a flow counts all rows, b
 equal.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

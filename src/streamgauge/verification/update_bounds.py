@@ -11,8 +11,6 @@ back within a key. The event time itself must be that of an event of the key. Up
 as not judged, and so are those that came when more had been sent than is made again, after a trial that ended early.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -14,8 +14,6 @@ move both times as in the stream. Times that the truth does not define are check
 Results that carry no event time get the planned time of the input record with the same key.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path

@@ -8,8 +8,6 @@ A program over Kafka has no batches, so how much input an earlier value covers i
 is compared, and earlier ones have bounds if the reference shows how (`update_bounds`).
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress

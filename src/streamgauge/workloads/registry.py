@@ -1,7 +1,5 @@
 """The workload interface, and the registry: every module below this package that defines `WORKLOAD`."""
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 import sys

@@ -1,7 +1,5 @@
 """Flows on a Spark in the process of the tests: as a stream of files, one a batch."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """JSON messages on Spark: parsed in blocks by Arrow they give the rows of `from_json`, over everything odd."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

@@ -3,8 +3,6 @@
 The stream is cut into batches between distinct event times, as the common frontier cuts it.
 """
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Iterator, Mapping

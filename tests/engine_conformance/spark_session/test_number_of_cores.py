@@ -1,7 +1,5 @@
 """Every node, expression and topology in sessions of another size, in a process of their own: one has one Spark."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

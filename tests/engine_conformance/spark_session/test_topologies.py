@@ -2,8 +2,6 @@
 them: `tests/engine_conformance/spark_trials/test_topologies.py`.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Short trials on a test bed with a real Spark, and what every one of them must hold."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

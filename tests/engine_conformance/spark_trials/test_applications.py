@@ -4,8 +4,6 @@ What it sustains is for `python -m bench.studies.applications` to show, which ta
 machine's speed beside: here a slow day must not fail.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

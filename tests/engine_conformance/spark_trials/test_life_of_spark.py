@@ -1,7 +1,5 @@
 """Trials on a Spark that stays, the death of Spark, and starts that fail."""
 
-from __future__ import annotations
-
 import json
 import signal
 from pathlib import Path

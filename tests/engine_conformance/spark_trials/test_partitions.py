@@ -4,8 +4,6 @@ Partitions are read up to their own offsets, so no batch ends at one event time.
 updates of two partitions is in `tests/real/broker/test_spark_kafka.py`.
 """
 
-from __future__ import annotations
-
 import json
 import signal
 import threading

@@ -3,8 +3,6 @@
 The classes are here, and travel by value: a test is no module that Spark's workers could import.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager

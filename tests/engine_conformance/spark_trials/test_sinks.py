@@ -1,7 +1,5 @@
 """Several sinks of one flow on a real Spark: every answer of each, faults named with their sink, a restart."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace

@@ -2,8 +2,6 @@
 `test_partitions.py`. In `make test`: `tests/engine_conformance/spark_session/test_topologies.py`.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

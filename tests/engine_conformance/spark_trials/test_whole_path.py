@@ -1,7 +1,5 @@
 """The whole path on a real Spark: each workload from plan to verified answers, also killed and restarted."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Engines on a JVM of their own over a real broker. The conformance suite (long) has all their operators."""
 
-from __future__ import annotations
-
 import os
 import signal
 from pathlib import Path

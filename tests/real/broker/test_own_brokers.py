@@ -2,8 +2,6 @@
 missing. One that was started for the run is in the files of each engine.
 """
 
-from __future__ import annotations
-
 import re
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A search over a real broker to its end: steps that follow a drain offer their plan too."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any

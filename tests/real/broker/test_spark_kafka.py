@@ -1,7 +1,5 @@
 """The whole path over a real broker and a real Spark: every answer verified, across a restart too; a dead broker."""
 
-from __future__ import annotations
-
 import resource
 import signal
 import threading

@@ -2,8 +2,6 @@
 verified, across a restart too; a dead broker.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

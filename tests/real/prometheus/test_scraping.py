@@ -3,8 +3,6 @@
 Debian's package has it (`apt-get install prometheus`); where it is missing, the test is skipped.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import socket

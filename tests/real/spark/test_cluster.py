@@ -5,8 +5,6 @@ of their own and in a folder of their own; a package `streamgauge` that nobody c
 their Python may have, so what executors run can only have come with the job.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """`streamgauge cluster` with real daemons: its life on the command line, and trials on its workers."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """Columns of a user's may have any name: on Spark, in messages, and where answers are compared."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

@@ -1,7 +1,5 @@
 """The whole path on Spark's DStreams: rows, updates and windows, all verified; a Spark that dies."""
 
-from __future__ import annotations
-
 import signal
 from dataclasses import replace
 from pathlib import Path

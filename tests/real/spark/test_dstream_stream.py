@@ -1,7 +1,5 @@
 """A DStream's batches: when their data is fixed, in what order they are worked off, what one that fails does."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from threading import Event
 from typing import Any

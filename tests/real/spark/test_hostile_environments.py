@@ -1,7 +1,5 @@
 """A real Spark in environments that people have: variables of other programs, names that do not resolve, noexec."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The anatomy of a real trial: its stages are its latency, and the one that was made longer is the one that is."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime

@@ -3,8 +3,6 @@
 Both ways to read counts are tried: out of the plan that has run, as batches of updates do, and out of Spark's store.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import count
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Own jobs on a real Spark: the examples verified, wrong jobs caught and named, bad ones refused before measuring."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The lines of a histogram log."""
 
-from __future__ import annotations
-
 from streamgauge.artifacts.hlog import Interval, read
 
 LOG = """#[Histogram log format version 1.3]

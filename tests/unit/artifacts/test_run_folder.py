@@ -1,7 +1,5 @@
 """Run folders: names, round trips, refusals, and that a kill at any moment leaves a folder that can be read."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re

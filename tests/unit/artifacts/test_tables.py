@@ -1,7 +1,5 @@
 """The schemas of series.parquet and engine/batches.parquet, and what breaks them."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """What an engine reports about a batch."""
 
-from __future__ import annotations
-
 import pytest
 
 from streamgauge.core.engine_reports import BatchProgress

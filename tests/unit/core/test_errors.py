@@ -1,7 +1,5 @@
 """What is proposed in the place of a word that is none of those there are, and what says that a disk is full."""
 
-from __future__ import annotations
-
 import errno
 
 import duckdb

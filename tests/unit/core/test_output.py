@@ -1,7 +1,5 @@
 """Output that cannot be written: progress goes silent, and an answer says where it is instead."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

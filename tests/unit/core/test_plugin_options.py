@@ -1,7 +1,5 @@
 """Options by name and by choice, whoever has them."""
 
-from __future__ import annotations
-
 from typing import get_args
 
 from streamgauge.config.options_and_settings import Experiment

@@ -1,7 +1,5 @@
 """Quantities and sets of processors as people write them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

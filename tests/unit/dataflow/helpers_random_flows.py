@@ -1,7 +1,5 @@
 """Flows drawn at random from whatever the builder accepts, with names that its rewrites may want for themselves."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A broadcast edge: every instance of a keyed process meets all rows of one input, and what it is refused for."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

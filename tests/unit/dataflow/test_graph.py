@@ -1,7 +1,5 @@
 """Windows that give their values so far: what becomes of a flow, and that last values are those of closed windows."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import duckdb

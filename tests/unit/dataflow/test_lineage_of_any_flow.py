@@ -1,7 +1,5 @@
 """Whatever the builder accepts, lineage can be carried through, and the oracle can answer."""
 
-from __future__ import annotations
-
 import duckdb
 import pyarrow as pa
 import pytest

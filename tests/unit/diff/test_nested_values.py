@@ -1,7 +1,5 @@
 """Values of any nested type: what differs in form alone matches, and one changed leaf is wrong."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta

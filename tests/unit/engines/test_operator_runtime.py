@@ -1,7 +1,5 @@
 """One instance of a process, without any engine: order, pieces, lineage, and what it refuses."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What there is, by name; engines of other distributions, and what is said of those that cannot be used."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Iterator

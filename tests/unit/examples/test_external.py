@@ -1,7 +1,5 @@
 """The command that each example of a program shows is one that streamgauge accepts."""
 
-from __future__ import annotations
-
 import pytest
 from typer.testing import CliRunner
 

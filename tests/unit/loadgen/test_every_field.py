@@ -1,7 +1,5 @@
 """Every field that a workload makes: any slice alone, its type, what a value takes, and what is refused."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The planned input as files: content, bounds, refusals."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Fields and streams: types, ranges, slices, refusals."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

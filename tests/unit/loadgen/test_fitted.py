@@ -1,7 +1,5 @@
 """Fitted fields and choices: frequencies, quantiles, nulls, types, slices, refusals."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

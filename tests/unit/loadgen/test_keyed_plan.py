@@ -1,7 +1,5 @@
 """Plans whose partitions have the events of their keys: where events go, how many, and that nothing else changes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Malformed values: the others untouched, any slice alone, shares and forms as asked for, and what is refused."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -3,8 +3,6 @@
 The generator's ceiling, on a clock of the test's own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any

@@ -5,8 +5,6 @@ Kafka's hash of keys, against the values in the tests of Kafka's own client.
 Key distributions: frequencies against the exact probabilities.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest

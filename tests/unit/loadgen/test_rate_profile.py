@@ -1,7 +1,5 @@
 """Rate profiles: the integral, its inverse, the texts they are made from."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

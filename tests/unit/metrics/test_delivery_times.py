@@ -1,7 +1,5 @@
 """Up to which event times batches read: common cuts, with the batches before, and how far apart partitions were."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

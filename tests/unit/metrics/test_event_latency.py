@@ -1,7 +1,5 @@
 """metrics/event_latency.py: known stamps in, known latencies out; and the kind of results that a sink has."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 

@@ -2,8 +2,6 @@
 newest event's latency.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Figures of a growing journal: whatever comes in whatever steps, they are what the whole logs say."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Rows of operators: the engine's counts of a trial made by rule, the driver's at both ends, and rows dropped late."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Rates, backlog and consumer lag over the measured span, by hand for trials made by rule."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any

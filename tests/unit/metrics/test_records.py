@@ -1,7 +1,5 @@
 """metrics/records.py: what arrives is what was sent, and logs as columns, at a fraction of the memory."""
 
-from __future__ import annotations
-
 import json
 import math
 import tracemalloc

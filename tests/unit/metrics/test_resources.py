@@ -1,7 +1,5 @@
 """Processes, the background load and the machine's own speed; the driver's lateness, counts, and what it waited for."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """metrics/time_series.py: the per-second table, the table of batches, the log of latencies; of trials made by rule."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The trial log: what the driver saw, and what follows from it."""
 
-from __future__ import annotations
-
 import dataclasses
 from dataclasses import replace
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """What a trial's record takes in, who may write it, and the phases of a trial."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 from typing import Any

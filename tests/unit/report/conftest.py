@@ -1,7 +1,5 @@
 """Run folders for the tests of the report. All figures are made up by the functions below; nothing was measured."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Whole outputs: what the terminal shows of a result or study, and its page as text without its drawings."""
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Callable

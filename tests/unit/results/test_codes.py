@@ -1,7 +1,5 @@
 """results/codes.py: every code can be reached, and none is written twice."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

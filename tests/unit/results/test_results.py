@@ -1,7 +1,5 @@
 """The rules of result objects."""
 
-from __future__ import annotations
-
 import pytest
 from pydantic import ValidationError
 

@@ -1,7 +1,5 @@
 """anatomy.json and characterization.json: what is written is read again, and so are older files."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What eq. 3.4 can give several operators together."""
 
-from __future__ import annotations
-
 
 def sums_possible(operators: int, target: int = 10) -> tuple[int, int]:
     """The least and the greatest sum of `I_op` that eq. 3.4 can give so many operators.

@@ -1,7 +1,5 @@
 """Eq. 3.4 worked by hand, its open points, and the three ways of multiplying."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

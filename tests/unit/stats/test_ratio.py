@@ -1,7 +1,5 @@
 """stats/ratio.py: what the interval of a ratio says, and how often it is right."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

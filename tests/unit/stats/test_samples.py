@@ -5,8 +5,6 @@ How many differences must be above nothing: against the binomial distribution, c
 Some of many: evenly, and in step with nothing.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -3,8 +3,6 @@
 Ctrl-C that waits.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import queue

@@ -1,7 +1,5 @@
 """Limits of the control group: the least up to the root holds, and what the kernel did about them is told."""
 
-from __future__ import annotations
-
 import re
 import resource
 from contextlib import nullcontext

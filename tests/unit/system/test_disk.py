@@ -5,8 +5,6 @@ One holder at a time, and none that is gone.
 A full disk in words: which one, how much is free, what to do.
 """
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import os

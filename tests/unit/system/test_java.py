@@ -3,8 +3,6 @@
 Jars: kept once they were resolved, the first set that can be had, and a clear word where none can.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from contextlib import nullcontext

@@ -1,7 +1,5 @@
 """Facts about the machine, and how its cores are shared out."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """A held command is ended with every process that it has started."""
 
-from __future__ import annotations
-
 import sys
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """PYTHONPATH with a PySpark of another Spark: set aside where the installed one is found without it."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

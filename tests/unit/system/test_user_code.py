@@ -1,7 +1,5 @@
 """The user's own lines, out of an error and out of an engine's text."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

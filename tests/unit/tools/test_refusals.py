@@ -1,7 +1,5 @@
 """tools/refusals.py: what is recorded of a refusal, and what a comparison reports."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

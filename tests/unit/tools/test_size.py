@@ -1,7 +1,5 @@
 """tools/size.py, on a planted package where each number is known."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

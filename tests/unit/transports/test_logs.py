@@ -3,8 +3,6 @@
 Who has read what: several readers of one stream, each counted once, all with the first delivery's stamp.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """Every transport that has a name carries events one way and results the other."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

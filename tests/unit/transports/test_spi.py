@@ -3,8 +3,6 @@
 How long an end of the transport was at work, by a clock that nothing else moves.
 """
 
-from __future__ import annotations
-
 from contextlib import suppress
 from itertools import pairwise
 from types import SimpleNamespace

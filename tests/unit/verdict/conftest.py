@@ -1,7 +1,5 @@
 """Intervals of slopes at a fiftieth of their cost, for every test of a verdict."""
 
-from __future__ import annotations
-
 import pytest
 
 

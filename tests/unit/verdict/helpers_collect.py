@@ -1,7 +1,5 @@
 """What evidence is collected of, and what is judged by it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

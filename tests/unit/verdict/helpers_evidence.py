@@ -1,7 +1,5 @@
 """Evidence made by rule, for the tests of what is judged from it: a trial at which nothing is wrong, and changes."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 

@@ -1,7 +1,5 @@
 """verdict/verdict.py: what background load and a busy driver change about a verdict."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """verdict/verdict.py: when a growing backlog ends a trial early."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Trials in which the driver, or the machine, was at fault."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

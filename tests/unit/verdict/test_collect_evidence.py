@@ -1,7 +1,5 @@
 """From a trial to what its verdict rests on: each trial here was made by rule, with one thing wrong with it at most."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

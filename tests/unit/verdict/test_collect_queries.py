@@ -1,7 +1,5 @@
 """verdict/collect_evidence.py: two queries that go at paces of their own; of each figure, which of the two it is of."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

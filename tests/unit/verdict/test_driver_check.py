@@ -1,7 +1,5 @@
 """verdict/driver_check.py: schedule delay, waits for a core, and a recorder that stood still."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """When a machine is another one, and what other processes used."""
 
-from __future__ import annotations
-
 import pytest
 
 from streamgauge.verdict.evidence import machine_speed_differs

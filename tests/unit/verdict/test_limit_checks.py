@@ -1,7 +1,5 @@
 """verdict/limit_checks.py: windows, spans too short for them, jobs without results; and limits on latencies."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """each planted fault is found by its check alone, with its code and limit."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

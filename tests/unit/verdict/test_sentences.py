@@ -1,7 +1,5 @@
 """What verdicts and checks say: one file of sentences, of trials with one fault each and of some with more."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

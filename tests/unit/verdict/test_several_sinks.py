@@ -1,7 +1,5 @@
 """the worst of several queries or sinks decides and is named."""
 
-from __future__ import annotations
-
 import dataclasses
 from itertools import permutations
 from typing import Any

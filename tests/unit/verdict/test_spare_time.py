@@ -1,7 +1,5 @@
 """verdict/trend_checks.py: batches that leave time over decide what the backlog's slope cannot."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """verdict/trend_checks.py: slopes with their intervals, and growth that fails a trial or does not."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

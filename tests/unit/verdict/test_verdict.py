@@ -1,7 +1,5 @@
 """verdict/verdict.py: how checks combine into a verdict."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Trials of user jobs without an engine: what arrives is made from the reference."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What several sinks begin with is computed once, and each is judged as if it had been computed for it alone."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path

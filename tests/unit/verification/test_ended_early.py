@@ -1,7 +1,5 @@
 """Verification of trials that ended early: what is owed of what was committed, and what is not known to be."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

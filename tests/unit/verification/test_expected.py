@@ -1,7 +1,5 @@
 """Verification without an engine: each planted fault of rows, windows, pairs, updates and several sinks is counted."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

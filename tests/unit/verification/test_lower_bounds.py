@@ -1,7 +1,5 @@
 """Verification without an engine: what never came is a lower bound of the latencies, counted from the right time."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

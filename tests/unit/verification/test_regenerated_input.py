@@ -1,7 +1,5 @@
 """Malformed records are counted by their rule, each once, in the input that verification makes again."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any

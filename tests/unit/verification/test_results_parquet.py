@@ -1,7 +1,5 @@
 """verification/results_parquet.py: what the recorder spooled, and the results that are kept of it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Updates over partitions that are read unevenly: exact by batch, or what holds for every order of reading."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

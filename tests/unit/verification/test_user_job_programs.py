@@ -1,7 +1,5 @@
 """Verification of programs of the user's own: updates without batches, results without a time, several outputs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Times and ids of user jobs' results: compared where the reference has them, else by the delivery log."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Verification of user jobs without an engine: what arrives is made from the reference, with faults planted in it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Updates of user jobs: the values of each key at the ends of batches."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

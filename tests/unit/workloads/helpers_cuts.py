@@ -1,7 +1,5 @@
 """A process in the ways that tests compare: by truth or by class, in one batch or wherever batches end."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Parameters that make another flow of an application are found by trying them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What a workload says that it exercises is what its flow does."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The JSON form of every workload's flow is that of its golden file, and conforms to the JSON Schema of the package."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

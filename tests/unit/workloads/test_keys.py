@@ -1,7 +1,5 @@
 """The keys that workloads declare for their streams' messages."""
 
-from __future__ import annotations
-
 import pytest
 
 from streamgauge.dataflow import graph

@@ -1,7 +1,5 @@
 """Malformed records: each application's rule says which they are, they are made, and its answer is without them."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from typing import Any

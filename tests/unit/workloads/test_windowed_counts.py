@@ -1,7 +1,5 @@
 """Word Count and Click Analytics by window: worked by hand and against plain Python."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pyarrow as pa

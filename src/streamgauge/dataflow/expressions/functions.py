@@ -6,8 +6,6 @@ A *rule* takes a node whose arguments are already translated and returns the Duc
 Limit: `upper` and `lower` differ for letters whose other case is not one letter ('ß', dotted 'İ').
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import sqlglot

@@ -4,8 +4,6 @@ Spark matches with Java's regular expressions, DuckDB with RE2. A pattern may us
 different characters (`.`, `\\s`), DuckDB gets Java's character class. Patterns are literals.
 """
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 

@@ -4,8 +4,6 @@ A rule returns a node's DuckDB form, or raises `Refused`. Elements of arrays are
 are microseconds, always UTC. Limit: DuckDB fails for times beyond the year 294246.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

@@ -4,8 +4,6 @@ Each kind of node has a form, derived from its dataclass. What a document states
 expression or the columns of a node, is derived from the flow again when it is read, and must agree.
 """
 
-from __future__ import annotations
-
 import functools
 import operator
 from collections.abc import Iterator, Mapping, Sequence

@@ -4,8 +4,6 @@ All work on NumPy arrays over all keys of an instance. No helper loops over rows
 keys.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

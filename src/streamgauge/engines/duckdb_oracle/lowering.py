@@ -8,8 +8,6 @@ All time arithmetic is on integers and also correct before 1970. Only output col
 start with two underscores, so hidden columns cannot clash.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The plugin of the oracle, which answers and runs no streams."""
 
-from __future__ import annotations
-
 from streamgauge.engines.duckdb_oracle.lowering import kinds
 from streamgauge.engines.spi import Capabilities, EnginePlugin, node_names
 

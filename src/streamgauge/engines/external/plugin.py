@@ -1,7 +1,5 @@
 """The plugin of the engine `external`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import get_args
 

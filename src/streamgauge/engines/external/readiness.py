@@ -1,7 +1,5 @@
 """When a program of the user's own is ready, and the message if it is not in time."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Collection, Mapping

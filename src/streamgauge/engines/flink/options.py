@@ -1,7 +1,5 @@
 """Flink: capabilities, options, and what they set. Loads nothing of Flink."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from streamgauge.core.plugin_options import Fetch, Setting, with_defaults

@@ -1,7 +1,5 @@
 """The plugin of Flink."""
 
-from __future__ import annotations
-
 from streamgauge.engines.flink.options import CAPABILITIES, LEAST_S
 from streamgauge.engines.jvm.plugin import JvmPlugin
 

@@ -4,8 +4,6 @@ Our sources are compiled at first use by the Scala compiler that PySpark ships, 
 classes are kept beside the jars, by the hash of the sources and of what they are compiled against.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """What engines on a JVM state alike for the conformance suite."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable
 from functools import partial

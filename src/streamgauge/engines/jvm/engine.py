@@ -3,8 +3,6 @@
 Everything goes over Kafka. The driver follows the consumer group of the job, which commits how far it has read.
 """
 
-from __future__ import annotations
-
 import inspect
 import json
 import os

@@ -4,8 +4,6 @@ The texts are those that Spark gets, because the job compiles them with Spark's 
 column `_time` beside its own, microseconds, by which windows are made.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

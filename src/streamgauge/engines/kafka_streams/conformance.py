@@ -1,7 +1,5 @@
 """What Kafka Streams states for the conformance suite."""
 
-from __future__ import annotations
-
 from streamgauge.engines.conformance import Gap, TestConf
 from streamgauge.engines.jvm.conformance import NO_PYTHON, lowered
 

@@ -1,7 +1,5 @@
 """Kafka Streams: capabilities, options, and what they set. Loads nothing of it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from streamgauge.core.clock import US

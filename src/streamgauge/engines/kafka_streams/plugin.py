@@ -1,7 +1,5 @@
 """The plugin of Kafka Streams."""
 
-from __future__ import annotations
-
 from streamgauge.core.clock import US
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Distinct, Node, SessionAggregate, TopN, WindowAggregate, WindowJoin

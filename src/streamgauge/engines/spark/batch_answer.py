@@ -4,8 +4,6 @@
 batch over the whole input.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What Spark's three execution modes state for the conformance suite."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from streamgauge.engines.conformance import Gap, TestConf, gaps

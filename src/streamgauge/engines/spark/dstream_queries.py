@@ -1,7 +1,5 @@
 """The queries of a DStream job: each is a stream whose batches are lowered like a query."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any

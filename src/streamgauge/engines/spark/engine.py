@@ -1,7 +1,5 @@
 """The driver's side of the Spark engine: starts the SUT process, polls its status and progress, stops it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path

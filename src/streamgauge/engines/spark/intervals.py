@@ -8,8 +8,6 @@ partitions are read independently, and rows of a lagging one would be dropped as
 under one watermark. The streams of a join have a watermark each, and the least of them counts.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 

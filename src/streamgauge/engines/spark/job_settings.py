@@ -1,7 +1,5 @@
 """What a job's options mean: Spark's configuration, each query's trigger, and the settings in force for the result."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from importlib import import_module
 from typing import ClassVar

@@ -14,8 +14,6 @@ The time at which Spark learned of a block is checked against the driver's times
 were offered, and before the recorder knew that a batch with it begins.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path

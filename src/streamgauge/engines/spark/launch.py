@@ -1,7 +1,5 @@
 """Starts a process that starts Spark, and explains failed starts."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 The driver's side: `operator_timer` is the process, which is requested slice by slice.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field

@@ -13,8 +13,6 @@ In batch, a stateful operator starts each slice without state. A keyed process w
 in this Python process instead: without Spark's exchange, blocks and state store.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from functools import partial, reduce

@@ -1,7 +1,5 @@
 """The options of the Spark engine, its Spark configuration with reasons, and how user settings override it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 

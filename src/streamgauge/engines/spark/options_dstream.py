@@ -4,8 +4,6 @@ The lowering is that of Structured Streaming, but batches are those of `pyspark.
 data is fixed when the batch is created, no matter how long it then waits.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 

@@ -4,8 +4,6 @@ The lowering is that of micro-batch mode, but all tasks of the query run at once
 arrives, and every row that changes a value gives an update.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from streamgauge.core.errors import Problem, Rule, broken

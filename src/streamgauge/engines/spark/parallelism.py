@@ -4,8 +4,6 @@ Spark fuses operators into stages, and a stage has one task per input partition.
 operators that follow an exchange, and one setting applies to all exchanges of a session.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import assert_never
 

@@ -1,7 +1,5 @@
 """The plugins of Spark's three execution modes. They load no Spark before a start."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 

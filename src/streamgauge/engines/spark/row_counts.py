@@ -15,8 +15,6 @@ read in the batch from its plan. What counts rows is located in the plan's drawi
 would be a call to the JVM.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 import time

@@ -2,8 +2,6 @@
 the job's transport, and reports whether they live and how far they are.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What the tuning profiles set on Spark, as data; loads no Spark."""
 
-from __future__ import annotations
-
 from streamgauge.core.plugin_options import IDIOMATIC, TUNED
 from streamgauge.engines.spi import TuningProfile
 

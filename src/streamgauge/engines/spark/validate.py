@@ -4,8 +4,6 @@ PySpark has no list of Spark's settings, so only types that follow from a settin
 `session.open_checked` checks the names in a running session.
 """
 
-from __future__ import annotations
-
 import difflib
 import os
 import re

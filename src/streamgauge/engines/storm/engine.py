@@ -3,8 +3,6 @@
 It is a module of its own because the plugin loads nothing of it before a start.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

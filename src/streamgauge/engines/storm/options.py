@@ -1,7 +1,5 @@
 """Storm: capabilities, options, and what they set. Loads nothing of it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from streamgauge.core.plugin_options import Fetch, Setting, with_defaults

@@ -1,7 +1,5 @@
 """The plugin of Storm."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from streamgauge.dataflow.nodes import Flow

@@ -1,7 +1,5 @@
 """What the synthetic engine states for the conformance suite."""
 
-from __future__ import annotations
-
 from streamgauge.engines.conformance import Gap, TestConf, gaps
 
 CONF = TestConf(

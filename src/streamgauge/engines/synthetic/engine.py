@@ -1,7 +1,5 @@
 """The driver's side of the synthetic engine: starts its process, requests status and planted faults, stops it."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Sequence
 from pathlib import Path

@@ -3,8 +3,6 @@
 Every `every`-th result gets the fault. `planted_us` has the event time of each affected row.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 

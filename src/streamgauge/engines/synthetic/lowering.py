@@ -6,8 +6,6 @@ trial of it shows the pace, and not whether its answers are right.
 `rows` are Arrow tables with the source's columns. Results have the flow's columns, including lineage, in order.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable

@@ -5,8 +5,6 @@
 3. Compute, plant the fault, sleep until the work is paid for, send, commit.
 """
 
-from __future__ import annotations
-
 import pickle
 import random
 import sys

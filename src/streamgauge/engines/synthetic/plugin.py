@@ -1,7 +1,5 @@
 """The plugin of the synthetic engine. It loads no Arrow Flight before a start."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 from streamgauge.core.clock import US

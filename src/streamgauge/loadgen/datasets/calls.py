@@ -5,8 +5,6 @@ telemarketers, who call equally often and receive no calls. Subscribers know tho
 frequent callers also receive more calls.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache

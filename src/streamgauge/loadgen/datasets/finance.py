@@ -7,8 +7,6 @@ States of card transactions are three letters (Bordin 2017, section 3.3.9): the 
 price (normal, high: N, H), and the time since the last transaction (large, normal, small: L, N, S).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache

@@ -7,8 +7,6 @@ at every rate. Errors are planted in known shares: positions outside the map, st
 roads that are slow for a while.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace

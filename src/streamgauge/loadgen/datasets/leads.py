@@ -5,8 +5,6 @@ closed loop the input would depend on the engine's results and their times. No t
 slow engines would get less load.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar

@@ -10,8 +10,6 @@ plug is on. Adjacent phases with the same state form a longer one. Work assumes 
 Plugs have their own clock, which advances with the events of each partition, as in `loadgen.datasets.web`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -11,8 +11,6 @@ A user's road is a feature of the file with all lines of its geometry, and its n
 Other geometries are ignored. The plane is that of the box around all lines, with the degree of longitude of its middle.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterator

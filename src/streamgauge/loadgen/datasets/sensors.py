@@ -8,8 +8,6 @@ Machines report their processor and memory usage in turn. Whether one is overloa
 readings. All metrics of a machine are overloaded together, in every partition.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

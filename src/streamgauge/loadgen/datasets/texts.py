@@ -7,8 +7,6 @@ with some positive and negative ones, in various spellings. Hashtags are words o
 records have a unique number and their creation time, as in the latency study of Spark Streaming.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache

@@ -5,8 +5,6 @@ which advances with the lines of each partition. So it is a pure function of the
 have addresses, pages and visitors, most frequent first. Some lack a name or a page.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

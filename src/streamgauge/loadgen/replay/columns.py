@@ -14,8 +14,6 @@ Rules:
   key (caller and callee of a call), also in different files.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache

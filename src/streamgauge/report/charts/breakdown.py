@@ -1,7 +1,5 @@
 """Charts of a latency breakdown: the mean stage times of each trial, and the distribution of its latencies."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise

@@ -1,7 +1,5 @@
 """Chart of a search: the bracket around the highest sustained rate, closing trial by trial."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Chart of a comparison: the interval of every difference in percent, with the limits of gates."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

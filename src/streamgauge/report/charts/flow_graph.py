@@ -4,8 +4,6 @@ A description is a list of mappings with the keys `name`, `kind`, `label` (what 
 (names of the nodes it reads). Sources come first, sinks last. Wide pictures run left to right, narrow ones downwards.
 """
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

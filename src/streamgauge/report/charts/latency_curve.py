@@ -1,7 +1,5 @@
 """The latency curve, latency against percentile: computed from the histograms of latency.hlog, and drawn."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

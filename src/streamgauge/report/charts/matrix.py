@@ -1,7 +1,5 @@
 """Chart of a matrix: rate and latency of each combination, one mark a repetition."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

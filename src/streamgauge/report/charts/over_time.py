@@ -4,8 +4,6 @@ Each function gives a `Figure`, or None if there is nothing to draw.
 
 Axes of amounts start at 0. A note under the chart reports an axis that does not, or values above the axis."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Charts of an operator profile: the time per tuple of each operator, and the engine's memory."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Charts of a scalability study: capacity over resources with fitted laws, and demand over loads."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -4,8 +4,6 @@ Each quantity has one colour in all charts, as a CSS variable (`COLOURS`). page.
 Every chart is drawn twice, for wide and for narrow screens, because text in a scaled SVG would become unreadable.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """A latency breakdown as a document: the stages of each trial, and how consistent their evidence is."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from streamgauge.core.formatting import NONE, format_count, format_digits, format_percent, format_us

@@ -1,7 +1,5 @@
 """A comparison as a document: of two groups of runs, or of two scalability studies."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path

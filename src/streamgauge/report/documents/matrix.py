@@ -1,7 +1,5 @@
 """A matrix of experiments as a document: one row a cell, each combination's repetitions together; also its plan."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from statistics import median

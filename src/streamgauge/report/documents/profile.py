@@ -1,7 +1,5 @@
 """An operator profile as a document: figures, advised instances, memory and methods."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from streamgauge.core.formatting import NONE, format_count, format_digits, format_rate, format_size

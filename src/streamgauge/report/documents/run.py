@@ -1,7 +1,5 @@
 """The report of a run or of a search: its answer, and a section for everything that its folder holds."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The answer of a run or a search as a document, from its result alone."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections import defaultdict

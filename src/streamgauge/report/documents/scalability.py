@@ -1,7 +1,5 @@
 """A scalability study as a document: capacity of each level, demand of each load, fits, and every trial; its plan."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """The page of a study, written into its folder."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from streamgauge.artifacts.run_folder import OUT, RUN, STUDIES, OutputLocation, StudyResult, read_study, write_text

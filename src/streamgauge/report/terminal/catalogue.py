@@ -1,7 +1,5 @@
 """Lists the available workloads and engines."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ On a terminal the progress is one line rewritten in place; elsewhere, a plain li
 NO_COLOR turns styles off. This module decides nothing.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """The terminal's view of studies: a growing list of cells with the progress of the current one, and the result."""
 
-from __future__ import annotations
-
 from rich.console import Console
 
 from streamgauge.artifacts.run_folder import RunFolder

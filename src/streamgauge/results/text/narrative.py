@@ -1,7 +1,5 @@
 """A result in words: the answer and the three summary sentences."""
 
-from __future__ import annotations
-
 from streamgauge.core.clock import US
 from streamgauge.core.formatting import format_count, format_duration, format_rate, format_us
 from streamgauge.results.latency import PERCENTILES, Latencies, Latency

@@ -1,7 +1,5 @@
 """Phrases for parts of a result, shared by the page and the terminal."""
 
-from __future__ import annotations
-
 from streamgauge.core.formatting import NONE, format_count, format_quantity, format_rate, format_us
 from streamgauge.results import labels
 from streamgauge.results.latency import Latencies, Latency

@@ -3,8 +3,6 @@
 A template's fields are the facts of its remark. `_Words` adds formats to those of Python.
 """
 
-from __future__ import annotations
-
 import math
 import string
 from collections.abc import Iterable, Mapping

@@ -4,8 +4,6 @@ A load is an event rate, or its place in a list. *Holds* means that the verdict 
 as "does not hold", but only `not_sustained` proves it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from streamgauge.engines.spi import VARIABLE_SHARE_MIN, NearLimit

@@ -5,8 +5,6 @@ value that no measurement supports yet. Karimov: Karimov et al. 2018. What one e
 `NearLimit`. `CEILING_SHARE`, `ABOUT_90_PERCENT` and `FAR_ABOVE` affect an answer; the others affect which load is next.
 """
 
-from __future__ import annotations
-
 SLACK = 1e-9
 """Relative difference by which rounding may move a rate. Chosen."""
 

@@ -1,7 +1,5 @@
 """The result of a search: whose figures it shows, its verdict, the limit of its rate, and changes between trials."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress

@@ -26,8 +26,6 @@ sustained 0.7 M/s.)
 
 The result is only a guess for the search."""
 
-from __future__ import annotations
-
 import math
 import time
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """What a search stores in its folder to be resumed: the outcomes of its trials and the generators' ceiling."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable
 from contextlib import suppress

@@ -7,8 +7,6 @@ driver failed); the highest rate that held is then a lower bound. Wrong answers 
 without a rate. The result says what ended the search, and whether its rate was confirmed.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The state of a search: its settings, the trials so far, and the bracket that they leave."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from typing import Literal

@@ -36,8 +36,6 @@ it is invalid again, there is no upper end, and the rate that held is confirmed.
 - At 90 %, two invalid trials end nothing: they prove nothing against the rate above, which must then hold once more.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Generator
 from contextlib import suppress

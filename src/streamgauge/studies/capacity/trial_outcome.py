@@ -1,7 +1,5 @@
 """The outcome of a trial, as the search needs it: from its result, its warm-up, or an overload trial."""
 
-from __future__ import annotations
-
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.core.clock import US
 from streamgauge.core.formatting import format_rate

@@ -4,8 +4,6 @@ Engine, options, master, transport, versions and the code of a user job may diff
 Workload, parameters, data, load, spans and the available CPUs must be the same, because they are the question. Seeds
 may differ, since their effect is part of the runs' spread."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from math import isclose

@@ -5,8 +5,6 @@ only have their seconds (block bootstrap), two single searches their brackets. S
 another start of the same engine.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The gates of `--fail-if`: their grammar, and how a difference decides them. Unknown never passes."""
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import dataclass

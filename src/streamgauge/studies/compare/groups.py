@@ -1,7 +1,5 @@
 """The run groups of a comparison: reads the runs that the command line names, and refuses unusable ones."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property

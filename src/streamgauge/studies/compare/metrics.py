@@ -1,7 +1,5 @@
 """The metrics of a comparison: each one's value in a run, and its error by the run's seconds."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial

@@ -5,8 +5,6 @@ the greatest level that was shown to fail, and is at most the least one that sus
 only where both intervals have no value in common.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from functools import partial

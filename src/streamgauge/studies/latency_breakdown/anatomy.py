@@ -5,8 +5,6 @@ result by result (`studies.latency_breakdown.decompose`): by the plan, by the dr
 depends on the engine's execution mode (`engines.latency_probe`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """The cells of a study: checked before anything starts, performed one by one, and listed in a table."""
 
-from __future__ import annotations
-
 import io
 import os
 import time

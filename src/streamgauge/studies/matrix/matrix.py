@@ -10,8 +10,6 @@
 A matrix that is killed keeps every cell that ended; `--resume` runs the others.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack

@@ -8,8 +8,6 @@
    (`engines.operator_profiler`). Meanwhile its memory is sampled.
 5. Computes the time of a tuple and the instances of eq. 3.4 (`studies.operator_profile.profile`)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Samples a process's memory at fixed intervals and reports its distribution (Bordin 2017, section 3.4)."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Computes the time per tuple of an operator from its timed slices."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -3,8 +3,6 @@
 Nothing is measured here. An operator that could not be timed has a null time and a reason.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, get_args

@@ -10,8 +10,6 @@ Latency and throughput are of 8 nodes of 2 cores and 3.5 GB, Spark 1.3.1 with ba
 fewer than its inputs. Word Count's 23 625.8 ms stand there twice (n1_x1, n8_x2): one of them is probably a slip.
 """
 
-from __future__ import annotations
-
 import csv
 from collections import defaultdict
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """`generate`: the planned input as Parquet, so that anyone can check an answer with a tool of their own."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The `run` command: one trial on a fresh test bed, with a run folder and a report."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from datetime import UTC, datetime
 

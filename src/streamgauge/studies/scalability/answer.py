@@ -1,7 +1,5 @@
 """The answer of a scalability study from its trials: outcomes, capacities, demands, fits and contradictions."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The axes of a scalability study: levels of resources, and loads from easy to hard, as settings of its trials."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

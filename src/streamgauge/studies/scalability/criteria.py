@@ -6,8 +6,6 @@
 
 A trial whose interval of the growth contains the limit is undecided: chance alone may have exceeded it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from pathlib import Path

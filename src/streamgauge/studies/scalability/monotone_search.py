@@ -17,8 +17,6 @@ The search is a function of the outcomes so far, so it goes on after a kill, and
 added at any time.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -9,8 +9,6 @@
 
 A study that is killed keeps every trial that ended; `--resume` goes on, and repeats trials that decided nothing."""
 
-from __future__ import annotations
-
 import csv
 from contextlib import ExitStack
 from dataclasses import replace

@@ -8,8 +8,6 @@ the parameters that the fit spent, and moves each capacity within its bracket: t
 held and the next one that did not. With as many capacities as parameters no residuals are left.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

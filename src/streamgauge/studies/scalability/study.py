@@ -1,7 +1,5 @@
 """A scalability study before it runs: its axes, and the trial of each cell, checked before anything starts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial

@@ -4,8 +4,6 @@ Every check can fail: without `planted`, or with another `true_share`, the engin
 check must fail.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

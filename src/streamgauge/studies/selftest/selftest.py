@@ -13,8 +13,6 @@
 The checks are in `studies.selftest.checks`. This module selects them, times them and prints their results.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace

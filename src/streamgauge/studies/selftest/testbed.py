@@ -1,7 +1,5 @@
 """Runs trials on the synthetic engine: one start, many warm trials, in a temporary folder."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace

@@ -8,8 +8,6 @@ seen as a redelivery.
 `FlightInlet` takes results (`do_put`), commits and what batches read (`do_action`).
 """
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The transport over Arrow Flight, as the registry finds it."""
 
-from __future__ import annotations
-
 from streamgauge.transports.spi import Transport
 
 INLET = "streamgauge.transports.flight.endpoints:FlightInlet"

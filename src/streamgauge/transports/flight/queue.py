@@ -1,7 +1,5 @@
 """The queue of one generator: chunks of Arrow batches, replayable until committed, bounded in seconds and in bytes."""
 
-from __future__ import annotations
-
 import bisect
 from dataclasses import replace
 

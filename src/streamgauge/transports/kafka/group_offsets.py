@@ -3,8 +3,6 @@
 A separate module because both endpoints of results follow a group.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from itertools import pairwise

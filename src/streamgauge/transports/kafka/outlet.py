@@ -7,8 +7,6 @@ The endpoint does not observe reads, because the SUT reads from the broker. `mar
 recorder knows that a batch has started.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Mapping
 from itertools import repeat

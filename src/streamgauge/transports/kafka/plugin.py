@@ -1,7 +1,5 @@
 """The transport over a Kafka broker, as the registry finds it. Its libraries are loaded when an endpoint opens."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from streamgauge.core.plugin_options import CLIENT_FILE, Fetch

@@ -4,8 +4,6 @@ The program knows nothing of us. So results are cut into slices of time, and its
 committed offsets of its group, the checkpoints of its Spark queries, or the event times of its results.
 """
 
-from __future__ import annotations
-
 import contextlib
 import threading
 import time

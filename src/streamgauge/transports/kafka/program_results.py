@@ -4,8 +4,6 @@ Numbers that are times have the declared unit. A result gets the column `event_t
 results carry no time, and `window_end` if the program names the end of a window.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -8,8 +8,6 @@
 JSON has no NaN, timestamps or bytes, so `wire` converts them and `table_of` restores them.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import re

@@ -4,8 +4,6 @@ A query writes `offsets/N` before its batch N, and `commits/N` once that has end
 places. It keeps the newest 100. A restarted query repeats a batch that has no `commits/N`, under the same number.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import time

@@ -7,8 +7,6 @@ There is no redelivery: a lost connection loses unread events. `mark_delivered` 
 that a batch has started, so events in a receiver without a batch count as waiting.
 """
 
-from __future__ import annotations
-
 import os
 import socket
 import threading

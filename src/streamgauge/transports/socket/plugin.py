@@ -1,7 +1,5 @@
 """The transport for Spark's socket receivers, as the registry finds it. Results come back over Flight."""
 
-from __future__ import annotations
-
 from streamgauge.transports.flight.plugin import INLET
 from streamgauge.transports.spi import Transport
 

@@ -4,8 +4,6 @@ The packaged database is synthetic: 1024 invented networks (`networks`), written
 database (GeoLite2 City, DB-IP) works too. An address without a country has no place; its city may be unknown.
 """
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Iterator
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Count: the number of purchases of each gem pack so far, as updates."""
 
-from __future__ import annotations
-
 from streamgauge.dataflow.builder import source
 from streamgauge.workloads.micro.purchases import Purchases, purchases
 from streamgauge.workloads.registry import Feature, Job, Workload

@@ -1,7 +1,5 @@
 """Filter: purchases above a price, row by row."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from streamgauge.dataflow.builder import source

@@ -1,7 +1,5 @@
 """Identity: returns every purchase unchanged, so every event is verified."""
 
-from __future__ import annotations
-
 from streamgauge.dataflow.builder import source
 from streamgauge.workloads.micro.purchases import Purchases, purchases
 from streamgauge.workloads.registry import Feature, Job, Workload

@@ -3,8 +3,6 @@
 Source: Karimov et al. 2018, section IV.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

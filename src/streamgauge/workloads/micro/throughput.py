@@ -3,8 +3,6 @@
 A message is a number and incompressible bytes, so that its size can be varied. Every byte of a result is verified.
 """
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from streamgauge.dataflow.builder import source

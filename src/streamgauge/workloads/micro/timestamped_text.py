@@ -5,8 +5,6 @@ processing machine, and so measures latency inside the system. Here latency is m
 results verifiable.
 """
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from streamgauge.dataflow.builder import source

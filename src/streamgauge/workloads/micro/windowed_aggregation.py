@@ -3,8 +3,6 @@
 Source: Karimov et al. 2018, section IV.
 """
 
-from __future__ import annotations
-
 from streamgauge.dataflow.builder import source
 from streamgauge.workloads.micro.purchases import Purchases, Windowed, purchases
 from streamgauge.workloads.registry import Feature, Job, Workload

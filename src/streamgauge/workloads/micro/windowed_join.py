@@ -6,8 +6,6 @@ would grow with the rate, and a search would change the workload. So the number 
 Source: Karimov et al. 2018, section IV.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from pydantic import Field
 

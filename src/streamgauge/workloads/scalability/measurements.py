@@ -3,8 +3,6 @@
 Source: Ehrenstein 2020, section 3.4: a generator produces the messages of one key.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from pydantic import Field

@@ -9,8 +9,6 @@ last measurement in the window, of a group that group's own sum. A sensor withou
 A group has the number of its first sensor: with 10 children, group 20 of level 1 has the sensors 20 to 29.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

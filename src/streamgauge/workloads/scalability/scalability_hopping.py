@@ -5,8 +5,6 @@ multiplies the keys by seven. A window of `range` starts every `period`, so each
 windows.
 """
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from streamgauge.core.errors import require

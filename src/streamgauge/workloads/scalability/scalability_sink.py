@@ -4,8 +4,6 @@ The original writes each record to a log, or to a database or another topic. Her
 and `sink=log` the line of text that a log would get. Both are results, so every one is verified.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

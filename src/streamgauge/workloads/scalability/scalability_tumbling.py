@@ -1,7 +1,5 @@
 """Non-overlapping windows: statistics of each sensor by tumbling window (Ehrenstein 2020, benchmark 3)."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from streamgauge.dataflow.builder import source, tumble

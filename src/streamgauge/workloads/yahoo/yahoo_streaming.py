@@ -5,8 +5,6 @@ without a campaign are not counted. Events without a type or an ad (null) are ma
 version never increments its count.)
 """
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from streamgauge.core.schema import Schema

@@ -1,7 +1,5 @@
 """The broker of the tests of programs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Programs of the user's own over a real broker: right ones, wrong ones, and some that are set up wrongly."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Programs of other kinds over a real broker: updates, results without a time, attached ones, and those on a JVM."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """A flow comes back from its JSON form as it was: every kind of node, every workload, and flows drawn at random."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A process in a flow: what it is refused for, its columns and lineage, its truth."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """Patterns of keyed processes: windows by count against plain Python, codes, and state that comes back whole."""
 
-from __future__ import annotations
-
 import math
 from itertools import accumulate, groupby, pairwise
 from typing import Any

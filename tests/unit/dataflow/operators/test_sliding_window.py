@@ -1,7 +1,5 @@
 """Windows that overlap many times: against plain Python, wherever batches end, and through snapshots."""
 
-from __future__ import annotations
-
 import random
 from collections import defaultdict
 from typing import Any

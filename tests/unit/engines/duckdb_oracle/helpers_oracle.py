@@ -1,7 +1,5 @@
 """The database of all tests of a module, and its input: rows with lineage."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The driver's side of a program of the user's own."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 from pathlib import Path

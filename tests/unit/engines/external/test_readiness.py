@@ -1,7 +1,5 @@
 """When a program is ready, and what is said if it is not in time."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

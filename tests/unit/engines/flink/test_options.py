@@ -1,7 +1,5 @@
 """What Flink's options set, and which are refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

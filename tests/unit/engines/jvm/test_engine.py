@@ -1,7 +1,5 @@
 """What the driver's side reads of a job on the JVM."""
 
-from __future__ import annotations
-
 from streamgauge.core.engine_reports import SeriesSample
 from streamgauge.engines.kafka_streams.engine import KafkaStreamsEngine
 from streamgauge.system.disk import Scratch

@@ -1,7 +1,5 @@
 """The plan of a job on the JVM: what every kind of node becomes, and where times come from."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """What the options of Kafka Streams set, and how long its results wait."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """The driver's side of Spark's process: why it did not start, and what is made of its answers. None is started here."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict
 from pathlib import Path

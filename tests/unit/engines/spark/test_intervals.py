@@ -1,7 +1,5 @@
 """How far behind the watermark stays: what was asked for, or what the way of the events needs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Micro-batches and real-time mode taken apart: every stage worked out by hand, and moved moments are noticed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """What is particular of the anatomy of DStreams; its stages are those of micro-batches."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

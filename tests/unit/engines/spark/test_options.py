@@ -1,7 +1,5 @@
 """Spark's settings: what a user's options become."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 

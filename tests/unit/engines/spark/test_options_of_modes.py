@@ -1,7 +1,5 @@
 """What DStreams and real-time mode cannot do is refused before a start, by its rule and with the way out."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What the SUT's process says of its queries, of the rows of their operators, and what each reads."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What is asked of Spark, refused before one is started."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What Storm's options set."""
 
-from __future__ import annotations
-
 import pytest
 
 from streamgauge.config.options_and_settings import build

@@ -1,7 +1,5 @@
 """Planted faults: each changes what it says it changes, and counts it."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 
 from streamgauge.engines.synthetic.faults import FAR_ID, Faults

@@ -1,7 +1,5 @@
 """The known engine's flows against the reference."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest

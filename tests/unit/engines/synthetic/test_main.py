@@ -1,7 +1,5 @@
 """The pace of a consumer of known capacity, on a clock of the test's."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 from hypothesis import given

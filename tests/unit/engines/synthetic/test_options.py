@@ -1,7 +1,5 @@
 """The known engine's options."""
 
-from __future__ import annotations
-
 import random
 import statistics
 

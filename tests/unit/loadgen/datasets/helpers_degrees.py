@@ -1,7 +1,5 @@
 """From the plane of the made map back to degrees: what only tests ask for."""
 
-from __future__ import annotations
-
 from streamgauge.core.arrays import Floats
 from streamgauge.loadgen.datasets.road_map import BOX, METRES_NORTH
 

@@ -1,7 +1,5 @@
 """Calls: any slice alone, who calls whom how often and how long, and what is refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

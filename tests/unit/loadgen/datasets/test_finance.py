@@ -1,7 +1,5 @@
 """Prices of a market: any slice alone, trades that walk, and what quotes ask for."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from streamgauge.loadgen.datasets.finance import ASK_HIGH, ASK_LOW, OFFER_HIGH, OFFER_LOW, Price, Size

@@ -1,7 +1,5 @@
 """Traces of taxis: any slice alone, near the roads they drive on, planted shares, and what is refused."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Leads: any slice alone, turns and rounds, rewards by their rule, and what is refused."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -3,8 +3,6 @@
 Roads of one's own: what a file says, and one clear message where it says nothing.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -3,8 +3,6 @@
 Readings of machines: any slice alone, in turn, of one cluster each, and overloaded as long and as often as said.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

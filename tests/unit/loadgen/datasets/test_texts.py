@@ -7,8 +7,6 @@ Tweets: any slice alone, as many words and hashtags as asked for, and what is re
 Stamped records: numbered through all partitions, due by the rate, as long as was asked.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from functools import partial

@@ -3,8 +3,6 @@
 Clicks: any slice alone, shares as asked for, what a value takes, and what is refused.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """Recorded data: rows in order through all partitions, over and over; files of every kind; what cannot be replayed."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from datetime import timedelta

@@ -2,8 +2,6 @@
 place; what is no file of rows is refused.
 """
 
-from __future__ import annotations
-
 import gzip
 import os
 from dataclasses import astuple

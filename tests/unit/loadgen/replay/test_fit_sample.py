@@ -1,7 +1,5 @@
 """Fitting to a sample: what is kept of a file's columns, in which words, and what is refused."""
 
-from __future__ import annotations
-
 import gzip
 from contextlib import nullcontext
 from pathlib import Path

@@ -1,7 +1,5 @@
 """loadgen/replay/text.py: a text file is read by its first line and line by line, as data and as a sample alike."""
 
-from __future__ import annotations
-
 import codecs
 import gzip
 from pathlib import Path

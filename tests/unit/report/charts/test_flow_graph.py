@@ -1,7 +1,5 @@
 """The picture of a flow: every node once, arrows along the data, figures of its operators."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 from xml.etree import ElementTree

@@ -1,7 +1,5 @@
 """Percentile curves: the same values as HdrHistogram's own, and no further than the evidence."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

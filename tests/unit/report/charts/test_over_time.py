@@ -1,7 +1,5 @@
 """The charts over a run's time, and the series behind them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from typing import Any, cast

@@ -1,7 +1,5 @@
 """An anatomy shown: on a page and in the terminal, whole or as far as it went."""
 
-from __future__ import annotations
-
 import math
 import re
 from importlib.resources import files

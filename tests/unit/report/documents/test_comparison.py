@@ -1,7 +1,5 @@
 """The page of a comparison: its sections, what it needs, and that a browser draws it in light and dark."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re

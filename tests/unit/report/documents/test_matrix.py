@@ -1,7 +1,5 @@
 """A matrix shown: on its page, cell by cell in the terminal, and as a plan."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 from typing import Any

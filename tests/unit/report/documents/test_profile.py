@@ -1,7 +1,5 @@
 """The page of a characterization: what it shows, what it needs, and what `report` and `compare` say of its folder."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The page, compared by section: headings, tables, links; self-contained, small, and alive in a browser."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """A scalability study shown: its page, its charts, and its lines in the terminal."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

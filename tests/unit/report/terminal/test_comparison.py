@@ -1,7 +1,5 @@
 """A comparison in the terminal: what failed stands first, and the table fits 80 columns."""
 
-from __future__ import annotations
-
 import io
 
 from rich.console import Console

@@ -1,7 +1,5 @@
 """What the terminal shows, written to a console in memory."""
 
-from __future__ import annotations
-
 import io
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """A result in words."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """A test bed between the trials of a search: warmed, drained and used again, or given up."""
 
-from __future__ import annotations
-
 import dataclasses
 from types import SimpleNamespace
 from typing import Any

@@ -3,8 +3,6 @@
 Tokens are compared before anything is read.
 """
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Iterator

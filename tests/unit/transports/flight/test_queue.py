@@ -1,7 +1,5 @@
 """The queue of one generator: nothing is lost, nothing is changed, every event is counted once."""
 
-from __future__ import annotations
-
 from itertools import count
 
 import numpy as np

@@ -3,8 +3,6 @@
 The readers follow the page and know nothing of the code that writes.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 from datetime import UTC, datetime, timedelta

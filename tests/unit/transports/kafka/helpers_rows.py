@@ -1,7 +1,5 @@
 """Rows of every type, with what an encoding may get wrong, and batches of them."""
 
-from __future__ import annotations
-
 import math
 from datetime import UTC, datetime
 from typing import Any

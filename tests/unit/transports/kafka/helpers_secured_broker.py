@@ -1,7 +1,5 @@
 """A broker that wants a name and a password, beside its open door."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """What a broker has stored: the same messages, whether all between them are read too or each is asked for alone."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

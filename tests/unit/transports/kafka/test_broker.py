@@ -1,7 +1,5 @@
 """The broker of our own: it answers, stores what it was given, and leaves nothing behind."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """What stands between both ends, on brokers that were named: topics come and go, and nothing else is touched."""
 
-from __future__ import annotations
-
 import time
 from contextlib import nullcontext
 from dataclasses import replace

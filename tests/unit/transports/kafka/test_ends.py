@@ -1,7 +1,5 @@
 """Both ends of a transport on a real broker: events out, results in, batch by batch."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

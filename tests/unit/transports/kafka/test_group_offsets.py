@@ -1,7 +1,5 @@
 """What a job has read, if it writes topics of its own and reads them again."""
 
-from __future__ import annotations
-
 from streamgauge.transports.kafka.group_offsets import OwnTopics
 
 IN, ONE, TWO = ("in", 0), ("group-one", 0), ("group-two", 0)

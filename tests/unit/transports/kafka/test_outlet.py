@@ -1,7 +1,5 @@
 """Events to a real broker: each once, in order, in its partition; what is lost is an error."""
 
-from __future__ import annotations
-
 import time
 from itertools import pairwise
 from pathlib import Path

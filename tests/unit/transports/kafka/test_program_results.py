@@ -1,7 +1,5 @@
 """Which messages are results of a program, and what becomes of every other one."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Literal

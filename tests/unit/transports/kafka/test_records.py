@@ -1,7 +1,5 @@
 """The records of `docs/reference/kafka-records.md`, byte by byte, against files that are kept."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

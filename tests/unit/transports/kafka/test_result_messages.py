@@ -1,7 +1,5 @@
 """Results as messages: what comes out is what went in, of one sink and of several."""
 
-from __future__ import annotations
-
 import base64
 import json
 import math

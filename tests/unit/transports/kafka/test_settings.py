@@ -1,7 +1,5 @@
 """The options of the transport over Kafka: which are refused, and the settings of both clients."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What planted checkpoints of Spark queries say of how far they have read, and when."""
 
-from __future__ import annotations
-
 import json
 import os
 import tempfile

@@ -3,8 +3,6 @@
 Events as lines: nothing is lost of what they carry, and what they cannot carry is refused.
 """
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Iterator
 from contextlib import closing, contextmanager

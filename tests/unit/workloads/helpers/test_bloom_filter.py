@@ -1,7 +1,5 @@
 """Who was seen lately, in filters of rbloom: by hand, against exact memory, how often they err, and the SQL beside."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

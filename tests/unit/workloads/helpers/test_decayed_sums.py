@@ -1,7 +1,5 @@
 """Sums that forget and what was seen lately: closed forms, long pauses, filters, and the SQL that judges them."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Places of addresses: the made database against its list, by class and by SQL, and databases that are none."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Throughput: what goes in comes out, byte for byte; a size that no message has is refused."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.unit.workloads.helpers_cuts import answered, flow_of, job_of, table

@@ -1,7 +1,5 @@
 """Stamped text: what is in a record comes out of it, less what is subtracted."""
 
-from __future__ import annotations
-
 from tests.unit.helpers_refusals import assert_refused
 from tests.unit.workloads.helpers_cuts import answered, flow_of, job_of, table
 

@@ -1,7 +1,5 @@
 """Measurements worked through a topology by the reference, as plain rows."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

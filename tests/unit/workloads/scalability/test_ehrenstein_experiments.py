@@ -1,7 +1,5 @@
 """The experiment files of Ehrenstein 2020 ask what its specification states, cell by cell."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import pytest

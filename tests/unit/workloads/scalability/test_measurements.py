@@ -1,7 +1,5 @@
 """Keys in turn at a fixed frequency, the record's own time, and the frequency that contradicts a rate."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

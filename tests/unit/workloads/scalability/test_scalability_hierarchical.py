@@ -1,7 +1,5 @@
 """Sums of groups of groups against plain Python, from the levels below and from the sensors."""
 
-from __future__ import annotations
-
 import pytest
 
 from streamgauge.core.errors import InputError

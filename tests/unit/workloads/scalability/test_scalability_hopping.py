@@ -1,7 +1,5 @@
 """Statistics of hopping windows by sensor and weekday against plain Python, with few and with many windows."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 
 import pytest

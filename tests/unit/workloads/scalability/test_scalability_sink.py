@@ -1,7 +1,5 @@
 """Every measurement comes out changed, as a record or as a line."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

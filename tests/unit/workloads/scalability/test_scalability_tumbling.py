@@ -1,7 +1,5 @@
 """Statistics of tumbling windows against plain Python."""
 
-from __future__ import annotations
-
 import statistics
 from collections import defaultdict
 

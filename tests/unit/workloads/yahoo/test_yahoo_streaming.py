@@ -1,7 +1,5 @@
 """The Yahoo Streaming Benchmark: worked by hand, and against plain Python."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from streamgauge.core.clock import US

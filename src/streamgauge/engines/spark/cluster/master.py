@@ -1,7 +1,5 @@
 """What a run asks of a standalone master before it starts, and what this machine's cluster gives its executors."""
 
-from __future__ import annotations
-
 import re
 import socket
 from collections.abc import Mapping

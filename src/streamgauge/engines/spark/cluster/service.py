@@ -1,7 +1,5 @@
 """Starts and stops this machine's cluster: the `LocalCluster` of Spark, which `streamgauge cluster` runs."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

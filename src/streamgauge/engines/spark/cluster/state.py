@@ -4,8 +4,6 @@ The cluster outlives the command that started it, so processes are found by id a
 of an ended process to another one, which has another start time.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import tempfile

@@ -8,8 +8,6 @@ local checkpoint, so nothing is read twice and plans do not grow. A lost executo
 without a checkpoint.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass

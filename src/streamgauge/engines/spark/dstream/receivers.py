@@ -1,7 +1,5 @@
 """The receivers of a DStream: of a queue, and Spark's own of sockets."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Spark calls a transformation when it creates a batch, and the output function wh
 fixes the batch's data, so a waiting batch does not grow.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections import deque
 from collections.abc import Callable, Sequence

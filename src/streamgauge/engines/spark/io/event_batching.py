@@ -5,8 +5,6 @@ once. The query starts with `posexplode`, which Spark compiles into one loop wit
 Columns without nulls are declared so, which saves checks. The ingest time is per delivery, so a bundle has it once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterable, Iterator
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Flight's adapter: each query has a data source of its own name, which reads queues and sends to the recorder."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict

@@ -3,8 +3,6 @@
 It runs in Spark's Python workers, so it imports as little as possible.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack

@@ -5,8 +5,6 @@ messages at once. If it is not certain that `from_json` reads a block alike, the
 leave Python as messages, for `from_json`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np

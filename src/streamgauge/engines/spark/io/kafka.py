@@ -7,8 +7,6 @@ and detects repeated ones.
 In real-time mode, Spark's sink writes every result at once, and a thread reports the positions.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import time

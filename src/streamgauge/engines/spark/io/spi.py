@@ -3,8 +3,6 @@
 To add a transport, implement `TransportAdapter` in a module and name it in `job_settings`.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence

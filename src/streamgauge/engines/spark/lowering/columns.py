@@ -1,7 +1,5 @@
 """Columns by name. Spark parses a string as an expression, so names with dots or spaces need quoting."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from pyspark.sql import Column

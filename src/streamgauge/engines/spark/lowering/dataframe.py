@@ -3,8 +3,6 @@
 Every relation has an engine time column `_time` beside the BIGINT lineage columns. It is dropped at the sink.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import reduce, singledispatchmethod
 from typing import Any

@@ -3,8 +3,6 @@
 A function for each takes frames with a watermark (`marked`) and gives a frame with one on `time`.
 """
 
-from __future__ import annotations
-
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 

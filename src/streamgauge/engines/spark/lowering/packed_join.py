@@ -9,8 +9,6 @@
 The result equals that of Spark's stream-stream join, without a state read and write per row.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 

@@ -14,8 +14,6 @@ that states times itself uses Spark's watermark, which lags one batch, as window
 watermark moves.
 """
 
-from __future__ import annotations
-
 import json
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -10,8 +10,6 @@ These sinks share a query:
 Other sinks are separate queries of the session, each with its own checkpoint, batches, output mode and readers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

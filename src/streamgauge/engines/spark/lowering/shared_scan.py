@@ -1,7 +1,5 @@
 """Shared scan: one query for several sinks. Each row has one nullable struct column per sink."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -9,8 +9,6 @@
 Partials of panes, batches or stored state can be merged only if every aggregate is mergeable.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from math import gcd
 

@@ -5,8 +5,6 @@ measured, or keep Spark from starting. So they are set aside, and the settings o
 wants of Spark is said by options.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -3,8 +3,6 @@
 Does not load Spark.
 """
 
-from __future__ import annotations
-
 import re
 
 _LOCAL = re.compile(r"local(?:\[([1-9][0-9]*|\*)(?:,\s*[1-9][0-9]*)?\])?")

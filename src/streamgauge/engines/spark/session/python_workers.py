@@ -5,8 +5,6 @@ process. That costs seconds for each of six kinds of workers during the first ba
 compiled files, so the view of Spark's home omits the zip.
 """
 
-from __future__ import annotations
-
 import gc
 import os
 from pathlib import Path

@@ -6,8 +6,6 @@ time. Spark's block tracker logs each block at debug level. Debug logs of receiv
 record. No verdict depends on either log.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """A Spark session in this process: for the stream under test, and for the batch run of a user job."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

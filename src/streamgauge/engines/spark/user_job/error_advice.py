@@ -3,8 +3,6 @@
 Spark names each refusal by an error class. Refusals of streaming queries share one, and differ by their message.
 """
 
-from __future__ import annotations
-
 import re
 
 _STREAMING = "_LEGACY_ERROR_TEMP_3102"

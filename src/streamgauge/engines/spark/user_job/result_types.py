@@ -1,7 +1,5 @@
 """The types of a user job's results, and which of them cannot be compared."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from pyspark.sql import types as spark

@@ -1,7 +1,5 @@
 """What encodings have in common: writing events as messages, decoding them in an engine, and reading results."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

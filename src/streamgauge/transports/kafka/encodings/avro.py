@@ -7,8 +7,6 @@ time in Python.
 https://avro.apache.org/docs/1.12.0/specification/
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The encoding of a topic: by the transport's option, or by the declaration of a program."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pyarrow as pa

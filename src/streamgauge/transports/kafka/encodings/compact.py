@@ -5,8 +5,6 @@ padded with spaces on the left; null is blank. The fixed part has the byte lengt
 column order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import accumulate
 

@@ -1,7 +1,5 @@
 """Messages that are JSON objects, written by DuckDB. Timestamps are microseconds since 1970, bytes are base64 text."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Iterable, Sequence

@@ -5,8 +5,6 @@ Fields of plain types and messages within are supported. A null is a field that 
 https://docs.confluent.io/platform/current/schema-registry/fundamentals/serdes-develop/index.html#wire-format
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 from collections.abc import Iterator, Sequence

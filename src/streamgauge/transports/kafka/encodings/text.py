@@ -1,7 +1,5 @@
 """Messages that are text: one line of CSV without a header, or the text of one field."""
 
-from __future__ import annotations
-
 import base64
 import csv
 import io

@@ -26,8 +26,6 @@ index depends on VWAP's absolute error, so prices above some 100,000 may differ 
 Source: Bordin 2017, section 3.3.11.
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from typing import Any, Literal

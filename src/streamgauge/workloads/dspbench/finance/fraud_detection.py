@@ -22,8 +22,6 @@ part.
 Source: Bordin 2017, section 3.3.9.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Literal, get_args
 

@@ -32,8 +32,6 @@ to machine and back; an order over all rows of a batch; few results from many ev
 Source: Bordin 2017, section 3.3.4.
 """
 
-from __future__ import annotations
-
 import math
 from functools import reduce
 from typing import Any

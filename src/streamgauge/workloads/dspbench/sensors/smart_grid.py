@@ -28,8 +28,6 @@ grows with every slice, and three sinks.
 Source: Bordin 2017, section 3.3.13; DEBS 2014 Grand Challenge.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

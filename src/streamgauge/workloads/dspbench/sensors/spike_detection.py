@@ -16,8 +16,6 @@ a filter before the window, the reader of the stream could not pack its rows for
 Source: Bordin 2017, section 3.3.10.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Literal
 

@@ -27,8 +27,6 @@ results of another process. Both processes have a truth in SQL that shares no co
 Source: Bordin 2017, section 3.3.3.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from functools import lru_cache

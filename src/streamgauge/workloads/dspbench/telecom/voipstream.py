@@ -37,8 +37,6 @@ and `established` other than 1 and 0. Such calls are ignored, like calls that we
 Source: Bordin 2017, section 3.3.14.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, Literal
 

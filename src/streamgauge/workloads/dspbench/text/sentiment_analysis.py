@@ -16,8 +16,6 @@ DSPBench has a single operator instead, a sum of valences over tweets of any lan
 Source: Bordin 2017, section 3.3.5.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from functools import lru_cache

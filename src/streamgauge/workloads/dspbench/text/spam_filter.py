@@ -31,8 +31,6 @@ no words.
 Source: Bordin 2017, section 3.3.6.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc

@@ -7,8 +7,6 @@ counts are ranked by topic, which the thesis leaves open. A tweet without a text
 Source: Bordin 2017, section 3.3.7.
 """
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from streamgauge.dataflow.builder import hop, source

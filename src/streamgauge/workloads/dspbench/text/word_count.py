@@ -7,8 +7,6 @@ unless there is a `window`.
 Source: Bordin 2017, section 3.3.1.
 """
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from streamgauge.dataflow.builder import source

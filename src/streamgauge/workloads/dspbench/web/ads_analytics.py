@@ -6,8 +6,6 @@ Repeated events count each time. An event without a query or an ad is malformed 
 time; DSPBench's follow the clock of the counting machine.
 """
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from streamgauge.dataflow.builder import hop, source

@@ -9,8 +9,6 @@ including first visits.
 Source: Bordin 2017, section 3.3.8.
 """
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from streamgauge.dataflow.builder import flow, source, tumble

@@ -12,8 +12,6 @@ and gives a result for every line, as the thesis does.
 Source: Bordin 2017, section 3.3.2.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 from pydantic import Field

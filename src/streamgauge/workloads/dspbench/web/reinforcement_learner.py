@@ -39,8 +39,6 @@ independent; its work grows with rewards times bins.
 Source: Bordin 2017, section 3.3.12.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

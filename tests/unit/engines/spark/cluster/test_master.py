@@ -1,7 +1,5 @@
 """Whether a standalone master answers, and what this machine's cluster gives its executors."""
 
-from __future__ import annotations
-
 import os
 import socket
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Starting and stopping this machine's cluster, with daemons that only sleep, and the state by which it is known."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

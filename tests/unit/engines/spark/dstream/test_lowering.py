@@ -1,7 +1,5 @@
 """Which windows close in a batch, what later batches need, and what Spark's receivers have brought by its own words."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 from hypothesis import given

@@ -1,7 +1,5 @@
 """JSON messages at the borders of what readers of JSON agree on."""
 
-from __future__ import annotations
-
 from typing import Any
 
 KINDS = {"n": "bigint", "i": "int", "d": "double", "b": "boolean", "odd. `name": "bigint"}

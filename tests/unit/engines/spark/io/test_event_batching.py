@@ -1,7 +1,5 @@
 """Events in bundles: nothing is lost, moved or copied on the way in."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """JSON messages that Arrow parses in blocks: what it reads, and what it leaves to Spark."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a batch becomes on its way to a broker; without one, and without Spark."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from types import SimpleNamespace

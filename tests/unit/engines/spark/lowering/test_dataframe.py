@@ -2,8 +2,6 @@
 `tests/real/spark/test_row_counts.py`.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from streamgauge.core.schema import Schema

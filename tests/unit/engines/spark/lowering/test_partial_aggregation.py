@@ -1,7 +1,5 @@
 """Parts that Python makes: which aggregates have them, and that joined they are what the rows give as a whole."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """Which sinks share a query on Spark, which columns a query reads, and how its rows are told apart."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pytest
 

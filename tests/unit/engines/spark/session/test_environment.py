@@ -1,7 +1,5 @@
 """Planted environments: what is set aside, recorded or refused before Spark starts; what our code does to workers."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What Spark says: tasks by batch in the event log, reports of blocks in the block log, and progress reports."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

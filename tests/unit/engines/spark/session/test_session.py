@@ -1,7 +1,5 @@
 """What a session that runs says of a user's settings; the session itself is not needed for that."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

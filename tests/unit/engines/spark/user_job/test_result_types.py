@@ -1,7 +1,5 @@
 """Which results of a user job cannot be compared is known from Spark's types, before anything runs."""
 
-from __future__ import annotations
-
 import pytest
 from pyspark.sql import types as T
 from pyspark.sql.types import DataType, StructType

@@ -1,7 +1,5 @@
 """Avro's binary encoding, against the examples of its specification and a reader in plain Python."""
 
-from __future__ import annotations
-
 import io
 import json
 import struct

@@ -1,7 +1,5 @@
 """What Spark makes of a message is what was sent, whatever the encoding."""
 
-from __future__ import annotations
-
 import math
 from datetime import UTC
 from typing import Any

@@ -3,8 +3,6 @@
 Whole numbers as text of one width: the same as Python's own.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

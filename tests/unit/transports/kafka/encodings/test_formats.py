@@ -1,7 +1,5 @@
 """The formats of a program's messages: what is written is what is read, and what is read is by their specifications."""
 
-from __future__ import annotations
-
 import base64
 import json
 from dataclasses import asdict

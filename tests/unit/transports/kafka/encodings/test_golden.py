@@ -1,7 +1,5 @@
 """Events of programs, byte by byte, against files that were written by hand from the formats' specifications."""
 
-from __future__ import annotations
-
 import base64
 import csv
 import io

@@ -1,7 +1,5 @@
 """Events as JSON: any reader of JSON finds what was sent."""
 
-from __future__ import annotations
-
 import base64
 import json
 import math

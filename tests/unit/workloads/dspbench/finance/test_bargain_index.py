@@ -1,7 +1,5 @@
 """Bargain Index: worked by hand, against plain Python, by truth and by class, and wherever batches end."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from datetime import UTC, datetime

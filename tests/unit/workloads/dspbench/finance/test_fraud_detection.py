@@ -1,7 +1,5 @@
 """Fraud Detection: worked by hand, against plain Python, by truth and by class, and wherever batches end."""
 
-from __future__ import annotations
-
 import itertools
 from functools import partial
 from typing import Any

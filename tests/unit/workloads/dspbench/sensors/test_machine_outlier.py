@@ -1,7 +1,5 @@
 """Machine Outlier: worked by hand, against plain Python, by truth and by class, and as an engine runs its steps."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterator

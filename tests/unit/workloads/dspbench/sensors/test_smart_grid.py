@@ -1,7 +1,5 @@
 """Smart Grid: worked by hand, against plain Python, by truth and by class, and wherever batches end."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from statistics import fmean

@@ -1,7 +1,5 @@
 """The arrays that Smart Grid's classes work with: numbers of rows, medians of counted values and of pieces."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Spike Detection: worked by hand, against plain Python, by truth and by class, and wherever batches end."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Traffic Monitoring on roads of one's own: by hand, by truth and by class, and the file in SQL against the reader."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

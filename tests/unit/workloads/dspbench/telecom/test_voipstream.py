@@ -1,7 +1,5 @@
 """VoIPSTREAM: worked by hand, against plain Python, by truth and class, exact and in filters, wherever batches end."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import replace

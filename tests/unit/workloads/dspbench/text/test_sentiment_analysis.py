@@ -1,7 +1,5 @@
 """Sentiment Analysis: worked by hand, edge tweets included, against plain Python, and every word of its lists."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from functools import cache

@@ -1,7 +1,5 @@
 """Spam Filter: worked by hand, against plain Python, by truth and by class, and wherever batches end."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping
 from functools import partial

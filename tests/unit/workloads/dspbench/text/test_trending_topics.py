@@ -1,7 +1,5 @@
 """Trending Topics: worked by hand, ties and edges included, and against plain Python."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from streamgauge.core.clock import US

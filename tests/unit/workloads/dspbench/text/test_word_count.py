@@ -1,7 +1,5 @@
 """Word Count: worked by hand, edge rows included, and against plain Python."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from tests.unit.workloads.helpers_cuts import answered, flow_of, table

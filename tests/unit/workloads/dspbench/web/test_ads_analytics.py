@@ -1,7 +1,5 @@
 """Ads Analytics: worked by hand, edges included, and against plain Python."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

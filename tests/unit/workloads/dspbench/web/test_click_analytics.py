@@ -1,7 +1,5 @@
 """Click Analytics: worked by hand, edge clicks included, and against plain Python."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

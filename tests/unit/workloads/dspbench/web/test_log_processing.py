@@ -1,7 +1,5 @@
 """Log Processing: worked by hand, edge lines included, and against plain Python."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from typing import Any

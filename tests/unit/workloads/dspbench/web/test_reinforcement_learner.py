@@ -1,7 +1,5 @@
 """Reinforcement Learner: worked by hand, against plain Python, by truth and by class, and wherever batches end."""
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from functools import partial
