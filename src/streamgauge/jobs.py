@@ -151,17 +151,19 @@ def stream(
     taken = (*LINEAGE, *names)
     is_free = time.lower() not in map(str.lower, taken)  # Spark does not tell Timestamp from timestamp
     is_key = key is None or (_is_column(key) and (not fields or key in names))
-    meant = nearest(key, names or ["user_id"])
     _require(
         Rule(is_free, setting, f"its time column must differ from {', '.join(taken)}", time, 'time="ts"'),
-        Rule(is_key, f"{setting} key", "must be the name of one of its columns", key, f'key="{meant}"'),
-    )
+        Rule(is_key, f"{setting} key", "must be the name of one of its columns", key,
+             f'key="{nearest(key, names or ["user_id"])}"'),
+    )  # fmt: skip
     return Input(name, fields, None if sample is None else Path(sample), share, time, key)
 
 
 def _no_list(setting: str, of: str, given: tuple[object, ...], way_out: str) -> Rule:
-    has_list = any(isinstance(one, list | tuple) for one in given)
-    return Rule(not has_list, setting, f"must be given its {of} one after the other", "a list of them", way_out)
+    return Rule(
+        not any(isinstance(one, list | tuple) for one in given), setting,
+        f"must be given its {of} one after the other", "a list of them", way_out,
+    )  # fmt: skip
 
 
 def _is_column(name: object) -> bool:
@@ -210,8 +212,10 @@ def _described(
         _has_schema(inputs, "the function"),
         _no_list("@job", "streams", inputs, '@job(stream("clicks", ...), stream("views", ...))'),
     )
-    way_out = '@job(stream("purchases", ...))'
-    _require(*(Rule(isinstance(one, Input), "@job", "must be given streams", one, way_out) for one in inputs))
+    _require(
+        *(Rule(isinstance(one, Input), "@job", "must be given streams", one, '@job(stream("purchases", ...))')
+          for one in inputs)
+    )  # fmt: skip
     names, modes = [one.name for one in inputs], get_args(Mode)
     _require(
         Rule(len({*names}) == len(names), "@job", "streams must have different names", names, "rename one"),
@@ -249,12 +253,12 @@ def _check_reference(reference: object) -> None:
 def _key_names(keys: Any) -> tuple[str, ...]:
     """The names in what is a column's name, or a sequence of them."""
     names = (keys,) if isinstance(keys, str) else keys
-    are_names = isinstance(names, Sequence) and all(_is_column(name) for name in names)
-    rule, way_out = (
-        "must be a column's name, or a list of columns' names",
-        'keys="user_id", or keys=["user_id", "pack"]',
-    )
-    _require(Rule(are_names, "@job keys", rule, keys, way_out))
+    _require(
+        Rule(
+            isinstance(names, Sequence) and all(map(_is_column, names)), "@job keys",
+            "must be a column's name, or a list of columns' names", keys, 'keys="user_id", or keys=["user_id", "pack"]',
+        )
+    )  # fmt: skip
     return tuple(names)
 
 
@@ -270,14 +274,15 @@ def _reach(reach: str | float | None, mode: Mode) -> tuple[int | None, tuple[str
         return None, ("reach not declared: taken as unbounded, as results are updates",)
     if reach == UNBOUNDED:
         return None, ()
-    said = () if reach is not None else (_REACH_ASSUMED,)
-    given = DEFAULT_REACH if reach is None else reach
-    return round(parse_duration(given, "@job reach", way_out='reach="12s", or reach="unbounded"') * US), said
+    given, assumed = (DEFAULT_REACH, (_REACH_ASSUMED,)) if reach is None else (reach, ())
+    return round(parse_duration(given, "@job reach", way_out='reach="12s", or reach="unbounded"') * US), assumed
 
 
 def _has_schema(inputs: object, function: str) -> Rule:
-    way_out = f'@job(stream("purchases", Key("user_id", 1000), Integer("price", 1, 100))) above {function}'
-    return Rule(inputs, "@job", "needs the schema of its inputs, one stream at least", "none", way_out)
+    return Rule(
+        inputs, "@job", "needs the schema of its inputs, one stream at least", "none",
+        f'@job(stream("purchases", Key("user_id", 1000), Integer("price", 1, 100))) above {function}',
+    )  # fmt: skip
 
 
 def _check_signature(function: Any) -> None:

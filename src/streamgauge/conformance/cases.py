@@ -41,8 +41,7 @@ class Dear(Processor):
     """The prices above 90."""
 
     def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
-        prices = batch.column("price").to_numpy()
-        rows = pa.array([row for row, price in enumerate(prices) if price > 90], pa.int64())
+        rows = pa.array(np.flatnonzero(batch.column("price").to_numpy() > 90))
         return pa.RecordBatch.from_arrays([batch.column("price").take(rows), rows], ["high", ROW])
 
 
@@ -69,9 +68,14 @@ class Totals(Processor):
 
 def with_totals(stream: Stream, everyones: Stream) -> Stream:
     """`stream` (k, v), by `k`, beside the sum of `w` over all of `everyones`."""
-    gives = Schema.from_types(k=stream.columns["k"], v="int", total="bigint")
     return stream.process(
-        Totals, keys="k", reads=("v", "w"), gives=gives, broadcast=everyones, truth=TOTALS_TRUTH, name="totals"
+        Totals,
+        keys="k",
+        reads=("v", "w"),
+        gives=Schema.from_types(k=stream.columns["k"], v="int", total="bigint"),
+        broadcast=everyones,
+        truth=TOTALS_TRUTH,
+        name="totals",
     )
 
 

@@ -7,7 +7,7 @@ log, times before 1970.
 from datetime import UTC, datetime
 from typing import Any
 
-from streamgauge.dataflow.builder import Stream, source, tumble
+from streamgauge.dataflow.builder import source, tumble
 from streamgauge.dataflow.expressions import check as expressions
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.loadgen.fields import StreamSpec
@@ -106,10 +106,7 @@ STREAM = StreamSpec(
     ),
 )
 """Each column takes any of its edge values, whatever the others have."""
-
-
-def edges() -> Stream:
-    return source(STREAM.name, STREAM.schema)
+EDGES = source(STREAM.name, STREAM.schema)
 
 
 def every_function() -> Flow:
@@ -120,15 +117,15 @@ def every_function() -> Flow:
             columns |= {f"size_{number}": f"size({each})", f"first_{number}": f"try_element_at({each}, 1)"}
         else:
             columns[f"x_{number}"] = each
-    return edges().select(columns).sink("out")
+    return EDGES.select(columns).sink("out")
 
 
 def every_aggregate() -> Flow:
     """Of windows, each with several hundred edge rows of a key."""
     columns = {f"x_{number}": each for number, each in enumerate(AGGREGATES) if each not in UNSURE}
-    return edges().window(tumble("1s"), keys="g").aggregate(columns).sink("out")
+    return EDGES.window(tumble("1s"), keys="g").aggregate(columns).sink("out")
 
 
 def odd_keys() -> Flow:
     """Null, empty, and of other alphabets."""
-    return edges().window(tumble("1s"), keys=("s", "ok")).aggregate(n="count(*)", t="max(t)").sink("out")
+    return EDGES.window(tumble("1s"), keys=("s", "ok")).aggregate(n="count(*)", t="max(t)").sink("out")

@@ -52,5 +52,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     from streamgauge.conformance.trials import subject
 
     engines = getattr(metafunc.module, ENGINES, None) or metafunc.config.getoption("streamgauge_engine")
-    names = [name for name in metafunc.fixturenames if name in parameters.names]
-    metafunc.parametrize(names, [each for engine in engines for each in parameters.of(subject(engine))])
+    arguments, values_of = parameters
+    names = [name for name in metafunc.fixturenames if name in arguments]
+    metafunc.parametrize(names, [each for engine in engines for each in values_of(subject(engine))])

@@ -5,7 +5,6 @@ engines in `STREAMGAUGE_ENGINES`.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -42,17 +41,11 @@ Test = TypeVar("Test", bound=Callable[..., None])
 Parameters = Iterable[Any]
 
 
-@dataclass(frozen=True)
-class ForEngines:
+def with_each(*names: str, values: Callable[[Subject], Parameters]) -> Callable[[Test], Test]:
     """How the plug-in makes tests of one: names of arguments, and their values for an engine."""
 
-    names: tuple[str, ...]
-    of: Callable[[Subject], Parameters]
-
-
-def with_each(*names: str, values: Callable[[Subject], Parameters]) -> Callable[[Test], Test]:
     def mark(test: Test) -> Test:
-        test.streamgauge_parameters = ForEngines(names, values)  # type: ignore[attr-defined]
+        test.streamgauge_parameters = (names, values)  # type: ignore[attr-defined]
         return test
 
     return mark
@@ -62,8 +55,7 @@ def parameters(of: Subject, *values: Any, text: str = "", gap: Gap | None = None
     """One test of an engine; with a gap it must fail."""
     marks = [getattr(pytest.mark, TRIAL)] if trial else []
     if gap is not None:
-        reason = f"{gap.kind}: {gap.reason}"
-        marks.append(pytest.mark.xfail(reason=reason, raises=AssertionError, strict=True))
+        marks.append(pytest.mark.xfail(reason=f"{gap.kind}: {gap.reason}", raises=AssertionError, strict=True))
     return pytest.param(of, *values, marks=marks, id="-".join(filter(None, [of.engine, text])).replace(" ", "_"))
 
 
@@ -176,8 +168,9 @@ def test_partitions_are_refused_where_late_rows_are_not_counted(subject: Subject
     capabilities = subject.capabilities
     if "kafka" not in capabilities.transports or "WindowAggregate" not in capabilities.nodes:
         return
-    flow = CASES["hopping window"].flow
-    request = StartRequest(flow, dict(subject.conf.options), None, "common", transport="kafka", partitions=4)
+    request = StartRequest(
+        CASES["hopping window"].flow, dict(subject.conf.options), None, "common", transport="kafka", partitions=4
+    )
     if subject.conf.counts_late_rows:
         subject.plugin.check(request)
         return

@@ -58,8 +58,7 @@ class StageTimes:
 
     @property
     def latencies_us(self) -> Times:
-        total: Times = self.spent_us.sum(axis=1)
-        return total
+        return self.spent_us.sum(axis=1)
 
     def select(self, chosen: NDArray[Any]) -> StageTimes:
         """Those of some results."""
@@ -76,18 +75,15 @@ def stage_times(event_us: Times, moments: Sequence[Timestamp], emission_us: Time
         else:
             contradicted += np.maximum(np.abs(moved - moment.when_us) - moment.within_us, 0)
         borders.append(moved)
-    borders.append(emission_us)
-    names = (*(moment.name for moment in moments), last)
-    spent: Times = np.diff(np.stack(borders, axis=1), axis=1)  # type: ignore[assignment]
-    return StageTimes(names, spent, contradicted)
+    spent: Times = np.diff(np.stack([*borders, emission_us], axis=1), axis=1)
+    return StageTimes((*(moment.name for moment in moments), last), spent, contradicted)
 
 
 def first_of_each(batches: NDArray[np.int64], event_us: Times) -> NDArray[np.int64]:
     """Places of the results whose event came first in its batch, which the published study tracked."""
     order = np.lexsort((event_us, batches))
     _, places = np.unique(batches[order], return_index=True)
-    firsts: NDArray[np.int64] = order[places]
-    return firsts
+    return order[places]
 
 
 @dataclass(frozen=True)

@@ -53,8 +53,7 @@ class IsolatedOperator:
 
     def files(self, source: Source, number: int) -> list[str]:
         """The files of a slice; empty if it has no rows."""
-        folder = Path(self.folders[source.name]) / f"{self.folder_of_a_slice}={number}"
-        return sorted(map(str, folder.glob("*.parquet")))
+        return sorted(map(str, Path(self.folders[source.name]).glob(f"{self.folder_of_a_slice}={number}/*.parquet")))
 
 
 @dataclass(frozen=True)

@@ -95,12 +95,10 @@ class OperatorRuntime:
         return self._called(rows, BEFORE_ALL)
 
     def _called(self, rows: pa.Table, watermark_us: int) -> pa.Table:
-        batch = self._batch(rows)
-        results = self._class.process(batch, watermark_us)
-        outputs = self._output_columns(results)
-        lineage = self._times_of_results(results) if self._node.identity else self._of_rows(results, rows)
-        columns = [(outputs | lineage)[name] for name in self._layout.results.names]
-        return pa.Table.from_arrays(columns, schema=self._layout.results)
+        results = self._class.process(self._batch(rows), watermark_us)
+        columns = self._output_columns(results)
+        columns |= self._times_of_results(results) if self._node.identity else self._of_rows(results, rows)
+        return pa.Table.from_arrays([columns[name] for name in self._layout.results.names], schema=self._layout.results)
 
     def _batch(self, rows: pa.Table) -> pa.RecordBatch:
         columns = [
@@ -114,18 +112,15 @@ class OperatorRuntime:
     def _output_columns(self, results: Any) -> dict[str, pa.Array]:
         if not isinstance(results, pa.RecordBatch):
             raise ValueError(f"process {self._node.name!r}: gave {type(results).__name__}, and must give a RecordBatch")
-        needed = [name for name, _ in self._node.gives]
-        needed += [TIME, *_STATED] if self._node.identity else [ROW]
+        needed = [*(name for name, _ in self._node.gives), *((TIME, *_STATED) if self._node.identity else (ROW,))]
         missing = [name for name in needed if name not in results.schema.names]
         if missing:
             had = ", ".join(results.schema.names)
             raise ValueError(f"process {self._node.name!r}: gave no column {', '.join(missing)}; it gave {had}")
-        types = self._layout.results
-        return {name: results.column(name).cast(types.field(name).type) for name, _ in self._node.gives}
+        return {name: results.column(name).cast(self._layout.results.field(name).type) for name, _ in self._node.gives}
 
     def _times_of_results(self, results: pa.RecordBatch) -> dict[str, pa.Array]:
-        names = {TIME: TIME, **dict(self._node.lineage)}
-        return {name: results.column(column).cast(pa.int64()) for name, column in names.items()}
+        return {name: results.column(column).cast(pa.int64()) for name, column in ((TIME, TIME), *self._node.lineage)}
 
     def _of_rows(self, results: pa.RecordBatch, rows: pa.Table) -> dict[str, pa.Array]:
         index = results.column(ROW)
@@ -133,8 +128,10 @@ class OperatorRuntime:
             raise ValueError(f"process {self._node.name!r}: {ROW} has nulls; a result without a row needs an identity")
         numbers = index.cast(pa.int64()).to_numpy()
         if self._node.broadcast and (rows.column(INPUT).to_numpy()[numbers] == len(self._node.inputs) - 1).any():
-            rule = "gave a result for a row of its broadcast input, which every instance would repeat"
-            raise ValueError(f"process {self._node.name!r}: {rule}")
+            raise ValueError(
+                f"process {self._node.name!r}: "
+                "gave a result for a row of its broadcast input, which every instance would repeat"
+            )
         every = len(numbers) == len(rows) and bool(np.array_equal(numbers, np.arange(len(rows))))
 
         def lineage_column(column: str) -> pa.Array:
@@ -148,11 +145,9 @@ class OperatorRuntime:
 
 def in_order(rows: pa.Table, ids: Sequence[str]) -> pa.Table:
     """Rows sorted by time, then input, then `ids`."""
-    times = rows.column(TIME).to_numpy()
-    if (np.diff(times) > 0).all():
+    if (np.diff(rows.column(TIME).to_numpy()) > 0).all():
         return rows
-    inputs = [INPUT] if INPUT in rows.column_names else []
-    keys = [TIME, *inputs, *(name for name in ids if name in rows.column_names)]
+    keys = [TIME, *(name for name in (INPUT, *ids) if name in rows.column_names)]
     if all(pa.types.is_integer(rows.schema.field(key).type) and not rows.column(key).null_count for key in keys):
         columns = [rows.column(key).to_numpy() for key in keys]
         if _are_sorted(columns):
@@ -193,9 +188,8 @@ def ordinals(rows: Int64s) -> Int64s:
     order = np.argsort(rows, kind="stable")
     grouped = rows[order]
     first = np.flatnonzero(np.append(True, grouped[1:] != grouped[:-1])) if len(rows) else np.empty(0, np.int64)
-    lengths = np.diff(np.append(first, len(rows)))
     earlier = np.empty(len(rows), np.int64)
-    earlier[order] = np.arange(len(rows)) - np.repeat(first, lengths)
+    earlier[order] = np.arange(len(rows)) - np.repeat(first, np.diff(np.append(first, len(rows))))
     return earlier
 
 
@@ -209,6 +203,5 @@ def _union(sides: Sequence[pa.Table]) -> pa.Table:
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
-    if column.num_chunks == 1:
-        return column.chunk(0)
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    """The column as one array; a single chunk is not copied."""
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

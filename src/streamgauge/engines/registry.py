@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -110,8 +110,7 @@ def local_cluster() -> LocalCluster:
 
 def starter_of(engine: str, cpus: Sequence[int] | None, parallelism: int | None = None) -> Callable[[], Engine]:
     """A function that makes a fresh start of a streaming engine on the given processors, with a parallelism."""
-    make = entry(engine).make
-    return lambda: make(cpus, parallelism)
+    return partial(entry(engine).make, cpus, parallelism)
 
 
 def require(engine: str, transport: str, options: Mapping[str, str]) -> None:
@@ -140,7 +139,11 @@ def matrix() -> list[dict[str, Any]]:
             "transports": list(each.transports),
             "encodings": list(each.encodings),
             "delivery": each.delivery,
-            "fetches": _fetches(each),
+            "fetches": [
+                asdict(fetch)
+                for fetches in (each.fetches, *(transports.transport(name).fetches for name in each.transports))
+                for fetch in fetches
+            ],
             "tuning_profiles": list(each.profiles),
             "options": _setting_rows(each.settings),
         }
@@ -151,12 +154,6 @@ def matrix() -> list[dict[str, Any]]:
 def transport_rows() -> list[dict[str, Any]]:
     """Every transport with its options, as plain data."""
     return [{"name": name, "options": _setting_rows(transports.transport(name).settings)} for name in transports.NAMES]
-
-
-def _fetches(engine: Capabilities) -> list[dict[str, Any]]:
-    """What the engine may fetch, and the transports that it reads."""
-    every = [engine.fetches, *(transports.transport(name).fetches for name in engine.transports)]
-    return [asdict(fetch) for fetches in every for fetch in fetches]
 
 
 def _setting_rows(settings: Sequence[Setting]) -> list[dict[str, Any]]:

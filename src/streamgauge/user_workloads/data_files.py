@@ -51,7 +51,7 @@ def with_user_data(workload: Workload, values: Mapping[str, Any]) -> tuple[Workl
     rule = "must name a file of recorded events, Parquet, CSV or JSON lines"
     require_all(*(Rule(path, f"set {name}", rule, "", f"--set {name}=FILE") for name, path in files.items()))
     own = {name: str(value) for name, value in parameters.items() if workload.is_file(name) and value}
-    digests = _digests(files | own)
+    digests = {path: _digest(name, path) for name, path in (files | own).items() if Path(path).is_file()}
 
     def build(parameters: Any, rate_per_s: float) -> Job:
         job = workload.build(parameters, rate_per_s)
@@ -60,10 +60,6 @@ def with_user_data(workload: Workload, values: Mapping[str, Any]) -> tuple[Workl
 
     build_with_files = build if named else workload.build
     return replace(workload, build=build_with_files, files={**workload.files, **digests}), parameters
-
-
-def _digests(files: Mapping[str, str]) -> dict[str, str]:
-    return {path: _digest(name, path) for name, path in files.items() if Path(path).is_file()}
 
 
 def _digest(name: str, path: str) -> str:
@@ -143,16 +139,16 @@ def idle_parameters(workload: Workload, parameters: Parameters, rate_per_s: floa
     if not any(isinstance(field, ReplayedColumn) for stream in job.streams for field in stream.fields):
         return
     if names := [name for name in sorted(parameters.model_fields_set) if is_idle(name)]:
-        rule = "affects only generated rows, and the data replaces these"
-        got = ", ".join(f"{name}={getattr(parameters, name)}" for name in names)
         leave_out = " and ".join(f"--set {name}" for name in names)
-        yield Problem(f"set {', '.join(names)}", rule, got, f"leave {leave_out} out, or the data")
+        yield Problem(
+            f"set {', '.join(names)}", "affects only generated rows, and the data replaces these",
+            ", ".join(f"{name}={getattr(parameters, name)}" for name in names), f"leave {leave_out} out, or the data",
+        )  # fmt: skip
 
 
 def _effective(job: Job) -> tuple[Any, ...]:
     """What the engine sees of a job: its flow and its input, without replaced rows."""
-    streams = [(stream.name, stream.share, tuple(map(_source, stream.fields))) for stream in job.streams]
-    return job.flow, streams
+    return job.flow, [(stream.name, stream.share, tuple(map(_source, stream.fields))) for stream in job.streams]
 
 
 def _source(field: Any) -> Any:
@@ -192,8 +188,9 @@ def _column(field: ReplayedColumn) -> DataColumn:
     numbered = len(keys(field.numbering)) if field.numbering is not None else None
     wrong = content(field.file).unreadable.get(field.name) if numbered is None else None
     unreadable = wrong.count if wrong is not None else 0
-    empty = field.values.null_count - unreadable
-    return DataColumn(name=field.name, unreadable=unreadable, empty=empty, numbered=numbered)
+    return DataColumn(
+        name=field.name, unreadable=unreadable, empty=field.values.null_count - unreadable, numbered=numbered
+    )
 
 
 def files_read_otherwise(workload: Workload, data: Sequence[ReplayedData], result: Result) -> Iterator[Problem]:
@@ -215,8 +212,10 @@ def files_read_otherwise(workload: Workload, data: Sequence[ReplayedData], resul
 
 
 def _reading(data: ReplayedData) -> tuple[Any, ...]:
-    columns = [(column.name, column.unreadable, column.empty) for column in data.columns]
-    return data.rows, data.left_out, data.left_out_no_utf8, columns
+    return (
+        data.rows, data.left_out, data.left_out_no_utf8,
+        [(column.name, column.unreadable, column.empty) for column in data.columns],
+    )  # fmt: skip
 
 
 def input_notes(workload: Workload, data: Sequence[ReplayedData]) -> tuple[str, ...]:
@@ -241,8 +240,10 @@ def _notes(data: ReplayedData) -> Iterator[str]:
             null = column.unreadable + column.empty
             yield f"data of {data.stream}: {column.name} is null in {null:,} of {data.rows:,} rows ({'; '.join(wrong)})"
         if column.numbered is not None:
-            numbered = f"{column.numbered:,} keys that are not numbers of its type are numbered by first appearance"
-            yield f"data of {data.stream}: {column.name}: {numbered}"
+            yield (
+                f"data of {data.stream}: {column.name}: "
+                f"{column.numbered:,} keys that are not numbers of its type are numbered by first appearance"
+            )
     if data.rounds > 1:
         how = f"{data.time} continues from round to round" if data.time else _REPEATED
         rows = "its one row comes" if data.rows == 1 else f"its {data.rows:,} rows come"

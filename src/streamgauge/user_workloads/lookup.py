@@ -35,10 +35,9 @@ def _intended_file(name: str) -> str | None:
     path = Path(name)
     if not path.name:
         return None
-    files = (path / "program.toml", path.with_suffix(".toml"))
     job = f"{name}.py" if len(path.parts) > 1 or Path(f"{name}.py").is_file() else None
     job = f"{path.with_suffix('.py')}, with one function marked @job" if path.suffix else job
-    return next((str(file) for file in files if file.is_file()), job)
+    return next((str(file) for file in (path / "program.toml", path.with_suffix(".toml")) if file.is_file()), job)
 
 
 def changed_files(workload: Workload, previous: Mapping[str, str], way_out: str) -> Iterator[Problem]:

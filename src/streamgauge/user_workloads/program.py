@@ -57,6 +57,7 @@ class Program(UserWorkload):
     """A program from a file. `outputs`: sink to what the program declares of it. `brokers`: those of its file."""
 
     observed_from_outside = True
+    restarts = True
     node_kind = ProgramNode
 
     outputs: Mapping[str, Description]
@@ -79,10 +80,6 @@ class Program(UserWorkload):
     def unseen_s(self) -> float:
         """Its group may commit late, or its progress be known by the results of windows."""
         return 0.0 if self.topics.progress.checkpoints else COMMIT_S + self.topics.reach_s
-
-    @property
-    def restarts(self) -> bool:
-        return True
 
     @property
     def can_restart(self) -> bool:
@@ -135,8 +132,11 @@ def _program(table: ProgramTable) -> Program:
 def _files(table: ProgramTable) -> dict[str, Path]:
     """The files that determine the workload."""
     inputs, folder = table.inputs.values(), table.folder
-    names = [*(each.sample for each in inputs), *(each.schema_file for each in (*inputs, *table.by_sink.values()))]
-    names += [word for word in table.command if _is_readable(folder / word)]
+    names = (
+        *(each.sample for each in inputs),
+        *(each.schema_file for each in (*inputs, *table.by_sink.values())),
+        *(word for word in table.command if _is_readable(folder / word)),
+    )
     return {table.path.name: table.path} | {name: folder / name for name in names if name}
 
 
@@ -210,15 +210,17 @@ def _topics(table: ProgramTable, nodes: Mapping[str, ProgramNode]) -> ProgramTop
         name: InputTopic(each.topic, each.message_format(folder), each.record_timestamp)
         for name, each in table.inputs.items()
     }
-    outputs = {}
-    for sink, output in table.by_sink.items():
-        times = filter(None, (output.time, output.window_end))
-        outputs[sink] = OutputTopic(
+    outputs = {
+        sink: OutputTopic(
             {name: message_type(type_) for name, type_ in nodes[sink].reference or ()},
-            tuple(dict.fromkeys((*output.keys, *output.latency_key, *times))), output.time or "",
-            output.window_end or "", UNITS[output.time_unit], output.topic, output.message_format(folder),
-            (nodes[sink].reach_us or 0) / US,
-        )  # fmt: skip
+            tuple(dict.fromkeys(
+                (*output.keys, *output.latency_key, *filter(None, (output.time, output.window_end)))
+            )),
+            output.time or "", output.window_end or "", UNITS[output.time_unit], output.topic,
+            output.message_format(folder), (nodes[sink].reach_us or 0) / US,
+        )
+        for sink, output in table.by_sink.items()
+    }  # fmt: skip
     progress = replace(table.progress, checkpoints=_checkpoints(table))
     return ProgramTopics(inputs, outputs, table.attach, table.timeout, progress)
 
@@ -245,9 +247,11 @@ def _command(table: ProgramTable) -> tuple[str, ...]:
     if "{" in first or shutil.which(first) is not None:
         return table.command
     beside = shutil.which(str(table.folder / first))
-    rule = "must begin with a program that exists and may be run, on PATH or beside the file"
-    way_out = f'install it, or name it by its path: command = ["/path/to/{Path(first).name}", ...]'
-    table.require([Rule(beside is not None, "command", rule, first, way_out)])
+    table.require([
+        Rule(beside is not None, "command",
+             "must begin with a program that exists and may be run, on PATH or beside the file", first,
+             f'install it, or name it by its path: command = ["/path/to/{Path(first).name}", ...]'),
+    ])  # fmt: skip
     return (str(beside), *table.command[1:])
 
 
@@ -265,9 +269,8 @@ def _columns(table: ProgramTable, streams: tuple[StreamSpec, ...]) -> dict[str, 
 
 def _streams(table: ProgramTable) -> tuple[tuple[StreamSpec, ...], tuple[str, ...]]:
     """(the offered streams, notes on fitted samples)."""
-    shares = _shares(table)
     specs, notes = [], []
-    for (name, given), share in zip(table.inputs.items(), shares, strict=True):
+    for (name, given), share in zip(table.inputs.items(), _shares(table), strict=True):
         setting = f"inputs.{name}"
         fields = specs_of(table.place_of(setting), given.fields)
         if given.sample is not None:

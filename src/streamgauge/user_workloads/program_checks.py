@@ -98,8 +98,9 @@ def _start_rules(table: ProgramTable) -> Iterator[Rule]:
     try:
         re.compile(line)
     except re.error as error:
-        rule = f"must be a regular expression ({error})"
-        yield Rule(False, "ready_line", rule, line, f"ready_line = '{re.escape(line)}'")
+        yield Rule(
+            False, "ready_line", f"must be a regular expression ({error})", line, f"ready_line = '{re.escape(line)}'"
+        )
 
 
 def _progress_rules(table: ProgramTable) -> Iterator[Rule]:
@@ -126,8 +127,11 @@ def _table_rules(table: ProgramTable) -> Iterator[Rule]:
     """On which tables there are."""
     for part, names in (("inputs", table.inputs), ("outputs", table.outputs)):
         for one, other in combinations(names, 2):
-            rule = f"must differ from {one} by more than upper and lower case, which SQL and variables ignore"
-            yield Rule(one.lower() != other.lower(), f"{part}.{other}", rule, other, f"{part}.{other}_2")
+            yield Rule(
+                one.lower() != other.lower(), f"{part}.{other}",
+                f"must differ from {one} by more than upper and lower case, which SQL and variables ignore", other,
+                f"{part}.{other}_2",
+            )  # fmt: skip
     yield from (
         Rule((table.output is None) == bool(table.outputs), "output",
              "must be one table [output], or tables [outputs.NAME]", "both" if table.output else "neither",
@@ -161,14 +165,18 @@ def _placeholder_rules(table: ProgramTable) -> Iterator[Rule]:
     texts = {"command": table.command} | {f"environment.{name}": (text,) for name, text in table.environment.items()}
     for setting, words in texts.items():
         for unknown in unknown_placeholders(words, table.inputs, table.by_sink):
-            way_out = f"{{{nearest(unknown, known)}}}; to pass on the braces themselves: {{{{{unknown}}}}}"
-            yield Rule(False, setting, rule, f"{{{unknown}}}", way_out)
+            yield Rule(
+                False, setting, rule, f"{{{unknown}}}",
+                f"{{{nearest(unknown, known)}}}; to pass on the braces themselves: {{{{{unknown}}}}}",
+            )  # fmt: skip
 
 
 def _name_rule(setting: str, name: str, way_out: str) -> Rule:
     """On the name of an input or output, which its topic contains."""
-    is_name = name.isascii() and name.isidentifier() and not name.startswith("_")
-    return Rule(is_name, setting, "must have a name of letters (a to z), digits and _", name, way_out)
+    return Rule(
+        name.isascii() and name.isidentifier() and not name.startswith("_"), setting,
+        "must have a name of letters (a to z), digits and _", name, way_out,
+    )  # fmt: skip
 
 
 def _input_rules(setting: str, name: str, given: InputTable, fields: Sequence[FieldSpec]) -> list[Rule]:
@@ -241,8 +249,10 @@ def stream_rules(table: ProgramTable, streams: Sequence[StreamSpec]) -> Iterator
     """On fields that the format of their messages cannot hold."""
     for stream, given in zip(streams, table.inputs.values(), strict=True):
         setting, types = f"inputs.{stream.name}", stream.schema.types()
-        has_room = given.format != "text" or len(types) == 1
-        yield Rule(has_room, f"{setting}.format", "text needs one field", list(types), 'format = "csv"')
+        yield Rule(
+            given.format != "text" or len(types) == 1, f"{setting}.format", "text needs one field", list(types),
+            'format = "csv"',
+        )  # fmt: skip
         if given.format in WITH_SCHEMA:
             declared = schema_fields(given.message_format(table.folder))
             in_schema = {each.name: each.type for each in declared}
@@ -302,9 +312,11 @@ def column_rules(
     )  # fmt: skip
     for field, name in times.items():
         type_ = columns.get(field, ValueType(INT))
-        rule = f"must be a whole number of {output.time_unit}, or a timestamp, in the reference"
-        way_out = f"CAST({field} AS {'TIMESTAMP' if type_.name == STRING else 'BIGINT'}) AS {field} in the reference"
-        yield Rule(type_.name in (INT, TIMESTAMP), f"{setting}.{name}", rule, f"{field} {type_}", way_out)
+        yield Rule(
+            type_.name in (INT, TIMESTAMP), f"{setting}.{name}",
+            f"must be a whole number of {output.time_unit}, or a timestamp, in the reference", f"{field} {type_}",
+            f"CAST({field} AS {'TIMESTAMP' if type_.name == STRING else 'BIGINT'}) AS {field} in the reference",
+        )  # fmt: skip
     yield from _result_rules(setting, table.reference_setting_of(sink), output, columns)
     if output.format in WITH_SCHEMA:
         types = {name: message_type(type_) for name, type_ in columns.items()}
@@ -325,9 +337,11 @@ def _result_rules(
         fits = message_type(type_) and (is_json or type_.name != LIST)
         yield Rule(fits, reference, rule, f"{name} {type_}", f"CAST({name} AS VARCHAR) AS {name}")
     yield from _nesting_rules(setting, list(columns))
-    rule = "text needs a reference of one column of text"
     is_text = [type_.name for type_ in columns.values()] == [STRING]
-    yield Rule(output.format != "text" or is_text, f"{setting}.format", rule, list(columns), 'format = "csv"')
+    yield Rule(
+        output.format != "text" or is_text, f"{setting}.format", "text needs a reference of one column of text",
+        list(columns), 'format = "csv"',
+    )  # fmt: skip
 
 
 def _latency_key_rules(
@@ -335,15 +349,19 @@ def _latency_key_rules(
 ) -> Iterator[Rule]:
     """On fields by which results name a record of an input."""
     having = inputs_with(key, streams)
-    rule = f"must be fields of exactly one input; these have them: {', '.join(each.name for each in having) or 'none'}"
-    way_out = "rename them in the other input" if having else "name fields that the reference takes from an input"
-    yield Rule(not key or len(having) == 1, place, rule, list(key), way_out)
+    yield Rule(
+        not key or len(having) == 1, place,
+        f"must be fields of exactly one input; these have them: {', '.join(each.name for each in having) or 'none'}",
+        list(key),
+        "rename them in the other input" if having else "name fields that the reference takes from an input",
+    )  # fmt: skip
     for name in key if len(having) == 1 else ():
         kind = having[0].schema.types()[name]
-        rule = f"must be whole numbers or texts, as in {having[0].name}, where {name} is {kind}"
-        fits = columns[name].name == _KEY_TYPES.get(kind)
-        way_out = "name other fields, or leave its type in the reference"
-        yield Rule(fits, place, rule, f"{name} {columns[name]}", way_out)
+        yield Rule(
+            columns[name].name == _KEY_TYPES.get(kind), place,
+            f"must be whole numbers or texts, as in {having[0].name}, where {name} is {kind}",
+            f"{name} {columns[name]}", "name other fields, or leave its type in the reference",
+        )  # fmt: skip
 
 
 DRY_RATE_PER_S, DRY_S = 1000.0, 5.0
@@ -377,9 +395,11 @@ def sample_unit_rule(setting: str, unit: str, last_time: float) -> Rule:
     """On a unit in which the times of an input's sample are of no year that events have, while another unit fits."""
     low_us, high_us = SAMPLED_US
     fits = [name for name, unit_us in UNITS.items() if low_us <= last_time * unit_us <= high_us]
-    got = f"{unit}, in which its time {last_time:.0f} is {in_year(last_time * UNITS[unit])}"
-    rule, way_out = "must be the unit of the times in its sample", f'time_unit = "{"".join(fits[:1])}"'
-    return Rule(not fits or unit in fits, f"{setting}.time_unit", rule, got, way_out)
+    return Rule(
+        not fits or unit in fits, f"{setting}.time_unit", "must be the unit of the times in its sample",
+        f"{unit}, in which its time {last_time:.0f} is {in_year(last_time * UNITS[unit])}",
+        f'time_unit = "{"".join(fits[:1])}"',
+    )  # fmt: skip
 
 
 def _fill(connection: Any, streams: Sequence[StreamSpec], start_us: int) -> None:
@@ -407,9 +427,11 @@ def _unit_rules(connection: Any, setting: str, output: OutputTable, now_us: int)
         ((low, high),) = connection.execute(f"SELECT min({quote(name)}), max({quote(name)}) FROM _results").fetchall()
         fits = units_of((low, high), now_us) if low is not None else []
         if fits and unit not in fits:
-            got = f"{unit}, in which the {role} {name} of a result is {in_year(high * UNITS[unit])}"
-            way_out = f'time_unit = "{fits[0]}", or another unit of {name} in the reference'
-            yield Rule(False, f"{setting}.time_unit", "must be the unit of the times in results", got, way_out)
+            yield Rule(
+                False, f"{setting}.time_unit", "must be the unit of the times in results",
+                f"{unit}, in which the {role} {name} of a result is {in_year(high * UNITS[unit])}",
+                f'time_unit = "{fits[0]}", or another unit of {name} in the reference',
+            )  # fmt: skip
 
 
 def _key_rules(connection: Any, setting: str, output: OutputTable) -> Iterator[Rule]:
@@ -423,5 +445,8 @@ def _key_rules(connection: Any, setting: str, output: OutputTable) -> Iterator[R
         got = f"{count} rows with " + ", ".join(f"{name} {value}" for name, value in zip(ids, values, strict=True))
         others = [name for name in names if name not in (*ids, output.time)]
         more = f'keys = ["{output.keys[0]}", "{others[0]}"], or ' if others else ""
-        rule = "must identify one row of the reference, as in update mode each key has one last value"
-        yield Rule(False, f"{setting}.keys", rule, got, f"{more}GROUP BY {', '.join(ids)} in the reference")
+        yield Rule(
+            False, f"{setting}.keys",
+            "must identify one row of the reference, as in update mode each key has one last value", got,
+            f"{more}GROUP BY {', '.join(ids)} in the reference",
+        )  # fmt: skip

@@ -204,8 +204,7 @@ def read(path: Path) -> ProgramTable:
         table = ProgramTable.model_validate(values)
     except ValidationError as error:
         faults = faults_of(error)
-        unknown = [fault for fault in faults if fault.is_unknown and len(fault.location) == 1]
-        named_otherwise = {near(fault.name, _TABLES) for fault in unknown}
+        named_otherwise = {near(one.name, _TABLES) for one in faults if one.is_unknown and len(one.location) == 1}
         missing = [fault for fault in faults if fault.kind == "missing" and fault.location[0] in named_otherwise]
         raise InputError([_problem(path, fault) for fault in faults if fault not in missing]) from None
     table._path = path
@@ -217,8 +216,8 @@ def _rules_of_topics_without_names(values: dict[str, Any]) -> Iterator[Rule]:
     for part, way_out in (("inputs", "[inputs.purchases]"), ("outputs", "[output]; several outputs: [outputs.NAME]")):
         if isinstance(table := values.get(part), dict):
             settings = [name for name in table if not isinstance(table[name], dict)]
-            rule = f"must be a table for each topic: [{part}.NAME]"
-            yield Rule(not settings, part, rule, f"settings {', '.join(settings)}", way_out)
+            yield Rule(not settings, part, f"must be a table for each topic: [{part}.NAME]",
+                       f"settings {', '.join(settings)}", way_out)  # fmt: skip
 
 
 def _problem(path: Path, fault: Fault) -> Problem:
@@ -357,11 +356,11 @@ def _field(setting: str, name: str, table: Mapping[str, Any]) -> FieldSpec:
         return FIELD_KINDS[str(kind)](name, **values)
     except InputError as error:
         shown = ", ".join(FIELD_EXAMPLES[key] for key in given) or FIELD_EXAMPLES["domain"]
-        named = [(problem, problem.setting.removeprefix(name)) for problem in error.problems]
         raise InputError(
             [
                 replace(problem, setting=setting + part, way_out=FIELD_EXAMPLES.get(part[1:], shown))
-                for problem, part in named
+                for problem in error.problems
+                for part in [problem.setting.removeprefix(name)]
             ]
         ) from None
 

@@ -50,8 +50,7 @@ def job_columns(
         connection.execute("SET TimeZone = 'UTC'")
         lineage = dict.fromkeys((EVENT_TIME, INGEST_TIME, EVENT_ID), "BIGINT")
         tables = {each.name: _empty(_field_types(each) | lineage) for each in streams}
-        relation = answer(connection, path, described, tables)
-        types = types_of(relation)
+        types = types_of(answer(connection, path, described, tables))
     event_time, time = types.get(EVENT_TIME), described.inputs[0].time
     missing = [key for key in described.keys if key not in types]
     require_all(*in_file(path.name, first((
@@ -89,11 +88,11 @@ def _query(connection: Any, path: Path, query: str, streams: list[str]) -> Any:
     except Exception as error:
         rule = f"must be DuckDB SQL over its streams ({', '.join(streams)})"
         raise JobError(Problem(setting, rule, first_line(error), _advice(error, streams))) from None
-    way_out = (
-        f'reference="SELECT ... FROM {streams[0]}"; without one, the function itself runs in batch as the reference'
-    )
     # A query that is empty or a comment gives no relation.
-    require(relation is not None, setting, "must be DuckDB SQL that gives rows", query, way_out)
+    require(
+        relation is not None, setting, "must be DuckDB SQL that gives rows", query,
+        f'reference="SELECT ... FROM {streams[0]}"; without one, the function itself runs in batch as the reference',
+    )  # fmt: skip
     return relation
 
 
@@ -119,16 +118,19 @@ def _relation(connection: Any, path: Path, value: Any) -> Any:
     try:
         return connection.from_arrow(value)
     except duckdb.InvalidInputException:
-        rule = "its function must return a DuckDB relation, an Arrow table or a pandas DataFrame"
-        got = None if value is None else type(value).__name__
-        way_out = 'end it with return con.sql("SELECT ...")'
-        raise JobError(Problem(f"{path.name}: reference", rule, got, way_out)) from None
+        raise JobError(
+            Problem(
+                f"{path.name}: reference",
+                "its function must return a DuckDB relation, an Arrow table or a pandas DataFrame",
+                None if value is None else type(value).__name__,
+                'end it with return con.sql("SELECT ...")',
+            )
+        ) from None
 
 
 def time_name(stream: StreamSpec) -> str:
     """The column of the table of a program's input with the event time as a timestamp."""
-    taken = {name.lower() for name in stream.schema.names}
-    return PLANNED_TIME if TIME in taken else TIME
+    return PLANNED_TIME if TIME in map(str.lower, stream.schema.names) else TIME
 
 
 def program_columns(setting: str, reference: str, streams: Sequence[StreamSpec]) -> dict[str, ValueType]:
@@ -147,9 +149,8 @@ def program_columns(setting: str, reference: str, streams: Sequence[StreamSpec])
             way_out = "correct it" + (quoting if isinstance(error, duckdb.ParserException) else "")
             more = "\n  ".join([way_out, *duckdb_lines(error)])
             raise InputError(Problem(setting, rule, first_line(error), more)) from None
-        way_out = f'reference = "SELECT ... FROM {streams[0].name}"'
         # A query that is empty or a comment gives no relation.
-        require(relation is not None, setting, rule, reference, way_out)
+        require(relation is not None, setting, rule, reference, f'reference = "SELECT ... FROM {streams[0].name}"')
         return types_of(relation)
 
 

@@ -65,11 +65,10 @@ def _workload(path: Path) -> UserJob:
     columns = job_columns(path, description, streams) if description.reference is not None else None
     if wrong := function_problems(path, function):
         raise JobError(wrong)
-    sources = tuple(Source(stream.name, stream.schema) for stream in streams)
-    times = tuple(one.time for one in description.inputs)
     job = UserJobNode(
-        sources, times, str(path.resolve()), function.__name__, description.keys, description.reach_us, columns
-    )
+        tuple(Source(stream.name, stream.schema) for stream in streams), tuple(one.time for one in description.inputs),
+        str(path.resolve()), function.__name__, description.keys, description.reach_us, columns,
+    )  # fmt: skip
     flow = Flow((Sink(job, SINK, description.mode),))
     return UserJob(
         name=path.stem,
@@ -88,9 +87,8 @@ def _workload(path: Path) -> UserJob:
 
 def _digests(path: Path, inputs: tuple[Input, ...]) -> dict[str, str]:
     """SHA-256 of the job's file and of every sample, by the name that the job uses."""
-    folder = path.resolve().parent
-    files = {path.name: path, **{str(one.sample): folder / one.sample for one in inputs if one.sample is not None}}
-    return {name: digest(file) for name, file in files.items()}
+    samples = [one.sample for one in inputs if one.sample is not None]
+    return {path.name: digest(path)} | {str(each): digest(path.resolve().parent / each) for each in samples}
 
 
 def _function(path: Path, module: Any) -> Any:
@@ -110,7 +108,9 @@ def _function(path: Path, module: Any) -> Any:
 
 def _streams(path: Path, inputs: tuple[Input, ...]) -> tuple[tuple[StreamSpec, ...], tuple[str, ...]]:
     """(the offered streams, notes on fitted samples)."""
-    shares = _shares(inputs)
+    given_shares = [each.share for each in inputs]
+    shares = shares_of(given_shares)
+    require(shares, "@job share", f"{SHARES_RULE}, or have none at all", given_shares, "share=0.5 on each of two")
     specs, notes = [], []
     for given, share in zip(inputs, shares, strict=True):
         fields = given.fields
@@ -120,13 +120,6 @@ def _streams(path: Path, inputs: tuple[Input, ...]) -> tuple[tuple[StreamSpec, .
             notes += [f"{given.name}{FITTED}{given.sample.name}: {text}" for text in sample.notes]
         specs.append(StreamSpec(given.name, fields, share, given.key))
     return tuple(specs), tuple(notes)
-
-
-def _shares(inputs: tuple[Input, ...]) -> list[float]:
-    given = [each.share for each in inputs]
-    shares = shares_of(given)
-    require(shares, "@job share", f"{SHARES_RULE}, or have none at all", given, "share=0.5 on each of two")
-    return shares
 
 
 def function_problems(path: Path, function: FunctionType) -> list[Problem]:
@@ -157,12 +150,10 @@ def function_problems(path: Path, function: FunctionType) -> list[Problem]:
 def _certain(body: Iterable[ast.stmt]) -> Iterator[ast.AST]:
     """The nodes outside of nested functions that surely run: in no branch, and after none that may end the function."""
     for statement in body:
-        if isinstance(statement, _BRANCHES):
-            if _returns_or_raises([statement]):
-                return
-            continue
-        yield from _own_nodes([statement])
-        if isinstance(statement, ast.Return | ast.Raise):
+        is_branch = isinstance(statement, _BRANCHES)
+        if not is_branch:
+            yield from _own_nodes([statement])
+        if isinstance(statement, ast.Return | ast.Raise) or (is_branch and _returns_or_raises([statement])):
             return
 
 

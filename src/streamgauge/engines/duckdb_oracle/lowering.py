@@ -171,13 +171,14 @@ def _(node: Where, relations: Relations) -> str:
 @_lowered.register
 def _(node: WindowAggregate, relations: Relations) -> str:
     parts = _divisible(node)
-    rows = lower(node.input, relations)
+    rows, keys = lower(node.input, relations), quoted(node.keys)
     if parts is None:
-        grouped = _each_window(node, rows)
+        expanded = _windows_of(node.window, TIME, rows)
+        grouped = f"SELECT {keys}, __w, {_aggregates(node)} FROM ({expanded}) GROUP BY {keys}, __w"
     else:
         grouped = (_by_panes if node.window.panes <= PANES_MAX else _by_frames)(node, rows, parts)
     aggregates = quoted(name for name, _ in node.aggregates)
-    return f"SELECT {quoted(node.keys)}, {_window_columns(node.window)}, {aggregates} FROM ({grouped})"
+    return f"SELECT {keys}, {_window_columns(node.window)}, {aggregates} FROM ({grouped})"
 
 
 @_lowered.register
@@ -270,8 +271,7 @@ def _(node: IntervalJoin, relations: Relations) -> str:
 
 @_lowered.register
 def _(node: TopN, relations: Relations) -> str:
-    available = schema.columns(node.input)
-    by = expressions.to_duckdb(node.by, available)
+    by = expressions.to_duckdb(node.by, schema.columns(node.input))
     ties = ", ".join(f"{quote(name)} NULLS FIRST" for name in schema.tie_order(node))
     groups = f"PARTITION BY {quoted(node.groups)}"
     latest = ", ".join(f"max({quote(name)}) OVER ({groups}) AS {quote(name)}" for name in node.latest)
@@ -345,11 +345,6 @@ def _windows_of(window: Window, time: str, rows: str) -> str:
         return f"SELECT *, {last} AS __w FROM ({rows})"
     every = f"SELECT *, {last} - __k * {window.slide_us} AS __w FROM ({rows}), range({window.panes}) AS __windows(__k)"
     return f"SELECT * FROM ({every}) WHERE {time} < __w + {window.range_us}"
-
-
-def _each_window(node: WindowAggregate, rows: str) -> str:
-    expanded = _windows_of(node.window, TIME, rows)
-    return f"SELECT {quoted(node.keys)}, __w, {_aggregates(node)} FROM ({expanded}) GROUP BY {quoted(node.keys)}, __w"
 
 
 def _by_panes(node: WindowAggregate, rows: str, parts: list[tuple[str, Checked]]) -> str:

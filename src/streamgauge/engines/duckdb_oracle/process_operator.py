@@ -51,16 +51,11 @@ def _run(con: duckdb.DuckDBPyConnection, node: Process, relations: Mapping[str, 
     sides = [_read(con, lower(input_, relations), side) for input_, side in zip(node.inputs, layout.sides, strict=True)]
     results = pa.concat_tables(list(OperatorRuntime(node).advance(sides, AFTER_ALL)))
     names = [HIDDEN if name == TIME else name for name in results.column_names]
-    kinds = [_without_zone(type_) for type_ in layout.results.types]
+    # Timestamps are in UTC without a zone, because DuckDB would convert them to its own zone.
+    kinds = [pa.timestamp("us") if pa.types.is_timestamp(type_) else type_ for type_ in layout.results.types]
     return results.rename_columns(names).cast(pa.schema(list(zip(names, kinds, strict=True))))
-
-
-def _without_zone(type_: pa.DataType) -> pa.DataType:
-    """Timestamps in UTC without a zone, because DuckDB would convert them to its own zone."""
-    return pa.timestamp("us") if pa.types.is_timestamp(type_) else type_
 
 
 def _read(con: duckdb.DuckDBPyConnection, query: str, side: pa.Schema) -> pa.Table:
     columns = ", ".join(f"{HIDDEN if name == TIME else quote(name)} AS {quote(name)}" for name in side.names)
-    rows: pa.Table = con.sql(f"SELECT {columns} FROM ({query})").to_arrow_table()
-    return rows.cast(side)
+    return con.sql(f"SELECT {columns} FROM ({query})").to_arrow_table().cast(side)

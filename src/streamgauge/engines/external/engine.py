@@ -66,8 +66,9 @@ class ExternalEngine(Engine):
         try:
             if not launch.attached:
                 self._launch(launch, environment, folder)
-            topics = environment.inputs.values()
-            self._await(Readiness(launch, settings.of_client, environment.group, topics, self._log))
+            self._await(
+                Readiness(launch, settings.of_client, environment.group, environment.inputs.values(), self._log)
+            )
         except StreamgaugeError as error:
             self.stop()
             log = str(self._log) if self._log.is_file() and self._log.stat().st_size else None
@@ -78,8 +79,7 @@ class ExternalEngine(Engine):
 
     def _launch(self, launch: Launch, environment: ProgramEnvironment, folder: Path) -> None:
         command = environment.filled(launch.command)
-        own = {name: environment.filled([value])[0] for name, value in launch.environment}
-        variables = {**environment.variables, **own}
+        variables = environment.variables | {name: environment.filled([text])[0] for name, text in launch.environment}
         self._stage = f"starting {command[0]}"
         self._child = hold("program", folder / "external.log", self._cpus, term_s=TERM_S)
         self._child.ask(
@@ -139,8 +139,7 @@ class ExternalEngine(Engine):
 
     def _exit_code(self) -> int | None:
         """None while the program runs, as one does that was not started here."""
-        code: int | None = self._child.ask("exit_code", REQUEST_S) if self._child is not None else None
-        return code
+        return self._child.ask("exit_code", REQUEST_S) if self._child is not None else None
 
     def _last_output(self) -> str:
         if self._child is None:
@@ -160,8 +159,10 @@ def _java_client(settings: KafkaSettings, scratch: Path) -> str:
 
 def settings_of(launch: Launch) -> dict[str, str]:
     """They are the same in each run of a program, so a group that is named after the run is not named here."""
-    command = " ".join(launch.command) or "none: it ran already"
-    return {"command": command, "group": launch.group or "a new one for each run"}
+    return {
+        "command": " ".join(launch.command) or "none: it ran already",
+        "group": launch.group or "a new one for each run",
+    }
 
 
 def ended_by_itself(code: int, when: str) -> str:

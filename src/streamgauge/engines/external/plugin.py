@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import get_args
 
-from streamgauge.core.errors import Problem, Rule, broken, first
+from streamgauge.core.errors import Problem, Rule, broken, first_broken
 from streamgauge.dataflow.describe import KINDS
 from streamgauge.dataflow.nodes import Source
 from streamgauge.engines.spi import Capabilities, Engine, EnginePlugin, StartRequest
 from streamgauge.transports.topics import Kind
-from streamgauge.user_workloads.program_node import PARALLELISM, Launch, ProgramNode
+from streamgauge.user_workloads.program_node import PARALLELISM, ProgramNode
 
 
 class ExternalPlugin(EnginePlugin):
@@ -38,12 +38,22 @@ class ExternalPlugin(EnginePlugin):
         yield from super().request_problems(request)
         if request.flow is None:
             return
-        name, node = self.capabilities.name, request.flow.sinks[0].input
-        rule = "must run a program, and has none of its own for a workload of the list"
+        node, parallelism = request.flow.sinks[0].input, request.parallelism
         is_built_in = all(isinstance(sink.input, Source) for sink in request.flow.sinks)
-        yield from broken(Rule(not is_built_in, "engine", rule, name, "--engine spark, or a program.toml"))
-        if isinstance(node, ProgramNode) and request.parallelism is not None:
-            yield from broken(*first(_parallelism_rules(node.launch, request.parallelism)))
+        yield from broken(
+            Rule(not is_built_in, "engine", "must run a program, and has none of its own for a workload of the list",
+                 self.capabilities.name, "--engine spark, or a program.toml")
+        )  # fmt: skip
+        if isinstance(node, ProgramNode) and parallelism is not None:
+            yield from first_broken(
+                Rule(not node.launch.attached, "parallelism", "cannot be set for a program that runs already",
+                     parallelism, "leave it out, or have the program started: command = [...]"),
+                Rule(node.launch.uses(PARALLELISM), "parallelism",
+                     f"must reach the program, and neither its command nor its environment has {PARALLELISM}",
+                     parallelism,
+                     f'add it to the file: environment = {{ CORES = "{PARALLELISM}" }}; '
+                     "or leave --parallelism out (scale: --resource partitions)"),
+            )  # fmt: skip
 
     def option_problems(self, options: Mapping[str, str]) -> Iterable[Problem]:
         rule = "is not an option of external, which has none"
@@ -58,15 +68,3 @@ class ExternalPlugin(EnginePlugin):
         from streamgauge.engines.external.engine import ExternalEngine
 
         return ExternalEngine(cpus, parallelism)
-
-
-def _parallelism_rules(launch: Launch, parallelism: int) -> tuple[Rule, ...]:
-    """On a number of cores that the program would not get."""
-    return (
-        Rule(not launch.attached, "parallelism", "cannot be set for a program that runs already", parallelism,
-             "leave it out, or have the program started: command = [...]"),
-        Rule(launch.uses(PARALLELISM), "parallelism",
-             f"must reach the program, and neither its command nor its environment has {PARALLELISM}", parallelism,
-             f'add it to the file: environment = {{ CORES = "{PARALLELISM}" }}; '
-             "or leave --parallelism out (scale: --resource partitions)"),
-    )  # fmt: skip

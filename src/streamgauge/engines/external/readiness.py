@@ -59,8 +59,10 @@ class Readiness:
         """What did not happen in time, what happened instead, and what to change."""
         launch, within = self._launch, f"within {self._launch.timeout_s:g} s"
         if launch.ready == "line":
-            text = f"{within} no line of its output matched {launch.line!r}"
-            return f"{text}. Raise timeout in its file if it was still starting, else correct ready_line"
+            return (
+                f"{within} no line of its output matched {launch.line!r}. "
+                "Raise timeout in its file if it was still starting, else correct ready_line"
+            )
         if launch.ready == "committed":
             lacks, no_group = "committed no offset", ""
             advice = "Commit as this group ($STREAMGAUGE_GROUP), or name the program's own with group in its file"

@@ -48,8 +48,10 @@ def spark_jars(names: Sequence[str]) -> list[Path]:
     folder = Path(spec.origin).parent / "jars"
     found = {re.split(r"_2\.13|-(?=\d)", path.name)[0]: path for path in folder.glob("*.jar")}
     if missing := [name for name in names if name not in found]:
-        way_out = f"reinstall it: {sys.executable} -m pip install --force-reinstall pyspark"
-        raise MachineError(f"PySpark at {folder.parent} lacks the jars {', '.join(missing)}\n  {way_out}")
+        raise MachineError(
+            f"PySpark at {folder.parent} lacks the jars {', '.join(missing)}\n"
+            f"  reinstall it: {sys.executable} -m pip install --force-reinstall pyspark"
+        )
     return [found[name] for name in names]
 
 
@@ -76,8 +78,10 @@ def _compile(files: Sequence[Path], libraries: Sequence[Path], folder: Path) -> 
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        reason = f"the engine's classes cannot be kept in {folder.parent}: {error.strerror}"
-        raise MachineError(f"{reason}\n  set XDG_CACHE_HOME to a folder that can be written") from None
+        raise MachineError(
+            f"the engine's classes cannot be kept in {folder.parent}: {error.strerror}\n"
+            "  set XDG_CACHE_HOME to a folder that can be written"
+        ) from None
     with tempfile.TemporaryDirectory(prefix="compiling-", dir=folder.parent) as work:
         classes = Path(work) / "classes"
         classes.mkdir()

@@ -53,6 +53,8 @@ class JvmEngine(Engine):
         self._child: Child | None = None
         self._scratch: Scratch | None = None
         self._plan: JobPlan | None = None
+        self._folder = Path()
+        """That of the scratch."""
         self._log = Path()
         self._stage = ""
         self._command: list[str] = []
@@ -83,18 +85,21 @@ class JvmEngine(Engine):
         flow = read_flow(flow, edges)
         folder.mkdir(parents=True, exist_ok=True)
         self._log, self._scratch = folder / f"{self.name}.log", Scratch(self.name)
+        self._folder = self._scratch.path
         parallelism = self._parallelism or len(self._cpus or cpus())
         options = with_defaults(options, self.all_settings)
-        configuration = self.configuration(options, self._scratch.path, len(edges.inputs))
+        configuration = self.configuration(options, self._folder, len(edges.inputs))
         group = self.consumer_group(flow, edges.output.token)
-        self._plan = job_plan(flow, edges, group, parallelism, str(self._scratch.path), configuration)
+        self._plan = job_plan(flow, edges, group, parallelism, str(self._folder), configuration)
         self._settings = {**options, **configuration, "parallelism": str(parallelism)}
         try:
             self._stage = "getting its jars and classes"
             classes = os.pathsep.join(map(str, self.classes()))
             memory = parse_size(options["memory"])
-            heap = [f"-Xmx{memory}", f"-Xms{memory}", f"-Djava.io.tmpdir={self._scratch.path}"]
-            self._command = [find_java().path, *heap, *OPENS, "-cp", classes, self.main]
+            self._command = [
+                find_java().path, f"-Xmx{memory}", f"-Xms{memory}", f"-Djava.io.tmpdir={self._folder}", *OPENS,
+                "-cp", classes, self.main,
+            ]  # fmt: skip
             _announce_results(flow, edges)
             self._launch(self._plan)
         except StreamgaugeError:
@@ -102,16 +107,18 @@ class JvmEngine(Engine):
             raise
 
     def _launch(self, plan: JobPlan) -> None:
-        assert self._scratch is not None
-        folder = self._scratch.path
-        file = folder / "plan.json"
+        file = self._folder / "plan.json"
         file.touch(mode=0o600)  # it may have a log-in
         file.write_text(json.dumps({name: value for name, value in asdict(plan).items() if value is not None}))
-        (folder / "status").unlink(missing_ok=True)
+        (self._folder / "status").unlink(missing_ok=True)
         self._stage = f"starting {self.name}'s JVM"
         environment = dict.fromkeys(OPTION_VARIABLES) | {"SPARK_LOCAL_IP": "127.0.0.1"}
-        self._child = hold(self.name, self._log.with_suffix(".holder.log"), self._cpus, environment, TERM_S, folder)
-        self._child.ask("start", REQUEST_S, command=[*self._command, str(file)], log=str(self._log), folder=str(folder))
+        self._child = hold(
+            self.name, self._log.with_suffix(".holder.log"), self._cpus, environment, TERM_S, self._folder
+        )
+        self._child.ask(
+            "start", REQUEST_S, command=[*self._command, str(file)], log=str(self._log), folder=str(self._folder)
+        )
         until = time.monotonic() + START_S
         while not (failure := self._failure()) and self._state() != "running":
             if time.monotonic() > until:
@@ -122,9 +129,8 @@ class JvmEngine(Engine):
             raise EngineError(failure, str(self._log))
 
     def _state(self) -> str:
-        assert self._scratch is not None
         try:
-            return (self._scratch.path / "status").read_text()
+            return (self._folder / "status").read_text()
         except OSError:
             return ""
 
@@ -156,9 +162,8 @@ class JvmEngine(Engine):
 
     def series(self, timeout_s: float = 30.0) -> list[SeriesSample]:
         """What the job has written of its own."""
-        assert self._scratch is not None
         try:
-            lines = (self._scratch.path / "series").read_text().splitlines(keepends=True)
+            lines = (self._folder / "series").read_text().splitlines(keepends=True)
         except OSError:
             return []
         return [SeriesSample(*json.loads(line)) for line in lines if line.endswith("\n")]
@@ -170,17 +175,15 @@ class JvmEngine(Engine):
         return group_of(run)
 
     def has_checkpoint(self) -> bool:
-        assert self._scratch is not None
-        return self.latest_state(self._scratch.path) is not None
+        return self.latest_state(self._folder) is not None
 
     def restart(self) -> None:
         """Kills the JVM and starts the job again from its latest state."""
         assert self._child is not None
         assert self._plan is not None
-        assert self._scratch is not None
         self._child.ask("kill", REQUEST_S)
         self._child.stop(0.0)
-        self._launch(replace(self._plan, restore=self.latest_state(self._scratch.path)))
+        self._launch(replace(self._plan, restore=self.latest_state(self._folder)))
 
     def stop(self) -> None:
         if self._child is not None:

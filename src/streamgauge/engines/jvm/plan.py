@@ -70,10 +70,9 @@ def job_plan(
     settings = KafkaSettings.from_options(edges.transport_options)
     nodes = list(graph.operators(flow))
     numbers = {node: number for number, node in enumerate(nodes)}
-    client = {"bootstrap.servers": settings.brokers}
-    client |= {name.removeprefix("kafka."): value for name, value in settings.java().items()}
+    log_in = {name.removeprefix("kafka."): value for name, value in settings.java().items()}
     return JobPlan(
-        client, group, parallelism, scratch, options,
+        {"bootstrap.servers": settings.brokers, **log_in}, group, parallelism, scratch, options,
         sources=[_source(node, numbers[node], edges, settings) for node in nodes if isinstance(node, Source)],
         nodes=[_node(node, numbers) for node in nodes if not isinstance(node, Source)],
         sinks=[_sink(sink, numbers[sink.input], edges) for sink in flow.sinks],
@@ -107,12 +106,12 @@ def _source(node: Source, number: int, edges: Edges, settings: KafkaSettings) ->
     layout = encoding(settings.encoding, columns)
     # The driver does not see when a broker delivers a message.
     texts = {**layout.expressions("event"), INGEST_TIME: "CAST(NULL AS BIGINT)"}
-    read = {name: texts[name] for name in schema.columns(node)} | {TIME: texts[EVENT_TIME]}
     return {
         **_partitioned_by(node, edges),
         "id": number, "name": node.name, "topic": topic_of(edges.output.token, node.name),
         "partitions": len(edges.inputs), "encoding": settings.encoding, "fields": list(columns),
-        "opened": layout.opened("value"), "columns": list(read.items()),
+        "opened": layout.opened("value"),
+        "columns": [*((name, texts[name]) for name in schema.columns(node)), (TIME, texts[EVENT_TIME])],
     }  # fmt: skip
 
 
@@ -175,18 +174,20 @@ def _(node: Where) -> dict[str, Any]:
 
 @_fields.register
 def _(node: Explode) -> dict[str, Any]:
-    made = [*_passed(schema.columns(node.input)), (TIME, TIME), (ARRAY, node.array)]
-    return {"made": made, "column": node.column, "ordinal": node.ordinal}
+    return {
+        "made": [*_passed(schema.columns(node.input)), (TIME, TIME), (ARRAY, node.array)],
+        "column": node.column, "ordinal": node.ordinal,
+    }  # fmt: skip
 
 
 @_fields.register
 def _(node: Lookup) -> dict[str, Any]:
-    rows = node.table.to_arrow()
-    columns = tuple((field.name, field.type) for field in node.table.schema.fields)
-    layout = Json(columns)
-    messages = [bytes(text).decode() for batch in rows.to_batches() for text in layout.encode(batch).to_pylist()]
-    read = list(layout.expressions("event").items())
-    table = {"rows": messages, "opened": layout.opened("value"), "columns": read}
+    layout = Json(tuple(node.table.schema.types().items()))
+    messages = (text for batch in node.table.to_arrow().to_batches() for text in layout.encode(batch).to_pylist())
+    table = {
+        "rows": [bytes(text).decode() for text in messages], "opened": layout.opened("value"),
+        "columns": list(layout.expressions("event").items()),
+    }  # fmt: skip
     return {"keys": list(node.keys), "how": node.how, "table": table}
 
 
@@ -207,8 +208,9 @@ def _(node: SessionAggregate) -> dict[str, Any]:
 
 @_fields.register
 def _(node: RunningAggregate) -> dict[str, Any]:
-    columns = list(schema.columns(node).items())
-    return {"keys": list(node.keys), "made": list(node.aggregates), "columns": columns}
+    return {
+        "keys": list(node.keys), "made": list(node.aggregates), "columns": list(schema.columns(node).items()),
+    }  # fmt: skip
 
 
 @_fields.register
@@ -218,8 +220,10 @@ def _(node: WindowJoin) -> dict[str, Any]:
 
 @_fields.register
 def _(node: IntervalJoin) -> dict[str, Any]:
-    bounds = {"earliest_us": node.earliest_us, "latest_us": node.latest_us}
-    return {"keys": list(node.keys), "predicate": _has_keys(node), **bounds}
+    return {
+        "keys": list(node.keys), "predicate": _has_keys(node),
+        "earliest_us": node.earliest_us, "latest_us": node.latest_us,
+    }  # fmt: skip
 
 
 @_fields.register

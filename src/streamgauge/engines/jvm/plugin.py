@@ -7,7 +7,7 @@ from functools import partial
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
-from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.errors import Problem, collected, require
 from streamgauge.core.plugin_options import IDIOMATIC, TUNED, Fetch, Setting, with_defaults
 from streamgauge.core.units import parse_duration, parse_size, parse_whole
 from streamgauge.dataflow.nodes import InWindows, Node, OpaqueNode, Process
@@ -68,23 +68,25 @@ class JvmPlugin(EnginePlugin):
 
     def option_problems(self, options: Mapping[str, str]) -> Iterable[Problem]:
         """Also sizes and times that cannot be read, and times that are too short."""
-        yield from super().option_problems(options)
-        readers: dict[str, Callable[[str, str], float]] = {"memory": parse_size}
-        readers |= dict.fromkeys(self.least_s, parse_duration) | {
-            name: partial(_count, least) for name, least in self.counts.items()
+        problems = list(super().option_problems(options))
+        readers: dict[str, Callable[[str, str], float]] = {
+            "memory": parse_size,
+            **dict.fromkeys(self.least_s, parse_duration),
+            **{
+                name: partial(parse_whole, least=least, greatest=GREATEST, example="100")
+                for name, least in self.counts.items()
+            },
         }
         defaults = with_defaults({}, self.capabilities.settings)
         for name in sorted(readers.keys() & options.keys()):
-            if options[name] == defaults[name]:  # which may be a word
-                continue
-            try:
-                value = readers[name](options[name], f"option {name}")
-            except InputError as error:
-                yield from error.problems
-                continue
-            if value < (least := self.least_s.get(name, 0.0)):
-                rule = f"must be at least {least * MS:g}ms"
-                yield Problem(f"option {name}", rule, options[name], f"--option {name}={defaults[name]}")
+            if options[name] != defaults[name]:  # a default may be a word
+                with collected(problems):
+                    least = self.least_s.get(name, 0.0)
+                    require(
+                        readers[name](options[name], f"option {name}") >= least, f"option {name}",
+                        f"must be at least {least * MS:g}ms", options[name], f"--option {name}={defaults[name]}",
+                    )  # fmt: skip
+        return problems
 
     def heap_bytes(self, options: Mapping[str, str]) -> int:
         return parse_size(with_defaults(options, self.capabilities.settings)["memory"])
@@ -93,9 +95,4 @@ class JvmPlugin(EnginePlugin):
         self.make(None, None).classes()
 
     def make(self, cpus: Sequence[int] | None, parallelism: int | None) -> JvmEngine:
-        made: JvmEngine = resolve_name(self.engine)(cpus, parallelism)
-        return made
-
-
-def _count(least: int, text: str, setting: str) -> int:
-    return parse_whole(text, setting, least, GREATEST, "100")
+        return resolve_name(self.engine)(cpus, parallelism)

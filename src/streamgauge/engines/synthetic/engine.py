@@ -34,9 +34,8 @@ class SyntheticEngine(Engine):
         with Scratch("known") as private:
             path = Path(private) / "job.pkl"
             path.write_bytes(pickle.dumps(SyntheticJob(flow, edges, options, self._instances)))
-            environment = {"OMP_NUM_THREADS": "1"}
             self._child = Child(
-                "known", "streamgauge.engines.synthetic.main", [str(path)], log, self._cpus, environment
+                "known", "streamgauge.engines.synthetic.main", [str(path)], log, self._cpus, {"OMP_NUM_THREADS": "1"}
             )
             try:
                 self._ask("start", START_TIMEOUT_S)

@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable
 from typing import Any, Protocol
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import sqlglot
@@ -94,44 +93,31 @@ class Windows:
         self._open: pa.Table | None = None
 
     def results(self, rows: pa.Table, cut_us: int) -> pa.Table:
-        partials = self._partials(self._row_wise(rows))
-        merged = self._merge(partials if self._open is None else pa.concat_tables([self._open, partials]))
+        kept = self._row_wise(rows)
+        panes = pa.concat_tables([self._pane(kept, pane) for pane in range(self._window.panes)])
+        partials = self._group(panes, lambda kind, source, _: (source, kind))
+        every = partials if self._open is None else pa.concat_tables([self._open, partials])
+        merged = self._group(every, lambda kind, _, name: (name, _MERGE[kind]))
         closed = pc.less_equal(merged.column(WINDOW_START), cut_us - self._window.range_us)
         self._open = merged.filter(pc.invert(closed))
-        return self._finished(merged.filter(closed))
-
-    def _partials(self, rows: pa.Table) -> pa.Table:
-        panes = [self._pane(rows, pane) for pane in range(self._window.panes)]
-        return self._group(pa.concat_tables(panes), lambda kind, source, _: (source, kind))
+        finished = merged.filter(closed)
+        ends = pc.add(finished.column(WINDOW_START), self._window.range_us)
+        return finished.append_column(WINDOW_END, ends).select(self._result.names).cast(self._result)
 
     def _pane(self, rows: pa.Table, pane: int) -> pa.Table:
         """The rows that lie in the `pane`-th last window that can contain them."""
         times = rows.column(EVENT_TIME).to_numpy()
         starts = (times // self._window.slide_us - pane) * self._window.slide_us
-        inside = times < starts + self._window.range_us
-        return rows.append_column(WINDOW_START, pa.array(starts, pa.int64())).filter(pa.array(inside))
-
-    def _merge(self, partials: pa.Table) -> pa.Table:
-        return self._group(partials, lambda kind, _, name: (name, _MERGE[kind]))
+        inside = pa.array(times < starts + self._window.range_us)
+        return rows.append_column(WINDOW_START, pa.array(starts, pa.int64())).filter(inside)
 
     def _group(self, rows: pa.Table, call: Callable[[str, str, str], tuple[str, str]]) -> pa.Table:
         calls = [call(kind, source, name) for name, kind, source in self._aggregates]
         aggregations: list[Any] = [([], "count_all") if pair == ("*", "count") else pair for pair in calls]
         grouped = rows.group_by(self._by).aggregate(aggregations)
         result_names = ["count_all" if pair == ("*", "count") else "_".join(pair) for pair in calls]
-        columns = [grouped.column(name) for name in (*self._by, *result_names)]
-        return pa.table(columns, [*self._by, *(name for name, *_ in self._aggregates)])
-
-    def _finished(self, closed: pa.Table) -> pa.Table:
-        starts = closed.column(WINDOW_START).to_numpy()
-        borders = {WINDOW_START: starts, WINDOW_END: starts + self._window.range_us}
-        columns = [
-            pa.array(np.asarray(borders[field.name]), pa.int64()).cast(field.type)
-            if field.name in borders
-            else closed.column(field.name).cast(field.type)
-            for field in self._result
-        ]
-        return pa.table(columns, schema=self._result)
+        names = [*self._by, *(name for name, *_ in self._aggregates)]
+        return grouped.select([*self._by, *result_names]).rename_columns(names)
 
 
 class ByReference:

@@ -64,7 +64,8 @@ class Sut:
         self._pace = Pace(capacity_per_s, self._clock.now_us, self._options.jitter)
         self._locations = [edge.location for edge in job.edges.inputs]
         self._token = job.edges.output.token
-        self._cuts: deque[int] = deque()
+        # A micro-batch reads up to the newest cut, so no other is kept.
+        self._cuts = deque[int](maxlen=1 if self._options.batch_us else None)
         self._position_us = self._seen_us = self._batch = self._trigger_us = 0
         self._first_us: int | None = None
         self._active_us = self._clock.now_us()
@@ -107,7 +108,7 @@ class Sut:
             self._poll()
         if self._cuts:
             self._sleep_through_stall()
-            self._work(self._next_cut())
+            self._work(self._cuts.popleft())
         else:
             self._idle()
         self._sample()
@@ -137,13 +138,6 @@ class Sut:
             self._pace.idle()
         self._trigger_us = self._clock.now_us()
         self._poll()
-
-    def _next_cut(self) -> int:
-        if not self._options.batch_us:
-            return self._cuts.popleft()
-        cut_us = self._cuts[-1]
-        self._cuts.clear()
-        return cut_us
 
     def _idle(self) -> None:
         if self._faults.holds and self._clock.now_us() - self._active_us > REST_US:
@@ -175,10 +169,9 @@ class Sut:
 
     def _read(self, cut_us: int) -> Iterator[pa.RecordBatch]:
         name = self._source.name
-        columns = self._edges.columns[name]
         for location in self._locations:
             yield from client.read_range(
-                location, self._token, name, self._position_us, cut_us, columns, self._batch, QUERY
+                location, self._token, name, self._position_us, cut_us, self._edges.columns[name], self._batch, QUERY
             )
 
     def _schema(self) -> pa.Schema:
@@ -197,8 +190,7 @@ class Sut:
         batches = iter(results.combine_chunks().to_batches()) if results.num_rows else iter(())
         client.send_results(location, self._token, address, batches)
         accepted = [[0, batch]] if results.num_rows else []
-        sinks = [self._sink]
-        client.act(location, self._token, "commit", query=QUERY, batch=batch, accepted=accepted, sinks=sinks)
+        client.act(location, self._token, "commit", query=QUERY, batch=batch, accepted=accepted, sinks=[self._sink])
 
 
 def degradation_us(degradation: float, first_us: int | None, cut_us: int) -> int:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from streamgauge.core.clock import US
-from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.errors import collected, refuse, require
 from streamgauge.core.plugin_options import Setting, problems_of, with_defaults
 from streamgauge.core.units import parse_duration, parse_rate
 
@@ -62,12 +62,9 @@ def read_options(options: Mapping[str, str]) -> SyntheticOptions:
     problems, parsed = list(problems_of(options, SETTINGS, "known")), dict[str, Any]()
     values = with_defaults(options, SETTINGS)
     for name, read in _READERS.items():
-        try:
+        with collected(problems):
             parsed[name] = read(name, values[name])
-        except InputError as error:
-            problems.extend(error.problems)
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     scaling = ScalingOptions(**{each.name: parsed.pop(each.name) for each in fields(ScalingOptions)})
     return SyntheticOptions(
         parsed["capacity"], scaling, parsed["batch"], parsed["stall"], parsed["jitter"], parsed["slowing"],
@@ -88,22 +85,24 @@ def _stall(name: str, text: str) -> Stall | None:
         return None
     length, at, after = text.partition("@")
     example = "2s@12s"
-    if not at:
-        raise InputError(Problem(f"option {name}", "must be none or LENGTH@AFTER", text, f"--option {name}={example}"))
+    require(at, f"option {name}", "must be none or LENGTH@AFTER", text, f"--option {name}={example}")
     return Stall(_time_us(name, length, example), _time_us(name, after, example))
 
 
 def _share(name: str, text: str) -> float:
-    if not re.fullmatch(r"0|0?\.\d+", text):
-        raise InputError(Problem(f"option {name}", "must be a share from 0 to below 1", text, f"--option {name}=0.2"))
+    require(
+        re.fullmatch(r"0|0?\.\d+", text), f"option {name}", "must be a share from 0 to below 1", text,
+        f"--option {name}=0.2",
+    )  # fmt: skip
     return float(text)
 
 
 def _whole(least: int, most: int, example: int) -> Callable[[str, str], int]:
     def read(name: str, text: str) -> int:
-        if not (text.isdecimal() and least <= int(text) <= most):
-            rule = f"must be a whole number from {least} to {most}"
-            raise InputError(Problem(f"option {name}", rule, text, f"--option {name}={example}"))
+        require(
+            text.isdecimal() and least <= int(text) <= most, f"option {name}",
+            f"must be a whole number from {least} to {most}", text, f"--option {name}={example}",
+        )  # fmt: skip
         return int(text)
 
     return read
