@@ -100,11 +100,10 @@ def stage_figures(times: StageTimes, independent: int) -> tuple[StageFigures, ..
 
 
 def _figures(values_us: Times, independent: int) -> dict[str, Any]:
-    percentiles = {
+    return {"mean_us": float(values_us.mean())} | {
         f"{name}_us": float(np.quantile(values_us, q)) if carries(q, independent) else None
         for name, q in PERCENTILES.items()
     }
-    return {"mean_us": float(values_us.mean()), **percentiles}
 
 
 def latency_figures(latencies_us: Times, independent: int) -> LatencyFigures | None:

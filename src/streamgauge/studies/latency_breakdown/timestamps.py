@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,8 +78,8 @@ def read_results(folder: Path, from_us: int, to_us: int) -> SavedResults | None:
     event_us = np.asarray(pc.cast(rows[EVENT_TIME], pa.int64()))
     rows = rows.filter((event_us >= from_us) & (event_us < to_us))
     event_us, emission_us = (np.asarray(pc.cast(rows[name], pa.int64())) for name in (EVENT_TIME, EMISSION_TIME))
-    partitions = partitions_of(np.asarray(rows[EVENT_ID]))
-    return SavedResults(event_us, emission_us, partitions, rows.drop_columns([EVENT_TIME, EMISSION_TIME]))
+    names = rows.drop_columns([EVENT_TIME, EMISSION_TIME])
+    return SavedResults(event_us, emission_us, partitions_of(np.asarray(names[EVENT_ID])), names)
 
 
 def offered(trial_log: TrialLog, results: SavedResults, all_generators: bool) -> Times:
@@ -131,55 +131,43 @@ def _at(event_us: Times, log: Sequence[tuple[int, ...]], values: int = 1) -> Tim
     return entries
 
 
-class BrokerTimestamps:
-    """The broker's timestamps, read at the end of a trial; `unknown_reason` if there are none."""
+class TrialEvidence:
+    """What is known of a trial, by the engine's probe and the broker: collected at its end, read after it."""
 
-    def __init__(self) -> None:
+    def __init__(self, probe: ProbeInput) -> None:
+        self.probe = probe
         self._appended: AppendTimes | None = None
-        self.unknown_reason = "its clock is not the driver's, so its timestamps are not used"
+        self._no_sample = "its clock is not the driver's, so its timestamps are not used"
 
     def collect(self, test_bed: TestBed, judged: TrialResult) -> None:
-        """Reads the timestamps while the broker still runs."""
+        """Called after the trial, before its processes end: the broker is asked while it still runs."""
+        self.probe.collect(test_bed.engine.batch_progress)
         spans, (stream,) = judged.record.offered_spans, test_bed.settings.columns
         try:
             self._appended = test_bed.appended(stream, test_bed.sinks[0], spans.measured_from_us, spans.measured_to_us)
         except DriverError as error:
-            self.unknown_reason = str(error)
+            self._no_sample = str(error)
 
-    def sample(self, results: SavedResults) -> Sample | None:
-        """The timestamps of these results; None if none is known."""
+    def _sample(self, results: SavedResults) -> Sample | None:
+        """The broker's timestamps of these results; None if none is known."""
         if self._appended is None:
             return None
         own_rows, broker_rows = results.matched(self._appended.rows)
         event_us, result_us = self._appended.event_us[broker_rows], self._appended.result_us[broker_rows]
         return Sample(own_rows, event_us - HALF_MS, result_us - HALF_MS) if len(own_rows) else None
 
-
-@dataclass(frozen=True)
-class TrialEvidence:
-    """What is known of a trial: collected at its end, read after it."""
-
-    probe: ProbeInput
-    broker: BrokerTimestamps = field(default_factory=BrokerTimestamps)
-
-    def collect(self, test_bed: TestBed, judged: TrialResult) -> None:
-        """Called after the trial, before its processes end."""
-        self.probe.collect(test_bed.engine.batch_progress)
-        self.broker.collect(test_bed, judged)
-
     def break_down(self, judged: TrialResult, folder: Path, results: SavedResults) -> Breakdown | str:
         """The decomposed results; or why they cannot be decomposed."""
         trial_log, counted = judged.record.trial_log, judged.result.latency.event_time_us
-        times = TrialTimes(
+        return self.probe.break_down(TrialTimes(
             results=result_times(trial_log, results),
             read_us=first_reads(trial_log),
             committed_us=commits(trial_log),
             batch_table=RunFolder.open(folder).read_engine_table("batches"),
-            sample=self.broker.sample(results),
-            no_sample=self.broker.unknown_reason,
+            sample=self._sample(results),
+            no_sample=self._no_sample,
             observations=counted.effective_count if counted else 0,
-        )
-        return self.probe.break_down(times)
+        ))  # fmt: skip
 
 
 def result_times(trial_log: TrialLog, results: SavedResults) -> ResultTimes:
