@@ -27,8 +27,7 @@ from streamgauge.engines.registry import entry, streaming_engines
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check, refuse_program
 from streamgauge.results.breakdown import BreakdownTrial, Decomposition, LatencyBreakdown, TrialConditions
-from streamgauge.studies.latency_breakdown.decompose import decompose
-from streamgauge.studies.latency_breakdown.timestamps import TrialEvidence
+from streamgauge.studies.latency_breakdown.decompose import TrialEvidence, decompose
 from streamgauge.studies.run.run import require_machine, run_judged
 from streamgauge.system.disk import Scratch
 from streamgauge.system.machine import environment
@@ -234,8 +233,9 @@ def _trial(
                 evidence.probe.options, on_result,
             )  # fmt: skip
         except (EngineError, DriverError) as error:
-            failed = conditions.model_copy(update={"sentence": str(error)})
-            return BreakdownTrial.from_parts(failed, Decomposition(reason="it did not start"))
+            return BreakdownTrial.from_parts(
+                conditions.model_copy(update={"sentence": str(error)}), Decomposition(reason="it did not start")
+            )
         moved_us = Clock.fixed_now().offset_us - before.offset_us
         conditions = conditions.model_copy(update={
             "batch_window": _interval(result.settings, probe), "run": result.folder,

@@ -159,11 +159,11 @@ def _begin(experiment: Experiment, cells: Sequence[Cell], checked: Sequence[Chec
     now = datetime.now(UTC)
     folder = new_folder(experiment.out or "runs", experiment.workload, "matrix", now)
     write_text(folder / "experiment.toml", to_toml(experiment), OUT)
-    files = {name: digest for one in checked for name, digest in one.resolved.workload.files.items()}
     return folder, MatrixResult(
         command=experiment.command, workload=experiment.workload, engine=experiment.engine, varied=varied(cells),
-        planned=len(cells), environment=environment(), job_files=files, start_time=now.isoformat(timespec="seconds"),
-        folder=str(folder),
+        planned=len(cells), environment=environment(),
+        job_files={name: digest for one in checked for name, digest in one.resolved.workload.files.items()},
+        start_time=now.isoformat(timespec="seconds"), folder=str(folder),
     )  # fmt: skip
 
 

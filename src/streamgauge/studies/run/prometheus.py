@@ -74,12 +74,11 @@ def load_figures(record: TrialRecord, now_us: int) -> dict[str, Values]:
 
 def latency_figures(latencies: Latencies) -> Values:
     """Seconds of every known percentile, by kind of latency and quantile."""
-    known = {kind: latencies.by_kind(kind) for kind in LATENCY_KINDS}
     return {
         (kind, f"{share:g}"): value / US
-        for kind, latency in known.items()
+        for kind in LATENCY_KINDS
         for name, share in PERCENTILES.items()
-        if latency is not None and (value := getattr(latency, name)) is not None
+        if (value := getattr(latencies.by_kind(kind), name, None)) is not None
     }
 
 

@@ -30,11 +30,11 @@ from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.metrics.records import Commit
 from streamgauge.metrics.trial_log import TrialLog
-from streamgauge.studies.latency_breakdown.decompose import decompose
-from streamgauge.studies.latency_breakdown.timestamps import (
+from streamgauge.studies.latency_breakdown.decompose import (
     SavedResults,
     TrialEvidence,
     commits,
+    decompose,
     first_reads,
     result_times,
 )
