@@ -12,6 +12,7 @@ Events are counted in blocks, all of them. No row waits inside the system: a run
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -43,12 +44,11 @@ class InclusionTimes:
 
     def beside(self, found: SinkLatencies) -> SinkLatencies:
         """The sink's latencies with this figure added."""
-        notes = (*found.latencies.notes, *([self.note] if self.note else []))
-        latencies = found.latencies.model_copy(update={"until_counted_us": self.latency, "notes": notes})
+        found = found.with_notes(*([self.note] if self.note else []))
+        found = found._replace(latencies=found.latencies.model_copy(update={"until_counted_us": self.latency}))
         if self.histogram is None:
-            return found._replace(latencies=latencies)
+            return found
         return found._replace(
-            latencies=latencies,
             negatives=found.negatives + self.histogram.n_negative,
             histograms={**found.histograms, "until_counted": self.histogram},
         )
@@ -116,9 +116,7 @@ def _events(record: TrialRecord, streams: Collection[str]) -> Iterator[tuple[Str
     plan, low_us = record.trial_log.plan, record.spans.measured_from_us
     high_us = max(low_us, min(record.spans.measured_to_us, record.offered_until()))
     wanted = [(number, stream.name) for number, stream in enumerate(plan.streams) if stream.name in streams]
-    for number, name in wanted:
-        for partition in range(plan.partitions):
-            first, last = (plan.count_before(number, partition, when_us) for when_us in (low_us, high_us))
-            for start in range(first, last, BLOCK_EVENTS):
-                end = min(start + BLOCK_EVENTS, last)
-                yield (name, partition), plan.event_times(number, partition, start, end)
+    for (number, name), partition in product(wanted, range(plan.partitions)):
+        first, last = (plan.count_before(number, partition, when_us) for when_us in (low_us, high_us))
+        for start in range(first, last, BLOCK_EVENTS):
+            yield (name, partition), plan.event_times(number, partition, start, min(start + BLOCK_EVENTS, last))
