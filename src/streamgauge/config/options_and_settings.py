@@ -429,8 +429,7 @@ def read(path: Path) -> Experiment:
         del values["kind"]
     rule = "must be an experiment, and this is the file of a program"
     require(values.get("kind") != "program", "FILE", rule, str(path), f"streamgauge run {path}")
-    folder = path.resolve().parent
-    return build(change_files(build(values).model_dump(), lambda file: find_beside(file, folder)))
+    return build(change_files(build(values).model_dump(), partial(find_beside, folder=path.resolve().parent)))
 
 
 _UNREADABLE: Mapping[type[Exception], tuple[str, str]] = {
