@@ -111,8 +111,7 @@ def read_skew_us(trial_log: TrialLog, from_us: int, to_us: int, across_streams: 
     for partition, log in enumerate(trial_log.deliveries):
         for part in log:
             logs[part.query, "" if across_streams else part.stream][part.stream, partition].append(part)
-    several = (of for of in logs.values() if len(of) > 1)
-    return max((_skew_us(trial_log.plan, of, from_us, to_us) for of in several), default=0)
+    return max((_skew_us(trial_log.plan, of, from_us, to_us) for of in logs.values() if len(of) > 1), default=0)
 
 
 def _skew_us(plan: Plan, logs: Mapping[StreamPartition, list[Delivery]], from_us: int, to_us: int) -> int:

@@ -89,9 +89,6 @@ class LatencyBySecond:
     closing_delay: dict[int, Histogram] = field(default_factory=dict)
 
 
-BY_SECOND = tuple(each.name for each in fields(LatencyBySecond))
-
-
 class SinkLatencies(NamedTuple):
     """What `sink_latencies` returns. `negatives`: results with a negative latency, by a wrong clock or a wrong time.
 
@@ -305,7 +302,7 @@ class _Tally:
 
     rule: LatencyRule
     seconds: dict[str, SecondHistograms] = field(
-        default_factory=lambda: {name: SecondHistograms() for name in BY_SECOND}
+        default_factory=lambda: {each.name: SecondHistograms() for each in fields(LatencyBySecond)}
     )
     others: dict[str, Histogram] = field(default_factory=dict)
     bounds: dict[str, int] = field(default_factory=dict)
@@ -334,7 +331,9 @@ class _Tally:
             if self.rule.kind == "join" and name != "match_time":
                 latency_us = np.maximum(latency_us, 0)  # of early matches, for which `_summary` gives no such figure
             negative |= (latency_us < 0) & (name != CLOSING)
-            self._note_negative(name, latency_us, base)
+            if name not in self.first_negative and latency_us.min() < 0:
+                first = int(np.argmax(latency_us < 0))
+                self.first_negative[name] = (int(base[first]), int(base[first] + latency_us[first]))
             self._count(name, rows.event_time, latency_us)
         self.negatives += int(np.count_nonzero(negative))
 
@@ -384,11 +383,6 @@ class _Tally:
             self.seconds[name].add(event_time, latency_us)
         else:
             self.others.setdefault(name, Histogram()).add(latency_us)
-
-    def _note_negative(self, name: str, latency_us: Int64s, base: Int64s) -> None:
-        if name not in self.first_negative and latency_us.min() < 0:
-            first = int(np.argmax(latency_us < 0))
-            self.first_negative[name] = (int(base[first]), int(base[first] + latency_us[first]))
 
     def _summary(self, name: str, histogram: Histogram) -> Latency:
         if self.rows_early and name != "match_time":

@@ -179,16 +179,13 @@ class SecondHistograms:
             second, latency_us = second[order], latency_us[order]
         borders = [0, *(np.flatnonzero(second[1:] != second[:-1]) + 1).tolist(), second.size]
         for start, end in pairwise(borders):
-            self._add_one(int(second[start]), latency_us[start:end])
-
-    def _add_one(self, second: int, latency_us: NDArray[np.int64]) -> None:
-        counts = counts_of(latency_us)
-        self.total.merge(Histogram(counts, latency_us.size - int(counts.sum())))
-        if second in self._packed:
-            slots, already = self._packed[second]
-            counts[slots] += already
-        used = np.flatnonzero(counts)
-        self._packed[second] = (used, counts[used])
+            key, counts = int(second[start]), counts_of(latency_us[start:end])
+            self.total.merge(Histogram(counts, end - start - int(counts.sum())))
+            if key in self._packed:
+                slots, already = self._packed[key]
+                counts[slots] += already
+            used = np.flatnonzero(counts)
+            self._packed[key] = (used, counts[used])
 
     def histograms(self) -> dict[int, Histogram]:
         """Second since the epoch to its histogram, ascending; negative values are in `total` alone."""

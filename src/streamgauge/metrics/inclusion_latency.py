@@ -74,7 +74,10 @@ def inclusion_latency(record: TrialRecord, streams: Collection[str]) -> Inclusio
         return InclusionTimes(Latency(note=NO_BATCHES))
     whole, missing, batches_us = Histogram(), 0, set[int]()
     for place, event_times_us in _events(record, streams):
-        included_us = _included_us(reads.get(place, []), event_times_us)
+        by_reader = [stamps_of(*of_reader, event_times_us) for of_reader in reads.get(place) or [NO_READS]]
+        # If a query reads a stream at several places, an event is included once the last of them has read it; 0 if
+        # never.
+        included_us = np.where(np.all(by_reader, axis=0), np.max(by_reader, axis=0), 0)
         came = included_us > 0
         whole.add(np.where(came, included_us, record.deadline_us) - event_times_us)
         missing += int(np.count_nonzero(~came))
@@ -100,15 +103,6 @@ def _reads(trial_log: TrialLog) -> dict[StreamPartition, list[tuple[Int64s, Int6
             for of_reader in by_reader.values()
         ]
     return reads
-
-
-def _included_us(reads: list[tuple[Int64s, Int64s]], event_times_us: Int64s) -> Int64s:
-    """When events (n,) with ascending times were included in results; 0 if never.
-
-    If a query reads a stream at several places, an event is included once the last of them has read it.
-    """
-    by_reader = [stamps_of(*of_reader, event_times_us) for of_reader in reads or [NO_READS]]
-    return np.where(np.all(by_reader, axis=0), np.max(by_reader, axis=0), 0)
 
 
 def _events(record: TrialRecord, streams: Collection[str]) -> Iterator[tuple[StreamPartition, Int64s]]:

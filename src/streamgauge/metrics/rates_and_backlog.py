@@ -4,9 +4,8 @@ The driver counts what is due, and the reads and commits are those that it saw. 
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-from streamgauge.core.arrays import Int64s
+from streamgauge.core.arrays import Floats, Int64s
 from streamgauge.core.clock import US
 from streamgauge.core.units import FAR_FUTURE_US
 from streamgauge.metrics.live_figures import Moments
@@ -113,5 +112,5 @@ def lags(trial_log: TrialLog, moments_us: Int64s, end_us: int) -> dict[StreamPar
     return found
 
 
-def _figures(lag: NDArray[np.number]) -> dict[str, float]:
+def _figures(lag: Int64s | Floats) -> dict[str, float]:
     return {"begin": float(lag[0]), "end": float(lag[-1]), "max": float(lag.max())}

@@ -13,8 +13,6 @@ from streamgauge.core.trial import ProgressText
 from streamgauge.engines.spi import ReportsSeries
 from streamgauge.harness.testbed import TestBed
 from streamgauge.metrics import operators, resources, time_series
-from streamgauge.metrics.operators import late_rows, late_rows_in_words
-from streamgauge.metrics.time_series import hlog_text
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.results.codes import WarningCode
@@ -98,9 +96,9 @@ class Conclusion:
         folder.forget_answers()
         base = build_result(resolved, testbed, folder, record, trial.rate_per_s, self._ceiling_per_s)
         base = _with_operators(resolved, folder, record, report, base)
-        late = late_rows(report.progress, record.spans.start_us)
+        late = operators.late_rows(report.progress, record.spans.start_us)
         if late:
-            words = late_rows_in_words(late, record, not resolved.workload.watermark_known)
+            words = operators.late_rows_in_words(late, record, not resolved.workload.watermark_known)
             base = base.warned(Caution(WarningCode.ROWS_DROPPED_AS_LATE, words))
         folder.write_result(base)
         since_us, steps, counted = record.spans.start_us, resolved.engine.batch_steps, resolved.engine.has_batch_ids
@@ -162,7 +160,7 @@ def _judge_answers(
         }
     )  # fmt: skip
     folder.write_series(time_series.series_table(record, slowest.seconds))
-    folder.write_hlog(hlog_text(verified.latencies, record.spans))
+    folder.write_hlog(time_series.hlog_text(verified.latencies, record.spans))
     folder.write_result(result)
     return TrialResult(result, record, verified)
 

@@ -118,13 +118,14 @@ def latencies_without_verification(
     parts = [
         (one, replace(record, trial_log=record.trial_log.of_sink(one.flow.sink.name))) for one in resolved.by_sink()
     ]
-    left = range(len(parts), 0, -1)
-    sinks = tuple(_counted(*part, budget.share(of)) for of, part in zip(left, parts, strict=True))
+    sinks = tuple(_counted(*part, budget.share(len(parts) - place)) for place, part in enumerate(parts))
     verified = VerificationResult(_nothing_compared(record), sinks)
     if keep_in is None:
         return verified, ()
-    names = {one.flow.sink.name: results_file(one.flow.sink.name, len(parts) > 1) for one, _ in parts}
-    reasons = (_not_stored(of_sink, keep_in.path / names[one.flow.sink.name], budget) for one, of_sink in parts)
+    reasons = [
+        _not_stored(of_sink, keep_in.path / results_file(one.flow.sink.name, len(parts) > 1), budget)
+        for one, of_sink in parts
+    ]
     return verified, tuple(dict.fromkeys(f"{NOT_STORED}{reason}" for reason in reasons if reason))
 
 

@@ -28,7 +28,6 @@ from streamgauge.stats.bootstrap import independent_slope_interval
 from streamgauge.stats.samples import carries, observations_needed
 from streamgauge.trial.events import Observer
 from streamgauge.trial.phases import DRAIN_S, Extension, TrialPolicy
-from streamgauge.verdict import trend_checks
 from streamgauge.verdict.collect_evidence import (
     backlogs_of,
     batches_between,
@@ -37,7 +36,7 @@ from streamgauge.verdict.collect_evidence import (
     samples_of,
 )
 from streamgauge.verdict.driver_check import PLAN_SHARE_MIN, SCHEDULE_DELAY_US_MAX
-from streamgauge.verdict.trend_checks import BACKLOG_SLOPE_SHARE_MAX, TREND_POINTS_MIN
+from streamgauge.verdict.trend_checks import BACKLOG_SLOPE_SHARE_MAX, TREND_POINTS_MIN, may_decide
 from streamgauge.verdict.verdict import cannot_recover, judge
 
 LEVEL_US = 10 * US
@@ -136,7 +135,7 @@ def undecided_checks(
     if "evidence" in undecided:
         return tuple(undecided)
     by_slopes = all(_may_be_decided(check, longest) for check in undecided.values())
-    if not (by_slopes or trend_checks.may_decide(evidence, longest)):
+    if not (by_slopes or may_decide(evidence, longest)):
         return ()
     observations = _observations(resolved, record, longest)
     lacking = (name for name, needed in _missing_for_limits(resolved, record).items() if needed <= observations)
