@@ -184,8 +184,9 @@ class Stream:
         self, columns: Mapping[str, str] | None = None, /, *, keys: Names, name: str | None = None, **expressions: str
     ) -> Stream:
         """Aggregates over all events so far by `keys`; results are updates."""
-        pairs = _pairs(columns, expressions)
-        return _checked(RunningAggregate(self.node, _names(keys), pairs, self._name(name, "running")))
+        return _checked(
+            RunningAggregate(self.node, _names(keys), _pairs(columns, expressions), self._name(name, "running"))
+        )
 
     def join(self, other: Stream, *, window: Window, on: Names, name: str | None = None) -> Stream:
         """Pairs of rows of both streams with equal `on` in the same window."""

@@ -75,8 +75,7 @@ def with_lineage(flow: Flow, ingest_time: bool = True) -> Flow:
     `ingest_time=False` omits that column, for a reference that does not know delivery times.
     """
     times = (EVENT_TIME, INGEST_TIME) if ingest_time else (EVENT_TIME,)
-    rewritten = tuple(replace(sink, input=_rewritten(sink.input, times).node) for sink in flow.sinks)
-    return pruned(Flow(rewritten))
+    return pruned(Flow(tuple(replace(sink, input=_rewritten(sink.input, times).node) for sink in flow.sinks)))
 
 
 def added(flow: Flow) -> set[str]:
@@ -369,8 +368,7 @@ def _reads(node: Node, required: set[str]) -> tuple[set[str], ...]:
         case Union():
             return (required,) * len(node.inputs)
         case Distinct():
-            available = set(schema.columns(node.input))
-            return ((required & available) | set(node.keys) | set(node.ties) | {EVENT_TIME},)
+            return ((required & set(schema.columns(node.input))) | set(node.keys) | set(node.ties) | {EVENT_TIME},)
         case TopN():
             return (set(schema.columns(node.input)),)
         case Process():

@@ -250,8 +250,7 @@ def _(node: Union) -> Pairs:
     first, *others = (columns(input_) for input_ in node.inputs)
     for other in others:
         got = " and ".join(", ".join(f"{name} {type_}" for name, type_ in side.items()) for side in (first, other))
-        rule = "needs the same columns on all sides"
-        require(other == first, _setting(node), rule, got, "select(...) before it")
+        require(other == first, _setting(node), "needs the same columns on all sides", got, "select(...) before it")
     return tuple(first.items())
 
 
@@ -386,5 +385,4 @@ def _check_own_names(node: Node, pairs: Pairs) -> None:
 def _check_reserved(names: Iterable[str], setting: str) -> None:
     for name in names:
         is_reserved = name.lower() in RESERVED or name.startswith("_")
-        rule = "uses a column name that streamgauge reserves"
-        require(not is_reserved, setting, rule, name, f"{name.strip('_')}_2")
+        require(not is_reserved, setting, "uses a column name that streamgauge reserves", name, f"{name.strip('_')}_2")

@@ -249,7 +249,6 @@ def _joined(sides: _Sides, suspects: str, required_rows: int | None) -> Counts:
         ).fetchall()
     number = {fault: count for fault, count, *_ in faults}
     bad = {fault: number.get(fault, 0) for fault in ("missing", "wrong", "late")}
-    columns = _wrong_columns(sides, suspects) if bad["wrong"] and sides.question.values else {}
     total = sum(bad.values()) + number.get("matched", 0) if required_rows is None else required_rows
     return Counts(
         expected=total,
@@ -258,15 +257,16 @@ def _joined(sides: _Sides, suspects: str, required_rows: int | None) -> Counts:
         duplicate=sum(int(row[2]) for row in faults),
         conflicting=sum(int(row[3]) for row in faults),
         examples=_examples(sides, faults),
-        wrong_columns=columns,
+        wrong_columns=_wrong_columns(sides, suspects) if bad["wrong"] and sides.question.values else {},
         **bad,
     )
 
 
 def _wrong_columns(sides: _Sides, suspects: str) -> dict[str, int]:
     with sides.open() as (expected, received):
-        query = sql.wrong_columns(sides.question, sides.compared, expected, received, suspects)
-        (counts,) = sides.con.execute(query).fetchall()
+        (counts,) = sides.con.execute(
+            sql.wrong_columns(sides.question, sides.compared, expected, received, suspects)
+        ).fetchall()
     return {name: count for name, count in zip(sides.question.values, counts, strict=True) if count}
 
 
@@ -299,9 +299,10 @@ def _rows_of(sides: _Sides, rows: str, keys: Set[int]) -> dict[int, list[dict[st
     question = sides.question
     columns = ", ".join([sql.key(question), *map(quote, question.values)])
     among = ", ".join(map(str, keys))
-    query = f"SELECT {columns} FROM {rows} WHERE {sql.key(question)} IN ({among}) LIMIT {10 * EXAMPLES_MAX}"
     result: dict[int, list[dict[str, Any]]] = {}
-    for key, *values in sides.con.execute(query).fetchall():
+    for key, *values in sides.con.execute(
+        f"SELECT {columns} FROM {rows} WHERE {sql.key(question)} IN ({among}) LIMIT {10 * EXAMPLES_MAX}"
+    ).fetchall():
         result.setdefault(key, []).append(shown(dict(zip(question.values, values, strict=True)), sides.compared))
     return result
 

@@ -148,8 +148,10 @@ def fingerprints(question: DiffQuery, types: Mapping[str, ValueType], rows: str,
     The outer hash is needed because DuckDB combines columns linearly, so swapped values would cancel out. Nested values
     are hashed as JSON, because for DuckDB `[]` and NULL have equal hashes, and so have `[[1], [2]]` and `[[1, 2]]`.
     """
-    columns = (*question.identity, *question.values)
-    whole = ", ".join(f"to_json({quote(name)})" if types[name].parts else quote(name) for name in columns)
+    whole = ", ".join(
+        f"to_json({quote(name)})" if types[name].parts else quote(name)
+        for name in (*question.identity, *question.values)
+    )
     label = f"CASE WHEN ({question.required}) THEN CASE WHEN {in_time} THEN 1 ELSE 2 END ELSE 0 END"
     hashed = f"SELECT {bucket(question)} AS __b, {label} AS __label, hash(hash({whole})) AS __h FROM {rows}"
     return f"SELECT __b, __label, count(*), sum(__h), bit_xor(__h) FROM ({hashed}) GROUP BY __b, __label"

@@ -218,8 +218,7 @@ def _work_of(trial_log: TrialLog, record: TrialRecord, resolved: ResolvedExperim
     late = np.append(work.covered_s[1:] > LATE_INTERVALS * resolved.interval_s, False)[: work.covered_s.size]
     figures = np.array([work.busy_s + late * work.after_s, work.covered_s, work.slides])
     ends, (busy_s, covered_s, closed) = within((work.end_us, figures), record.spans)
-    until_us = _seen_until(record)
-    open_s = (until_us - ends[-1]) / US if ends.size else 0.0
+    open_s = (_seen_until(record) - ends[-1]) / US if ends.size else 0.0
     if open_s > (covered_s + busy_s).max(initial=0.0):
         busy_s[-1] += open_s
     return Work(busy_s, covered_s, closed, slide_us / US, about)
@@ -297,8 +296,9 @@ def _silent_sinks(record: TrialRecord, verified: VerificationResult) -> tuple[st
     So an engine could keep its values until the load ends, and no latency would show it.
     """
     low_us, high_us = record.spans.measured_from_us, record.measured_until
-    commits = record.trial_log.commits
-    heard = {commit.sink for commit in commits if commit.rows and low_us <= commit.committed_us < high_us}
+    heard = {
+        commit.sink for commit in record.trial_log.commits if commit.rows and low_us <= commit.committed_us < high_us
+    }
     return tuple(sink.name for sink in verified.sinks if sink.kind == "update" and sink.name not in heard)
 
 

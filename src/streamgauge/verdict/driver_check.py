@@ -98,5 +98,6 @@ def driver_bottleneck(evidence: Evidence) -> Finding | None:
 def _standstill(evidence: Evidence) -> Condition:
     stall_s, span_s, limit = evidence.recorder_stall_s, evidence.span_s, STALL_SHARE_MAX
     share = stall_s / span_s if span_s else 0.0
-    facts = {"stall_s": stall_s, "span_s": span_s}
-    return Condition(share <= limit, Cause.RECORDER_STALLED, share, limit, "share of time", facts)
+    return Condition(
+        share <= limit, Cause.RECORDER_STALLED, share, limit, "share of time", {"stall_s": stall_s, "span_s": span_s}
+    )

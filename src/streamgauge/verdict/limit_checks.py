@@ -154,8 +154,7 @@ def _level_check(level: ServiceLevelObjective, sink: str, latencies: Latencies) 
     above = [(name, value) for name, value in lower.items() if value is not None and value > level.limit_us]
     if above:
         name, value = above[-1]
-        shown = name.replace("_", ".")
-        return found("failed", Cause.LIMIT_EXCEEDED, value, Detail.LOWER_PERCENTILE, lower=shown)
+        return found("failed", Cause.LIMIT_EXCEEDED, value, Detail.LOWER_PERCENTILE, lower=name.replace("_", "."))
     if not latency.count:
         says = Detail.LATENCY_UNKNOWN if latency.note else Detail.NO_RESULT_IN_SPAN
         return found("undecided", Cause.NO_LATENCY, None, says, note=latency.note)

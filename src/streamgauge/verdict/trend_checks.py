@@ -100,8 +100,9 @@ def decide_by_spare_time(check: Finding, about: str, evidence: Evidence) -> Find
     share, later = works[0].needed_share, works[0].share_after(SPANS_MORE)
     if share is None or later is None or share.high > BATCH_SHARE_MAX or later > FULL_SHARE:
         return check
-    facts = {"share": share.estimate, "high": share.high, "limit": BATCH_SHARE_MAX}
-    return _passed(check, Remark(Detail.SPARE_TIME, facts))
+    return _passed(
+        check, Remark(Detail.SPARE_TIME, {"share": share.estimate, "high": share.high, "limit": BATCH_SHARE_MAX})
+    )
 
 
 def _passed(check: Finding, why: Remark) -> Finding:

@@ -95,8 +95,7 @@ def _allowed(value: VerdictValue, evidence: Evidence) -> tuple[Remark, ...]:
     verification = evidence.verification
     if value != "sustained" or verification is None or not verification.allowed:
         return ()
-    facts = {"allowed": verification.allowed, "expected": verification.expected}
-    return (Remark(Detail.GUARANTEE_ALLOWS, facts),)
+    return (Remark(Detail.GUARANTEE_ALLOWS, {"allowed": verification.allowed, "expected": verification.expected}),)
 
 
 _UNRELATED_TO_LOAD = (Cause.SPAN_TOO_SHORT, Cause.NEGATIVE_LATENCY, Cause.QUEUE_CUT_BY_MEMORY)
@@ -152,8 +151,9 @@ def _guarded(name: str, check: CheckFunction, evidence: Evidence) -> Finding:
     try:
         result = check(evidence)
     except Exception as error:
-        reason = str(error) or type(error).__name__
-        return replace(crashed, remarks=(Remark(Cause.CHECK_FAILED_TO_RUN, {"reason": reason}),))
+        return replace(
+            crashed, remarks=(Remark(Cause.CHECK_FAILED_TO_RUN, {"reason": str(error) or type(error).__name__}),)
+        )
     if result.value is not None and np.isnan(result.value):
         return replace(crashed, limit=result.limit, unit=result.unit, remarks=(Remark(Detail.NUMBER_UNKNOWN),))
     return result
@@ -188,14 +188,14 @@ def cannot_recover(backlog: Samples, bound_s: float, remaining_s: float) -> Rema
     if backlog_s.size and backlog_s.max() >= bound_s:
         return Remark(Detail.BOUND_REACHED, {"bound_s": bound_s})
     before = time_s <= time_s.max(initial=0.0) - UNRECOVERABLE_POLL_S
-    earlier = Samples(time_s[before], backlog_s[before])
-    polls = ((backlog, remaining_s), (earlier, remaining_s + UNRECOVERABLE_POLL_S))
+    polls = ((backlog, remaining_s), (Samples(time_s[before], backlog_s[before]), remaining_s + UNRECOVERABLE_POLL_S))
     # The cheap interval, which takes neighbours as independent, spares most polls the bootstrap.
     cannot_drain = all(_cannot_drain(samples, left_s) for samples, left_s in polls)
     if not cannot_drain or not all(_grows(samples) for samples, _ in polls):
         return None
-    growth = independent_slope_interval(time_s, backlog_s).estimate
-    return Remark(Detail.CANNOT_DRAIN, {"slope": growth, "left_s": remaining_s})
+    return Remark(
+        Detail.CANNOT_DRAIN, {"slope": independent_slope_interval(time_s, backlog_s).estimate, "left_s": remaining_s}
+    )
 
 
 def _cannot_drain(backlog: Samples, remaining_s: float) -> bool:

@@ -92,8 +92,10 @@ def verify(
             sinks.append(_verify_sink(sink_experiment, of_sink, results_path, malformed.see, shared))
         malformed_records = malformed.counts()
     verification = of_all(sinks, record) if several else sinks[0].verification
-    update = {"malformed": malformed_records, "seconds": verification.seconds + sharing_s}
-    return VerificationResult(verification.model_copy(update=update), tuple(sinks))
+    return VerificationResult(
+        verification.model_copy(update={"malformed": malformed_records, "seconds": verification.seconds + sharing_s}),
+        tuple(sinks),
+    )
 
 
 def _verify_sink(
@@ -210,8 +212,9 @@ def _compare_by_batch(
         due = f"event_time < {_measured_until(record)}"
         ids, columns = (tuple(name for name in names if name != EVENT_TIME) for names in (spec.identity, spec.columns))
         spec = DiffSpec((*ids, BATCH), (*columns, EVENT_TIME, BATCH), "true", due, complete=record.owes_all)
-        numbered = received.numbered(_empty_results(resolved).schema).read_all()
-        connection.register("received", numbered.drop_columns([ARRIVAL]))
+        connection.register(
+            "received", received.numbered(_empty_results(resolved).schema).read_all().drop_columns([ARRIVAL])
+        )
     else:
         connection.register("received", received.table() if not received.empty else _empty_results(resolved))
     compared.add("expected", "received", spec)
@@ -260,8 +263,7 @@ def _compare_slices(
 ) -> str:
     spec, connection = _diff_spec(resolved, record), compared.connection
     start, end = record.spans.start_us, record.offered_until()
-    borders = [FAR_PAST_US, *range(start, max(end, start + 1), SLICE_US), FAR_FUTURE_US]
-    for low, high in pairwise(borders):
+    for low, high in pairwise([FAR_PAST_US, *range(start, max(end, start + 1), SLICE_US), FAR_FUTURE_US]):
         for name, reader in source.readers(max(low, start), max(start, min(high, end))).items():
             connection.register(f"input_{name}", reader.read_all())
         relations = {name: f"input_{name}" for name in resolved.columns}
@@ -282,8 +284,9 @@ def rule_of(resolved: ResolvedExperiment, record: TrialRecord) -> LatencyRule:
     since, kind = handed_over(record.trial_log, resolved.waits_for_all), kind_of(resolved.flow)
     if kind == "join":
         last_of = _LastInWindow(resolved, record)
-        ingest_time = last_of.ingest_time if resolved.experiment.transport in STAMPS else None
-        return LatencyRule(kind, last_of.event_time, ingest_time, since)
+        return LatencyRule(
+            kind, last_of.event_time, last_of.ingest_time if resolved.experiment.transport in STAMPS else None, since
+        )
     return LatencyRule(kind, handed_over=since)
 
 

@@ -68,8 +68,7 @@ class RegeneratedInput:
                 yield self._with_ingest(stream, partition, low, batch)
 
     def _make(self, stream: int, partition: int, first: int, last: int) -> pa.RecordBatch:
-        columns = self.columns[self._plan.streams[stream].name]
-        names = [name for name in columns if name != INGEST_TIME]
+        names = [name for name in self.columns[self._plan.streams[stream].name] if name != INGEST_TIME]
         names += [EVENT_TIME] if EVENT_TIME not in names else []
         return self._plan.batch(stream, partition, first, last, names)
 
@@ -79,16 +78,18 @@ class RegeneratedInput:
         if INGEST_TIME not in self.columns[name]:
             return batch
         assert self._ingest is not None
-        ingest_times = self._ingest.times_of(name, partition, batch.column(EVENT_TIME).to_numpy())
-        return batch.append_column(INGEST_TIME, pa.array(ingest_times))
+        return batch.append_column(
+            INGEST_TIME, pa.array(self._ingest.times_of(name, partition, batch.column(EVENT_TIME).to_numpy()))
+        )
 
 
 class PlacedInput(RegeneratedInput):
     """The planned events with, as ingest time, a number of their stream and partition."""
 
     def _with_ingest(self, stream: int, partition: int, first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
-        place = np.full(batch.num_rows, stream * self._plan.partitions + partition, np.int64)
-        return batch.append_column(INGEST_TIME, pa.array(place))
+        return batch.append_column(
+            INGEST_TIME, pa.array(np.full(batch.num_rows, stream * self._plan.partitions + partition, np.int64))
+        )
 
 
 @contextmanager
@@ -131,8 +132,9 @@ class MalformedCount:
             return
         records = pa.Table.from_batches([batch.slice(counted_to - first, last - counted_to)])
         self._connection.register("records", records)
-        query = f"SELECT count(*) FILTER (WHERE {self._rules[stream].duckdb}) FROM records"
-        ((counts,),) = self._connection.execute(query).fetchall()
+        ((counts,),) = self._connection.execute(
+            f"SELECT count(*) FILTER (WHERE {self._rules[stream].duckdb}) FROM records"
+        ).fetchall()
         self._connection.unregister("records")
         self._malformed[stream] += counts
         self._counted_to[stream, partition] = last
@@ -148,5 +150,6 @@ class MalformedCount:
 
     def _of(self, stream: int) -> MalformedRecords:
         records = sum(end for (number, _), end in self._ends.items() if number == stream)
-        rule = self._texts[self._plan.streams[stream].name]
-        return MalformedRecords(rule=rule, malformed=self._malformed[stream], records=records)
+        return MalformedRecords(
+            rule=self._texts[self._plan.streams[stream].name], malformed=self._malformed[stream], records=records
+        )

@@ -68,8 +68,7 @@ class BatchNumbers:
 
     def batches_of(self, stream: str, partition: int, first: int, last: int) -> Int64s:
         """The batch of each event with sequences [first, last); `NEVER_READ` for those that no batch read."""
-        sequences = np.arange(first, last, dtype=np.int64)
-        numbers = stamps_of(*self._reads.get((stream, partition), NO_READS), sequences)
+        numbers = stamps_of(*self._reads.get((stream, partition), NO_READS), np.arange(first, last, dtype=np.int64))
         return np.where(numbers > 0, numbers - 1, NEVER_READ)
 
     def _end_of(self, partition: int, part: Delivery) -> int:
@@ -110,8 +109,7 @@ def expect_by_batch(flow: Flow, record: TrialRecord, source: RegeneratedInput, c
     Batches that were not committed are left out of a trial that ended early.
     """
     numbered = with_lineage(flow, ingest_time=True)
-    made = InputInBatchOrder(source, record)
-    relations = made.registered(connection, record.spans.start_us, record.offered_until())
+    relations = InputInBatchOrder(source, record).registered(connection, record.spans.start_us, record.offered_until())
     relations = computed(connection, numbered, relations)
     last = numbered.sink.input
     if not isinstance(last, RunningAggregate):

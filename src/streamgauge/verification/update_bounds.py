@@ -71,8 +71,9 @@ class Aggregation:
             if not isinstance(tree, exp.Sum):
                 several = tree.expressions or (isinstance(tree, exp.Max | exp.Min) and tree.args.get("count"))
                 return 0 if several else {exp.Count: 1, exp.Max: 1, exp.Min: -1}.get(type(tree), 0)
-            negative = f"SELECT coalesce(min({tree.this.sql('duckdb')}) < 0, false) FROM {self.source} {self.where}"
-            ((is_negative,),) = connection.execute(negative).fetchall()
+            ((is_negative,),) = connection.execute(
+                f"SELECT coalesce(min({tree.this.sql('duckdb')}) < 0, false) FROM {self.source} {self.where}"
+            ).fetchall()
             return 0 if is_negative else 1
 
         found = {name: direction(parse_one(sql, dialect="duckdb")) for name, sql in self.values.items()}
@@ -172,8 +173,10 @@ def _best(name: str) -> str:
 def _misplaced(name: str, direction: int, is_float: bool) -> str:
     """SQL for whether a value is above the upper bound, below the lower one, or behind an earlier one."""
     value = f"u.{quote(name)}"
-    pairs = ((value, f"m.{quote(name)}"), (f"l.{quote(name)}", value), (f"u.{_best(name)}", value))
-    return " OR ".join(_further(one, other, direction, is_float) for one, other in pairs)
+    return " OR ".join(
+        _further(one, other, direction, is_float)
+        for one, other in ((value, f"m.{quote(name)}"), (f"l.{quote(name)}", value), (f"u.{_best(name)}", value))
+    )
 
 
 def _further(one: str, other: str, direction: int, is_float: bool) -> str:

@@ -124,8 +124,7 @@ def _check_tokens(expression: str) -> None:
 
     from streamgauge.dataflow.expressions.functions import FUNCTIONS, WORDS
 
-    tokens = sqlglot.tokenize(expression, dialect="spark")
-    for token, following in itertools.pairwise(tokens):
+    for token, following in itertools.pairwise(sqlglot.tokenize(expression, dialect="spark")):
         are_strings = token.token_type.name == following.token_type.name == "STRING"
         rule = f"has two adjacent strings at character {token.start + 1}"
         allow(not are_strings, rule, "concat('a', 'b'), or \\' for a quote inside a string")
@@ -178,8 +177,10 @@ def _check_columns(tree: exp.Expression, types: Types) -> None:
     names = [name for name, _ in types]
     for column in tree.find_all(exp.Column):
         if column.name not in names or column.table:
-            rule = f"column {column.sql('spark')}{_position(column)} does not exist"
-            raise Refused(rule, _hint(column.name, names) + available_columns(types))
+            raise Refused(
+                f"column {column.sql('spark')}{_position(column)} does not exist",
+                _hint(column.name, names) + available_columns(types),
+            )
 
 
 def _check_grouping(tree: exp.Expression) -> None:

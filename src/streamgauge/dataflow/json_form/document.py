@@ -51,9 +51,10 @@ class NodeForm(NamedTuple):
 
     def read(self, class_: Any, data: Mapping[str, Any], inputs: Sequence[Node], place: str) -> Node:
         """The node of a valid object; its inputs come first in the document, and so exist."""
-        values = {name: codec.read(data[name], f"{place}.{name}") for name, codec in self.codecs.items()}
         by_name = {self.inputs[0]: tuple(inputs)} if self.takes_many else dict(zip(self.inputs, inputs, strict=True))
-        node: Node = class_(**by_name, **values)
+        node: Node = class_(
+            **by_name, **{name: codec.read(data[name], f"{place}.{name}") for name, codec in self.codecs.items()}
+        )
         return node
 
 
@@ -121,8 +122,10 @@ class _WithoutFieldTitles(GenerateJsonSchema):
 
 def json_schema() -> dict[str, Any]:
     """The JSON Schema of a document."""
-    schema = document_form().json_schema(schema_generator=_WithoutFieldTitles)
-    return {"$schema": GenerateJsonSchema.schema_dialect, **schema}
+    return {
+        "$schema": GenerateJsonSchema.schema_dialect,
+        **document_form().json_schema(schema_generator=_WithoutFieldTitles),
+    }
 
 
 def to_json(flow: Flow, keys: Keys | None = None, workload: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -168,8 +171,7 @@ def from_json(document: Mapping[str, Any]) -> Flow:
         _require(node in read, f"node {id_!r}", "must be read by a node or a sink", "by none", "leave it out")
     keys = {each["name"]: each["key"] for each in data["sources"]}
     for place, stated, derived in _differences("", data, _document(flow, ids, keys, data["workload"])):
-        rule = "disagrees with the rest of the flow"
-        raise InputError(Problem(f"{DOCUMENT}, {place}", rule, stated, repr(derived)))
+        raise InputError(Problem(f"{DOCUMENT}, {place}", "disagrees with the rest of the flow", stated, repr(derived)))
     return flow
 
 
@@ -219,12 +221,12 @@ def _add(nodes: dict[str, Node], data: Mapping[str, Any], class_: Any, place: st
     inputs = [_found(nodes, id_, f"{place}.inputs[{number}]") for number, id_ in enumerate(data.get("inputs", ()))]
     node = form.read(class_, data, inputs, f"{DOCUMENT}, {place}")
     columns, key, own_id = schema.columns(node), data.get("key"), data["id"]
-    is_column = key is None or key in columns
-    _require(is_column, f"{place}.key", "must be a column of the source", key, ", ".join(columns))
+    _require(key is None or key in columns, f"{place}.key", "must be a column of the source", key, ", ".join(columns))
     _require(own_id not in nodes, f"{place}.id", "must differ from all other ids", own_id, f"{own_id}_2")
     for id_, other in nodes.items():
-        way_out = f"one node, and {id_!r} wherever it is read"
-        _require(other != node, place, f"must differ from {id_!r}", own_id, way_out)
+        _require(
+            other != node, place, f"must differ from {id_!r}", own_id, f"one node, and {id_!r} wherever it is read"
+        )
     nodes[own_id] = node
 
 
@@ -258,8 +260,7 @@ def _problem(fault: Fault) -> Problem:
             f"{place}.kind", "must be a kind of node", kind, f"{nearest} ({kinds})" if nearest else kinds
         ),
     }  # fmt: skip
-    other = (place, rule, fault.got, near(fault.got, fault.choices) or WAY_OUT)
-    return Problem(*special.get(fault.kind, other))
+    return Problem(*special.get(fault.kind, (place, rule, fault.got, near(fault.got, fault.choices) or WAY_OUT)))
 
 
 def _place(location: tuple[int | str, ...]) -> str:

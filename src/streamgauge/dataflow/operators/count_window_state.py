@@ -60,8 +60,9 @@ class CountWindow(Processor):
 
     def __init__(self, size: int, slide: int, keys: tuple[str, ...], aggregates: Aggregates) -> None:
         self._size, self._slide, self._keys, self._aggregates = size, slide, keys, aggregates
-        used = dict.fromkeys(column for _, function, column in aggregates if function != "last" and column != "*")
-        self._names = tuple(used)
+        self._names = tuple(
+            dict.fromkeys(column for _, function, column in aggregates if function != "last" and column != "*")
+        )
         self._codes, self._events = np.empty(0, np.int64), np.empty(0, np.int64)
         self._columns: dict[str, Column] = {}
 
@@ -124,8 +125,9 @@ class CountWindow(Processor):
         self._books.restore(saved)
         for number, name in enumerate(self._names):
             if f"values_{number}" in saved:
-                valid = saved[f"valid_{number}"].to_numpy(zero_copy_only=False)
-                self._columns[name] = Column(saved[f"values_{number}"].to_numpy(), valid)
+                self._columns[name] = Column(
+                    saved[f"values_{number}"].to_numpy(), saved[f"valid_{number}"].to_numpy(zero_copy_only=False)
+                )
 
 
 def aggregated(function: str, column: Column | None, first: Int64s, end: Int64s) -> pa.Array:

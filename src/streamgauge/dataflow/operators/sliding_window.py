@@ -146,8 +146,7 @@ class SlidingWindow(Processor):
     def snapshot(self) -> bytes:
         keys = {f"key_{number}": key for number, key in enumerate(self._panes.keys)}
         partials = {f"partial_{number}": partial for number, partial in enumerate(self._panes.partials)}
-        ended = pa.array([self._ended_us], pa.int64())
-        return save(ended=ended, start=self._panes.start, **keys, **partials)
+        return save(ended=pa.array([self._ended_us], pa.int64()), start=self._panes.start, **keys, **partials)
 
     def restore(self, state: bytes) -> None:
         saved = load(state)
