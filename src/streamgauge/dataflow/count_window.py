@@ -83,8 +83,7 @@ def _read_one(name: str, text: str, available: Mapping[str, str], setting: str) 
     require(function in FUNCTIONS, setting, rule, text, "avg(x), after select(x='...') if x is computed")
     if column == "*" and function == "count":
         return CountAggregate(name, function, column, "bigint")
-    rule = f"column {column!r} does not exist"
-    require(column in available, setting, rule, text, f"one of {', '.join(available)}")
+    require(column in available, setting, f"column {column!r} does not exist", text, f"one of {', '.join(available)}")
     type_ = available[column]
     require(
         not element_type(type_), setting, f"{function} takes a plain column, not {type_}", text, "explode it before"

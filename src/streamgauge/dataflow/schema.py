@@ -175,7 +175,7 @@ def _(node: WindowAggregate) -> Pairs:
 
 @_columns.register
 def _(node: RunningAggregate) -> Pairs:
-    stateful = [_setting(each) for each in graph.walk(node.input) if _keeps_state(each) and not _gives_first_rows(each)]
+    stateful = [_setting(each) for each in graph.walk(node.input) if _holds_rows(each)]
     rule = (
         "must read rows of a source or first rows of all, not results of windows, joins, running aggregates or "
         "keyed processes"
@@ -367,13 +367,10 @@ def _check_lookup(node: Lookup, setting: str) -> None:
     require(unique == rows.num_rows, setting, f"keys must be unique in {table}", got, "one row for each key")
 
 
-def _gives_first_rows(node: Node) -> bool:
-    """Whether the node gives source rows at their own times, so that downstream need not wait for a window's end."""
-    return isinstance(node, Distinct) and node.window is None
-
-
-def _keeps_state(node: Node) -> bool:
-    return isinstance(node, STATEFUL) or (isinstance(node, Process) and bool(node.keys))
+def _holds_rows(node: Node) -> bool:
+    """Whether the node keeps state and does not give source rows at their own times, as first rows of all are given."""
+    is_first_of_all = isinstance(node, Distinct) and node.window is None
+    return (isinstance(node, STATEFUL) and not is_first_of_all) or (isinstance(node, Process) and bool(node.keys))
 
 
 def _check_own_names(node: Node, pairs: Pairs) -> None:

@@ -91,14 +91,12 @@ def compare(
     identity: Sequence[str],
     columns: Sequence[str],
     required: str = "true",
-    float_tolerance: float = 1e-9,
     update: bool = False,
     deadline_us: int | None = None,
 ) -> Counts:
     """Compares `received` with `expected` in `columns` (and `identity`), null-safe.
 
     - `required`: a DuckDB predicate over the columns of both sides, in which timestamps are BIGINT microseconds.
-    - `float_tolerance`: relative.
     - `update`: received rows are successive values. Each must be in `expected` (the values at every event time, or at
       the received ones). The last value of each key and every row whose column `__due` is true must have come.
     - `deadline_us`: a right row with a later `emission_time` is late.
@@ -107,7 +105,7 @@ def compare(
     types.
     """
     values = tuple(name for name in columns if name not in identity)
-    question = DiffQuery(tuple(identity), values, required, float_tolerance, update, deadline_us)
+    question = DiffQuery(tuple(identity), values, required, update, deadline_us)
     expected_types, received_types = _types(con, expected), _types(con, received)
     compared = compared_types(expected_types, received_types, (*question.identity, *values))
     if deadline_us is not None:
@@ -209,10 +207,9 @@ def _unequal(expected: Fingerprints, received: Fingerprints) -> set[int]:
     """Buckets that need a join: required rows differ, rows were late, or other rows came that differ."""
     required = {bucket for bucket, label in expected.keys() | received.keys() if label == 1}
     differ = {bucket for bucket in required if expected.get((bucket, 1)) != received.get((bucket, 1))}
-    unexpected = {
+    return differ | {
         bucket for bucket, label in received if label != 1 and received[bucket, label] != expected.get((bucket, label))
     }
-    return differ | unexpected
 
 
 def _fingerprints(sides: _Sides, rows: str, in_time: str) -> Fingerprints:
@@ -274,7 +271,8 @@ def _examples(sides: _Sides, faults: list[tuple[Any, ...]]) -> tuple[dict[str, A
     """Examples of each fault with expected and received values."""
     bad = [(fault, id_) for fault, _, _, _, ids, _ in faults if fault not in (None, "matched") for id_ in ids]
     bad += [("duplicate", id_) for *_, ids in faults for id_ in ids or ()]
-    chosen = sorted(bad, key=lambda pair: _turn(bad, pair))[:EXAMPLES_MAX]
+    # The first of each fault, then the second of each, so that every kind of fault is shown.
+    chosen = sorted(bad, key=lambda pair: [other for other in bad if other[0] == pair[0]].index(pair))[:EXAMPLES_MAX]
     if not chosen:
         return ()
     keys = {id_[_KEY] for _, id_ in chosen}
@@ -287,11 +285,6 @@ def _examples(sides: _Sides, faults: list[tuple[Any, ...]]) -> tuple[dict[str, A
         | {"expected": expected_values.get(id_[_KEY], []), "received": received_values.get(id_[_KEY], [])}
         for fault, id_ in chosen
     )
-
-
-def _turn(bad: list[tuple[str, dict[str, Any]]], pair: tuple[str, dict[str, Any]]) -> int:
-    """The index of an example among those of its fault, so that each kind of fault is shown."""
-    return [other for other in bad if other[0] == pair[0]].index(pair)
 
 
 def _rows_of(sides: _Sides, rows: str, keys: Set[int]) -> dict[int, list[dict[str, Any]]]:

@@ -72,9 +72,7 @@ def _least_p50(evidence: Evidence) -> float:
     latencies = [sink.latency for sink in evidence.sinks] or [evidence.latencies]
     p50s = [one.event_time_us.p50 for one in latencies if one.event_time_us is not None]
     values = [p50 for p50 in p50s if p50 is not None]
-    if values and len(values) == len(p50s):
-        return min(values)
-    return evidence.output_delay_s * US
+    return min(values) if values and len(values) == len(p50s) else evidence.output_delay_s * US
 
 
 _BUSY = (Cause.DELIVERY_BUSY, Cause.RECORDER_BUSY, Cause.RECORDER_DISK_BUSY)

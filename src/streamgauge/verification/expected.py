@@ -115,7 +115,8 @@ def _verify_sink(
         source = RegeneratedInput(record.trial_log.plan, IngestTimes(record.trial_log), resolved.columns, watch, shared)
         compare = _compare_slices if resolved.reach_us == 0 else _compare_whole
         note = compare(resolved, record, received, source, compared) or _uneven_batches_note(resolved, record)
-        sentence = outcome(compared.counts, record.owes_all, _result_noun(resolved.flow)) + (note and f"; {note}")
+        noun = "windows" if WINDOW_START in identity(resolved.flow) and not has_matches(resolved.flow) else "results"
+        sentence = outcome(compared.counts, record.owes_all, noun) + (note and f"; {note}")
         rule = rule_of(resolved, record)
         inclusion_times = inclusion_times_of(record, rule.kind, resolved.columns, resolved.engine.has_batch_ids)
         return compared.verified(
@@ -131,12 +132,10 @@ def _uneven_batches_note(resolved: ResolvedExperiment, record: TrialRecord) -> s
     times, uneven = cuts(record.trial_log)
     if not uneven:
         return ""
-    whole = f"{uneven} of {uneven + len(times)} batches ended at no common event time"
-    return f"{whole}, so their last values are checked at the next batch that did"
-
-
-def _result_noun(flow: Flow) -> str:
-    return "windows" if WINDOW_START in identity(flow) and not has_matches(flow) else "results"
+    return (
+        f"{uneven} of {uneven + len(times)} batches ended at no common event time, "
+        "so their last values are checked at the next batch that did"
+    )
 
 
 def _diff_spec(resolved: ResolvedExperiment, record: TrialRecord) -> DiffSpec:
@@ -266,8 +265,7 @@ def _compare_slices(
     for low, high in pairwise([FAR_PAST_US, *range(start, max(end, start + 1), SLICE_US), FAR_FUTURE_US]):
         for name, reader in source.readers(max(low, start), max(start, min(high, end))).items():
             connection.register(f"input_{name}", reader.read_all())
-        relations = {name: f"input_{name}" for name in resolved.columns}
-        relations = computed(connection, resolved.lineage_flow, relations)
+        relations = computed(connection, resolved.lineage_flow, {name: f"input_{name}" for name in resolved.columns})
         connection.register("received", received.table(low, high) if not received.empty else _empty_results(resolved))
         compared.add(f"({oracle_sql(resolved.lineage_flow, relations)})", "received", spec)
     return ""

@@ -42,13 +42,13 @@ class RegeneratedInput:
 
     def readers(self, from_us: int, to_us: int) -> dict[str, pa.RecordBatchReader]:
         """Stream name to a reader of its events in [from_us, to_us)."""
-        readers = {}
-        for index, stream in enumerate(self._plan.streams):
-            if stream.name not in self.columns:
-                continue
-            empty = self._with_ingest(index, 0, 0, self._make(index, 0, 0, 0))
-            readers[stream.name] = pa.RecordBatchReader.from_batches(empty.schema, self._batches(index, from_us, to_us))
-        return readers
+        return {
+            stream.name: pa.RecordBatchReader.from_batches(
+                self._with_ingest(index, 0, 0, self._make(index, 0, 0, 0)).schema, self._batches(index, from_us, to_us)
+            )
+            for index, stream in enumerate(self._plan.streams)
+            if stream.name in self.columns
+        }
 
     def registered(self, connection: Any, from_us: int, to_us: int) -> dict[str, str]:
         """Stream name to a DuckDB relation with its events. Each relation can be read once."""
@@ -130,8 +130,9 @@ class MalformedCount:
         last = min(first + batch.num_rows, end)
         if not first <= counted_to < last or not self._rules[stream].columns <= set(batch.schema.names):
             return
-        records = pa.Table.from_batches([batch.slice(counted_to - first, last - counted_to)])
-        self._connection.register("records", records)
+        self._connection.register(
+            "records", pa.Table.from_batches([batch.slice(counted_to - first, last - counted_to)])
+        )
         ((counts,),) = self._connection.execute(
             f"SELECT count(*) FILTER (WHERE {self._rules[stream].duckdb}) FROM records"
         ).fetchall()
@@ -149,7 +150,8 @@ class MalformedCount:
         return {self._plan.streams[stream].name: self._of(stream) for stream in self._rules}
 
     def _of(self, stream: int) -> MalformedRecords:
-        records = sum(end for (number, _), end in self._ends.items() if number == stream)
         return MalformedRecords(
-            rule=self._texts[self._plan.streams[stream].name], malformed=self._malformed[stream], records=records
+            rule=self._texts[self._plan.streams[stream].name],
+            malformed=self._malformed[stream],
+            records=sum(end for (number, _), end in self._ends.items() if number == stream),
         )

@@ -81,8 +81,9 @@ class VerificationResult:
     @property
     def windows_closed(self) -> int | None:
         """The smallest number of closed windows over the windowed sinks; None if there are none."""
-        closed = [sink.latencies.windows_closed for sink in self.sinks]
-        return min((number for number in closed if number is not None), default=None)
+        return min(
+            (closed for sink in self.sinks if (closed := sink.latencies.windows_closed) is not None), default=None
+        )
 
     @property
     def window_gap_us(self) -> int:
@@ -221,17 +222,12 @@ def database() -> Iterator[Any]:
 
     with Scratch("verify") as folder:
         limit = f"{round(memory_bytes() * MEMORY_SHARE) >> 20}MiB"
-        connection = duckdb.connect(
-            str(Path(folder) / "verify.duckdb"),
-            config={"temp_directory": folder, "preserve_insertion_order": "false", "memory_limit": limit},
-        )
-        try:
+        config = {"temp_directory": folder, "preserve_insertion_order": "false", "memory_limit": limit}
+        with duckdb.connect(str(Path(folder) / "verify.duckdb"), config=config) as connection:
             connection.execute("SET TimeZone = 'UTC'")
             # DuckDB estimates one row for a batch reader, and would choose a nested loop.
             connection.execute("SET asof_loop_join_threshold = 0")
             yield connection
-        finally:
-            connection.close()
 
 
 class Comparison:

@@ -85,14 +85,13 @@ class InputInBatchOrder(RegeneratedInput):
 
     def __init__(self, source: RegeneratedInput, record: TrialRecord) -> None:
         """The input of the one query whose commits the record has."""
-        queries = {commit.query for commit in record.trial_log.commits}
-        logs = [record.trial_log.of_query(query) for query in queries] or [record.trial_log]
+        logs = (record.trial_log.of_query(commit.query) for commit in record.trial_log.commits)
         columns = {
             stream: (*(name for name in names if name != INGEST_TIME), INGEST_TIME)
             for stream, names in source.columns.items()
         }
         super().__init__(record.trial_log.plan, None, columns, source.watch)
-        self._numbers = BatchNumbers(logs[0])
+        self._numbers = BatchNumbers(next(logs, record.trial_log))
 
     def _with_ingest(self, stream: int, partition: int, first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
         times = batch.column(EVENT_TIME).to_numpy()
@@ -161,5 +160,6 @@ def compare_without_batches(
         compared.add("expected", "last_values", DiffSpec(last.keys, columns, "true", due=None))
     del values[EVENT_TIME]
     aggregation = Aggregation("counted", {name: quote(name) for name in last.keys}, values, unit_us=1)
-    once = "COUNT(*)" in values.values()
-    return compare_earlier(compared, record, aggregation, "updates", last.keys, columns, once)
+    return compare_earlier(
+        compared, record, aggregation, "updates", last.keys, columns, once="COUNT(*)" in values.values()
+    )

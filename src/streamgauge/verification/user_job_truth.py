@@ -174,9 +174,9 @@ def _borders_missing(resolved: ResolvedExperiment, received: ReceivedResults) ->
     times = [name for name, kind in kinds.items() if pa.types.is_timestamp(kind) and name not in own]
     if len(times) < 2 or described.reach_us == 0:  # without a reach there are no windows
         return ""
-    named = f"name them {WINDOW_START} and {WINDOW_END}"
     return (
-        f"not given, as no column is named {WINDOW_END}; if two of {', '.join(times)} are a window's borders, {named}"
+        f"not given, as no column is named {WINDOW_END}; if two of {', '.join(times)} are a window's borders, "
+        f"name them {WINDOW_START} and {WINDOW_END}"
     )
 
 

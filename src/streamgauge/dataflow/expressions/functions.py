@@ -62,11 +62,6 @@ def total(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
     return node if type_of(node.this) == "double" else exp.Cast(this=node, to=exp.DataType.build("BIGINT"))
 
 
-def mean(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
-    need(node.this, type_of, NUMBERS, "avg", "take the average of a number")
-    return node
-
-
 def count(node: exp.Expression, _: TypeOf) -> exp.Expression:
     allow(not node.expressions, "count takes one argument", "count(*) or count(column)", node)
     return node
@@ -97,6 +92,7 @@ def choice(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
 
 
 arithmetic = operands(NUMBERS, "numbers on both sides")
+mean = operands(NUMBERS, "take the average of a number")
 logic = operands(frozenset({"boolean"}), "a comparison, such as x > 0")
 text = operands(STRING, "use it on strings, or try_cast(x as string)")
 
@@ -107,16 +103,16 @@ def modulo(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
         need(side, type_of, INTEGERS, "%", "% of whole numbers")
     if isinstance(node.expression, exp.Literal):
         return node
-    parts = {"a": node.this, "b": node.expression}
-    return duckdb("CASE WHEN ({b}) = -1 THEN ({a}) - ({a}) ELSE ({a}) % ({b}) END", **parts)
+    return duckdb("CASE WHEN ({b}) = -1 THEN ({a}) - ({a}) ELSE ({a}) % ({b}) END", a=node.this, b=node.expression)
 
 
 def try_divide(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
     """Always a double; null if the divisor is zero."""
     for side in (node.this, node.expression):
         need(side, type_of, NUMBERS, "try_divide", "try_divide of numbers")
-    parts = {"a": node.this, "b": node.expression}
-    return duckdb("(CAST({a} AS DOUBLE) / NULLIF(CAST({b} AS DOUBLE), CAST(0 AS DOUBLE)))", **parts)
+    return duckdb(
+        "(CAST({a} AS DOUBLE) / NULLIF(CAST({b} AS DOUBLE), CAST(0 AS DOUBLE)))", a=node.this, b=node.expression
+    )
 
 
 def whole(function: str) -> Rule:

@@ -209,8 +209,9 @@ def value_from_json(value: Any, place: str) -> Any:
     try:
         return class_(**{name: value_from_json(part, f"{place}.{name}") for name, part in parts.items()})
     except (TypeError, AttributeError) as error:
-        way_out = ", ".join(_parameters(class_))
-        raise InputError(Problem(f"{place}.{FIELDS}", f"do not fit the class ({error})", parts, way_out)) from None
+        raise InputError(
+            Problem(f"{place}.{FIELDS}", f"do not fit the class ({error})", parts, ", ".join(_parameters(class_)))
+        ) from None
 
 
 def _parameters(class_: Any) -> list[str]:

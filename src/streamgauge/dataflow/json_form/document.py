@@ -43,38 +43,34 @@ class NodeForm(NamedTuple):
 
     form: Any
     codecs: Mapping[str, Codec]
-    inputs: tuple[str, ...]
-    takes_many: bool
 
     def write(self, node: Node, available: Types) -> dict[str, Any]:
         return {name: codec.write(getattr(node, name), available) for name, codec in self.codecs.items()}
 
     def read(self, class_: Any, data: Mapping[str, Any], inputs: Sequence[Node], place: str) -> Node:
         """The node of a valid object; its inputs come first in the document, and so exist."""
-        by_name = {self.inputs[0]: tuple(inputs)} if self.takes_many else dict(zip(self.inputs, inputs, strict=True))
-        node: Node = class_(
-            **by_name, **{name: codec.read(data[name], f"{place}.{name}") for name, codec in self.codecs.items()}
-        )
+        values = {name: codec.read(data[name], f"{place}.{name}") for name, codec in self.codecs.items()}
+        node: Node = class_(**graph.as_fields(class_, tuple(inputs)), **values)
         return node
 
 
 @functools.cache
 def form_of(class_: Any) -> NodeForm:
     """The form of a node class."""
-    inputs, takes_many = graph.input_fields(class_), graph.takes_many(class_)
+    inputs = graph.input_fields(class_)
     codecs = {name: codec_of(hint) for name, hint in hints(class_).items() if name not in inputs}
-    least = 2 if class_ is Union else 1
-    number = Field(min_length=least) if takes_many else Field(min_length=len(inputs), max_length=len(inputs))
-    about: dict[str, Any] = {"id": str}
-    if class_ is Source:
-        about |= {"event_time_column": str, "key": str | None}
-    else:
-        about |= {"kind": LITERAL[KINDS[class_]], "inputs": Annotated[list[str], number]}
-    about["output_columns"] = LIST[COLUMN]
+    least, most = (2 if class_ is Union else 1, None) if graph.takes_many(class_) else (len(inputs), len(inputs))
+    of_source = {"event_time_column": str, "key": str | None}
+    ids = Annotated[list[str], Field(min_length=least, max_length=most)]
+    about: dict[str, Any] = {
+        "id": str,
+        **(of_source if class_ is Source else {"kind": LITERAL[KINDS[class_]], "inputs": ids}),
+        "output_columns": LIST[COLUMN],
+    }
     if taken := about.keys() & codecs:
         raise TypeError(f"{class_.__name__} has fields that the JSON form names itself: {taken}")
     fields = {**about, **{name: codec.form for name, codec in codecs.items()}}
-    return NodeForm(object_form(class_.__name__, fields, class_.__doc__), codecs, inputs, takes_many)
+    return NodeForm(object_form(class_.__name__, fields, class_.__doc__), codecs)
 
 
 WORKLOAD = object_form(
@@ -99,18 +95,19 @@ def document_form() -> TypeAdapter[dict[str, Any]]:
     """The form of a whole document."""
     kinds = functools.reduce(operator.or_, (form_of(class_).form for class_ in NODE_CLASSES.values()))
     node: Any = Annotated[kinds, Field(discriminator="kind")]
-    form = object_form(
-        "Flow",
-        {
-            "format_version": LITERAL[FORMAT_VERSION],
-            "workload": WORKLOAD | None,
-            "sources": Annotated[LIST[form_of(Source).form], NOT_EMPTY],
-            "nodes": LIST[node],
-            "sinks": Annotated[LIST[SINK], NOT_EMPTY],
-        },
-        "A dataflow of streamgauge. Inputs come before the nodes that read them.",
+    return TypeAdapter(
+        object_form(
+            "Flow",
+            {
+                "format_version": LITERAL[FORMAT_VERSION],
+                "workload": WORKLOAD | None,
+                "sources": Annotated[LIST[form_of(Source).form], NOT_EMPTY],
+                "nodes": LIST[node],
+                "sinks": Annotated[LIST[SINK], NOT_EMPTY],
+            },
+            "A dataflow of streamgauge. Inputs come before the nodes that read them.",
+        )
     )
-    return TypeAdapter(form)
 
 
 class _WithoutFieldTitles(GenerateJsonSchema):
@@ -217,9 +214,8 @@ def _columns(types: Mapping[str, str]) -> list[dict[str, str]]:
 
 def _add(nodes: dict[str, Node], data: Mapping[str, Any], class_: Any, place: str) -> None:
     """Reads a node and adds it to those before it."""
-    form: NodeForm = form_of(class_)
     inputs = [_found(nodes, id_, f"{place}.inputs[{number}]") for number, id_ in enumerate(data.get("inputs", ()))]
-    node = form.read(class_, data, inputs, f"{DOCUMENT}, {place}")
+    node = form_of(class_).read(class_, data, inputs, f"{DOCUMENT}, {place}")
     columns, key, own_id = schema.columns(node), data.get("key"), data["id"]
     _require(key is None or key in columns, f"{place}.key", "must be a column of the source", key, ", ".join(columns))
     _require(own_id not in nodes, f"{place}.id", "must differ from all other ids", own_id, f"{own_id}_2")
