@@ -33,7 +33,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 from pydantic import ValidationError
 
 from streamgauge.config.options_and_settings import Experiment, to_toml
-from streamgauge.core.errors import InputError, MachineError, Problem, is_full
+from streamgauge.core.errors import InputError, MachineError, Problem, Rule, first_broken, is_full, refuse
 from streamgauge.results.breakdown import LatencyBreakdown
 from streamgauge.results.codes import Cause
 from streamgauge.results.matrix import MatrixResult
@@ -145,9 +145,10 @@ class RunFolder:
         self._write("experiment.toml", to_toml(experiment))
         result = self.read_result()
         if result.verdict.cause == Cause.UNFINISHED:
-            settings = experiment.model_dump(mode="json")
-            fields = {"experiment": settings, "isolation": experiment.isolation, "tuning": experiment.tuning}
-            self.write_result(result.model_copy(update={**fields, "job_files": dict(job_files or {})}))
+            self.write_result(result.model_copy(update={
+                "experiment": experiment.model_dump(mode="json"), "isolation": experiment.isolation,
+                "tuning": experiment.tuning, "job_files": dict(job_files or {}),
+            }))  # fmt: skip
 
     def write_result(self, result: Result) -> None:
         self._write("result.json", result.to_json() + "\n")
@@ -160,9 +161,9 @@ class RunFolder:
 
     def forget_answers(self) -> None:
         """Removes the files of a stopped trial, because the repeated trial may not write all of them."""
-        answers = ("latency.hlog", "verification.json", "results*.parquet", "engine/*.parquet")
-        for path in (path for name in answers for path in self.path.glob(name)):
-            path.unlink()
+        for answers in ("latency.hlog", "verification.json", "results*.parquet", "engine/*.parquet"):
+            for path in self.path.glob(answers):
+                path.unlink()
 
     def write_page(self, text: str, place: OutputLocation = OUT) -> Path:
         self._write("report.html", text, place)
@@ -213,13 +214,14 @@ class RunFolder:
         return path.read_text() if path.exists() else None
 
     def _begin(self, run_id: str, workload: str, engine: str, now: datetime) -> None:
-        start = now.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
-        advice = "Run it again and do not use the figures here."
-        verdict = Verdict(value="interrupted", cause=Cause.UNFINISHED, sentence=STARTED, advice=advice)
+        verdict = Verdict(
+            value="interrupted", cause=Cause.UNFINISHED, sentence=STARTED,
+            advice="Run it again and do not use the figures here.",
+        )  # fmt: skip
         self.write_result(
             Result(
                 run_id=run_id,
-                start_time=start,
+                start_time=now.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z"),
                 workload=workload,
                 engine=engine,
                 isolation="shared",
@@ -309,13 +311,17 @@ def write_table(path: Path, table: pa.Table) -> None:
 
 def require_place(path: Path, place: OutputLocation) -> None:
     """Raises InputError if a file cannot be written, before anything is computed."""
-    if path.is_dir():
-        raise InputError(Problem(place.setting, "must be a file, and a folder has that name", str(path), place.another))
-    if not path.parent.is_dir():
-        raise InputError(Problem(place.setting, "must be in an existing folder", str(path), place.another))
-    if not os.access(path.parent, os.W_OK | os.X_OK):
-        way_out = f"{place.another} in a folder you may write to"
-        raise InputError(Problem(place.setting, "must be in a folder that can be written to", str(path), way_out))
+    setting, another, got, folder = place.setting, place.another, str(path), path.parent
+    refuse(
+        first_broken(
+            Rule(not path.is_dir(), setting, "must be a file, and a folder has that name", got, another),
+            Rule(folder.is_dir(), setting, "must be in an existing folder", got, another),
+            Rule(
+                os.access(folder, os.W_OK | os.X_OK), setting, "must be in a folder that can be written to", got,
+                f"{another} in a folder you may write to",
+            ),
+        )
+    )  # fmt: skip
 
 
 def _plain(text: str) -> str:

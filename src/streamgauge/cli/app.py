@@ -17,7 +17,6 @@ from streamgauge.cli.cluster import app as cluster_app
 from streamgauge.cli.commands import (
     EXITS,
     SHORTHANDS,
-    MatrixRequest,
     Shorthand,
     perform,
     perform_file,
@@ -84,7 +83,9 @@ def main() -> None:
     except InputError as error:
         from streamgauge.report.terminal.console import show_refusal
 
-        show_refusal(error, options=_typed_names())
+        options = {name: info.flag for name, info in SETTINGS.items() if "." in name}
+        # The file of `experiment` uses the setting names.
+        show_refusal(error, options={} if sys.argv[1:2] == ["experiment"] else options)
         sys.exit(error.exit_code)
     except StreamgaugeError as error:
         print_progress(f"error: {error}")
@@ -102,11 +103,6 @@ def main() -> None:
             sys.exit(EXITS["interrupted"])
         _show_defect(error)
         sys.exit(DEFECT_EXIT)
-
-
-def _typed_names() -> dict[str, str]:
-    """Option by setting. Empty for `experiment`, whose file uses the setting names."""
-    return {} if sys.argv[1:2] == ["experiment"] else {name: i.flag for name, i in SETTINGS.items() if "." in name}
 
 
 def _show_defect(error: Exception) -> None:
@@ -170,7 +166,7 @@ def experiment(
     json_: AsJson = False, verbose: Verbose = False, print_toml: PrintToml = False,
 ) -> None:  # fmt: skip
     """Run an experiment, or a matrix of experiments, from a TOML file, which names the command and its settings."""
-    perform_file(file, MatrixRequest(dry_run, resume, cells, out), json_, verbose, print_toml)
+    perform_file(file, out, dry_run, cells, resume, json_, verbose, print_toml)
 
 
 @app.command(short_help="List the workloads, or describe one")

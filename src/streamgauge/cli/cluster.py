@@ -84,17 +84,17 @@ def _show(cluster: Cluster, as_json: bool) -> None:
     """The address alone on stdout, for `--master $(streamgauge cluster status)`."""
     if as_json:
         print_answer(json.dumps(_as_json(cluster), indent=2))
-        return
-    print_answer(cluster.master)
-    print_progress(cluster.resources)
+    else:
+        print_answer(cluster.master)
+        print_progress(cluster.resources)
 
 
 def _as_json(cluster: Cluster) -> dict[str, Any]:
-    members = [
-        {"name": one.name, "pid": one.pid, "running": one.process is not None, "log": one.log}
-        for one in cluster.members
-    ]
     return {
         "running": cluster.is_ready and not cluster.ended(), "master": cluster.master, "workers": cluster.workers,
-        "cores": cluster.cores, "memory_bytes": cluster.memory_bytes, "cpus": list(cluster.cpus), "members": members,
+        "cores": cluster.cores, "memory_bytes": cluster.memory_bytes, "cpus": list(cluster.cpus),
+        "members": [
+            {"name": one.name, "pid": one.pid, "running": one.process is not None, "log": one.log}
+            for one in cluster.members
+        ],
     }  # fmt: skip

@@ -15,7 +15,6 @@ from streamgauge.core.errors import InputError, Problem, StreamgaugeError, requi
 from streamgauge.core.output import print_answer
 
 if TYPE_CHECKING:
-    from streamgauge.results.matrix import MatrixPlan
     from streamgauge.results.run import Result
 
 EXITS = {"sustained": 0, "not_sustained": 1, "undecided": 1, "interrupted": 1, "invalid": 3}
@@ -38,47 +37,49 @@ def perform(experiment: Experiment, as_json: bool, verbose: bool, print_toml: bo
             shorthand.perform(experiment, as_json, verbose)
 
 
-@dataclass(frozen=True)
-class MatrixRequest:
-    """The options of `experiment` that concern a matrix, and the folder instead of the file's `out`."""
+def perform_file(
+    file: Path | None, out: str | None, dry_run: bool, cells: str | None, resume: str | None,
+    as_json: bool, verbose: bool, print_toml: bool,
+) -> None:  # fmt: skip
+    """Performs an experiment file: its command once, or for each cell of its matrix.
 
-    dry_run: bool = False
-    resume: str | None = None
-    cells: str | None = None
-    out: str | None = None
-
-
-def perform_file(file: Path | None, request: MatrixRequest, as_json: bool, verbose: bool, print_toml: bool) -> None:
-    """Performs an experiment file: its command once, or for each cell of its matrix."""
-    experiment = _requested(file, request)
+    `out`: the folder instead of the file's. `cells`, `resume`: as in `studies.matrix.matrix.run_matrix`.
+    """
+    experiment = _requested(file, out, resume)
     has_plan = experiment.matrix is None and SHORTHANDS[experiment.command].plan is not None
-    if has_plan and request.dry_run:
+    if has_plan and dry_run:
         perform(experiment, as_json, verbose, print_toml, dry_run=True)
-    elif request.dry_run or (print_toml and experiment.matrix is not None):
+    elif dry_run or (print_toml and experiment.matrix is not None):
         from streamgauge.studies.matrix.matrix import plan_matrix
 
-        _show_plan(experiment, plan_matrix(experiment, request.cells, request.resume), as_json, print_toml)
+        plan = plan_matrix(experiment, cells, resume)
+        if print_toml:
+            print_answer(to_toml(experiment), end="")
+        else:
+            from streamgauge.report.terminal.studies import show_plan
+
+            print_answer(plan.to_json()) if as_json else show_plan(plan)
     elif experiment.matrix is not None:
-        _matrix(experiment, request, as_json)
-    elif request.cells is not None:
+        _matrix(experiment, cells, resume, as_json)
+    elif cells is not None:
         rule = "must name cells of a [matrix], and the file has none"
-        raise InputError(Problem("--cells", rule, request.cells, "leave --cells out, or add a [matrix] to the file"))
+        raise InputError(Problem("--cells", rule, cells, "leave --cells out, or add a [matrix] to the file"))
     else:
         perform(experiment, as_json, verbose, print_toml)
 
 
-def _requested(file: Path | None, request: MatrixRequest) -> Experiment:
+def _requested(file: Path | None, out: str | None, resume: str | None) -> Experiment:
     """The experiment of a file, or of the matrix to resume."""
     given = read(file) if file is not None else None
-    if request.resume is not None:
+    if resume is not None:
         rule = "must not be given with --resume, which goes on in the folder of its matrix"
-        require(request.out is None, "--out", rule, request.out, "leave --out out")
+        require(out is None, "--out", rule, out, "leave --out out")
         from streamgauge.studies.matrix.matrix import stored_experiment
 
-        return stored_experiment(request.resume, given)
+        return stored_experiment(resume, given)
     if given is None:
         raise InputError(Problem("FILE", "must be given", "", "streamgauge experiment FILE, or --resume FOLDER"))
-    return given if request.out is None else given.model_copy(update={"out": request.out})
+    return given if out is None else given.model_copy(update={"out": out})
 
 
 def require_rate_is_used(experiment: Experiment) -> None:
@@ -89,18 +90,7 @@ def require_rate_is_used(experiment: Experiment) -> None:
     study_of(requested(experiment), rate_is_given=True)
 
 
-def _show_plan(experiment: Experiment, plan: MatrixPlan, as_json: bool, print_toml: bool) -> None:
-    if print_toml:
-        print_answer(to_toml(experiment), end="")
-    elif as_json:
-        print_answer(plan.to_json())
-    else:
-        from streamgauge.report.terminal.studies import show_plan
-
-        show_plan(plan)
-
-
-def _matrix(experiment: Experiment, request: MatrixRequest, as_json: bool) -> NoReturn:
+def _matrix(experiment: Experiment, cells: str | None, resume: str | None, as_json: bool) -> NoReturn:
     """Exits with 3 if a requested cell is invalid, else with 1 if one is undecided or missing."""
     from streamgauge.report.documents.run import write_page
     from streamgauge.report.documents.study_pages import write_study_page
@@ -108,9 +98,9 @@ def _matrix(experiment: Experiment, request: MatrixRequest, as_json: bool) -> No
     from streamgauge.studies.matrix.matrix import run_matrix
 
     with MatrixView() as view:
-        result = run_matrix(experiment, view, request.cells, request.resume, write_page, write_study_page)
+        result = run_matrix(experiment, view, cells, resume, write_page, write_study_page)
     print_answer(result.to_json(), folder=result.folder) if as_json else show_matrix(result)
-    named = None if request.cells is None else {int(number) for number in request.cells.split(",")}
+    named = None if cells is None else {int(number) for number in cells.split(",")}
     rows = [row for row in result.cells if named is None or row.number in named]
     whole = len(rows) == (result.planned if named is None else len(named))
     # A rate that is not sustained is a result here.
@@ -242,9 +232,8 @@ def _anatomy(experiment: Experiment, as_json: bool, verbose: bool) -> None:
     with TrialView() as view:
         breakdown = anatomy(experiment, view.update, write_study_page, write_page)
     print_answer(breakdown.to_json(), folder=breakdown.folder) if as_json else show_anatomy(breakdown)
-    verdicts = [trial.verdict for trial in breakdown.trials]
-    whole = EXITS["invalid"] if "invalid" in verdicts else 0
-    sys.exit(whole if breakdown.finished else EXITS["interrupted"])
+    code = EXITS["invalid"] if any(trial.verdict == "invalid" for trial in breakdown.trials) else 0
+    sys.exit(code if breakdown.finished else EXITS["interrupted"])
 
 
 def _characterize(experiment: Experiment, as_json: bool, verbose: bool) -> None:

@@ -53,8 +53,7 @@ def _no_limit(text: str, setting: str) -> Problem:
         return Problem(setting, rule, text, f'--limit "{name}<={_time_or_example(time)}"')
     kinds, statistics = ", ".join(LATENCY_KINDS), ", ".join(STATISTICS)
     rule = f"must be {form}; KIND is one of {kinds} (default event_time); STATISTIC is one of {statistics}"
-    names = [*STATISTICS, *(f"{kind}_{statistic}" for kind in LATENCY_KINDS for statistic in STATISTICS)]
-    similar = near(name, names)
+    similar = near(name, [*STATISTICS, *(f"{kind}_{statistic}" for kind in LATENCY_KINDS for statistic in STATISTICS)])
     return Problem(setting, rule, text, f'--limit "{similar}<={_time_or_example(time)}"' if similar else _LIMIT_EXAMPLE)
 
 

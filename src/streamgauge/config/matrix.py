@@ -7,7 +7,7 @@ combination again, as often as `repeat` says. So a matrix that is stopped early 
 import copy
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from math import prod
@@ -57,9 +57,9 @@ def expand(experiment: Experiment) -> tuple[Cell, ...]:
         for settings, one in zip(combinations, experiments, strict=True)
     ]
     refuse(_repeated(pairs))
-    repeated = ((repetition, *pair) for repetition in range(1, matrix.repeat + 1) for pair in pairs)
+    repeated = product(range(1, matrix.repeat + 1), pairs)
     return tuple(
-        Cell(number, settings, repetition, one) for number, (repetition, settings, one) in enumerate(repeated, 1)
+        Cell(number, settings, repetition, one) for number, (repetition, (settings, one)) in enumerate(repeated, 1)
     )
 
 
@@ -130,8 +130,7 @@ def _in_cells(problem: Problem, numbers: Sequence[int], of: int) -> Problem:
     if len(numbers) == of:
         return problem
     few = ", ".join(map(str, numbers[:5])) + (f" and {len(numbers) - 5} more" if len(numbers) > 5 else "")
-    rule = f"{problem.rule} (cell{'s' * (len(numbers) > 1)} {few} of the matrix)"
-    return Problem(problem.setting, rule, problem.got, problem.way_out)
+    return replace(problem, rule=f"{problem.rule} (cell{'s' * (len(numbers) > 1)} {few} of the matrix)")
 
 
 def _combinations(matrix: Matrix, command: str) -> list[Settings]:
@@ -208,8 +207,7 @@ def _place(name: str) -> tuple[str, str] | None:
         section, _, key = name.rpartition(".")
         return section, key
     table, _, key = name.partition(".")
-    is_entry = key and table in SETTINGS and SETTINGS[table].metavar == NAME_VALUE
-    return (table, key) if is_entry else None
+    return (table, key) if key and table in SETTINGS and SETTINGS[table].metavar == NAME_VALUE else None
 
 
 def _require_few(axes: Mapping[str, Sequence[Any]], included: int, repeat: int) -> None:

@@ -424,13 +424,17 @@ def build(values: dict[str, Any]) -> Experiment:
 
 def read(path: Path) -> Experiment:
     """An experiment from a TOML file. Relative paths in it start at the working folder, then at the file's folder."""
-    values = _toml(path)
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except tuple(_UNREADABLE) as error:
+        words = next(words for kind, words in _UNREADABLE.items() if isinstance(error, kind))
+        rule, way_out = (text.format(path=path, error=error) for text in words)
+        raise InputError(Problem("FILE", rule, str(path), way_out)) from None
     if values.get("kind") == "experiment":  # beside files of programs, it says what this one is
         del values["kind"]
     rule = "must be an experiment, and this is the file of a program"
     require(values.get("kind") != "program", "FILE", rule, str(path), f"streamgauge run {path}")
-    folder = path.resolve().parent
-    return build(change_files(build(values).model_dump(), lambda file: find_beside(file, folder)))
+    return build(change_files(build(values).model_dump(), partial(find_beside, folder=path.resolve().parent)))
 
 
 _UNREADABLE: Mapping[type[Exception], tuple[str, str]] = {
@@ -443,15 +447,6 @@ _UNREADABLE: Mapping[type[Exception], tuple[str, str]] = {
     tomllib.TOMLDecodeError: ("must be TOML ({error})", "correct that line"),
 }
 """Rule and way out by the error of reading a file; the first that fits."""
-
-
-def _toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except tuple(_UNREADABLE) as error:
-        words = next(words for kind, words in _UNREADABLE.items() if isinstance(error, kind))
-        rule, way_out = (text.format(path=path, error=error) for text in words)
-        raise InputError(Problem("FILE", rule, str(path), way_out)) from None
 
 
 def to_toml(experiment: Experiment) -> str:

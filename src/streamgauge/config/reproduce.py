@@ -69,8 +69,8 @@ def _differing(experiment: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
     """(name, value, default) of each setting that differs from the default of the experiment's command."""
     if not experiment:
         return
-    plain = Experiment.model_validate({"command": experiment["command"], "workload": ""}).model_dump(mode="json")
-    defaults = flatten(plain)
+    plain = Experiment.model_validate({"command": experiment["command"], "workload": ""})
+    defaults = flatten(plain.model_dump(mode="json"))
     for name, value in leaves(experiment):
         if name not in ("command", "workload") and value not in (defaults.get(name), {}):
             yield name, value, defaults.get(name)
@@ -88,13 +88,9 @@ def _as_words(info: SettingInfo, name: str, value: Any) -> list[str] | None:
     if info.repeatable:
         return [word for one in value for word in (info.flag, one)]
     if info.metavar == "SHARE":
-        return [info.flag, _share(value)]
+        percent = format_exact(100 * value)
+        return [info.flag, f"{percent}%" if float(percent) / 100 == value else repr(value)]
     return None if text is None else [info.flag, text + "s" * (info.metavar == "TIME")]
-
-
-def _share(value: float) -> str:
-    percent = format_exact(100 * value)
-    return f"{percent}%" if float(percent) / 100 == value else repr(value)
 
 
 def _text(value: Any) -> str | None:

@@ -33,13 +33,11 @@ class BatchProgress:
     late_rows: int | None = None
 
     def __post_init__(self) -> None:
-        if wrong := sorted(name for name in self.steps_us if not _names_a_column(name)):
+        if wrong := sorted(
+            step for step in self.steps_us if not (step.isidentifier() and step.islower() and step != WHOLE_BATCH)
+        ):
             rule = f"steps have names in lower case, such as write_out, and none is called {WHOLE_BATCH}"
             raise ValueError(f"steps_us of batch {self.batch}: {rule}; got {', '.join(wrong)}")
-
-
-def _names_a_column(step: str) -> bool:
-    return step.isidentifier() and step.islower() and step != WHOLE_BATCH
 
 
 @dataclass(frozen=True)

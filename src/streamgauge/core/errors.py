@@ -246,5 +246,8 @@ class Interrupted(StreamgaugeError):
 
 def is_full(error: BaseException) -> bool:
     """Whether an error means a full disk. DuckDB's error has no errno, only a text."""
-    known = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT) or getattr(error, "disk_full", False)
-    return known or FULL_IN_WORDS in str(error)
+    return (
+        getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
+        or getattr(error, "disk_full", False)
+        or FULL_IN_WORDS in str(error)
+    )

@@ -42,11 +42,9 @@ def format_rate(per_s: float | None, unit: str = "/s") -> str:
     """1540000 is `1.54 M/s`, or with another unit `1.54 M events/s`."""
     if per_s is None:
         return NONE
-    gap = "" if unit.startswith("/") or not unit else " "
-    for factor, prefix in _RATES:
-        if abs(float(f"{per_s:.2e}")) >= factor:
-            return f"{format_digits(per_s / factor)} {prefix}{gap}{unit}"
-    return f"{format_digits(per_s)} {unit}".rstrip()
+    factor, prefix = next((one for one in _RATES if abs(float(f"{per_s:.2e}")) >= one[0]), (1.0, ""))
+    gap = " " if prefix and not unit.startswith("/") else ""
+    return f"{format_digits(per_s / factor)} {prefix}{gap}{unit}".rstrip()
 
 
 def format_us(us: float | None) -> str:

@@ -33,8 +33,9 @@ def sql_text(plain: str) -> str:
 
 
 _RATE_UNITS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9}
-_TIME_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+_TIME_UNITS = {"": 1.0, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 _SIZE_UNITS = {
+    "": 1,
     "b": 1,
     "kb": 1e3,
     "mb": 1e6,
@@ -88,15 +89,14 @@ def parse_duration(text: str | float | int, setting: str = "duration", *, way_ou
 
     `way_out` is the suggestion if the setting is not an option `--{setting}`.
     """
-    units = _TIME_UNITS | {"": 1.0}
     rule = "must be a time such as 500ms, 60s, 2m (or 2min) or 1h; a number alone is seconds"
-    return _quantity(setting, text, units, rule, way_out or f"--{setting} 60s")
+    return _quantity(setting, text, _TIME_UNITS, rule, way_out or f"--{setting} 60s")
 
 
 def parse_size(text: str | float | int, setting: str = "size") -> int:
     """`512MiB`, `2GB` or a bare number of bytes, as bytes. Raises InputError."""
     rule = "must be a size such as 512MiB or 2GB"
-    return int(_quantity(setting, text, _SIZE_UNITS | {"": 1}, rule, f"--{setting} 2GB"))
+    return int(_quantity(setting, text, _SIZE_UNITS, rule, f"--{setting} 2GB"))
 
 
 def parse_share(text: str | float | int, setting: str = "share") -> float:
@@ -117,8 +117,8 @@ def parse_cpus(text: str | int, setting: str = "cpus", way_out: str = "--cpus 0-
     for part in str(text).split(","):
         match = _PART.fullmatch(part)
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
-        is_range = first <= last <= CPU_MAX
-        require(is_range, setting, "must be processors such as 0, 1-3 or 0,2-5", text, way_out)
+        rule = "must be processors such as 0, 1-3 or 0,2-5"
+        require(first <= last <= CPU_MAX, setting, rule, text, way_out)
         found |= set(range(first, last + 1))
     return tuple(sorted(found))
 

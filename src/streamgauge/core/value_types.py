@@ -5,7 +5,7 @@ They ignore what does not matter to a comparison: widths of numbers, time zones,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,9 +46,6 @@ class ValueType:
     def has(self, *names: str) -> bool:
         """Whether this type or a part of it has one of these names."""
         return self.name in names or any(part.has(*names) for _, part in self.parts)
-
-    def with_parts(self, change: Callable[[str, ValueType], ValueType]) -> ValueType:
-        return ValueType(self.name, tuple((name, change(name, part)) for name, part in self.parts))
 
 
 def list_of(element: ValueType) -> ValueType:
@@ -94,4 +91,4 @@ def common(expected: ValueType, received: ValueType) -> ValueType:
     """The type as which both are compared, if there are no differences."""
     if received.name == FLOAT:
         return received
-    return expected.with_parts(lambda name, part: common(part, received[name]))
+    return ValueType(expected.name, tuple((name, common(part, received[name])) for name, part in expected.parts))

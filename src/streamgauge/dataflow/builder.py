@@ -99,7 +99,7 @@ def source(name: str, schema: Schema) -> Stream:
 def union(*streams: Stream, name: str | None = None) -> Stream:
     """All rows of several streams with the same columns. They may share a source."""
     disjoint = _all_disjoint(stream.node for stream in streams)
-    return _checked(Union(disjoint, name or graph.free_name("union", _operator_names(*disjoint))))
+    return _checked(Union(disjoint, _name(name, "union", *disjoint)))
 
 
 def flow(*parts: Flow) -> Flow:
@@ -124,13 +124,13 @@ class Stream:
 
     def where(self, predicate: str, *, name: str | None = None) -> Stream:
         """Keeps the rows for which `predicate` is true."""
-        return _checked(Where(self.node, predicate, self._name(name, "where")))
+        return _checked(Where(self.node, predicate, _name(name, "where", self.node)))
 
     def select(
         self, columns: Mapping[str, str] | None = None, /, *, name: str | None = None, **expressions: str
     ) -> Stream:
         """Gives the named expressions and no other columns."""
-        return _checked(Select(self.node, _pairs(columns, expressions), self._name(name, "select")))
+        return _checked(Select(self.node, _pairs(columns, expressions), _name(name, "select", self.node)))
 
     def explode(
         self, columns: Mapping[str, str] | None = None, /, *, name: str | None = None, **expressions: str
@@ -143,14 +143,13 @@ class Stream:
         columns_ = ", ".join(column for column, _ in pairs) or "none"
         way_out = "word=\"split(text, ' ')\"; a second explode for a second array"
         require(len(pairs) == 1, "explode", "takes exactly one array", columns_, way_out)
-        ((column, array),) = pairs
-        return _checked(Explode(self.node, column, array, self._name(name, "explode")))
+        return _checked(Explode(self.node, *pairs[0], _name(name, "explode", self.node)))
 
     def lookup(
         self, table: Table, *, on: Names, how: Literal["inner", "left"] = "inner", name: str | None = None
     ) -> Stream:
         """Adds the columns of the static table's row with equal `on`. `left` fills rows without a match with nulls."""
-        return _checked(Lookup(self.node, table, _names(on), how, self._name(name, "lookup")))
+        return _checked(Lookup(self.node, table, _names(on), how, _name(name, "lookup", self.node)))
 
     def union(self, *others: Stream, name: str | None = None) -> Stream:
         """All rows of this stream and of others with the same columns."""
@@ -158,11 +157,11 @@ class Stream:
 
     def distinct(self, *, keys: Names, window: Window | None = None, name: str | None = None) -> Stream:
         """The earliest row of each key, of all events so far or of each window."""
-        return _checked(Distinct(self.node, _names(keys), window, self._name(name, "distinct")))
+        return _checked(Distinct(self.node, _names(keys), window, _name(name, "distinct", self.node)))
 
     def top(self, n: int, *, by: str, ties: Names = (), keys: Names = (), name: str | None = None) -> Stream:
         """The `n` rows of each window (and keys) with the greatest `by`; ties by `ties`, ascending."""
-        return _checked(TopN(self.node, n, by, _names(ties), _names(keys), self._name(name, "top")))
+        return _checked(TopN(self.node, n, by, _names(ties), _names(keys), _name(name, "top", self.node)))
 
     def interval_join(
         self, other: Stream, *, on: Names, earliest: str | float = 0, latest: str | float = 0, name: str | None = None
@@ -172,9 +171,8 @@ class Stream:
         Both ends are included. A minus means earlier: `earliest="-5s"`.
         """
         left, right = _all_disjoint((self.node, other.node))
-        operator_name = name or graph.free_name("interval_join", _operator_names(left, right))
         bounds = _signed_us(earliest, "earliest"), _signed_us(latest, "latest")
-        return _checked(IntervalJoin(left, right, *bounds, _names(on), operator_name))
+        return _checked(IntervalJoin(left, right, *bounds, _names(on), _name(name, "interval_join", left, right)))
 
     def window(self, window: Window | Session | Count, *, keys: Names) -> Windowed:
         """Groups by `keys` and window. Call `aggregate` on the result."""
@@ -184,14 +182,14 @@ class Stream:
         self, columns: Mapping[str, str] | None = None, /, *, keys: Names, name: str | None = None, **expressions: str
     ) -> Stream:
         """Aggregates over all events so far by `keys`; results are updates."""
-        pairs = _pairs(columns, expressions)
-        return _checked(RunningAggregate(self.node, _names(keys), pairs, self._name(name, "running")))
+        return _checked(
+            RunningAggregate(self.node, _names(keys), _pairs(columns, expressions), _name(name, "running", self.node))
+        )
 
     def join(self, other: Stream, *, window: Window, on: Names, name: str | None = None) -> Stream:
         """Pairs of rows of both streams with equal `on` in the same window."""
         left, right = _all_disjoint((self.node, other.node))
-        operator_name = name or graph.free_name("join", _operator_names(left, right))
-        return _checked(WindowJoin(left, right, window, _names(on), operator_name))
+        return _checked(WindowJoin(left, right, window, _names(on), _name(name, "join", left, right)))
 
     def process(
         self,
@@ -226,7 +224,7 @@ class Stream:
             gives=tuple(gives.types().items()), keys=_names(keys), parameters=tuple((parameters or {}).items()),
             several=several, identity=_names(identity), broadcast=broadcast is not None,
             reach_us=reach_us if _names(keys) else 0, truth=truth,
-            name=name or graph.free_name("process", _operator_names(*nodes)),
+            name=_name(name, "process", *nodes),
         )  # fmt: skip
         _check_plain(node)
         return _checked(node)
@@ -234,9 +232,6 @@ class Stream:
     def sink(self, name: str, mode: Mode | None = None) -> Flow:
         """Ends the flow. `mode` defaults to `update` after a running aggregate and to `append` otherwise."""
         return flow(Flow((Sink(self.node, name, mode or _mode_after(self.node)),)))
-
-    def _name(self, name: str | None, kind: str) -> str:
-        return name or graph.free_name(kind, _operator_names(self.node))
 
 
 @dataclass(frozen=True)
@@ -255,14 +250,12 @@ class Windowed:
         Count windows have no start and end. Their aggregates are `count`, `sum`, `avg`, `min`, `max` or `last` (the
         value at the window's last event) of one column.
         """
-        pairs = _pairs(columns, expressions)
+        pairs, node = _pairs(columns, expressions), self.stream.node
         if isinstance(self.over, Count):
-            return self._by_count(self.over, pairs, self.stream._name(name, "count_window"))
+            return self._by_count(self.over, pairs, _name(name, "count_window", node))
         if isinstance(self.over, Session):
-            operator_name = self.stream._name(name, "session")
-            return _checked(SessionAggregate(self.stream.node, self.over, self.keys, pairs, operator_name))
-        operator_name = self.stream._name(name, "aggregate")
-        return _checked(WindowAggregate(self.stream.node, self.over, self.keys, pairs, operator_name))
+            return _checked(SessionAggregate(node, self.over, self.keys, pairs, _name(name, "session", node)))
+        return _checked(WindowAggregate(node, self.over, self.keys, pairs, _name(name, "aggregate", node)))
 
     def _by_count(self, window: Count, pairs: Columns, name: str) -> Stream:
         """Count windows are a keyed process, because engines have none on streams."""
@@ -293,8 +286,9 @@ def _checked(node: Node) -> Stream:
     return Stream(node)
 
 
-def _operator_names(*nodes: Node) -> set[str]:
-    return {node.name for node in graph.walk(*nodes)}
+def _name(name: str | None, kind: str, *inputs: Node) -> str:
+    """The name of an operator that reads `inputs`: the given one, else one that none of theirs has."""
+    return name or graph.free_name(kind, {node.name for node in graph.walk(*inputs)})
 
 
 def _check_plain(node: Process) -> None:

@@ -70,8 +70,7 @@ def _key_problems(keys: tuple[str, ...], available: Mapping[str, str], setting: 
         yield Problem(setting, "needs at least one key", "none", f"keys={next(iter(available))!r}")
     for key in keys:
         if key not in available:
-            way_out = f"one of {', '.join(available)}"
-            yield Problem(setting, f"key {key!r} must be a column of its input", key, way_out)
+            yield Problem(setting, f"key {key!r} must be a column of its input", key, f"one of {', '.join(available)}")
         elif available[key] == "double" or element_type(available[key]):
             rule = f"key {key!r} must be no double and no array"
             yield Problem(setting, rule, available[key], f"select({key}='try_cast({key} as string)') before it")
@@ -84,8 +83,7 @@ def _read_one(name: str, text: str, available: Mapping[str, str], setting: str) 
     require(function in FUNCTIONS, setting, rule, text, "avg(x), after select(x='...') if x is computed")
     if column == "*" and function == "count":
         return CountAggregate(name, function, column, "bigint")
-    rule = f"column {column!r} does not exist"
-    require(column in available, setting, rule, text, f"one of {', '.join(available)}")
+    require(column in available, setting, f"column {column!r} does not exist", text, f"one of {', '.join(available)}")
     type_ = available[column]
     require(
         not element_type(type_), setting, f"{function} takes a plain column, not {type_}", text, "explode it before"

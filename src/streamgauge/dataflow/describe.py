@@ -17,7 +17,6 @@ from streamgauge.dataflow.nodes import (
     RunningAggregate,
     Select,
     SessionAggregate,
-    Sink,
     Source,
     TopN,
     Union,
@@ -52,17 +51,17 @@ LETTERS_MAX = 160
 
 def describe(flow: Flow) -> list[dict[str, Any]]:
     """One dict per node, sinks last: `name`, `kind`, `label`, `inputs` (names), `columns` (name: type)."""
-    return [*map(_row, graph.operators(flow)), *map(_sink_row, flow.sinks)]
-
-
-def _sink_row(sink: Sink) -> dict[str, Any]:
-    return {
-        "name": sink.name,
-        "kind": "sink",
-        "label": f"{sink.mode} to {sink.name}",
-        "inputs": [sink.input.name],
-        "columns": schema.columns(sink.input),
-    }
+    sinks = (
+        {
+            "name": sink.name,
+            "kind": "sink",
+            "label": f"{sink.mode} to {sink.name}",
+            "inputs": [sink.input.name],
+            "columns": schema.columns(sink.input),
+        }
+        for sink in flow.sinks
+    )
+    return [*map(_row, graph.operators(flow)), *sinks]
 
 
 def _row(node: Node) -> dict[str, Any]:

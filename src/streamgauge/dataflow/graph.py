@@ -21,9 +21,12 @@ def inputs(node: Node) -> tuple[Node, ...]:
 
 def with_inputs(node: Node, inputs_: tuple[Node, ...]) -> Node:
     """The node with its inputs replaced, in the order of `inputs`."""
-    values = (inputs_,) if takes_many(type(node)) else inputs_
-    changed: dict[str, Any] = dict(zip(input_fields(type(node)), values, strict=True))
-    return replace(node, **changed)
+    return replace(node, **as_fields(type(node), inputs_))
+
+
+def as_fields(class_: type[Node], inputs_: tuple[Node, ...]) -> dict[str, Any]:
+    """The fields of a kind of node that hold these inputs, by name."""
+    return dict(zip(input_fields(class_), (inputs_,) if takes_many(class_) else inputs_, strict=True))
 
 
 def input_fields(class_: type[Node]) -> tuple[str, ...]:
@@ -45,10 +48,8 @@ def with_schemas(flow: Flow, schemas: Mapping[str, Schema]) -> Flow:
     """The flow with the schemas of its sources replaced, by source name. Only nullability may differ."""
     rewritten: dict[Node, Node] = {}
     for node in operators(flow):
-        if isinstance(node, Source):
-            rewritten[node] = replace(node, schema=schemas[node.name])
-        else:
-            rewritten[node] = with_inputs(node, tuple(rewritten[input_] for input_ in inputs(node)))
+        new = with_inputs(node, tuple(rewritten[input_] for input_ in inputs(node)))
+        rewritten[node] = replace(new, schema=schemas[new.name]) if isinstance(new, Source) else new
     return Flow(tuple(replace(sink, input=rewritten[sink.input]) for sink in flow.sinks))
 
 

@@ -75,8 +75,7 @@ def with_lineage(flow: Flow, ingest_time: bool = True) -> Flow:
     `ingest_time=False` omits that column, for a reference that does not know delivery times.
     """
     times = (EVENT_TIME, INGEST_TIME) if ingest_time else (EVENT_TIME,)
-    rewritten = tuple(replace(sink, input=_rewritten(sink.input, times).node) for sink in flow.sinks)
-    return pruned(Flow(rewritten))
+    return pruned(Flow(tuple(replace(sink, input=_rewritten(sink.input, times).node) for sink in flow.sinks)))
 
 
 def added(flow: Flow) -> set[str]:
@@ -163,16 +162,18 @@ def _carry(node: Node, times: Times, required: bool, avoid: Taken = _NONE) -> Li
             windows = (WINDOW_START,) if node.window else ()
             return LineageNode(first, tuple(dict.fromkeys(input_.ids + windows)), input_.added)
         case TopN():
-            input_ = _carry(node.input, times, False, frozenset({schema.RANK}))
-            ranked = replace(node, input=input_.node, latest=times)
+            ranked = replace(node, input=_carry(node.input, times, False, frozenset({schema.RANK})).node, latest=times)
             return LineageNode(_in_order(ranked, node, times, ()), (*node.keys, WINDOW_START, schema.RANK), ())
 
 
 def _in_order(rewritten: Node, original: Node, times: Times, added: tuple[str, ...]) -> Select:
     """Selects the original columns first, then the lineage."""
-    columns = tuple((name, _quoted(name)) for name in schema.columns(original))
-    lineage = tuple((name, _quoted(name)) for name in (*times, *added))
-    return Select(rewritten, columns + lineage, f"{original.name}.lineage")
+    return Select(rewritten, _unchanged((*schema.columns(original), *times, *added)), f"{original.name}.lineage")
+
+
+def _unchanged(names: Iterable[str]) -> Columns:
+    """The columns of a select that passes these on under their own names."""
+    return tuple((name, _quoted(name)) for name in names)
 
 
 def _carry_explode(node: Explode, times: Times, required: bool, avoid: Taken) -> LineageNode:
@@ -181,9 +182,9 @@ def _carry_explode(node: Explode, times: Times, required: bool, avoid: Taken) ->
     taken = _lower((*input_.added, *schema.columns(node))) | avoid
     ordinal = graph.free_name(EVENT_ORDINAL, taken) if required else None
     ordinals = (ordinal,) if ordinal else ()
-    exploded = replace(node, input=input_.node, ordinal=ordinal)
     added = input_.added + ordinals
-    return LineageNode(_in_order(exploded, node, times, added), input_.ids + ordinals, added)
+    exploded = _in_order(replace(node, input=input_.node, ordinal=ordinal), node, times, added)
+    return LineageNode(exploded, input_.ids + ordinals, added)
 
 
 def _carry_union(node: Union, times: Times, required: bool, avoid: Taken) -> LineageNode:
@@ -195,11 +196,10 @@ def _carry_union(node: Union, times: Times, required: bool, avoid: Taken) -> Lin
     branches = (branch,) if branch else ()
     rows = []
     for number, (side, names) in enumerate(zip(sides, renamed, strict=True)):
-        own = tuple((name, _quoted(name)) for name in schema.columns(node.inputs[number]))
-        lineage = tuple((time, time) for time in times)
         given = {name: _quoted(id_) for id_, name in names.items()}
         ids = tuple((name, given.get(name) or _null_of(kind, name, node)) for name, kind in types.items())
-        columns = own + lineage + ids + tuple((name, f"{number}L") for name in branches)
+        own = _unchanged((*schema.columns(node.inputs[number]), *times))
+        columns = own + ids + tuple((name, f"{number}L") for name in branches)
         rows.append(Select(side.node, columns, f"{node.name}.{number + 1}"))
     ids_ = dict.fromkeys(names.get(id_, id_) for side, names in zip(sides, renamed, strict=True) for id_ in side.ids)
     return LineageNode(replace(node, inputs=tuple(rows)), (*ids_, *branches), (*types, *branches))
@@ -254,7 +254,7 @@ def _carry_select(node: Select, times: Times, required: bool, avoid: Taken) -> L
     retained = {id_: passed.get(id_) or _take(id_, taken) for id_ in input_.ids} if required else {}
     added = tuple(id_ for id_ in retained if id_ not in passed)
     ids = tuple((retained[id_], _quoted(id_)) for id_ in added)
-    select = replace(node, input=input_.node, columns=node.columns + tuple((time, time) for time in times) + ids)
+    select = replace(node, input=input_.node, columns=node.columns + _unchanged(times) + ids)
     return LineageNode(select, tuple(retained.values()), tuple(retained[id_] for id_ in added))
 
 
@@ -285,8 +285,7 @@ def _carry_join(node: WindowJoin | IntervalJoin, times: Times, required: bool, a
     )
     added = (*left_names.values(), *right_names.values()) if required else ()
     merged = tuple((time, f"greatest({left_times[time]}, {right_times[time]})") for time in times)
-    columns = tuple((name, _quoted(name)) for name in (*own, *added))
-    columns = columns[: len(own)] + merged + columns[len(own) :]
+    columns = _unchanged(own) + merged + _unchanged(added)
     ids = [*(left_names.get(id_, id_) for id_ in left.ids), *(right_names.get(id_, id_) for id_ in right.ids)]
     windows = [WINDOW_START] if isinstance(node, WindowJoin) else []
     unique = tuple(dict.fromkeys([*ids, *windows])) if required else ()
@@ -325,8 +324,8 @@ def _side_names(side: LineageNode, original: Node, prefix: str, taken: set[str])
 
 def _side(original: Node, rewritten: Node, renamed: dict[str, str], operator: str) -> Select:
     """The side's own columns, then its lineage under other names."""
-    own = tuple((name, _quoted(name)) for name in schema.columns(original))
-    return Select(rewritten, own + tuple((name, _quoted(column)) for column, name in renamed.items()), operator)
+    lineage = tuple((name, _quoted(column)) for column, name in renamed.items())
+    return Select(rewritten, _unchanged(schema.columns(original)) + lineage, operator)
 
 
 def _quoted(name: str) -> str:
@@ -369,8 +368,7 @@ def _reads(node: Node, required: set[str]) -> tuple[set[str], ...]:
         case Union():
             return (required,) * len(node.inputs)
         case Distinct():
-            available = set(schema.columns(node.input))
-            return ((required & available) | set(node.keys) | set(node.ties) | {EVENT_TIME},)
+            return ((required & set(schema.columns(node.input))) | set(node.keys) | set(node.ties) | {EVENT_TIME},)
         case TopN():
             return (set(schema.columns(node.input)),)
         case Process():

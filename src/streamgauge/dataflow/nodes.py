@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from streamgauge.core.clock import US
 from streamgauge.core.schema import WINDOW_END, WINDOW_START, Schema
 from streamgauge.core.value_types import ValueType
 from streamgauge.dataflow.operators.api import Processor
@@ -40,14 +39,6 @@ class Window:
     def panes(self) -> int:
         """The largest number of windows that one event belongs to."""
         return -(-self.range_us // self.slide_us)
-
-
-def tumble(range_s: float) -> Window:
-    return Window(round(range_s * US), round(range_s * US))
-
-
-def hop(range_s: float, slide_s: float) -> Window:
-    return Window(round(range_s * US), round(slide_s * US))
 
 
 @dataclass(frozen=True)

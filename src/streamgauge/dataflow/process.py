@@ -57,13 +57,15 @@ def _check_truth(node: Process, columns: Sequence[Types], setting: str) -> None:
 
 
 def _input_columns(node: Process, number: int, available: Types, time: str) -> str:
-    columns = [quote(name) for name in node.reads if name in available]
-    columns.append(f"{time} AS {quote(TIME)}")
-    if len(node.inputs) > 1:
-        columns.append(f"{number}::TINYINT AS {quote(INPUT)}")
-    if node.identity:
-        columns += [quote(name) if name in available else f"0::BIGINT AS {quote(name)}" for name in STATED]
-    return ", ".join([*columns, f"{_row(node, number, time)} AS {quote(ROW)}"])
+    stated = (quote(name) if name in available else f"0::BIGINT AS {quote(name)}" for name in STATED)
+    columns = (
+        *(quote(name) for name in node.reads if name in available),
+        f"{time} AS {quote(TIME)}",
+        *([f"{number}::TINYINT AS {quote(INPUT)}"] if len(node.inputs) > 1 else []),
+        *(stated if node.identity else []),
+        f"{_row(node, number, time)} AS {quote(ROW)}",
+    )
+    return ", ".join(columns)
 
 
 def _row(node: Process, number: int, time: str) -> str:

@@ -175,7 +175,7 @@ def _(node: WindowAggregate) -> Pairs:
 
 @_columns.register
 def _(node: RunningAggregate) -> Pairs:
-    stateful = [_setting(each) for each in graph.walk(node.input) if _keeps_state(each) and not _gives_first_rows(each)]
+    stateful = [_setting(each) for each in graph.walk(node.input) if _holds_rows(each)]
     rule = (
         "must read rows of a source or first rows of all, not results of windows, joins, running aggregates or "
         "keyed processes"
@@ -250,8 +250,7 @@ def _(node: Union) -> Pairs:
     first, *others = (columns(input_) for input_ in node.inputs)
     for other in others:
         got = " and ".join(", ".join(f"{name} {type_}" for name, type_ in side.items()) for side in (first, other))
-        rule = "needs the same columns on all sides"
-        require(other == first, _setting(node), rule, got, "select(...) before it")
+        require(other == first, _setting(node), "needs the same columns on all sides", got, "select(...) before it")
     return tuple(first.items())
 
 
@@ -368,13 +367,10 @@ def _check_lookup(node: Lookup, setting: str) -> None:
     require(unique == rows.num_rows, setting, f"keys must be unique in {table}", got, "one row for each key")
 
 
-def _gives_first_rows(node: Node) -> bool:
-    """Whether the node gives source rows at their own times, so that downstream need not wait for a window's end."""
-    return isinstance(node, Distinct) and node.window is None
-
-
-def _keeps_state(node: Node) -> bool:
-    return isinstance(node, STATEFUL) or (isinstance(node, Process) and bool(node.keys))
+def _holds_rows(node: Node) -> bool:
+    """Whether the node keeps state and does not give source rows at their own times, as first rows of all are given."""
+    is_first_of_all = isinstance(node, Distinct) and node.window is None
+    return (isinstance(node, STATEFUL) and not is_first_of_all) or (isinstance(node, Process) and bool(node.keys))
 
 
 def _check_own_names(node: Node, pairs: Pairs) -> None:
@@ -386,5 +382,4 @@ def _check_own_names(node: Node, pairs: Pairs) -> None:
 def _check_reserved(names: Iterable[str], setting: str) -> None:
     for name in names:
         is_reserved = name.lower() in RESERVED or name.startswith("_")
-        rule = "uses a column name that streamgauge reserves"
-        require(not is_reserved, setting, rule, name, f"{name.strip('_')}_2")
+        require(not is_reserved, setting, "uses a column name that streamgauge reserves", name, f"{name.strip('_')}_2")

@@ -93,8 +93,9 @@ def _cast(name: str, rows: pa.Table, schema: Schema) -> pa.Table:
     try:
         return rows.select(list(schema.names)).cast(schema.to_arrow())
     except pa.ArrowException as error:
-        reason = str(error).splitlines()[0]
-        raise InputError(Problem(f"table {name!r}", "does not fit its schema", reason, "use wider types")) from None
+        raise InputError(
+            Problem(f"table {name!r}", "does not fit its schema", str(error).splitlines()[0], "use wider types")
+        ) from None
 
 
 def _serialized(rows: pa.Table) -> bytes:

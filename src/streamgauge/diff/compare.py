@@ -91,14 +91,12 @@ def compare(
     identity: Sequence[str],
     columns: Sequence[str],
     required: str = "true",
-    float_tolerance: float = 1e-9,
     update: bool = False,
     deadline_us: int | None = None,
 ) -> Counts:
     """Compares `received` with `expected` in `columns` (and `identity`), null-safe.
 
     - `required`: a DuckDB predicate over the columns of both sides, in which timestamps are BIGINT microseconds.
-    - `float_tolerance`: relative.
     - `update`: received rows are successive values. Each must be in `expected` (the values at every event time, or at
       the received ones). The last value of each key and every row whose column `__due` is true must have come.
     - `deadline_us`: a right row with a later `emission_time` is late.
@@ -107,7 +105,7 @@ def compare(
     types.
     """
     values = tuple(name for name in columns if name not in identity)
-    question = DiffQuery(tuple(identity), values, required, float_tolerance, update, deadline_us)
+    question = DiffQuery(tuple(identity), values, required, update, deadline_us)
     expected_types, received_types = _types(con, expected), _types(con, received)
     compared = compared_types(expected_types, received_types, (*question.identity, *values))
     if deadline_us is not None:
@@ -209,10 +207,9 @@ def _unequal(expected: Fingerprints, received: Fingerprints) -> set[int]:
     """Buckets that need a join: required rows differ, rows were late, or other rows came that differ."""
     required = {bucket for bucket, label in expected.keys() | received.keys() if label == 1}
     differ = {bucket for bucket in required if expected.get((bucket, 1)) != received.get((bucket, 1))}
-    unexpected = {
+    return differ | {
         bucket for bucket, label in received if label != 1 and received[bucket, label] != expected.get((bucket, label))
     }
-    return differ | unexpected
 
 
 def _fingerprints(sides: _Sides, rows: str, in_time: str) -> Fingerprints:
@@ -249,7 +246,6 @@ def _joined(sides: _Sides, suspects: str, required_rows: int | None) -> Counts:
         ).fetchall()
     number = {fault: count for fault, count, *_ in faults}
     bad = {fault: number.get(fault, 0) for fault in ("missing", "wrong", "late")}
-    columns = _wrong_columns(sides, suspects) if bad["wrong"] and sides.question.values else {}
     total = sum(bad.values()) + number.get("matched", 0) if required_rows is None else required_rows
     return Counts(
         expected=total,
@@ -258,15 +254,16 @@ def _joined(sides: _Sides, suspects: str, required_rows: int | None) -> Counts:
         duplicate=sum(int(row[2]) for row in faults),
         conflicting=sum(int(row[3]) for row in faults),
         examples=_examples(sides, faults),
-        wrong_columns=columns,
+        wrong_columns=_wrong_columns(sides, suspects) if bad["wrong"] and sides.question.values else {},
         **bad,
     )
 
 
 def _wrong_columns(sides: _Sides, suspects: str) -> dict[str, int]:
     with sides.open() as (expected, received):
-        query = sql.wrong_columns(sides.question, sides.compared, expected, received, suspects)
-        (counts,) = sides.con.execute(query).fetchall()
+        (counts,) = sides.con.execute(
+            sql.wrong_columns(sides.question, sides.compared, expected, received, suspects)
+        ).fetchall()
     return {name: count for name, count in zip(sides.question.values, counts, strict=True) if count}
 
 
@@ -274,7 +271,8 @@ def _examples(sides: _Sides, faults: list[tuple[Any, ...]]) -> tuple[dict[str, A
     """Examples of each fault with expected and received values."""
     bad = [(fault, id_) for fault, _, _, _, ids, _ in faults if fault not in (None, "matched") for id_ in ids]
     bad += [("duplicate", id_) for *_, ids in faults for id_ in ids or ()]
-    chosen = sorted(bad, key=lambda pair: _turn(bad, pair))[:EXAMPLES_MAX]
+    # The first of each fault, then the second of each, so that every kind of fault is shown.
+    chosen = sorted(bad, key=lambda pair: [other for other in bad if other[0] == pair[0]].index(pair))[:EXAMPLES_MAX]
     if not chosen:
         return ()
     keys = {id_[_KEY] for _, id_ in chosen}
@@ -289,19 +287,15 @@ def _examples(sides: _Sides, faults: list[tuple[Any, ...]]) -> tuple[dict[str, A
     )
 
 
-def _turn(bad: list[tuple[str, dict[str, Any]]], pair: tuple[str, dict[str, Any]]) -> int:
-    """The index of an example among those of its fault, so that each kind of fault is shown."""
-    return [other for other in bad if other[0] == pair[0]].index(pair)
-
-
 def _rows_of(sides: _Sides, rows: str, keys: Set[int]) -> dict[int, list[dict[str, Any]]]:
     """Key of an identity to the values of one side, at most a few rows each."""
     question = sides.question
     columns = ", ".join([sql.key(question), *map(quote, question.values)])
     among = ", ".join(map(str, keys))
-    query = f"SELECT {columns} FROM {rows} WHERE {sql.key(question)} IN ({among}) LIMIT {10 * EXAMPLES_MAX}"
     result: dict[int, list[dict[str, Any]]] = {}
-    for key, *values in sides.con.execute(query).fetchall():
+    for key, *values in sides.con.execute(
+        f"SELECT {columns} FROM {rows} WHERE {sql.key(question)} IN ({among}) LIMIT {10 * EXAMPLES_MAX}"
+    ).fetchall():
         result.setdefault(key, []).append(shown(dict(zip(question.values, values, strict=True)), sides.compared))
     return result
 

@@ -57,29 +57,29 @@ def normal(value: str, type_: ValueType, to: ValueType, floats: bool = True, dep
     return _FORMS.get(type_.name, "{0}").format(value)
 
 
-def same(e: str, r: str, type_: ValueType, tolerance: float, depth: int = 0) -> str:
+def same(e: str, r: str, type_: ValueType, depth: int = 0) -> str:
     """Null-safe equality of two expressions in normal form (never null)."""
     equal = f"{e} IS NOT DISTINCT FROM {r}"
     if not type_.has(FLOAT):
         return equal
     if type_.name == FLOAT:
         # infinities and NaN only equal themselves
-        near = f"abs({e} - {r}) <= {tolerance!r} * greatest(abs({e}), abs({r}))"
+        near = f"abs({e} - {r}) <= {FLOAT_TOLERANCE!r} * greatest(abs({e}), abs({r}))"
         return f"({equal} OR coalesce(isfinite({e}) AND isfinite({r}) AND {near}, false))"
     if type_.name == STRUCT:
-        each = (same(_field(e, name), _field(r, name), part, tolerance, depth) for name, part in type_.parts)
+        each = (same(_field(e, name), _field(r, name), part, depth) for name, part in type_.parts)
         return f"({equal} OR {e} IS NOT NULL AND {r} IS NOT NULL AND {' AND '.join(each)})"
-    return f"({equal} OR coalesce(len({e}) = len({r}) AND {_same_elements(e, r, type_, tolerance, depth)}, false))"
+    return f"({equal} OR coalesce(len({e}) = len({r}) AND {_same_elements(e, r, type_, depth)}, false))"
 
 
-def _same_elements(e: str, r: str, type_: ValueType, tolerance: float, depth: int) -> str:
+def _same_elements(e: str, r: str, type_: ValueType, depth: int) -> str:
     """Equality of elements of two lists of equal length. Entries of maps with float keys are matched in any order."""
     if type_.name == MAP and type_["key"].has(FLOAT):
-        entry = same(f"e{depth}", f"r{depth}", _entries(type_)["element"], tolerance, depth + 1)
+        entry = same(f"e{depth}", f"r{depth}", _entries(type_)["element"], depth + 1)
         any_ = f"list_bool_or(list_transform({r}, lambda r{depth}: {entry}))"
         return f"list_bool_and(list_transform({e}, lambda e{depth}: {any_}))"
     element = _entries(type_)["element"] if type_.name == MAP else type_["element"]
-    both = same(f"p{depth}[1]", f"p{depth}[2]", element, tolerance, depth + 1)
+    both = same(f"p{depth}[1]", f"p{depth}[2]", element, depth + 1)
     return f"list_bool_and(list_transform(list_zip({e}, {r}), lambda p{depth}: {both}))"
 
 
@@ -92,6 +92,8 @@ def _field(value: str, name: str) -> str:
     return f"struct_extract({value}, '{text}')"
 
 
+FLOAT_TOLERANCE = 1e-9
+"""Relative: sums depend on the order of the events."""
 BUCKETS = 256
 DUE = "__due"
 """Marks expected updates that must have come although another value of their key follows."""
@@ -106,7 +108,6 @@ class DiffQuery:
     identity: tuple[str, ...]
     values: tuple[str, ...]
     required: str
-    float_tolerance: float
     update: bool
     deadline_us: int | None
 
@@ -148,8 +149,10 @@ def fingerprints(question: DiffQuery, types: Mapping[str, ValueType], rows: str,
     The outer hash is needed because DuckDB combines columns linearly, so swapped values would cancel out. Nested values
     are hashed as JSON, because for DuckDB `[]` and NULL have equal hashes, and so have `[[1], [2]]` and `[[1, 2]]`.
     """
-    columns = (*question.identity, *question.values)
-    whole = ", ".join(f"to_json({quote(name)})" if types[name].parts else quote(name) for name in columns)
+    whole = ", ".join(
+        f"to_json({quote(name)})" if types[name].parts else quote(name)
+        for name in (*question.identity, *question.values)
+    )
     label = f"CASE WHEN ({question.required}) THEN CASE WHEN {in_time} THEN 1 ELSE 2 END ELSE 0 END"
     hashed = f"SELECT {bucket(question)} AS __b, {label} AS __label, hash(hash({whole})) AS __h FROM {rows}"
     return f"SELECT __b, __label, count(*), sum(__h), bit_xor(__h) FROM ({hashed}) GROUP BY __b, __label"
@@ -184,9 +187,7 @@ def wrong_columns(question: DiffQuery, types: Mapping[str, ValueType], expected:
 
 
 def _equal_values(question: DiffQuery, types: Mapping[str, ValueType]) -> list[str]:
-    return [
-        same(f"e.{quote(name)}", f"r.{quote(name)}", types[name], question.float_tolerance) for name in question.values
-    ]
+    return [same(f"e.{quote(name)}", f"r.{quote(name)}", types[name]) for name in question.values]
 
 
 def _expected(question: DiffQuery, expected: str, suspects: str) -> str:

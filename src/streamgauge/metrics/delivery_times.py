@@ -96,8 +96,9 @@ class Cuts(NamedTuple):
 def cuts(trial_log: TrialLog) -> Cuts:
     """The ends of the committed batches of one sink's log."""
     reached = [trial_log.running.ends_of((commit.query, commit.batch)) for commit in trial_log.commits]
-    common = sorted(end for each in reached if len(each) == 1 for end in each)
-    return Cuts(common, sum(len(each) > 1 for each in reached))
+    return Cuts(
+        sorted(end for each in reached if len(each) == 1 for end in each), sum(len(each) > 1 for each in reached)
+    )
 
 
 def read_skew_us(trial_log: TrialLog, from_us: int, to_us: int, across_streams: bool = False) -> int:
@@ -110,8 +111,7 @@ def read_skew_us(trial_log: TrialLog, from_us: int, to_us: int, across_streams: 
     for partition, log in enumerate(trial_log.deliveries):
         for part in log:
             logs[part.query, "" if across_streams else part.stream][part.stream, partition].append(part)
-    several = (of for of in logs.values() if len(of) > 1)
-    return max((_skew_us(trial_log.plan, of, from_us, to_us) for of in several), default=0)
+    return max((_skew_us(trial_log.plan, of, from_us, to_us) for of in logs.values() if len(of) > 1), default=0)
 
 
 def _skew_us(plan: Plan, logs: Mapping[StreamPartition, list[Delivery]], from_us: int, to_us: int) -> int:

@@ -23,18 +23,14 @@ from typing import Literal, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from streamgauge.core.arrays import Bools, Int64s
 from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME, INGEST_TIME, WINDOW_END
 from streamgauge.dataflow import graph, schema
 from streamgauge.dataflow.nodes import Explode, Flow, Lookup, OpaqueNode, RunningAggregate, Select, Where, WindowJoin
 from streamgauge.metrics.histogram import Histogram, SecondHistograms
 from streamgauge.results.latency import PERCENTILES, Latencies, Latency
 from streamgauge.stats.samples import carries
-
-Times = NDArray[np.int64]
-"""Microseconds since the epoch (n,)."""
-Mask = NDArray[np.bool_]
 
 ENGINE_BATCH = b"engine_batch"
 """Key in the metadata of a batch's schema: the query and batch of these rows, if known."""
@@ -55,9 +51,9 @@ class LatencyRule:
     """
 
     kind: Kind
-    window_event_time: Callable[[Times], Times] | None = None
-    window_ingest_time: Callable[[Times], Times] | None = None
-    handed_over: Callable[[Times], Times] | None = None
+    window_event_time: Callable[[Int64s], Int64s] | None = None
+    window_ingest_time: Callable[[Int64s], Int64s] | None = None
+    handed_over: Callable[[Int64s], Int64s] | None = None
 
     def __post_init__(self) -> None:
         if self.kind == "join" and self.window_event_time is None:
@@ -76,9 +72,9 @@ class Missing:
     """
 
     deadline_us: int
-    event_time_us: Times
-    ingest_time_us: Times | None = None
-    window_end_us: Times | None = None
+    event_time_us: Int64s
+    ingest_time_us: Int64s | None = None
+    window_end_us: Int64s | None = None
 
 
 @dataclass(frozen=True)
@@ -91,9 +87,6 @@ class LatencyBySecond:
     event_time: dict[int, Histogram] = field(default_factory=dict)
     processing_time: dict[int, Histogram] = field(default_factory=dict)
     closing_delay: dict[int, Histogram] = field(default_factory=dict)
-
-
-BY_SECOND = tuple(each.name for each in fields(LatencyBySecond))
 
 
 class SinkLatencies(NamedTuple):
@@ -114,8 +107,7 @@ class SinkLatencies(NamedTuple):
 
     def with_notes(self, *notes: str) -> SinkLatencies:
         """The same with more notes at the end."""
-        latencies = self.latencies.model_copy(update={"notes": (*self.latencies.notes, *notes)})
-        return self._replace(latencies=latencies)
+        return self._replace(latencies=self.latencies.model_copy(update={"notes": (*self.latencies.notes, *notes)}))
 
 
 def summary(histogram: Histogram, effective_count: int, lower_bounds: int = 0) -> Latency:
@@ -180,15 +172,15 @@ def sink_latencies(
 class _Rows:
     """Timestamps of some results (n,): emission, and the base of each kind of latency that applies."""
 
-    emission: Times
-    bases: dict[str, Times]
+    emission: Int64s
+    bases: dict[str, Int64s]
 
     @property
-    def event_time(self) -> Times:
+    def event_time(self) -> Int64s:
         return self.bases["event_time"]
 
     @property
-    def cause(self) -> Times:
+    def cause(self) -> Int64s:
         """The event that made the result possible: for a match its later event, not the end of its window."""
         return self.bases.get("match_time", self.event_time)
 
@@ -202,29 +194,23 @@ def _timed(batch: pa.RecordBatch, rule: LatencyRule) -> pa.RecordBatch:
 
 
 def _rows(batch: pa.RecordBatch, rule: LatencyRule) -> _Rows:
-    bases = _join_bases(batch, rule) if rule.kind == "join" else _inherited_bases(batch)
+    event_time = _times(_column(batch, EVENT_TIME))
+    if rule.kind == "join":
+        assert rule.window_event_time is not None
+        window_end = _times(_column(batch, WINDOW_END))
+        bases = {"event_time": rule.window_event_time(window_end), "match_time": event_time}
+        if rule.window_ingest_time is not None:
+            bases["processing_time"] = rule.window_ingest_time(window_end)
+    else:
+        # Row-wise and aggregated results carry both timestamps. Over a broker, ingest_time may be null.
+        bases = {"event_time": event_time}
+        if INGEST_TIME in batch.schema.names and not batch.column(INGEST_TIME).null_count:
+            bases["processing_time"] = _times(batch.column(INGEST_TIME))
     if rule.windowed:
         bases[CLOSING] = _times(_column(batch, WINDOW_END))
     if rule.handed_over is not None:
         bases["uncorrected"] = rule.handed_over(bases["event_time"])
     return _Rows(_times(_column(batch, EMISSION_TIME)), bases)
-
-
-def _inherited_bases(batch: pa.RecordBatch) -> dict[str, Times]:
-    """Row-wise and aggregated results carry both timestamps. Over a broker, ingest_time may be null."""
-    bases = {"event_time": _times(_column(batch, EVENT_TIME))}
-    if INGEST_TIME in batch.schema.names and not batch.column(INGEST_TIME).null_count:
-        bases["processing_time"] = _times(batch.column(INGEST_TIME))
-    return bases
-
-
-def _join_bases(batch: pa.RecordBatch, rule: LatencyRule) -> dict[str, Times]:
-    assert rule.window_event_time is not None
-    window_end = _times(_column(batch, WINDOW_END))
-    bases = {"event_time": rule.window_event_time(window_end), "match_time": _times(_column(batch, EVENT_TIME))}
-    if rule.window_ingest_time is not None:
-        bases["processing_time"] = rule.window_ingest_time(window_end)
-    return bases
 
 
 def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
@@ -233,13 +219,13 @@ def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
     return batch.column(name)
 
 
-def _times(column: pa.Array) -> Times:
+def _times(column: pa.Array) -> Int64s:
     """BIGINT or timestamp (any unit) as int64 microseconds, without a copy if possible."""
     if pa.types.is_timestamp(column.type):
         column = pc.cast(column, pa.timestamp("us", column.type.tz)).view(pa.int64())
     if column.null_count:
         raise ValueError("a result has no emission time")
-    times: Times = column.to_numpy(zero_copy_only=True).astype(np.int64, copy=False)
+    times: Int64s = column.to_numpy(zero_copy_only=True).astype(np.int64, copy=False)
     return times
 
 
@@ -259,11 +245,11 @@ def _count_early(rows: _Rows) -> int:
     return int(np.count_nonzero(early))
 
 
-def _inside(event_time: Times, span: tuple[int, int]) -> Mask:
+def _inside(event_time: Int64s, span: tuple[int, int]) -> Bools:
     return (event_time >= span[0]) & (event_time < span[1])
 
 
-def _chosen(rows: _Rows, inside: Mask) -> _Rows:
+def _chosen(rows: _Rows, inside: Bools) -> _Rows:
     if inside.all():
         return rows
     return _Rows(rows.emission[inside], {name: base[inside] for name, base in rows.bases.items()})
@@ -303,7 +289,7 @@ class _Windows:
         return sum(self.came[end] + self.missing[end] >= 0 for end in ends)
 
 
-def _weigh(sums: Counter[int], ends: Times, inside: Mask) -> None:
+def _weigh(sums: Counter[int], ends: Int64s, inside: Bools) -> None:
     """Adds to `sums` the window ends of all results of a batch; `inside`: which of them are in the span."""
     found, place = np.unique(ends, return_inverse=True)
     more = np.bincount(place.ravel(), np.where(inside, 1, -1), found.size).astype(np.int64)
@@ -316,7 +302,7 @@ class _Tally:
 
     rule: LatencyRule
     seconds: dict[str, SecondHistograms] = field(
-        default_factory=lambda: {name: SecondHistograms() for name in BY_SECOND}
+        default_factory=lambda: {each.name: SecondHistograms() for each in fields(LatencyBySecond)}
     )
     others: dict[str, Histogram] = field(default_factory=dict)
     bounds: dict[str, int] = field(default_factory=dict)
@@ -333,7 +319,11 @@ class _Tally:
     def add(self, rows: _Rows, engine_batch: bytes | None) -> None:
         self.rows += rows.event_time.size
         self.rows_without_ingest += 0 if "processing_time" in rows.bases else rows.event_time.size
-        self._observe(rows.emission, engine_batch)
+        if engine_batch is not None:
+            self.engine_batches.add(engine_batch)
+        if self.rule.kind == "update":
+            # Tasks of one engine batch send apart, and each part has a stamp of its own.
+            self.updates.update(np.unique(rows.emission).tolist() if engine_batch is None else [engine_batch])
         self.rows_early += _count_early(rows) if self.rule.kind == "join" else 0
         negative = np.zeros(rows.event_time.size, np.bool_)
         for name, base in rows.bases.items():
@@ -341,7 +331,9 @@ class _Tally:
             if self.rule.kind == "join" and name != "match_time":
                 latency_us = np.maximum(latency_us, 0)  # of early matches, for which `_summary` gives no such figure
             negative |= (latency_us < 0) & (name != CLOSING)
-            self._note_negative(name, latency_us, base)
+            if name not in self.first_negative and latency_us.min() < 0:
+                first = int(np.argmax(latency_us < 0))
+                self.first_negative[name] = (int(base[first]), int(base[first] + latency_us[first]))
             self._count(name, rows.event_time, latency_us)
         self.negatives += int(np.count_nonzero(negative))
 
@@ -350,8 +342,10 @@ class _Tally:
         inside = _inside(missing.event_time_us, span)
         event_time = missing.event_time_us[inside]
         window_end = missing.window_end_us if self.rule.windowed else None
-        bases = {"event_time": missing.event_time_us, "processing_time": missing.ingest_time_us}
-        for name, base in (bases | {CLOSING: window_end}).items():
+        bases = {
+            "event_time": missing.event_time_us, "processing_time": missing.ingest_time_us, CLOSING: window_end
+        }  # fmt: skip
+        for name, base in bases.items():
             if base is not None and event_time.size:
                 self._count(name, event_time, missing.deadline_us - base[inside])
                 self.bounds[name] = self.bounds.get(name, 0) + int(event_time.size)
@@ -360,7 +354,11 @@ class _Tally:
             _weigh(self.windows.missing, window_end, inside)
 
     def result(self) -> SinkLatencies:
-        kinds = self._histograms()
+        totals = {name: histograms.total for name, histograms in self.seconds.items()}
+        # The kinds that apply; event time always does.
+        kinds = {
+            name: total for name, total in totals.items() if name == "event_time" or total.count or total.n_negative
+        } | self.others
         reported = {f"{name}_us": self._summary(name, histogram) for name, histogram in kinds.items()}
         latencies = Latencies(**reported, notes=tuple(self._notes(kinds)))
         by_second = {} if self.rows_early else {name: each.histograms() for name, each in self.seconds.items()}
@@ -380,31 +378,11 @@ class _Tally:
             return self.windows.observed
         return self.rows if self.rule.kind == "row" else len(self.updates)
 
-    def _count(self, name: str, event_time: Times, latency_us: Times) -> None:
+    def _count(self, name: str, event_time: Int64s, latency_us: Int64s) -> None:
         if name in self.seconds:
             self.seconds[name].add(event_time, latency_us)
         else:
             self.others.setdefault(name, Histogram()).add(latency_us)
-
-    def _observe(self, emission: Times, engine_batch: bytes | None) -> None:
-        if engine_batch is not None:
-            self.engine_batches.add(engine_batch)
-        if self.rule.kind == "update":
-            # Tasks of one engine batch send apart, and each part has a stamp of its own.
-            same = np.unique(emission).tolist() if engine_batch is None else [engine_batch]
-            self.updates.update(same)
-
-    def _note_negative(self, name: str, latency_us: Times, base: Times) -> None:
-        if name not in self.first_negative and latency_us.min() < 0:
-            first = int(np.argmax(latency_us < 0))
-            self.first_negative[name] = (int(base[first]), int(base[first] + latency_us[first]))
-
-    def _histograms(self) -> dict[str, Histogram]:
-        """Kind to whole histogram, of the kinds that apply; event time always does."""
-        totals = {name: histograms.total for name, histograms in self.seconds.items()}
-        return {
-            name: total for name, total in totals.items() if name == "event_time" or total.count or total.n_negative
-        } | self.others
 
     def _summary(self, name: str, histogram: Histogram) -> Latency:
         if self.rows_early and name != "match_time":
@@ -442,8 +420,9 @@ class _Tally:
             notes.append(f"processing_time: {self.rows_without_ingest} results carry no ingest time")
         unbounded = [name for name in kinds if name not in self.bounds]
         if self.bounds and unbounded:
-            missing = self.bounds["event_time"]
-            notes.append(f"{', '.join(unbounded)}: {missing} missing results are not in these figures")
+            notes.append(
+                f"{', '.join(unbounded)}: {self.bounds['event_time']} missing results are not in these figures"
+            )
         return notes
 
 
@@ -470,7 +449,12 @@ def latencies_of(flow: Flow) -> tuple[str, ...] | None:
     if any(isinstance(node, OpaqueNode) for node in graph.operators(flow)):
         return None
     kinds = {kind_of(one) for one in flow.each()}
-    counted = ("until_counted",) if "update" in kinds else ()
-    closing = ("closing_delay",) if kinds & {"window", "join"} else ()
-    matches = ("match_time",) if "join" in kinds else ()
-    return ("event_time", *counted, "processing_time", *closing, *matches, "uncorrected")
+    applies = {
+        "event_time": True,
+        "until_counted": "update" in kinds,
+        "processing_time": True,
+        "closing_delay": kinds & {"window", "join"},
+        "match_time": "join" in kinds,
+        "uncorrected": True,
+    }
+    return tuple(name for name, has_it in applies.items() if has_it)

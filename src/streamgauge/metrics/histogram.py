@@ -48,7 +48,13 @@ def counts_of(values_us: ArrayLike) -> Counts:
     Negative values are left out, so `counts.sum()` falls short of n by their number; values beyond 71 minutes are in
     the last slot. ValueError where the values are not integers.
     """
-    return _slots_of_fine(*_fine_counts(_integers(values_us)))
+    fine, zeros = _fine_counts(_integers(values_us))
+    counts = np.empty(SLOTS, dtype=np.int64)
+    counts[0] = zeros
+    counts[1:HALF] = fine[_FINE_OF_SMALL]
+    counts[HALF:] = fine[_FINE_FIRST:_FINE_END]
+    counts[-1] += fine[_FINE_END:].sum()
+    return counts
 
 
 def _integers(values_us: ArrayLike) -> NDArray[np.int64]:
@@ -85,15 +91,6 @@ def _fine_slots(block: NDArray[np.int64]) -> NDArray[np.int64]:
     return fine
 
 
-def _slots_of_fine(fine: Counts, zeros: int) -> Counts:
-    counts = np.empty(SLOTS, dtype=np.int64)
-    counts[0] = zeros
-    counts[1:HALF] = fine[_FINE_OF_SMALL]
-    counts[HALF:] = fine[_FINE_FIRST:_FINE_END]
-    counts[-1] += fine[_FINE_END:].sum()
-    return counts
-
-
 class Histogram:
     """Latencies in microseconds: HdrHistogram's `counts` (SLOTS,), and `n_negative` values, which are an error.
 
@@ -115,8 +112,6 @@ class Histogram:
         if not isinstance(other, Histogram):
             return NotImplemented
         return self.n_negative == other.n_negative and bool(np.array_equal(self.counts, other.counts))
-
-    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return f"Histogram(count={self.count}, n_negative={self.n_negative}, max_us={self.max})"
@@ -184,16 +179,13 @@ class SecondHistograms:
             second, latency_us = second[order], latency_us[order]
         borders = [0, *(np.flatnonzero(second[1:] != second[:-1]) + 1).tolist(), second.size]
         for start, end in pairwise(borders):
-            self._add_one(int(second[start]), latency_us[start:end])
-
-    def _add_one(self, second: int, latency_us: NDArray[np.int64]) -> None:
-        counts = counts_of(latency_us)
-        self.total.merge(Histogram(counts, latency_us.size - int(counts.sum())))
-        if second in self._packed:
-            slots, already = self._packed[second]
-            counts[slots] += already
-        used = np.flatnonzero(counts)
-        self._packed[second] = (used, counts[used])
+            key, counts = int(second[start]), counts_of(latency_us[start:end])
+            self.total.merge(Histogram(counts, end - start - int(counts.sum())))
+            if key in self._packed:
+                slots, already = self._packed[key]
+                counts[slots] += already
+            used = np.flatnonzero(counts)
+            self._packed[key] = (used, counts[used])
 
     def histograms(self) -> dict[int, Histogram]:
         """Second since the epoch to its histogram, ascending; negative values are in `total` alone."""

@@ -12,6 +12,7 @@ Events are counted in blocks, all of them. No row waits inside the system: a run
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -43,12 +44,11 @@ class InclusionTimes:
 
     def beside(self, found: SinkLatencies) -> SinkLatencies:
         """The sink's latencies with this figure added."""
-        notes = (*found.latencies.notes, *([self.note] if self.note else []))
-        latencies = found.latencies.model_copy(update={"until_counted_us": self.latency, "notes": notes})
+        found = found.with_notes(*([self.note] if self.note else []))
+        found = found._replace(latencies=found.latencies.model_copy(update={"until_counted_us": self.latency}))
         if self.histogram is None:
-            return found._replace(latencies=latencies)
+            return found
         return found._replace(
-            latencies=latencies,
             negatives=found.negatives + self.histogram.n_negative,
             histograms={**found.histograms, "until_counted": self.histogram},
         )
@@ -74,7 +74,10 @@ def inclusion_latency(record: TrialRecord, streams: Collection[str]) -> Inclusio
         return InclusionTimes(Latency(note=NO_BATCHES))
     whole, missing, batches_us = Histogram(), 0, set[int]()
     for place, event_times_us in _events(record, streams):
-        included_us = _included_us(reads.get(place, []), event_times_us)
+        by_reader = [stamps_of(*of_reader, event_times_us) for of_reader in reads.get(place) or [NO_READS]]
+        # If a query reads a stream at several places, an event is included once the last of them has read it; 0 if
+        # never.
+        included_us = np.where(np.all(by_reader, axis=0), np.max(by_reader, axis=0), 0)
         came = included_us > 0
         whole.add(np.where(came, included_us, record.deadline_us) - event_times_us)
         missing += int(np.count_nonzero(~came))
@@ -102,23 +105,12 @@ def _reads(trial_log: TrialLog) -> dict[StreamPartition, list[tuple[Int64s, Int6
     return reads
 
 
-def _included_us(reads: list[tuple[Int64s, Int64s]], event_times_us: Int64s) -> Int64s:
-    """When events (n,) with ascending times were included in results; 0 if never.
-
-    If a query reads a stream at several places, an event is included once the last of them has read it.
-    """
-    by_reader = [stamps_of(*of_reader, event_times_us) for of_reader in reads or [NO_READS]]
-    return np.where(np.all(by_reader, axis=0), np.max(by_reader, axis=0), 0)
-
-
 def _events(record: TrialRecord, streams: Collection[str]) -> Iterator[tuple[StreamPartition, Int64s]]:
     """Event times of the span's events, block by block."""
     plan, low_us = record.trial_log.plan, record.spans.measured_from_us
     high_us = max(low_us, min(record.spans.measured_to_us, record.offered_until()))
     wanted = [(number, stream.name) for number, stream in enumerate(plan.streams) if stream.name in streams]
-    for number, name in wanted:
-        for partition in range(plan.partitions):
-            first, last = (plan.count_before(number, partition, when_us) for when_us in (low_us, high_us))
-            for start in range(first, last, BLOCK_EVENTS):
-                end = min(start + BLOCK_EVENTS, last)
-                yield (name, partition), plan.event_times(number, partition, start, end)
+    for (number, name), partition in product(wanted, range(plan.partitions)):
+        first, last = (plan.count_before(number, partition, when_us) for when_us in (low_us, high_us))
+        for start in range(first, last, BLOCK_EVENTS):
+            yield (name, partition), plan.event_times(number, partition, start, min(start + BLOCK_EVENTS, last))

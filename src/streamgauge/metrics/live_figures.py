@@ -110,8 +110,7 @@ class OnlineMetrics:
         A span has no whole number of batches. Without the spreading, the count would be off by a few per cent,
         depending on where the ends of the span fall.
         """
-        spread = (_spread(*log.columns(), self._start_us, from_us, to_us) for log in self._delivered.values())
-        return float(sum(spread))
+        return float(sum(_spread(*log.columns(), self._start_us, from_us, to_us) for log in self._delivered.values()))
 
     def taken_by(self, moments_us: Moments) -> Int64s:
         """Events that the slowest reader of their stream had read before each moment."""
@@ -122,8 +121,9 @@ class OnlineMetrics:
 
     def committed_by(self, moments_us: Moments) -> Int64s:
         """Events that the slowest reader of their stream had committed before each moment."""
-        counts = self._of_slowest(lambda logs, query: _before(*self._commits_of(logs, query), moments_us))
-        return _sum(counts, moments_us)
+        return _sum(
+            self._of_slowest(lambda logs, query: _before(*self._commits_of(logs, query), moments_us)), moments_us
+        )
 
     def committed_of(self, stream: str, partition: int, moments_us: Int64s) -> Int64s:
         """Events of one partition that the slowest reader of the stream had committed before each moment."""

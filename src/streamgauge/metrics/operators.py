@@ -6,7 +6,7 @@ the engine dropped behind its watermark are its own count.
 """
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -79,16 +79,12 @@ def operator_row_counts(rows: Sequence[OperatorRows], trial_log: TrialLog) -> Op
     recorded: dict[Batch, Rows] = defaultdict(dict)
     for commit in trial_log.commits:
         recorded[commit.query, commit.batch][commit.sink] = commit.rows
-    return OperatorRowCounts(trial_log.batch_ends(), engine, _delivered(trial_log), recorded)
-
-
-def _delivered(trial_log: TrialLog) -> dict[Batch, Rows]:
-    """Delivered events of each stream, without redeliveries; of several places of one query, those of one place."""
-    found: dict[Batch, Rows] = defaultdict(lambda: defaultdict(int))
+    delivered: dict[Batch, Rows] = defaultdict(Counter)
     for part in trial_log.all_deliveries():
+        # Without redeliveries; of several places of one query, those of one place.
         if part.reader == 0 and not part.again:
-            found[part.query, part.batch][part.stream] += part.events
-    return {batch: dict(streams) for batch, streams in found.items()}
+            delivered[part.query, part.batch][part.stream] += part.events
+    return OperatorRowCounts(trial_log.batch_ends(), engine, delivered, recorded)
 
 
 def table(flow: Flow, counts: OperatorRowCounts) -> pa.Table:

@@ -4,9 +4,8 @@ The driver counts what is due, and the reads and commits are those that it saw. 
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-from streamgauge.core.arrays import Int64s
+from streamgauge.core.arrays import Floats, Int64s
 from streamgauge.core.clock import US
 from streamgauge.core.units import FAR_FUTURE_US
 from streamgauge.metrics.live_figures import Moments
@@ -21,10 +20,9 @@ def rates_of(record: TrialRecord, ceiling_per_s: float | None, schedule_delay_us
     trial_log, spans = record.trial_log, record.spans
     low, high = spans.measured_from_us, record.measured_until
     if high <= low:
-        due_per_s = trial_log.plan.profile.rate_at((low - spans.start_us) / US)
         return Rates(
-            offered_per_s=0.0, achieved_per_s=0.0, ingested_per_s=0.0, planned_per_s=due_per_s,
-            generator_ceiling_per_s=ceiling_per_s,
+            offered_per_s=0.0, achieved_per_s=0.0, ingested_per_s=0.0, generator_ceiling_per_s=ceiling_per_s,
+            planned_per_s=trial_log.plan.profile.rate_at((low - spans.start_us) / US),
         )  # fmt: skip
     seconds = (high - low) / US
     planned, kept = trial_log.events_in_time(low, high, schedule_delay_us_max)
@@ -71,22 +69,18 @@ def backlog_of(record: TrialRecord) -> Backlog:
 
     With several queries, each figure is that of the worst query.
     """
-    sampled = [within(part.backlog_peaks(), record.spans) for part in record.trial_log.by_query()]
+    parts, when = record.trial_log.by_query(), min(record.spans.measured_to_us, record.deadline_us)
+    sampled = [within(part.backlog_peaks(), record.spans) for part in parts]
     slopes = (np.polyfit((times - times[0]) / US, events, 1)[0] for times, events in sampled if len(times) > 1)
-    when = min(record.spans.measured_to_us, record.deadline_us)
     end = int(backlog_events(record, when, when + 1))
-    peak = max((int(events.max()) for _, events in sampled if len(events)), default=end)
+    waits = [wait for part in parts for wait in within(part.backlog_waits(), record.spans)[1]]
     return Backlog(
-        max=max(peak, end), end=end, slope_per_s=float(max(slopes, default=0.0)), max_s=_longest_wait_s(record)
+        max=max([end, *(int(events.max()) for _, events in sampled if len(events))]),
+        end=end,
+        slope_per_s=float(max(slopes, default=0.0)),
+        # The most event time that waited, for any query.
+        max_s=float(max([*waits, *(part.waiting_at(when + 1) for part in parts or (record.trial_log,))])),
     )
-
-
-def _longest_wait_s(record: TrialRecord) -> float:
-    """The most event time that waited in the measured span, for any query, in seconds."""
-    parts = record.trial_log.by_query() or (record.trial_log,)
-    when = min(record.spans.measured_to_us, record.deadline_us)
-    sampled = [wait for part in parts for wait in within(part.backlog_waits(), record.spans)[1]]
-    return float(max([*sampled, *(part.waiting_at(when + 1) for part in parts)]))
 
 
 def lag_of(record: TrialRecord) -> Lag | None:
@@ -97,14 +91,14 @@ def lag_of(record: TrialRecord) -> Lag | None:
     moments = np.unique(np.append(np.arange(low, high, US), high))
     places = lags(record.trial_log, moments, record.spans.end_us)
     table = np.stack(list(places.values()))
-    partitions = tuple(
-        PartitionLag(stream=stream, partition=partition, **_figures(of_place))
-        for (stream, partition), of_place in places.items()
-    )
     return Lag(
-        sum=LagFigures(**_figures(table.sum(axis=0))), mean=LagFigures(**_figures(table.mean(axis=0))),
-        partitions=partitions,
-    )  # fmt: skip
+        sum=LagFigures(**_figures(table.sum(axis=0))),
+        mean=LagFigures(**_figures(table.mean(axis=0))),
+        partitions=tuple(
+            PartitionLag(stream=stream, partition=partition, **_figures(of_place))
+            for (stream, partition), of_place in places.items()
+        ),
+    )
 
 
 def lags(trial_log: TrialLog, moments_us: Int64s, end_us: int) -> dict[StreamPartition, Int64s]:
@@ -118,5 +112,5 @@ def lags(trial_log: TrialLog, moments_us: Int64s, end_us: int) -> dict[StreamPar
     return found
 
 
-def _figures(lag: NDArray[np.number]) -> dict[str, float]:
+def _figures(lag: Int64s | Floats) -> dict[str, float]:
     return {"begin": float(lag[0]), "end": float(lag[-1]), "max": float(lag.max())}

@@ -83,17 +83,16 @@ class GeneratorReport:
 
     def to_json(self) -> dict[str, Any]:
         """Chunks and deliveries are lists, because there may be thousands of them."""
-        chunks, deliveries = [astuple(one) for one in self.chunks], [astuple(one) for one in self.deliveries]
-        return {**vars(self), "chunks": chunks, "deliveries": deliveries}
+        return vars(self) | {name: [astuple(one) for one in vars(self)[name]] for name in ("chunks", "deliveries")}
 
     @classmethod
     def from_json(cls, report: Mapping[str, Any]) -> GeneratorReport:
-        made: dict[str, Any] = {
+        return cls(**{
+            **report,
             "chunks": [Chunk(*chunk) for chunk in report["chunks"]],
             "deliveries": [Delivery(*map(_interned, part)) for part in report["deliveries"]],
             "delivering": _intervals(report["delivering"]),
-        }
-        return cls(**{**report, **made})
+        })  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -123,7 +122,8 @@ class RecorderReport:
 
     @classmethod
     def from_json(cls, report: Mapping[str, Any]) -> RecorderReport:
-        made: dict[str, Any] = {
+        return cls(**{
+            **report,
             "commits": [
                 Commit(**{name: _interned(value) for name, value in commit.items()}) for commit in report["commits"]
             ],
@@ -131,8 +131,7 @@ class RecorderReport:
             "reached": [OutputProgress(**each) for each in report["reached"]],
             **{name: _intervals(report[name]) for name in ("receiving", "writing", "stood_still")},
             "remarks": {code: (count, text) for code, (count, text) in report["remarks"].items()},
-        }
-        return cls(**{**report, **made})
+        })  # fmt: skip
 
 
 def _intervals(pairs: Iterable[Sequence[int]]) -> list[tuple[int, int]]:
@@ -240,17 +239,9 @@ class _Texts(Sequence[str]):
     def __len__(self) -> int:
         return len(self._places)
 
-    @overload
-    def __getitem__(self, place: int) -> str: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[str]: ...
-    def __getitem__(self, place: int | slice) -> str | list[str]:
+    def __getitem__(self, place: Any) -> Any:
         numbers = self._places[place]
         return self._texts[numbers] if isinstance(numbers, int) else [self._texts[number] for number in numbers]
-
-
-def _pair(since_us: int, until_us: int) -> BusyInterval:
-    return since_us, until_us
 
 
 def chunk_log() -> ColumnarLog[Chunk]:
@@ -259,7 +250,7 @@ def chunk_log() -> ColumnarLog[Chunk]:
 
 
 def spent_log() -> ColumnarLog[BusyInterval]:
-    return ColumnarLog(_pair, iter, "qq")
+    return ColumnarLog(lambda since_us, until_us: (since_us, until_us), iter, "qq")
 
 
 def usage_log() -> ColumnarLog[Usage]:

@@ -6,7 +6,7 @@ for a core and standstills of the driver.
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -32,20 +32,18 @@ def processes(record: TrialRecord) -> tuple[ProcessUse, ...]:
 
     If the SUT has processes of several kinds, each kind also has a row, which is part of the SUT's sum.
     """
-    inside = [usage for usage in record.trial_log.usages if is_measured(record, usage.time_us)]
     groups: dict[tuple[str, Any], list[Usage]] = defaultdict(list)
-    for usage in inside:
-        groups["sut" if usage.role == "sut" else usage.name, usage.role].append(usage)
-    whole = [_process_use(name, role, usages) for (name, role), usages in sorted(groups.items())]
-    return (*whole, *_parts([usage for usage in inside if usage.role == "sut"]))
-
-
-def _parts(usages: list[Usage]) -> Iterator[ProcessUse]:
-    """The use of each kind of the SUT's processes; 0 in a second without a process of that kind."""
-    kinds = sorted({usage.kind for usage in usages})
+    for usage in record.trial_log.usages:
+        if is_measured(record, usage.time_us):
+            groups["sut" if usage.role == "sut" else usage.name, usage.role].append(usage)
+    uses = [_process_use(name, role, usages) for (name, role), usages in sorted(groups.items())]
+    of_sut = groups.get(("sut", "sut"), [])
+    kinds = sorted({usage.kind for usage in of_sut})
     for kind in kinds if len(kinds) > 1 else ():
-        of_kind = [usage if usage.kind == kind else replace(usage, cpu_percent=0.0, memory_bytes=0) for usage in usages]
-        yield _process_use(f"sut: {kind}", "sut", of_kind).model_copy(update={"role": "sut_part"})
+        # 0 in a second without a process of that kind.
+        of_kind = [usage if usage.kind == kind else replace(usage, cpu_percent=0.0, memory_bytes=0) for usage in of_sut]
+        uses.append(_process_use(f"sut: {kind}", "sut", of_kind).model_copy(update={"role": "sut_part"}))
+    return tuple(uses)
 
 
 def _process_use(name: str, role: Any, usages: list[Usage]) -> ProcessUse:
@@ -124,7 +122,6 @@ def _inside(record: TrialRecord, samples: list[tuple[int, float]]) -> list[float
 
 def driver_result(record: TrialRecord) -> DriverResult:
     trial_log = record.trial_log
-    totals = usage_by_second(trial_log.usages, "driver")
     inside = usage_by_second((one for one in trial_log.usages if is_measured(record, one.time_us)), "driver")
     return DriverResult(
         slip_us=schedule_delay(record),
@@ -135,7 +132,9 @@ def driver_result(record: TrialRecord) -> DriverResult:
         events_shared=trial_log.running.shared_events.total(),
         events_committed=trial_log.committed_events(),
         cpu_percent=float(np.mean([cpu for cpu, _ in inside.values()])) if inside else None,
-        memory_bytes_max=max((memory for _, memory in totals.values()), default=None),
+        memory_bytes_max=max(
+            (memory for _, memory in usage_by_second(trial_log.usages, "driver").values()), default=None
+        ),
         recorder_stood_still_us=stood_still_us(record),
         read_skew_us_max=read_skew_us(trial_log, record.spans.measured_from_us, record.spans.measured_to_us),
         hand_out_share=share_of_span(record, trial_log.delivering),
@@ -166,8 +165,12 @@ def core_wait_us(record: TrialRecord) -> float:
     """
     waits: dict[str, list[float]] = defaultdict(list)
     for usage in record.trial_log.usages:
-        stamps = usage.role == "driver" and usage.name != RUNNER
-        if stamps and is_measured(record, usage.time_us) and not math.isnan(usage.core_wait_us):
+        if (
+            usage.role == "driver"
+            and usage.name != RUNNER
+            and is_measured(record, usage.time_us)
+            and not math.isnan(usage.core_wait_us)
+        ):
             waits[usage.name].append(usage.core_wait_us)
     return max((float(np.mean(waited)) for waited in waits.values()), default=math.nan)
 

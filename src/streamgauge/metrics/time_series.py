@@ -4,7 +4,7 @@ of latencies.
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -49,7 +49,13 @@ def series_table(record: TrialRecord, latency: LatencyBySecond | None) -> pa.Tab
         **_usage_columns(trial_log, starts),
         "others_cpu_percent": _samples(trial_log.background, starts),
         "reference_work_us": _samples(trial_log.reference_work, starts),
-        "loopback_bytes_per_s": _samples(_loopback(trial_log), starts),
+        "loopback_bytes_per_s": _samples(
+            (
+                (when_us, (total - before) * US / max(1, when_us - before_us))
+                for (before_us, before), (when_us, total) in pairwise(trial_log.loopback)
+            ),
+            starts,
+        ),
         **(_latency_columns(latency, starts) if latency is not None else {}),
     }
     return pa.table({name: pa.array(values, from_pandas=True) for name, values in columns.items()})
@@ -111,12 +117,6 @@ def _samples(samples: Iterable[tuple[int, float]], starts: Int64s) -> list[float
     return _column({when // US: value for when, value in samples}, starts)
 
 
-def _loopback(trial_log: TrialLog) -> Iterator[tuple[int, float]]:
-    """Bytes per second over the loopback, at each time at which its counter was read."""
-    for (before_us, before), (when_us, total) in pairwise(trial_log.loopback):
-        yield when_us, (total - before) * US / max(1, when_us - before_us)
-
-
 def _latency_columns(latency: LatencyBySecond, starts: Int64s) -> dict[str, list[float | None]]:
     """A percentile is of the rows themselves, so a second's p99 needs a hundred of them."""
     columns = {"results": _column({second: each.count for second, each in latency.event_time.items()}, starts)}
@@ -148,22 +148,21 @@ def batches_table(
     for part in trial_log.all_deliveries():
         events[part.query, part.batch] += part.events
     latest = {(one.query, one.batch): one for one in progress if one.start_us >= since_us}
-    rows = [_batch_row(latest[key], events.get(key, 0) if counted else None) for key in sorted(latest)]
+    rows = [
+        {
+            "batch_id": one.batch,
+            "query": one.query,
+            "start_us": one.start_us,
+            "end_us": one.end_us,
+            "rows": events.get(key, 0) if counted else None,
+            "trigger_ms": None if one.end_us is None else (one.end_us - one.start_us) / 1000,
+            # Steps that the engine does not report become null.
+            **{f"{step}_ms": took_us / 1000 for step, took_us in one.steps_us.items()},
+        }
+        for key, one in sorted(latest.items())
+    ]
     reported = {step: "" for one in latest.values() for step in one.steps_us if step not in steps}
     return pa.Table.from_pylist(rows, schema=batches_schema({**steps, **reported}))
-
-
-def _batch_row(progress: BatchProgress, events: int | None) -> dict[str, Any]:
-    """Steps that the engine does not report become null."""
-    return {
-        "batch_id": progress.batch,
-        "query": progress.query,
-        "start_us": progress.start_us,
-        "end_us": progress.end_us,
-        "rows": events,
-        "trigger_ms": None if progress.end_us is None else (progress.end_us - progress.start_us) / 1000,
-        **{f"{step}_ms": took_us / 1000 for step, took_us in progress.steps_us.items()},
-    }
 
 
 def engine_series_table(samples: Iterable[SeriesSample], since_us: int) -> pa.Table:
@@ -176,17 +175,14 @@ def hlog_text(sinks: Mapping[str, SinkLatencies], spans: TrialSpans) -> str:
     """One histogram a second if seconds are known, else one of the whole measured span. `sinks`: latencies by sink
     name.
     """
-    several = len(sinks) > 1
-    return "".join(
-        line for name, latencies in sinks.items() for line in _of_sink(latencies, f"/{name}" if several else "", spans)
-    )
-
-
-def _of_sink(latencies: SinkLatencies, tag: str, spans: TrialSpans) -> Iterator[str]:
-    by_second = vars(latencies.seconds)
-    for kind, seconds in by_second.items():
-        yield log_lines(seconds, f"{kind}{tag}")
-    for kind, histogram in latencies.histograms.items():
-        reported = latencies.latencies.by_kind(kind)
-        if kind not in by_second and reported is not None and reported.max is not None:
-            yield log_line(histogram, f"{kind}{tag}", spans.measured_from_us / US, spans.measured_to_us / US)
+    lines = []
+    for name, latencies in sinks.items():
+        tag, by_second = f"/{name}" if len(sinks) > 1 else "", vars(latencies.seconds)
+        lines += [log_lines(seconds, f"{kind}{tag}") for kind, seconds in by_second.items()]
+        for kind, histogram in latencies.histograms.items():
+            reported = latencies.latencies.by_kind(kind)
+            if kind not in by_second and reported is not None and reported.max is not None:
+                lines.append(
+                    log_line(histogram, f"{kind}{tag}", spans.measured_from_us / US, spans.measured_to_us / US)
+                )
+    return "".join(lines)

@@ -121,8 +121,7 @@ class TrialLog:
     def of_sink(self, name: str) -> TrialLog:
         """The log with the commits of one sink only, and all reads."""
         commits = [commit for commit in self.commits if commit.sink == name]
-        ignored = {name: self.rows_ignored.get(name, 0)}
-        return replace(self, sinks=(name,), commits=commits, rows_ignored=ignored)
+        return replace(self, sinks=(name,), commits=commits, rows_ignored={name: self.rows_ignored.get(name, 0)})
 
     def of_query(self, query: str) -> TrialLog:
         """The reads and commits of one query only. The log grows with this one."""
@@ -142,8 +141,7 @@ class TrialLog:
 
     def committed_until(self) -> int:
         """The event time up to which every sink has committed; 0 before every sink's first commit."""
-        reached = [self.running.furthest(sink) for sink in self.sinks]
-        return min((ends[-1] if ends else 0 for ends in reached), default=0)
+        return min(((self.running.furthest(sink) or [0])[-1] for sink in self.sinks), default=0)
 
     def forgettable_until(self) -> int:
         """The event time before which no query will read again; 0 if a query may still read everything.
@@ -161,8 +159,9 @@ class TrialLog:
 
         Repetitions before the span do not count, because the engine may still be starting.
         """
-        sent_again = sum(from_us <= when < to_us for when in self.retried_us)
-        return max(self.reads_again(from_us, to_us, as_a_rule), sent_again)
+        return max(
+            self.reads_again(from_us, to_us, as_a_rule), sum(from_us <= when < to_us for when in self.retried_us)
+        )
 
     def reads_again(self, from_us: int, to_us: int, as_a_rule: bool) -> int:
         """The number of redeliveries in a span, by the time of the read and not by the ingest time.
@@ -199,8 +198,7 @@ class TrialLog:
         A late chunk within a second only counts as schedule delay. A chunk in two seconds contributes its events to
         each of them, and is due at its own end, because seconds do not begin or end with chunks.
         """
-        borders = [*range(from_us, max(to_us, from_us + 1), US), to_us]
-        spans = list(pairwise(borders))
+        spans = list(pairwise([*range(from_us, max(to_us, from_us + 1), US), to_us]))
         in_time = np.zeros(len(spans), np.int64)
         for partition, log in enumerate(self.chunks):
             for chunk in _reaching_into(log, from_us, to_us):
@@ -215,13 +213,12 @@ class TrialLog:
         low, high = max(chunk.from_us, from_us), min(chunk.to_us, to_us)
         if (low, high) == (chunk.from_us, chunk.to_us):
             return chunk.events
-        part, whole = (self._planned_of(partition, *span) for span in ((low, high), (chunk.from_us, chunk.to_us)))
+        count, streams = self.plan.count_before, range(len(self.plan.streams))
+        part, whole = (
+            sum(count(each, partition, end_us) - count(each, partition, start_us) for each in streams)
+            for start_us, end_us in ((low, high), (chunk.from_us, chunk.to_us))
+        )
         return chunk.events * part // max(1, whole)
-
-    def _planned_of(self, partition: int, from_us: int, to_us: int) -> int:
-        count = self.plan.count_before
-        streams = range(len(self.plan.streams))
-        return sum(count(each, partition, to_us) - count(each, partition, from_us) for each in streams)
 
     def schedule_delays(self, from_us: int, to_us: int) -> Floats:
         """Schedule delays of the span, microseconds, at evenly spread points of each chunk's span, flattened.
@@ -229,8 +226,12 @@ class TrialLog:
         With the common frontier, the SUT can read a chunk's span only after the last generator has published it.
         """
         points = (np.arange(SCHEDULE_DELAY_POINTS) + 0.5) / SCHEDULE_DELAY_POINTS
-        reaching = (chunk for log in self.chunks for chunk in _reaching_into(log, from_us, to_us))
-        inside = [(c.from_us, c.to_us, c.events, c.published_us) for c in reaching if c.from_us >= from_us]
+        inside = [
+            (chunk.from_us, chunk.to_us, chunk.events, chunk.published_us)
+            for log in self.chunks
+            for chunk in _reaching_into(log, from_us, to_us)
+            if chunk.from_us >= from_us
+        ]
         low_us, high_us, events, published_us = np.array(inside, np.int64).reshape(-1, 4).T
         spans, place = np.unique(np.stack([low_us, high_us]), axis=1, return_inverse=True)
         last_us, due = np.zeros(spans.shape[1], np.int64), np.zeros(spans.shape[1], np.int64)
@@ -290,8 +291,7 @@ class TrialLog:
         the age of events that the batch left waiting. A batch without reads is busy since the commit before it, and
         covers nothing. Slides are counted by the largest event time among the results so far; 0 without `slide_us`.
         """
-        times = self.running.batches.items()
-        committed = sorted((number, one.committed_us) for number, one in times if one.committed_us)
+        committed = sorted((key, one.committed_us) for key, one in self.running.batches.items() if one.committed_us)
         rows, end_us, last_us = [], self.plan.start_us, self.plan.start_us
         for number, committed_us in committed:
             reads = self.running.batches[number].read_us > 0
@@ -390,13 +390,10 @@ class _Fed:
                 self._query(trial_log, part.query).deliveries[partition].append(part)
         self.running.add_commits(commits)
         for commit in commits:
-            self._commit(trial_log, commit)
-
-    def _commit(self, trial_log: TrialLog, commit: Commit) -> None:
-        log = self._query(trial_log, commit.query)
-        log.commits.append(commit)
-        if commit.sink not in log.sinks:
-            log.sinks = tuple(name for name in trial_log.sinks if name in (*log.sinks, commit.sink))
+            of_query = self._query(trial_log, commit.query)
+            of_query.commits.append(commit)
+            if commit.sink not in of_query.sinks:
+                of_query.sinks = tuple(name for name in trial_log.sinks if name in (*of_query.sinks, commit.sink))
 
     def _query(self, trial_log: TrialLog, query: str) -> TrialLog:
         if query not in self.of_query:

@@ -114,9 +114,11 @@ class TrialRecord:
         spans = self.spans
         if not self.ended_early:
             return spans
-        until = self.offered_until()
-        borders = (spans.measured_from_us, spans.measured_to_us, spans.end_us)
-        return TrialSpans(spans.start_us, *(min(border, until) for border in borders))
+        until_us = self.offered_until()
+        return TrialSpans(
+            spans.start_us,
+            min(spans.measured_from_us, until_us), min(spans.measured_to_us, until_us), min(spans.end_us, until_us),
+        )  # fmt: skip
 
     def offered_until(self) -> int:
         """The event time up to which every generator offered all there was."""
@@ -133,10 +135,13 @@ def phases(spans: TrialSpans, deadline_us: int) -> tuple[Phase, ...]:
         ("warm-up", spans.start_us, spans.measured_from_us),
         ("measured", spans.measured_from_us, spans.measured_to_us),
         ("tail", spans.measured_to_us, spans.end_us),
-        ("drain", spans.end_us, max(spans.end_us, deadline_us)),
+        ("drain", spans.end_us, deadline_us),
     )
-    ended = ((name, low, min(high, deadline_us)) for name, low, high in borders)
-    return tuple(Phase(name=name, start_us=low, end_us=high) for name, low, high in ended if high > low)
+    return tuple(
+        Phase(name=name, start_us=low, end_us=min(high, deadline_us))
+        for name, low, high in borders
+        if min(high, deadline_us) > low
+    )
 
 
 def phase_at(spans: TrialSpans, when_us: int) -> str:

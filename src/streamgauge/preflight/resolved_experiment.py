@@ -253,8 +253,7 @@ class ResolvedExperiment:
     @property
     def malformed(self) -> Mapping[str, str]:
         """Rule for malformed records, by stream."""
-        rules: Mapping[str, str] = self.workload.build(self.parameters, self.experiment.load.rate).malformed
-        return rules
+        return self.workload.build(self.parameters, self.experiment.load.rate).malformed
 
     def warmup_s(self, fresh: bool, duration_s: float) -> float:
         if self.experiment.load.warmup is not None:
@@ -262,11 +261,9 @@ class ResolvedExperiment:
         for_events = duration_s * WARM_WARMUP_SHARE / (1 - WARM_WARMUP_SHARE)
         # Windows start empty, so the engine's state is complete only after one reach.
         for_state = (self.reach_us or 0) / US
-        if fresh:
-            rise_s = _rise_s(FRESH_WARMUP_S, fresh)
-            for_engine = entry(self.engine.name).warmup_s(self._request)
-            return max(FRESH_WARMUP_S, for_events + _RISE_LACKS * rise_s, rise_s + for_state, for_engine)
-        return max(for_events + _RISE_LACKS * WARM_RISE_S, WARM_RISE_S + for_state)
+        rise_s = _rise_s(FRESH_WARMUP_S, fresh)
+        least_s = max(for_events + _RISE_LACKS * rise_s, rise_s + for_state)
+        return max(least_s, FRESH_WARMUP_S, entry(self.engine.name).warmup_s(self._request)) if fresh else least_s
 
     def spans(self, start_us: int, fresh: bool, duration_s: float) -> TrialSpans:
         measured_from = start_us + round(self.warmup_s(fresh, duration_s) * US)
@@ -276,8 +273,8 @@ class ResolvedExperiment:
     def plan(self, start_us: int, rate_per_s: float, whole_s: float, profile: RateProfile | None = None) -> Plan:
         """The plan of a load. Raises InputError if a plan, or the data's time column, cannot hold it."""
         profile = profile or parse_profile("constant", rate_per_s, whole_s)
-        load = self.experiment.load
-        plan = Plan(self.streams(rate_per_s), profile, start_us, whole_s, self.partitions, load.seed, self.keyed)
+        seed = self.experiment.load.seed
+        plan = Plan(self.streams(rate_per_s), profile, start_us, whole_s, self.partitions, seed, self.keyed)
         for number, stream in enumerate(plan.streams):
             require_times(stream, plan.planned_events(plan.start_us, plan.end_us, number))
         return plan
@@ -329,10 +326,9 @@ def start_request_of(
     partitions: int,
     generators_bytes: int = 0,
 ) -> StartRequest:
-    load, options = experiment.load, engine_options(experiment, engine)
     return StartRequest(
-        flow, options, experiment.master, load.frontier, queue_bytes, experiment.bind, generators_bytes,
-        experiment.transport, partitions, experiment.parallelism,
+        flow, engine_options(experiment, engine), experiment.master, experiment.load.frontier, queue_bytes,
+        experiment.bind, generators_bytes, experiment.transport, partitions, experiment.parallelism,
         transport_options(experiment, engine) if engine is not None else experiment.transport_options,
     )  # fmt: skip
 

@@ -7,13 +7,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from streamgauge.config.limits import (
-    BATCHES_MIN,
-    BOUND_S_MIN,
-    EXTENSION_SHARE_MAX,
-    EXTENSIONS_MAX,
-    WINDOWS_MIN,
-)
+from streamgauge.config.limits import BATCHES_MIN, BOUND_S_MIN, EXTENSION_SHARE_MAX, EXTENSIONS_MAX, WINDOWS_MIN
 from streamgauge.config.options_and_settings import SETTINGS, Experiment, Load
 from streamgauge.core.clock import US
 from streamgauge.core.errors import Problem, Rule, broken
@@ -54,10 +48,12 @@ class Spacing:
 
 def spacings(flow: Flow | None, interval: BatchInterval) -> list[Spacing]:
     """The spacings known before the start; none for results row by row in batches back to back."""
-    slide_us = longest_slide_us(flow) if flow is not None else None
-    windows = Spacing("windows", "slide", (slide_us or 0) / US, WINDOWS_MIN)
-    batches = Spacing("batches", interval.option, interval.seconds, BATCHES_MIN)
-    return [spacing for spacing in (windows, batches) if spacing.seconds]
+    slide_us = (longest_slide_us(flow) if flow is not None else None) or 0
+    known = (
+        Spacing("windows", "slide", slide_us / US, WINDOWS_MIN),
+        Spacing("batches", interval.option, interval.seconds, BATCHES_MIN),
+    )
+    return [spacing for spacing in known if spacing.seconds]
 
 
 def in_range(name: str, seconds: float) -> bool:
@@ -172,12 +168,14 @@ def bound_problems(draft: Draft) -> list[Problem]:
     least, shorter = BOUND_INTERVALS_MIN * interval.seconds, f"a shorter --option {interval.option}"
     if draft.experiment.command not in DECIDING or not in_range("bound", bound):
         return []
-    rule = f"must be at least {BOUND_INTERVALS_MIN} times the engine's interval of batches"
+    rule = (
+        f"must be at least {BOUND_INTERVALS_MIN} times the engine's interval of batches "
+        f"({interval.option}: {interval.seconds:g} s)"
+    )
     way_out = (
         f"--bound {least:g}s, or {shorter}" if in_range("bound", least) else f"{shorter}: --bound is at most an hour"
     )
-    in_words = f"{rule} ({interval.option}: {interval.seconds:g} s)"
-    return broken(Rule(bound >= least, "load.bound", in_words, f"{bound:g}s", way_out))
+    return broken(Rule(bound >= least, "load.bound", rule, f"{bound:g}s", way_out))
 
 
 def queue_problems(resolved: ResolvedExperiment) -> list[Problem]:
@@ -186,9 +184,11 @@ def queue_problems(resolved: ResolvedExperiment) -> list[Problem]:
     seconds, cut = resolved.bound_s(load.rate)
     if resolved.experiment.command != "run" or not cut or seconds >= BOUND_S_MIN:
         return []
-    lower, needs = load.rate * seconds / BOUND_S_MIN, f"where a verdict needs {BOUND_S_MIN:g} s"
-    memory = f"the queue's memory of {resolved.bytes_max / 2**20:.4g} MiB"
-    rule = f"is too much for {memory}, which holds {seconds:.2g} s of it {needs}"
+    lower = load.rate * seconds / BOUND_S_MIN
+    rule = (
+        f"is too much for the queue's memory of {resolved.bytes_max / 2**20:.4g} MiB, which holds {seconds:.2g} s of "
+        f"it where a verdict needs {BOUND_S_MIN:g} s"
+    )
     needed = math.ceil(resolved.bytes_max * BOUND_S_MIN / seconds / 2**20) + 1
     more = f"--memory {needed}MiB, or " if needed * 2**20 <= memory_bytes() else ""
     return [Problem("load.rate", rule, format_rate(load.rate), f"{more}--rate {_rounded_down(lower)}")]

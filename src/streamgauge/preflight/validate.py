@@ -336,10 +336,13 @@ def _capability_problems(flow: Flow, engine: Capabilities) -> Iterator[Problem]:
 
 
 def _request_problems(request: StartRequest, engine: Capabilities) -> list[Problem]:
-    may_set = request.parallelism is None or engine.sets_parallelism
-    rule = f"does not apply to the engine {engine.name}"
-    problems = broken(Rule(may_set, "parallelism", rule, request.parallelism, "leave --parallelism out"))
-    attempt(lambda: entry(engine.name).check(request), problems)
+    problems = broken(
+        Rule(
+            request.parallelism is None or engine.sets_parallelism, "parallelism",
+            f"does not apply to the engine {engine.name}", request.parallelism, "leave --parallelism out",
+        )
+    )  # fmt: skip
+    attempt(partial(entry(engine.name).check, request), problems)
     return problems
 
 
@@ -385,9 +388,9 @@ def _transport_problems(draft: Draft) -> Iterator[Problem]:
     else:
         own = transports.problems(name, experiment.transport_options)
         yield from own or _encoding_problems(experiment, engine)
-    rule = f"does not apply to the transport {name}: its broker takes a free port"
-    is_free = name not in transports.BROKERED or experiment.port is None
-    yield from broken(Rule(is_free, "port", rule, experiment.port, "leave --port out"))
+    if name in transports.BROKERED and experiment.port is not None:
+        rule = f"does not apply to the transport {name}: its broker takes a free port"
+        yield Problem("port", rule, experiment.port, "leave --port out")
 
 
 def _encoding_problems(experiment: Experiment, engine: Capabilities | None) -> list[Problem]:
@@ -410,12 +413,10 @@ def _port_problems(draft: Draft) -> Iterator[Problem]:
         else:
             yield from _busy(experiment.bind, "port", ports, "leave --port out to use free ports")
     way_out = "--prometheus with another port"
-    if prometheus is None:
-        return
     if prometheus in ports:
         rule = f"must differ from the driver's own ports, {ports[0]} to {ports[-1]}"
         yield Problem("prometheus", rule, prometheus, way_out)
-    else:
+    elif prometheus is not None:
         yield from _busy(LOOPBACK, "prometheus", [prometheus], way_out)
 
 

@@ -73,10 +73,15 @@ def slope_interval(
 
     `block` is in samples; None estimates it from the data. Raises ValueError for different shapes or infinite values.
     """
-    fit = _fit_line(times_s, values)
-    if fit is None:
-        return _nothing(np.size(np.asarray(values)), confidence)
-    estimate, residuals, weights = fit
+    times, observed = _finite(times_s, "times_s"), _finite(values, "values")
+    if times.shape != observed.shape:
+        raise ValueError(f"times_s and values must have one shape, got {times.shape} and {observed.shape}")
+    if times.size < 3 or np.ptp(times) == 0:
+        return _nothing(observed.size, confidence)
+    centred = times - times.mean()
+    weights = centred / (centred @ centred)
+    estimate = float(weights @ observed)
+    residuals = observed - observed.mean() - estimate * centred
     half = _half_width(residuals, weights, confidence, block, replicates, seed)
     return Interval(estimate, estimate - half, estimate + half, confidence, residuals.size)
 
@@ -140,19 +145,6 @@ def block_length(residuals: Floats) -> int:
         optimal = float(optimal_block_length(residuals)["circular"].iloc[0])
     wanted = _BLOCK_FACTOR * optimal if math.isfinite(optimal) else 1.0
     return int(np.clip(math.ceil(wanted), 1, max(1, residuals.size // _BLOCKS_MIN)))
-
-
-def _fit_line(times_s: ArrayLike, values: ArrayLike) -> tuple[float, Floats, Floats] | None:
-    """(slope, residuals, weights) with slope = weights @ values; None for fewer than three points or a single time."""
-    times, observed = _finite(times_s, "times_s"), _finite(values, "values")
-    if times.shape != observed.shape:
-        raise ValueError(f"times_s and values must have one shape, got {times.shape} and {observed.shape}")
-    if times.size < 3 or np.ptp(times) == 0:
-        return None
-    centred = times - times.mean()
-    weights = centred / (centred @ centred)
-    slope = float(weights @ observed)
-    return slope, observed - observed.mean() - slope * centred, weights
 
 
 def _finite(values: ArrayLike, name: str) -> Floats:

@@ -14,7 +14,6 @@ from typing import Literal
 import numpy as np
 
 AdviceMethod = Literal["formula", "one_each", "source_only"]
-ADVICE_METHODS: tuple[AdviceMethod, ...] = ("formula", "one_each", "source_only")
 """With a multiplier m: equation 3.4 times m; m instances for every operator; equation 3.4 with only sources times m."""
 
 SPREAD = (0.05, 0.95)
@@ -68,7 +67,7 @@ def spread(samples: Sequence[Mapping[str, float | None]], target: int = 10) -> d
 
 
 def multiplied(
-    base: Mapping[str, int | None], sources: Collection[str], multipliers: Iterable[int]
+    base: Mapping[str, int | None], sources: Collection[str], multipliers: Sequence[int]
 ) -> dict[AdviceMethod, dict[int, dict[str, int]]]:
     """Method to multiplier to instances by operator. An operator with unknown instances counts as one.
 
@@ -76,11 +75,11 @@ def multiplied(
     {2: {'lines': 2, 'splitter': 5}}
     """
     by_formula = {name: each or 1 for name, each in base.items()}
-    by_method: dict[AdviceMethod, dict[int, dict[str, int]]] = {method: {} for method in ADVICE_METHODS}
-    for times in multipliers:
-        by_method["formula"][times] = {name: each * times for name, each in by_formula.items()}
-        by_method["one_each"][times] = dict.fromkeys(by_formula, times)
-        by_method["source_only"][times] = {
-            name: each * times if name in sources else each for name, each in by_formula.items()
-        }
-    return by_method
+    return {
+        "formula": {times: {name: each * times for name, each in by_formula.items()} for times in multipliers},
+        "one_each": {times: dict.fromkeys(by_formula, times) for times in multipliers},
+        "source_only": {
+            times: {name: each * times if name in sources else each for name, each in by_formula.items()}
+            for times in multipliers
+        },
+    }

@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from streamgauge.artifacts.run_folder import disk
-from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.errors import require
 from streamgauge.system.disk import try_lock
 
 LOCK = ".running"
@@ -18,8 +18,6 @@ def exclusive(folder: Path, setting: str, study: str) -> Iterator[None]:
     with ExitStack() as stack:
         with disk(path):
             locked = stack.enter_context(try_lock(path))
-        if not locked:
-            rule = f"must be {study} that has ended, but another process is still running this one"
-            way_out = f"wait for it, or end it with Ctrl-C, and then --resume {folder}"
-            raise InputError(Problem(setting, rule, str(folder), way_out))
+        rule = f"must be {study} that has ended, but another process is still running this one"
+        require(locked, setting, rule, str(folder), f"wait for it, or end it with Ctrl-C, and then --resume {folder}")
         yield

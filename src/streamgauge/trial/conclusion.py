@@ -13,8 +13,6 @@ from streamgauge.core.trial import ProgressText
 from streamgauge.engines.spi import ReportsSeries
 from streamgauge.harness.testbed import TestBed
 from streamgauge.metrics import operators, resources, time_series
-from streamgauge.metrics.operators import late_rows, late_rows_in_words
-from streamgauge.metrics.time_series import hlog_text
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.results.codes import WarningCode
@@ -22,10 +20,7 @@ from streamgauge.results.latency import Latencies
 from streamgauge.results.run import Caution, Result, Verification
 from streamgauge.results.text.sentences import cautions, in_words
 from streamgauge.results.verdict import Judgement, Remark
-from streamgauge.trial.events import (
-    Observer,
-    Verifying,
-)
+from streamgauge.trial.events import Observer, Verifying
 from streamgauge.trial.interrupted import RESOURCE_ERRORS, reason_of, result_of_interrupted
 from streamgauge.trial.phases import poll
 from streamgauge.trial.policies import JudgedTrial
@@ -101,15 +96,13 @@ class Conclusion:
         folder.forget_answers()
         base = build_result(resolved, testbed, folder, record, trial.rate_per_s, self._ceiling_per_s)
         base = _with_operators(resolved, folder, record, report, base)
-        late = late_rows(report.progress, record.spans.start_us)
+        late = operators.late_rows(report.progress, record.spans.start_us)
         if late:
-            words = late_rows_in_words(late, record, not resolved.workload.watermark_known)
+            words = operators.late_rows_in_words(late, record, not resolved.workload.watermark_known)
             base = base.warned(Caution(WarningCode.ROWS_DROPPED_AS_LATE, words))
         folder.write_result(base)
-        since_us, engine = record.spans.start_us, resolved.engine
-        batches = time_series.batches_table(
-            report.progress, since_us, record.trial_log, engine.batch_steps, engine.has_batch_ids
-        )
+        since_us, steps, counted = record.spans.start_us, resolved.engine.batch_steps, resolved.engine.has_batch_ids
+        batches = time_series.batches_table(report.progress, since_us, record.trial_log, steps, counted)
         folder.write_engine_table("batches", batches)
         if report.series:
             folder.write_engine_table("series", time_series.engine_series_table(report.series, since_us))
@@ -132,7 +125,9 @@ class Conclusion:
             if not isinstance(error, (*JOB_ERRORS, *RESOURCE_ERRORS)):
                 raise
             return _without_answers(resolved, folder, trial.rate_per_s, record, base, error)
-        return _judge_answers(resolved, folder, trial.rate_per_s, record, base, _with_late_rows(verified, late))
+        verification = verified.verification.model_copy(update={"late_rows": late})
+        verified = replace(verified, verification=verification)
+        return _judge_answers(resolved, folder, trial.rate_per_s, record, base, verified)
 
     def _verified(self, folder: RunFolder, trial: JudgedTrial, record: TrialRecord) -> VerificationResult:
         keep_in = folder if trial.keep_results else None
@@ -144,10 +139,6 @@ class Conclusion:
                 if _late_results_came(self._testbed, record):
                     verified = _verified(self._resolved, self._testbed, record, keep_in, stage)
         return verified
-
-
-def _with_late_rows(verified: VerificationResult, rows: int | None) -> VerificationResult:
-    return replace(verified, verification=verified.verification.model_copy(update={"late_rows": rows}))
 
 
 def _judge_answers(
@@ -169,7 +160,7 @@ def _judge_answers(
         }
     )  # fmt: skip
     folder.write_series(time_series.series_table(record, slowest.seconds))
-    folder.write_hlog(hlog_text(verified.latencies, record.spans))
+    folder.write_hlog(time_series.hlog_text(verified.latencies, record.spans))
     folder.write_result(result)
     return TrialResult(result, record, verified)
 
@@ -180,13 +171,13 @@ def _with_operators(
     """Adds the figures by operator, which it also writes, and a warning if the engine stopped counting."""
     if (report.progress or report.counts.rows) and not resolved.workload.observed_from_outside:
         counts = operators.operator_row_counts(report.counts.rows, record.trial_log)
-        summaries = operators.summaries(resolved.flow, counts, record.trial_log, record.spans)
-        base = base.model_copy(update={"operators": summaries})
+        base = base.model_copy(
+            update={"operators": operators.summaries(resolved.flow, counts, record.trial_log, record.spans)}
+        )
         if (table := operators.table(resolved.flow, counts)).num_rows:
             folder.write_engine_table("operators", table)
     if report.counts.ended:
-        incomplete = Remark(WarningCode.OPERATOR_ROWS_INCOMPLETE, {"reason": report.counts.ended})
-        base = base.warned(*cautions([incomplete]))
+        base = base.warned(*cautions([Remark(WarningCode.OPERATOR_ROWS_INCOMPLETE, {"reason": report.counts.ended})]))
     return base
 
 
@@ -216,21 +207,18 @@ def _without_answers(
 ) -> TrialResult:
     """The result of a trial whose verification failed; its figures stay valid."""
     # If the driver already failed on the full disk, the reason is stated once.
-    verification = _unverified(error, reported=record.disk_full)
+    reason = "for the same reason" if record.disk_full and is_full(error) else reason_of(error)
+    verification = Verification(
+        judged=False, independent=False, reference="", sentence=f"the answers could not be judged: {reason}"
+    )
     evidence = collect_evidence(resolved, record, rate_per_s, None, None)
     evidence = replace(evidence, verification=verification, answers_disk_full=is_full(error))
-    latency = Latencies(notes=(NOT_JUDGED,))
-    result = _with_verdict(base, judge(evidence)).model_copy(update={"verification": verification, "latency": latency})
+    result = _with_verdict(base, judge(evidence)).model_copy(
+        update={"verification": verification, "latency": Latencies(notes=(NOT_JUDGED,))}
+    )
     folder.write_verification(verification)
     folder.write_result(result)
     return TrialResult(result, record, None)
-
-
-def _unverified(error: BaseException, reported: bool) -> Verification:
-    reason = reason_of(error) if not (reported and is_full(error)) else "for the same reason"
-    return Verification(
-        judged=False, independent=False, reference="", sentence=f"the answers could not be judged: {reason}"
-    )
 
 
 def _verified(

@@ -34,12 +34,7 @@ from streamgauge.stats.bootstrap import prepare
 from streamgauge.system.control_group import LimitWatch
 from streamgauge.system.machine import pin_threads
 from streamgauge.trial.conclusion import Conclusion, EngineReport, engine_report
-from streamgauge.trial.events import (
-    Draining,
-    Observer,
-    VerdictReached,
-    unobserved,
-)
+from streamgauge.trial.events import Draining, Observer, VerdictReached, unobserved
 from streamgauge.trial.phases import PhaseRunner, TrialPolicy, drain_backlog
 from streamgauge.trial.policies import JudgedTrial
 from streamgauge.trial.progress import report_start_progress
@@ -51,14 +46,13 @@ START_LEAD_US = 700_000
 
 def testbed_settings(resolved: ResolvedExperiment) -> TestBedSettings:
     """The test bed that an experiment needs."""
-    load = resolved.experiment.load
-    port = resolved.experiment.port
+    experiment, port = resolved.experiment, resolved.experiment.port
     return TestBedSettings(
         flow=resolved.lineage_flow, columns=resolved.columns, generators=resolved.generators,
         partitions=resolved.partitions, bound_us=round(resolved.queue_s * US), bytes_max=resolved.bytes_max,
-        frontier=load.frontier, options=resolved.engine_options, master=resolved.experiment.master,
-        driver_cpus=resolved.driver_cpus, transport=resolved.experiment.transport,
-        transport_options=resolved.transport_options, keys=resolved.keys, host=resolved.experiment.bind,
+        frontier=experiment.load.frontier, options=resolved.engine_options, master=experiment.master,
+        driver_cpus=resolved.driver_cpus, transport=experiment.transport,
+        transport_options=resolved.transport_options, keys=resolved.keys, host=experiment.bind,
         ports=tuple(range(port, port + resolved.partitions + 1)) if port else (),
         program=resolved.workload.program_topics,
     )  # fmt: skip
@@ -123,8 +117,7 @@ class TrialConductor:
 
     def conduct(self, plan: Plan, spans: TrialSpans, rate_per_s: float, policy: TrialPolicy) -> TrialRecord:
         """Offers a plan to its end, or until the policy stops it, without a verdict."""
-        chunk_us = self.resolved.chunk_for(rate_per_s)
-        runner = PhaseRunner(self.testbed, plan, spans, chunk_us, policy, self.observe)
+        runner = PhaseRunner(self.testbed, plan, spans, self.resolved.chunk_for(rate_per_s), policy, self.observe)
         with pin_threads(self.resolved.driver_cpus):
             record = runner.conduct()
         self.last_log = record.trial_log
@@ -169,6 +162,5 @@ def record_start_failure(folder: RunFolder | None) -> Iterator[None]:
             sentence = str(error).splitlines()[0]
             verdict = Verdict(value="invalid", cause=Cause.START_FAILED, sentence=sentence, advice=advice)
             error.folder = str(folder.path)
-            failed = folder.read_result().model_copy(update={"verdict": verdict, "folder": str(folder.path)})
-            folder.write_result(failed)
+            folder.write_result(folder.read_result().model_copy(update={"verdict": verdict, "folder": error.folder}))
         raise

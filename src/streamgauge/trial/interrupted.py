@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -49,31 +49,19 @@ RESOURCE_ERRORS = (OSError, MemoryError)
 """Too little disk or memory to read or verify results. Other figures stay valid."""
 
 
-@dataclass
 class Budget:
     """Seconds that run out."""
 
-    seconds: float
-    now_s: Callable[[], float] = time.monotonic
-    _until_s: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._until_s = self.now_s() + self.seconds
+    def __init__(self, seconds: float, now_s: Callable[[], float] = time.monotonic) -> None:
+        self._now_s = now_s
+        self._until_s = now_s() + seconds
 
     def spent(self) -> bool:
-        return self.now_s() >= self._until_s
+        return self._now_s() >= self._until_s
 
     def share(self, of: int) -> Budget:
         """One of `of` equal parts of the remaining time."""
-        return Budget((self._until_s - self.now_s()) / of, self.now_s)
-
-
-@dataclass(frozen=True)
-class UnverifiedResult:
-    """Unverified latencies of all sinks; `warnings` name requested work that was left out."""
-
-    sinks: VerificationResult
-    warnings: tuple[str, ...] = ()
+        return Budget((self._until_s - self._now_s()) / of, self._now_s)
 
 
 def reason_of(error: BaseException) -> str:
@@ -103,43 +91,49 @@ def _with_unverified_latencies(
     resolved: ResolvedExperiment, folder: RunFolder, trial: JudgedTrial, record: TrialRecord, result: Result
 ) -> Result:
     """Adds unverified latencies and writes them to the folder."""
-    partial = latencies_without_verification(resolved, record, folder if trial.keep_results else None, Budget(BUDGET_S))
-    slowest = partial.sinks.slowest.latencies
-    result = result.warned(*(Caution(WarningCode.RESULTS_NOT_STORED, sentence) for sentence in partial.warnings))
+    keep_in = folder if trial.keep_results else None
+    partial, warnings = latencies_without_verification(resolved, record, keep_in, Budget(BUDGET_S))
+    slowest = partial.slowest.latencies
+    result = result.warned(*(Caution(WarningCode.RESULTS_NOT_STORED, sentence) for sentence in warnings))
     result = result.model_copy(update={
-        "sinks": partial.sinks.results, "latency": slowest.latencies, "verification": partial.sinks.verification,
+        "sinks": partial.results, "latency": slowest.latencies, "verification": partial.verification,
     })  # fmt: skip
-    folder.write_verification(partial.sinks.verification)
+    folder.write_verification(partial.verification)
     folder.write_series(series_table(record, slowest.seconds))
-    if any(sink.latencies.effective_count for sink in partial.sinks.sinks):
-        folder.write_hlog(hlog_text(partial.sinks.latencies, record.spans))
+    if any(sink.latencies.effective_count for sink in partial.sinks):
+        folder.write_hlog(hlog_text(partial.latencies, record.spans))
     folder.write_result(result)
     return result
 
 
 def latencies_without_verification(
     resolved: ResolvedExperiment, record: TrialRecord, keep_in: RunFolder | None, budget: Budget
-) -> UnverifiedResult:
-    """Latencies of the results in the measured span; also stores the results in `keep_in`, if given.
+) -> tuple[VerificationResult, tuple[str, ...]]:
+    """(latencies of the results in the measured span, warnings that name requested work that was left out).
+
+    Also stores the results in `keep_in`, if given.
 
     The sinks share the time evenly; a sink's unused time goes to the following ones.
     """
     parts = [
         (one, replace(record, trial_log=record.trial_log.of_sink(one.flow.sink.name))) for one in resolved.by_sink()
     ]
-    left = range(len(parts), 0, -1)
-    sinks = tuple(_counted(*part, budget.share(of)) for of, part in zip(left, parts, strict=True))
+    sinks = tuple(_counted(*part, budget.share(len(parts) - place)) for place, part in enumerate(parts))
     verified = VerificationResult(_nothing_compared(record), sinks)
     if keep_in is None:
-        return UnverifiedResult(verified)
-    names = {one.flow.sink.name: results_file(one.flow.sink.name, len(parts) > 1) for one, _ in parts}
-    reasons = (_not_stored(of_sink, keep_in.path / names[one.flow.sink.name], budget) for one, of_sink in parts)
-    return UnverifiedResult(verified, tuple(dict.fromkeys(f"{NOT_STORED}{reason}" for reason in reasons if reason)))
+        return verified, ()
+    reasons = [
+        _not_stored(of_sink, keep_in.path / results_file(one.flow.sink.name, len(parts) > 1), budget)
+        for one, of_sink in parts
+    ]
+    return verified, tuple(dict.fromkeys(f"{NOT_STORED}{reason}" for reason in reasons if reason))
 
 
 def _nothing_compared(record: TrialRecord) -> Verification:
-    ignored = sum(record.trial_log.rows_ignored.values())
-    return Verification(judged=False, independent=False, reference="", uncommitted=ignored, sentence=NOTHING_COMPARED)
+    return Verification(
+        judged=False, independent=False, reference="", uncommitted=sum(record.trial_log.rows_ignored.values()),
+        sentence=NOTHING_COMPARED,
+    )  # fmt: skip
 
 
 def _counted(resolved: ResolvedExperiment, record: TrialRecord, budget: Budget) -> SinkDiff:
@@ -151,7 +145,7 @@ def _counted(resolved: ResolvedExperiment, record: TrialRecord, budget: Budget) 
             rule = user_job_truth.rule_of(resolved, record, counting.received)
         else:
             rule = rule_of(resolved, record)
-        found = _noted(sink_latencies(counting.batches(), rule, span), counting)
+        found = counting.noted(sink_latencies(counting.batches(), rule, span))
     except (ValueError, *RESOURCE_ERRORS) as error:
         found = _nothing(f"not counted: {reason_of(error)}")
     query = next((commit.query for commit in commits), "")
@@ -177,18 +171,14 @@ class _Counting:
             self.rows += batch.num_rows
             yield batch
 
-    def notes(self) -> Iterator[str]:
-        yield UNVERIFIED
-        if self.cut:
-            of = f"the first {format_count(self.rows)} of {format_count(self.received.rows)} results"
-            yield f"counted: {of} that came after the warm-up, as there was no time for more"
-
-
-def _noted(found: SinkLatencies, counting: _Counting) -> SinkLatencies:
-    if not found.effective_count:
-        return _nothing(*(tuple(counting.notes())[1:] or (NONE_CAME,)))
-    notes = (*counting.notes(), *found.latencies.notes)
-    return found._replace(latencies=found.latencies.model_copy(update={"notes": notes}))
+    def noted(self, found: SinkLatencies) -> SinkLatencies:
+        """The latencies with what a reader must know of the counting."""
+        of = f"the first {format_count(self.rows)} of {format_count(self.received.rows)} results"
+        cut = [f"counted: {of} that came after the warm-up, as there was no time for more"] if self.cut else []
+        if not found.effective_count:
+            return _nothing(*(cut or [NONE_CAME]))
+        notes = (UNVERIFIED, *cut, *found.latencies.notes)
+        return found._replace(latencies=found.latencies.model_copy(update={"notes": notes}))
 
 
 def _nothing(*notes: str) -> SinkLatencies:

@@ -305,8 +305,7 @@ class PhaseRunner:
             self.record.interrupt()
         except DriverError as error:
             self.record.fail_driver(str(error), is_full(error))
-        failure = self.record.driver_failed or self.record.engine_failed
-        if limit := self._limits.reached(failure):
+        if limit := self._limits.reached(self.record.driver_failed or self.record.engine_failed):
             self.record.fail_by_limit(limit)
         # After the last poll, whose results came in time.
         self.record.close(self._testbed.clock.now_us())

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from streamgauge.config.limits import BATCHES_MIN, EXTENSION_SHARE, EXTENSION_SHARE_MAX, EXTENSIONS_MAX, WINDOWS_MIN
 from streamgauge.core.clock import US
 from streamgauge.core.trial import TrialSpans
+from streamgauge.harness.testbed import TestBed
+from streamgauge.loadgen.plan import Plan
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import HOLD_US, LEVEL_MAX_US, ResolvedExperiment, spare_s
@@ -24,8 +26,8 @@ from streamgauge.results.text.sentences import Detail, sentence, unsettled
 from streamgauge.results.verdict import Finding, Remark
 from streamgauge.stats.bootstrap import independent_slope_interval
 from streamgauge.stats.samples import carries, observations_needed
+from streamgauge.trial.events import Observer
 from streamgauge.trial.phases import DRAIN_S, Extension, TrialPolicy
-from streamgauge.verdict import trend_checks
 from streamgauge.verdict.collect_evidence import (
     backlogs_of,
     batches_between,
@@ -34,14 +36,8 @@ from streamgauge.verdict.collect_evidence import (
     samples_of,
 )
 from streamgauge.verdict.driver_check import PLAN_SHARE_MIN, SCHEDULE_DELAY_US_MAX
-from streamgauge.verdict.trend_checks import BACKLOG_SLOPE_SHARE_MAX, TREND_POINTS_MIN
+from streamgauge.verdict.trend_checks import BACKLOG_SLOPE_SHARE_MAX, TREND_POINTS_MIN, may_decide
 from streamgauge.verdict.verdict import cannot_recover, judge
-
-if TYPE_CHECKING:
-    from streamgauge.harness.testbed import TestBed
-    from streamgauge.loadgen.plan import Plan
-    from streamgauge.trial.events import Observer
-
 
 LEVEL_US = 10 * US
 """Length of the warm-up's end that shows whether the backlog has levelled off."""
@@ -78,10 +74,9 @@ def warmup_incomplete_reason(
         return Detail.NOTHING_COMMITTED
     parts = record.trial_log.by_query()
     until = record.spans.measured_from_us
-    behind = record.prolonged_us < behind_max_us and any(_behind(part, until, interval_s) for part in parts)
     if any(_falls(part, until) for part in parts):
         return Detail.DRAINING
-    if behind:
+    if record.prolonged_us < behind_max_us and any(_behind(part, until, interval_s) for part in parts):
         return Detail.BEHIND
     return Detail.FASTER if any(_gets_faster(part, until) for part in parts) else None
 
@@ -140,7 +135,7 @@ def undecided_checks(
     if "evidence" in undecided:
         return tuple(undecided)
     by_slopes = all(_may_be_decided(check, longest) for check in undecided.values())
-    if not by_slopes and not trend_checks.may_decide(evidence, longest):
+    if not (by_slopes or may_decide(evidence, longest)):
         return ()
     observations = _observations(resolved, record, longest)
     lacking = (name for name, needed in _missing_for_limits(resolved, record).items() if needed <= observations)
@@ -149,8 +144,7 @@ def undecided_checks(
 
 def lacks_samples(resolved: ResolvedExperiment, record: TrialRecord, factor: float = 1.0) -> bool:
     """Whether a span `factor` times as long holds fewer batches than a verdict needs, or results than limits need."""
-    too_few = int(factor * _batches(record)) < BATCHES_MIN
-    return too_few or bool(_missing_for_limits(resolved, record, factor))
+    return int(factor * _batches(record)) < BATCHES_MIN or bool(_missing_for_limits(resolved, record, factor))
 
 
 def _missing_for_limits(resolved: ResolvedExperiment, record: TrialRecord, factor: float = 1.0) -> dict[str, int]:

@@ -4,7 +4,7 @@ Steps without polls (a start, verification) report from a thread, every second."
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from itertools import takewhile
 from threading import Event, Thread
@@ -106,11 +106,9 @@ def _rising(record: TrialRecord, now_us: int) -> str:
     return f"rising to {format_rate(full, 'events/s')}" if in_warmup and now < full else ""
 
 
-@contextmanager
-def report_start_progress(observe: Observer, note: str, stage: Callable[[], str]) -> Iterator[None]:
+def report_start_progress(observe: Observer, note: str, stage: Callable[[], str]) -> AbstractContextManager[None]:
     """Reports every second how long a start takes, with the current stage, or `note` before the first stage."""
-    with every_second(lambda elapsed_s: observe(EngineStarting(elapsed_s, stage() or note))):
-        yield
+    return every_second(lambda elapsed_s: observe(EngineStarting(elapsed_s, stage() or note)))
 
 
 @contextmanager

@@ -60,12 +60,14 @@ def build_result(
     """A trial's result at its end, without verification and without the verdict on its answers."""
     load = resolved.experiment.load.model_copy(update={"rate": rate_per_s})
     experiment = resolved.experiment.model_copy(update={"load": load})
-    start = datetime.fromtimestamp(record.spans.start_us / US, UTC)
-    driver_cpus, sut_cpus = resolved.driver_cpus or tuple(cpus()), _sut_cpus(resolved, testbed)
+    driver_cpus = resolved.driver_cpus or tuple(cpus())
+    # The processors that the SUT's processes may use; as planned, if they have ended.
+    allowed = allowed_cpus(pid for _, role, pid in testbed.processes() if role == "sut")
+    sut_cpus = allowed or resolved.sut_cpus or tuple(cpus())
     settings, is_own_default = testbed.engine.settings(), entry(experiment.engine).is_own_default
     return Result(
         run_id=folder.read_result().run_id,
-        start_time=start.isoformat(),
+        start_time=datetime.fromtimestamp(record.spans.start_us / US, UTC).isoformat(),
         workload=resolved.workload.name,
         engine=experiment.engine,
         isolation=experiment.isolation,
@@ -97,21 +99,18 @@ def build_result(
         input=rates_and_backlog.offered_input(record, resolved.generators),
         data=(data := replayed_data(record.trial_log.plan, record.offered_until())),
         job_files=dict(resolved.workload.files),
-        notes=(*input_notes(resolved.workload, data), *remarks_of(record), *_not_seen(resolved, record)),
+        notes=(
+            *input_notes(resolved.workload, data),
+            *(text for code, (_, text) in record.trial_log.remarks.items() if code not in REMARKS),
+            *_not_seen(resolved, record),
+        ),
         folder=str(folder.path),
     ).warned(*cautions(_shared_cores(driver_cpus, sut_cpus)), *cautions(warnings_of(resolved, record, rate_per_s)))
 
 
-def _sut_cpus(resolved: ResolvedExperiment, testbed: TestBed) -> tuple[int, ...]:
-    """The processors that the SUT's processes may use; as planned, if they have ended."""
-    allowed = allowed_cpus(pid for _, role, pid in testbed.processes() if role == "sut")
-    return allowed or resolved.sut_cpus or tuple(cpus())
-
-
 def _shared_cores(driver_cpus: Collection[int], sut_cpus: Collection[int]) -> Iterator[Remark]:
     if shared := set(driver_cpus) & set(sut_cpus):
-        cores = f"core {format_cpus(shared)}" if len(shared) == 1 else f"cores {format_cpus(shared)}"
-        yield Remark(WarningCode.SHARED_CORES, {"cores": cores})
+        yield Remark(WarningCode.SHARED_CORES, {"cores": f"core{'s' * (len(shared) > 1)} {format_cpus(shared)}"})
 
 
 def warnings_of(resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: float) -> Iterator[Remark]:
@@ -122,7 +121,9 @@ def warnings_of(resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: f
     if resolved.generators > len(cpus()):
         yield Remark(WarningCode.MORE_GENERATORS_THAN_CORES, {"generators": resolved.generators_in_words})
     yield from _of_keys(record)
-    yield from _of_transport(record)
+    for code, warning in REMARKS.items():
+        if code in record.trial_log.remarks:
+            yield Remark(warning, {"text": record.trial_log.remarks[code][1]})
     if record.early_stop:
         yield Remark(WarningCode.ENDED_EARLY, {"reason": record.early_stop})
     if record.prolonged_us:
@@ -146,11 +147,6 @@ REMARKS = {
 """The warning of a remark of the transport; every other remark is a note."""
 
 
-def remarks_of(record: TrialRecord) -> Iterator[str]:
-    """What the transport remarked and no warning says."""
-    return (text for code, (_, text) in record.trial_log.remarks.items() if code not in REMARKS)
-
-
 def _not_seen(resolved: ResolvedExperiment, record: TrialRecord) -> Iterator[str]:
     """What the driver cannot know where it sees no delivery."""
     if resolved.sees_deliveries:
@@ -159,14 +155,10 @@ def _not_seen(resolved: ResolvedExperiment, record: TrialRecord) -> Iterator[str
     yield f"processing-time latency is unknown: over {transport} the driver does not see when an event is read"
     # A remark says how the offsets of a group move.
     if not (resolved.workload.observed_from_outside or COMMITS in record.trial_log.remarks):
-        claim = "reports of its batches, since it commits no offsets that could be read from outside"
-        yield f"progress (backlog, lag, ingested rate) is what {engine} {claim}"
-
-
-def _of_transport(record: TrialRecord) -> Iterator[Remark]:
-    for code, warning in REMARKS.items():
-        if code in record.trial_log.remarks:
-            yield Remark(warning, {"text": record.trial_log.remarks[code][1]})
+        yield (
+            f"progress (backlog, lag, ingested rate) is what {engine} reports of its batches, since it commits no "
+            "offsets that could be read from outside"
+        )
 
 
 def _of_keys(record: TrialRecord) -> Iterator[Remark]:
@@ -198,8 +190,9 @@ def redelivered(trial_log: TrialLog) -> Iterator[Remark]:
     for stream in sorted(shared):
         first = int(trial_log.running.delivered_by(FAR_FUTURE_US, stream))
         if shared[stream] and first:
-            reads = 1 + shared[stream] / first
-            yield Remark(WarningCode.READ_TWICE, {"stream": stream, "times": reads, "n": len(queries), "sinks": sinks})
+            yield Remark(WarningCode.READ_TWICE, {
+                "stream": stream, "times": 1 + shared[stream] / first, "n": len(queries), "sinks": sinks,
+            })  # fmt: skip
 
 
 def duplicate_work(flow: Flow, trial_log: TrialLog) -> Iterator[Remark]:
@@ -214,8 +207,10 @@ def duplicate_work(flow: Flow, trial_log: TrialLog) -> Iterator[Remark]:
             shared[users].append(node.name)
     for users, operators in shared.items():
         queries = ", ".join(f"{query} ({', '.join(sinks[query])})" for query in users)
-        facts = {"operators": tuple(operators), "several": len(operators) > 1, "times": times(len(users))}
-        yield Remark(WarningCode.DONE_TWICE, {**facts, "queries": queries})
+        yield Remark(WarningCode.DONE_TWICE, {
+            "operators": tuple(operators), "several": len(operators) > 1, "times": times(len(users)),
+            "queries": queries,
+        })  # fmt: skip
 
 
 def times(n: int) -> str:

@@ -47,8 +47,9 @@ class Condition:
 
     def finding(self, name: str, state: CheckState) -> Finding:
         """The condition as a check of its own."""
-        code = Cause.OK if state == "ok" else self.code
-        return Finding(name, state, code, self.value, self.limit, self.unit, (self.remark,))
+        return Finding(
+            name, state, Cause.OK if state == "ok" else self.code, self.value, self.limit, self.unit, (self.remark,)
+        )
 
 
 def combine(name: str, parts: list[Condition], bad_state: CheckState, shown: int) -> Finding:

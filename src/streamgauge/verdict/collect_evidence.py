@@ -1,5 +1,6 @@
 """Collects the evidence of a verdict from a trial's record."""
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -64,7 +65,7 @@ def collect_evidence(
         steady=steady,
         latency_drift_s=_commit_gap_s(record) if verified and not _has_delivery_times(verified) else 0.0,
         interval_s=resolved.interval_s,
-        output_delay_s=_output_delay_s(record),
+        output_delay_s=min((float(np.median(lags)) for _, lags in _at_commits(record) if lags.size), default=0.0),
         backlog_max_s=max(float(each.value.max(initial=0.0)) for each in backlogs),
         overflowed=trial_log.overflowed,
         memory_full_s=None if trial_log.memory_full_us is None else trial_log.memory_full_us / US,
@@ -116,11 +117,14 @@ def ingested_share(record: TrialRecord, interval_s: float) -> float:
 
 def backlogs_of(record: TrialRecord) -> tuple[Samples, ...]:
     """The backlog of every query, in seconds of event time: each reads at its own pace."""
-    parts = record.trial_log.by_query()
-    backlogs = [
-        samples_of(_with_open_backlog(part, record), _sinks_of(part) if len(parts) > 1 else "") for part in parts
-    ]
+    backlogs = [samples_of(_with_open_backlog(part, record), about) for part, about in _queries(record)]
     return tuple(backlogs) or (Samples.from_values([], []),)
+
+
+def _queries(record: TrialRecord) -> list[tuple[TrialLog, str]]:
+    """The log of every query, and the names of its sinks if there are several queries."""
+    parts = record.trial_log.by_query()
+    return [(part, ", ".join(part.sinks) if len(parts) > 1 else "") for part in parts]
 
 
 def _with_open_backlog(trial_log: TrialLog, record: TrialRecord) -> Pair:
@@ -152,11 +156,6 @@ def _with_open_lag(trial_log: TrialLog, record: TrialRecord) -> Pair:
     return np.append(times, end_us), np.append(lags, behind)
 
 
-def _output_delay_s(record: TrialRecord) -> float:
-    """Age of an event when its batch is committed, in seconds: the median of the fastest query; 0 without a commit."""
-    return min((float(np.median(lags)) for _, lags in _at_commits(record) if lags.size), default=0.0)
-
-
 def _seen_until(record: TrialRecord) -> int:
     """The end of the measurement so far: events that were not offered yet cannot wait."""
     return min(record.measured_until, record.offered_until())
@@ -164,34 +163,28 @@ def _seen_until(record: TrialRecord) -> int:
 
 def _output_lags(record: TrialRecord) -> tuple[Samples, ...]:
     """The output lag of every query. A sink without results gets one without samples, which stays undecided."""
-    parts = record.trial_log.by_query()
-    served = {sink for part in parts for sink in part.sinks}
+    parts = _queries(record)
+    served = {sink for part, _ in parts for sink in part.sinks}
     silent = [sink for sink in record.trial_log.sinks if sink not in served]
     several = len(record.trial_log.sinks) > 1
-    lags = [
-        samples_of(_with_open_lag(part, record), _sinks_of(part) if several and len(parts) > 1 else "")
-        for part in parts
-        if part.sinks
-    ]
+    lags = [samples_of(_with_open_lag(part, record), about if several else "") for part, about in parts if part.sinks]
     return tuple(lags) + tuple(Samples(np.zeros(0), np.zeros(0), sink if several else "") for sink in silent)
 
 
 def _lags_at_commits(record: TrialRecord) -> tuple[Samples, ...]:
     """The output lag at commits of every query whose lag is otherwise sampled at deliveries."""
-    parts = record.trial_log.by_query()
-    serial = [part for part in parts if part.sinks and part.output_lags_at_reads() is not None]
     return tuple(
-        samples_of(within(part.output_lags(), record.spans), _sinks_of(part) if len(parts) > 1 else "")
-        for part in serial
+        samples_of(within(part.output_lags(), record.spans), about)
+        for part, about in _queries(record)
+        if part.sinks and part.output_lags_at_reads() is not None
     )
 
 
 def _work(record: TrialRecord, resolved: ResolvedExperiment) -> tuple[Work, ...]:
     """The batches of every query that reads on only after a commit."""
-    parts = record.trial_log.by_query()
     return tuple(
-        _work_of(part, record, resolved, _sinks_of(part) if len(parts) > 1 else "")
-        for part in parts
+        _work_of(part, record, resolved, about)
+        for part, about in _queries(record)
         if part.output_lags_at_reads() is not None
     )
 
@@ -218,8 +211,7 @@ def _work_of(trial_log: TrialLog, record: TrialRecord, resolved: ResolvedExperim
     late = np.append(work.covered_s[1:] > LATE_INTERVALS * resolved.interval_s, False)[: work.covered_s.size]
     figures = np.array([work.busy_s + late * work.after_s, work.covered_s, work.slides])
     ends, (busy_s, covered_s, closed) = within((work.end_us, figures), record.spans)
-    until_us = _seen_until(record)
-    open_s = (until_us - ends[-1]) / US if ends.size else 0.0
+    open_s = (_seen_until(record) - ends[-1]) / US if ends.size else 0.0
     if open_s > (covered_s + busy_s).max(initial=0.0):
         busy_s[-1] += open_s
     return Work(busy_s, covered_s, closed, slide_us / US, about)
@@ -266,10 +258,6 @@ def _latencies(verified: VerificationResult, record: TrialRecord) -> tuple[Sampl
     return tuple(samples)
 
 
-def _sinks_of(trial_log: TrialLog) -> str:
-    return ", ".join(trial_log.sinks)
-
-
 def _offered_in_time(record: TrialRecord) -> tuple[np.ndarray, np.ndarray]:
     """(planned, offered in time) by second of the measured span, up to the end of the driver's duty."""
     low, until = record.spans.measured_from_us, _offering_judged_until(record)
@@ -297,8 +285,9 @@ def _silent_sinks(record: TrialRecord, verified: VerificationResult) -> tuple[st
     So an engine could keep its values until the load ends, and no latency would show it.
     """
     low_us, high_us = record.spans.measured_from_us, record.measured_until
-    commits = record.trial_log.commits
-    heard = {commit.sink for commit in commits if commit.rows and low_us <= commit.committed_us < high_us}
+    heard = {
+        commit.sink for commit in record.trial_log.commits if commit.rows and low_us <= commit.committed_us < high_us
+    }
     return tuple(sink.name for sink in verified.sinks if sink.kind == "update" and sink.name not in heard)
 
 
@@ -310,11 +299,8 @@ def samples_of(pair: tuple[np.ndarray, np.ndarray], about: str = "") -> Samples:
 
 def batches_between(trial_log: TrialLog, from_us: int, to_us: int) -> int:
     """Batches committed from `from_us` to `to_us`, of the sink with the fewest."""
-    counts = dict.fromkeys(trial_log.sinks, 0)
-    for commit in trial_log.commits:
-        if commit.sink in counts:
-            counts[commit.sink] += from_us <= commit.committed_us < to_us
-    return min(counts.values())
+    counts = Counter(commit.sink for commit in trial_log.commits if from_us <= commit.committed_us < to_us)
+    return min(counts[sink] for sink in trial_log.sinks)
 
 
 def draining_at_start(record: TrialRecord) -> bool:

@@ -72,9 +72,7 @@ def _least_p50(evidence: Evidence) -> float:
     latencies = [sink.latency for sink in evidence.sinks] or [evidence.latencies]
     p50s = [one.event_time_us.p50 for one in latencies if one.event_time_us is not None]
     values = [p50 for p50 in p50s if p50 is not None]
-    if values and len(values) == len(p50s):
-        return min(values)
-    return evidence.output_delay_s * US
+    return min(values) if values and len(values) == len(p50s) else evidence.output_delay_s * US
 
 
 _BUSY = (Cause.DELIVERY_BUSY, Cause.RECORDER_BUSY, Cause.RECORDER_DISK_BUSY)
@@ -98,5 +96,6 @@ def driver_bottleneck(evidence: Evidence) -> Finding | None:
 def _standstill(evidence: Evidence) -> Condition:
     stall_s, span_s, limit = evidence.recorder_stall_s, evidence.span_s, STALL_SHARE_MAX
     share = stall_s / span_s if span_s else 0.0
-    facts = {"stall_s": stall_s, "span_s": span_s}
-    return Condition(share <= limit, Cause.RECORDER_STALLED, share, limit, "share of time", facts)
+    return Condition(
+        share <= limit, Cause.RECORDER_STALLED, share, limit, "share of time", {"stall_s": stall_s, "span_s": span_s}
+    )

@@ -88,8 +88,9 @@ class Work:
         """
         batches, covered_s = self.busy_s.size, float(self.covered_s.sum())
         if not self.slide_s:
-            enough = batches >= SHARE_BATCHES_MIN
-            return ratio_interval(self.busy_s, self.covered_s, TREND_CONFIDENCE) if enough else None
+            return (
+                ratio_interval(self.busy_s, self.covered_s, TREND_CONFIDENCE) if batches >= SHARE_BATCHES_MIN else None
+            )
         if batches < SHARE_BATCHES_MIN + _COSTS or np.count_nonzero(self.closed) < SHARE_CLOSING_MIN or not covered_s:
             return None
         return fitted_interval(self._costs, self.busy_s, self._per_second, TREND_CONFIDENCE)
@@ -151,7 +152,7 @@ class Evidence:
         output_lag: for each query, seconds of planned time minus output frontier; at deliveries if everything read
             before is committed by then, else at commits.
         output_lag_at_commits: the lag at commits, if `output_lag` is at deliveries.
-        output_delay_s: median lag at commits of the fastest query.
+        output_delay_s: median lag at commits of the fastest query; 0 without a commit.
         work: the batches of each query that reads on only after a commit.
         interval_s: the engine's batch interval; 0 without one.
         latency: for each sink, mean seconds from an event's delivery to its result, by second of event time, without

@@ -18,11 +18,10 @@ def check_connected(evidence: Evidence) -> Finding:
     if evidence.sut_unobserved:
         return Condition(False, Cause.PROGRESS_UNKNOWN, 1, 0, rejected, reason).finding("connected", "invalid")
     died = Cause.DISK_FULL if evidence.sut_disk_full else Cause.SUT_DIED
-    alive = Condition(evidence.sut_alive, died, 1, 0, "deaths", reason, Cause.SUT_DIED)
-    if evidence.sut_rejected:
-        alive = Condition(evidence.sut_alive, Cause.NO_RESULTS, 1, 0, rejected, reason)
     parts = [
-        alive,
+        Condition(evidence.sut_alive, Cause.NO_RESULTS, 1, 0, rejected, reason)
+        if evidence.sut_rejected
+        else Condition(evidence.sut_alive, died, 1, 0, "deaths", reason, Cause.SUT_DIED),
         Condition(evidence.aborted_reads == 0, Cause.READS_ABORTED, evidence.aborted_reads, 0, "aborted reads"),
         Condition(evidence.retried_tasks == 0, Cause.TASKS_RETRIED, evidence.retried_tasks, 0, "retried tasks"),
     ]
@@ -154,8 +153,7 @@ def _level_check(level: ServiceLevelObjective, sink: str, latencies: Latencies) 
     above = [(name, value) for name, value in lower.items() if value is not None and value > level.limit_us]
     if above:
         name, value = above[-1]
-        shown = name.replace("_", ".")
-        return found("failed", Cause.LIMIT_EXCEEDED, value, Detail.LOWER_PERCENTILE, lower=shown)
+        return found("failed", Cause.LIMIT_EXCEEDED, value, Detail.LOWER_PERCENTILE, lower=name.replace("_", "."))
     if not latency.count:
         says = Detail.LATENCY_UNKNOWN if latency.note else Detail.NO_RESULT_IN_SPAN
         return found("undecided", Cause.NO_LATENCY, None, says, note=latency.note)

@@ -32,7 +32,7 @@ import numpy as np
 from streamgauge.results.codes import Cause
 from streamgauge.results.text.sentences import Detail
 from streamgauge.results.verdict import CheckState, Finding, Remark
-from streamgauge.stats.bootstrap import Interval, slope_interval
+from streamgauge.stats.bootstrap import slope_interval
 from streamgauge.verdict.check_spec import Condition, worst
 from streamgauge.verdict.driver_check import driver_bottleneck
 from streamgauge.verdict.evidence import Evidence, Samples
@@ -53,7 +53,7 @@ def check_trend(
     slope, low, high = interval.estimate, interval.low, interval.high
     facts = {**about, "n": n, "slope": slope, "low": low, "high": high, "limit": limit}
     remarks = [Remark(trend, {**facts, "confidence": interval.confidence, "at_commits": at_commits})]
-    state = _trend_state(interval, limit)
+    state: CheckState = "ok" if high <= limit else "failed" if low > limit else "undecided"
     code = {"ok": Cause.OK, "failed": trend}.get(state, Cause.TREND_UNDECIDED)
     if state == "ok":
         later = slope_interval(samples.time_s[n // 2 :], samples.value[n // 2 :], evidence.confidence)
@@ -61,12 +61,6 @@ def check_trend(
             state, code = "undecided", Cause.TREND_TURNED
             remarks.append(Remark(Detail[f"{trend.name}_LATER"], {"slope": later.estimate, "low": later.low}))
     return Finding(name, state, code, slope, limit, "s/s", tuple(remarks), low, high)
-
-
-def _trend_state(interval: Interval, limit: float) -> CheckState:
-    if interval.high <= limit:
-        return "ok"
-    return "failed" if interval.low > limit else "undecided"
 
 
 def steps(lag_s: Samples) -> Samples:
@@ -100,8 +94,9 @@ def decide_by_spare_time(check: Finding, about: str, evidence: Evidence) -> Find
     share, later = works[0].needed_share, works[0].share_after(SPANS_MORE)
     if share is None or later is None or share.high > BATCH_SHARE_MAX or later > FULL_SHARE:
         return check
-    facts = {"share": share.estimate, "high": share.high, "limit": BATCH_SHARE_MAX}
-    return _passed(check, Remark(Detail.SPARE_TIME, facts))
+    return _passed(
+        check, Remark(Detail.SPARE_TIME, {"share": share.estimate, "high": share.high, "limit": BATCH_SHARE_MAX})
+    )
 
 
 def _passed(check: Finding, why: Remark) -> Finding:

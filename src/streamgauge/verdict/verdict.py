@@ -80,11 +80,15 @@ def judge(evidence: Evidence) -> Judgement:
     elif value == "invalid":
         # A lost process is worth reporting even in an invalid trial.
         died = tuple(check for check in checks if check.name == "connected" and check.state == "failed")
-        if load is not None and _driver_was_slow(deciding, evidence):
+        # Background processes can slow the driver, but bring about neither its crash nor a wrong clock.
+        failed = evidence.driver_reason or evidence.negative_latencies
+        if load is not None and not failed and any(check.name == "driver" for check in deciding):
             cause = Cause.DRIVER_SLOWED_BY_BACKGROUND_LOAD
     return Judgement(
         value=value, cause=cause, checks=checks, deciding=deciding, died=died, remarks=_allowed(value, evidence),
-        load=load, load_may_explain=load is not None and _may_be_by_load(deciding),
+        load=load, load_may_explain=load is not None and all(
+            _by_slowness(check) and check.code not in _UNRELATED_TO_LOAD for check in deciding
+        ),
         span_needed_s=span_needed_s(evidence) if span_too_short(evidence) else None,
         draining_at_start=evidence.draining_at_start, user_job=evidence.user_job,
     )  # fmt: skip
@@ -95,34 +99,16 @@ def _allowed(value: VerdictValue, evidence: Evidence) -> tuple[Remark, ...]:
     verification = evidence.verification
     if value != "sustained" or verification is None or not verification.allowed:
         return ()
-    facts = {"allowed": verification.allowed, "expected": verification.expected}
-    return (Remark(Detail.GUARANTEE_ALLOWS, facts),)
+    return (Remark(Detail.GUARANTEE_ALLOWS, {"allowed": verification.allowed, "expected": verification.expected}),)
 
 
 _UNRELATED_TO_LOAD = (Cause.SPAN_TOO_SHORT, Cause.NEGATIVE_LATENCY, Cause.QUEUE_CUT_BY_MEMORY)
 """Causes that no background load brings about."""
 
 
-def _may_be_by_load(deciding: tuple[Finding, ...]) -> bool:
-    """Whether background load may have slowed the system or the driver."""
-    return all(_by_slowness(check) and check.code not in _UNRELATED_TO_LOAD for check in deciding)
-
-
-def _spec_of(check: Finding) -> CheckSpec | None:
-    """The declaration of a named check; None for a limit of the user."""
-    return next((spec for spec in CHECKS if spec.name == check.name), None)
-
-
 def _by_slowness(check: Finding) -> bool:
     """Whether a slow system can fail the check, for which background load or the driver may be the cause."""
-    spec = _spec_of(check)
-    return spec is None or spec.by_slowness
-
-
-def _may_be_unjudged(check: Finding) -> bool:
-    """Whether a check was not judged and need not be, as only a proven fault counts there."""
-    spec = _spec_of(check)
-    return check.state == "not_judged" and spec is not None and spec.may_be_unjudged
+    return check.name not in [spec.name for spec in CHECKS if not spec.by_slowness]
 
 
 def _was_too_slow(value: VerdictValue, deciding: tuple[Finding, ...]) -> bool:
@@ -131,19 +117,10 @@ def _was_too_slow(value: VerdictValue, deciding: tuple[Finding, ...]) -> bool:
         if any(check.code == Cause.SPAN_TOO_SHORT for check in deciding):
             return False  # no machine makes a span longer
         open_ = (check for check in deciding if check.state == "undecided" and _by_slowness(check))
-        return not all(_lacks_results(check) for check in open_)
+        # That a user's limit on a percentile lacks results is a matter of the span's length, not of slowness.
+        named = [spec.name for spec in CHECKS]
+        return any(check.value is not None or check.name in named for check in open_)
     return value == "not_sustained" and all(_by_slowness(check) for check in deciding)
-
-
-def _driver_was_slow(deciding: tuple[Finding, ...], evidence: Evidence) -> bool:
-    """Whether the driver was too slow, which background processes can cause; a crash or a wrong clock is different."""
-    failed = evidence.driver_reason or evidence.negative_latencies
-    return not failed and any(check.name == "driver" for check in deciding)
-
-
-def _lacks_results(check: Finding) -> bool:
-    """Whether a limit on a percentile lacks results: a matter of the span's length, not of slowness."""
-    return check.value is None and _spec_of(check) is None
 
 
 def _guarded(name: str, check: CheckFunction, evidence: Evidence) -> Finding:
@@ -152,8 +129,9 @@ def _guarded(name: str, check: CheckFunction, evidence: Evidence) -> Finding:
     try:
         result = check(evidence)
     except Exception as error:
-        reason = str(error) or type(error).__name__
-        return replace(crashed, remarks=(Remark(Cause.CHECK_FAILED_TO_RUN, {"reason": reason}),))
+        return replace(
+            crashed, remarks=(Remark(Cause.CHECK_FAILED_TO_RUN, {"reason": str(error) or type(error).__name__}),)
+        )
     if result.value is not None and np.isnan(result.value):
         return replace(crashed, limit=result.limit, unit=result.unit, remarks=(Remark(Detail.NUMBER_UNKNOWN),))
     return result
@@ -167,8 +145,11 @@ def _combine(checks: tuple[Finding, ...], interrupted: bool) -> tuple[VerdictVal
         ("not_sustained", ("failed",)),
         ("undecided", ("undecided", "not_judged")),
     )
+    # Where only a proven fault counts, a check that was not judged decides nothing.
+    optional = [spec.name for spec in CHECKS if spec.may_be_unjudged]
+    judged = [check for check in checks if check.state != "not_judged" or check.name not in optional]
     for value, states in order:
-        deciding = tuple(check for check in checks if check.state in states and not _may_be_unjudged(check))
+        deciding = tuple(check for check in judged if check.state in states)
         if deciding:
             return value, deciding
     return "sustained", ()
@@ -188,14 +169,17 @@ def cannot_recover(backlog: Samples, bound_s: float, remaining_s: float) -> Rema
     if backlog_s.size and backlog_s.max() >= bound_s:
         return Remark(Detail.BOUND_REACHED, {"bound_s": bound_s})
     before = time_s <= time_s.max(initial=0.0) - UNRECOVERABLE_POLL_S
-    earlier = Samples(time_s[before], backlog_s[before])
-    polls = ((backlog, remaining_s), (earlier, remaining_s + UNRECOVERABLE_POLL_S))
+    polls = ((backlog, remaining_s), (Samples(time_s[before], backlog_s[before]), remaining_s + UNRECOVERABLE_POLL_S))
     # The cheap interval, which takes neighbours as independent, spares most polls the bootstrap.
     cannot_drain = all(_cannot_drain(samples, left_s) for samples, left_s in polls)
-    if not cannot_drain or not all(_grows(samples) for samples, _ in polls):
+    if not cannot_drain or not all(
+        slope_interval(samples.time_s, samples.value, UNRECOVERABLE_CONFIDENCE).low > BACKLOG_SLOPE_SHARE_MAX
+        for samples, _ in polls
+    ):
         return None
-    growth = independent_slope_interval(time_s, backlog_s).estimate
-    return Remark(Detail.CANNOT_DRAIN, {"slope": growth, "left_s": remaining_s})
+    return Remark(
+        Detail.CANNOT_DRAIN, {"slope": independent_slope_interval(time_s, backlog_s).estimate, "left_s": remaining_s}
+    )
 
 
 def _cannot_drain(backlog: Samples, remaining_s: float) -> bool:
@@ -211,16 +195,10 @@ def _cannot_drain(backlog: Samples, remaining_s: float) -> bool:
     return grown_s > remaining_s * _drain_pace(time_s, backlog_s, later.estimate)
 
 
-def _grows(backlog: Samples) -> bool:
-    """Whether the backlog grows by the verdict's own interval, at a higher confidence."""
-    return slope_interval(backlog.time_s, backlog.value, UNRECOVERABLE_CONFIDENCE).low > BACKLOG_SLOPE_SHARE_MAX
-
-
 def _drain_pace(time_s: Floats, backlog_s: Floats, slope: float) -> float:
     """Seconds of backlog that the engine can drain per second: its best over five deliveries.
 
     `slope`: the latest growth. During a stall, the pace before says nothing about catching up.
     """
     pace = (backlog_s[:-5] - backlog_s[5:]) / np.maximum(time_s[5:] - time_s[:-5], 1e-9)
-    assumed = _STALL_SLOPE if slope >= _STALL_SLOPE else 0.0
-    return max(float(pace.max()), assumed)
+    return max(float(pace.max()), _STALL_SLOPE if slope >= _STALL_SLOPE else 0.0)

@@ -92,8 +92,10 @@ def verify(
             sinks.append(_verify_sink(sink_experiment, of_sink, results_path, malformed.see, shared))
         malformed_records = malformed.counts()
     verification = of_all(sinks, record) if several else sinks[0].verification
-    update = {"malformed": malformed_records, "seconds": verification.seconds + sharing_s}
-    return VerificationResult(verification.model_copy(update=update), tuple(sinks))
+    return VerificationResult(
+        verification.model_copy(update={"malformed": malformed_records, "seconds": verification.seconds + sharing_s}),
+        tuple(sinks),
+    )
 
 
 def _verify_sink(
@@ -113,7 +115,8 @@ def _verify_sink(
         source = RegeneratedInput(record.trial_log.plan, IngestTimes(record.trial_log), resolved.columns, watch, shared)
         compare = _compare_slices if resolved.reach_us == 0 else _compare_whole
         note = compare(resolved, record, received, source, compared) or _uneven_batches_note(resolved, record)
-        sentence = outcome(compared.counts, record.owes_all, _result_noun(resolved.flow)) + (note and f"; {note}")
+        noun = "windows" if WINDOW_START in identity(resolved.flow) and not has_matches(resolved.flow) else "results"
+        sentence = outcome(compared.counts, record.owes_all, noun) + (note and f"; {note}")
         rule = rule_of(resolved, record)
         inclusion_times = inclusion_times_of(record, rule.kind, resolved.columns, resolved.engine.has_batch_ids)
         return compared.verified(
@@ -129,12 +132,10 @@ def _uneven_batches_note(resolved: ResolvedExperiment, record: TrialRecord) -> s
     times, uneven = cuts(record.trial_log)
     if not uneven:
         return ""
-    whole = f"{uneven} of {uneven + len(times)} batches ended at no common event time"
-    return f"{whole}, so their last values are checked at the next batch that did"
-
-
-def _result_noun(flow: Flow) -> str:
-    return "windows" if WINDOW_START in identity(flow) and not has_matches(flow) else "results"
+    return (
+        f"{uneven} of {uneven + len(times)} batches ended at no common event time, "
+        "so their last values are checked at the next batch that did"
+    )
 
 
 def _diff_spec(resolved: ResolvedExperiment, record: TrialRecord) -> DiffSpec:
@@ -210,8 +211,9 @@ def _compare_by_batch(
         due = f"event_time < {_measured_until(record)}"
         ids, columns = (tuple(name for name in names if name != EVENT_TIME) for names in (spec.identity, spec.columns))
         spec = DiffSpec((*ids, BATCH), (*columns, EVENT_TIME, BATCH), "true", due, complete=record.owes_all)
-        numbered = received.numbered(_empty_results(resolved).schema).read_all()
-        connection.register("received", numbered.drop_columns([ARRIVAL]))
+        connection.register(
+            "received", received.numbered(_empty_results(resolved).schema).read_all().drop_columns([ARRIVAL])
+        )
     else:
         connection.register("received", received.table() if not received.empty else _empty_results(resolved))
     compared.add("expected", "received", spec)
@@ -260,12 +262,10 @@ def _compare_slices(
 ) -> str:
     spec, connection = _diff_spec(resolved, record), compared.connection
     start, end = record.spans.start_us, record.offered_until()
-    borders = [FAR_PAST_US, *range(start, max(end, start + 1), SLICE_US), FAR_FUTURE_US]
-    for low, high in pairwise(borders):
+    for low, high in pairwise([FAR_PAST_US, *range(start, max(end, start + 1), SLICE_US), FAR_FUTURE_US]):
         for name, reader in source.readers(max(low, start), max(start, min(high, end))).items():
             connection.register(f"input_{name}", reader.read_all())
-        relations = {name: f"input_{name}" for name in resolved.columns}
-        relations = computed(connection, resolved.lineage_flow, relations)
+        relations = computed(connection, resolved.lineage_flow, {name: f"input_{name}" for name in resolved.columns})
         connection.register("received", received.table(low, high) if not received.empty else _empty_results(resolved))
         compared.add(f"({oracle_sql(resolved.lineage_flow, relations)})", "received", spec)
     return ""
@@ -282,8 +282,9 @@ def rule_of(resolved: ResolvedExperiment, record: TrialRecord) -> LatencyRule:
     since, kind = handed_over(record.trial_log, resolved.waits_for_all), kind_of(resolved.flow)
     if kind == "join":
         last_of = _LastInWindow(resolved, record)
-        ingest_time = last_of.ingest_time if resolved.experiment.transport in STAMPS else None
-        return LatencyRule(kind, last_of.event_time, ingest_time, since)
+        return LatencyRule(
+            kind, last_of.event_time, last_of.ingest_time if resolved.experiment.transport in STAMPS else None, since
+        )
     return LatencyRule(kind, handed_over=since)
 
 

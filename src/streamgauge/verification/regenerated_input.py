@@ -42,13 +42,13 @@ class RegeneratedInput:
 
     def readers(self, from_us: int, to_us: int) -> dict[str, pa.RecordBatchReader]:
         """Stream name to a reader of its events in [from_us, to_us)."""
-        readers = {}
-        for index, stream in enumerate(self._plan.streams):
-            if stream.name not in self.columns:
-                continue
-            empty = self._with_ingest(index, 0, 0, self._make(index, 0, 0, 0))
-            readers[stream.name] = pa.RecordBatchReader.from_batches(empty.schema, self._batches(index, from_us, to_us))
-        return readers
+        return {
+            stream.name: pa.RecordBatchReader.from_batches(
+                self._with_ingest(index, 0, 0, self._make(index, 0, 0, 0)).schema, self._batches(index, from_us, to_us)
+            )
+            for index, stream in enumerate(self._plan.streams)
+            if stream.name in self.columns
+        }
 
     def registered(self, connection: Any, from_us: int, to_us: int) -> dict[str, str]:
         """Stream name to a DuckDB relation with its events. Each relation can be read once."""
@@ -68,8 +68,7 @@ class RegeneratedInput:
                 yield self._with_ingest(stream, partition, low, batch)
 
     def _make(self, stream: int, partition: int, first: int, last: int) -> pa.RecordBatch:
-        columns = self.columns[self._plan.streams[stream].name]
-        names = [name for name in columns if name != INGEST_TIME]
+        names = [name for name in self.columns[self._plan.streams[stream].name] if name != INGEST_TIME]
         names += [EVENT_TIME] if EVENT_TIME not in names else []
         return self._plan.batch(stream, partition, first, last, names)
 
@@ -79,16 +78,18 @@ class RegeneratedInput:
         if INGEST_TIME not in self.columns[name]:
             return batch
         assert self._ingest is not None
-        ingest_times = self._ingest.times_of(name, partition, batch.column(EVENT_TIME).to_numpy())
-        return batch.append_column(INGEST_TIME, pa.array(ingest_times))
+        return batch.append_column(
+            INGEST_TIME, pa.array(self._ingest.times_of(name, partition, batch.column(EVENT_TIME).to_numpy()))
+        )
 
 
 class PlacedInput(RegeneratedInput):
     """The planned events with, as ingest time, a number of their stream and partition."""
 
     def _with_ingest(self, stream: int, partition: int, first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
-        place = np.full(batch.num_rows, stream * self._plan.partitions + partition, np.int64)
-        return batch.append_column(INGEST_TIME, pa.array(place))
+        return batch.append_column(
+            INGEST_TIME, pa.array(np.full(batch.num_rows, stream * self._plan.partitions + partition, np.int64))
+        )
 
 
 @contextmanager
@@ -129,10 +130,12 @@ class MalformedCount:
         last = min(first + batch.num_rows, end)
         if not first <= counted_to < last or not self._rules[stream].columns <= set(batch.schema.names):
             return
-        records = pa.Table.from_batches([batch.slice(counted_to - first, last - counted_to)])
-        self._connection.register("records", records)
-        query = f"SELECT count(*) FILTER (WHERE {self._rules[stream].duckdb}) FROM records"
-        ((counts,),) = self._connection.execute(query).fetchall()
+        self._connection.register(
+            "records", pa.Table.from_batches([batch.slice(counted_to - first, last - counted_to)])
+        )
+        ((counts,),) = self._connection.execute(
+            f"SELECT count(*) FILTER (WHERE {self._rules[stream].duckdb}) FROM records"
+        ).fetchall()
         self._connection.unregister("records")
         self._malformed[stream] += counts
         self._counted_to[stream, partition] = last
@@ -147,6 +150,8 @@ class MalformedCount:
         return {self._plan.streams[stream].name: self._of(stream) for stream in self._rules}
 
     def _of(self, stream: int) -> MalformedRecords:
-        records = sum(end for (number, _), end in self._ends.items() if number == stream)
-        rule = self._texts[self._plan.streams[stream].name]
-        return MalformedRecords(rule=rule, malformed=self._malformed[stream], records=records)
+        return MalformedRecords(
+            rule=self._texts[self._plan.streams[stream].name],
+            malformed=self._malformed[stream],
+            records=sum(end for (number, _), end in self._ends.items() if number == stream),
+        )

@@ -30,16 +30,12 @@ class ReceivedResults:
     lie before this trial's start, so they are skipped. Results with such times in later batches, and results without
     an event time (null), belong to this trial and are verified.
 
-    `through`: only batches up to this one (the job has one query). `since_us`: only results committed since.
+    `since_us`: only results committed since.
     """
 
-    def __init__(self, record: TrialRecord, through: int | None = None, since_us: int = FAR_PAST_US) -> None:
+    def __init__(self, record: TrialRecord, since_us: int = FAR_PAST_US) -> None:
         closing = _closing(record.trial_log) if record.earlier_trials else {}
-        commits = [
-            commit
-            for commit in record.trial_log.commits
-            if commit.committed_us >= since_us and (through is None or commit.batch <= through)
-        ]
+        commits = [commit for commit in record.trial_log.commits if commit.committed_us >= since_us]
         self.rows = sum(commit.rows for commit in commits)
         """All committed rows, including those of an earlier trial that `batches` skips."""
         self._since_us = {
@@ -47,13 +43,12 @@ class ReceivedResults:
             for commit in commits
             for path in commit.paths
         }
-        self._paths = list(self._since_us)
         self._event_spans: dict[str, tuple[int, int]] = {}
         self._batch_of = {path: f"{commit.query}/{commit.batch}" for commit in commits for path in commit.paths}
 
     @property
     def empty(self) -> bool:
-        return not self._paths
+        return not self._since_us
 
     def batches(self, from_us: int = FAR_PAST_US, to_us: int = FAR_FUTURE_US) -> Iterator[pa.RecordBatch]:
         """Rows with from <= event_time < to; null counts as far past. The schema's metadata names the engine batch."""
@@ -73,7 +68,7 @@ class ReceivedResults:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        with pa.memory_map(self._paths[0]) as source:
+        with pa.memory_map(next(iter(self._since_us))) as source:
             return pa.ipc.open_file(source).schema
 
     def table(self, from_us: int = FAR_PAST_US, to_us: int = FAR_FUTURE_US) -> pa.Table:

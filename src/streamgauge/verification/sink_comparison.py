@@ -81,8 +81,9 @@ class VerificationResult:
     @property
     def windows_closed(self) -> int | None:
         """The smallest number of closed windows over the windowed sinks; None if there are none."""
-        closed = [sink.latencies.windows_closed for sink in self.sinks]
-        return min((number for number in closed if number is not None), default=None)
+        return min(
+            (closed for sink in self.sinks if (closed := sink.latencies.windows_closed) is not None), default=None
+        )
 
     @property
     def window_gap_us(self) -> int:
@@ -185,7 +186,6 @@ def of_all(sinks: list[SinkDiff], record: TrialRecord) -> Verification:
     each = [(sink.name, sink.verification) for sink in sinks]
     names = ("expected", "matched", *FAULTS, "not_judged", "seconds")
     promised = {one.delivery for _, one in each}
-    allowed = sum((Counter(one.allowed) for _, one in each), Counter[str]())
     return Verification(
         judged=all(one.judged for _, one in each),
         independent=all(one.independent for _, one in each),
@@ -194,7 +194,7 @@ def of_all(sinks: list[SinkDiff], record: TrialRecord) -> Verification:
         sentence="; ".join(f"{name}: {one.sentence}" for name, one in sorted(each, key=lambda pair: pair[1].right)),
         examples=tuple({"sink": name, **example} for name, one in each for example in one.examples),
         delivery=promised.pop() if len(promised) == 1 else None,
-        allowed=dict(allowed),
+        allowed=dict(sum((Counter(one.allowed) for _, one in each), Counter[str]())),
         wrong_columns={f"{name}.{column}": count for name, one in each for column, count in one.wrong_columns.items()},
         **{name: sum(getattr(one, name) for _, one in each) for name in names},
     )
@@ -223,14 +223,11 @@ def database() -> Iterator[Any]:
     with Scratch("verify") as folder:
         limit = f"{round(memory_bytes() * MEMORY_SHARE) >> 20}MiB"
         config = {"temp_directory": folder, "preserve_insertion_order": "false", "memory_limit": limit}
-        connection = duckdb.connect(str(Path(folder) / "verify.duckdb"), config=config)
-        try:
+        with duckdb.connect(str(Path(folder) / "verify.duckdb"), config=config) as connection:
             connection.execute("SET TimeZone = 'UTC'")
             # DuckDB estimates one row for a batch reader, and would choose a nested loop.
             connection.execute("SET asof_loop_join_threshold = 0")
             yield connection
-        finally:
-            connection.close()
 
 
 class Comparison:
@@ -268,8 +265,9 @@ class Comparison:
             return 0
         same = equal_columns(identity, "e", "r")
         right = " OR ".join(f"{early[name]} AND {planned} = {got}" for name, (planned, got) in times.items())
-        query = f"SELECT count(*) {rows} AND EXISTS (SELECT 1 FROM {expected} AS e WHERE {same} AND ({right}))"
-        ((count,),) = self.connection.execute(query).fetchall()
+        ((count,),) = self.connection.execute(
+            f"SELECT count(*) {rows} AND EXISTS (SELECT 1 FROM {expected} AS e WHERE {same} AND ({right}))"
+        ).fetchall()
         return int(count)
 
     def reset(self) -> None:
@@ -295,8 +293,9 @@ class Comparison:
         if self.counts.wrong or self.counts.extra or self.counts.conflicting:
             too_early = min(self._too_early, too_early)
         if wrong_times := latencies.negatives - too_early:
-            note = f"{wrong_times:,} wrong results came before the time that they carry: correct how the job sets it"
-            latencies = latencies.with_notes(note)
+            latencies = latencies.with_notes(
+                f"{wrong_times:,} wrong results came before the time that they carry: correct how the job sets it"
+            )
         allowed, counts = allowed_by(guarantee, self.counts), self.counts.as_dict()
         faulty = tuple(one for one in self.counts.examples if counts[one["fault"]] > allowed.get(one["fault"], 0))
         verification = Verification(
@@ -337,8 +336,10 @@ class Comparison:
         """Sets the times of a join's missing results as the driver computes them for received results."""
         assert rule.window_event_time is not None
         ends = self.connection.execute(f"SELECT DISTINCT {WINDOW_END} FROM {MISSING_ROWS}").fetchnumpy()[WINDOW_END]
-        ingest_times = rule.window_ingest_time(ends) if rule.window_ingest_time else np.zeros(len(ends), np.int64)
-        times = {EVENT_TIME: rule.window_event_time(ends), INGEST_TIME: ingest_times}
+        times = {
+            EVENT_TIME: rule.window_event_time(ends),
+            INGEST_TIME: rule.window_ingest_time(ends) if rule.window_ingest_time else np.zeros(len(ends), np.int64),
+        }
         self.connection.register("_last_events", pa.table({WINDOW_END: ends, **times}))
         self.connection.execute(
             f"UPDATE {MISSING_ROWS} SET {EVENT_TIME} = l.{EVENT_TIME}, {INGEST_TIME} = nullif(l.{INGEST_TIME}, 0)"

@@ -68,8 +68,7 @@ class BatchNumbers:
 
     def batches_of(self, stream: str, partition: int, first: int, last: int) -> Int64s:
         """The batch of each event with sequences [first, last); `NEVER_READ` for those that no batch read."""
-        sequences = np.arange(first, last, dtype=np.int64)
-        numbers = stamps_of(*self._reads.get((stream, partition), NO_READS), sequences)
+        numbers = stamps_of(*self._reads.get((stream, partition), NO_READS), np.arange(first, last, dtype=np.int64))
         return np.where(numbers > 0, numbers - 1, NEVER_READ)
 
     def _end_of(self, partition: int, part: Delivery) -> int:
@@ -86,14 +85,13 @@ class InputInBatchOrder(RegeneratedInput):
 
     def __init__(self, source: RegeneratedInput, record: TrialRecord) -> None:
         """The input of the one query whose commits the record has."""
-        queries = {commit.query for commit in record.trial_log.commits}
-        logs = [record.trial_log.of_query(query) for query in queries] or [record.trial_log]
+        logs = (record.trial_log.of_query(commit.query) for commit in record.trial_log.commits)
         columns = {
             stream: (*(name for name in names if name != INGEST_TIME), INGEST_TIME)
             for stream, names in source.columns.items()
         }
         super().__init__(record.trial_log.plan, None, columns, source.watch)
-        self._numbers = BatchNumbers(logs[0])
+        self._numbers = BatchNumbers(next(logs, record.trial_log))
 
     def _with_ingest(self, stream: int, partition: int, first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
         times = batch.column(EVENT_TIME).to_numpy()
@@ -110,8 +108,7 @@ def expect_by_batch(flow: Flow, record: TrialRecord, source: RegeneratedInput, c
     Batches that were not committed are left out of a trial that ended early.
     """
     numbered = with_lineage(flow, ingest_time=True)
-    made = InputInBatchOrder(source, record)
-    relations = made.registered(connection, record.spans.start_us, record.offered_until())
+    relations = InputInBatchOrder(source, record).registered(connection, record.spans.start_us, record.offered_until())
     relations = computed(connection, numbered, relations)
     last = numbered.sink.input
     if not isinstance(last, RunningAggregate):
@@ -163,5 +160,6 @@ def compare_without_batches(
         compared.add("expected", "last_values", DiffSpec(last.keys, columns, "true", due=None))
     del values[EVENT_TIME]
     aggregation = Aggregation("counted", {name: quote(name) for name in last.keys}, values, unit_us=1)
-    once = "COUNT(*)" in values.values()
-    return compare_earlier(compared, record, aggregation, "updates", last.keys, columns, once)
+    return compare_earlier(
+        compared, record, aggregation, "updates", last.keys, columns, once="COUNT(*)" in values.values()
+    )

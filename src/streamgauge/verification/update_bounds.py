@@ -22,12 +22,10 @@ from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME, INGEST_TIME, WIND
 from streamgauge.core.value_types import FLOAT
 from streamgauge.dataflow.expressions.check import over_running
 from streamgauge.diff import compare as answers
+from streamgauge.diff.sql import FLOAT_TOLERANCE
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.verification.results_parquet import ARRIVAL
 from streamgauge.verification.sink_comparison import Comparison
-
-TOLERANCE = 1e-9
-"""Relative, of floats: sums depend on the order of the events."""
 
 
 @dataclass(frozen=True)
@@ -71,12 +69,13 @@ class Aggregation:
             if not isinstance(tree, exp.Sum):
                 several = tree.expressions or (isinstance(tree, exp.Max | exp.Min) and tree.args.get("count"))
                 return 0 if several else {exp.Count: 1, exp.Max: 1, exp.Min: -1}.get(type(tree), 0)
-            negative = f"SELECT coalesce(min({tree.this.sql('duckdb')}) < 0, false) FROM {self.source} {self.where}"
-            ((is_negative,),) = connection.execute(negative).fetchall()
+            ((is_negative,),) = connection.execute(
+                f"SELECT coalesce(min({tree.this.sql('duckdb')}) < 0, false) FROM {self.source} {self.where}"
+            ).fetchall()
             return 0 if is_negative else 1
 
-        found = {name: direction(parse_one(sql, dialect="duckdb")) for name, sql in self.values.items()}
-        return {name: each for name, each in found.items() if each}
+        found = ((name, direction(parse_one(sql, dialect="duckdb"))) for name, sql in self.values.items())
+        return {name: each for name, each in found if each}
 
 
 def compare_earlier(
@@ -106,9 +105,8 @@ def compare_earlier(
     stated = f"nullif({EVENT_TIME}, 0)" if aggregation is not None and aggregation.unit_us else "NULL::BIGINT"
     ranked = f"SELECT *, {stated} AS __stated, {last} AS __last, {again} AS __again{best} FROM {updates}"
     connection.execute(f"CREATE TABLE _ranked AS {ranked}")
-    judged = "SELECT *, false AS __wrong, true AS __beyond FROM _ranked"
-    if aggregation is not None:
-        judged = _judged(connection, record, aggregation, directions)
+    unknown = "SELECT *, false AS __wrong, true AS __beyond FROM _ranked"
+    judged = _judged(connection, record, aggregation, directions) if aggregation is not None else unknown
     connection.execute(f"CREATE TABLE _judged AS {judged}")
     earlier = "NOT __again AND NOT __last"
     wrong = f"{earlier} AND NOT __beyond AND __wrong"
@@ -172,11 +170,13 @@ def _best(name: str) -> str:
 def _misplaced(name: str, direction: int, is_float: bool) -> str:
     """SQL for whether a value is above the upper bound, below the lower one, or behind an earlier one."""
     value = f"u.{quote(name)}"
-    pairs = ((value, f"m.{quote(name)}"), (f"l.{quote(name)}", value), (f"u.{_best(name)}", value))
-    return " OR ".join(_further(one, other, direction, is_float) for one, other in pairs)
+    return " OR ".join(
+        _further(one, other, direction, is_float)
+        for one, other in ((value, f"m.{quote(name)}"), (f"l.{quote(name)}", value), (f"u.{_best(name)}", value))
+    )
 
 
 def _further(one: str, other: str, direction: int, is_float: bool) -> str:
     """SQL for whether one value is ahead of another by their direction. Null, the value of no events, is behind all."""
-    apart = f" AND abs({one} - {other}) > {TOLERANCE} * least(abs({one}), abs({other}))" if is_float else ""
+    apart = f" AND abs({one} - {other}) > {FLOAT_TOLERANCE} * least(abs({one}), abs({other}))" if is_float else ""
     return f"({one} IS NOT NULL AND ({other} IS NULL OR {one} {'>' if direction > 0 else '<'} {other}{apart}))"

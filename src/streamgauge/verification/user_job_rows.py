@@ -123,7 +123,6 @@ def numbered(
 
 DELIVERY_TIMES_MATCH = "(event_time, ingest_time) as delivered"
 """An added column: whether both times are those of an event. Examples of wrong results show it."""
-_TIMES = (INT, TIMESTAMP)
 
 
 class Lineage:
@@ -143,7 +142,7 @@ class Lineage:
             name
             for name in (EVENT_TIME, INGEST_TIME)
             if name in received_types
-            and received_types[name].name in _TIMES
+            and received_types[name].name in (INT, TIMESTAMP)
             and (name not in columns or not independent)
         )
         """The times that the truth does not define."""
@@ -213,8 +212,10 @@ class Lineage:
         if INGEST_TIME in self.unstated:
             ingest_time = _micros(INGEST_TIME, received_types)
             is_delivery_time = f"{ingest_time} IN (SELECT {INGEST_TIME} FROM _delivery_times)"
-            right.append(f"(coalesce({ingest_time}, 0) = 0 OR {is_delivery_time})")
-            right.append(f"coalesce({ingest_time} = 0 OR {ingest_time} BETWEEN h.earliest AND h.latest, true)")
+            right += [
+                f"(coalesce({ingest_time}, 0) = 0 OR {is_delivery_time})",
+                f"coalesce({ingest_time} = 0 OR {ingest_time} BETWEEN h.earliest AND h.latest, true)",
+            ]
         joined = f"_result_rows AS r LEFT JOIN _deliveries AS h ON h.{EVENT_TIME} = {event_time}"
         return f"SELECT r.*, {' AND '.join(right)} AS {quote(DELIVERY_TIMES_MATCH)} FROM {joined}"
 

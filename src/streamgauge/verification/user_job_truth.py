@@ -95,8 +95,7 @@ def verify_user_job(
         sink, of_its = _verify_sink(one, of_sink, log, path, stage or ProgressText(""))
         sinks.append(sink)
         notes += [f"{name}: {note}" for note in of_its] if several else of_its
-    verification = of_all(sinks, record) if several else sinks[0].verification
-    return VerificationResult(verification, tuple(sinks), tuple(notes))
+    return VerificationResult(of_all(sinks, record) if several else sinks[0].verification, tuple(sinks), tuple(notes))
 
 
 def _verify_sink(
@@ -157,8 +156,7 @@ def rule_of(resolved: ResolvedExperiment, record: TrialRecord, received: Receive
     if _described(resolved).mode == "update":
         kind = "update"
     elif not received.empty and WINDOW_END in received.schema.names:
-        open_ended = any(batch.column(WINDOW_END).null_count for batch in received.batches())
-        kind = "row" if open_ended else "window"
+        kind = "row" if any(batch.column(WINDOW_END).null_count for batch in received.batches()) else "window"
     return LatencyRule(kind, handed_over=handed_over(record.trial_log, resolved.waits_for_all))
 
 
@@ -176,9 +174,9 @@ def _borders_missing(resolved: ResolvedExperiment, received: ReceivedResults) ->
     times = [name for name, kind in kinds.items() if pa.types.is_timestamp(kind) and name not in own]
     if len(times) < 2 or described.reach_us == 0:  # without a reach there are no windows
         return ""
-    named = f"name them {WINDOW_START} and {WINDOW_END}"
     return (
-        f"not given, as no column is named {WINDOW_END}; if two of {', '.join(times)} are a window's borders, {named}"
+        f"not given, as no column is named {WINDOW_END}; if two of {', '.join(times)} are a window's borders, "
+        f"name them {WINDOW_START} and {WINDOW_END}"
     )
 
 
@@ -202,8 +200,9 @@ def _compare(
                 topic = topics.outputs[resolved.flow.sink.name]
                 return _Compared(*compare_last(compared, record, described, topic, inputs, answer_before(None)), None)
             if described.mode == "update":
-                independent = described.reference is not None
-                updates = Updates(record, compared, described.keys, answer_before, inputs, independent, by_batch)
+                updates = Updates(
+                    record, compared, described.keys, answer_before, inputs, described.reference is not None, by_batch
+                )
                 return _Compared(*updates.compare())
             return _compare_rows(resolved, record, received, compared, inputs, answer_before(None))
 
@@ -274,9 +273,8 @@ def _write_input(resolved: ResolvedExperiment, record: TrialRecord, folder: Path
 
     `EVENT_TIME` is as planned, `BATCH` the batch that read each event. For `INGEST_TIME` it is the event's partition.
     """
-    source = _input(resolved, record, order)
     paths = {}
-    for name, reader in source.readers(record.spans.start_us, record.offered_until()).items():
+    for name, reader in _input(resolved, record, order).readers(record.spans.start_us, record.offered_until()).items():
         paths[name] = folder / f"{name}.parquet"
         with pq.ParquetWriter(paths[name], reader.schema) as writer:
             for batch in reader:
@@ -295,9 +293,8 @@ def _truth(
         sink = resolved.flow.sink.name
         yield lambda before_us: workload.answer(connection, sink, _tables(inputs, before_us, order))
         return
-    plugin = entry(resolved.engine.name)
     request = BatchRequest(workload.batch_job, inputs, resolved.experiment.options, folder, log, stage, order)
-    with plugin.batch_answer(request) as answer:
+    with entry(resolved.engine.name).batch_answer(request) as answer:
         yield lambda before_us: connection.read_parquet(
             str(answer(folder / f"answer-{before_us}", before_us) / "*.parquet")
         )
@@ -341,8 +338,9 @@ def _compare_rows(
         f"CREATE VIEW _received AS {numbered('_checked_rows', ids, received_types, compared_as, unique)}"
     )
     connection.execute(f"CREATE VIEW _expected AS {numbered('_expected_rows', ids, columns, compared_as, unique)}")
-    spec = _diff_spec(record, resolved.reach_us or 0, ids if unique else (*ids, COPY), columns)
-    compared.add("_expected", "_received", spec)
+    compared.add(
+        "_expected", "_received", _diff_spec(record, resolved.reach_us or 0, ids if unique else (*ids, COPY), columns)
+    )
     how = f"identified by {', '.join(ids)}" + ("" if unique else ", as a multiset") + (f"; {dated}" if dated else "")
     return _Compared(how, ids, lineage, received, note)
 

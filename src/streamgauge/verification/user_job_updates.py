@@ -103,8 +103,7 @@ class Updates:
     def _count_misplaced(self, ids: tuple[str, ...], columns: tuple[str, ...], timeless: bool) -> str:
         """Counts duplicate updates and misplaced updates. Returns a note about the latter."""
         self._connection.execute(f"CREATE VIEW _misplaced AS {_misplaced(ids, columns, timeless)}")
-        rows = self._connection.execute("SELECT __why, count(*) FROM _misplaced GROUP BY __why").fetchall()
-        reasons = dict(rows)
+        reasons = dict(self._connection.execute("SELECT __why, count(*) FROM _misplaced GROUP BY __why").fetchall())
         counts = answers.Counts(
             duplicate=copies(self._connection, "_result_rows", columns),
             extra=sum(reasons.values()),
@@ -116,8 +115,9 @@ class Updates:
     def _examples(self, ids: tuple[str, ...]) -> Iterator[dict[str, Any]]:
         types = answers.types_of(self._connection, "_misplaced")
         rows = normal_rows("_misplaced", types, types)
-        query = f"SELECT * EXCLUDE ({BATCH}, {ARRIVAL}, __why, {EMISSION_TIME}) FROM {rows} LIMIT {EXAMPLES_SHOWN}"
-        cursor = self._connection.execute(query)
+        cursor = self._connection.execute(
+            f"SELECT * EXCLUDE ({BATCH}, {ARRIVAL}, __why, {EMISSION_TIME}) FROM {rows} LIMIT {EXAMPLES_SHOWN}"
+        )
         names = [column[0] for column in cursor.description]
         for row in cursor.fetchall():
             shown = answers.shown(dict(zip(names, row, strict=True)), types)
@@ -156,8 +156,10 @@ def compared_batch_ends(record: TrialRecord, limit: int, by_batch: bool = False)
     """
     ends = {batch: end for (_, batch), end in record.trial_log.batch_ends().items()}  # of one query
     # Of partitions that are read unevenly, a later batch may end at an earlier time.
-    read = {commit.batch for commit in record.trial_log.commits if commit.batch in ends}
-    committed = sorted(read, key=lambda batch: batch if by_batch else ends[batch])
+    committed = sorted(
+        {commit.batch for commit in record.trial_log.commits if commit.batch in ends},
+        key=lambda batch: batch if by_batch else ends[batch],
+    )
     if not committed:
         return []
     earlier = committed[:-1]
@@ -249,8 +251,9 @@ def _states_newest(connection: Any, aggregation: Aggregation, unit_us: int) -> b
 
 def _require_one_row_each(connection: Any, ids: tuple[str, ...]) -> None:
     """Raises JobError if some keys have several expected rows, so that none is the last value."""
-    query = f"SELECT count(*) FROM (SELECT 1 FROM _expected_rows GROUP BY {quoted(ids)} HAVING count(*) > 1)"
-    ((several,),) = connection.execute(query).fetchall()
+    ((several,),) = connection.execute(
+        f"SELECT count(*) FROM (SELECT 1 FROM _expected_rows GROUP BY {quoted(ids)} HAVING count(*) > 1)"
+    ).fetchall()
     if several:
         rule = f"must identify one row of the reference, and {', '.join(ids)} do not"
         way_out = f"add the field that tells rows apart, or GROUP BY {', '.join(ids)} in the reference"

@@ -12,8 +12,7 @@ from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import build
 from streamgauge.report.documents.study_pages import write_study_page
 from streamgauge.studies.latency_breakdown.anatomy import anatomy, check_trials, probe_of, request_of
-from streamgauge.studies.latency_breakdown.decompose import decompose
-from streamgauge.studies.latency_breakdown.timestamps import TrialEvidence
+from streamgauge.studies.latency_breakdown.decompose import TrialEvidence, decompose
 from streamgauge.trial.conductor import TrialConductor
 from streamgauge.trial.policies import JudgedTrial
 from tests.helpers_broker_trials import require_jars, running

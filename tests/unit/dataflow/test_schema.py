@@ -6,6 +6,7 @@ import pytest
 
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow import builder, graph, schema, static_table
+from streamgauge.dataflow.builder import hop, tumble
 from streamgauge.dataflow.nodes import (
     Flow,
     RunningAggregate,
@@ -16,13 +17,12 @@ from streamgauge.dataflow.nodes import (
     Window,
     WindowAggregate,
     WindowJoin,
-    hop,
-    tumble,
 )
 from tests.unit.helpers_refusals import assert_refused, problem_of
 
 PURCHASES = Source("purchases", Schema.from_types(user_id="int", gem_pack_id="int", price="int"))
 ADS = Source("ads", Schema.from_types(user_id="int", gem_pack_id="int"))
+SKIPPING = Window(range_us=1_000_000, slide_us=2_000_000)
 REVENUE = WindowAggregate(PURCHASES, hop(8, 4), ("gem_pack_id",), (("revenue", "sum(price)"),))
 COUNT = RunningAggregate(PURCHASES, ("gem_pack_id",), (("count", "count(*)"),))
 
@@ -53,8 +53,8 @@ REFUSED = {
     "no key": (RunningAggregate(PURCHASES, (), (("n", "count(*)"),)), "needs at least one key", "keys="),
     "no aggregate": (RunningAggregate(PURCHASES, ("price",), ()), "at least one aggregate", "count(*)"),
     "not aggregating": (RunningAggregate(PURCHASES, ("price",), (("n", "price"),)), "must aggregate", "must"),
-    "bad window": (WindowAggregate(PURCHASES, hop(1, 2), ("price",), (("n", "count(*)"),)), "longer than its", "2s"),
-    "bad join window": (WindowJoin(PURCHASES, ADS, hop(1, 2), ("user_id",)), "longer than its", "2s"),
+    "bad window": (WindowAggregate(PURCHASES, SKIPPING, ("price",), (("n", "count(*)"),)), "longer than its", "2s"),
+    "bad join window": (WindowJoin(PURCHASES, ADS, SKIPPING, ("user_id",)), "longer than its", "2s"),
     "duplicate names": (Select(PURCHASES, (("a", "price"), ("A", "price"))), "two columns of one name", "another name"),
     "key and aggregate": (RunningAggregate(PURCHASES, ("price",), (("price", "count(*)"),)), "two columns", "another"),
     "window name": (WindowAggregate(PURCHASES, tumble(1), ("price",), (("window_end", "count(*)"),)), "two", "another"),
@@ -122,7 +122,7 @@ def test_seconds_are_exact(us: int, text: str) -> None:
 
 
 ROWS = builder.source("purchases", Schema.from_types(user_id="int", price="int", text="string", half="double"))
-SPENT = ROWS.window(builder.tumble(8), keys="user_id").aggregate(spent="sum(price)")
+SPENT = ROWS.window(tumble(8), keys="user_id").aggregate(spent="sum(price)")
 NAMES = builder.table(
     "names", {"user_id": [1, 2], "title": ["a", "b"]}, Schema.from_types(user_id="int", title="string")
 )
@@ -176,11 +176,11 @@ REFUSED_TOO: dict[str, tuple[Callable[[], object], str]] = {
     "top by an aggregate": (lambda: SPENT.top(1, by="max(spent)"), "is an aggregate"),
     "top with ties that are not there": (lambda: SPENT.top(1, by="spent", ties="x"), "must be a column of its input"),
     "top under its own name": (
-        lambda: ROWS.window(builder.tumble(8), keys="user_id").aggregate(rank="max(price)").top(1, by="rank"),
+        lambda: ROWS.window(tumble(8), keys="user_id").aggregate(rank="max(price)").top(1, by="rank"),
         "two columns of one name",
     ),
     "running after distinct": (
-        lambda: ROWS.distinct(keys="user_id", window=builder.tumble(1)).running(keys="user_id", n="count(*)"),
+        lambda: ROWS.distinct(keys="user_id", window=tumble(1)).running(keys="user_id", n="count(*)"),
         "must read rows of a source",
     ),
     "explode after running": (

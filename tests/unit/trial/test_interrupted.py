@@ -68,8 +68,8 @@ def test_what_came_in_the_span_is_counted(case: Callable[..., Case], make: Any, 
     """Of the span alone, each with the latency it had; nothing says that anything was compared."""
     trial = case(flow, drained=False, interrupted=True)
     trial.receive(make, **{flow.sink.name: by_second(trial)})
-    result = counted(trial)
-    (sink,) = result.sinks.sinks
+    result, warnings = counted(trial)
+    (sink,) = result.sinks
     spans, times = trial.record.spans, trial.answer().column(EVENT_TIME).to_numpy()
     latency, in_span = sink.latencies.latencies.event_time_us, (times >= spans.measured_from_us)
     in_span &= times < spans.measured_to_us
@@ -77,7 +77,7 @@ def test_what_came_in_the_span_is_counted(case: Callable[..., Case], make: Any, 
     assert latency.min >= 0.99 * US  # the histogram has three digits; each came a second after it was due
     assert sink.latencies.latencies.notes[0] == UNVERIFIED
     assert (sink.verification.judged, sink.verification.sentence) == (False, NOTHING_COMPARED)
-    assert (result.sinks.verification.judged, result.warnings) == (False, ())
+    assert (result.verification.judged, warnings) == (False, ())
 
 
 def test_counting_ends_when_its_time_is_over(trial: Case, make: Any) -> None:
@@ -86,7 +86,8 @@ def test_counting_ends_when_its_time_is_over(trial: Case, make: Any) -> None:
     trial.receive(make, rows=tables)
     # A batch is committed 2 s after its second begins, so that of second 3 is the first one after the warm-up.
     came = sum(table.num_rows for table in tables[3:])
-    (sink,) = counted(trial, budget=looks(5)).sinks.sinks
+    result, _ = counted(trial, budget=looks(5))
+    (sink,) = result.sinks
     latencies = sink.latencies.latencies
     assert 0 < latencies.event_time_us.count < came
     (note,) = [note for note in latencies.notes if note.startswith("counted: ")]
@@ -95,7 +96,8 @@ def test_counting_ends_when_its_time_is_over(trial: Case, make: Any) -> None:
 
 def test_a_sink_without_results_of_the_span_has_no_latency_and_says_so(two_sinks: Case) -> None:
     """Its note is the reason; the other sink's figures stand, and are the ones that are shown."""
-    dear, windows = counted(two_sinks).sinks.sinks
+    result, _ = counted(two_sinks)
+    dear, windows = result.sinks
     assert (dear.name, windows.name, windows.rows) == ("dear", "windows", 0)
     latencies = windows.latencies.latencies
     assert (latencies.event_time_us, latencies.notes) == (None, (NONE_CAME,))
@@ -104,7 +106,8 @@ def test_a_sink_without_results_of_the_span_has_no_latency_and_says_so(two_sinks
 
 def test_results_are_stored_whole(two_sinks: Case, folder: RunFolder) -> None:
     """With those of warm-up and tail, a file for each of several sinks, where any came."""
-    assert counted(two_sinks, folder).warnings == ()
+    _, warnings = counted(two_sinks, folder)
+    assert warnings == ()
     assert [path.name for path in folder.path.glob("results*")] == ["results-dear.parquet"]
     assert pq.read_table(folder.path / "results-dear.parquet").num_rows == two_sinks.answer("dear").num_rows
 
@@ -116,7 +119,8 @@ def test_results_that_there_was_no_time_to_store_are_not_there_in_part(
     tables = by_second(trial)
     trial.receive(make, rows=tables)
     counting = 3 + sum(table.num_rows > 0 for table in tables)
-    assert counted(trial, folder, looks(counting)).warnings == (NOT_STORED + NO_TIME,)
+    _, warnings = counted(trial, folder, looks(counting))
+    assert warnings == (NOT_STORED + NO_TIME,)
     assert list(folder.path.glob("*results*")) == []
 
 
@@ -126,9 +130,9 @@ def test_a_full_disk_takes_nothing_but_the_results(
     """The latencies stand, and a warning says why there is no file."""
     monkeypatch.setattr(module, "write_results", Mock(side_effect=OSError("no space left")))
     trial.receive(make, rows=by_second(trial))
-    result = counted(trial, folder)
-    assert result.warnings == (f"{NOT_STORED}no space left",)
-    assert result.sinks.slowest.latencies.effective_count
+    result, warnings = counted(trial, folder)
+    assert warnings == (f"{NOT_STORED}no space left",)
+    assert result.slowest.latencies.effective_count
 
 
 def test_a_spool_that_cannot_be_read_leaves_the_reason(trial: Case, make: Any) -> None:
@@ -136,7 +140,8 @@ def test_a_spool_that_cannot_be_read_leaves_the_reason(trial: Case, make: Any) -
     trial.receive(make, rows=by_second(trial))
     for path in trial.folder.glob("*.arrow"):
         path.unlink()
-    (sink,) = counted(trial).sinks.sinks
+    result, _ = counted(trial)
+    (sink,) = result.sinks
     (note,) = sink.latencies.latencies.notes
     assert note.startswith("not counted: ")
     assert sink.latencies.latencies.event_time_us is None

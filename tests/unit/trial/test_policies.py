@@ -209,7 +209,7 @@ def test_a_slope_at_its_limit_is_given_up(
     """
     record = done_of(make)
     for slope, spare, worth in ((0.0099, False, False), (0.0, False, True), (0.02, False, True), (0.0099, True, True)):
-        monkeypatch.setattr(policies.trend_checks, "may_decide", lambda *_, spare=spare: spare)
+        monkeypatch.setattr(policies, "may_decide", lambda *_, spare=spare: spare)
         interval = {"low": slope - 0.015, "high": slope + 0.015}
         trend = Finding("backlog_trend", "undecided", Cause.TREND_UNDECIDED, slope, 0.01, "s/s", **interval)
         judged = Judgement(value="undecided", cause=trend.code, checks=(trend,))

@@ -124,16 +124,17 @@ def _check_tokens(expression: str) -> None:
 
     from streamgauge.dataflow.expressions.functions import FUNCTIONS, WORDS
 
-    tokens = sqlglot.tokenize(expression, dialect="spark")
-    for token, following in itertools.pairwise(tokens):
+    for token, following in itertools.pairwise(sqlglot.tokenize(expression, dialect="spark")):
         are_strings = token.token_type.name == following.token_type.name == "STRING"
         rule = f"has two adjacent strings at character {token.start + 1}"
         allow(not are_strings, rule, "concat('a', 'b'), or \\' for a quote inside a string")
         word = token.text.lower()
         is_name = word.isidentifier() and token.token_type.name not in ("STRING", "NUMBER")
         if is_name and following.text == "(" and word not in FUNCTIONS | WORDS:
-            rule = f"function {token.text} at character {token.start + 1} is not allowed"
-            raise Refused(rule, f"{_hint(word, FUNCTIONS)}one of {', '.join(sorted(FUNCTIONS))}")
+            raise Refused(
+                f"function {token.text} at character {token.start + 1} is not allowed",
+                f"{_hint(word, FUNCTIONS)}one of {', '.join(sorted(FUNCTIONS))}",
+            )
 
 
 def _hint(word: str, names: Collection[str]) -> str:
@@ -149,13 +150,12 @@ def _checked(expression: str, types: Types) -> Checked:
     _check_columns(tree, types)
     _check_grouping(tree)
     lowered = _on_duckdb(tree, types)
-    aggregates = list(lowered.find_all(exp.AggFunc))
     partial, combine = _parts(tree, lowered)
     return Checked(
         type=bound_type(lowered.sql("duckdb"), types),
         duckdb=lowered.sql("duckdb"),
         columns=frozenset(column.name for column in tree.find_all(exp.Column)),
-        aggregate=bool(aggregates),
+        aggregate=lowered.find(exp.AggFunc) is not None,
         over=_over(lowered).sql("duckdb"),
         partial=partial,
         combine=combine,
@@ -178,8 +178,10 @@ def _check_columns(tree: exp.Expression, types: Types) -> None:
     names = [name for name, _ in types]
     for column in tree.find_all(exp.Column):
         if column.name not in names or column.table:
-            rule = f"column {column.sql('spark')}{_position(column)} does not exist"
-            raise Refused(rule, _hint(column.name, names) + available_columns(types))
+            raise Refused(
+                f"column {column.sql('spark')}{_position(column)} does not exist",
+                _hint(column.name, names) + available_columns(types),
+            )
 
 
 def _check_grouping(tree: exp.Expression) -> None:
@@ -222,7 +224,9 @@ def _lowered(node: exp.Expression, type_of: Any) -> exp.Expression:
     for child in _children(node):
         child.replace(_lowered(child.copy(), type_of))
     lowered = rule(node, type_of)
-    return lowered if lowered is node else _with_meta(lowered, node)
+    if lowered is not node and (starts := _starts(node)):
+        lowered.meta["start"] = min(starts)
+    return lowered
 
 
 def _children(node: exp.Expression) -> Iterator[exp.Expression]:
@@ -237,12 +241,6 @@ def _children(node: exp.Expression) -> Iterator[exp.Expression]:
     if isinstance(node, exp.JSONExtractScalar | exp.TimestampTrunc):
         return iter([node.this])
     return iter(list(node.iter_expressions()))
-
-
-def _with_meta(lowered: exp.Expression, node: exp.Expression) -> exp.Expression:
-    if starts := _starts(node):
-        lowered.meta["start"] = min(starts)
-    return lowered
 
 
 def _over(lowered: exp.Expression) -> exp.Expression:

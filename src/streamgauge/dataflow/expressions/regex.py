@@ -75,8 +75,7 @@ def json_value(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
         path = node.expression.sql("spark").strip("'")
     except ValueError:  # sqlglot raises it for a path that Spark does not support
         path = ""
-    way_out = "get_json_object(x, '$.user.name')"
-    allow(_PATH.fullmatch(path), "get_json_object takes a path of names", way_out, node)
+    allow(_PATH.fullmatch(path), "get_json_object takes a path of names", "get_json_object(x, '$.user.name')", node)
     return duckdb("CASE WHEN json_valid({x}) THEN json_extract_string({x}, {p}) END", x=node.this, p=as_literal(path))
 
 
@@ -154,7 +153,6 @@ def _class(pattern: str, position: int) -> tuple[str, int]:
             return converted + "]", position + 1
         if char in "[]" or pattern.startswith("&&", position):
             raise _Differs(f"{char} inside [...]: write \\\\{char}")
-        step = 2 if char == "\\" else 1
         converted += _escape(pattern, position, "wWdD", _SPACES) if char == "\\" else char
-        position += step
+        position += 2 if char == "\\" else 1
     raise _Differs("[ without ]")

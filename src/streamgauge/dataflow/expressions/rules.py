@@ -168,11 +168,10 @@ def truncated_time(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
 def parsed_time(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
     """`try_to_timestamp(text, format)`: null if the text does not match the format or is not a valid time."""
     patterns = [plain_text(each) for each in node.expressions[1:]]
-    way_out = "try_to_timestamp(x, 'yyyy-MM-dd HH:mm:ss')"
     allow(
         len(patterns) == 1 and patterns[0] is not None,
         "try_to_timestamp takes a text and a literal format",
-        way_out,
+        "try_to_timestamp(x, 'yyyy-MM-dd HH:mm:ss')",
         node,
     )
     text = node.expressions[0]

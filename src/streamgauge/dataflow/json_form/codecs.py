@@ -104,11 +104,10 @@ def codec_of(hint: Any) -> Codec:
 def record(class_: type, **forms: Any) -> Codec:
     """The codec of a dataclass; `forms` narrow the JSON types of some fields."""
     codecs = {name: codec_of(hint) for name, hint in hints(class_).items()}
-    form = object_form(
-        class_.__name__, {name: codec.form for name, codec in codecs.items()} | forms, class_.__doc__ or ""
-    )
     return Codec(
-        form,
+        object_form(
+            class_.__name__, {name: codec.form for name, codec in codecs.items()} | forms, class_.__doc__ or ""
+        ),
         lambda value, available: {name: codec.write(getattr(value, name), available) for name, codec in codecs.items()},
         lambda data, place: class_(
             **{name: codec.read(data[name], f"{place}.{name}") for name, codec in codecs.items()}
@@ -190,8 +189,9 @@ def value_to_json(value: Any, setting: str) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         parts = {name: value_to_json(getattr(value, name), setting) for name in _parameters(type(value))}
         return {CLASS: path_of(type(value)), FIELDS: parts}
-    rule = "has no JSON form"
-    raise InputError(Problem(setting, rule, value, "a finite number, a text, a tuple or a frozen dataclass of these"))
+    raise InputError(
+        Problem(setting, "has no JSON form", value, "a finite number, a text, a tuple or a frozen dataclass of these")
+    )
 
 
 def value_from_json(value: Any, place: str) -> Any:
@@ -209,8 +209,9 @@ def value_from_json(value: Any, place: str) -> Any:
     try:
         return class_(**{name: value_from_json(part, f"{place}.{name}") for name, part in parts.items()})
     except (TypeError, AttributeError) as error:
-        way_out = ", ".join(_parameters(class_))
-        raise InputError(Problem(f"{place}.{FIELDS}", f"do not fit the class ({error})", parts, way_out)) from None
+        raise InputError(
+            Problem(f"{place}.{FIELDS}", f"do not fit the class ({error})", parts, ", ".join(_parameters(class_)))
+        ) from None
 
 
 def _parameters(class_: Any) -> list[str]:
@@ -242,8 +243,7 @@ def table_of(name: str, schema: Schema, rows: Rows, place: str) -> Table:
     import pyarrow as pa
 
     types = schema.types()
-    rule = "must have the columns of the schema"
-    require(set(rows) == set(types), place, rule, ", ".join(rows), ", ".join(types))
+    require(set(rows) == set(types), place, "must have the columns of the schema", ", ".join(rows), ", ".join(types))
     columns = {column: _column_from_json(rows[column], type_, f"{place}.{column}") for column, type_ in types.items()}
     got = ", ".join(f"{column}: {len(values)}" for column, values in columns.items())
     is_even = len({len(column) for column in columns.values()}) <= 1
@@ -264,8 +264,9 @@ def _column_from_json(values: list[Any], type_: str, place: str) -> pa.Array:
         return pa.array(values, arrow_type(type_))
     except (pa.ArrowException, TypeError, ValueError, OverflowError, binascii.Error) as error:
         reason = str(error).splitlines()[0]
-        way_out = "other values, or another type in the schema"
-        raise InputError(Problem(place, f"must hold values of type {type_}", reason, way_out)) from None
+        raise InputError(
+            Problem(place, f"must hold values of type {type_}", reason, "other values, or another type in the schema")
+        ) from None
 
 
 _RULES[Field] = record(Field, type=LITERAL[TYPES])

@@ -43,8 +43,6 @@ class NodeForm(NamedTuple):
 
     form: Any
     codecs: Mapping[str, Codec]
-    inputs: tuple[str, ...]
-    takes_many: bool
 
     def write(self, node: Node, available: Types) -> dict[str, Any]:
         return {name: codec.write(getattr(node, name), available) for name, codec in self.codecs.items()}
@@ -52,28 +50,27 @@ class NodeForm(NamedTuple):
     def read(self, class_: Any, data: Mapping[str, Any], inputs: Sequence[Node], place: str) -> Node:
         """The node of a valid object; its inputs come first in the document, and so exist."""
         values = {name: codec.read(data[name], f"{place}.{name}") for name, codec in self.codecs.items()}
-        by_name = {self.inputs[0]: tuple(inputs)} if self.takes_many else dict(zip(self.inputs, inputs, strict=True))
-        node: Node = class_(**by_name, **values)
+        node: Node = class_(**graph.as_fields(class_, tuple(inputs)), **values)
         return node
 
 
 @functools.cache
 def form_of(class_: Any) -> NodeForm:
     """The form of a node class."""
-    inputs, takes_many = graph.input_fields(class_), graph.takes_many(class_)
+    inputs = graph.input_fields(class_)
     codecs = {name: codec_of(hint) for name, hint in hints(class_).items() if name not in inputs}
-    least = 2 if class_ is Union else 1
-    number = Field(min_length=least) if takes_many else Field(min_length=len(inputs), max_length=len(inputs))
-    about: dict[str, Any] = {"id": str}
-    if class_ is Source:
-        about |= {"event_time_column": str, "key": str | None}
-    else:
-        about |= {"kind": LITERAL[KINDS[class_]], "inputs": Annotated[list[str], number]}
-    about["output_columns"] = LIST[COLUMN]
+    least, most = (2 if class_ is Union else 1, None) if graph.takes_many(class_) else (len(inputs), len(inputs))
+    of_source = {"event_time_column": str, "key": str | None}
+    ids = Annotated[list[str], Field(min_length=least, max_length=most)]
+    about: dict[str, Any] = {
+        "id": str,
+        **(of_source if class_ is Source else {"kind": LITERAL[KINDS[class_]], "inputs": ids}),
+        "output_columns": LIST[COLUMN],
+    }
     if taken := about.keys() & codecs:
         raise TypeError(f"{class_.__name__} has fields that the JSON form names itself: {taken}")
     fields = {**about, **{name: codec.form for name, codec in codecs.items()}}
-    return NodeForm(object_form(class_.__name__, fields, class_.__doc__), codecs, inputs, takes_many)
+    return NodeForm(object_form(class_.__name__, fields, class_.__doc__), codecs)
 
 
 WORKLOAD = object_form(
@@ -98,18 +95,19 @@ def document_form() -> TypeAdapter[dict[str, Any]]:
     """The form of a whole document."""
     kinds = functools.reduce(operator.or_, (form_of(class_).form for class_ in NODE_CLASSES.values()))
     node: Any = Annotated[kinds, Field(discriminator="kind")]
-    form = object_form(
-        "Flow",
-        {
-            "format_version": LITERAL[FORMAT_VERSION],
-            "workload": WORKLOAD | None,
-            "sources": Annotated[LIST[form_of(Source).form], NOT_EMPTY],
-            "nodes": LIST[node],
-            "sinks": Annotated[LIST[SINK], NOT_EMPTY],
-        },
-        "A dataflow of streamgauge. Inputs come before the nodes that read them.",
+    return TypeAdapter(
+        object_form(
+            "Flow",
+            {
+                "format_version": LITERAL[FORMAT_VERSION],
+                "workload": WORKLOAD | None,
+                "sources": Annotated[LIST[form_of(Source).form], NOT_EMPTY],
+                "nodes": LIST[node],
+                "sinks": Annotated[LIST[SINK], NOT_EMPTY],
+            },
+            "A dataflow of streamgauge. Inputs come before the nodes that read them.",
+        )
     )
-    return TypeAdapter(form)
 
 
 class _WithoutFieldTitles(GenerateJsonSchema):
@@ -121,8 +119,10 @@ class _WithoutFieldTitles(GenerateJsonSchema):
 
 def json_schema() -> dict[str, Any]:
     """The JSON Schema of a document."""
-    schema = document_form().json_schema(schema_generator=_WithoutFieldTitles)
-    return {"$schema": GenerateJsonSchema.schema_dialect, **schema}
+    return {
+        "$schema": GenerateJsonSchema.schema_dialect,
+        **document_form().json_schema(schema_generator=_WithoutFieldTitles),
+    }
 
 
 def to_json(flow: Flow, keys: Keys | None = None, workload: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -168,8 +168,7 @@ def from_json(document: Mapping[str, Any]) -> Flow:
         _require(node in read, f"node {id_!r}", "must be read by a node or a sink", "by none", "leave it out")
     keys = {each["name"]: each["key"] for each in data["sources"]}
     for place, stated, derived in _differences("", data, _document(flow, ids, keys, data["workload"])):
-        rule = "disagrees with the rest of the flow"
-        raise InputError(Problem(f"{DOCUMENT}, {place}", rule, stated, repr(derived)))
+        raise InputError(Problem(f"{DOCUMENT}, {place}", "disagrees with the rest of the flow", stated, repr(derived)))
     return flow
 
 
@@ -215,16 +214,15 @@ def _columns(types: Mapping[str, str]) -> list[dict[str, str]]:
 
 def _add(nodes: dict[str, Node], data: Mapping[str, Any], class_: Any, place: str) -> None:
     """Reads a node and adds it to those before it."""
-    form: NodeForm = form_of(class_)
     inputs = [_found(nodes, id_, f"{place}.inputs[{number}]") for number, id_ in enumerate(data.get("inputs", ()))]
-    node = form.read(class_, data, inputs, f"{DOCUMENT}, {place}")
+    node = form_of(class_).read(class_, data, inputs, f"{DOCUMENT}, {place}")
     columns, key, own_id = schema.columns(node), data.get("key"), data["id"]
-    is_column = key is None or key in columns
-    _require(is_column, f"{place}.key", "must be a column of the source", key, ", ".join(columns))
+    _require(key is None or key in columns, f"{place}.key", "must be a column of the source", key, ", ".join(columns))
     _require(own_id not in nodes, f"{place}.id", "must differ from all other ids", own_id, f"{own_id}_2")
     for id_, other in nodes.items():
-        way_out = f"one node, and {id_!r} wherever it is read"
-        _require(other != node, place, f"must differ from {id_!r}", own_id, way_out)
+        _require(
+            other != node, place, f"must differ from {id_!r}", own_id, f"one node, and {id_!r} wherever it is read"
+        )
     nodes[own_id] = node
 
 
@@ -258,8 +256,7 @@ def _problem(fault: Fault) -> Problem:
             f"{place}.kind", "must be a kind of node", kind, f"{nearest} ({kinds})" if nearest else kinds
         ),
     }  # fmt: skip
-    other = (place, rule, fault.got, near(fault.got, fault.choices) or WAY_OUT)
-    return Problem(*special.get(fault.kind, other))
+    return Problem(*special.get(fault.kind, (place, rule, fault.got, near(fault.got, fault.choices) or WAY_OUT)))
 
 
 def _place(location: tuple[int | str, ...]) -> str:

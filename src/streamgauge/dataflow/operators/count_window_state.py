@@ -23,6 +23,7 @@ from streamgauge.dataflow.operators.grouped_arrays import (
     load,
     save,
     sliding_reduce,
+    valid_mask,
 )
 
 Aggregates = tuple[tuple[str, str, str], ...]
@@ -39,7 +40,7 @@ class Column:
     @classmethod
     def from_arrow(cls, column: pa.Array) -> Column:
         """Non-numeric columns keep only their validity: only `count` reads them."""
-        valid = pc.is_valid(column).to_numpy(zero_copy_only=False)
+        valid = valid_mask(column)
         whole = pa.types.is_integer(column.type)
         if not whole and not pa.types.is_floating(column.type):
             return cls(np.zeros(len(column), np.int64), valid)
@@ -60,8 +61,9 @@ class CountWindow(Processor):
 
     def __init__(self, size: int, slide: int, keys: tuple[str, ...], aggregates: Aggregates) -> None:
         self._size, self._slide, self._keys, self._aggregates = size, slide, keys, aggregates
-        used = dict.fromkeys(column for _, function, column in aggregates if function != "last" and column != "*")
-        self._names = tuple(used)
+        self._names = tuple(
+            dict.fromkeys(column for _, function, column in aggregates if function != "last" and column != "*")
+        )
         self._codes, self._events = np.empty(0, np.int64), np.empty(0, np.int64)
         self._columns: dict[str, Column] = {}
 
@@ -85,10 +87,11 @@ class CountWindow(Processor):
         first, end = windows.first[rows], windows.at[rows] + 1
         results = {key: batch.column(key).take(pa.array(rows)) for key in self._keys}
         for name, function, column in self._aggregates:
-            if function == "last":
-                results[name] = batch.column(column).take(pa.array(rows))
-            else:
-                results[name] = aggregated(function, columns.get(column), first, end)
+            results[name] = (
+                batch.column(column).take(pa.array(rows))
+                if function == "last"
+                else aggregated(function, columns.get(column), first, end)
+            )
         return pa.RecordBatch.from_arrays([*results.values(), pa.array(rows)], names=[*results, ROW])
 
     def _event_counts(self, codes: Int64s, windows: GroupedWindows) -> Int64s:
@@ -112,20 +115,19 @@ class CountWindow(Processor):
 
     def snapshot(self) -> bytes:
         columns: dict[str, NDArray[Any]] = {}
-        for number, name in enumerate(self._names):
-            column = self._columns.get(name)
-            if column is not None:
-                columns |= {f"values_{number}": column.values, f"valid_{number}": column.valid}
+        for number, column in enumerate(self._columns.values()):
+            columns |= {f"values_{number}": column.values, f"valid_{number}": column.valid}
         return save(codes=self._codes, events=self._events, **self._books.state, **columns)
 
     def restore(self, state: bytes) -> None:
         saved = load(state)
         self._codes, self._events = saved["codes"].to_numpy(), saved["events"].to_numpy()
         self._books.restore(saved)
-        for number, name in enumerate(self._names):
-            if f"values_{number}" in saved:
-                valid = saved[f"valid_{number}"].to_numpy(zero_copy_only=False)
-                self._columns[name] = Column(saved[f"values_{number}"].to_numpy(), valid)
+        self._columns = {
+            name: Column(saved[f"values_{number}"].to_numpy(), saved[f"valid_{number}"].to_numpy(zero_copy_only=False))
+            for number, name in enumerate(self._names)
+            if f"values_{number}" in saved
+        }
 
 
 def aggregated(function: str, column: Column | None, first: Int64s, end: Int64s) -> pa.Array:

@@ -93,8 +93,7 @@ class RowKeyDictionary:
 
 def valid_mask(keys: pa.Array) -> Bools:
     """Which of these are no nulls."""
-    valid: Bools = pc.is_valid(keys).to_numpy(zero_copy_only=False)
-    return valid
+    return np.asarray(pc.is_valid(keys).to_numpy(zero_copy_only=False))
 
 
 def group_by_key(codes: Int64s) -> Int64s:

@@ -146,8 +146,7 @@ class SlidingWindow(Processor):
     def snapshot(self) -> bytes:
         keys = {f"key_{number}": key for number, key in enumerate(self._panes.keys)}
         partials = {f"partial_{number}": partial for number, partial in enumerate(self._panes.partials)}
-        ended = pa.array([self._ended_us], pa.int64())
-        return save(ended=ended, start=self._panes.start, **keys, **partials)
+        return save(ended=pa.array([self._ended_us], pa.int64()), start=self._panes.start, **keys, **partials)
 
     def restore(self, state: bytes) -> None:
         saved = load(state)
@@ -159,8 +158,7 @@ class SlidingWindow(Processor):
 
 def _of_each_key(keys: int, panes_of_key: int, pane: Int64s) -> Int64s:
     """The place of each pane, or of the nearest one that there is, for each key in turn: shape (keys * len(pane),)."""
-    within = np.clip(pane, 0, panes_of_key)
-    return np.asarray((np.arange(keys)[:, None] * panes_of_key + within).ravel())
+    return np.asarray((np.arange(keys)[:, None] * panes_of_key + np.clip(pane, 0, panes_of_key)).ravel())
 
 
 def _floor(times_us: Int64s, step_us: int) -> Int64s:

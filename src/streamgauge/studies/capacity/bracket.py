@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 from streamgauge.engines.spi import VARIABLE_SHARE_MIN, NearLimit
 from streamgauge.results.verdict import VerdictValue
-from streamgauge.studies.capacity.constants import SLACK
 
 
 @dataclass(kw_only=True)
@@ -45,10 +44,6 @@ class Bracket:
     def width(self) -> float | None:
         """The width as a share of the lower end; None if an end is unknown."""
         return None if self.low is None or self.high is None else self.high / self.low - 1
-
-    def is_within(self, tolerance: float) -> bool:
-        """Whether the bracket is as narrow as that share of its lower end."""
-        return self.width is not None and self.width <= tolerance * (1 + SLACK)
 
     def narrow(self, load: float, verdict: VerdictValue, busy_share: float | None = None) -> None:
         """Takes the verdict on a load; a refuted load also refutes those above it."""

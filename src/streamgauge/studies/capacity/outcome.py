@@ -34,13 +34,14 @@ def result_of(
 ) -> Result:
     """The result of the study in `folder`: that of the best trial, with the search's verdict."""
     chosen = trial_shown(folder, search)
-    limit = _limit(chosen, search) or (NOT_SEEN if isinstance(ended_by, KeyboardInterrupt) else "")
-    stopped = SearchEnd.INTERRUPTED if isinstance(ended_by, KeyboardInterrupt) else search.ended_by
-    update = {"seconds": seconds, "limit": limit, "ended_by": stopped}
-    search = with_interference(folder, search).model_copy(update=update)
+    stopped = isinstance(ended_by, KeyboardInterrupt)
+    search = with_interference(folder, search).model_copy(update={
+        "seconds": seconds,
+        "limit": _limit(chosen, search) or (NOT_SEEN if stopped else ""),
+        "ended_by": SearchEnd.INTERRUPTED if stopped else search.ended_by,
+    })  # fmt: skip
     begun = folder.read_result()
-    base = chosen or begun
-    return base.warned(*warnings_of(search)).model_copy(update={
+    return (chosen or begun).warned(*warnings_of(search)).model_copy(update={
         "run_id": begun.run_id,
         "experiment": experiment.model_dump(mode="json"),
         "verdict": _verdict(search, chosen, ended_by, folder),
@@ -57,17 +58,17 @@ def resuming(folder: RunFolder) -> str:
 def with_interference(folder: RunFolder, search: SearchResult) -> SearchResult:
     """Adds background load and machine speed to each trial of the search, from the trials' own folders."""
     at_90 = search.at_90_percent
-    trials = tuple(_with_machine(folder, trial) for trial in search.trials)
-    update = {"trials": trials, "at_90_percent": _with_machine(folder, at_90) if at_90 is not None else None}
-    return search.model_copy(update=update)
+    return search.model_copy(update={
+        "trials": tuple(_with_machine(folder, trial) for trial in search.trials),
+        "at_90_percent": at_90 and _with_machine(folder, at_90),
+    })  # fmt: skip
 
 
 def _with_machine(folder: RunFolder, trial: TrialSummary) -> TrialSummary:
     if trial.folder:  # not an overload trial
         with suppress(InputError):  # the folder was removed
             result = RunFolder.open(folder.path / "trials" / Path(trial.folder).name).read_result()
-            known = {name: getattr(result, name) for name in ("others_cpu_percent", "reference_work_us")}
-            return trial.model_copy(update=known)
+            return trial.model_copy(update=result.model_dump(include={"others_cpu_percent", "reference_work_us"}))
     return trial
 
 
@@ -102,10 +103,10 @@ def trial_shown(folder: RunFolder, search: SearchResult) -> Result | None:
     """
     rate = search.sustained_per_s
     held = [t for t in search.trials if rate is None or (t.verdict == "sustained" and t.offered_per_s == rate)]
-    folders = [folder.path / "trials" / Path(trial.folder).name for trial in held if trial.folder]
-    for path in reversed(folders):
-        with suppress(InputError):
-            return RunFolder.open(path).read_result()
+    for trial in reversed(held):
+        if trial.folder:  # not an overload trial
+            with suppress(InputError):
+                return RunFolder.open(folder.path / "trials" / Path(trial.folder).name).read_result()
     return None
 
 
@@ -115,8 +116,10 @@ def _verdict(search: SearchResult, chosen: Result | None, ended_by: EndedBy, fol
         sentence = (
             f"the search was stopped; so far: {search.sentence}" if search.trials else "stopped in its first trial"
         )
-        advice = f"to go on: {resuming(folder)}"
-        return Verdict(value="interrupted", cause=Cause.INTERRUPTED, checks=checks, sentence=sentence, advice=advice)
+        return Verdict(
+            value="interrupted", cause=Cause.INTERRUPTED, checks=checks, sentence=sentence,
+            advice=f"to go on: {resuming(folder)}",
+        )  # fmt: skip
     value = _value(search, failed=ended_by is not None)
     wrong = search.ended_by == SearchEnd.WRONG_ANSWERS
     cause = Cause.WRONG_ANSWERS if wrong else _CAUSES.get(value, Cause.NO_RATE_HELD)
@@ -148,18 +151,14 @@ def _advice(search: SearchResult, chosen: Result | None, study: RunFolder) -> st
     if search.ended_by == SearchEnd.WRONG_ANSWERS:
         return _advice_wrong(chosen, folder)
     if search.ended_by is None:
-        return _advice_at_end(search, _longer(chosen))
+        load = chosen.experiment.get("load", {}) if chosen else {}
+        longer_s = max(_LONGER_S, 2 * load.get("duration", 0.0))
+        return _advice_at_end(search, f"longer trials (--duration {longer_s:.0f}s) may decide")
     invalid = _folder_of_last([one for one in search.trials if one.verdict == "invalid"], folder)
     return _ADVICE[search.ended_by].format(
         folder=folder, go_on=resuming(study), more=len(search.trials) + _MORE_TRIALS, invalid=invalid,
         last=_folder_of_last(search.trials, folder), quiet=_advice_of(invalid) or _QUIET,
     )  # fmt: skip
-
-
-def _longer(chosen: Result | None) -> str:
-    """The advice to search again with longer trials than that of `chosen`."""
-    load = chosen.experiment.get("load", {}) if chosen else {}
-    return f"longer trials (--duration {max(_LONGER_S, 2 * load.get('duration', 0.0)):.0f}s) may decide"
 
 
 def _folder_of_last(trials: Sequence[TrialSummary], folder: str) -> str:
@@ -244,24 +243,21 @@ def _limit(shown: Result | None, search: SearchResult) -> str:
 
 def limit_of(shown: Result | None) -> str:
     """The limit of the rate that the driver can see."""
-    if shown is None:
+    sut = next((one for one in shown.processes if one.role == "sut"), None) if shown is not None else None
+    if shown is None or sut is None:
         return ""
-    sut = next((one for one in shown.processes if one.role == "sut"), None)
     driver, broker = (
         sum(one.cpu_percent_mean for one in shown.processes if one.role == role) for role in ("driver", "broker")
     )
     beside = f"driver used {driver:.0f} %" + (f", broker {broker:.0f} %" if broker else "")
     others = shown.others_cpu_percent or 0.0
-    if sut is None:
-        return ""
     cores = len(shown.environment.get("sut_cpus", ())) or shown.environment.get("cpus", 1)
     of_cluster = shown.settings.get(CLUSTER_CORES)
     allowed = int(of_cluster) if of_cluster else cores_of(shown.experiment.get("master"), cores)
-    if allowed is not None:
-        allowed = min(allowed, shown.experiment.get("parallelism") or allowed)
     if allowed is None:
         here = f"SUT CPU {sut.cpu_percent_mean:.0f} % on this machine"
         return f"{here}: not known, because executors run elsewhere; {beside}"
+    allowed = min(allowed, shown.experiment.get("parallelism") or allowed)
     shared = driver + broker if shown.isolation == "shared" else 0.0
     # A master that allows less than the machine stays the limit beside background load.
     at_allowance = allowed < cores and sut.cpu_percent_mean >= _BUSY * 100.0 * allowed

@@ -35,7 +35,7 @@ from streamgauge.core.clock import US
 from streamgauge.core.errors import DriverError
 from streamgauge.core.trial import TrialSpans
 from streamgauge.dataflow import graph
-from streamgauge.dataflow.nodes import IntervalJoin, Node, Process, WindowJoin
+from streamgauge.dataflow.nodes import IntervalJoin, Process, WindowJoin
 from streamgauge.engines.registry import entry
 from streamgauge.metrics import resources
 from streamgauge.metrics.trial_log import TrialLog
@@ -151,19 +151,16 @@ def probe_saturation(conductor: TrialConductor, most_per_s: float, to_the_end: b
     record, drained = step.record, step.drained_per_s
     if record.interrupted:
         raise KeyboardInterrupt
-    kept_up = limit is None and not record.ended_early and drained >= KEPT_UP_SHARE * most_per_s
-    guess = drained if to_the_end else max(drained, climbed)
     kept_up_to_heap = not record.ended_early and max(drained, limit or 0.0) >= KEPT_UP_SHARE * highest
-    heap_limits = highest < most_per_s and kept_up_to_heap
     return SaturationResult(
-        drained_per_s=guess,
-        kept_up=kept_up,
+        drained_per_s=drained if to_the_end else max(drained, climbed),
+        kept_up=limit is None and not record.ended_early and drained >= KEPT_UP_SHARE * most_per_s,
         trial_log=record.trial_log,
         limit_per_s=limit and min(limit, highest),
         busy_share=step.busy_share,
         engine_failed=record.engine_failed,
         driver_failed=record.driver_failed,
-        heap_limits=heap_limits,
+        heap_limits=highest < most_per_s and kept_up_to_heap,
     )
 
 
@@ -193,11 +190,10 @@ def closing_s(resolved: ResolvedExperiment) -> float:
 
 def keeps_rows(resolved: ResolvedExperiment) -> bool:
     """Whether an operator keeps rows until the watermark passes."""
-    return any(map(_is_holding, graph.operators(resolved.flow)))
-
-
-def _is_holding(node: Node) -> bool:
-    return isinstance(node, WindowJoin | IntervalJoin) or (isinstance(node, Process) and bool(node.keys))
+    return any(
+        isinstance(node, WindowJoin | IntervalJoin) or (isinstance(node, Process) and bool(node.keys))
+        for node in graph.operators(resolved.flow)
+    )
 
 
 class RateLadder:
@@ -219,9 +215,9 @@ class RateLadder:
         An engine that works on its first batch all the time reads nothing more, so that batch is the guess.
         """
         record = _step(self._conductor, rate_per_s, max(seconds, self._closing_s), pace_s)
-        share = busy_share(self._conductor.resolved, record) if self._predicts else None
-        seen_late = self._conductor.resolved.unseen_s > 0
-        return Step(record, rate_per_s, _drained(record, seen_late) or before_per_s, share)
+        resolved = self._conductor.resolved
+        share = busy_share(resolved, record) if self._predicts else None
+        return Step(record, rate_per_s, _drained(record, resolved.unseen_s > 0) or before_per_s, share)
 
     def stay(self, step: Step) -> Step:
         """The step again, until the engine is warm, with batches about as large as in a trial."""
@@ -292,8 +288,8 @@ def _step(conductor: TrialConductor, rate_per_s: float, seconds: float, pace_s: 
     resolved, start = conductor.resolved, next_start(conductor.testbed)
     end = start + round(seconds * US)
     spans = TrialSpans(start, end - round(seconds * US / 2), end, end)
-    policy = PacedLoad(pace_us(resolved, rate_per_s, pace_s))
-    return conductor.conduct(resolved.plan(start, rate_per_s, seconds), spans, rate_per_s, policy)
+    plan, policy = resolved.plan(start, rate_per_s, seconds), PacedLoad(pace_us(resolved, rate_per_s, pace_s))
+    return conductor.conduct(plan, spans, rate_per_s, policy)
 
 
 def pace_us(resolved: ResolvedExperiment, rate_per_s: float, pace_s: float) -> int:
@@ -311,8 +307,8 @@ def _drained(record: TrialRecord, seen_late: bool = False) -> float:
 
     `seen_late`: what is called a batch is progress seen from outside, which has its time from the end of its events.
     """
-    queries = record.trial_log.queries()
-    return min((_drained_by(record, record.trial_log.of_query(query), seen_late) for query in queries), default=0.0)
+    log = record.trial_log
+    return min((_drained_by(record, log.of_query(query), seen_late) for query in log.queries()), default=0.0)
 
 
 def _drained_by(record: TrialRecord, trial_log: TrialLog, seen_late: bool) -> float:

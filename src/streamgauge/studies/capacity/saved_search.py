@@ -90,18 +90,17 @@ def resumed(experiment: Experiment) -> tuple[Experiment, RunFolder | None]:
     rule = "must be the folder of a search"
     require(previous.command == "sustain", "search.resume", rule, str(folder.path), way_out)
     given = experiment.model_dump(mode="json")
-    same_workload, name = experiment.workload == previous.workload, experiment.workload
-    workload = Rule(same_workload, "workload", _SEARCH_SETTINGS, name, "leave WORKLOAD out")
-    others = reproduce.contradictions(given, previous.model_dump(mode="json"), _SEARCH_SETTINGS, _FREE)
-    refuse([*broken(workload), *others])
+    name = experiment.workload
+    refuse([
+        *broken(Rule(name == previous.workload, "workload", _SEARCH_SETTINGS, name, "leave WORKLOAD out")),
+        *reproduce.contradictions(given, previous.model_dump(mode="json"), _SEARCH_SETTINGS, _FREE),
+    ])  # fmt: skip
     previous = previous.model_copy(update={"prometheus": experiment.prometheus})
     made = len(recorded(folder))
     if any(setting.name == "search.trials_max" for setting in reproduce.settings(given)):
-        more = {"trials_max": experiment.search.trials_max}
-        previous = previous.model_copy(update={"search": previous.search.model_copy(update=more)})
-    allowed, rule = (
-        previous.search.trials_max,
-        f"must be at least {made}, the number of trials that this search has made",
-    )
+        search = previous.search.model_copy(update={"trials_max": experiment.search.trials_max})
+        previous = previous.model_copy(update={"search": search})
+    allowed = previous.search.trials_max
+    rule = f"must be at least {made}, the number of trials that this search has made"
     require(allowed >= made, "search.trials_max", rule, allowed, str(made + 4))
     return previous, folder

@@ -8,14 +8,14 @@ without a rate. The result says what ended the search, and whether its rate was 
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from streamgauge.core.errors import require
 from streamgauge.core.formatting import format_rate
 from streamgauge.results import labels
 from streamgauge.results.codes import SearchEnd
-from streamgauge.results.search import SearchResult
+from streamgauge.results.search import SearchResult, TrialSummary
 from streamgauge.studies.capacity.constants import SLACK
 from streamgauge.studies.capacity.search_state import (
     Purpose,
@@ -70,8 +70,7 @@ class Search:
             return self.end(SearchEnd.INTERRUPTED, f"interrupted: {outcome.why or 'no reason was given'}")
         self._advance(lambda: self._asking.send(outcome))
         if self.request is not None and len(state.trials) >= state.settings.trials_max:
-            reason = f"all {state.settings.trials_max} allowed trials are used"
-            self.end(SearchEnd.TRIALS_USED_UP, reason)
+            self.end(SearchEnd.TRIALS_USED_UP, f"all {state.settings.trials_max} allowed trials are used")
         return None
 
     def end(self, by: SearchEnd, reason: str) -> None:
@@ -81,7 +80,22 @@ class Search:
 
     def result(self) -> SearchResult:
         """The answer so far."""
-        return _result(self._state)
+        state = self._state
+        trials = tuple(summary(number, *trial) for number, trial in enumerate(state.trials, start=1))
+        return SearchResult(
+            sustained_per_s=state.low,
+            low=state.low,
+            high=state.high,
+            high_verdict=state.high_verdict,
+            refused_per_s=state.refused_per_s,
+            relative_width=state.width if state.high_is_proven else None,
+            confirmed=state.confirmed_per_s is not None,
+            at_90_percent=state.at_90_percent,
+            trials=trials,
+            seconds=sum(trial.seconds for trial in trials),
+            ended_by=state.ended_by,
+            sentence="; ".join(_sentences(state, trials)),
+        )
 
     def _advance(self, step: Callable[[], TrialRequest]) -> None:
         try:
@@ -98,8 +112,7 @@ def search(trial: TrialCall, settings: Settings, recorded: Iterable[TrialOutcome
     `recorded`: outcomes of a killed search, in order. InputError if they belong to other settings.
     """
     machine = replay(settings, recorded)
-    while machine.request is not None:
-        request = machine.request
+    while (request := machine.request) is not None:
         machine.tell(trial(request.rate_per_s, request.purpose, request.fresh))
     return machine.result()
 
@@ -118,33 +131,17 @@ def replay(settings: Settings, recorded: Iterable[TrialOutcome]) -> Search:
 def _require_same(request: TrialRequest, outcome: TrialOutcome) -> None:
     same_rate = math.isclose(request.rate_per_s, outcome.rate_per_s, rel_tol=1e-6)
     # Other settings are refused before the replay, so the strategy must differ.
-    rule = f"must be by this version of streamgauge, which tries {request.purpose} at {request.rate_per_s:.6g}/s here"
-    got = f"{outcome.purpose or 'a trial'} at {outcome.rate_per_s:.6g}/s"
-    way_out = "another version of streamgauge made it: start a new search, without --resume"
-    require(same_rate and outcome.purpose in ("", request.purpose), "search.resume", rule, got, way_out)
+    require(
+        same_rate and outcome.purpose in ("", request.purpose), "search.resume",
+        f"must be by this version of streamgauge, which tries {request.purpose} at {request.rate_per_s:.6g}/s here",
+        f"{outcome.purpose or 'a trial'} at {outcome.rate_per_s:.6g}/s",
+        "another version of streamgauge made it: start a new search, without --resume",
+    )  # fmt: skip
 
 
-def _result(state: State) -> SearchResult:
-    trials = tuple(summary(number, *trial) for number, trial in enumerate(state.trials, start=1))
-    return SearchResult(
-        sustained_per_s=state.low,
-        low=state.low,
-        high=state.high,
-        high_verdict=state.high_verdict,
-        refused_per_s=state.refused_per_s,
-        relative_width=state.width if state.high_is_proven else None,
-        confirmed=state.confirmed_per_s is not None,
-        at_90_percent=state.at_90_percent,
-        trials=trials,
-        seconds=sum(trial.seconds for trial in trials),
-        ended_by=state.ended_by,
-        sentence="; ".join(_sentences(state)),
-    )
-
-
-def _sentences(state: State) -> list[str]:
-    settings, said = state.settings, []
-    said.append("no rate was found that holds" if state.low is None else f"{format_rate(state.low)} holds")
+def _sentences(state: State, trials: Sequence[TrialSummary]) -> list[str]:
+    settings = state.settings
+    said = ["no rate was found that holds" if state.low is None else f"{format_rate(state.low)} holds"]
     if state.high is not None:
         said.append(f"{format_rate(state.high)} {_NOT_HELD.get(str(state.high_verdict), 'does not')}")
     elif state.low is not None and state.low >= settings.ceiling_per_s * (1 - SLACK):
@@ -152,7 +149,6 @@ def _sentences(state: State) -> list[str]:
     if state.high_is_proven and state.low is not None and not state.ended and not state.is_narrow:
         said.append(f"the bracket is {state.width:.0%} wide")
     if state.confirmed_per_s is not None:
-        trials = [summary(number, *trial) for number, trial in enumerate(state.trials, start=1)]
         said.append(labels.confirmed(trials, state.confirmed_per_s, state.at_90_percent))
     elif state.low is not None:
         said.append("not confirmed (quick)" if settings.quick and not state.ended else "not confirmed")

@@ -10,7 +10,7 @@ from streamgauge.results.codes import SearchEnd
 from streamgauge.results.search import TrialSummary
 from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.capacity.bracket import Bracket
-from streamgauge.studies.capacity.constants import ABOUT_90_PERCENT, FAR_ABOVE
+from streamgauge.studies.capacity.constants import ABOUT_90_PERCENT, FAR_ABOVE, SLACK
 
 Purpose = Literal["overload", "bracket", "bisect", "confirm", "at 90 %"]
 
@@ -144,7 +144,7 @@ class State(Bracket):
     @property
     def is_narrow(self) -> bool:
         """Whether the bracket is as narrow as requested."""
-        return self.is_within(self.settings.tolerance)
+        return self.width is not None and self.width <= self.settings.tolerance * (1 + SLACK)
 
     @property
     def at_90_percent(self) -> TrialSummary | None:
@@ -176,8 +176,11 @@ class State(Bracket):
     def held_undisturbed(self, rate_per_s: float) -> bool:
         """Whether the last trial at a rate held, on an engine that had not been offered far more since its start."""
         places = [place for place, (request, _) in enumerate(self.trials) if request.rate_per_s == rate_per_s]
-        held = bool(places) and self.trials[places[-1]][1].holds
-        return held and self._offered_until(places[-1]) <= FAR_ABOVE * rate_per_s
+        return (
+            bool(places)
+            and self.trials[places[-1]][1].holds
+            and self._offered_until(places[-1]) <= FAR_ABOVE * rate_per_s
+        )
 
     def offered_far_above(self, rate_per_s: float) -> bool:
         """Whether the engine of the last trial has been offered far more than a rate."""
@@ -218,12 +221,11 @@ class State(Bracket):
 
 def summary(number: int, request: TrialRequest, outcome: TrialOutcome) -> TrialSummary:
     """One line of the search's table. An overload trial has a verdict only if it is invalid."""
-    judged = request.purpose != "overload" or outcome.verdict == "invalid"
     return TrialSummary(
         number=number,
         purpose=request.purpose,
         offered_per_s=outcome.rate_per_s,
-        verdict=outcome.verdict if judged else None,
+        verdict=outcome.verdict if request.purpose != "overload" or outcome.verdict == "invalid" else None,
         event_time_p50_us=outcome.event_time_p50_us,
         event_time_p99_us=outcome.event_time_p99_us,
         until_counted_p50_us=outcome.until_counted_p50_us,

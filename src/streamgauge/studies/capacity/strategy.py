@@ -98,16 +98,15 @@ def _first_guess(state: State) -> Generator[TrialRequest, TrialOutcome, float]:
     # An engine that keeps up was not overloaded: the offered rate is then the guess, and no overestimate.
     if outcome.holds:
         return offered
-    if not outcome.drained_per_s or outcome.drained_per_s <= 0:
+    if not outcome.drained_per_s:
         if outcome.verdict == "invalid":
             raise SearchEnded(SearchEnd.DRIVER_FAILED, f"the overload trial is invalid: {outcome.why}")
-        reason = f"the overload trial drained nothing ({outcome.why or outcome.verdict})"
-        raise SearchEnded(SearchEnd.NOTHING_DRAINED, reason)
+        why = outcome.why or outcome.verdict
+        raise SearchEnded(SearchEnd.NOTHING_DRAINED, f"the overload trial drained nothing ({why})")
+    near = settings.near_limit
     if outcome.limit_per_s is not None:
         state.fresh_bracket = not settings.quick
-        near = settings.near_limit
         return _within(settings, near.rate_at(settings.full, outcome.limit_per_s, near.full))
-    near = settings.near_limit
     factor = near.drain_factor_keeping_rows if settings.keeps_rows else near.drain_factor
     return _within(settings, outcome.drained_per_s / factor)
 
@@ -143,9 +142,8 @@ def _bracket(state: State, guess: float) -> TrialRequests:
 
 
 def _longer_step(step: float, outcome: TrialOutcome) -> float:
-    if outcome.unproven:
-        return min(step**GROWTH_UNPROVEN, STEP_MAX)
-    growth = FAR_GROWTH if step > FAR_STEP else GROWTH_UP if outcome.holds else GROWTH_DOWN
+    proven = FAR_GROWTH if step > FAR_STEP else GROWTH_UP if outcome.holds else GROWTH_DOWN
+    growth = GROWTH_UNPROVEN if outcome.unproven else proven
     return min(step**growth, STEP_MAX)
 
 
@@ -195,8 +193,7 @@ def _had_time_over(state: State) -> bool:
 
     If they fill it in another, the engine is near its limit.
     """
-    full = state.settings.near_limit.full
-    return any((outcome.busy_share or math.inf) < full for _, outcome in state.trials)
+    return any((outcome.busy_share or math.inf) < state.settings.near_limit.full for _, outcome in state.trials)
 
 
 def _factor_promised(step: float, width: float, promised: float | None, had_time_over: bool) -> float:
@@ -219,9 +216,7 @@ def _factor_promised(step: float, width: float, promised: float | None, had_time
 
 def _rate_below(rate: float, step: float, drained_per_s: float | None) -> float:
     """The next rate down: a step, or more if the trial's drain rate was far below its rate."""
-    if not drained_per_s or drained_per_s <= 0:
-        return rate / step
-    return min(rate / step, drained_per_s / FAILED_OVERESTIMATE_FACTOR)
+    return min(rate / step, drained_per_s / FAILED_OVERESTIMATE_FACTOR if drained_per_s else math.inf)
 
 
 def _decidable_rate(settings: Settings, outcome: TrialOutcome) -> float:
@@ -294,8 +289,7 @@ def _confirm(state: State) -> TrialRequests:
             if not held:
                 rate = _next_to_confirm(state.settings, outcome)
                 continue
-        held_twice = state.times_held(rate) > 1 and state.tried_at_90_percent(rate)
-        if state.held_at_90_percent(rate) or held_twice:
+        if state.held_at_90_percent(rate) or (state.times_held(rate) > 1 and state.tried_at_90_percent(rate)):
             state.confirmed_per_s = rate
             return
 

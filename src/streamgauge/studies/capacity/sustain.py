@@ -6,7 +6,7 @@ drained between trials, and segments are further apart than the reach. A fresh e
 from __future__ import annotations
 
 import time
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Protocol
@@ -46,7 +46,6 @@ from streamgauge.trial.events import Observer, OnResult, ignore
 from streamgauge.trial.phases import DRAIN_INTERVALS
 from streamgauge.trial.policies import SearchTrial
 from streamgauge.trial.progress import snapshots
-from streamgauge.verdict.collect_evidence import draining_at_start
 
 
 class SearchObserver(Protocol):
@@ -65,7 +64,7 @@ class SearchObserver(Protocol):
         """Receives the result of the search."""
 
 
-class Sustain:
+class Sustain(AbstractContextManager["Sustain"]):
     """One search: owns the current test bed, by its conductor, and the study's folder."""
 
     def __init__(
@@ -87,9 +86,6 @@ class Sustain:
         """Duration of the last start of an engine."""
         self._engine_starts = 0
         self._number = 0
-
-    def __enter__(self) -> Sustain:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
@@ -144,17 +140,14 @@ class Sustain:
         self._conductor = None
         self._engine_starts += 1
         resolved, begun = self.resolved, time.monotonic()
-        engine, folder = (
-            starter_of(resolved.experiment.engine, resolved.sut_cpus, resolved.experiment.parallelism),
-            self.folder.path / "engine",
-        )
-        test_bed = TrialConductor.on_test_bed(
-            resolved, engine, folder / f"start-{self._engine_starts}",
+        engine = resolved.experiment.engine
+        conductor = self._stack.enter_context(TrialConductor.on_test_bed(
+            resolved, starter_of(engine, resolved.sut_cpus, resolved.experiment.parallelism),
+            self.folder.path / "engine" / f"start-{self._engine_starts}",
             self.observe, ceiling_per_s=self.ceiling_per_s,
-        )  # fmt: skip
-        conductor = self._conductor = self._stack.enter_context(test_bed)
-        note = f"starting {resolved.experiment.engine}, start {self._engine_starts}"
-        conductor.start(request.rate_per_s, note, self.folder)
+        ))  # fmt: skip
+        self._conductor = conductor
+        conductor.start(request.rate_per_s, f"starting {engine}, start {self._engine_starts}", self.folder)
         self._start_s = time.monotonic() - begun
         return conductor, True
 
@@ -174,8 +167,7 @@ class Sustain:
         )  # fmt: skip
         judged = conductor.run(folder, trial)
         self.on_result(folder, describe(self.resolved.flow))
-        outcome = outcome_of(self.resolved, request, judged, folder)
-        return replace(outcome, began_behind=draining_at_start(judged.record))
+        return outcome_of(self.resolved, request, judged, folder)
 
     def _warm(self, conductor: TrialConductor, rate_per_s: float) -> float | None:
         """Warms a fresh engine up, so that every trial starts on compiled code with an empty queue.
@@ -207,8 +199,8 @@ class Sustain:
         if conductor.last_log is None or not self._drained_per_s:
             return True
         left = conductor.last_log.offered_events() - conductor.last_log.running.taken_events()
-        start_s = self._start_s + self.resolved.warmup_s(True, self.resolved.experiment.load.duration)
-        return left / self._drained_per_s <= start_s
+        warmup_s = self.resolved.warmup_s(True, self.resolved.experiment.load.duration)
+        return left / self._drained_per_s <= self._start_s + warmup_s
 
 
 def sustain(experiment: Experiment, view: SearchObserver, on_result: OnResult = ignore) -> Result:
@@ -229,7 +221,10 @@ def sustain(experiment: Experiment, view: SearchObserver, on_result: OnResult = 
         if folder is None:
             folder = create_folder(resolved)
             lock.enter_context(exclusive(folder.path, "search.resume", "a search"))
-        return _search(resolved, folder, view, on_result)
+        result = _search(resolved, folder, view, on_result)
+        on_result(folder, describe(resolved.flow))
+        view.finish(result)
+        return result
 
 
 def _search(resolved: ResolvedExperiment, folder: RunFolder, view: SearchObserver, on_result: OnResult) -> Result:
@@ -239,7 +234,7 @@ def _search(resolved: ResolvedExperiment, folder: RunFolder, view: SearchObserve
         rate_per_s = experiment.search.start_rate or experiment.load.rate
         ceiling = saved_search.stored_ceiling(folder, lambda: ceiling_of(resolved, rate_per_s))
     except KeyboardInterrupt:
-        return _finish(resolved, folder, interrupted_result(folder, f"to go on: {resuming(folder)}"), view, on_result)
+        return interrupted_result(folder, f"to go on: {resuming(folder)}")
     view.header(header(resolved, ceiling))
     with (
         exported(experiment, snapshots(view.trial_progress)) as observe,
@@ -256,15 +251,6 @@ def _search(resolved: ResolvedExperiment, folder: RunFolder, view: SearchObserve
     if isinstance(ended_by, StreamgaugeError):
         on_result(folder, describe(resolved.flow))
         raise ended_by
-    return _finish(resolved, folder, result, view, on_result)
-
-
-def _finish(
-    resolved: ResolvedExperiment, folder: RunFolder, result: Result, view: SearchObserver, on_result: OnResult
-) -> Result:
-    """Finishes the search: its last lines and its page."""
-    on_result(folder, describe(resolved.flow))
-    view.finish(result)
     return result
 
 

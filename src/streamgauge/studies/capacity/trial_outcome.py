@@ -12,7 +12,7 @@ from streamgauge.studies.capacity.outcome import cores_of, wrong_answers
 from streamgauge.studies.capacity.saturation_probe import SaturationResult
 from streamgauge.studies.capacity.search import TrialOutcome, TrialRequest
 from streamgauge.trial.trial_result import TrialResult
-from streamgauge.verdict.collect_evidence import busy_share
+from streamgauge.verdict.collect_evidence import busy_share, draining_at_start
 
 
 def outcome_of(
@@ -21,9 +21,11 @@ def outcome_of(
     """What the search needs of a trial's result."""
     result = judged.result
     event_time, counted = result.latency.event_time_us, result.latency.until_counted_us
-    slope = next((check.value for check in result.verdict.checks if check.name == "backlog_trend"), None)
     failing = result.verdict.value == "not_sustained"
-    swamped, share = _is_swamped(judged), busy_share(resolved, judged.record)
+    rate, share = result.rate, busy_share(resolved, judged.record)
+    invalid = result.verdict.value == "invalid"
+    # The engine took clearly less than it was offered.
+    swamped = invalid and rate is not None and rate.ingested_per_s < SWAMPED_SHARE * rate.offered_per_s
     return TrialOutcome(
         rate_per_s=request.rate_per_s,
         verdict=result.verdict.value,
@@ -33,25 +35,21 @@ def outcome_of(
         event_time_p99_us=event_time.p99 if event_time else None,
         until_counted_p50_us=counted.p50 if counted else None,
         until_counted_p99_us=counted.p99 if counted else None,
-        backlog_slope_share=slope,
+        backlog_slope_share=next((one.value for one in result.verdict.checks if one.name == "backlog_trend"), None),
         busy_share=share,
         folder=str(folder.path),
         wrong_answers=wrong_answers(result),
-        starved=_is_late(result) and (swamped if share is None else share >= resolved.engine.near_limit.full),
+        began_behind=draining_at_start(judged.record),
+        starved=invalid
+        and _is_late(result)
+        and (swamped if share is None else share >= resolved.engine.near_limit.full),
     )
 
 
 def _is_late(result: Result) -> bool:
-    """Whether a trial is invalid because its driver was late on cores that it shares with the engine."""
-    late = (Cause.PLAN_NOT_KEPT, Cause.SCHEDULE_DELAY, Cause.DRIVER_STARVED)
+    """Whether the driver of a trial was late on cores that it shares with the engine."""
     shares_cores = result.isolation == "shared" and cores_of(result.experiment.get("master"), 1) is not None
-    return result.verdict.value == "invalid" and result.verdict.cause in late and shares_cores
-
-
-def _is_swamped(judged: TrialResult) -> bool:
-    """Whether an invalid trial's engine took clearly less than it was offered."""
-    rate, invalid = judged.result.rate, judged.result.verdict.value == "invalid"
-    return invalid and rate is not None and rate.ingested_per_s < SWAMPED_SHARE * rate.offered_per_s
+    return shares_cores and result.verdict.cause in (Cause.PLAN_NOT_KEPT, Cause.SCHEDULE_DELAY, Cause.DRIVER_STARVED)
 
 
 def _drained_per_s(judged: TrialResult) -> float | None:
@@ -67,9 +65,10 @@ def _drained_per_s(judged: TrialResult) -> float | None:
 
 def outcome_of_warm_up(request: TrialRequest, drained_per_s: float) -> TrialOutcome:
     """The outcome of an engine that fell so far behind in its warm-up that no trial followed."""
-    share = drained_per_s / request.rate_per_s
-    why = f"drained {share:.2%} of its warm-up's load ({format_rate(drained_per_s)}): looking below that"
-    return TrialOutcome(request.rate_per_s, "not_sustained", drained_per_s, why=why)
+    drained = f"{drained_per_s / request.rate_per_s:.2%} of its warm-up's load ({format_rate(drained_per_s)})"
+    return TrialOutcome(
+        request.rate_per_s, "not_sustained", drained_per_s, why=f"drained {drained}: looking below that"
+    )
 
 
 def outcome_of_overload(request: TrialRequest, found: SaturationResult) -> TrialOutcome:
@@ -80,10 +79,8 @@ def outcome_of_overload(request: TrialRequest, found: SaturationResult) -> Trial
     if found.limit_per_s is not None:
         why = f"its batches would be full at {format_rate(found.limit_per_s)}: looking around that"
     if found.driver_failed:
-        before = (
-            f"the engine drained {drained} until then" if found.drained_per_s else "the engine had nothing to drain"
-        )
-        verdict, why = "invalid", f"the driver failed: {found.driver_failed} ({before})"
+        before = f"drained {drained} until then" if found.drained_per_s else "had nothing to drain"
+        verdict, why = "invalid", f"the driver failed: {found.driver_failed} (the engine {before})"
     elif found.engine_failed:
         why = f"drained {drained} until the engine failed: {found.engine_failed}"
     elif found.kept_up:

@@ -80,10 +80,8 @@ _RATE_SETTINGS = ("load.rate", "load.profile")
 _LOAD_SETTINGS = ("load.duration", "load.warmup", "load.chunk", "load.generators", "partitions", "load.frontier")
 """Load settings, beside rate and profile, that change the figures. The queue's bound and memory do not: they only
 decide when a run is given up."""
-_MACHINE = ("cpu_model", "cpus")
 _OWN_FILES = (".py", ".toml")
 """A file with this suffix is a user job, or a program of the user's own."""
-_SAMPLES = "samples"
 
 
 def not_comparable(a: RunGroup, b: RunGroup, figures: Iterable[str]) -> dict[str, str]:
@@ -92,8 +90,8 @@ def not_comparable(a: RunGroup, b: RunGroup, figures: Iterable[str]) -> dict[str
         return dict.fromkeys(figures, _OTHER_WORKLOADS)
     if _without_results(a, b):
         return dict.fromkeys(figures, _NO_RESULTS)
-    blockers = {"ingested": _RATE_IS_THE_REQUESTED_ONE} if all_sustained(a, b) else {}
-    return blockers | _result_kind_blockers(a, b, figures)
+    blockers = _result_kind_blockers(a, b, figures)
+    return {"ingested": _RATE_IS_THE_REQUESTED_ONE, **blockers} if all_sustained(a, b) else blockers
 
 
 def gate_blockers(a: RunGroup, b: RunGroup, figures: Iterable[str]) -> dict[str, str]:
@@ -112,10 +110,11 @@ def gate_blockers(a: RunGroup, b: RunGroup, figures: Iterable[str]) -> dict[str,
     why = [*([labels.different_settings(differing)] if differing else []), *doubts(a, b)]
     if not why:
         return blockers
-    reasons_of = {
-        name: [*why, blockers[name]] if name in blockers else why for name in figures if name not in _LOAD_INDEPENDENT
+    return {
+        name: "; ".join([*why, *([blockers[name]] if name in blockers else [])])
+        for name in figures
+        if name not in _LOAD_INDEPENDENT
     }
-    return {name: "; ".join(reasons) for name, reasons in reasons_of.items()}
 
 
 def different_settings(a: RunGroup, b: RunGroup) -> tuple[str, ...]:
@@ -136,14 +135,13 @@ def _question(run: RunData) -> dict[str, str]:
     samples = (
         sorted(digest for name, digest in files.items() if not name.endswith(_OWN_FILES)) if _is_user_job(run) else []
     )
-    parameters = {name: value for name, value in settings.items() if name.startswith("parameters.")}
     taken = (*_RATE_SETTINGS, *_LOAD_SETTINGS, *(["limits"] if run.kind == "search" else []))
     facts = {
         **{name: settings.get(name) for name in taken},
-        **{name: files.get(str(value), value) for name, value in parameters.items()},
-        _SAMPLES: samples,
+        **{name: files.get(str(value), value) for name, value in settings.items() if name.startswith("parameters.")},
+        "samples": samples,
         "isolation": result.isolation,
-        **{f"environment.{name}": result.environment.get(name) for name in _MACHINE},
+        **{f"environment.{name}": result.environment.get(name) for name in ("cpu_model", "cpus")},
     }
     return {name: format_value(value) for name, value in facts.items()}
 
@@ -166,9 +164,9 @@ def _load_blockers(a: RunGroup, b: RunGroup, figures: Iterable[str]) -> dict[str
 
 def question_warnings(a: RunGroup, b: RunGroup) -> list[str]:
     """Warnings if the sides had different questions."""
-    load = _load_difference(a, b)
-    warning = f"{load}: latency and resources belong to different loads, so gates on them stay undecided"
-    warnings = [warning] if load else []
+    warnings = []
+    if load := _load_difference(a, b):
+        warnings.append(f"{load}: latency and resources belong to different loads, so gates on them stay undecided")
     if differing := [name for name in different_settings(a, b) if name not in ("workload", *_RATE_SETTINGS)]:
         warnings.append(
             f"{labels.different_settings(differing)}: all gates except that on wrong answers stay undecided"
@@ -182,9 +180,8 @@ def _result_kind_blockers(a: RunGroup, b: RunGroup, figures: Iterable[str]) -> d
     They count from different events.
     """
     kinds = {frozenset((sink.name, sink.kind) for sink in run.result.sinks if sink.kind) for run in (*a.runs, *b.runs)}
-    if len(kinds - {frozenset()}) < 2:
-        return {}
-    return {name: _OTHER_RESULTS for name in figures if name.startswith(_LATENCIES)}
+    one_kind = len(kinds - {frozenset()}) < 2
+    return {} if one_kind else {name: _OTHER_RESULTS for name in figures if name.startswith(_LATENCIES)}
 
 
 def _without_results(a: RunGroup, b: RunGroup) -> bool:

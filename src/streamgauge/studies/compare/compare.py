@@ -6,13 +6,13 @@ another start of the same engine.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from streamgauge.core.errors import Rule, attempt, broken, refuse
 from streamgauge.results import labels
-from streamgauge.results.comparison import Comparison, Difference, Gate
+from streamgauge.results.comparison import Comparison, Difference
 from streamgauge.stats.bootstrap import Interval
 from streamgauge.stats.ratio import Estimate, like, over_runs, ratio
 from streamgauge.studies.compare.comparability import (
@@ -33,12 +33,16 @@ _OPEN = "the runs vary too much to bound it"
 
 def compare(a: str, b: str, fail_if: Sequence[str] = (), confidence: float = 0.95) -> Comparison:
     """Side `b` against side `a`; `InputError` with all problems, before any computation."""
-    groups, rules = _read_request(a, b, fail_if, confidence)
-    baseline, candidate = groups
+    baseline, candidate, rules = _read_request(a, b, fail_if, confidence)
     differences = {name: _difference(one, baseline, candidate, confidence) for name, one in comparables().items()}
     for name, why in not_comparable(baseline, candidate, differences).items():
-        differences[name] = _without_direction(differences[name], why)
+        of = differences[name]
+        if of.says in ("better", "worse"):
+            reason = "; ".join(filter(None, (why, of.reason)))
+            differences[name] = of.model_copy(update={"says": "unknown", "reason": reason})
     gated = {rule.figure for rule in rules}
+    undecided = gate_blockers(baseline, candidate, differences)
+    gates = [judge(rule, differences[rule.figure], undecided.get(rule.figure, "")) for rule in rules]
     return Comparison(
         workload=baseline.runs[0].result.workload,
         kind=baseline.runs[0].kind,
@@ -47,33 +51,17 @@ def compare(a: str, b: str, fail_if: Sequence[str] = (), confidence: float = 0.9
         b=candidate.answer,
         not_the_same=setting_differences(baseline, candidate),
         asked_otherwise=different_settings(baseline, candidate),
-        figures=tuple(one for name, one in differences.items() if name in gated or _has_value(one)),
-        gates=_gates(rules, differences, baseline, candidate),
+        figures=tuple(
+            one for name, one in differences.items() if name in gated or one.a is not None or one.b is not None
+        ),
+        gates=(*gates, *judge_answers(candidate)) if rules else (),
         warnings=tuple(_warnings(baseline, candidate)),
     )
 
 
-def _without_direction(of: Difference, why: str) -> Difference:
-    """The difference without a verdict that one side is better."""
-    if of.says not in ("better", "worse"):
-        return of
-    return of.model_copy(update={"says": "unknown", "reason": "; ".join(filter(None, (why, of.reason)))})
-
-
-def _gates(
-    rules: Sequence[GateRule], differences: Mapping[str, Difference], a: RunGroup, b: RunGroup
-) -> tuple[Gate, ...]:
-    """The outcome of each rule, and of B's answers if there is a rule."""
-    if not rules:
-        return ()
-    undecided = gate_blockers(a, b, differences)
-    judged = [judge(rule, differences[rule.figure], undecided.get(rule.figure, "")) for rule in rules]
-    return (*judged, *judge_answers(b))
-
-
 def _read_request(
     a: str, b: str, fail_if: Sequence[str], confidence: float
-) -> tuple[tuple[RunGroup, RunGroup], list[GateRule]]:
+) -> tuple[RunGroup, RunGroup, list[GateRule]]:
     problems = broken(Rule(
         CONFIDENCES[0] <= confidence <= CONFIDENCES[1], "--confidence",
         f"must be from {CONFIDENCES[0]:.0%} to {CONFIDENCES[1]:.1%}", confidence, "--confidence 95%",
@@ -92,11 +80,7 @@ def _read_request(
         problems += copy_problems("B", rule, groups[0].runs, groups[1].runs)
         problems += gateable(*groups) if fail_if else []
     refuse(problems)
-    return (groups[0], groups[1]), rules
-
-
-def _has_value(difference: Difference) -> bool:
-    return difference.a is not None or difference.b is not None
+    return groups[0], groups[1], rules
 
 
 @dataclass(frozen=True)
@@ -196,10 +180,10 @@ def _brackets(a: RunData, b: RunData, confidence: float) -> Interval:
 
 def _with_interval(base: Difference, difference: float, low: float, high: float, method: str) -> Difference:
     """`base` with its difference and direction; an infinite end is unknown."""
-    known = {"difference": difference, "low": low if low > -1 or not base.share else None, "method": method}
-    return base.model_copy(
-        update={**known, "high": high if math.isfinite(high) else None, "says": _direction(base, low, high)}
-    )
+    return base.model_copy(update={
+        "difference": difference, "method": method, "says": _direction(base, low, high),
+        "low": low if low > -1 or not base.share else None, "high": high if math.isfinite(high) else None,
+    })  # fmt: skip
 
 
 def _direction(base: Difference, low: float, high: float) -> str:
@@ -213,7 +197,6 @@ def _direction(base: Difference, low: float, high: float) -> str:
 def _warnings(a: RunGroup, b: RunGroup) -> list[str]:
     """Warnings for the reader of the differences."""
     runs = [(f"{side.name}: {run.folder.name}", run) for side in (a, b) for run in side.runs]
-    verdicts = [(name, run.result.verdict.value) for name, run in runs]
     fewest, most = sorted((len(a.runs), len(b.runs)))
     is_search = a.runs[0].kind == "search"
     whole = (
@@ -225,8 +208,8 @@ def _warnings(a: RunGroup, b: RunGroup) -> list[str]:
          "every run took in all that was offered, so the rate shows no difference. Compare searches"),
     )  # fmt: skip
     return [
-        *(f"{name}: {labels.VERDICTS[verdict]}; its figures depend on its length"
-          for name, verdict in verdicts if verdict != "sustained"),
+        *(f"{name}: {labels.VERDICTS[run.result.verdict.value]}; its figures depend on its length"
+          for name, run in runs if run.result.verdict.value != "sustained"),
         *(f"{name}: {file} is missing: its figures are left out" for name, run in runs for file in run.missing_files),
         *question_warnings(a, b),
         *interference_warnings(a, b),

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from streamgauge.core.errors import InputError, Problem, near
+from streamgauge.core.errors import InputError, Problem, Rule, broken, near
 from streamgauge.core.formatting import format_signed
 from streamgauge.results import labels
 from streamgauge.results.comparison import Difference, Gate
@@ -40,7 +40,9 @@ def parse_rule(text: str, kind: Kind) -> GateRule:
     name, sign, number, percent = match.groups()
     figure = comparables().get(resolve(name, kind))
     if figure is None:
-        raise _refusal(f"FIGURE must be one of {choices()}", text, _suggestion(name, kind))
+        meant = near(name, names())
+        suggestion = _example(meant, comparables()[resolve(meant, kind)]) if meant else '"rate -5%" or "p99 +10%"'
+        raise _refusal(f"FIGURE must be one of {choices()}", text, suggestion)
     limit = float(number) / (100 if percent else 1) * (1 if sign == "+" else -1)
     _check(text, name, figure, limit, bool(percent))
     return GateRule(text.strip(), figure.name, limit)
@@ -70,22 +72,18 @@ def _example(name: str, figure: Comparable) -> str:
     return f'"{name} {_worse(figure)}{"5%" if figure.share else "0"}"'
 
 
-def _suggestion(name: str, kind: Kind) -> str:
-    """A rule on the figure that the user probably meant."""
-    meant = near(name, names())
-    return _example(meant, comparables()[resolve(meant, kind)]) if meant else '"rate -5%" or "p99 +10%"'
-
-
 def _refusal(rule: str, text: str, way_out: str) -> InputError:
     return InputError(Problem(_SETTING, rule, text, f"{_SETTING} {way_out}"))
 
 
 def gateable(a: RunGroup, b: RunGroup) -> list[Problem]:
     """The problems that keep these sides from deciding any rule."""
-    got = ", ".join(f"{side.name} has {len(side.runs)}" for side in (a, b))
-    few = min(len(a.runs), len(b.runs)) < RUNS_MIN
-    rule = f"needs at least {RUNS_MIN} runs a side, because JVMs differ from start to start"
-    return [Problem(_SETTING, rule, got, "repeat the runs, or compare without --fail-if")] if few else []
+    return broken(Rule(
+        min(len(a.runs), len(b.runs)) >= RUNS_MIN, _SETTING,
+        f"needs at least {RUNS_MIN} runs a side, because JVMs differ from start to start",
+        ", ".join(f"{side.name} has {len(side.runs)}" for side in (a, b)),
+        "repeat the runs, or compare without --fail-if",
+    ))  # fmt: skip
 
 
 def judge(rule: GateRule, difference: Difference, undecided: str = "") -> Gate:
@@ -125,6 +123,5 @@ def _decided(rule: GateRule, of: Difference, undecided: str) -> tuple[State, str
         return "failed", f"{said}: beyond the limit"
     if most <= limit:
         return "passed", f"{said}: within the limit"
-    open_end = of.low is None or of.high is None
-    why = of.reason if open_end and of.reason else "add runs to make it narrower"
+    why = of.reason if of.reason and None in (of.low, of.high) else "add runs to make it narrower"
     return "unknown", f"{said}: the interval crosses the limit, so it is not known; {why}"

@@ -54,13 +54,11 @@ class RunData:
     @cached_property
     def series(self) -> pa.Table:
         """The seconds of the measured span."""
-        table = self.seconds.read_series()
-        return table.filter(pc.equal(table["phase"], "measured"))
+        return self.seconds.read_series().filter(pc.field("phase") == "measured")
 
     def column(self, name: str) -> Floats:
         """The known values of a column in the measured span (n,)."""
-        column = self.series[name].drop_null()
-        return np.asarray(column.to_numpy(), dtype=np.float64)
+        return np.asarray(self.series[name].drop_null().to_numpy(), dtype=np.float64)
 
     @cached_property
     def resampled(self) -> dict[str, Resampled]:
@@ -92,18 +90,17 @@ class RunGroup:
 
     @property
     def answer(self) -> ComparedSide:
-        return ComparedSide(given=self.given, runs=tuple(_compared(run) for run in self.runs))
-
-
-def _compared(run: RunData) -> ComparedRun:
-    result = run.result
-    return ComparedRun(
-        run_id=result.run_id,
-        folder=str(run.folder.path),
-        start_time=result.start_time,
-        verdict=result.verdict.value,
-        failed=_failed(result),
-    )
+        runs = tuple(
+            ComparedRun(
+                run_id=run.result.run_id,
+                folder=str(run.folder.path),
+                start_time=run.result.start_time,
+                verdict=run.result.verdict.value,
+                failed=_failed(run.result),
+            )
+            for run in self.runs
+        )
+        return ComparedSide(given=self.given, runs=runs)
 
 
 def _failed(result: Result) -> str:
@@ -190,13 +187,8 @@ def copy_problems(name: str, rule: str, before: Iterable[RunData], runs: Iterabl
     return [
         Problem(name, f"{rule}, or is a copy", str(run.folder.path), f"leave it out: {other.folder.path}")
         for run, other in product(runs, before)
-        if same_run(run, other)
+        if run.result.model_copy(update={"folder": ""}) == other.result.model_copy(update={"folder": ""})
     ]
-
-
-def same_run(one: RunData, other: RunData) -> bool:
-    """Whether two folders hold one and the same run."""
-    return one.result.model_copy(update={"folder": ""}) == other.result.model_copy(update={"folder": ""})
 
 
 _IRRELEVANT = (
@@ -233,7 +225,6 @@ def differing(of_a: list[dict[str, Any]], of_b: list[dict[str, Any]]) -> tuple[N
 def _facts(run: RunData) -> dict[str, Any]:
     """Dotted name to value of everything that should be the same in a comparison."""
     result = run.result
-    settings = flatten(result.experiment)
     left_out = (
         (*_IRRELEVANT, "load.rate", "search.start_rate", "search.resume") if run.kind == "search" else _IRRELEVANT
     )
@@ -242,7 +233,11 @@ def _facts(run: RunData) -> dict[str, Any]:
         "engine": result.engine,
         "tuning": result.tuning,
         "isolation": result.isolation,
-        **{name: value for name, value in settings.items() if name not in left_out and _counts(name, run)},
+        **{
+            name: value
+            for name, value in flatten(result.experiment).items()
+            if name not in left_out and _counts(name, run)
+        },
         **{f"job_files.{name}": f"SHA-256 {digest[:12]}" for name, digest in result.job_files.items()},
         **{f"settings.{name}": value for name, value in result.settings.items() if name not in location_settings()},
         **{f"environment.{name}": value for name, value in flatten(result.environment).items()},
@@ -255,15 +250,12 @@ def _counts(name: str, run: RunData) -> bool:
 
 
 def _values(facts: list[dict[str, Any]], name: str) -> tuple[str, ...]:
-    last = name.rsplit(".", 1)[-1]
-    return tuple(dict.fromkeys(format_fact(last, one.get(name)) for one in facts))
+    return tuple(dict.fromkeys(format_fact(name.rpartition(".")[2], one.get(name)) for one in facts))
 
 
 def _differs(one: NotTheSame) -> bool:
     """Whether the sides differ. Seeds may differ within a side if both sides have the same ones."""
-    if set(one.a) != set(one.b):
-        return True
-    return len(one.a) > 1 and one.setting != "load.seed"
+    return set(one.a) != set(one.b) or (len(one.a) > 1 and one.setting != "load.seed")
 
 
 def _is_redundant(name: str, names: Iterable[str]) -> bool:

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, Literal
 
 from streamgauge.results import labels
-from streamgauge.results.latency import PERCENTILES, Latency
+from streamgauge.results.latency import PERCENTILES
 from streamgauge.stats.ratio import Estimate, mean_over
 from streamgauge.studies.compare.groups import Kind, RunData
 
@@ -41,7 +41,7 @@ def comparables() -> dict[str, Comparable]:
     throughput = [
         Comparable(
             "sustained", "sustained", "events/s", "higher", partial(_figure, "search.sustained_per_s"),
-            missing=_no_search, bound=_never_refused,
+            missing=lambda _: "a single run has no highest sustained rate", bound=_never_refused,
             bound_because="no higher rate was shown to fail (an undecided one bounds nothing)",
         ),
         Comparable(
@@ -89,32 +89,21 @@ def names() -> tuple[str, ...]:
 def choices() -> str:
     """The accepted names in one line."""
     percentiles = ", ".join(map(labels.statistic, PERCENTILES))
-    kinds = ", ".join(kind for kind in KINDS)
     others = ", ".join(name for name in comparables() if not name.startswith(tuple(KINDS)))
-    return f"rate, {percentiles}, mean (of event time, or KIND_p99 with KIND one of {kinds}), {others}"
+    return f"rate, {percentiles}, mean (of event time, or KIND_p99 with KIND one of {', '.join(KINDS)}), {others}"
 
 
 def _latency(kind: str, name: str) -> Comparable:
     shown = labels.statistic(name)
-    over_runs = f"{KINDS[kind]}{labels.OF_THE_RUNS} {shown}" if name in PERCENTILES else ""
     return Comparable(
         f"{kind}_{name}", f"{KINDS[kind]} {shown}", "us", "lower",
-        value_of=partial(_latency_of, kind, name),
+        value_of=partial(_figure, f"latency.{kind}_us.{name}"),
         within=partial(_latency_within, kind, name) if kind in ("event_time", "processing_time") else None,
         missing=partial(_no_latency, kind, shown),
         bound=partial(_is_bound, kind, name),
         bound_because="results that never came count as at least this late",
-        label_over_runs=over_runs,
+        label_over_runs=f"{KINDS[kind]}{labels.OF_THE_RUNS} {shown}" if name in PERCENTILES else "",
     )  # fmt: skip
-
-
-def _kind_of(kind: str, run: RunData) -> Latency | None:
-    return run.result.latency.by_kind(kind)
-
-
-def _latency_of(kind: str, statistic: str, run: RunData) -> float | None:
-    latency = _kind_of(kind, run)
-    return None if latency is None else getattr(latency, statistic)
 
 
 def _latency_within(kind: str, statistic: str, run: RunData, value: float) -> Estimate:
@@ -125,7 +114,7 @@ def _latency_within(kind: str, statistic: str, run: RunData, value: float) -> Es
 
 
 def _no_latency(kind: str, statistic: str, run: RunData) -> str:
-    latency = _kind_of(kind, run)
+    latency = run.result.latency.by_kind(kind)
     if latency is None:
         return f"{KINDS[kind]} does not apply, or was not measured"
     return latency.note or f"{latency.effective_count} independent results are too few for {statistic}"
@@ -133,7 +122,7 @@ def _no_latency(kind: str, statistic: str, run: RunData) -> str:
 
 def _is_bound(kind: str, statistic: str, run: RunData) -> bool:
     """Whether missing results are numerous enough to reach the percentile."""
-    latency = _kind_of(kind, run)
+    latency = run.result.latency.by_kind(kind)
     if latency is None or not latency.lower_bounds:
         return False
     return statistic == "mean" or latency.lower_bounds >= (1 - PERCENTILES[statistic]) * latency.count
@@ -145,10 +134,6 @@ def _column_mean(name: str, sawtooth: bool = False) -> Callable[[RunData, float]
         return Estimate(value, seconds.error, seconds.freedom)
 
     return within
-
-
-def _no_search(_: RunData) -> str:
-    return "a single run has no highest sustained rate"
 
 
 def _never_refused(run: RunData) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from streamgauge.artifacts.run_folder import SCALE, read_study
 from streamgauge.config.options_and_settings import read
-from streamgauge.core.errors import InputError, Problem, attempt
+from streamgauge.core.errors import InputError, Problem, Rule, attempt, broken, require
 from streamgauge.core.formatting import flatten, resume_command
 from streamgauge.results.comparison import (
     CapacityDifference,
@@ -53,10 +53,10 @@ def is_study(given: str) -> bool:
 
 def compare_studies(a: str, b: str, fail_if: Sequence[str] = ()) -> ScaleComparison:
     """Study `b` against study `a`. Raises InputError with all problems."""
-    problems: list[Problem] = []
-    if fail_if:
-        rule = "must not be given with scalability studies"
-        problems.append(Problem("--fail-if", rule, ", ".join(fail_if), "leave it out, and read `says` in --json"))
+    problems = broken(Rule(
+        not fail_if, "--fail-if", "must not be given with scalability studies", ", ".join(fail_if),
+        "leave it out, and read `says` in --json",
+    ))  # fmt: skip
     left, right = (attempt(partial(_read, name, given), problems) for name, given in (("A", a), ("B", b)))
     if left is not None and right is not None:
         problems += _unlike(left, right)
@@ -80,14 +80,11 @@ def _folder(given: str) -> Path:
 
 def _read(name: str, given: str) -> Side:
     folder = _folder(given)
-    if not is_study(given):
-        rule = f"must be the folder of a scalability study, which holds a {SCALE}, like the other side"
-        raise InputError(Problem(name, rule, given, "a folder runs/*-scale"))
+    rule = f"must be the folder of a scalability study, which holds a {SCALE}, like the other side"
+    require(is_study(given), name, rule, given, "a folder runs/*-scale")
     study = read_study(folder, SCALE)
     assert isinstance(study, ScaleResult)
-    if not study.finished:
-        rule, way_out = "must be a study that came to its end", resume_command("scale", folder)
-        raise InputError(Problem(name, rule, given, way_out))
+    require(study.finished, name, "must be a study that came to its end", given, resume_command("scale", folder))
     return Side(folder, study)
 
 
@@ -170,12 +167,9 @@ def _demands(a: ScaleResult, b: ScaleResult) -> Iterator[DemandDifference]:
 def _failing(of: ScaleResult, load: float) -> int:
     """The greatest level that was shown not to sustain a load; 0 without one."""
 
-    def fails(one: Capacity) -> bool:
-        if one.refused is None or not one.decided:
-            return False
-        return load >= one.refused if _ascends(of) else load <= one.refused
-
-    return max((one.resources for one in of.capacities if fails(one)), default=0)
+    refused = [(one.refused, one.resources) for one in of.capacities if one.refused is not None and one.decided]
+    failing = (level for least, level in refused if (load >= least if _ascends(of) else load <= least))
+    return max(failing, default=0)
 
 
 def _fewer(a: LevelInterval, b: LevelInterval) -> Says:

@@ -27,8 +27,7 @@ from streamgauge.engines.registry import entry, streaming_engines
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check, refuse_program
 from streamgauge.results.breakdown import BreakdownTrial, Decomposition, LatencyBreakdown, TrialConditions
-from streamgauge.studies.latency_breakdown.decompose import decompose
-from streamgauge.studies.latency_breakdown.timestamps import TrialEvidence
+from streamgauge.studies.latency_breakdown.decompose import TrialEvidence, decompose
 from streamgauge.studies.run.run import require_machine, run_judged
 from streamgauge.system.disk import Scratch
 from streamgauge.system.machine import environment
@@ -104,7 +103,10 @@ def check_trials(experiment: Experiment) -> list[ResolvedExperiment]:
         InputError: with every problem of a trial, or why it cannot be decomposed.
     """
     refuse_program(experiment)
-    config, probe = experiment.anatomy or Anatomy(), _supported_probe(experiment)
+    engines = engines_with_probe()
+    rule = f"must be {' or '.join(engines)}, because other engines have no latency probe"
+    require(experiment.engine in engines, "engine", rule, experiment.engine, f"--engine {engines[0]}")
+    config, probe = experiment.anatomy or Anatomy(), probe_of(experiment.engine)
     _refuse(experiment, config, probe)
     update = {"command": "run", "anatomy": None, "keep_results": True, "matrix": _matrix(config, probe)}
     trials = [_resolved(cell.experiment, probe) for cell in expand(experiment.model_copy(update=update))]
@@ -135,13 +137,6 @@ def probe_of(engine: str) -> LatencyProbe:
 
 def request_of(trial: Experiment) -> ProbeRequest:
     return ProbeRequest(trial.options, trial.transport, trial.load.frontier)
-
-
-def _supported_probe(experiment: Experiment) -> LatencyProbe:
-    engines = engines_with_probe()
-    rule = f"must be {' or '.join(engines)}, because other engines have no latency probe"
-    require(experiment.engine in engines, "engine", rule, experiment.engine, f"--engine {engines[0]}")
-    return probe_of(experiment.engine)
 
 
 def _with_chunk(trial: Experiment, chunk_s: float) -> Experiment:
@@ -203,8 +198,7 @@ def _resolved(trial: Experiment, probe: LatencyProbe) -> ResolvedExperiment:
     """A trial, ready to start; InputError with its problems, or with why it cannot be decomposed."""
     events = trial.load.rate * trial.load.duration * LONGEST
     rule = f"must give at most {RECORDS_MAX:,} events a trial, even if its span is extended to its longest"
-    way_out = "a lower rate, or a shorter --duration"
-    few = Rule(events <= RECORDS_MAX, "--rates", rule, f"{events:,.0f}", way_out)
+    few = Rule(events <= RECORDS_MAX, "--rates", rule, f"{events:,.0f}", "a lower rate, or a shorter --duration")
     refuse([*probe.problems(request_of(trial)), *broken(few)])
     resolved, way_out = check(trial), "stamped_text, identity, filter or throughput"
     rule = "must be a built-in workload, because the operators of a user job are not visible"
@@ -225,7 +219,6 @@ def _trial(
 ) -> BreakdownTrial:
     """Runs one trial and decomposes its results; a trial that could not start has its reason."""
     trial, before = resolved.experiment, Clock.fixed_now()
-    requested = trial.model_copy(update={"out": str(folder)})
     window = _interval(trial.options, probe)
     conditions = TrialConditions(
         rate_per_s=trial.load.rate, record_bytes=getattr(resolved.parameters, RECORD_SIZE, None),
@@ -235,11 +228,14 @@ def _trial(
     with Scratch("anatomy") as private:
         evidence = TrialEvidence(probe.evidence(request_of(trial), Path(private)))
         try:
-            observe = _collecting_evidence(evidence, snapshots(on_progress))
-            result, judged = run_judged(requested, observe, evidence.probe.options, on_result)
+            result, judged = run_judged(
+                trial.model_copy(update={"out": str(folder)}), _collecting_evidence(evidence, snapshots(on_progress)),
+                evidence.probe.options, on_result,
+            )  # fmt: skip
         except (EngineError, DriverError) as error:
-            failed = conditions.model_copy(update={"sentence": str(error)})
-            return BreakdownTrial.from_parts(failed, Decomposition(reason="it did not start"))
+            return BreakdownTrial.from_parts(
+                conditions.model_copy(update={"sentence": str(error)}), Decomposition(reason="it did not start")
+            )
         moved_us = Clock.fixed_now().offset_us - before.offset_us
         conditions = conditions.model_copy(update={
             "batch_window": _interval(result.settings, probe), "run": result.folder,

@@ -16,7 +16,7 @@ from streamgauge.artifacts.run_folder import OUT, RunFolder, disk, write_table, 
 from streamgauge.config.matrix import Cell, merge_problems, value_of
 from streamgauge.config.options_and_settings import Experiment
 from streamgauge.core.clock import US
-from streamgauge.core.errors import MachineError, Problem, Rule, StreamgaugeError, attempt, broken, refuse
+from streamgauge.core.errors import MachineError, Problem, Rule, StreamgaugeError, attempt, refuse, require_all
 from streamgauge.core.formatting import format_value
 from streamgauge.core.trial import TrialSnapshot
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
@@ -73,21 +73,15 @@ def require_same_files(cells: Sequence[CheckedCell], before: Mapping[str, str], 
     """Raises InputError if files of a user job or data changed since the matrix in `folder` began."""
     way_out = f"restore the file, or start a new matrix without --resume {folder}"
     problems: dict[str, Problem] = {}
-    for one in cells:
-        files = one.resolved.workload.files
-        previous = {name: digest for name, digest in before.items() if name in files}
-        problems |= {str(problem): problem for problem in changed_files(one.resolved.workload, previous, way_out)}
+    for workload in (one.resolved.workload for one in cells):
+        previous = {name: digest for name, digest in before.items() if name in workload.files}
+        problems |= {str(problem): problem for problem in changed_files(workload, previous, way_out)}
     refuse(list(problems.values()))
 
 
 def _checked(experiment: Experiment) -> tuple[ResolvedExperiment, float | None]:
-    refuse(_unsuitable(experiment))
-    return _CHECKS[experiment.command](experiment)
-
-
-def _unsuitable(experiment: Experiment) -> list[Problem]:
     why = "has a grid of its own" if experiment.command == "scale" else "measures nothing"
-    return broken(
+    require_all(
         Rule(
             experiment.command in _CHECKS, "command",
             f"must be {', '.join(_CHECKS)} with a matrix, because {experiment.command} {why}", experiment.command,
@@ -99,6 +93,7 @@ def _unsuitable(experiment: Experiment) -> list[Problem]:
             "streamgauge experiment --resume FOLDER",
         ),
     )  # fmt: skip
+    return _CHECKS[experiment.command](experiment)
 
 
 def _check_run(experiment: Experiment) -> tuple[ResolvedExperiment, float]:
@@ -163,7 +158,7 @@ def perform(experiment: Experiment, observers: Observers) -> CellFigures:
         MachineError: this machine lacks something, as it would in the other cells.
     """
     try:
-        return _COMMANDS[experiment.command](experiment, observers)
+        return _performed(experiment, observers)
     except MachineError:
         raise
     except StreamgaugeError as error:
@@ -180,24 +175,22 @@ def perform_within(study: Path, number: int, experiment: Experiment, observers: 
     except KeyboardInterrupt:
         figures = CellFigures(verdict="interrupted", sentence="stopped before its end")
     report = Path(figures.folder, "report.html")
-    update = {
+    return figures.model_copy(update={
         "seconds": round(time.monotonic() - started, 1),
         "folder": os.path.relpath(figures.folder, study) if figures.folder else "",
         "report": os.path.relpath(report, study) if figures.folder and report.exists() else "",
-    }
-    return figures.model_copy(update=update)
+    })  # fmt: skip
 
 
 def figures_of(result: Result) -> CellFigures:
     """The figures of a run, or of a search's best trial."""
-    rate, latency, driver = result.rate, result.latency, result.driver
+    rate, driver = result.rate, result.driver
     processes = {process.role: process for process in reversed(result.processes)}
     sut, broker = processes.get("sut"), processes.get("broker")
     compared = result.verification if result.verification is not None and result.verification.judged else None
 
     def latencies(kind: str, *statistics: str) -> dict[str, Any]:
-        of = getattr(latency, f"{kind}_us")
-        return {f"{kind}_{name}_us": getattr(of, name, None) for name in statistics}
+        return {f"{kind}_{name}_us": getattr(result.latency.by_kind(kind), name, None) for name in statistics}
 
     return CellFigures(
         verdict=result.verdict.value,
@@ -243,19 +236,23 @@ class _SearchProgress:
         """Ignored: the cell has a row."""
 
 
-def _run(experiment: Experiment, observers: Observers) -> CellFigures:
-    result, judged = run_judged(experiment, snapshots(observers.show), on_result=observers.on_result)
+def _performed(experiment: Experiment, observers: Observers) -> CellFigures:
+    show, on_result = observers.show, observers.on_result
+    match experiment.command:
+        case "sustain":
+            return figures_of(sustain(experiment, _SearchProgress(show), on_result))
+        case "anatomy":
+            return _figures_of_breakdown(anatomy(experiment, show, observers.on_study, on_result))
+        case "characterize":
+            return CellFigures(folder=characterize(experiment, partial(_show_step, show), observers.on_study).folder)
+    result, judged = run_judged(experiment, snapshots(show), on_result=on_result)
     if judged is not None:
         observers.on_judged(judged)
     return figures_of(result)
 
 
-def _sustain(experiment: Experiment, observers: Observers) -> CellFigures:
-    return figures_of(sustain(experiment, _SearchProgress(observers.show), observers.on_result))
-
-
-def _anatomy(experiment: Experiment, observers: Observers) -> CellFigures:
-    return _figures_of_breakdown(anatomy(experiment, observers.show, observers.on_study, observers.on_result))
+def _show_step(show: Show, step: str) -> None:
+    show(TrialSnapshot("start", 0.0, 0.0, note=step))
 
 
 def _figures_of_breakdown(breakdown: LatencyBreakdown) -> CellFigures:
@@ -266,21 +263,6 @@ def _figures_of_breakdown(breakdown: LatencyBreakdown) -> CellFigures:
         worst = min(breakdown.trials, key=lambda trial: _WORST.index(trial.verdict))
         figures = CellFigures(verdict=worst.verdict, sentence=worst.sentence)
     return figures.model_copy(update={"folder": breakdown.folder})
-
-
-def _characterize(experiment: Experiment, observers: Observers) -> CellFigures:
-    def show(step: str) -> None:
-        observers.show(TrialSnapshot("start", 0.0, 0.0, note=step))
-
-    return CellFigures(folder=characterize(experiment, show, observers.on_study).folder)
-
-
-_COMMANDS: Mapping[str, Callable[[Experiment, Observers], CellFigures]] = {
-    "run": _run,
-    "sustain": _sustain,
-    "anatomy": _anatomy,
-    "characterize": _characterize,
-}
 
 
 TABLES = "cells"
@@ -305,10 +287,11 @@ def cells_table(result: MatrixResult, cells: Mapping[int, Cell]) -> pa.Table:
 
 def rows_table(first: Mapping[str, list[Any]], rows: Sequence[CellFigures]) -> pa.Table:
     """The rows with every figure, behind other columns."""
-    columns = {name: _column(values) for name, values in first.items()}
-    for name, field in CellFigures.model_fields.items():
-        columns[name] = pa.array([getattr(row, name) for row in rows], _type(field.annotation))
-    return pa.table(columns)
+    figures = {
+        name: pa.array([getattr(row, name) for row in rows], _type(field.annotation))
+        for name, field in CellFigures.model_fields.items()
+    }
+    return pa.table({name: _column(values) for name, values in first.items()} | figures)
 
 
 def _column(values: list[Any]) -> pa.Array:

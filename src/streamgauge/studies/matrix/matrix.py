@@ -63,7 +63,6 @@ def plan_matrix(experiment: Experiment, numbers: str | None = None, resume: str 
     chosen = _chosen(cells, experiment, numbers)
     if resume is not None:
         chosen = tuple(_missing(chosen, _read(Path(resume)), named=numbers is not None))
-    checked = check_cells(chosen)
     return MatrixPlan(
         workload=experiment.workload,
         command=experiment.command,
@@ -73,7 +72,7 @@ def plan_matrix(experiment: Experiment, numbers: str | None = None, resume: str 
                 number=one.cell.number, settings=dict(one.cell.settings), repetition=one.cell.repetition,
                 seconds=one.seconds,
             )
-            for one in checked
+            for one in check_cells(chosen)
         ),
     )  # fmt: skip
 
@@ -113,7 +112,8 @@ def run_matrix(
         _write(folder, result, by_number, on_study)
         observer.begin(result, len(chosen))
         for cell in chosen:
-            row = _run_cell(cell, folder, observers)
+            figures = perform_within(folder, cell.number, cell.experiment, observers)
+            row = MatrixCell.from_figures(cell.number, dict(cell.settings), cell.repetition, figures)
             result = result.with_cell(row)
             _write(folder, result, by_number, on_study)
             observer.cell(row)
@@ -159,11 +159,11 @@ def _begin(experiment: Experiment, cells: Sequence[Cell], checked: Sequence[Chec
     now = datetime.now(UTC)
     folder = new_folder(experiment.out or "runs", experiment.workload, "matrix", now)
     write_text(folder / "experiment.toml", to_toml(experiment), OUT)
-    files = {name: digest for one in checked for name, digest in one.resolved.workload.files.items()}
     return folder, MatrixResult(
         command=experiment.command, workload=experiment.workload, engine=experiment.engine, varied=varied(cells),
-        planned=len(cells), environment=environment(), job_files=files, start_time=now.isoformat(timespec="seconds"),
-        folder=str(folder),
+        planned=len(cells), environment=environment(),
+        job_files={name: digest for one in checked for name, digest in one.resolved.workload.files.items()},
+        start_time=now.isoformat(timespec="seconds"), folder=str(folder),
     )  # fmt: skip
 
 
@@ -171,12 +171,6 @@ def _read(folder: Path) -> MatrixResult:
     result = read_study(folder, MATRIX)
     assert isinstance(result, MatrixResult)
     return result.model_copy(update={"folder": str(folder)})
-
-
-def _run_cell(cell: Cell, folder: Path, observers: Observers) -> MatrixCell:
-    """The row of a cell."""
-    figures = perform_within(folder, cell.number, cell.experiment, observers)
-    return MatrixCell.from_figures(cell.number, dict(cell.settings), cell.repetition, figures)
 
 
 def _write(folder: Path, result: MatrixResult, cells: dict[int, Cell], on_study: OnStudy) -> None:

@@ -8,7 +8,7 @@
    (`engines.operator_profiler`). Meanwhile its memory is sampled.
 5. Computes the time of a tuple and the instances of eq. 3.4 (`studies.operator_profile.profile`)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -89,16 +89,20 @@ def check_input(experiment: Experiment) -> ResolvedExperiment:
     refuse_program(experiment)
     config, load = experiment.characterize or Characterize(), experiment.load.model_copy(update={"generators": 1})
     problems = list(reproduce.unsupported_settings(experiment))
-    events, rule = config.total_slices * config.slice_events, f"must give at most {EVENTS_MAX:,} events"
-    few = Rule(
-        events <= EVENTS_MAX, "characterize.slice_events", f"{rule}, warm-up included", f"{events:,}",
-        "--slices 100 --slice-events 10k",
-    )  # fmt: skip
     engine_is_refused = any(problem.setting == "engine" for problem in problems)
     unused = () if engine_is_refused else profiler_of(experiment).unused_options
-    rule, given = "has no effect on an operator that is timed alone", experiment.options
-    alone = [Rule(name not in given, f"option {name}", rule, given.get(name), "leave it out") for name in unused]
-    problems += broken(few, *alone)
+    events, rule = config.total_slices * config.slice_events, "has no effect on an operator that is timed alone"
+    problems += broken(
+        Rule(
+            events <= EVENTS_MAX, "characterize.slice_events",
+            f"must give at most {EVENTS_MAX:,} events, warm-up included", f"{events:,}",
+            "--slices 100 --slice-events 10k",
+        ),
+        *(
+            Rule(name not in experiment.options, f"option {name}", rule, experiment.options.get(name), "leave it out")
+            for name in unused
+        ),
+    )  # fmt: skip
     # The input is made as `generate` makes it, which starts no engine and so takes no tuning profile.
     update = {"command": "generate", "characterize": None, "load": load, "tuning": TUNED}
     resolved = attempt(lambda: check(experiment.model_copy(update=update)), problems)
@@ -159,21 +163,19 @@ def _flow(resolved: ResolvedExperiment) -> Flow:
     return resolved.flow if resolved.workload.operators_known else resolved.lineage_flow
 
 
-def _notes(config: Characterize, operators: Sequence[ProfiledOperator]) -> list[str]:
+def _notes(config: Characterize, operators: Sequence[ProfiledOperator]) -> Iterator[str]:
     """What a reader must know of these figures."""
-    notes = []
     if config.slices < SLICES_ADVISED:
-        notes.append(f"fewer than {SLICES_ADVISED} slices carry no p99, so nothing is advised")
-    untimed = [row.name for row in operators if row.time_per_tuple_us is None]
+        yield f"fewer than {SLICES_ADVISED} slices carry no p99, so nothing is advised"
     names_by_method: dict[str, list[str]] = {}
     for row in operators:
         if row.time_method:
             names_by_method.setdefault(row.time_method.replace("_", " "), []).append(row.name)
     if len(names_by_method) > 1:
         each = "; ".join(f"{way}: {', '.join(names)}" for way, names in names_by_method.items())
-        notes.append(f"timed in different ways, so compare times and instances within one alone ({each})")
-    notes.append(f"not timed, and so without a share of the instances: {', '.join(untimed)}")
-    return notes
+        yield f"timed in different ways, so compare times and instances within one alone ({each})"
+    untimed = ", ".join(row.name for row in operators if row.time_per_tuple_us is None)
+    yield f"not timed, and so without a share of the instances: {untimed}"
 
 
 def _count(
@@ -195,8 +197,7 @@ def _count(
                 continue
             at = private / f"operator-{len(operators)}"
             at.mkdir()
-            folders = write_slices(connection, one, at, config.total_slices)
-            paths = {name: str(path) for name, path in folders.items()}
+            paths = {name: str(path) for name, path in write_slices(connection, one, at, config.total_slices).items()}
             job = one.node if isinstance(one.node, UserJobNode) else None
             operators.append(IsolatedOperator(one.node.name, one.isolated, paths, SLICE, job))
     (private / "rows.duckdb").unlink()
@@ -283,12 +284,11 @@ def apply_advice(
     profiler, trial = profiler_of(experiment), with_absolute_paths(trial_of(experiment, value))
     setting = profiler.parallelism_setting
     default = profiler.default_parallelism(trial.parallelism, check(trial).partitions)
-    before = experiment.options.get(setting) or str(default)
     write_text(folder / APPLIED, to_toml(trial), OUT)
     result = run_single(trial.model_copy(update={"out": str(folder)}), snapshots(on_progress), on_result)
     applied = AppliedAdvice(
         setting=setting,
-        before=before,
+        before=experiment.options.get(setting) or str(default),
         after=str(value),
         experiment=str(folder / APPLIED),
         run=result.folder,

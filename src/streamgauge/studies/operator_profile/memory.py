@@ -60,6 +60,4 @@ def behaviour(least: int, p50: int, p95: int) -> MemoryBehaviour:
 
 
 def level(p95: int) -> MemoryLevel:
-    if p95 < MEDIUM_FROM_BYTES:
-        return "low"
-    return "medium" if p95 < HIGH_FROM_BYTES else "high"
+    return "low" if p95 < MEDIUM_FROM_BYTES else "medium" if p95 < HIGH_FROM_BYTES else "high"

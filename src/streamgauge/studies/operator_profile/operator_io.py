@@ -107,9 +107,8 @@ def materialise(
             user_job_rows(connection, node, tables).create(quote(_table(node)))
         else:
             _compute(connection, isolated, _table(node), span)
-        rows, size = _rows_and_bytes(connection, node)
         before = tuple(done[input_].rows_out for input_ in graph.inputs(node))
-        done[node] = OperatorIO(node, isolated, before, rows, size)
+        done[node] = OperatorIO(node, isolated, before, *_rows_and_bytes(connection, node))
         yield done[node]
 
 
@@ -129,7 +128,7 @@ def _stand_in(node: Node) -> Node:
     if isinstance(node, Source) and node.lineage:
         return replace(node, name=_table(node))
     columns = schema.columns(node)
-    if any(element_type(type_) is not None for type_ in columns.values()):
+    if any(map(element_type, columns.values())):
         return _isolated(node)
     return Source(_table(node), Schema(tuple(Field(name, type_, nullable=True) for name, type_ in columns.items())))
 
@@ -161,20 +160,14 @@ def _batches(plan: Plan, stream: int, columns: Sequence[str], span: Span) -> Ite
 
 def _compute(connection: Any, isolated: Node, table: str, span: Span) -> None:
     flow = _isolated_flow(isolated)
-    relations = {source.name: quote(source.name) for source in graph.sources(flow)}
-    relations = computed(connection, flow, relations)
+    relations = computed(connection, flow, {source.name: quote(source.name) for source in graph.sources(flow)})
+    own = quoted(schema.columns(isolated))
     if isinstance(isolated, RunningAggregate):
-        query = _updates(isolated, relations, span)
+        # The value of each key at the end of each slice that has rows of the key.
+        query = f"SELECT {own} FROM ({lower.by_spans(flow, relations, lower.span_number(span.ends))})"
     else:
-        own = quoted(schema.columns(isolated))
         query = f"SELECT {own}, {lower.TIME} AS {quote(EVENT_TIME)} FROM ({lower.lower(isolated, relations)})"
     connection.execute(f"CREATE TABLE {quote(table)} AS {query}")
-
-
-def _updates(node: RunningAggregate, relations: dict[str, str], span: Span) -> str:
-    """The value of each key at the end of each slice that has rows of the key."""
-    values = lower.by_spans(_isolated_flow(node), relations, lower.span_number(span.ends))
-    return f"SELECT {quoted(schema.columns(node))} FROM ({values})"
 
 
 def _rows_and_bytes(connection: Any, node: Node) -> tuple[int, float | None]:

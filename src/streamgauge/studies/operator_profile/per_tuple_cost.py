@@ -98,16 +98,12 @@ def unreported(time: TupleTime) -> str:
     """Why an operator has no time, and counts as no work."""
     slices, slower = time.slices, time.slower_slices
     needed = positives_needed(slices, CONFIDENCE)
-    if time.negative_slices >= needed:
-        head = "takes less than only reading"
-    else:
-        head = f"below what can be told from only reading{_give_or_take(time.interval)}"
+    head = "takes less than only reading"
+    if time.negative_slices < needed:
+        interval = f" (+/- {(time.interval[1] - time.interval[0]) / 2:.3g} us)" if time.interval is not None else ""
+        head = f"below what can be told from only reading{interval}"
     counted = "; counts as no work" if carries(Q, slices) else ""
     return (
         f"{head}: slower with it in {slower} of {slices} slices, the sign test wants {needed}{counted}; more or larger "
         "slices (--slices, --slice-events) tell more"
     )
-
-
-def _give_or_take(interval: tuple[float, float] | None) -> str:
-    return f" (+/- {(interval[1] - interval[0]) / 2:.3g} us)" if interval is not None else ""

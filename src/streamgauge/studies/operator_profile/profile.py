@@ -81,7 +81,6 @@ METHODS = {
 
 SOURCE_REASON = "the time of only reading is subtracted from every other operator's time"
 SINK_REASON = "results go to the recorder, which is not part of the system under test"
-NO_INPUT_REASON = "no row came in"
 
 
 @dataclass(frozen=True)
@@ -103,7 +102,7 @@ def profile_figures(
 ) -> ProfileFigures:
     """The figures of an operator profile."""
     nodes, descriptions, of_thesis = list(graph.operators(flow)), describe(flow), INSTANCES.get(workload, ())
-    events = sum(counted[node].rows_out for node in graph.operators(flow) if isinstance(node, Source))
+    events = sum(counted[node].rows_out for node in nodes if isinstance(node, Source))
     rows = [
         _operator(words, counted, node, events, timings, profiler.parallelism_options(node))
         for words, node in zip(descriptions, nodes, strict=False)
@@ -117,7 +116,7 @@ def profile_figures(
     intervals = _intervals(rows, timings, config)
     for place, row in enumerate(rows):
         key = str(place)
-        advice = {
+        rows[place] = row.model_copy(update={
             "s_op_us": {weights: works[weights][key] for weights in WEIGHTS},
             "advised_instances_by_weights": {weights: given[weights][key] for weights in WEIGHTS},
             "advised_instances": given[config.weights][key],
@@ -127,14 +126,12 @@ def profile_figures(
                 for each in of_thesis
                 if each.is_done_by(row.kind, row.name)
             ),
-        }
-        rows[place] = row.model_copy(update=advice)
-    base = given[config.weights]
+        })  # fmt: skip
     sources = {str(place) for place, row in enumerate(rows) if row.kind == "source"}
     return ProfileFigures(
         operators=tuple(rows),
         s_app_us={weights: sum(filter(None, works[weights].values())) for weights in WEIGHTS},
-        ways=_parallelism_plans(base, sources, config),
+        ways=_parallelism_plans(given[config.weights], sources, config),
         apply=_apply(nodes, rows, profiler),
         thesis=tuple(
             ThesisOperator(
@@ -206,7 +203,7 @@ def _time_reason(node: Node, time: TupleTime | None, timings: Timings) -> str | 
     if node.name in timings.failed:
         return f"it could not be run alone: {timings.failed[node.name]}"
     if time is None:
-        return NO_INPUT_REASON
+        return "no row came in"
     if not time.distinguishable:
         return unreported(time)
     return too_few(time.slices) if time.p99 is None else None

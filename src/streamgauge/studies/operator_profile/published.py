@@ -37,13 +37,10 @@ class Published:
 
 def _row(source: int, sink: int, **operators: int | tuple[int, tuple[str, ...]]) -> tuple[Published, ...]:
     """A row of the table; an operator that has another name here, or several, is a pair of instances and names."""
-    between = [_published(name, given) for name, given in operators.items()]
+    between = (
+        Published(name, *(given if isinstance(given, tuple) else (given, (name,)))) for name, given in operators.items()
+    )
     return (Published("source", source), *between, Published("sink", sink))
-
-
-def _published(name: str, given: int | tuple[int, tuple[str, ...]]) -> Published:
-    instances, here = given if isinstance(given, tuple) else (given, (name,))
-    return Published(name, instances, here)
 
 
 INSTANCES: dict[str, tuple[Published, ...]] = {
@@ -94,21 +91,21 @@ class Reported:
 
     def __str__(self) -> str:
         """`23.6 s at 2.9 k/s`, after the sink's name where it has one."""
-        figure = f"{format_us(1000 * self.latency_ms_p95)} at {format_rate(self.sink_rows_per_s, '')}/s"
-        return f"{self.sink} {figure}".strip()
+        latency, rate = format_us(1000 * self.latency_ms_p95), format_rate(self.sink_rows_per_s, "")
+        return f"{self.sink} {latency} at {rate}/s".strip()
 
 
 def reported(workload: str) -> tuple[Reported, ...]:
     """All measurements of a workload in the thesis, in the order of its table; empty if there are none."""
     with LATENCIES.open(newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["application"] == workload]
-    return tuple(
-        Reported(
-            row["table"], row["system"], row["configuration"], row["sink"],
-            float(row["latency_ms_p95"]), float(row["sink_rows_per_s"]),
-        )
-        for row in rows
-    )  # fmt: skip
+        return tuple(
+            Reported(
+                row["table"], row["system"], row["configuration"], row["sink"],
+                float(row["latency_ms_p95"]), float(row["sink_rows_per_s"]),
+            )
+            for row in csv.DictReader(file)
+            if row["application"] == workload
+        )  # fmt: skip
 
 
 def best_on_one_node(workload: str, system: str) -> tuple[Reported, ...]:

@@ -14,7 +14,6 @@ from streamgauge.core.errors import Problem, refuse
 from streamgauge.loadgen.export import Progress, existing_parts, write_input
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import Piece, RateProfile, parse_profile
-from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check, start_us
 from streamgauge.results.run import Input, Result
 from streamgauge.user_workloads.data_files import files_read_otherwise, input_notes, replayed_data
@@ -47,10 +46,9 @@ def generate(experiment: Experiment, out: Path, progress: Progress | None = None
     part = _planned(experiment) if experiment.load.of is None else _offered(experiment, experiment.load.of)
     replaced = len(existing_parts(part.plan, out))
     events = write_input(part.plan, out, part.begin_us, part.end_us, progress)
-    notes = input_notes(part.workload, replayed_data(part.plan, part.end_us))
     return {
         "out": str(out), "start_us": part.begin_us, "end_us": part.end_us, "events": events, "replaced": replaced,
-        "notes": list(notes),
+        "notes": list(input_notes(part.workload, replayed_data(part.plan, part.end_us))),
     }  # fmt: skip
 
 
@@ -58,16 +56,12 @@ def _planned(experiment: Experiment) -> _Part:
     resolved, load = check(experiment), experiment.load
     begin = start_us(experiment)
     if begin is None:
-        return _profile_part(resolved, int(time.time()) * US)
+        # The profile from its first moment to its last, without what a trial puts before and after it.
+        begin, profile = int(time.time()) * US, parse_profile(load.profile, load.rate, load.duration)
+        plan = resolved.plan(begin, load.rate, load.duration, profile)
+        return _Part(resolved.workload, plan, begin, plan.end_us)
     spans = resolved.spans(begin, True, load.duration)
     return _Part(resolved.workload, resolved.trial_plan(spans, load.rate, fresh=True), begin, spans.end_us)
-
-
-def _profile_part(resolved: ResolvedExperiment, begin_us: int) -> _Part:
-    """The profile from its first moment to its last, without what a trial puts before and after it."""
-    load = resolved.experiment.load
-    plan = resolved.plan(begin_us, load.rate, load.duration, parse_profile(load.profile, load.rate, load.duration))
-    return _Part(resolved.workload, plan, begin_us, plan.end_us)
 
 
 def _offered(experiment: Experiment, of: str) -> _Part:
@@ -80,24 +74,24 @@ def _offered(experiment: Experiment, of: str) -> _Part:
     refuse(list(changed_files(resolved.workload, result.job_files, way_out)))
     load = resolved.experiment.load
     pieces = tuple(Piece(one.start_s, one.rate_per_s, one.slope_per_s2) for one in result.input.profile)
-    whole_s = (result.input.end_us - result.input.start_us) / US
     plan = Plan(
-        resolved.streams(load.rate), RateProfile(pieces), result.input.start_us, whole_s,
-        resolved.partitions, load.seed, result.input.keyed,
+        resolved.streams(load.rate), RateProfile(pieces), result.input.start_us,
+        (result.input.end_us - result.input.start_us) / US, resolved.partitions, load.seed, result.input.keyed,
     )  # fmt: skip
-    data = replayed_data(plan, result.input.end_us)
-    refuse(list(files_read_otherwise(resolved.workload, data, result)))
+    refuse(list(files_read_otherwise(resolved.workload, replayed_data(plan, result.input.end_us), result)))
     return _Part(resolved.workload, plan, result.input.start_us, result.input.end_us)
 
 
 def _settings_of(result: Result, offered: Input) -> Experiment:
     """What decides the values of a run's events; nothing that has to do with the machine it ran on."""
     settings = result.experiment
-    load = {"rate": settings["load"]["rate"], "seed": settings["load"]["seed"], "generators": 1}
-    partitions = offered.partitions or offered.generators
     names = ("workload", "engine", "parameters", "transport")
-    others: dict[str, Any] = {name: settings[name] for name in names if name in settings}
-    return build({"command": "generate", "load": load, "partitions": partitions, **others})
+    return build({
+        "command": "generate",
+        "load": {"rate": settings["load"]["rate"], "seed": settings["load"]["seed"], "generators": 1},
+        "partitions": offered.partitions or offered.generators,
+        **{name: settings[name] for name in names if name in settings},
+    })  # fmt: skip
 
 
 def _problems(experiment: Experiment, result: Result, of: str) -> Iterator[Problem]:
@@ -109,13 +103,13 @@ def _problems(experiment: Experiment, result: Result, of: str) -> Iterator[Probl
         yield Problem("load.of", rule, of, "--start with its start_time, and the arguments of the run")
     own, run_settings = with_absolute_paths(experiment), result.experiment
     if run_settings:
-        workload, parameters = (
-            absolute_path(run_settings["workload"]),
-            absolute_paths(run_settings["workload"], run_settings["parameters"]),
-        )
-        run_settings = {**run_settings, "workload": workload, "parameters": parameters}
-    if run_settings and own.workload != run_settings["workload"]:
-        yield Problem("workload", "must be the run's own with --of", experiment.workload, "leave WORKLOAD out")
+        run_settings = {
+            **run_settings,
+            "workload": absolute_path(run_settings["workload"]),
+            "parameters": absolute_paths(run_settings["workload"], run_settings["parameters"]),
+        }
+        if own.workload != run_settings["workload"]:
+            yield Problem("workload", "must be the run's own with --of", experiment.workload, "leave WORKLOAD out")
     yield from reproduce.contradictions(
         own.model_dump(mode="json"), run_settings, "must be the run's own with --of", _OWN
     )

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import takewhile
 from threading import Condition
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -57,13 +58,14 @@ def load_figures(record: TrialRecord, now_us: int) -> dict[str, Values]:
     """
     trial_log = record.trial_log
     cpu_cores, memory_bytes = _usage(trial_log)
+    of_place = lags(trial_log, np.array([now_us], np.int64), record.spans.end_us)
     return {
         "due_events": _single(int(due_events(record, now_us))),
         "offered_events": _single(trial_log.offered_events()),
         "ingested_events": _single(int(trial_log.running.delivered_by(FAR_FUTURE_US))),
         "committed_events": _single(trial_log.committed_events()),
         "backlog_events": _single(int(backlog_events(record, now_us))),
-        "lag_events": _lag_by_partition(record, now_us),
+        "lag_events": {(stream, str(partition)): float(lag[0]) for (stream, partition), lag in of_place.items()},
         "batch_latency_seconds": _batch_latencies(trial_log),
         "cpu_cores": cpu_cores,
         "memory_bytes": memory_bytes,
@@ -72,18 +74,12 @@ def load_figures(record: TrialRecord, now_us: int) -> dict[str, Values]:
 
 def latency_figures(latencies: Latencies) -> Values:
     """Seconds of every known percentile, by kind of latency and quantile."""
-    known = {kind: latencies.by_kind(kind) for kind in LATENCY_KINDS}
     return {
         (kind, f"{share:g}"): value / US
-        for kind, latency in known.items()
+        for kind in LATENCY_KINDS
         for name, share in PERCENTILES.items()
-        if latency is not None and (value := getattr(latency, name)) is not None
+        if (value := getattr(latencies.by_kind(kind), name, None)) is not None
     }
-
-
-def _lag_by_partition(record: TrialRecord, now_us: int) -> Values:
-    of_place = lags(record.trial_log, np.array([now_us], np.int64), record.spans.end_us)
-    return {(stream, str(partition)): float(lag[0]) for (stream, partition), lag in of_place.items()}
 
 
 def _batch_latencies(trial_log: TrialLog) -> Values:
@@ -103,9 +99,7 @@ def _usage(trial_log: TrialLog) -> tuple[Values, Values]:
     last_us = trial_log.usages[-1].time_us
     cpu: dict[str, float] = dict.fromkeys(ROLES, 0.0)
     memory: dict[str, int] = dict.fromkeys(ROLES, 0)
-    for usage in reversed(trial_log.usages):
-        if usage.time_us != last_us:
-            break
+    for usage in takewhile(lambda usage: usage.time_us == last_us, reversed(trial_log.usages)):
         cpu[usage.role] = cpu.get(usage.role, 0.0) + usage.cpu_percent / 100
         memory[usage.role] = memory.get(usage.role, 0) + usage.memory_bytes
     return {(role,): cores for role, cores in cpu.items()}, {(role,): float(bytes_) for role, bytes_ in memory.items()}
@@ -232,23 +226,19 @@ class Exporter:
     def collect(self) -> Iterator[Metric]:
         """The metrics, for one scrape. It runs in the endpoint's thread."""
         verdict = self._verdict
-        values = self._values()
+        values = {
+            **self._load,
+            "run": {tuple(self._run.values()): 1},
+            "trials": _single(self._trials),
+            "phase": _one_of(PHASES, self._phase),
+            "verdict": _one_of(VERDICTS, verdict),
+            "latency_seconds": self._latency,
+        }
         yield from (_family(info, values[info.name]) for info in METRICS)
         with self._scraped:
             self._scrapes_s = [*self._scrapes_s[-1:], self._now_s()]
             self._reported_verdict = verdict
             self._scraped.notify_all()
-
-    def _values(self) -> dict[str, Values]:
-        """The values of every metric, by those of its labels."""
-        return {
-            **self._load,
-            "run": {tuple(self._run.values()): 1},
-            "trials": _single(self._trials),
-            "phase": _one_of(PHASES, self._phase),
-            "verdict": _one_of(VERDICTS, self._verdict),
-            "latency_seconds": self._latency,
-        }
 
 
 def _family(info: MetricInfo, values: Values) -> Metric:

@@ -8,7 +8,7 @@ import numpy as np
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import Experiment
 from streamgauge.core.clock import US
-from streamgauge.core.errors import Rule, broken, refuse
+from streamgauge.core.errors import Rule, require_all
 from streamgauge.core.formatting import format_rate
 from streamgauge.dataflow.describe import describe
 from streamgauge.engines.registry import require, require_master, starter_of
@@ -83,16 +83,6 @@ def ceiling_of(resolved: ResolvedExperiment, rate_per_s: float) -> float:
     return measure_capacity(plan, resolved.generated_columns, rounds_per_s) * min(1 / largest, cores)
 
 
-def _offerable(resolved: ResolvedExperiment) -> float:
-    """The generators' ceiling. Raises InputError if the rate is above it, because no such run could be valid."""
-    load = resolved.experiment.load
-    ceiling = ceiling_of(resolved, load.rate)
-    rule = f"must be at most the limit of the generators on this machine, {format_rate(ceiling)}"
-    way_out = f"--rate {format_rate(ceiling / 2).replace(' ', '')}, or a longer --chunk if rows are wide"
-    refuse(broken(Rule(load.rate <= ceiling, "load.rate", rule, format_rate(load.rate), way_out)))
-    return ceiling
-
-
 def run_single(experiment: Experiment, observe: Observer = unobserved, on_result: OnResult = ignore) -> Result:
     """Checks, starts, runs, verifies, judges and reports. Raises the errors of `run_judged`."""
     return run_judged(experiment, observe, on_result=on_result)[0]
@@ -114,7 +104,13 @@ def run_judged(
     """
     resolved = check(with_absolute_paths(experiment))
     require_machine(resolved)
-    ceiling = _offerable(resolved)
+    rate_per_s = resolved.experiment.load.rate
+    ceiling = ceiling_of(resolved, rate_per_s)
+    require_all(Rule(
+        rate_per_s <= ceiling, "load.rate",
+        f"must be at most the limit of the generators on this machine, {format_rate(ceiling)}", format_rate(rate_per_s),
+        f"--rate {format_rate(ceiling / 2).replace(' ', '')}, or a longer --chunk if rows are wide",
+    ))  # fmt: skip
     judged: TrialResult | None = None
     with exported(resolved.experiment, observe) as observe_all:
         folder = create_folder(resolved)

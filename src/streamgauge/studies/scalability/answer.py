@@ -36,8 +36,11 @@ EXTRAPOLATED = 2.0
 
 def outcomes_of(result: ScaleResult) -> dict[Point, VerdictValue]:
     """The outcome of each cell that has enough trials."""
-    found = {point: _outcome(cells, result.repeat) for point, cells in _by_point(result).items()}
-    return {point: outcome for point, outcome in found.items() if outcome is not None}
+    return {
+        point: outcome
+        for point, cells in _by_point(result).items()
+        if (outcome := _outcome(cells, result.repeat)) is not None
+    }
 
 
 def with_shares(grid: Grid, result: ScaleResult) -> Grid:
@@ -98,9 +101,13 @@ def _by_point(result: ScaleResult) -> Mapping[Point, list[ScaleCell]]:
     found: dict[Point, list[ScaleCell]] = {}
     for cell in result.cells:
         if cell.outcome != "interrupted":
-            point = Point(result.loads.index(cell.load), result.resources.index(cell.resources))
-            found.setdefault(point, []).append(cell)
+            found.setdefault(point_of(result, cell), []).append(cell)
     return found
+
+
+def point_of(result: ScaleResult, cell: ScaleCell) -> Point:
+    """A trial's place in the grid of its study."""
+    return Point(result.loads.index(cell.load), result.resources.index(cell.resources))
 
 
 def _outcome(cells: Sequence[ScaleCell], repeat: int) -> VerdictValue | None:
@@ -120,8 +127,9 @@ def _contradictions(result: ScaleResult, outcomes: Outcomes) -> list[str]:
     def words(point: Point) -> str:
         return f"{format_value(result.loads[point.load])} with {result.resources[point.resources]}"
 
-    pairs = search.contradictions(outcomes)
-    return [f"{words(held)} was sustained, and {words(failed)} was not" for held, failed in pairs]
+    return [
+        f"{words(held)} was sustained, and {words(failed)} was not" for held, failed in search.contradictions(outcomes)
+    ]
 
 
 def _fits(result: ScaleResult, capacities: Sequence[Capacity]) -> tuple[Fit, ...]:
@@ -140,8 +148,7 @@ def _fits(result: ScaleResult, capacities: Sequence[Capacity]) -> tuple[Fit, ...
 def _fit(name: str, law: ScalingLaw | str, resources: Sequence[int]) -> Fit:
     if isinstance(law, str):
         return Fit(law=name, reason=law)
-    where = np.geomspace(resources[0], EXTRAPOLATED * resources[-1], CURVE_POINTS)
-    curve = tuple(FittedPoint(resources=float(n), **_figure(law.at(float(n)))) for n in where)
+    where = np.geomspace(resources[0], EXTRAPOLATED * resources[-1], CURVE_POINTS).tolist()
     peak = law.peak if law.peak is not None and law.peak.value <= PEAK_MAX * resources[-1] else None
     return Fit(
         law=name,
@@ -149,7 +156,7 @@ def _fit(name: str, law: ScalingLaw | str, resources: Sequence[int]) -> Fit:
         r_squared=_finite(law.r_squared),
         note="" if law.has_residuals else NO_RESIDUALS,
         peak=Figure(**_figure(peak)) if peak is not None else None,
-        curve=curve,
+        curve=tuple(FittedPoint(resources=n, **_figure(law.at(n))) for n in where),
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from streamgauge.config.matrix import is_setting
 from streamgauge.config.options_and_settings import Scale, flat_name
-from streamgauge.core.errors import InputError, Problem, Rule, attempt, broken, refuse, require
+from streamgauge.core.errors import InputError, Problem, Rule, attempt, refuse, require, require_all
 from streamgauge.core.units import parse_duration, parse_rate
 
 RATE = "load.rate"
@@ -49,7 +49,7 @@ class Axis:
 def resource_axis(scale: Scale) -> Axis:
     """The levels of resources, ascending."""
     setting, levels = flat_name(scale.resource), tuple(sorted(scale.resources))
-    refuse(broken(
+    require_all(
         Rule(
             is_setting(setting), "scale.resource", "must be a setting, such as parallelism, partitions or options.NAME",
             scale.resource, "--resource parallelism",
@@ -57,7 +57,7 @@ def resource_axis(scale: Scale) -> Axis:
         Rule(
             levels, "scale.resources", "must be given: levels of resources, as whole numbers", "", "--resources 1,2,4"
         ),
-    ))  # fmt: skip
+    )  # fmt: skip
     return Axis(setting, tuple(_value(setting, level) for level in levels), tuple(map(float, levels)))
 
 
@@ -66,17 +66,14 @@ def load_axis(scale: Scale, step: float) -> Axis:
     name = RATE if scale.load == "rate" else flat_name(scale.load)
     setting = name if is_setting(name) else f"parameters.{name}"
     require(scale.loads, "scale.loads", "must be given: loads from easy to hard", "", _RANGE_EXAMPLE)
-    unit = "events/s" if setting == RATE else "s" if any(_TIME.fullmatch(_first(text)) for text in scale.loads) else ""
+    are_times = any(_TIME.fullmatch(text.partition("..")[0].strip()) for text in scale.loads)
+    unit = "events/s" if setting == RATE else "s" if are_times else ""
     problems: list[Problem] = []
     parts = [attempt(partial(_expanded, text, unit, step), problems) for text in scale.loads]
     refuse(problems)
     numbers = tuple(number for part in parts for number in part)
     _require_order(numbers, setting, scale.loads)
     return Axis(setting, tuple(_value(setting, _written(number, unit)) for number in numbers), numbers, unit)
-
-
-def _first(text: str) -> str:
-    return text.partition("..")[0].strip()
 
 
 def _expanded(text: str, unit: str, step: float) -> list[float]:
@@ -93,8 +90,8 @@ def _expanded(text: str, unit: str, step: float) -> list[float]:
         each, digits = (factor if last > first else 1 / factor), 12
     else:
         each, digits = (last / first) ** (1 / steps) if steps else 1.0, 4
-    between = [_rounded(first * each**n, unit, digits) for n in range(1, steps)]
-    return list(dict.fromkeys([first, *between, *([last] if steps else [])]))
+    between = (_rounded(first * each**n, unit, digits) for n in range(1, steps))
+    return list(dict.fromkeys([first, *between, last]))
 
 
 def _factor(text: str, factor: str) -> float:

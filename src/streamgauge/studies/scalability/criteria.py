@@ -60,7 +60,7 @@ def lag_growth(series: pa.Table, span_s: float, end_s: int) -> Growth | str:
     Without any commit in the span, each end is the least lag at the ends of its first or last `end_s` seconds.
     """
     seconds = math.floor(span_s)
-    measured = series.filter(pc.equal(series.column("phase"), "measured")).slice(0, seconds)
+    measured = series.filter(pc.field("phase") == "measured").slice(0, seconds)
     lags = measured.column("lag_events_mean").to_pylist()
     if len(lags) < seconds or None in lags:
         return "its span was not complete"
@@ -75,8 +75,10 @@ def lag_growth(series: pa.Table, span_s: float, end_s: int) -> Growth | str:
         ends = [c for c in commits if c[0] < window], [c for c in commits if c[0] >= seconds - window]
         if min(map(len, ends)) >= COMMITS_MIN:
             return _between(*ends, seconds)
-    needs = f"each end of its span needs {COMMITS_MIN} commits, and the span has {len(commits)}"
-    return f"{needs}: use a longer --duration, or --criterion slope"
+    return (
+        f"each end of its span needs {COMMITS_MIN} commits, and the span has {len(commits)}: "
+        "use a longer --duration, or --criterion slope"
+    )
 
 
 def _between(begin: Sequence[tuple[int, float]], end: Sequence[tuple[int, float]], seconds: int) -> Growth:
@@ -139,8 +141,7 @@ def judge(criterion: str, figures: CellFigures, run: Path, span_s: float, interv
         growth = lag_growth(folder.read_series(), span_s, end_s(interval_s)) if is_known else _UNKNOWN
         judged = _by_growth(result.verdict, growth)
     if verdict == "not_sustained" and figures.faults:
-        wrong = wrong_answers(RunFolder.open(run).read_result())
-        judged = judged._replace(wrong_answers=wrong)
+        return judged._replace(wrong_answers=wrong_answers(RunFolder.open(run).read_result()))
     return judged
 
 
@@ -152,22 +153,20 @@ def _by_growth(verdict: Verdict, growth: Growth | str) -> Judged:
             outcome: VerdictValue = "not_sustained" if check.state == "failed" else "undecided"
             return Judged(outcome, check.sentence, records)
     if not isinstance(growth, Growth):
-        ended: VerdictValue = verdict.value if verdict.value == "not_sustained" else "undecided"
-        return Judged(ended, f"{growth}; the run: {verdict.sentence}")
+        return Judged(
+            "not_sustained" if verdict.value == "not_sustained" else "undecided",
+            f"{growth}; the run: {verdict.sentence}",
+        )
+    half = (growth.high - growth.low) / 2
+    amount = format_digits(abs(growth.records)) + (f" ± {format_digits(half)}" if half else "")
+    grew = "grew" if growth.records >= 0 else "fell"
+    words = f"the lag {grew} by {amount} records a partition (limit {LAG_GROWTH_MAX:g})"
     if growth.high < LAG_GROWTH_MAX:
-        return Judged("sustained", _in_words(growth), growth.records)
+        return Judged("sustained", words, growth.records)
     if growth.low >= LAG_GROWTH_MAX:
-        return Judged("not_sustained", _in_words(growth), growth.records)
+        return Judged("not_sustained", words, growth.records)
     advice = (
         f"its interval contains the limit, because the lag right after commits scatters by "
         f"{format_digits(growth.scatter)} records. Use a longer --duration, a lower rate or --criterion slope"
     )
-    return Judged("undecided", f"{_in_words(growth)}: {advice}", growth.records)
-
-
-def _in_words(growth: Growth) -> str:
-    half = (growth.high - growth.low) / 2
-    within = f" ± {format_digits(half)}" if half else ""
-    grew = "grew by" if growth.records >= 0 else "fell by"
-    amount = f"{format_digits(abs(growth.records))}{within}"
-    return f"the lag {grew} {amount} records a partition (limit {LAG_GROWTH_MAX:g})"
+    return Judged("undecided", f"{words}: {advice}", growth.records)

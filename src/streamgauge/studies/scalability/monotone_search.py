@@ -76,8 +76,7 @@ def next_point(grid: Grid, outcomes: Outcomes) -> Point | None:
     try:
         _Search(grid, outcomes)
     except _Unknown as unknown:
-        (point,) = unknown.args
-        return Point(*point)
+        return unknown.args[0]
     return None
 
 
@@ -113,8 +112,7 @@ def trials_max(grid: Grid) -> int:
 
 def combine(verdicts: Sequence[VerdictValue], of: int = 0) -> VerdictValue:
     """What more than half of a point's repetitions found, or more than half `of` so many that are to come."""
-    most = max(len(verdicts), of)
-    return next((each for each in DECIDED if 2 * verdicts.count(each) > most), "undecided")
+    return next((each for each in DECIDED if 2 * verdicts.count(each) > max(len(verdicts), of)), "undecided")
 
 
 def contradictions(outcomes: Outcomes) -> Iterator[tuple[Point, Point]]:

@@ -26,7 +26,7 @@ from streamgauge.results.scalability import PublishedCapacity, ScaleAxes, ScaleC
 from streamgauge.studies.exclusive_folder import exclusive
 from streamgauge.studies.matrix.cells import Observers, perform_within, require_same_files, rows_table, write_tables
 from streamgauge.studies.run.run import require_machine
-from streamgauge.studies.scalability.answer import answered, next_point, outcomes_of, without_undecided
+from streamgauge.studies.scalability.answer import answered, next_point, outcomes_of, point_of, without_undecided
 from streamgauge.studies.scalability.criteria import judge
 from streamgauge.studies.scalability.monotone_search import Point
 from streamgauge.studies.scalability.study import PARALLELISM, Study, study_of
@@ -97,13 +97,9 @@ def exit_code(result: ScaleResult) -> int:
     """0 if every cell is decided, 3 if one is undecided because its trials were invalid, else 1."""
     if result.decided:
         return 0
-    undecided = {point for point, outcome in outcomes_of(result).items() if outcome == "undecided"}
-    invalid = any(
-        cell.outcome == "invalid"
-        and Point(result.loads.index(cell.load), result.resources.index(cell.resources)) in undecided
-        for cell in result.cells
-    )
-    return 3 if invalid else 1
+    outcomes = outcomes_of(result)
+    invalid = (point_of(result, cell) for cell in result.cells if cell.outcome == "invalid")
+    return 3 if any(outcomes.get(point) == "undecided" for point in invalid) else 1
 
 
 def requested(experiment: Experiment) -> Experiment:
@@ -119,10 +115,11 @@ def requested(experiment: Experiment) -> Experiment:
     # A command line always has the defaults of the section, which a stored study may differ from.
     defaults = Scale().model_dump(mode="json")
     given["scale"] = {name: value for name, value in (given["scale"] or {}).items() if value != defaults[name]}
-    same_workload = experiment.workload in ("", stored.workload)
-    workload = Rule(same_workload, "workload", rule, experiment.workload, "leave WORKLOAD out")
-    others = reproduce.contradictions(given, stored.model_dump(mode="json"), rule, ("out", "search.resume"))
-    refuse([*broken(workload), *others])
+    name = experiment.workload
+    refuse([
+        *broken(Rule(name in ("", stored.workload), "workload", rule, name, "leave WORKLOAD out")),
+        *reproduce.contradictions(given, stored.model_dump(mode="json"), rule, ("out", "search.resume")),
+    ])  # fmt: skip
     return stored
 
 
@@ -162,15 +159,14 @@ def _run(study: Study, result: ScaleResult, point: Point, show: Show, on_result:
     trials: list[TrialResult] = []
     observers = Observers(partial(_show, show, which), on_result, on_judged=trials.append)
     figures = perform_within(folder, number, experiment, observers)
-    resolved = study.checked[point.load].resolved
-    share = next((busy_share(resolved, trial.record) for trial in trials), None)
-    run = folder / figures.folder
+    run, resolved = folder / figures.folder, study.checked[point.load].resolved
     judged = judge(study.scale.criterion, figures, run, experiment.load.duration, study.resolved.interval_s)
-    repetition = 1 + sum((cell.load, cell.resources) == (load, resources) for cell in result.cells)
     figures = figures.model_copy(update={"sentence": judged.sentence, "decided_by": judged.decided_by})
     return ScaleCell.from_figures(
-        figures, number=number, resources=resources, load=load, repetition=repetition,
-        outcome=judged.outcome, lag_growth=judged.lag_growth, wrong_answers=judged.wrong_answers, busy_share=share,
+        figures, number=number, resources=resources, load=load,
+        repetition=1 + sum((cell.load, cell.resources) == (load, resources) for cell in result.cells),
+        outcome=judged.outcome, lag_growth=judged.lag_growth, wrong_answers=judged.wrong_answers,
+        busy_share=next((busy_share(resolved, trial.record) for trial in trials), None),
     )  # fmt: skip
 
 

@@ -54,7 +54,6 @@ class ScalingLaw:
     hold only the brackets of the capacities.
     """
 
-    name: str
     parameters: dict[str, Estimate]
     r_squared: float
     has_residuals: bool
@@ -65,31 +64,30 @@ class ScalingLaw:
     def at(self, resources: float) -> Estimate:
         """The capacity that the law expects. Beyond the measured levels the interval is all that is known."""
         where = np.array([float(resources)])
-        replicates = np.array([self._law(values, where)[0] for values in self._replicates])
-        return _estimate(float(self._law(self._values, where)[0]), replicates)
+        return _estimate(
+            float(self._law(self._values, where)[0]),
+            np.array([self._law(values, where)[0] for values in self._replicates]),
+        )
 
     @property
     def peak(self) -> Estimate | None:
         """The resources beyond which capacity falls, by the Universal Scalability Law; None if it never falls."""
         if "coherency" not in self.parameters or not self.parameters["coherency"].value > 0:
             return None
-        peaks = np.array([_peak(values) for values in self._replicates])
-        return _estimate(_peak(self._values), peaks)
+        return _estimate(_peak(self._values), np.array([_peak(values) for values in self._replicates]))
 
 
 def fit_line(brackets: Sequence[MeasuredCapacity]) -> ScalingLaw | str:
     """capacity = intercept + slope * resources; or why it cannot be fitted."""
-    return _fit("linear", ("intercept", "slope"), brackets, _line, _solve_line, multiplicative=False)
+    return _fit(("intercept", "slope"), brackets, _line, _solve_line, multiplicative=False)
 
 
 def fit_universal_law(brackets: Sequence[MeasuredCapacity]) -> ScalingLaw | str:
     """The Universal Scalability Law; or why it cannot be fitted."""
-    names = ("rate", "contention", "coherency")
-    return _fit("universal", names, brackets, _universal, _solve_universal, multiplicative=True)
+    return _fit(("rate", "contention", "coherency"), brackets, _universal, _solve_universal, multiplicative=True)
 
 
 def _fit(
-    name: str,
     names: Sequence[str],
     brackets: Sequence[MeasuredCapacity],
     law: Callable[[Floats, Floats], Floats],
@@ -118,7 +116,6 @@ def _fit(
     drawn = np.array(replicates)
     total = float(np.sum((forward(y) - forward(y).mean()) ** 2))
     return ScalingLaw(
-        name=name,
         parameters={one: _estimate(float(values[n]), drawn[:, n]) for n, one in enumerate(names)},
         r_squared=1 - float(np.sum(residuals**2)) / total if total else math.nan,
         has_residuals=spare > 0,
@@ -135,8 +132,7 @@ def _estimate(value: float, replicates: Floats) -> Estimate:
 
 
 def _line(values: Floats, n: Floats) -> Floats:
-    line: Floats = values[0] + values[1] * n
-    return line
+    return values[0] + values[1] * n
 
 
 def _solve_line(x: Floats, y: Floats) -> Floats:
@@ -146,20 +142,17 @@ def _solve_line(x: Floats, y: Floats) -> Floats:
 
 def _universal(values: Floats, n: Floats) -> Floats:
     rate, contention, coherency = values
-    law: Floats = rate * n / (1 + contention * (n - 1) + coherency * n * (n - 1))
-    return law
+    return rate * n / (1 + contention * (n - 1) + coherency * n * (n - 1))
 
 
 def _solve_universal(x: Floats, y: Floats) -> Floats:
-    start = math.log(float(np.median(y / x)))
-
     def residuals(values: Floats) -> Floats:
-        made: Floats = np.log(_universal(np.array([math.exp(values[0]), values[1], values[2]]), x)) - np.log(y)
-        return made
+        return np.log(_universal(np.array([math.exp(values[0]), *values[1:]]), x)) - np.log(y)
 
     bounds = ([-math.inf, 0.0, 0.0], [math.inf, 1.0, _COHERENCY_MAX])
-    found = least_squares(residuals, [start, 0.05, 0.001], bounds=bounds, x_scale=[1.0, 0.1, 0.01]).x
-    return np.array([math.exp(found[0]), found[1], found[2]])
+    start = [math.log(float(np.median(y / x))), 0.05, 0.001]
+    found = least_squares(residuals, start, bounds=bounds, x_scale=[1.0, 0.1, 0.01]).x
+    return np.array([math.exp(found[0]), *found[1:]])
 
 
 def _peak(values: Floats) -> float:

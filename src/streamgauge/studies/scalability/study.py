@@ -10,7 +10,7 @@ from streamgauge.config.matrix import Cell, values_of, with_settings
 from streamgauge.config.named_files import is_data, is_data_time
 from streamgauge.config.options_and_settings import Experiment, Scale, setting_of
 from streamgauge.config.setting_info import NAME_VALUE
-from streamgauge.core.errors import InputError, Problem, Rule, attempt, broken, refuse
+from streamgauge.core.errors import InputError, Problem, Rule, attempt, broken, require_all
 from streamgauge.core.formatting import format_value
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment, spare_s
 from streamgauge.preflight.validate import fixed_rate
@@ -40,8 +40,10 @@ class Study:
     @property
     def grid(self) -> Grid:
         near = self.resolved.engine.near_limit
-        full = near.full_of(keeps_rows(self.resolved))
-        return Grid(self.loads.numbers, self.resources.numbers, self.rates, near_limit=near, full=full)
+        return Grid(
+            self.loads.numbers, self.resources.numbers, self.rates, near_limit=near,
+            full=near.full_of(keeps_rows(self.resolved)),
+        )  # fmt: skip
 
     @property
     def resolved(self) -> ResolvedExperiment:
@@ -75,14 +77,13 @@ class Study:
         return _trial(self.experiment, self.loads, self.resources, point)
 
     def plan(self) -> ScalePlan:
-        spare = spare_s(self.experiment.load.duration)
         return ScalePlan(
             workload=self.experiment.workload, resource=self.resources.setting,
             resources=tuple(map(round, self.resources.numbers)), dimension=self.loads.setting,
             load_unit=self.loads.unit, loads=self.loads.numbers, rates=self.rates,
             cells=len(self.loads.numbers) * len(self.resources.numbers), trials_max=self.trials_max,
             seconds_max=self.trials_max * self.trial_s,
-            seconds_extended=self.trials_max * (self.trial_s + spare),
+            seconds_extended=self.trials_max * (self.trial_s + spare_s(self.experiment.load.duration)),
         )  # fmt: skip
 
     def notes(self) -> Iterator[str]:
@@ -102,7 +103,7 @@ def study_of(experiment: Experiment, rate_is_given: bool = False) -> Study:
     `rate_is_given`: a rate was given, which may be the default one; any other rate is known to be given.
     """
     scale = experiment.scale or Scale()
-    problems: list[Problem] = [*reproduce.unsupported_settings(experiment)]
+    problems = list(reproduce.unsupported_settings(experiment))
     given = {setting.name: setting.value for setting in reproduce.settings(experiment.model_dump(mode="json"))}
     rate_is_given = rate_is_given or RATE in given
     resources = attempt(partial(resource_axis, scale), problems)
@@ -140,8 +141,7 @@ def _checked(experiment: Experiment, loads: Axis, resources: Axis) -> tuple[Chec
         settings = {loads.setting: loads.values[point.load], resources.setting: resources.values[point.resources]}
         trial = attempt(partial(_trial, experiment, loads, resources, point), of_cell)
         if trial is not None:
-            cells = [Cell(number, settings, 1, trial)]
-            found += attempt(partial(check_cells, cells), of_cell) or ()
+            found += attempt(partial(check_cells, [Cell(number, settings, 1, trial)]), of_cell) or ()
         for problem in of_cell:
             problems.setdefault((problem.setting, problem.rule), (problem, []))[1].append(point)
     if problems:
@@ -162,7 +162,7 @@ def _require_span_and_rate(study: Study, rate_is_given: bool) -> None:
     """A criterion that compares two ends needs a span with both of them in one phase, and a rate may be fixed."""
     least_s, load = ENDS_MIN * end_s(study.resolved.interval_s), study.experiment.load
     fixed_otherwise = rate_is_given and study.loads.setting != RATE and {*study.rates} != {load.rate}
-    refuse(broken(
+    require_all(
         Rule(
             study.scale.criterion != EHRENSTEIN or load.duration >= least_s, "load.duration",
             f"must be at least {least_s} s with the criterion ehrenstein, so that both ends of the lag lie in the same "
@@ -173,7 +173,7 @@ def _require_span_and_rate(study: Study, rate_is_given: bool) -> None:
             "must not be given with a fixed frequency: each trial's rate is the frequency times its number of keys",
             load.rate, "leave --rate out, or leave --set frequency out",
         ),
-    ))  # fmt: skip
+    )  # fmt: skip
 
 
 def _grid_problems(

@@ -5,7 +5,7 @@ check must fail.
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -65,31 +65,16 @@ Mode = Literal["continuous", "windows", "jitter"]
 
 @dataclass(frozen=True)
 class Sizes:
-    """Seconds of the measured span, and the number of trials on each side of the capacity."""
+    """`trials`: (seconds of the measured span, number of trials on each side of the capacity) by mode."""
 
-    continuous_s: float = 5.0
-    windows_s: float = 9.0
-    jitter_s: float = 5.0
-    continuous_repeats: int = 3
-    windows_repeats: int = 2
-    jitter_repeats: int = 2
+    trials: Mapping[Mode, tuple[float, int]]
     search_windows: bool = True
     row_s: float = 3.0
     warmup_s: float = 1.0
 
-    def seconds_and_trials(self, mode: Mode) -> tuple[float, int]:
-        """(seconds of a trial, trials on each side of the capacity)."""
-        return {
-            "continuous": (self.continuous_s, self.continuous_repeats),
-            "windows": (self.windows_s, self.windows_repeats),
-            "jitter": (self.jitter_s, self.jitter_repeats),
-        }[mode]
 
-
-FULL = Sizes()
-QUICK = Sizes(
-    continuous_s=2.0, continuous_repeats=2, windows_repeats=1, jitter_repeats=1, search_windows=False, row_s=1.5
-)
+FULL = Sizes({"continuous": (5.0, 3), "windows": (9.0, 2), "jitter": (5.0, 2)})
+QUICK = Sizes({"continuous": (2.0, 2), "windows": (9.0, 1), "jitter": (5.0, 1)}, search_windows=False, row_s=1.5)
 
 
 @dataclass(frozen=True)
@@ -106,16 +91,14 @@ class CheckResult:
 def _capacity_bench(mode: Mode, sizes: Sizes, true_share: float, view: View) -> Any:
     """A consumer whose capacity is `true_share` of the stated one."""
     options = {"capacity": f"{CAPACITY_PER_S * true_share:.0f}", **BATCHES[mode]}
-    load = {"warmup": sizes.warmup_s}
-    if mode != "windows":
-        return start_bench("filter", CAPACITY_PER_S, options, load, {}, view)
-    parameters = {"range": "2s", "slide": "1s", "packs": 100}
-    return start_bench("windowed_aggregation", CAPACITY_PER_S, options, load, parameters, view)
+    windows = ("windowed_aggregation", {"range": "2s", "slide": "1s", "packs": 100})
+    workload, parameters = windows if mode == "windows" else ("filter", {})
+    return start_bench(workload, CAPACITY_PER_S, options, {"warmup": sizes.warmup_s}, parameters, view)
 
 
 def capacity(mode: Mode, sizes: Sizes, true_share: float = 1.0, view: View = SILENT) -> Iterator[CheckResult]:
     """a: the capacity is found (if the sizes ask for a search), and verdicts close to it are right. One warm engine."""
-    seconds, repeats = sizes.seconds_and_trials(mode)
+    seconds, repeats = sizes.trials[mode]
     with _capacity_bench(mode, sizes, true_share, view) as bench:
         bench.trial(CAPACITY_PER_S / 2, 1.0)  # the first trial on a new engine is slower, and is not counted
         if mode == "continuous" or sizes.search_windows:
@@ -129,8 +112,7 @@ def _search_capacity(mode: Mode, bench: SyntheticBench, seconds: float, view: Vi
         start_per_s=SEARCH_START_SHARE * CAPACITY_PER_S,
     )  # fmt: skip
     result = search(_trial_on(bench, seconds, view), settings)
-    refused = result.high if result.high_verdict == "not_sustained" else None
-    undecided = None if refused else result.high
+    refused, undecided = (result.high, None) if result.high_verdict == "not_sustained" else (None, result.high)
     return judge_capacity(mode, result.low, refused, len(result.trials), bench.disturbed, undecided)
 
 
@@ -139,10 +121,9 @@ def _trial_on(bench: SyntheticBench, seconds: float, view: View) -> TrialCall:
 
     def trial(rate_per_s: float, purpose: str, fresh: bool) -> TrialOutcome:
         result = bench.undisturbed(rate_per_s, seconds).result
-        verdict = result.verdict
-        view.line(f"{purpose} {format_rate(rate_per_s)}: {verdict.value}")
-        wrong = wrong_answers(result)
-        return TrialOutcome(rate_per_s, verdict.value, why=verdict.sentence, purpose=purpose, wrong_answers=wrong)
+        value, why = result.verdict.value, result.verdict.sentence
+        view.line(f"{purpose} {format_rate(rate_per_s)}: {value}")
+        return TrialOutcome(rate_per_s, value, why=why, purpose=purpose, wrong_answers=wrong_answers(result))
 
     return trial
 
@@ -160,7 +141,6 @@ def judge_capacity(
     Rates in events per second; None if there was no such upper end. With jitter an upper end near the limit may stay
     undecided, because short trials cannot tell 1.4 % of growth from 1 %.
     """
-    title = f"the capacity of a consumer is found ({mode})"
     error = None if low is None else low / CAPACITY_PER_S - 1
     bounded = refused is not None or (mode == "jitter" and undecided is not None)
     ok = error is not None and bounded and abs(error) <= CAPACITY_ERROR_MAX
@@ -171,7 +151,7 @@ def judge_capacity(
         f"capacity {CAPACITY_PER_S:.0f}/s: {held}, {broke}; {trials} trials, {disturbed} repeated; "
         f"an error of at most {CAPACITY_ERROR_MAX:.0%} is allowed"
     )
-    return CheckResult(title, ok, error, CAPACITY_ERROR_MAX, sentence)
+    return CheckResult(f"the capacity of a consumer is found ({mode})", ok, error, CAPACITY_ERROR_MAX, sentence)
 
 
 def _verdicts(mode: Mode, bench: SyntheticBench, seconds: float, repeats: int, view: View) -> CheckResult:
@@ -208,8 +188,7 @@ def stall(sizes: Sizes, planted: bool = True, view: View = SILENT) -> CheckResul
 
     Chunks are short and the span beside the stall is long, so that there are enough reads for a p99.
     """
-    after_s = sizes.warmup_s + 1.0
-    options = {"capacity": FAST} | ({"stall": f"{STALL_S}s@{after_s}s"} if planted else {})
+    options = {"capacity": FAST} | ({"stall": f"{STALL_S}s@{sizes.warmup_s + 1.0}s"} if planted else {})
     load = {"warmup": sizes.warmup_s, "chunk": "10ms"}
     with start_bench("identity", ROW_RATE_PER_S, options, load, {}, view) as bench:
         latency = bench.trial(ROW_RATE_PER_S, STALL_S + BESIDE_STALL_S).result.latency
@@ -226,9 +205,13 @@ def judge_stall(event: Latency, naive: Latency) -> CheckResult:
         f"counted from the delivery p99 {_seconds(naive.p99)}, max {_seconds(naive.max)}; "
         f"the results came in {event.effective_count} reads"
     )
-    title = "a stall shows in event-time latency, and not in latency counted from the delivery"
-    value = None if event.p99 is None else event.p99 / US
-    return CheckResult(title, shows and hidden, value, STALL_SHARE_MIN * STALL_S, sentence)
+    return CheckResult(
+        "a stall shows in event-time latency, and not in latency counted from the delivery",
+        shows and hidden,
+        None if event.p99 is None else event.p99 / US,
+        STALL_SHARE_MIN * STALL_S,
+        sentence,
+    )
 
 
 def _at_least(us: float | None, seconds: float) -> bool:
@@ -261,9 +244,13 @@ def judge_degradation(verdict: Verdict) -> CheckResult:
     sentence = (
         f"results later by {DEGRADATION:.0%} of the time: {decided}; the backlog {'did not grow' if level else 'grew'}"
     )
-    title = "an engine that gets slower is detected before a backlog forms"
-    ok = verdict.value in ("not_sustained", "invalid") and bool(failed) and level
-    return CheckResult(title, ok, _check(verdict.checks, "latency_trend").value, DEGRADATION, sentence)
+    return CheckResult(
+        "an engine that gets slower is detected before a backlog forms",
+        verdict.value in ("not_sustained", "invalid") and bool(failed) and level,
+        _check(verdict.checks, "latency_trend").value,
+        DEGRADATION,
+        sentence,
+    )
 
 
 def fault(kind: str, sizes: Sizes, planted: bool = True, of: Rows = "events", view: View = SILENT) -> CheckResult:
@@ -272,8 +259,7 @@ def fault(kind: str, sizes: Sizes, planted: bool = True, of: Rows = "events", vi
     options = {"capacity": FAST, "fault": kind if planted else "none", "fault_every": str(every)}
     with start_bench(workload, ROW_RATE_PER_S, options, {"warmup": sizes.warmup_s}, parameters, view) as bench:
         judged = bench.trial_with_held_back_rows(ROW_RATE_PER_S, sizes.row_s)
-        planted_us = bench.facts()["planted_us"]
-    return _judge_fault(kind, of, judged, planted_us)
+        return _judge_fault(kind, of, judged, bench.facts()["planted_us"])
 
 
 def search_with_wrong_answers(sizes: Sizes, planted: bool = True, view: View = SILENT) -> CheckResult:
@@ -283,23 +269,23 @@ def search_with_wrong_answers(sizes: Sizes, planted: bool = True, view: View = S
     with start_bench("identity", start, options, {"warmup": sizes.warmup_s}, {}, view) as bench:
         settings = Settings(ceiling_per_s=start, start_per_s=start, quick=True)
         result = search(_trial_on(bench, sizes.row_s, view), settings)
-    ended = result.ended_by == SearchEnd.WRONG_ANSWERS
-    sentence = f"one result in {every} lost: {result.sentence}; {len(result.trials)} trials"
     return CheckResult(
-        "a search ends where answers are wrong", ended and result.low is None, result.low, None, sentence
+        "a search ends where answers are wrong",
+        result.ended_by == SearchEnd.WRONG_ANSWERS and result.low is None,
+        result.low,
+        None,
+        f"one result in {every} lost: {result.sentence}; {len(result.trials)} trials",
     )
 
 
 def _judge_fault(kind: str, of: Rows, judged: TrialResult, planted_us: Sequence[int]) -> CheckResult:
     # Missing rows of the tail do not count, but extra and duplicate rows of the tail do.
-    everywhere = kind in ("double", "invent")
-    due_us = judged.record.spans.measured_to_us
-    number = sum(1 for time_us in planted_us if everywhere or time_us < due_us)
+    everywhere, due_us = kind in ("double", "invent"), judged.record.spans.measured_to_us
+    number = sum(everywhere or time_us < due_us for time_us in planted_us)
     verification = judged.result.verification
     assert verification is not None
-    counts = verification.faults
-    counted = counts[FAULTS[kind]]
-    other_faults = {name: count for name, count in counts.items() if count and name != FAULTS[kind]}
+    other_faults = {name: count for name, count in verification.faults.items() if count}
+    counted = other_faults.pop(FAULTS[kind], 0)
     sentence = f"{number} {of} planted ({kind}), {counted} found as {FAULTS[kind]}, others: {other_faults or 'none'}"
     ok = number > 0 and counted == number and not other_faults and judged.record.drained
     return CheckResult(f"every one of the {of} is found: {kind}", ok, float(counted), float(number), sentence)
@@ -332,8 +318,8 @@ def clock(sizes: Sizes, planted: bool = True, view: View = SILENT) -> CheckResul
         judged = bench.trial(ROW_RATE_PER_S, sizes.row_s)
     assert judged.verified is not None
     verdict, negatives = judged.result.verdict, judged.verified.negatives
-    driver = _check(verdict.checks, "driver")
-    ok = verdict.value == "invalid" and negatives > 0 and driver.code == Cause.NEGATIVE_LATENCY
+    code = _check(verdict.checks, "driver").code
+    ok = verdict.value == "invalid" and negatives > 0 and code == Cause.NEGATIVE_LATENCY
     decided = ", ".join(verdict.decided_by)
     sentence = f"the recorder's clock moved by -1 s: {negatives} negative latencies, {verdict.value} by {decided}"
     return CheckResult("a wrong clock makes the trial invalid", ok, float(negatives), 0.0, sentence)
@@ -354,8 +340,10 @@ def seed(sizes: Sizes, planted: bool = True) -> CheckResult:
 
 def _input_digest(number: int) -> str:
     """A digest of the Parquet files of one second of input."""
-    start = "2026-01-01T00:00:00+00:00"
-    load = {"rate": ROW_RATE_PER_S, "duration": "1s", "warmup": 0, "generators": 2, "seed": number, "start": start}
+    load = {
+        "rate": ROW_RATE_PER_S, "duration": "1s", "warmup": 0, "generators": 2, "seed": number,
+        "start": "2026-01-01T00:00:00+00:00",
+    }  # fmt: skip
     with Scratch("selftest") as folder:
         generate(build({"command": "generate", "workload": "identity", "engine": ENGINE, "load": load}), Path(folder))
         files = sorted(Path(folder).rglob("*.parquet"))

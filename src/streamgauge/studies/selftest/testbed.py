@@ -129,17 +129,17 @@ def start_bench(
     `recorder_skew_us` is how far the recorder's clock is ahead.
     """
     with Scratch("selftest") as folder:
-        load_settings = {"chunk": "50ms", "generators": 1, "duration": "10s", **load, "rate": rate_per_s}
         resolved = check(
             build({
-                "workload": workload, "engine": ENGINE, "parameters": parameters, "options": options,
-                "load": load_settings, "out": folder,
+                "workload": workload, "engine": ENGINE, "parameters": parameters, "options": options, "out": folder,
+                "load": {"chunk": "50ms", "generators": 1, "duration": "10s", **load, "rate": rate_per_s},
             })
         )  # fmt: skip
         resolved = resolved if tail_us is None else replace(resolved, tail_us=tail_us)
         engine = SyntheticEngine(resolved.sut_cpus)
-        observe = snapshots(view.trial)
-        with TrialConductor.on_test_bed(resolved, lambda: engine, Path(folder) / "testbed", observe) as conductor:
+        with TrialConductor.on_test_bed(
+            resolved, lambda: engine, Path(folder) / "testbed", snapshots(view.trial)
+        ) as conductor:
             conductor.testbed.settings = replace(conductor.testbed.settings, recorder_skew_us=recorder_skew_us)
             conductor.start(rate_per_s, "starting the synthetic engine")
             yield SyntheticBench(conductor, engine, view)

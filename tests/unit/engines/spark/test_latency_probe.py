@@ -30,12 +30,11 @@ from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.metrics.records import Commit
 from streamgauge.metrics.trial_log import TrialLog
-from streamgauge.studies.latency_breakdown.decompose import decompose
-from streamgauge.studies.latency_breakdown.timestamps import (
-    BrokerTimestamps,
+from streamgauge.studies.latency_breakdown.decompose import (
     SavedResults,
     TrialEvidence,
     commits,
+    decompose,
     first_reads,
     result_times,
 )
@@ -245,15 +244,16 @@ def run(tmp_path: Path) -> Path:
 
 def evidence_of(rows: pa.Table, event_us: list[int], result_us: list[int]) -> TrialEvidence:
     """As if a broker had been looked at."""
-    broker = BrokerTimestamps()
-    broker.collect(
+    evidence = TrialEvidence(TopicToTopic())
+    evidence.collect(
         SimpleNamespace(
+            engine=SimpleNamespace(batch_progress=list),
             settings=SimpleNamespace(columns={"records": ()}), sinks=("times",),
             appended=lambda *_: AppendTimes(rows, np.array(event_us), np.array(result_us)),
         ),
         judged(),
     )  # fmt: skip
-    return TrialEvidence(TopicToTopic(), broker)
+    return evidence
 
 
 def judged(mean_us: float = 12_000.0) -> Any:

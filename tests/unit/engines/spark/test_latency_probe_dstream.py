@@ -23,7 +23,7 @@ from streamgauge.engines.spark.latency_probe_dstream import (
 from streamgauge.engines.spark.session.reports import BATCH_ID, BATCH_TIME, DStreamProgress, batch_times
 from streamgauge.studies.latency_breakdown import decompose
 from streamgauge.studies.latency_breakdown.anatomy import check_trials
-from streamgauge.studies.latency_breakdown.timestamps import SavedResults, result_times
+from streamgauge.studies.latency_breakdown.decompose import SavedResults, result_times
 from tests.unit.engines.spark.test_latency_probe import START_US, at, trial_log
 
 ASKED = {"command": "anatomy", "workload": "identity", "engine": "spark-dstream", "anatomy": {"rates": "1k"}}

@@ -24,9 +24,9 @@ from streamgauge.verdict.verdict import judge
 from tests.unit.verdict.helpers_evidence import RATE, evidence
 
 SHORT = checks.Sizes(
-    continuous_s=2.0, continuous_repeats=1, windows_repeats=1, search_windows=False, row_s=1.5, warmup_s=0.5
+    {"continuous": (2.0, 1), "windows": (9.0, 1), "jitter": (5.0, 2)}, search_windows=False, row_s=1.5, warmup_s=0.5
 )
-LONG = checks.Sizes(continuous_repeats=1, windows_repeats=1, jitter_repeats=1)
+LONG = checks.Sizes({"continuous": (5.0, 1), "windows": (9.0, 1), "jitter": (5.0, 1)})
 
 
 @pytest.mark.long
