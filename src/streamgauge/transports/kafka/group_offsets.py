@@ -47,8 +47,7 @@ class OwnTopics:
         topics = len({topic for topic, _ in ends})
         whole = [n for n, (held, _) in enumerate(self._looks) if all(read_again[at] >= held.get(at, 0) for at in ends)]
         latest = self._looks[whole[-1]][1] if whole else []
-        levels = [read, *(latest[:topics])]
-        levels += [{}] * (topics + 1 - len(levels))
+        levels = [read, *latest[:topics], *[{}] * (topics - len(latest))]
         del self._looks[: whole[-1] if whole else 0]
         self._looks.append((ends, levels))
         return levels[topics]

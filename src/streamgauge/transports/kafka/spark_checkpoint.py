@@ -189,7 +189,12 @@ class SparkCheckpoints:
 
     def _read(self, one: SparkCheckpoint, batch: CheckpointBatch) -> list[BatchRead]:
         positions = [
-            (self._streams[topic], self._reader(one.place, source), partition, max(0, offset - first))
+            (
+                self._streams[topic],
+                self._readers.setdefault((one.place, source), len(self._readers)),
+                partition,
+                max(0, offset - first),
+            )
             for (source, topic, partition), offset in batch.offsets.items()
             if (first := self._firsts.get((topic, partition))) is not None
         ]
@@ -219,6 +224,3 @@ class SparkCheckpoints:
         """Reports how often batches end, once several have."""
         text = "progress is that of the program's checkpoints, where a batch ended every"
         remark_gap(receiver, [end_us / US for end_us in self._ends_us], text)
-
-    def _reader(self, place: str, source: int) -> int:
-        return self._readers.setdefault((place, source), len(self._readers))
