@@ -173,13 +173,12 @@ class ProgramTopics:
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> ProgramTopics:
         """The reverse of `dataclasses.asdict`, by way of JSON."""
-        return cls(
-            inputs={name: InputTopic(**_with_format(each)) for name, each in plain["inputs"].items()},
-            outputs={name: OutputTopic(**_with_format(each)) for name, each in plain["outputs"].items()},
-            attached=plain["attached"],
-            timeout_s=plain["timeout_s"],
-            progress=ProgressSource(plain["progress"]["by"], tuple(plain["progress"]["checkpoints"])),
-        )
+        made = {
+            "inputs": {name: InputTopic(**_with_format(each)) for name, each in plain["inputs"].items()},
+            "outputs": {name: OutputTopic(**_with_format(each)) for name, each in plain["outputs"].items()},
+            "progress": ProgressSource(plain["progress"]["by"], tuple(plain["progress"]["checkpoints"])),
+        }
+        return cls(**{**plain, **made})
 
     @property
     def first_result_s(self) -> float:

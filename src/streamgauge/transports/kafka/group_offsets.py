@@ -105,8 +105,12 @@ class GroupOffsets:
 
     def remark(self, receiver: Receiver) -> None:
         """Reports how often the offsets move, once they have."""
-        text = f"progress is that of the committed offsets of group {self.group}, which moved every"
-        remark_gap(receiver, self._moves_s, text, ", so the backlog contains that")
+        remark_gap(
+            receiver,
+            self._moves_s,
+            f"progress is that of the committed offsets of group {self.group}, which moved every",
+            ", so the backlog contains that",
+        )
 
     def _since_start(self, offsets: Mapping[TopicPartition, int]) -> RunOffsets:
         return {place: max(0, offset - self._firsts[place]) for place, offset in offsets.items()}

@@ -147,8 +147,9 @@ class ProgramInlet:
             if parsed.results.num_rows:
                 tables[output.sink] = parsed.results
         if foreign := [each for each in self._outputs.values() if each.foreign]:
-            words = "; ".join(each.foreign_in_words for each in foreign)
-            self._receiver.remark(FOREIGN, sum(each.foreign for each in foreign), words)
+            self._receiver.remark(
+                FOREIGN, sum(each.foreign for each in foreign), "; ".join(each.foreign_in_words for each in foreign)
+            )
         if tables:
             self._last_result_s = time.monotonic()
             self._first_result_s = self._first_result_s or self._last_result_s
@@ -206,8 +207,12 @@ class ProgramInlet:
             elif self._never_commits:
                 self._infer(ends)
             elif self._group_must_commit and not self._has_committed and self._had(0.0):  # a short trial ends so
-                text = f"group {self._group.group} has committed no offset yet; progress is inferred from results"
-                self._receiver.remark(UNOBSERVED, 1, f"{text}, and lag is null")
+                self._receiver.remark(
+                    UNOBSERVED,
+                    1,
+                    f"group {self._group.group} has committed no offset yet; progress is inferred from results, and "
+                    "lag is null",
+                )
 
     def _report(self) -> None:
         """Reports committed offsets as the reads of a batch without results."""

@@ -82,8 +82,7 @@ class Marks:
         from confluent_kafka import Producer
 
         self._topic, settings = results_of(output.token), KafkaSettings.from_options(options)
-        client = {**settings.of_client, "linger.ms": 0, "log_level": 0, **ABSOLUTE_PATH_OPTIONS}
-        self._client: Any = Producer(client)
+        self._client: Any = Producer({**settings.of_client, "linger.ms": 0, "log_level": 0, **ABSOLUTE_PATH_OPTIONS})
 
     def send(self, mark: Mark) -> None:
         """Returns when the broker has acknowledged the mark. Raises RuntimeError on an error or timeout."""

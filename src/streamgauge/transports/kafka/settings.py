@@ -148,8 +148,9 @@ def read_client(path: Path) -> dict[str, str]:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error.reason
-        rule = f"must be a file that can be read ({reason})"
-        raise InputError(_problem(CLIENT_FILE, rule, str(path), f"{CLIENT_FILE}=FILE")) from None
+        raise InputError(
+            _problem(CLIENT_FILE, f"must be a file that can be read ({reason})", str(path), f"{CLIENT_FILE}=FILE")
+        ) from None
     settings: dict[str, str] = {}
     wrong: list[Problem] = []
     for number, line in enumerate(text.splitlines(), 1):

@@ -70,8 +70,9 @@ class SparkCheckpoint:
                 continue
             try:
                 begun_us, ends = _logged(folder, number)
-                files = (folder / log / str(number) for log in ("offsets", "commits"))
-                logged_us, ended_us = (file.stat().st_mtime_ns // 1000 for file in files)
+                logged_us, ended_us = (
+                    (folder / log / str(number)).stat().st_mtime_ns // 1000 for log in ("offsets", "commits")
+                )
             except (OSError, ValueError, KeyError):  # torn, or gone: the next one says as much
                 continue
             # Not by the files of a copied checkpoint, which are of one moment, and later than all stamps.
@@ -222,5 +223,8 @@ class SparkCheckpoints:
 
     def remark(self, receiver: Receiver) -> None:
         """Reports how often batches end, once several have."""
-        text = "progress is that of the program's checkpoints, where a batch ended every"
-        remark_gap(receiver, [end_us / US for end_us in self._ends_us], text)
+        remark_gap(
+            receiver,
+            [end_us / US for end_us in self._ends_us],
+            "progress is that of the program's checkpoints, where a batch ended every",
+        )
