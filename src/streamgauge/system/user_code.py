@@ -184,8 +184,14 @@ def _is_own(file: str, root: Path) -> bool:
 def _check_name(path: Path, name: str) -> None:
     used = name in sys.stdlib_module_names | _LATER or (name in sys.modules and name not in _imported)
     if used and getattr(sys.modules.get(name), "__file__", None) != str(path):
-        rule = f"must not have the name of a module that is in use ({name})"
-        raise JobError(Problem(str(path), rule, path.name, f"rename it: {path.stem}_job.py"))
+        raise JobError(
+            Problem(
+                str(path),
+                f"must not have the name of a module that is in use ({name})",
+                path.name,
+                f"rename it: {path.stem}_job.py",
+            )
+        )
 
 
 def _run(path: Path, name: str) -> ModuleType:
