@@ -32,9 +32,10 @@ class _Segment:
     plan: Plan
     sent: float = math.inf
 
-    def before(self, stream: int, partition: int, when_us: int) -> int:
+    def before(self, place: StreamPartition, when_us: int) -> int:
         """The number of sent events before an event time. Generators may halt before a plan's end."""
-        return int(min(self.plan.count_before(stream, partition, when_us), self.sent))
+        stream, partition = place
+        return int(min(self.plan.count_before(self.plan.number_of(stream), partition, when_us), self.sent))
 
 
 class _Reader:
@@ -137,8 +138,7 @@ class Offsets:
         parts = log.note(from_us, to_us, read.batch, (read.query, read.reader), read.when_us)
         if parts:
             # The number of the event at that offset in its plan.
-            to_sequence = read.to_offset - self._segment_at(place, read.to_offset).first
-            parts[-1] = replace(parts[-1], to_sequence=to_sequence)
+            parts[-1] = replace(parts[-1], to_sequence=read.to_offset - self._segment_at(place, read.to_offset).first)
         return [replace(part, events=self._events(place, part.from_us, part.to_us)) for part in parts]
 
     def _segment_at(self, place: StreamPartition, offset: int) -> _Segment:
@@ -156,18 +156,11 @@ class Offsets:
     def _offset_of(self, place: StreamPartition, until_us: int) -> int:
         """The offset of the first event at or after `until_us`."""
         segments = self._segments[place]
-        begun = bisect.bisect_right(segments, until_us, key=lambda one: one.plan.start_us)
-        segment = segments[max(0, begun - 1)]
-        number = segment.plan.number_of(place[0])
-        return segment.first + segment.before(number, place[1], until_us)
+        segment = segments[max(0, bisect.bisect_right(segments, until_us, key=lambda one: one.plan.start_us) - 1)]
+        return segment.first + segment.before(place, until_us)
 
     def _events(self, place: StreamPartition, from_us: int, to_us: int) -> int:
-        stream, partition = place
-        counts = 0
-        for segment in self._segments[place]:
-            number = segment.plan.number_of(stream)
-            counts += segment.before(number, partition, to_us) - segment.before(number, partition, from_us)
-        return counts
+        return sum(segment.before(place, to_us) - segment.before(place, from_us) for segment in self._segments[place])
 
 
 SAMPLES_MAX = 20_000
@@ -194,7 +187,7 @@ def append_times(
     Raises:
         DriverError: the broker does not answer.
     """
-    rows = broker.results(from_us, _sample).get(sink)
+    rows = broker.results(from_us, lambda count: stratified_indices(count, SAMPLES_MAX).tolist()).get(sink)
     if rows is None:
         return None
     times = rows[EVENT_TIME]
@@ -202,11 +195,6 @@ def append_times(
     event_us = _event_times(broker, offsets, stream, np.asarray(rows[EVENT_ID]))
     result_us = np.asarray(rows[EMISSION_TIME])
     return AppendTimes(rows.drop_columns([EMISSION_TIME]), event_us, result_us) if len(rows) else None
-
-
-def _sample(count: int) -> Sequence[int]:
-    chosen: list[int] = stratified_indices(count, SAMPLES_MAX).tolist()
-    return chosen
 
 
 def _event_times(broker: ManagedBroker, offsets: Offsets, stream: str, event_ids: Int64s) -> Int64s:

@@ -115,7 +115,8 @@ class Generator:
         """A generator on the run's clock, with an open outlet of its transport."""
         clock = Clock(settings.clock_offset_us)
         plan: Plan = _load(settings.plan)
-        schemas = {stream.name: _full_schema(stream.schema.to_arrow()) for stream in plan.streams}
+        lineage = [pa.field(name, pa.int64()) for name in (EVENT_TIME, INGEST_TIME, EVENT_ID)]
+        schemas = {stream.name: pa.schema([*stream.schema.to_arrow(), *lineage]) for stream in plan.streams}
         config = OutletConfig(
             schemas, settings.bound_us, settings.bytes_max, clock.now_us, settings.partition, settings.keys
         )
@@ -191,18 +192,13 @@ class Generator:
             to_us = min(from_us + segment.chunk_us, segment.end_us)
             batches = stock.take(from_us, to_us)
             self._clock.sleep_until(to_us)
-            if not self._offer(segment, from_us, to_us, batches):
+            if any(batch.num_rows for batch in batches.values()):
+                while not segment.halted.is_set() and self._is_ahead(segment, to_us - from_us):
+                    segment.halted.wait(0.005)
+            if segment.halted.is_set():
                 return
+            self._outlet.offer(from_us, to_us, batches, self._clock.now_us())
             from_us = to_us
-
-    def _offer(self, segment: Segment, from_us: int, to_us: int, batches: dict[str, pa.RecordBatch]) -> bool:
-        if any(batch.num_rows for batch in batches.values()):
-            while not segment.halted.is_set() and self._is_ahead(segment, to_us - from_us):
-                segment.halted.wait(0.005)
-        if segment.halted.is_set():
-            return False
-        self._outlet.offer(from_us, to_us, batches, self._clock.now_us())
-        return True
 
     def _is_ahead(self, segment: Segment, chunk_us: int) -> bool:
         """Whether the pace allows no further chunk. A chunk behind which nothing waits is always allowed."""
@@ -212,15 +208,8 @@ class Generator:
         return waiting_us > 0 and waiting_us + chunk_us > segment.pace_us
 
     def _stock(self, plan: Plan) -> Stock:
-        outlet, columns = self._outlet, self._settings.columns
-        taken = {name: [*names, *outlet.extra_columns(name)] for name, names in columns.items()}
-        return Stock(plan, self._settings.partition, taken, outlet.prepared)
-
-
-def _full_schema(fields: pa.Schema) -> pa.Schema:
-    for name in (EVENT_TIME, INGEST_TIME, EVENT_ID):
-        fields = fields.append(pa.field(name, pa.int64()))
-    return fields
+        columns = {name: [*own, *self._outlet.extra_columns(name)] for name, own in self._settings.columns.items()}
+        return Stock(plan, self._settings.partition, columns, self._outlet.prepared)
 
 
 def _load(path: str) -> Any:

@@ -54,15 +54,6 @@ class _Reading:
     parent: int = 0
 
 
-@dataclass(frozen=True)
-class _Machine:
-    """CPU seconds so far: of all processes of the machine, and of the monitored ones."""
-
-    time_us: int
-    all_s: float
-    own_s: float
-
-
 class Monitors:
     """Samples a changing set of processes.
 
@@ -76,7 +67,8 @@ class Monitors:
         self._last: dict[int, _Reading] = {}
         self._gone_s: dict[int, float] = {}
         self._own_s = 0.0
-        self._machine: _Machine | None = None
+        self._machine: tuple[int, float] | None = None
+        """When the last sample ended, and the CPU seconds of all other processes until then."""
         self.background_percent: float | None = None
         """CPU of all other processes between the last two samples, in percent of one core; includes steal."""
 
@@ -96,13 +88,10 @@ class Monitors:
         return usages
 
     def _note_background(self) -> None:
-        now = _Machine(self._now_us(), _processes_s(), self._own_s)
-        before, self._machine = self._machine, now
-        if before is None or now.time_us <= before.time_us:
-            self.background_percent = None
-            return
-        background_s = (now.all_s - before.all_s) - (now.own_s - before.own_s)
-        self.background_percent = max(0.0, 100 * background_s / ((now.time_us - before.time_us) / 1e6))
+        before, self._machine = self._machine, (self._now_us(), _processes_s() - self._own_s)
+        self.background_percent = None
+        if before is not None and (span_us := self._machine[0] - before[0]) > 0:
+            self.background_percent = max(0.0, 100 * (self._machine[1] - before[1]) / (span_us / 1e6))
 
     def _take_gone(self) -> dict[int, float]:
         """Parent to the CPU seconds of ended children that were already counted as the children's."""
@@ -125,8 +114,7 @@ class Monitors:
             return []
         cpu = 100 * used_s / ((reading.time_us - since.time_us) / 1e6)
         kind = kind_of(process.name()) if role == "sut" else ""
-        rss = process.memory_info().rss
-        return [Usage(sampled_us, name, role, cpu, rss, _wait_us(since, reading), kind)]
+        return [Usage(sampled_us, name, role, cpu, process.memory_info().rss, _wait_us(since, reading), kind)]
 
     def _read(self, process: psutil.Process) -> _Reading:
         times = process.cpu_times()
@@ -138,8 +126,9 @@ class Monitors:
         """A reading of zero if the process started after the last sample, else None."""
         if self._machine is None:
             return None
-        since_s = (self._now_us() - self._machine.time_us) / 1e6 + BOOT_S
-        return _Reading(self._machine.time_us) if time.time() - process.create_time() <= since_s else None
+        sampled_us = self._machine[0]
+        since_s = (self._now_us() - sampled_us) / 1e6 + BOOT_S
+        return _Reading(sampled_us) if time.time() - process.create_time() <= since_s else None
 
 
 def kind_of(program: str) -> str:

@@ -10,7 +10,7 @@ import itertools
 import json
 import sys
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -27,6 +27,7 @@ from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME
 from streamgauge.metrics.records import STILL_US_MIN, Commit, RecorderReport
 from streamgauge.system.child_processes import serve
 from streamgauge.system.disk import full_disk
+from streamgauge.transports.logs import drained
 from streamgauge.transports.registry import transport
 from streamgauge.transports.spi import BusyTracker, EndpointConfig, OutputProgress, ReadPosition
 
@@ -43,7 +44,7 @@ class Heartbeat:
         self._now_us = now_us
         self._lock = threading.Lock()
         self._last_us = now_us()
-        self._stood_still: list[tuple[int, int]] = []
+        self._stood_still: deque[tuple[int, int]] = deque()
         self._ended = threading.Event()
 
     def start(self) -> None:
@@ -64,9 +65,7 @@ class Heartbeat:
     def news(self) -> list[tuple[int, int]]:
         """(end, duration) of each standstill since the last call, microseconds."""
         self.beat()  # the caller may wake up before the thread, and this may be its last call
-        with self._lock:
-            stood_still, self._stood_still = self._stood_still, []
-            return stood_still
+        return drained(self._stood_still)
 
     def _run(self) -> None:
         while not self._ended.wait(BEAT_US / US):
@@ -107,10 +106,10 @@ class Ledger:
         self._lock = threading.Lock()
         self._staged: dict[Key, Staged] = {}
         self._begun: set[tuple[str, int, int, str]] = set()
-        self._retried_us: list[int] = []
+        self._retried_us: deque[int] = deque()
         self._committed: set[tuple[str, int]] = set()
-        self._news: list[Commit] = []
-        self._ignored: dict[str, int] = {}
+        self._news: deque[Commit] = deque()
+        self._ignored: Counter[str] = Counter()
 
     def begin(self, key: Key) -> None:
         """Notes that an attempt begins to send. A second attempt for the same part of a batch is a retried task."""
@@ -122,9 +121,7 @@ class Ledger:
 
     def retried(self) -> list[int]:
         """The times at which tasks sent their results again since the last call, microseconds."""
-        with self._lock:
-            retried, self._retried_us = self._retried_us, []
-            return retried
+        return drained(self._retried_us)
 
     def stage(self, key: Key, staged: Staged) -> None:
         with self._lock:
@@ -139,10 +136,13 @@ class Ledger:
                 self._drop(query, batch)
                 return False
             self._committed.add((query, batch))
-            keys = {sink: [(query, batch, task, attempt, sink) for task, attempt in accepted] for sink in sinks}
             taken = {
-                sink: [self._staged.pop(key) for key in of_sink if key in self._staged]
-                for sink, of_sink in keys.items()
+                sink: [
+                    self._staged.pop(key)
+                    for task, attempt in accepted
+                    if (key := (query, batch, task, attempt, sink)) in self._staged
+                ]
+                for sink in sinks
             }
             self._drop(query, batch)
             committed_us = self._now_us() if when_us is None else when_us
@@ -151,9 +151,7 @@ class Ledger:
 
     def news(self) -> list[Commit]:
         """The commits since the last call."""
-        with self._lock:
-            news, self._news = self._news, []
-            return news
+        return drained(self._news)
 
     @property
     def rows_ignored(self) -> dict[str, int]:
@@ -164,7 +162,7 @@ class Ledger:
     def _drop(self, query: str, batch: int) -> None:
         self._begun = {share for share in self._begun if share[:2] != (query, batch)}
         for key in [key for key in self._staged if key[:2] == (query, batch)]:
-            self._ignored[key[4]] = self._ignored.get(key[4], 0) + self._staged.pop(key).rows
+            self._ignored[key[4]] += self._staged.pop(key).rows
 
 
 def _commit_of(query: str, batch: int, sink: str, committed_us: int, taken: list[Staged]) -> Commit:
@@ -223,8 +221,10 @@ class Recorder:
     ) -> None:
         """Notes what a batch reads."""
         begun_us = self.now_us() if when_us is None else when_us
-        for stream, reader, partition, offset in positions:
-            self._reads.append(ReadPosition(query, reader, batch, stream, partition, offset, begun_us))
+        self._reads.extend(
+            ReadPosition(query, reader, batch, stream, partition, offset, begun_us)
+            for stream, reader, partition, offset in positions
+        )
 
     def reached(self, query: str, batch: int, until_us: int) -> None:
         """Notes how far a query has read, as its results show."""
@@ -238,10 +238,7 @@ class Recorder:
         self.failed = self.failed or reason
 
     def remark(self, code: str, count: int, text: str) -> None:
-        if count:
-            self._remarks[code] = (count, text)
-        else:
-            self._remarks.pop(code, None)
+        self._remarks[code] = (count, text)
 
     def reject(self, reason: str) -> None:
         self._rejected = self._rejected or reason
@@ -252,9 +249,8 @@ class Recorder:
         commits = self.ledger.news()
         return RecorderReport(
             commits=commits,
-            # One by one, because the inlet's threads may append meanwhile.
-            reads=[self._reads.popleft() for _ in range(len(self._reads))],
-            reached=[self._reached.popleft() for _ in range(len(self._reached))],
+            reads=drained(self._reads),
+            reached=drained(self._reached),
             rows_ignored=self.ledger.rows_ignored,
             retried_us=self.ledger.retried(),
             receiving=self._receiving.news(),
@@ -262,7 +258,7 @@ class Recorder:
             stood_still=self._heart.news(),
             failed=self.failed,
             disk_full=self.disk_full,
-            remarks=dict(self._remarks),
+            remarks={code: remark for code, remark in dict(self._remarks).items() if remark[0]},
             rejected=self._rejected,
         ).to_json()
 
@@ -292,7 +288,7 @@ class Recorder:
             for batch in batches:
                 emitted_us = self.now_us()
                 with self._receiving:
-                    stamped = batch if stamped_before else _stamped(batch, emitted_us, whole)
+                    stamped = batch if stamped_before else _stamped(batch, emitted_us)
                 with self._writing:
                     spool.write_batch(stamped)
                 with self._receiving:
@@ -302,9 +298,8 @@ class Recorder:
         return staged
 
 
-def _stamped(batch: pa.RecordBatch, emitted_us: int, schema: pa.Schema) -> pa.RecordBatch:
-    stamps = pa.array(np.full(batch.num_rows, emitted_us, dtype=np.int64))
-    return pa.RecordBatch.from_arrays([*batch.columns, stamps], schema=schema)
+def _stamped(batch: pa.RecordBatch, emitted_us: int) -> pa.RecordBatch:
+    return batch.append_column(EMISSION_TIME, pa.array(np.full(batch.num_rows, emitted_us, np.int64)))
 
 
 def _note(staged: Staged, batch: pa.RecordBatch) -> None:

@@ -146,10 +146,10 @@ class TestBed:
         """Kills the SUT, and starts it again from what it kept; from nothing, if it keeps nothing."""
         if isinstance(self.engine, Restartable):
             self.engine.restart()
-            return
-        send_signal(signal.SIGKILL, self.engine.pids())
-        self.engine.stop()
-        self._start_engine()
+        else:
+            send_signal(signal.SIGKILL, self.engine.pids())
+            self.engine.stop()
+            self._start_engine()
 
     @property
     def sinks(self) -> tuple[str, ...]:
@@ -163,9 +163,12 @@ class TestBed:
         """
         self.trials += 1
         path = self._write_plan(plan)
-        segment: dict[str, Any] = {"plan": path, "end_us": end_us, "chunk_us": chunk_us, "pace_us": pace_us}
-        self._offsets.begin(plan, self._ask_all("segment", **segment))
-        self._remove_results()
+        positions = self._ask_all("segment", plan=path, end_us=end_us, chunk_us=chunk_us, pace_us=pace_us)
+        self._offsets.begin(plan, positions)
+        # Reported files only. The next trial reports what the engine sends between two trials.
+        for result in self._reported_results:
+            Path(result).unlink(missing_ok=True)
+        self._reported_results = []
 
     def extend(self, end_us: int) -> None:
         self._ask_all("extend", end_us=end_us)
@@ -216,8 +219,8 @@ class TestBed:
         self._count(tick)  # also of a trial that fails, since others may follow on this bed
         # A generator also stops at a full queue, which the verdict covers. Other failures must still show.
         reasons = [recorder.failed, *(one.failed for one in generators if not one.overflowed)]
-        if failed := [reason for reason in reasons if reason]:
-            raise DriverError("; ".join(failed), disk_full=recorder.disk_full)
+        if any(reasons):
+            raise DriverError("; ".join(filter(None, reasons)), disk_full=recorder.disk_full)
         return tick
 
     def waiting_events(self) -> list[int]:
@@ -250,11 +253,12 @@ class TestBed:
         """
         if self._broker is None:
             return []
-        latencies_us: list[int] = []
-        for (stream, partition), offsets, times in self._offsets.samples(from_us, to_us, APPENDS):
-            if when_us := self._broker.appended_us(stream, partition, offsets):
-                latencies_us += [when - time for when, time in zip(when_us, times, strict=True)]
-        return latencies_us
+        return [
+            when - time
+            for (stream, partition), offsets, times in self._offsets.samples(from_us, to_us, APPENDS)
+            if (when_us := self._broker.appended_us(stream, partition, offsets))
+            for when, time in zip(when_us, times, strict=True)
+        ]
 
     def appended(self, stream: str, sink: str, from_us: int, to_us: int) -> AppendTimes | None:
         """Append times of the span's events and their results, for a sample of the results.
@@ -275,9 +279,7 @@ class TestBed:
 
         `all_sent`: whether generators send nothing more, without which the others cannot be told.
         """
-        if self._broker is None:
-            return
-        if lost := self._broker.lost(self._ask_all("positions"), all_sent):
+        if self._broker is not None and (lost := self._broker.lost(self._ask_all("positions"), all_sent)):
             raise DriverError(lost)
 
     def engine_status(self) -> EngineStatus:
@@ -287,13 +289,12 @@ class TestBed:
 
     def processes(self) -> list[tuple[str, Role, int]]:
         """(name, role, pid) of every process, including this one, for the monitors."""
-        children = [*self._generators, *([self._recorder] if self._recorder else [])]
-        driver: list[tuple[str, Role, int]] = [(child.name, "driver", child.pid) for child in children if child.alive]
-        broker: list[tuple[str, Role, int]] = [
-            ("broker", "broker", pid) for pid in (self._broker.pids() if self._broker else ())
+        return [
+            *((child.name, "driver", child.pid) for child in self._children if child.alive),
+            *(("broker", "broker", pid) for pid in (self._broker.pids() if self._broker else ())),
+            (RUNNER, "driver", os.getpid()),
+            *((f"sut {pid}", "sut", pid) for pid in self.engine.pids()),
         ]
-        sut: list[tuple[str, Role, int]] = [(f"sut {pid}", "sut", pid) for pid in self.engine.pids()]
-        return [*driver, *broker, (RUNNER, "driver", os.getpid()), *sut]
 
     def pids(self, name: str) -> list[int]:
         """The running processes of a role, or of a name (`recorder`, `generator 1`, `generator`), for `send_signal`."""
@@ -302,11 +303,15 @@ class TestBed:
     def stop(self) -> None:
         """Ends the engine first, then the driver's processes."""
         self.engine.stop()
-        stop_all([*self._generators, *([self._recorder] if self._recorder else [])], grace_s=1.0)
+        stop_all(self._children, grace_s=1.0)
         self._generators, self._recorder = [], None
         if self._broker is not None:
             self._broker.close()
             self._broker = None
+
+    @property
+    def _children(self) -> list[Child]:
+        return [*self._generators, *([self._recorder] if self._recorder else [])]
 
     def _written_by(self, generator: int) -> range:
         """The partitions that a generator process writes. Each partition has one writer."""
@@ -322,10 +327,10 @@ class TestBed:
     def _endpoints(self) -> list[EndpointConfig]:
         """The endpoint configurations of the recorder and of each partition. Starts the broker, if there is one."""
         settings, token = self.settings, new_token()
-        count = settings.partitions + 1
         used = transport(settings.transport)
         if not used.broker:
-            return [EndpointConfig(settings.host, port, token) for port in settings.ports or (0,) * count]
+            ports = settings.ports or (0,) * (settings.partitions + 1)
+            return [EndpointConfig(settings.host, port, token) for port in ports]
         log = self.folder / "engine" / "broker.log"
         self._broker = used.open_broker(
             BrokerRequest(
@@ -334,14 +339,7 @@ class TestBed:
             )
         )  # fmt: skip
         at = self._broker.at
-        group = self.engine.consumer_group(settings.flow, at.token)
-        return [replace(at, group=group), *[at] * settings.partitions]
-
-    def _remove_results(self) -> None:
-        """Removes reported files only. The next trial reports what the engine sends between two trials."""
-        for path in self._reported_results:
-            Path(path).unlink(missing_ok=True)
-        self._reported_results = []
+        return [replace(at, group=self.engine.consumer_group(settings.flow, at.token)), *[at] * settings.partitions]
 
     def _start_generator(self, number: int, outlets: Sequence[EndpointConfig], plan: str) -> Child:
         """Starts a generator process; `outlets` has the endpoint of each partition."""
@@ -385,12 +383,14 @@ class TestBed:
 
 def tick_of(generators: Sequence[GeneratorReport], recorder: RecorderReport) -> Tick:
     """Combines the reports of all processes."""
+    overflowed = [one for one in generators if one.overflowed]
+    memory_full_us = [one.memory_full_us for one in overflowed if one.memory_full_us is not None]
     return Tick(
         chunks=[one.chunks for one in generators],
         deliveries=[one.deliveries for one in generators],
         commits=recorder.commits,
         frontier_us=min(one.frontier_us for one in generators),
-        overflowed=any(one.overflowed for one in generators),
+        overflowed=bool(overflowed),
         ended=all(one.ended for one in generators),
         rows_ignored=recorder.rows_ignored,
         aborted_us=[when for one in generators for when in one.aborted_us],
@@ -400,13 +400,8 @@ def tick_of(generators: Sequence[GeneratorReport], recorder: RecorderReport) -> 
         writing=recorder.writing,
         stood_still=recorder.stood_still,
         remarks=recorder.remarks,
-        memory_full_us=_waiting_at_most([one.memory_full_us for one in generators if one.overflowed]),
+        memory_full_us=max(memory_full_us, default=None) if len(memory_full_us) == len(overflowed) else None,
     )
-
-
-def _waiting_at_most(memory_full_us: list[int | None]) -> int | None:
-    known = [waiting_us for waiting_us in memory_full_us if waiting_us is not None]
-    return max(known, default=None) if len(known) == len(memory_full_us) else None
 
 
 def _temporary(path: Path) -> AbstractContextManager[None]:

@@ -183,15 +183,13 @@ class Child:
     def _read_answers(self) -> None:
         assert self._process.stdout is not None
         try:
-            with self._process.stdout as answers:
-                for line in answers:
-                    message = json.loads(line)
+            # An incomplete line is no JSON: the child was killed while it wrote.
+            with contextlib.suppress(ValueError), self._process.stdout as answers:
+                for message in map(json.loads, answers):
                     if "stage" in message:
                         self.stage = message["stage"]
                     else:
                         self._answers.put(message)
-        except ValueError:  # an incomplete line: the child was killed while it wrote
-            pass
         finally:
             self._answers.put(None)
 
@@ -212,7 +210,9 @@ def serve(handlers: Handlers, on_orphaned: Callable[[], None] | None = None, scr
     A thread watches the lifeline, so a hanging handler cannot keep an orphan alive.
     """
     global _pipe
-    _pipe = _private_standard_output()
+    # Output of a JVM or a library must not break the protocol, so standard output becomes the log.
+    _pipe = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
     requests: queue.Queue[dict[str, Any]] = queue.Queue()
     threading.Thread(target=_watch_lifeline, args=(requests, on_orphaned, scratch), daemon=True).start()
     while True:  # only the lifeline ends it, because an interpreter can hang at its shutdown if servers still run
@@ -230,13 +230,6 @@ def _write_up(message: dict[str, Any]) -> None:
         if _pipe is not None:
             _pipe.write(json.dumps(message) + "\n")
             _pipe.flush()
-
-
-def _private_standard_output() -> Any:
-    # Output of a JVM or a library must not break the protocol, so standard output becomes the log.
-    private = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-    return private
 
 
 def _watch_lifeline(
@@ -263,11 +256,10 @@ def _watch_lifeline(
 def _answer(handlers: Handlers, message: dict[str, Any]) -> dict[str, Any]:
     try:
         return {"answer": handlers[message["request"]](**message["arguments"])}
-    except InputError as error:
-        problems = [(each.setting, each.rule, str(each.got), each.way_out) for each in error.problems]
-        return {"error": str(error), "kind": type(error).__name__, "problems": problems}
     except StreamgaugeError as error:
-        return {"error": str(error), "kind": type(error).__name__}
+        of_input = error.problems if isinstance(error, InputError) else ()
+        problems = [(each.setting, each.rule, str(each.got), each.way_out) for each in of_input]
+        return {"error": str(error), "kind": type(error).__name__, "problems": problems}
     except Exception as error:
         import traceback
 
@@ -334,10 +326,9 @@ def delay_interrupts() -> Iterator[None]:
     Only the main thread receives signals, so the block changes nothing on other threads. Signals without a handler
     in Python keep their effect.
     """
-    handlers = {number: signal.getsignal(number) for number in _SIGNALS}
+    is_main = threading.current_thread() is threading.main_thread()
+    handlers = {number: signal.getsignal(number) for number in (_SIGNALS if is_main else ())}
     usual = {number: handler for number, handler in handlers.items() if callable(handler)}
-    if threading.current_thread() is not threading.main_thread():
-        usual = {}
     came: list[tuple[int, FrameType | None]] = []
 
     def hold(number: int, frame: FrameType | None) -> None:

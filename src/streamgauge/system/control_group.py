@@ -28,22 +28,18 @@ def memory_limit() -> int | None:
 
 def free_processes() -> int | None:
     """How many more processes and threads the group may have; None without a limit."""
-    left: list[int] = []
-    for folder in _folders("pids"):
-        limit, used = _number(folder / "pids.max"), _number(folder / "pids.current")
-        left += [limit - used] if limit is not None and used is not None else []
-    return min(left, default=None)
+    groups = ((_number(folder / "pids.max"), _number(folder / "pids.current")) for folder in _folders("pids"))
+    return min((limit - used for limit, used in groups if limit is not None and used is not None), default=None)
 
 
 def require_room(java: bool) -> None:
     """Raises MachineError if a limit allows fewer open files, processes and threads than a start needs."""
     files, processes = (FILES_OF_JAVA, PROCESSES_OF_JAVA) if java else (FILES, PROCESSES)
-    found = [
+    for what, limit, allowed, needed in (
         ("open files", "ulimit -n", _soft(resource.RLIMIT_NOFILE), files),
         ("processes and threads", "ulimit -u", _soft(resource.RLIMIT_NPROC), processes),
         ("more processes and threads", "pids.max of the control group", free_processes(), processes),
-    ]
-    for what, limit, allowed, needed in found:
+    ):
         if allowed is not None and allowed < needed:
             raise MachineError(f"{limit} allows {allowed:,} {what}, and a run needs {needed:,}. Raise it")
 
@@ -74,12 +70,9 @@ class LimitWatch:
 
 
 def _kills() -> int:
-    """How many processes of the group the kernel has killed for memory."""
-    for folder in _folders("memory"):
-        for name in ("memory.events", "memory.oom_control"):
-            if (count := _entry(folder / name, "oom_kill")) is not None:
-                return count  # of the groups below, too
-    return 0
+    """How many processes of the group, and of those below it, the kernel has killed for memory."""
+    files = (folder / name for folder in _folders("memory") for name in ("memory.events", "memory.oom_control"))
+    return next((count for file in files if (count := _entry(file, "oom_kill")) is not None), 0)
 
 
 def _refusals() -> int:
@@ -88,8 +81,8 @@ def _refusals() -> int:
 
 
 def _least(controller: str, *names: str) -> int | None:
-    values = (_number(folder / name) for folder in _folders(controller) for name in names)
-    return min((value for value in values if value is not None), default=None)
+    files = (folder / name for folder in _folders(controller) for name in names)
+    return min((number for file in files if (number := _number(file)) is not None), default=None)
 
 
 def _folders(controller: str) -> Iterator[Path]:
@@ -113,8 +106,7 @@ def _number(path: Path) -> int | None:
 
 
 def _entry(path: Path, name: str) -> int | None:
-    """The number of an entry of a file with a name and a number in each line."""
-    with suppress(OSError, ValueError):
-        entries = dict(line.split() for line in path.read_text().splitlines())
-        return int(entries[name]) if name in entries else None
+    """The number of an entry of a file with a name and a number in each line; None without that entry or file."""
+    with suppress(OSError, ValueError, KeyError):
+        return int(dict(line.split() for line in path.read_text().splitlines())[name])
     return None

@@ -9,7 +9,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 PREFIX = "streamgauge-"
@@ -21,7 +21,11 @@ class Scratch(tempfile.TemporaryDirectory[str]):
 
     def __init__(self, purpose: str) -> None:
         super().__init__(prefix=f"{PREFIX}{purpose}-", ignore_cleanup_errors=True)
-        self._lock = _locked(Path(self.name))
+        # The lock file gets its name after it is locked, so no process finds it free.
+        beside = self.path / f"{LOCK}.new"
+        self._lock = os.open(beside, os.O_RDWR | os.O_CREAT, 0o600)  # open until the process ends
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        beside.rename(self.path / LOCK)
 
     @property
     def path(self) -> Path:
@@ -31,15 +35,6 @@ class Scratch(tempfile.TemporaryDirectory[str]):
 def scratch_folder(purpose: str) -> Path | None:
     """The scratch folder of a purpose, whichever process owns it; None without one."""
     return next(Path(tempfile.gettempdir()).glob(f"{PREFIX}{purpose}-*"), None)
-
-
-def _locked(folder: Path) -> int:
-    """Locks a new folder. The lock file gets its name after it is locked, so no process finds it free."""
-    beside = folder / f"{LOCK}.new"
-    lock = os.open(beside, os.O_RDWR | os.O_CREAT, 0o600)  # open until the process ends
-    fcntl.flock(lock, fcntl.LOCK_EX)
-    beside.rename(folder / LOCK)
-    return lock
 
 
 def remove_if_abandoned(folder: Path) -> bool:
@@ -105,12 +100,7 @@ WAY_OUT = "free some space, or set TMPDIR=DIR to a folder on a larger disk"
 
 def full_disk(folder: Path | None = None) -> str:
     """The message for a folder; the default is the folder for temporary files."""
-    where = folder or Path(tempfile.gettempdir())
-    return f"the disk that holds {where} is full{_free(where)}: {WAY_OUT}"
-
-
-def _free(folder: Path) -> str:
-    try:
-        return f" ({shutil.disk_usage(folder).free / 2**20:.1f} MiB free)"
-    except OSError:
-        return ""
+    where, free = folder or Path(tempfile.gettempdir()), ""
+    with suppress(OSError):
+        free = f" ({shutil.disk_usage(where).free / 2**20:.1f} MiB free)"
+    return f"the disk that holds {where} is full{free}: {WAY_OUT}"

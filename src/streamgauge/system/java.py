@@ -60,9 +60,9 @@ def java_environment(keep_properties: bool = False, environment: Mapping[str, st
     """
     variables = {name: value for name, value in environment.items() if name not in OPTION_VARIABLES}
     if keep_properties:
-        options = {name: environment.get(name, "").split() for name in OPTION_VARIABLES}
-        properties = {name: [one for one in of_name if one.startswith("-D")] for name, of_name in options.items()}
-        variables |= {name: " ".join(of_name) for name, of_name in properties.items() if of_name}
+        for name in OPTION_VARIABLES:
+            if properties := [one for one in environment.get(name, "").split() if one.startswith("-D")]:
+                variables[name] = " ".join(properties)
     return variables
 
 
@@ -158,11 +158,12 @@ def resolved(choices: Sequence[Sequence[JarSet]], folder: Path | None = None) ->
     for choice in choices:
         cached = [_cached(cached_in / one.name) for one in choice]
         if all(cached):
-            return [path for jars in cached for path in jars or ()]
+            return [path for jars in cached for path in jars]
     reasons = []
     for choice in choices:
         try:
-            return [path for one in choice for path in _cached_or_resolved(one, cached_in / one.name)]
+            folders = [(one, cached_in / one.name) for one in choice]
+            return [path for one, folder in folders for path in _cached(folder) or _resolve(one, folder)]
         except _Unresolved as error:
             reasons.append(f"{', '.join(package for one in choice for package in one.packages)}: {error}")
     raise MachineError(
@@ -206,24 +207,17 @@ class _Unresolved(Exception):
     """The reason why a set could not be resolved."""
 
 
-def _cached(folder: Path) -> list[Path] | None:
-    """The jars of a folder, or None if its list or one of the listed files is missing."""
+def _cached(folder: Path) -> list[Path]:
+    """The jars of a folder; empty if its list or one of the listed files is missing."""
     try:
-        names = json.loads((folder / LIST).read_text())
+        paths = [folder / name for name in json.loads((folder / LIST).read_text())]
     except (OSError, ValueError):
-        return None
-    paths = [folder / name for name in names]
-    return paths if all(path.is_file() for path in paths) else None
-
-
-def _cached_or_resolved(request: JarSet, folder: Path) -> list[Path]:
-    if (cached := _cached(folder)) is not None:
-        return cached
-    print(f"resolving {', '.join(request.packages)}, once: {folder}", file=sys.stderr, flush=True)
-    return _resolve(request, folder)
+        return []
+    return paths if all(path.is_file() for path in paths) else []
 
 
 def _resolve(request: JarSet, folder: Path) -> list[Path]:
+    print(f"resolving {', '.join(request.packages)}, once: {folder}", file=sys.stderr, flush=True)
     with _work_folder(folder.parent) as work:
         _run_ivy(request, Path(work))
         entry = Path(work) / "entry"
@@ -237,10 +231,9 @@ def _resolve(request: JarSet, folder: Path) -> list[Path]:
         shutil.rmtree(folder, ignore_errors=True)
         with contextlib.suppress(OSError):  # another process wrote it at the same time
             entry.rename(folder)
-    jars = _cached(folder)
-    if jars is None:
-        raise _Unresolved(f"{folder} cannot be written")
-    return jars
+    if jars := _cached(folder):
+        return jars
+    raise _Unresolved(f"{folder} cannot be written")
 
 
 def _work_folder(beside: Path) -> tempfile.TemporaryDirectory[str]:
@@ -248,21 +241,27 @@ def _work_folder(beside: Path) -> tempfile.TemporaryDirectory[str]:
         beside.mkdir(parents=True, exist_ok=True)
         return tempfile.TemporaryDirectory(prefix="resolving-", dir=beside)
     except OSError as error:
-        reason = f"jars are needed, and the folder that keeps them cannot be written: {beside} ({error.strerror})"
-        raise MachineError(f"{reason}\n  set {_CACHE_WAY_OUT}") from None
+        raise MachineError(
+            f"jars are needed, and the folder that keeps them cannot be written: {beside} ({error.strerror})\n"
+            f"  set {_CACHE_WAY_OUT}"
+        ) from None
 
 
 def _run_ivy(request: JarSet, work: Path) -> None:
     import pyspark
 
     home = Path(pyspark.__file__).parent
-    command = [str(home / "bin" / "spark-submit"), "--conf", f"spark.jars.ivy={work}"]
-    command += ["--master", "local[1]", "--packages", ",".join(request.packages)]
-    command += ["--exclude-packages", ",".join(request.excluded)] if request.excluded else []
-    command += ["--class", _PROGRAM, "spark-internal"]
-    java_home = str(Path(find_java().path).resolve().parents[1])
-    environment = java_environment(keep_properties=True) | {"SPARK_HOME": str(home), "JAVA_HOME": java_home}
-    environment |= {"SPARK_LOCAL_IP": "127.0.0.1"}  # needed if the name of this machine does not resolve
+    command = [
+        str(home / "bin" / "spark-submit"), "--conf", f"spark.jars.ivy={work}", "--master", "local[1]",
+        "--packages", ",".join(request.packages),
+        *(["--exclude-packages", ",".join(request.excluded)] if request.excluded else []),
+        "--class", _PROGRAM, "spark-internal",
+    ]  # fmt: skip
+    environment = java_environment(keep_properties=True) | {
+        "SPARK_HOME": str(home),
+        "JAVA_HOME": str(Path(find_java().path).resolve().parents[1]),
+        "SPARK_LOCAL_IP": "127.0.0.1",  # needed if the name of this machine does not resolve
+    }
     try:
         done = subprocess.run(
             command, env=environment, capture_output=True, text=True, timeout=RESOLVE_S, check=False, cwd=work

@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import psutil
 
@@ -39,8 +38,7 @@ def hold(
         term_s: how long the command has to end by itself after SIGTERM.
         scratch: a folder that it removes if it is an orphan.
     """
-    folders = [] if scratch is None else [str(scratch)]
-    return Child(name, __name__, [str(term_s), *folders], log, cpus, environment)
+    return Child(name, __name__, [str(term_s), *([str(scratch)] if scratch else [])], log, cpus, environment)
 
 
 class Holder:
@@ -59,8 +57,7 @@ class Holder:
         `environment` has the variables that differ from those of this process.
         """
         try:
-            variables = {**os.environ, **(environment or {})}
-            self._process = start_process(command, Path(log), variables, Path(folder))
+            self._process = start_process(command, Path(log), {**os.environ, **(environment or {})}, Path(folder))
         except OSError as error:
             raise DriverError(f"the command could not be started ({error.strerror}): {command[0]}") from None
         return self._process.pid
@@ -97,8 +94,7 @@ def main() -> None:
     ctypes.CDLL(None).prctl(_SUBREAPER, 1)
     term_s, *scratch = sys.argv[1:]
     holder = Holder(float(term_s))
-    handlers: dict[str, Any] = {name: getattr(holder, name) for name in ("start", "exit_code", "kill")}
-    serve(handlers, holder.end, *map(Path, scratch))
+    serve({name: getattr(holder, name) for name in ("start", "exit_code", "kill")}, holder.end, *map(Path, scratch))
 
 
 if __name__ == "__main__":

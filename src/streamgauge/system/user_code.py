@@ -74,9 +74,14 @@ def _refuse_spark(path: Path, before: Any) -> None:
     if started is None or started is before:
         return
     started.stop()
-    rule = "must not start Spark as it is imported: the function is given the session that is measured, as `spark`"
-    way_out = 'remove it, or put it under if __name__ == "__main__":'
-    raise JobError(Problem(str(path), rule, "a session of its own", way_out))
+    raise JobError(
+        Problem(
+            str(path),
+            "must not start Spark as it is imported: the function is given the session that is measured, as `spark`",
+            "a session of its own",
+            'remove it, or put it under if __name__ == "__main__":',
+        )
+    )
 
 
 def place_of(path: Path) -> tuple[Path, str]:
@@ -134,10 +139,8 @@ def duckdb_lines(error: BaseException) -> list[str]:
 def own_lines(error: BaseException, path: Path) -> str:
     """The user's lines that led to an error, and its message after the `first_line`."""
     frames = _own(traceback.extract_tb(error.__traceback__), path)
-    if isinstance(error, SyntaxError):
-        more = traceback.format_exception_only(error)[:-1]
-    else:
-        more = [f"{line}\n" for line in duckdb_lines(error)]
+    of_syntax = traceback.format_exception_only(error)[:-1] if isinstance(error, SyntaxError) else []
+    more = [*of_syntax, *(f"{line}\n" for line in duckdb_lines(error))]
     return "".join([*traceback.format_list(frames), *more]).rstrip()
 
 
@@ -181,8 +184,14 @@ def _is_own(file: str, root: Path) -> bool:
 def _check_name(path: Path, name: str) -> None:
     used = name in sys.stdlib_module_names | _LATER or (name in sys.modules and name not in _imported)
     if used and getattr(sys.modules.get(name), "__file__", None) != str(path):
-        rule = f"must not have the name of a module that is in use ({name})"
-        raise JobError(Problem(str(path), rule, path.name, f"rename it: {path.stem}_job.py"))
+        raise JobError(
+            Problem(
+                str(path),
+                f"must not have the name of a module that is in use ({name})",
+                path.name,
+                f"rename it: {path.stem}_job.py",
+            )
+        )
 
 
 def _run(path: Path, name: str) -> ModuleType:

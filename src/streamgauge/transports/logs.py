@@ -10,11 +10,14 @@ import threading
 from collections import deque
 from collections.abc import Mapping
 from itertools import pairwise
+from typing import TypeVar
 
 import pyarrow as pa
 
 from streamgauge.core.clock import US
 from streamgauge.transports.spi import BusyInterval, Chunk, Delivery, OutletConfig, Overflow
+
+Item = TypeVar("Item")
 
 
 class UnreadTime:
@@ -36,10 +39,6 @@ class UnreadTime:
         if not self._chunks:
             return 0
         return self._chunks_us - max(0, self._read_us - self._chunks[0][0])
-
-    def with_chunk(self, from_us: int, to_us: int) -> int:
-        """The event time that would wait with one more chunk, microseconds."""
-        return self.us + to_us - from_us
 
     def add(self, from_us: int, to_us: int, events: int) -> None:
         """A chunk was offered."""
@@ -80,7 +79,9 @@ class ReadLog:
         """
         had = self._had.setdefault(reader, [])
         parts = []
-        for low, high in pairwise(self._borders(from_us, to_us, had)):
+        spans = [*((part.from_us, part.to_us) for part in self._first), *had]
+        inside = {border for span in spans for border in span if from_us < border < to_us}
+        for low, high in pairwise(sorted({from_us, to_us, *inside})):
             first_us = next((part.ingest_us for part in self._first if part.from_us <= low < part.to_us), None)
             is_redelivery = any(begin <= low < end for begin, end in had)
             shared = first_us is not None and not is_redelivery
@@ -102,10 +103,10 @@ class ReadLog:
         for reader, had in self._had.items():
             self._had[reader] = [(begin, end) for begin, end in had if end > before_us]
 
-    def _borders(self, from_us: int, to_us: int, had: list[tuple[int, int]]) -> list[int]:
-        spans = [(part.from_us, part.to_us) for part in self._first] + had
-        inside = {border for pair in spans for border in pair if from_us < border < to_us}
-        return sorted({from_us, to_us} | inside)
+
+def drained(log: deque[Item]) -> list[Item]:
+    """Removes and returns what a log has. One by one, because other threads may append meanwhile."""
+    return [log.popleft() for _ in range(len(log))]
 
 
 class BoundedOutlet:
@@ -120,9 +121,9 @@ class BoundedOutlet:
     def __init__(self, config: OutletConfig) -> None:
         self._config = config
         self._lock = threading.RLock()
-        self._chunks: list[Chunk] = []
-        self._deliveries: list[Delivery] = []
-        self._aborted: list[int] = []
+        self._chunks: deque[Chunk] = deque()
+        self._deliveries: deque[Delivery] = deque()
+        self._aborted: deque[int] = deque()
         self._frontier_us = self._bytes = 0
         self._unread = UnreadTime()
         self._sent = dict.fromkeys(config.schemas, 0)
@@ -153,20 +154,15 @@ class BoundedOutlet:
     def drain_logs(self) -> tuple[list[Chunk], list[Delivery]]:
         """The log entries since the last call. Without deliveries, the recorder reports what batches read."""
         with self._lock:
-            logs = self._chunks, self._deliveries
-            self._chunks, self._deliveries = [], []
-            return logs
+            return drained(self._chunks), drained(self._deliveries)
 
     def note_aborted(self) -> None:
         """Logs an aborted read."""
-        with self._lock:
-            self._aborted.append(self._config.now_us())
+        self._aborted.append(self._config.now_us())
 
     def drain_aborted(self) -> list[int]:
         """The times of aborted reads since the last call, microseconds."""
-        with self._lock:
-            aborted, self._aborted = self._aborted, []
-            return aborted
+        return drained(self._aborted)
 
     def drain_delivering(self) -> list[BusyInterval]:
         """Empty: readers only wait until an event is due."""
@@ -175,7 +171,7 @@ class BoundedOutlet:
     def _refuse_beyond(self, from_us: int, to_us: int, new_bytes: int, waiting: str) -> None:
         """Raises Overflow if one more chunk exceeds a limit. `waiting`: the message, of `seconds` and `bytes`."""
         with self._lock:
-            waiting_us, waiting_bytes = self._unread.with_chunk(from_us, to_us), self._bytes + new_bytes
+            waiting_us, waiting_bytes = self._unread.us + to_us - from_us, self._bytes + new_bytes
         if waiting_us > self._config.bound_us or waiting_bytes > self._config.bytes_max:
             self.overflowed = True
             self.memory_full_us = waiting_us if waiting_us <= self._config.bound_us else None

@@ -25,8 +25,7 @@ NAMES = tuple(_PLUGINS)
 
 def transport(name: str) -> Transport:
     """A transport by its name, which is one of `NAMES`."""
-    found: Transport = import_module(_PLUGINS[name]).TRANSPORT
-    return found
+    return import_module(_PLUGINS[name]).TRANSPORT
 
 
 STAMPS = tuple(name for name in NAMES if transport(name).stamps)

@@ -6,7 +6,7 @@ Processes of the driver get them as JSON. Times in its messages have units.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
@@ -41,8 +41,7 @@ def input_topics(run: str, own: Mapping[str, str]) -> dict[str, str]:
 
 def output_topics(run: str, own: Mapping[str, str]) -> dict[str, str]:
     """Sink of a program to its topic."""
-    several = len(own) > 1
-    return {sink: name or results_of(run) + (f"-{sink}" if several else "") for sink, name in own.items()}
+    return {sink: name or results_of(run) + (f"-{sink}" if len(own) > 1 else "") for sink, name in own.items()}
 
 
 def variables(kind: str, names: Iterable[str], of: Iterable[str] = ()) -> str:
@@ -72,10 +71,9 @@ def is_near(time_us: float, now_us: int) -> bool:
     return abs(time_us - now_us) <= FAR_US
 
 
-def units_of(times: Iterable[float], now_us: int) -> list[str]:
+def units_of(times: Collection[float], now_us: int) -> list[str]:
     """The names of the units in which all these numbers are near."""
-    numbers = list(times)
-    return [unit for unit, unit_us in UNITS.items() if all(is_near(number * unit_us, now_us) for number in numbers)]
+    return [unit for unit, unit_us in UNITS.items() if all(is_near(time * unit_us, now_us) for time in times)]
 
 
 def in_year(time_us: float) -> str:
@@ -175,10 +173,12 @@ class ProgramTopics:
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> ProgramTopics:
         """The reverse of `dataclasses.asdict`, by way of JSON."""
-        inputs = {name: InputTopic(**_with_format(each)) for name, each in plain["inputs"].items()}
-        outputs = {name: OutputTopic(**_with_format(each)) for name, each in plain["outputs"].items()}
-        progress = ProgressSource(plain["progress"]["by"], tuple(plain["progress"]["checkpoints"]))
-        return cls(**{**plain, "inputs": inputs, "outputs": outputs, "progress": progress})
+        made = {
+            "inputs": {name: InputTopic(**_with_format(each)) for name, each in plain["inputs"].items()},
+            "outputs": {name: OutputTopic(**_with_format(each)) for name, each in plain["outputs"].items()},
+            "progress": ProgressSource(plain["progress"]["by"], tuple(plain["progress"]["checkpoints"])),
+        }
+        return cls(**{**plain, **made})
 
     @property
     def first_result_s(self) -> float:

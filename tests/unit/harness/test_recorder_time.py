@@ -118,7 +118,7 @@ def test_a_standstill_is_reported_once_with_its_end_and_its_length() -> None:
     """What the beat itself takes is not part of it."""
     heart = woken(BEAT_US, 2_000_000 + 2 * BEAT_US, 2_000_000 + 3 * BEAT_US)
     assert heart.news() == [(2_000_000 + 2 * BEAT_US, 2_000_000)]
-    assert heart._stood_still == []
+    assert not heart._stood_still
 
 
 def test_a_standstill_that_the_heart_has_not_noticed_yet_is_reported() -> None:
@@ -127,4 +127,4 @@ def test_a_standstill_that_the_heart_has_not_noticed_yet_is_reported() -> None:
     heart = Heartbeat(lambda: next(times))
     assert heart.news() == [(500_000, 500_000 - BEAT_US)]
     heart.beat()
-    assert heart._stood_still == []
+    assert not heart._stood_still

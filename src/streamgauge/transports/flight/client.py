@@ -8,6 +8,7 @@ from __future__ import annotations
 import hmac
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pyarrow as pa
@@ -58,9 +59,8 @@ def common_frontier(locations: Sequence[str], token: str) -> int:
 
 def common_cut(locations: Sequence[str], token: str, position_us: int, query: str = "", reader: str = "") -> int:
     """The next cut for a reader at `position_us`. It is equal for all readers of a query in one epoch."""
-    frontier_us = common_frontier(locations, token)
-    request = {"position_us": position_us, "frontier_us": frontier_us, "query": query, "reader": reader}
-    return int(act(locations[0], token, "cut", **request))
+    times_us = {"position_us": position_us, "frontier_us": common_frontier(locations, token)}
+    return int(act(locations[0], token, "cut", query=query, reader=reader, **times_us))
 
 
 def read_range(
@@ -79,12 +79,11 @@ def read_range(
         "stream": stream, "from_us": from_us, "to_us": to_us, "columns": list(columns), "batch": batch,
         "query": query, "reader": reader,
     }  # fmt: skip
-    answer = connect(location).do_get(flight.Ticket(json.dumps(ticket).encode()), call_options(token))
-    for chunk in answer:
+    for chunk in connect(location).do_get(flight.Ticket(json.dumps(ticket).encode()), call_options(token)):
         yield chunk.data
 
 
-class Results:
+class Results(AbstractContextManager["Results"]):
     """Sends one task's results for one sink; the call opens with the first batch.
 
     `address` is query, batch, partition, attempt, sink. A context manager: on exit the recorder has all rows.
@@ -94,9 +93,6 @@ class Results:
         self._location, self._token, self._address = location, token, address
         self._put: Any = None
         self.rows = 0
-
-    def __enter__(self) -> Results:
-        return self
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if self._put is None:

@@ -58,12 +58,8 @@ class FlightOutlet(FlightQueue):
 
     def __init__(self, at: EndpointConfig, config: OutletConfig) -> None:
         super().__init__(config)
-        self._host = at.host
         self._endpoint = Endpoint(self, config.schemas, at.token, at.host, at.port)
-
-    @property
-    def location(self) -> str:
-        return f"grpc://{self._host}:{self._endpoint.port}"
+        self.location = f"grpc://{at.host}:{self._endpoint.port}"
 
     def prepared(self, _: str, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Unchanged: Flight sends Arrow data."""
@@ -88,8 +84,7 @@ class Endpoint(flight.FlightServerBase):
                 batches = self._queue.take(columns=columns, **request)
         except DriverError as error:
             raise flight.FlightServerError(str(error)) from None
-        full = self._schemas[request["stream"]]
-        schema = pa.schema([full.field(name) for name in columns])
+        schema = pa.schema([self._schemas[request["stream"]].field(name) for name in columns])
         # A table's reader runs in C++ without the GIL; a Python generator of batches is ten times slower.
         reader = pa.Table.from_batches(batches, schema).to_reader()
         context.get_middleware(WATCH).read(context, reader)
@@ -131,11 +126,8 @@ class FlightInlet(flight.FlightServerBase):
 
     def __init__(self, at: EndpointConfig, receiver: Receiver) -> None:
         super().__init__(f"grpc://{at.host}:{at.port}", middleware={"token": TokenCheck(at.token)})
-        self._host, self._receiver = at.host, receiver
-
-    @property
-    def location(self) -> str:
-        return f"grpc://{self._host}:{self.port}"
+        self._receiver = receiver
+        self.location = f"grpc://{at.host}:{self.port}"
 
     def close(self) -> None:
         self.shutdown()
@@ -151,5 +143,5 @@ class FlightInlet(flight.FlightServerBase):
         if action.type not in ACTION_FIELDS:
             raise flight.FlightServerError(f"no such action: {action.type}")
         body = json.loads(action.body.to_pybytes())
-        do = getattr(self._receiver, action.type)
-        yield json.dumps(do(*(body[name] for name in ACTION_FIELDS[action.type]))).encode()
+        fields = (body[name] for name in ACTION_FIELDS[action.type])
+        yield json.dumps(getattr(self._receiver, action.type)(*fields)).encode()

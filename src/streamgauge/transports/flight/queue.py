@@ -98,8 +98,10 @@ class FlightQueue(BoundedOutlet):
 
     def _refuse_lost(self, stream: str, from_us: int, to_us: int) -> None:
         if from_us < self._committed_us or to_us > self._frontier_us:
-            available = f"[{self._committed_us}, {self._frontier_us})"
-            raise DriverError(f"{stream}: [{from_us}, {to_us}) was requested, but only {available} is stored")
+            raise DriverError(
+                f"{stream}: [{from_us}, {to_us}) was requested, but only [{self._committed_us}, {self._frontier_us}) "
+                "is stored"
+            )
         for cut_us in (from_us, to_us):
             index = bisect.bisect_right(self._borders, cut_us, key=lambda border: border[1])
             if index < len(self._borders) and self._borders[index][0] < cut_us:
@@ -113,12 +115,12 @@ class FlightQueue(BoundedOutlet):
     def _log_deliveries(self, stream: str, from_us: int, to_us: int, batch: int, reader: Reader) -> list[Delivery]:
         parts = self._reads[stream].note(from_us, to_us, batch, reader, self._config.now_us())
         self._unread.read(min(reads.reached_us for reads in self._reads.values()))
-        deliveries = [
+        parts = [
             replace(part, events=sum(chunk.num_rows for chunk in self._slice(stream, part.from_us, part.to_us)))
             for part in parts
         ]
-        self._deliveries += deliveries
-        return deliveries
+        self._deliveries += parts
+        return parts
 
 
 def _merged(chunks: list[pa.RecordBatch], columns: tuple[str, ...], ingest_us: int) -> list[pa.RecordBatch]:
@@ -128,13 +130,6 @@ def _merged(chunks: list[pa.RecordBatch], columns: tuple[str, ...], ingest_us: i
     table = pa.Table.from_batches(chunks)
     if table.num_rows < SMALL_ROWS * len(chunks):
         table = table.combine_chunks()
-    return [_shaped(batch, columns, ingest_us) for batch in table.to_batches(max_chunksize=LARGE_ROWS)]
-
-
-def _shaped(batch: pa.RecordBatch, columns: tuple[str, ...], ingest_us: int) -> pa.RecordBatch:
-    def column(name: str) -> pa.Array:
-        if name == INGEST_TIME:
-            return pa.array(np.full(batch.num_rows, ingest_us, dtype=np.int64))
-        return batch.column(name)
-
-    return pa.RecordBatch.from_arrays([column(name) for name in columns], names=list(columns))
+    if INGEST_TIME in columns:
+        table = table.append_column(INGEST_TIME, pa.array(np.full(table.num_rows, ingest_us, np.int64)))
+    return table.select(columns).to_batches(max_chunksize=LARGE_ROWS)

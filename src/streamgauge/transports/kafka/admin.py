@@ -36,8 +36,10 @@ def require_brokers(brokers: str, login: Mapping[str, str]) -> None:
     try:
         Topics(brokers, login).hosts(ANSWER_TIMEOUT_S)
     except DriverError as error:
-        address = "--brokers HOST:PORT, or brokers in the program's file"
-        way_out = f"start them, correct {address}, or look at the log-in in the client file"
+        way_out = (
+            "start them, correct --brokers HOST:PORT, or brokers in the program's file, or look at the log-in in the "
+            "client file"
+        )
         rule = f"must be brokers that answer within {ANSWER_TIMEOUT_S:g} s ({error})"
         raise InputError(Problem("transport option brokers", rule, brokers, way_out)) from None
 
@@ -98,8 +100,10 @@ class Topics:
                 raise DriverError(f"{self._brokers}: there is no topic {topic}. Correct topic in the file")
             count = len(found[topic].partitions)
             if topic in inputs and count != partitions:
-                rule = f"{topic} has {count} partitions, and the load is for {partitions}"
-                raise DriverError(f"{self._brokers}: {rule}. Set --partitions {count}")
+                raise DriverError(
+                    f"{self._brokers}: {topic} has {count} partitions, and the load is for {partitions}. "
+                    f"Set --partitions {count}"
+                )
             places += [(topic, each) for each in range(count)]
         return ends_of(self._client, places)
 
@@ -109,11 +113,15 @@ class Topics:
             here = f"{self._brokers}: the topic {topic} has"
             way_out = 'or record_timestamp = "sent" for that input in its file'
             if config.get(TIMESTAMPS) == CONFIG[TIMESTAMPS]:
-                seen = f"{here} {TIMESTAMPS}={config[TIMESTAMPS]}, so brokers overwrite the planned times of records"
-                raise DriverError(f"{seen}. Set it to CreateTime, {way_out}")
+                raise DriverError(
+                    f"{here} {TIMESTAMPS}={config[TIMESTAMPS]}, so brokers overwrite the planned times of records. "
+                    f"Set it to CreateTime, {way_out}"
+                )
             if int(config.get(OLDEST, PLANNED_AGE_MS)) < PLANNED_AGE_MS:
-                seen = f"{here} {OLDEST}={config[OLDEST]}, so brokers refuse records with older planned times"
-                raise DriverError(f"{seen}. Set it to {PLANNED_AGE_MS} or more, {way_out}")
+                raise DriverError(
+                    f"{here} {OLDEST}={config[OLDEST]}, so brokers refuse records with older planned times. "
+                    f"Set it to {PLANNED_AGE_MS} or more, {way_out}"
+                )
 
     def _configs(self, names: list[str]) -> dict[str, dict[str, str]]:
         """Topic to its settings. Topics whose settings the log-in may not read are left out."""
@@ -122,8 +130,7 @@ class Topics:
         answers = self._client.describe_configs(resources, request_timeout=REQUEST_TIMEOUT_S) if resources else {}
         for resource, answer in answers.items():
             with contextlib.suppress(KafkaException, TimeoutError):
-                entries = answer.result(REQUEST_TIMEOUT_S)
-                found[resource.name] = {name: entry.value for name, entry in entries.items()}
+                found[resource.name] = {name: entry.value for name, entry in answer.result(REQUEST_TIMEOUT_S).items()}
         return found
 
     def remove(self, names: Iterable[str]) -> None:
@@ -132,8 +139,7 @@ class Topics:
         Raises:
             DriverError: as for `make`.
         """
-        existing = list(names)
-        if existing:  # the client takes no empty list
+        if existing := list(names):  # the client takes no empty list
             self._wait_for_all(lambda: self._client.delete_topics(existing, **IN_TIME), "removed")
 
     def remove_group(self, name: str) -> None:
@@ -161,13 +167,13 @@ class Topics:
                     raise self._silent(error) from None
         return ids
 
-    def hosts(self, timeout_s: float | None = None) -> set[str]:
+    def hosts(self, timeout_s: float = REQUEST_TIMEOUT_S) -> set[str]:
         """The advertised hosts of the brokers. Raises DriverError."""
         return {broker.host for broker in self._metadata(timeout_s).brokers.values()}
 
-    def _metadata(self, timeout_s: float | None = None) -> Any:
+    def _metadata(self, timeout_s: float = REQUEST_TIMEOUT_S) -> Any:
         try:
-            return self._client.list_topics(timeout=REQUEST_TIMEOUT_S if timeout_s is None else timeout_s)
+            return self._client.list_topics(timeout=timeout_s)
         except KafkaException as error:
             raise self._silent(error) from None
 
@@ -332,7 +338,6 @@ TopicPartition = tuple[str, int]
 
 def committed_of(admin: Any, group: str) -> dict[TopicPartition, int]:
     """The committed offset of each partition that has one. Raises DriverError."""
-
     request = [confluent_kafka.ConsumerGroupTopicPartitions(group)]
     try:
         futures = admin.list_consumer_group_offsets(request, request_timeout=GROUP_TIMEOUT_S)
@@ -344,7 +349,6 @@ def committed_of(admin: Any, group: str) -> dict[TopicPartition, int]:
 
 def ends_of(admin: Any, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
     """The offset after the last message of each partition, by one request. Raises DriverError."""
-
     request = {confluent_kafka.TopicPartition(*place): OffsetSpec.latest() for place in places}
     if not request:
         return {}

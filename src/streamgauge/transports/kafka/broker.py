@@ -31,7 +31,7 @@ def require_jars() -> list[Path]:
     return resolved([[KAFKA]])
 
 
-class Broker:
+class Broker(contextlib.AbstractContextManager["Broker"]):
     """A running broker. A context manager that stops it on exit.
 
     Args:
@@ -49,6 +49,7 @@ class Broker:
         # Before a process starts, so that missing jars raise MachineError.
         self._class_path = os.pathsep.join(map(str, (*require_jars(), *_scala())))
         self._folder, self._log, self._host = folder, log, host
+        self._config = str(folder / "server.properties")
         self._port, controller = _free_ports(host)
         self.location = f"{host}:{self._port}"
         self._holder = hold("broker", log, cpus, dict.fromkeys(OPTION_VARIABLES), scratch=folder)
@@ -61,9 +62,6 @@ class Broker:
             if not isinstance(error, DriverError):  # such as a missing Java
                 raise
             raise DriverError(f"{error}; its log: {log}. Free memory, or name your own brokers (--brokers)") from None
-
-    def __enter__(self) -> Broker:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.stop()
@@ -94,12 +92,7 @@ class Broker:
         self._holder.stop(STOP_S)
 
     def _exit_code(self) -> int | None:
-        code: int | None = self._holder.ask("exit_code")
-        return code
-
-    @property
-    def _config(self) -> str:
-        return str(self._folder / "server.properties")
+        return self._holder.ask("exit_code")
 
     def _configure(self, controller: int) -> None:
         Path(self._config).write_text("\n".join(f"{name}={value}" for name, value in {
@@ -124,9 +117,8 @@ class Broker:
             raise DriverError(f"the broker's folder could not be prepared (exit code {code})")
 
     def _java(self, *words: str) -> None:
-        options = [f"-Xmx{HEAP}", f"-Xms{HEAP}", f"-Djava.io.tmpdir={self._folder}", LOGGED]
-        command = [find_java().path, *options, "-cp", self._class_path, *words]
-        self.jvm = self._holder.ask("start", command=command, log=str(self._log))
+        options = [f"-Xmx{HEAP}", f"-Xms{HEAP}", f"-Djava.io.tmpdir={self._folder}", LOGGED, "-cp", self._class_path]
+        self.jvm = self._holder.ask("start", command=[find_java().path, *options, *words], log=str(self._log))
 
 
 def _answers(host: str, port: int) -> bool:

@@ -36,6 +36,7 @@ class KafkaCluster:
         self._broker: Broker | None = None
         options, self._run = dict(request.options), request.run
         self._program = request.program
+        self._is_attached = request.program is not None and request.program.attached
         if not options.get("brokers"):
             self._broker = self._stack.enter_context(Broker(request.folder, request.log, request.host, request.cpus))
             options["brokers"] = self._broker.location
@@ -50,8 +51,7 @@ class KafkaCluster:
     def _prepare(self, request: BrokerRequest, settings: KafkaSettings) -> None:
         self._topics = Topics(settings.brokers, settings.login)
         # First, because no topic has to be removed from brokers that do not answer.
-        hosts = self._topics.hosts()
-        self._clock_is_local = self._broker is not None or on_this_machine(hosts)
+        self._clock_is_local = on_this_machine(self._topics.hosts()) or self._broker is not None
         if self._program is None:
             self._streams = {stream: topic_of(request.run, stream) for stream in request.streams}
             outputs, planned = [results_of(request.run)], frozenset[str]()
@@ -79,10 +79,6 @@ class KafkaCluster:
         self._topics.make(outputs, 1)
         places = ((topic, each) for topic in streams for each in range(partitions))
         self._firsts = dict.fromkeys([*places, *((topic, 0) for topic in outputs)], 0)
-
-    @property
-    def _is_attached(self) -> bool:
-        return self._program is not None and self._program.attached
 
     @property
     def alive(self) -> bool:

@@ -47,8 +47,7 @@ class OwnTopics:
         topics = len({topic for topic, _ in ends})
         whole = [n for n, (held, _) in enumerate(self._looks) if all(read_again[at] >= held.get(at, 0) for at in ends)]
         latest = self._looks[whole[-1]][1] if whole else []
-        levels = [read, *(latest[:topics])]
-        levels += [{}] * (topics + 1 - len(levels))
+        levels = [read, *latest[:topics], *[{}] * (topics - len(latest))]
         del self._looks[: whole[-1] if whole else 0]
         self._looks.append((ends, levels))
         return levels[topics]
@@ -106,8 +105,12 @@ class GroupOffsets:
 
     def remark(self, receiver: Receiver) -> None:
         """Reports how often the offsets move, once they have."""
-        text = f"progress is that of the committed offsets of group {self.group}, which moved every"
-        remark_gap(receiver, self._moves_s, text, ", so the backlog contains that")
+        remark_gap(
+            receiver,
+            self._moves_s,
+            f"progress is that of the committed offsets of group {self.group}, which moved every",
+            ", so the backlog contains that",
+        )
 
     def _since_start(self, offsets: Mapping[TopicPartition, int]) -> RunOffsets:
         return {place: max(0, offset - self._firsts[place]) for place, offset in offsets.items()}

@@ -58,9 +58,10 @@ class ResultsConsumer:
     """
 
     def __init__(self, settings: KafkaSettings, name: str, receiver: Receiver) -> None:
-        client = {**SETTINGS, **settings.of_client, "group.id": name, "error_cb": lambda _: None}
-        self._client: Any = confluent_kafka.Consumer(client)
-        self.location, self._receiver = settings.brokers, receiver
+        self._client: Any = confluent_kafka.Consumer(
+            {**SETTINGS, **settings.of_client, "group.id": name, "error_cb": lambda _: None}
+        )
+        self._receiver = receiver
         self._received: queue.SimpleQueue[tuple[list[Any], int]] = queue.SimpleQueue()
         self._closing = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -81,9 +82,11 @@ class ResultsConsumer:
             between()
 
         self._client.assign([confluent_kafka.TopicPartition(*place) for place in places])
-        for loop in (self._receive, pass_on, *loops):
-            thread = threading.Thread(target=self._safely, args=(loop,), name="results", daemon=True)
-            self._threads.append(thread)
+        self._threads = [
+            threading.Thread(target=self._safely, args=(loop,), name="results", daemon=True)
+            for loop in (self._receive, pass_on, *loops)
+        ]
+        for thread in self._threads:
             thread.start()
 
     def sleep(self, seconds: float) -> None:
@@ -134,8 +137,9 @@ class KafkaInlet:
     """
 
     def __init__(self, at: EndpointConfig, receiver: Receiver) -> None:
-        self._receiver = receiver
-        self._consumer = ResultsConsumer(KafkaSettings.from_options(at.options), f"streamgauge-{at.token}", receiver)
+        settings, self._receiver = KafkaSettings.from_options(at.options), receiver
+        self._consumer = ResultsConsumer(settings, f"streamgauge-{at.token}", receiver)
+        self.location = settings.brokers
         self._batches: dict[tuple[str, int], _Batch] = {}
         self._attempts, self._mark_us = 0, 0
         results = results_of(at.token)
@@ -143,10 +147,6 @@ class KafkaInlet:
         self._group = GroupOffsets(at, streams) if at.group else None
         self._committed: queue.SimpleQueue[RunOffsets] = queue.SimpleQueue()
         self._consumer.start([(results, 0, 0)], self._sort, self._go_on, *([self._follow] if at.group else []))
-
-    @property
-    def location(self) -> str:
-        return self._consumer.location
 
     def close(self) -> None:
         self._consumer.close()
@@ -272,19 +272,16 @@ class _Batch:
         self.values, self.received_us, self.held_us = [], [], None
         for sink, rows in table_of(values, self.mark.sinks, received_us).items():
             if len(rows):
-                self._stream(sink).put(rows)
+                if sink not in self.streams:
+                    address = {"query": self.mark.query, "batch": self.number, "partition": 0, "attempt": self.attempt}
+                    self.streams[sink] = _SinkStream({**address, "sink": sink}, self.mark.sinks[sink], self.receiver)
+                self.streams[sink].put(rows)
                 self.until_us = max(self.until_us, (pc.max(rows.column(EVENT_TIME)).as_py() or -1) + 1)
 
     def end(self) -> None:
         self.parse()
         for stream in self.streams.values():
             stream.end()
-
-    def _stream(self, sink: str) -> _SinkStream:
-        if sink not in self.streams:
-            address = {"query": self.mark.query, "batch": self.number, "partition": 0, "attempt": self.attempt}
-            self.streams[sink] = _SinkStream({**address, "sink": sink}, self.mark.sinks[sink], self.receiver)
-        return self.streams[sink]
 
 
 class _SinkStream:

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from streamgauge.core.clock import US
 from streamgauge.core.errors import DriverError
-from streamgauge.core.schema import EVENT_TIME, ColumnTypes
+from streamgauge.core.schema import EVENT_TIME
 from streamgauge.transports.kafka.encodings.api import Encoding
 from streamgauge.transports.kafka.encodings.choice import columns_of, encoding, format_of
 from streamgauge.transports.kafka.settings import ABSOLUTE_PATH_OPTIONS, MESSAGE_BYTES_MAX, KafkaSettings
@@ -44,8 +44,8 @@ SETTINGS: dict[str, Any] = {
 """Fixed settings of librdkafka's producer."""
 Messages = Callable[[pa.BinaryArray], list[bytes]]
 """Converts encoded events to a list of messages."""
-NO_KEYS: Mapping[str, pa.StringArray] = MappingProxyType({})
-NO_TIMES: Mapping[str, pa.Int64Array] = MappingProxyType({})
+NO_ARRAYS: Mapping[str, pa.Array] = MappingProxyType({})
+"""No keys, or no timestamps."""
 WAITING_MAX = int(SETTINGS["queue.buffering.max.messages"])
 
 
@@ -63,14 +63,14 @@ class Producer:
         self._lost: list[str] = []
         self._dicts: list[dict[str, Any]] = []
         self._dicts_with_keys: list[dict[str, Any]] = []
-        client_settings = {**SETTINGS, "bootstrap.servers": settings.brokers, **settings.producing}
-        self._client: Any = confluent_kafka.Producer({**client_settings, "error_cb": lambda _: None})
+        brokers = {"bootstrap.servers": settings.brokers, "error_cb": lambda _: None}
+        self._client: Any = confluent_kafka.Producer({**SETTINGS, **brokers, **settings.producing})
 
     def send(
         self,
         encoded: Mapping[str, pa.BinaryArray],
-        keys: Mapping[str, pa.StringArray] = NO_KEYS,
-        times_ms: Mapping[str, pa.Int64Array] = NO_TIMES,
+        keys: Mapping[str, pa.StringArray] = NO_ARRAYS,
+        times_ms: Mapping[str, pa.Int64Array] = NO_ARRAYS,
     ) -> int:
         """Queues the events of each stream in the client, which sends asynchronously. Returns their number.
 
@@ -80,10 +80,10 @@ class Producer:
         Raises:
             DriverError: the broker lost or refused a message, or the client's queue is full.
         """
-        streams = {stream: events for stream, events in encoded.items() if len(events)}
         return sum(
             self._send(*self._streams[stream], events, keys.get(stream), times_ms.get(stream))
-            for stream, events in streams.items()
+            for stream, events in encoded.items()
+            if len(events)
         )
 
     def flush(self, timeout_s: float) -> None:
@@ -124,8 +124,10 @@ class Producer:
         messages = self._wrapped(values, keys)
         accepted = self._client.produce_batch(topic, messages, self._partition, on_delivery=self._note)
         if accepted != len(messages):
-            largest = f"the largest has {max(map(len, values)):,} bytes, of {MESSAGE_BYTES_MAX:,} that it may have"
-            raise DriverError(f"the client took {accepted} of {len(messages)} messages for {topic}; {largest}")
+            raise DriverError(
+                f"the client took {accepted} of {len(messages)} messages for {topic}; the largest has "
+                f"{max(map(len, values)):,} bytes, of {MESSAGE_BYTES_MAX:,} that it may have"
+            )
         return int(accepted)
 
     def _send_timed(self, topic: str, values: list[bytes], keys: pa.StringArray | None, times_ms: pa.Int64Array) -> int:
@@ -177,14 +179,11 @@ class KafkaOutlet(BoundedOutlet):
     def __init__(self, at: EndpointConfig, config: OutletConfig) -> None:
         super().__init__(config)
         self._settings, self._run = KafkaSettings.from_options(at.options), at.token
+        self.location = self._settings.brokers
         self._program = at.program
         self._planned = self._program.planned if self._program is not None else frozenset()
         self._producer: Producer | None = None
         self._encodings: dict[str, Encoding] = {}
-
-    @property
-    def location(self) -> str:
-        return self._settings.brokers
 
     def extra_columns(self, stream: str) -> tuple[str, ...]:
         return (EVENT_TIME,) if stream in self._planned else ()
@@ -193,14 +192,17 @@ class KafkaOutlet(BoundedOutlet):
         """The events as messages in one column, with columns of their keys and timestamps if the stream has them."""
         if stream not in self._encodings:
             extra = self.extra_columns(stream)
-            held = pa.schema([each for each in batch.schema if each.name not in extra])
-            self._encodings[stream] = self._encoding(stream, columns_of(held))
-        columns = {"message": self._encodings[stream].encode(batch)}
+            columns = columns_of(pa.schema([each for each in batch.schema if each.name not in extra]))
+            if self._program is not None:
+                self._encodings[stream] = format_of(self._program.inputs[stream].format, columns)
+            else:
+                self._encodings[stream] = encoding(self._settings.encoding, columns)
+        arrays = {"message": self._encodings[stream].encode(batch)}
         if (key := self._config.keys.get(stream)) is not None:
-            columns["key"] = pc.cast(batch.column(key), pa.string())
+            arrays["key"] = pc.cast(batch.column(key), pa.string())
         if stream in self._planned:
-            columns["time_ms"] = pc.divide(batch.column(EVENT_TIME), MS)
-        return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+            arrays["time_ms"] = pc.divide(batch.column(EVENT_TIME), MS)
+        return pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
 
     def offer(self, from_us: int, to_us: int, batches: dict[str, pa.RecordBatch], published_us: int) -> None:
         """Sends a chunk of `prepared` events. A chunk without events only moves the frontier.
@@ -211,17 +213,18 @@ class KafkaOutlet(BoundedOutlet):
         """
         events = sum(batch.num_rows for batch in batches.values())
         with self._lock:
-            waiting_us = self._unread.with_chunk(from_us, to_us)
+            waiting_us = self._unread.us + to_us - from_us
         if events and waiting_us > self._config.bound_us:
             self._refuse_unkept()
             self.overflowed = True
             raise Overflow(f"the broker holds {waiting_us / US:.1f} s that were not read")
         if events:
             self._producer = self._producer or self._opened()
-            keys = {stream: batch.column("key") for stream, batch in batches.items() if stream in self._config.keys}
-            times_ms = {stream: batches[stream].column("time_ms") for stream in batches if stream in self._planned}
-            messages = {stream: batch.column("message") for stream, batch in batches.items()}
-            self._producer.send(messages, keys, times_ms)
+            self._producer.send(
+                {stream: batch.column("message") for stream, batch in batches.items()},
+                keys={stream: batches[stream].column("key") for stream in batches if stream in self._config.keys},
+                times_ms={stream: batches[stream].column("time_ms") for stream in batches if stream in self._planned},
+            )
         with self._lock:
             self._count(Chunk(from_us, to_us, events, published_us), batches)
 
@@ -237,13 +240,10 @@ class KafkaOutlet(BoundedOutlet):
             return
         self._producer.check()  # also updates the number of pending messages
         if 2 * self._producer.pending > self._unread.events:
-            unkept = f"{self._producer.pending} of the {self._unread.events} events that wait to be read"
-            raise DriverError(f"the broker has not kept {unkept}")
-
-    def _encoding(self, stream: str, columns: ColumnTypes) -> Encoding:
-        if self._program is not None:
-            return format_of(self._program.inputs[stream].format, columns)
-        return encoding(self._settings.encoding, columns)
+            raise DriverError(
+                f"the broker has not kept {self._producer.pending} of the {self._unread.events} events that wait to "
+                "be read"
+            )
 
     def _opened(self) -> Producer:
         """Opens the producer at the first chunk with events; every chunk has the same streams."""

@@ -7,10 +7,6 @@ from streamgauge.transports.kafka.settings import SETTINGS, KafkaSettings, probl
 from streamgauge.transports.spi import Transport
 
 
-def _effective_settings(options: Mapping[str, str]) -> dict[str, str]:
-    return {"producer": KafkaSettings.from_options(options).effective_settings}
-
-
 def _require(options: Mapping[str, str]) -> None:
     if options.get("brokers"):
         from streamgauge.transports.kafka.admin import require_brokers
@@ -28,5 +24,6 @@ BROKER = Fetch("a broker, Apache Kafka 4.2", 39_000_000, "--transport kafka with
 TRANSPORT = Transport(
     "streamgauge.transports.kafka.outlet:KafkaOutlet", "streamgauge.transports.kafka.program_inlet:open_inlet",
     "streamgauge.transports.kafka.cluster:KafkaCluster", settings=SETTINGS, fetches=(BROKER,), files=(CLIENT_FILE,),
-    problems=problems, effective_settings=_effective_settings, require=_require,
+    problems=problems, require=_require,
+    effective_settings=lambda options: {"producer": KafkaSettings.from_options(options).effective_settings},
 )  # fmt: skip

@@ -97,13 +97,13 @@ class ProgramInlet:
             topic: _Output(sink, topic, ResultParser(self._topics.outputs[sink]))
             for sink, topic in self._topics.output_topics(at.token).items()
         }
+        self._sinks = [each.sink for each in self._outputs.values()]
         self._group = GroupOffsets(at, self._streams)
         firsts = {(topic, each): first for topic, each, first in at.starts if topic in self._streams}
         by, folders = self._topics.progress.by, self._topics.progress.checkpoints
         self._by_group, self._by_results = by in ("", "group"), by == "results"
         self._checkpoints = SparkCheckpoints(folders, at.token, firsts, self._streams) if folders else None
-        several = len({partition for _, partition in firsts}) > 1
-        self._group_must_commit = by == "group" or (self._by_group and several)
+        self._group_must_commit = by == "group" or (self._by_group and len({each for _, each in firsts}) > 1)
         self._begun_us, self._batch = 0, 0
         self._going_on: dict[tuple[str, int], int] = {}
         """The batches in checkpoints whose reads were reported, and not their ends; to their numbers."""
@@ -112,19 +112,12 @@ class ProgramInlet:
         self._inferred: RunOffsets = {}
         self._lock = threading.Lock()
         self._consumer = ResultsConsumer(settings, f"streamgauge-{at.token}-results", receiver)
+        self.location = settings.brokers
         places = [place for place in at.starts if place[0] in self._outputs]
         self._consumer.start(places, self._hold, self._go_on, self._follow)
 
-    @property
-    def location(self) -> str:
-        return self._consumer.location
-
     def close(self) -> None:
         self._consumer.close()
-
-    @property
-    def _sinks(self) -> list[str]:
-        return [each.sink for each in self._outputs.values()]
 
     @property
     def _holds(self) -> bool:
@@ -151,19 +144,16 @@ class ProgramInlet:
             if not output.values:
                 continue
             parsed = output.parse(self._receiver.now_us())
-            if parsed.foreign:
-                self._remark_foreign()
             if parsed.results.num_rows:
                 tables[output.sink] = parsed.results
+        if foreign := [each for each in self._outputs.values() if each.foreign]:
+            self._receiver.remark(
+                FOREIGN, sum(each.foreign for each in foreign), "; ".join(each.foreign_in_words for each in foreign)
+            )
         if tables:
             self._last_result_s = time.monotonic()
             self._first_result_s = self._first_result_s or self._last_result_s
             self._store(tables)
-
-    def _remark_foreign(self) -> None:
-        foreign = [each for each in self._outputs.values() if each.foreign]
-        words = "; ".join(each.foreign_in_words for each in foreign)
-        self._receiver.remark(FOREIGN, sum(each.foreign for each in foreign), words)
 
     def _store(self, tables: Mapping[str, pa.Table]) -> None:
         """Stores results, by sink."""
@@ -217,8 +207,12 @@ class ProgramInlet:
             elif self._never_commits:
                 self._infer(ends)
             elif self._group_must_commit and not self._has_committed and self._had(0.0):  # a short trial ends so
-                text = f"group {self._group.group} has committed no offset yet; progress is inferred from results"
-                self._receiver.remark(UNOBSERVED, 1, f"{text}, and lag is null")
+                self._receiver.remark(
+                    UNOBSERVED,
+                    1,
+                    f"group {self._group.group} has committed no offset yet; progress is inferred from results, and "
+                    "lag is null",
+                )
 
     def _report(self) -> None:
         """Reports committed offsets as the reads of a batch without results."""
@@ -276,12 +270,12 @@ class ProgramInlet:
 
     def _infer(self, ends: RunOffsets) -> None:
         """Progress of a program that never commits: what its results show, and everything once all is quiet."""
-        text = "the program's file names nothing else that shows how far it had read"
-        if not self._by_results:
-            text = (
-                f"group {self._group.group} has committed no offset, so how far it had read is not known (Spark "
-                f"commits none: {self._checkpoint_line} in its file)"
-            )
+        text = (
+            "the program's file names nothing else that shows how far it had read"
+            if self._by_results
+            else f"group {self._group.group} has committed no offset, so how far it had read is not known (Spark "
+            f"commits none: {self._checkpoint_line} in its file)"
+        )
         self._receiver.remark(NEVER_COMMITTED, 1, f"{text}; progress is inferred from its results, and lag is null")
         quiet_s = time.monotonic() - max(self._ends[1], self._last_result_s)
         if ends and quiet_s > QUIET_S and ends != self._inferred:

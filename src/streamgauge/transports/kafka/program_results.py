@@ -45,12 +45,13 @@ class ResultParser:
 
     def __init__(self, topic: OutputTopic) -> None:
         self.topic = topic
-        self._fields = pa.schema([(name, arrow_type(_wired(kind))) for name, kind in topic.types.items()])
+        wired = tuple((name, "bigint" if kind == "timestamp" else kind) for name, kind in topic.types.items())
+        self.format = format_of(topic.format, wired)
+        self._fields = pa.schema([(name, arrow_type(kind)) for name, kind in wired])
         columns = {name: arrow_type(kind) for name, kind in topic.types.items()}
         columns |= {EVENT_TIME: pa.int64()} | ({WINDOW_END: arrow_type("timestamp")} if topic.window_end else {})
         self.schema = pa.schema([*columns.items(), (EMISSION_TIME, pa.int64())])
         """The columns of parsed results."""
-        self.format = format_of(topic.format, tuple((name, _wired(kind)) for name, kind in topic.types.items()))
         self._times = [*([EVENT_TIME] if topic.time else []), *([WINDOW_END] if topic.window_end else [])]
 
     def parse(self, values: Sequence[bytes | None], received_us: Sequence[int], now_us: int) -> Parsed:
@@ -100,9 +101,12 @@ class ResultParser:
     def _with_times(self, table: pa.Table, received_us: Sequence[int]) -> pa.Table:
         """The results with timestamps restored, their event time and the end of their window."""
         topic = self.topic
-        timestamps = [name for name, kind in topic.types.items() if kind == "timestamp"]
-        columns = {name: table.column(name) for name in topic.types}
-        columns |= {name: pc.cast(self._micros(columns[name]), arrow_type("timestamp")) for name in timestamps}
+        columns = {
+            name: pc.cast(self._micros(table.column(name)), arrow_type("timestamp"))
+            if kind == "timestamp"
+            else table.column(name)
+            for name, kind in topic.types.items()
+        }
         ends = self._micros(table.column(topic.window_end)) if topic.window_end else None
         if topic.time:
             columns[EVENT_TIME] = self._micros(table.column(topic.time))
@@ -136,11 +140,10 @@ def _type_reason(value: Any, kind: str) -> str:
 
 
 def _time_reason(name: str, time: float, unit_us: int, now_us: int) -> str:
-    time_us = time * unit_us
-    if is_near(time_us, now_us):
+    if is_near(time * unit_us, now_us):
         return ""
     fits = "".join(f"; it fits {unit}" for unit in units_of([time], now_us)[:1])
-    return f"its {name} is {in_year(time_us)} in the declared time_unit{fits}"
+    return f"its {name} is {in_year(time * unit_us)} in the declared time_unit{fits}"
 
 
 def _exact(value: Any, kind: str) -> Any:
@@ -152,11 +155,6 @@ def _exact(value: Any, kind: str) -> Any:
 def _shown(value: bytes | None) -> str:
     text = (value or b"").decode(errors="backslashreplace")
     return repr(text if len(text) <= SHOWN_BYTES else f"{text[:SHOWN_BYTES]}...")
-
-
-def _wired(kind: str) -> str:
-    """The type of a field in a message."""
-    return "bigint" if kind == "timestamp" else kind
 
 
 def _are_near(times: pa.ChunkedArray, now_us: int) -> bool:

@@ -67,8 +67,7 @@ class Mark:
 
 def mark_of(value: bytes) -> Mark:
     fields_ = json.loads(value)
-    positions = tuple(Position(**each) for each in fields_.pop("positions"))
-    return Mark(**fields_, positions=positions)
+    return Mark(**{**fields_, "positions": tuple(Position(**each) for each in fields_["positions"])})
 
 
 class Marks:
@@ -83,8 +82,7 @@ class Marks:
         from confluent_kafka import Producer
 
         self._topic, settings = results_of(output.token), KafkaSettings.from_options(options)
-        client = {**settings.of_client, "linger.ms": 0, "log_level": 0, **ABSOLUTE_PATH_OPTIONS}
-        self._client: Any = Producer(client)
+        self._client: Any = Producer({**settings.of_client, "linger.ms": 0, "log_level": 0, **ABSOLUTE_PATH_OPTIONS})
 
     def send(self, mark: Mark) -> None:
         """Returns when the broker has acknowledged the mark. Raises RuntimeError on an error or timeout."""
@@ -108,13 +106,10 @@ def key_of(query: str, batch: int) -> str:
 def wire(name: str, kind: str, of: str = "") -> str:
     """SQL that converts a column (or a field of the struct `of`) for JSON without loss."""
     column = f"{of}.{backquote(name)}" if of else backquote(name)
-    if kind == "timestamp":
-        return f"unix_micros({column})"
-    if kind == "date":
-        return f"unix_date({column})"
     if kind in ("double", "float") or kind.startswith("decimal("):
         return f"cast({column} AS string)"
-    return f"base64({column})" if kind == "binary" else column
+    functions = {"timestamp": "unix_micros", "date": "unix_date", "binary": "base64"}
+    return f"{functions[kind]}({column})" if kind in functions else column
 
 
 def table_of(values: Sequence[bytes], sinks: Mapping[str, Types], received_us: Sequence[int]) -> dict[str, pa.Table]:
@@ -126,14 +121,10 @@ def table_of(values: Sequence[bytes], sinks: Mapping[str, Types], received_us: S
         pa.ArrowInvalid: a message is malformed.
     """
     fields = {sink: pa.schema([(name, _wired(kind)) for name, kind in types.items()]) for sink, types in sinks.items()}
-    several = len(sinks) > 1
-    structs = pa.schema([(sink, pa.struct(list(of))) for sink, of in fields.items()])
-    whole = structs if several else next(iter(fields.values()))
-    text = b"\n".join(values)
-    table = read_lines(text, whole, "error")
-    emission_times = pa.array(received_us, pa.int64())
-    if not several:
-        return {sink: _restored(table, types, emission_times) for sink, types in sinks.items()}
+    text, emission_times = b"\n".join(values), pa.array(received_us, pa.int64())
+    if len(sinks) == 1:
+        return {sink: _restored(read_lines(text, fields[sink], "error"), sinks[sink], emission_times) for sink in sinks}
+    table = read_lines(text, pa.schema([(sink, pa.struct(list(of))) for sink, of in fields.items()]), "error")
     return {sink: _rows_in(table.column(sink), fields[sink], types, emission_times) for sink, types in sinks.items()}
 
 
@@ -166,8 +157,8 @@ def _wired(kind: str) -> pa.DataType:
 
 
 def _restored(table: pa.Table, types: Types, emission_times: pa.Array) -> pa.Table:
-    columns = [_column(table.column(name), kind) for name, kind in types.items()]
-    return pa.Table.from_arrays([*columns, emission_times], names=[*types, EMISSION_TIME])
+    columns = {name: _column(table.column(name), kind) for name, kind in types.items()}
+    return pa.table({**columns, EMISSION_TIME: emission_times})
 
 
 def _column(column: pa.ChunkedArray, kind: str) -> pa.ChunkedArray:

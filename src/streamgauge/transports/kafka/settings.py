@@ -40,8 +40,11 @@ CLIENT_SETTINGS = (
 )  # fmt: skip
 """The settings allowed in a client file: those with the same meaning for both clients."""
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-_MODULES = {"PLAIN": "plain.PlainLoginModule", "SCRAM-SHA-256": "scram.ScramLoginModule"}
-_MODULES["SCRAM-SHA-512"] = _MODULES["SCRAM-SHA-256"]
+_MODULES = {
+    "PLAIN": "plain.PlainLoginModule",
+    "SCRAM-SHA-256": "scram.ScramLoginModule",
+    "SCRAM-SHA-512": "scram.ScramLoginModule",
+}
 _TOGETHER = (
     {"sasl.mechanism", "sasl.username", "sasl.password"},
     {"ssl.certificate.location", "ssl.key.location"},
@@ -55,7 +58,7 @@ _BROKER = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+):(\d{1,5})")
 
 @dataclass(frozen=True)
 class KafkaSettings:
-    """The options as values. `of` takes options that passed `problems`."""
+    """The options as values. `from_options` takes options that passed `problems`."""
 
     brokers: str = ""
     client: str = ""
@@ -86,11 +89,10 @@ class KafkaSettings:
 
         With acks=all the producer is idempotent. Otherwise it does not retry, and sends one request at a time.
         """
-        non_idempotent = {"enable.idempotence": False, "retries": 0, "max.in.flight": 1}
-        delivery = {"enable.idempotence": True} if self.acks == "all" else non_idempotent
         return {
             **self.login,
-            **delivery,
+            "enable.idempotence": self.acks == "all",
+            **({} if self.acks == "all" else {"retries": 0, "max.in.flight": 1}),
             "acks": self.acks,
             "compression.type": self.compression,
             "linger.ms": 1000 * parse_duration(self.linger),
@@ -100,8 +102,9 @@ class KafkaSettings:
     @property
     def effective_settings(self) -> str:
         """The producer's settings for the result."""
-        names = ("encoding", "acks", "compression", "linger", "batch")
-        return " ".join(f"{name}={getattr(self, name)}" for name in names)
+        return " ".join(
+            f"{name}={getattr(self, name)}" for name in ("encoding", "acks", "compression", "linger", "batch")
+        )
 
     def java(self) -> dict[str, str]:
         """Log-in settings for Java's client with the prefix `kafka.`."""
@@ -145,8 +148,9 @@ def read_client(path: Path) -> dict[str, str]:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error.reason
-        rule = f"must be a file that can be read ({reason})"
-        raise InputError(_problem(CLIENT_FILE, rule, str(path), f"{CLIENT_FILE}=FILE")) from None
+        raise InputError(
+            _problem(CLIENT_FILE, f"must be a file that can be read ({reason})", str(path), f"{CLIENT_FILE}=FILE")
+        ) from None
     settings: dict[str, str] = {}
     wrong: list[Problem] = []
     for number, line in enumerate(text.splitlines(), 1):
@@ -159,14 +163,10 @@ def read_client(path: Path) -> dict[str, str]:
             got = f"{f'{name} in ' if known else ''}line {number} of {path}"
             wrong.append(_problem(CLIENT_FILE, rule, got, _instead(name) if known else "correct that line"))
         settings[name] = value
-    wrong += (
-        []
-        if wrong
-        else [
-            _problem(CLIENT_FILE, rule, str(path) if got is None else got, f"{wanted} in {path}")
-            for rule, got, wanted in _login_problems(settings)
-        ]
-    )
+    wrong = wrong or [
+        _problem(CLIENT_FILE, rule, str(path) if got is None else got, f"{wanted} in {path}")
+        for rule, got, wanted in _login_problems(settings)
+    ]
     if wrong:
         raise InputError(wrong)
     return settings
@@ -198,9 +198,9 @@ def _login_problems(login: Mapping[str, str]) -> Iterator[tuple[str, str | None,
         yield "must have sasl.mechanism, sasl.username and sasl.password", None, "all of them"
     if mechanism not in _MODULES:
         yield f"must have a sasl.mechanism of {', '.join(_MODULES)}", mechanism, "another mechanism"
-    for name in (name for name in login if name.endswith(".location")):
-        if not Path(login[name]).is_absolute() or not Path(login[name]).is_file():
-            yield f"must name a PEM file in {name}, by its whole path", login[name], "another path"
+    for name, path in login.items():
+        if name.endswith(".location") and not (Path(path).is_absolute() and Path(path).is_file()):
+            yield f"must name a PEM file in {name}, by its whole path", path, "another path"
 
 
 def _broker_problems(brokers: str) -> Iterator[Problem]:

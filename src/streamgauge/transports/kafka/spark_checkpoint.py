@@ -70,8 +70,9 @@ class SparkCheckpoint:
                 continue
             try:
                 begun_us, ends = _logged(folder, number)
-                files = (folder / log / str(number) for log in ("offsets", "commits"))
-                logged_us, ended_us = (file.stat().st_mtime_ns // 1000 for file in files)
+                logged_us, ended_us = (
+                    (folder / log / str(number)).stat().st_mtime_ns // 1000 for log in ("offsets", "commits")
+                )
             except (OSError, ValueError, KeyError):  # torn, or gone: the next one says as much
                 continue
             # Not by the files of a copied checkpoint, which are of one moment, and later than all stamps.
@@ -189,7 +190,12 @@ class SparkCheckpoints:
 
     def _read(self, one: SparkCheckpoint, batch: CheckpointBatch) -> list[BatchRead]:
         positions = [
-            (self._streams[topic], self._reader(one.place, source), partition, max(0, offset - first))
+            (
+                self._streams[topic],
+                self._readers.setdefault((one.place, source), len(self._readers)),
+                partition,
+                max(0, offset - first),
+            )
             for (source, topic, partition), offset in batch.offsets.items()
             if (first := self._firsts.get((topic, partition))) is not None
         ]
@@ -217,8 +223,8 @@ class SparkCheckpoints:
 
     def remark(self, receiver: Receiver) -> None:
         """Reports how often batches end, once several have."""
-        text = "progress is that of the program's checkpoints, where a batch ended every"
-        remark_gap(receiver, [end_us / US for end_us in self._ends_us], text)
-
-    def _reader(self, place: str, source: int) -> int:
-        return self._readers.setdefault((place, source), len(self._readers))
+        remark_gap(
+            receiver,
+            [end_us / US for end_us in self._ends_us],
+            "progress is that of the program's checkpoints, where a batch ended every",
+        )

@@ -101,12 +101,9 @@ class SocketOutlet(BoundedOutlet):
         self._pending: deque[memoryview] = deque()
         self._listener = socket.create_server((at.host, at.port), backlog=1)
         self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
-        self._at = self._listener.getsockname()
+        host, port = self._listener.getsockname()
+        self.location = f"tcp://{host}:{port}"
         threading.Thread(target=self._serve, name="lines", daemon=True).start()
-
-    @property
-    def location(self) -> str:
-        return f"tcp://{self._at[0]}:{self._at[1]}"
 
     def prepared(self, _: str, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The events as lines, in one column."""

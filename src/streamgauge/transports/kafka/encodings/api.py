@@ -35,8 +35,7 @@ class Encoding(ABC):
 
     def messages(self, encoded: pa.BinaryArray) -> list[bytes]:
         """The result of `encode`, or a slice of it, as a list for a Kafka client."""
-        values: list[bytes] = encoded.to_pylist()
-        return values
+        return encoded.to_pylist()
 
 
 class EngineEncoding(Encoding):

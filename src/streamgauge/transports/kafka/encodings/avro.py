@@ -111,8 +111,8 @@ class Avro(EngineEncoding, ProgramFormat):
     @property
     def schema(self) -> str:
         """The schema that is made from the columns, as JSON."""
-        kinds = [["null", _TYPES[kind]] for _, kind in self.columns]
-        fields = [{"name": name, "type": kind} for name, kind in zip(self._avro_names, kinds, strict=True)]
+        named = zip(self._avro_names, self.columns, strict=True)
+        fields = [{"name": name, "type": ["null", _TYPES[kind]]} for name, (_, kind) in named]
         return json.dumps({"type": "record", "name": "event", "fields": fields})
 
     @property
@@ -125,8 +125,7 @@ class Avro(EngineEncoding, ProgramFormat):
         rows = batch.num_rows
         parts = [piece for leaf in self._leaves for piece in _pieces(_as(batch, leaf), leaf)]
         if self._header:
-            header = np.frombuffer(self._header * rows, np.uint8), np.full(rows, len(self._header), np.int64)
-            parts.insert(0, header)
+            parts.insert(0, (np.frombuffer(self._header * rows, np.uint8), np.full(rows, len(self._header), np.int64)))
         return _joined(parts, rows)
 
     def opened(self, value: str) -> str:

@@ -10,16 +10,14 @@ from streamgauge.transports.kafka.encodings.avro import Avro, leaves
 from streamgauge.transports.kafka.encodings.compact import Compact
 from streamgauge.transports.kafka.encodings.json import Json
 from streamgauge.transports.kafka.encodings.text import Csv, Text
-from streamgauge.transports.topics import PROTOBUF, MessageFormat
+from streamgauge.transports.topics import FRAMED, PROTOBUF, MessageFormat
 
 _KINDS = {arrow_type(kind): kind for kind in TYPES}
 
 
 def encoding(name: str, columns: ColumnTypes) -> EngineEncoding:
     """The encoding of a stream; `name` is one of `settings.ENCODINGS`."""
-    if name == "json":
-        return Json(columns)
-    return Avro(columns) if name == "avro" else Compact(columns)
+    return {"json": Json, "avro": Avro, "compact": Compact}[name](columns)
 
 
 def format_of(declared: MessageFormat, columns: ColumnTypes) -> ProgramFormat:
@@ -31,10 +29,8 @@ def format_of(declared: MessageFormat, columns: ColumnTypes) -> ProgramFormat:
             return Csv(columns, declared.delimiter)
         case "text":
             return Text(columns)
-        case "avro":
-            return Avro(columns, declared.schema)
-        case "avro-confluent":
-            return Avro(columns, declared.schema, declared.schema_id)
+        case "avro" | "avro-confluent":
+            return Avro(columns, declared.schema, declared.schema_id if declared.kind in FRAMED else None)
         case "protobuf" | "protobuf-confluent":
             from streamgauge.transports.kafka.encodings.protobuf import Protobuf
 

@@ -37,11 +37,14 @@ class Compact(EngineEncoding):
     def _widths(self) -> list[int]:
         return [WIDTHS.get(kind, LENGTH_WIDTH) for _, kind in self.columns]
 
+    def _places(self) -> Iterator[tuple[tuple[str, str], int, int]]:
+        """Each column with its position in the fixed part, and its width."""
+        return zip(self.columns, accumulate(self._widths, initial=0), self._widths, strict=False)
+
     def encode(self, batch: pa.RecordBatch) -> pa.BinaryArray:
         """Raises InputError if a text is too long."""
         rows = np.full((batch.num_rows, self._fixed), ord(" "), np.uint8)
-        positions = accumulate(self._widths, initial=0)
-        for (name, kind), position, width in zip(self.columns, positions, self._widths, strict=False):
+        for (name, kind), position, width in self._places():
             _write(batch.column(name), kind, rows, position, width)
         texts = [
             pc.fill_null(batch.column(name).cast(pa.binary()), b"") for name, kind in self.columns if kind in TEXTS
@@ -54,24 +57,20 @@ class Compact(EngineEncoding):
             return super().messages(encoded)
         # NumPy splits values of one width several times faster than Arrow.
         rows = np.ascontiguousarray(_rows(encoded, self._fixed))
-        values: list[bytes] = rows.view(f"S{self._fixed}").ravel().tolist()
-        return values
+        return rows.view(f"S{self._fixed}").ravel().tolist()
 
     def opened(self, value: str) -> str:
         return value
 
     def expressions(self, opened: str) -> dict[str, str]:
-        value = opened
-        position, texts, before = 1, {}, [str(1 + self._fixed)]
-        for name, kind in self.columns:
-            width = WIDTHS.get(kind, LENGTH_WIDTH)
-            digits = f"cast(substring({value}, {position}, {width}) AS string)"
-            position += width
+        texts, before = {}, [str(1 + self._fixed)]
+        for (name, kind), position, width in self._places():
+            digits = f"cast(substring({opened}, {1 + position}, {width}) AS string)"
             if kind not in TEXTS:
                 texts[name] = _value(digits, kind)
                 continue
             length = f"try_cast({digits} AS int)"
-            texts[name] = f"cast(substring({value}, {' + '.join(before)}, {length}) AS {kind})"
+            texts[name] = f"cast(substring({opened}, {' + '.join(before)}, {length}) AS {kind})"
             before.append(f"coalesce({length}, 0)")
         return texts
 
@@ -89,25 +88,19 @@ def _write(column: pa.Array, kind: str, rows: Bytes, position: int, width: int) 
         column = _lengths(column)
     if kind == "timestamp":
         column = column.cast(pa.timestamp("us", "UTC")).cast(pa.int64())
-    if _is_plain(column):
+    # Only non-negative integers without nulls.
+    if len(column) and pa.types.is_integer(column.type) and not column.null_count and pc.min(column).as_py() >= 0:
         write_numbers(np.asarray(column).astype(np.uint64), rows, position, width)
         return
     padded = pc.utf8_lpad(pc.fill_null(pc.cast(column, pa.string()), ""), width, " ")
     rows[:, position : position + width] = _rows(padded, width)
 
 
-def _is_plain(column: pa.Array) -> bool:
-    """Whether the column has only non-negative integers without nulls."""
-    return bool(
-        len(column) and pa.types.is_integer(column.type) and not column.null_count and pc.min(column).as_py() >= 0
-    )
-
-
 def _lengths(column: pa.Array) -> pa.Array:
     lengths = pc.binary_length(column)
-    if len(lengths) and (pc.max(lengths).as_py() or 0) >= 10**LENGTH_WIDTH:
+    if (longest := pc.max(lengths).as_py() or 0) >= 10**LENGTH_WIDTH:
         rule = f"must have texts of less than {10**LENGTH_WIDTH} bytes"
-        raise InputError(Problem("the compact encoding", rule, pc.max(lengths).as_py(), "shorter texts"))
+        raise InputError(Problem("the compact encoding", rule, longest, "shorter texts"))
     return lengths
 
 

@@ -41,9 +41,9 @@ class Json(EngineEncoding, ProgramFormat):
         self._nested = nested
 
     def encode(self, batch: pa.RecordBatch) -> pa.BinaryArray:
-        names = [name.split(".") if self._nested else [name] for name in self.names]
-        written = [_written(quote(name), kind) for name, kind in self.columns]
-        whole = _object(zip(names, written, strict=True))
+        whole = _object(
+            (name.split(".") if self._nested else [name], _written(quote(name), kind)) for name, kind in self.columns
+        )
         with self._duckdb.cursor() as connection:  # of this thread alone: two plans may be encoded at once
             events = connection.from_arrow(pa.Table.from_batches([batch]))
             encoded = events.project(f"encode(cast({whole} AS varchar)) AS message").to_arrow_table()
@@ -70,9 +70,8 @@ class Json(EngineEncoding, ProgramFormat):
         return pa.table({name: _column(table, name) for name in schema.names}, schema=schema)
 
     def fields(self, value: bytes) -> dict[str, Any]:
-        text = unmarked_text_of(value)
         try:
-            row = json.loads(text)
+            row = json.loads(unmarked_text_of(value))
         except ValueError:
             raise Foreign("it is not JSON" if value else "it is empty") from None
         except RecursionError:

@@ -19,7 +19,7 @@ from google.protobuf.message import DecodeError
 from streamgauge.core.schema import ColumnTypes
 from streamgauge.transports.kafka.encodings.api import HEADER, UNFRAMED, Foreign, ProgramFormat, SchemaField, cast_to
 from streamgauge.transports.kafka.encodings.avro import varints
-from streamgauge.transports.topics import MessageFormat
+from streamgauge.transports.topics import FRAMED, MessageFormat
 
 HOW = "protoc --include_imports --descriptor_set_out=FILE.desc FILE.proto"
 _TYPES = {"int32": "int", "int64": "bigint", "uint32": "int", "uint64": "bigint", "bool": "boolean"} | {
@@ -64,9 +64,8 @@ def _fields(descriptor: Any, prefix: str) -> Iterator[SchemaField]:
         if field.cpp_type == _MESSAGE:
             yield from _fields(field.message_type, f"{name}.")
             continue
-        plain = ("bytes" if field.type == _BYTES else "string") if field.cpp_type == _STRING else None
-        plain = plain or _OF_CPP.get(field.cpp_type)
-        if plain is None:
+        texts = "bytes" if field.type == _BYTES else "string"
+        if (plain := texts if field.cpp_type == _STRING else _OF_CPP.get(field.cpp_type)) is None:
             raise ValueError(f"{name} is an enum, which is not supported: use a string or a number")
         yield SchemaField(name, _TYPES[plain], field.has_presence)
 
@@ -76,7 +75,7 @@ class Protobuf(ProgramFormat):
 
     def __init__(self, columns: ColumnTypes, declared: MessageFormat) -> None:
         super().__init__(columns)
-        framed = declared.kind == "protobuf-confluent"
+        framed = declared.kind in FRAMED
         self.words = "the declared message of Protocol Buffers" + (" in Confluent's framing" if framed else "")
         self._class = message_class(declared.schema, declared.message)
         self._paths = {name: name.split(".") for name in self.names}
@@ -85,10 +84,10 @@ class Protobuf(ProgramFormat):
 
     def encode(self, batch: pa.RecordBatch) -> pa.BinaryArray:
         values = [_plain(batch.column(name), self._types[name] == "binary") for name in self.names]
-        paths, made = list(self._paths.values()), []
+        made = []
         for row in zip(*values, strict=True):
             whole: dict[str, Any] = {}
-            for path, value in zip(paths, row, strict=True):
+            for path, value in zip(self._paths.values(), row, strict=True):
                 if value is not None:
                     inner = whole
                     for part in path[:-1]:
@@ -125,8 +124,7 @@ def _plain(column: pa.Array, as_bytes: bool) -> list[Any]:
         column = column.cast(pa.int64())
     elif as_bytes and not pa.types.is_binary(column.type):
         column = column.cast(pa.string()).cast(pa.binary())
-    values: list[Any] = column.to_pylist()
-    return values
+    return column.to_pylist()
 
 
 def _value(message: Any, path: Sequence[str]) -> Any:

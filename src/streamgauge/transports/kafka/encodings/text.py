@@ -68,10 +68,9 @@ class Csv(ProgramFormat):
 
         Arrow reads lines with quotes, as in `table`, because Python does not tell an empty text in quotes from a null.
         """
-        if '"' in text:
-            table = self.table([text.encode()], pa.schema([(name, pa.string()) for name in self.names]))
-            if table is not None:
-                return [column[0].as_py() for column in table.columns]
+        as_texts = pa.schema([(name, pa.string()) for name in self.names])
+        if '"' in text and (table := self.table([text.encode()], as_texts)) is not None:
+            return [column[0].as_py() for column in table.columns]
         try:
             lines = list(csv.reader([text], delimiter=self._delimiter, strict=True))
         except csv.Error as error:
