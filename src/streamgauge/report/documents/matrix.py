@@ -78,7 +78,13 @@ def plan_document(plan: MatrixPlan) -> Document:
     many = f"{len(plan.cells)} cell{'s' * (len(plan.cells) != 1)}"
     columns = (*numbers("cell"), *texts(*plan.varied), *numbers("repetition", "minutes"))
     rows = (
-        (str(cell.number), *_settings(plan.varied, cell), str(cell.repetition), _minutes(cell)) for cell in plan.cells
+        (
+            str(cell.number),
+            *_settings(plan.varied, cell),
+            str(cell.repetition),
+            NONE if cell.seconds is None else _in_minutes(cell.seconds),
+        )
+        for cell in plan.cells
     )
     return Document(
         name=plan.workload,
@@ -92,12 +98,11 @@ def plan_document(plan: MatrixPlan) -> Document:
 
 def cell_line(row: MatrixCell, planned: int) -> str:
     """`3 of 12   load.rate=10k   sustained   ingested 10 k/s   event time p50 12 ms, p99 -   41 s   reason`."""
-    settings = ", ".join(f"{name}={format_value(value)}" for name, value in row.settings.items())
     rate = f"sustained {format_rate(row.sustained_per_s)}" if row.sustained_per_s else ""
     latency = f"event time p50 {format_us(row.event_time_p50_us)}, p99 {format_us(row.event_time_p99_us)}"
     parts = [
         f"{row.number} of {planned}",
-        settings,
+        ", ".join(f"{name}={format_value(value)}" for name, value in row.settings.items()),
         f"repetition {row.repetition}" if row.repetition > 1 else "",
         _verdict(row),
         rate or (f"ingested {format_rate(row.ingested_per_s)}" if row.ingested_per_s is not None else ""),
@@ -118,7 +123,7 @@ def _remarks(result: MatrixResult) -> Iterator[Paragraph]:
 
 
 def _cells(result: MatrixResult) -> Table:
-    shown = [one for one in _FIGURES if any(getattr(row, one[1]) is not None for row in result.cells)]
+    shown = _shown(result)
     columns = (
         *numbers("cell"), *texts(*result.varied), *numbers("repetition"), *texts("verdict"),
         *numbers(*(heading for heading, _, _ in shown), "took"), Column("why", prose=True),
@@ -139,19 +144,23 @@ def _cells(result: MatrixResult) -> Table:
     return table("Every cell that was run", columns, rows, notes=notes)
 
 
+def _shown(result: MatrixResult) -> list[tuple[str, str, Callable[[float | None], str]]]:
+    """The figures that some cell has."""
+    return [one for one in _FIGURES if any(getattr(row, one[1]) is not None for row in result.cells)]
+
+
 def _summary(result: MatrixResult) -> Table:
     """One row for each combination: how many repetitions were sustained, and each figure's median and range."""
     groups: dict[str, list[MatrixCell]] = {}
     for row in result.cells:
         groups.setdefault(repr(row.settings), []).append(row)
-    shown = [one for one in _FIGURES if one[1] in _SUMMARISED]
-    shown = [one for one in shown if any(getattr(row, one[1]) is not None for row in result.cells)]
+    shown = [one for one in _shown(result) if one[1] in _SUMMARISED]
     columns = (*texts(*result.varied), *numbers("sustained", *(heading for heading, _, _ in shown)))
     rows: list[tuple[Cell | str, ...]] = [
         (
             *_settings(result.varied, group[0]),
             f"{sum(row.verdict == 'sustained' for row in group)} of {len(group)}",
-            *(_spread(_usable(group, field), format_) for _, field, format_ in shown),
+            *(_spread(group, field, format_) for _, field, format_ in shown),
         )
         for group in groups.values()
     ]
@@ -159,12 +168,9 @@ def _summary(result: MatrixResult) -> Table:
     return table("Repetitions of each combination together", columns, rows, notes=notes)
 
 
-def _usable(rows: Sequence[MatrixCell], field: str) -> list[float]:
+def _spread(rows: Sequence[MatrixCell], field: str, format_: Callable[[float | None], str]) -> Cell:
     values = (getattr(row, field) for row in rows if row.verdict not in ("invalid", "interrupted"))
-    return [value for value in values if value is not None]
-
-
-def _spread(known: Sequence[float], format_: Callable[[float | None], str]) -> Cell:
+    known = [value for value in values if value is not None]
     if not known:
         return Cell(NONE)
     span = f"{format_(min(known))} to {format_(max(known))}" if len(known) > 1 else ""
@@ -178,10 +184,6 @@ def _settings(varied: Sequence[str], cell: MatrixCell | PlannedCell) -> Iterator
 
 def _verdict(row: MatrixCell) -> str:
     return labels.VERDICTS[row.verdict] if row.verdict else "done"
-
-
-def _minutes(cell: PlannedCell) -> str:
-    return NONE if cell.seconds is None else _in_minutes(cell.seconds)
 
 
 def _in_minutes(seconds: float) -> str:
