@@ -46,9 +46,8 @@ def confirmed(trials: Sequence[TrialSummary], rate_per_s: float, at_90_percent: 
         None: ", but not tried at 90 %",
         "sustained": " and at 90 %",
         "undecided": ", but undecided at 90 %",
-    }
-    end = at_90.get(verdict, f", but the trial at 90 % was {verdict}")
-    return f"confirmed {_confirmed_on(trials, rate_per_s)}{end}"
+    }.get(verdict, f", but the trial at 90 % was {verdict}")
+    return f"confirmed {_confirmed_on(trials, rate_per_s)}{at_90}"
 
 
 def _confirmed_on(trials: Sequence[TrialSummary], rate_per_s: float) -> str:

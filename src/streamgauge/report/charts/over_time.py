@@ -289,11 +289,11 @@ def _latency_panel(timeline: Timeline) -> _Panel:
 
 
 def _frontier_panel(timeline: Timeline) -> _Panel:
+    name = "output frontier behind the plan"
     top = timeline.top("frontier_lag_us")
     factor, unit = unit_of_time(top)
     line = draw_line(timeline.rows("frontier_lag_us", factor), "frontier")
-    keys = (Key("output frontier behind the plan", "frontier"),)
-    return _Panel(f"output frontier behind the plan ({unit})", (line,), top / factor, 70, keys=keys)
+    return _Panel(f"{name} ({unit})", (line,), top / factor, 70, keys=(Key(name, "frontier"),))
 
 
 def _by_role(timeline: Timeline, title: str, what: str, factor: float) -> _Panel:

@@ -15,6 +15,7 @@ _LAWS = {
     "universal": ("Universal Scalability Law", "event-time", "line"),
 }
 """Law -> label, colour and style."""
+_PUBLISHED = "Ehrenstein 2020, figure 5: Kafka Streams, other hardware"
 _BOUND = 1.06
 """Length of the stroke above a lower bound, as a factor on the logarithmic axis."""
 _DECADES_LABELLED = 1e4
@@ -34,9 +35,8 @@ def capacity(result: ScaleResult) -> Figure | None:
         *([Key("capacity, up to the next load that was not sustained", "sustained", "dot")] if False in bounds else []),
         *([Key("at least: no load above was shown to fail", "undecided", "triangle")] if True in bounds else []),
         *(Key(f"{label}, 95 % interval shaded", *style) for label, *style in (_LAWS[fit.law] for fit in fits)),
+        *([Key(_PUBLISHED, "muted", "diamond")] if result.published else []),
     ]
-    if result.published:
-        keys.append(Key("Ehrenstein 2020, figure 5: Kafka Streams, other hardware", "muted", "diamond"))
     return figure(
         "capacity",
         "Capacity over resources",

@@ -74,7 +74,8 @@ def document(result: MatrixResult) -> Document:
 
 def plan_document(plan: MatrixPlan) -> Document:
     """The cells that would run, with estimated times."""
-    unforeseen = f", and {plan.unforeseen} whose time cannot be foreseen" if plan.unforeseen else ""
+    unforeseen = sum(cell.seconds is None for cell in plan.cells)
+    also = f", and {unforeseen} whose time cannot be foreseen" if unforeseen else ""
     many = f"{len(plan.cells)} cell{'s' * (len(plan.cells) != 1)}"
     columns = (*numbers("cell"), *texts(*plan.varied), *numbers("repetition", "minutes"))
     rows = (
@@ -90,7 +91,7 @@ def plan_document(plan: MatrixPlan) -> Document:
         name=plan.workload,
         on=f"matrix of {plan.command}",
         title=f"{plan.workload}, plan of a matrix",
-        headline=f"{many}, about {_in_minutes(plan.seconds)} min{unforeseen}",
+        headline=f"{many}, about {_in_minutes(plan.seconds)} min{also}",
         sections=(Section("cells", "Cells", (table("Cells in their order", columns, rows, terminal=True),)),),
         remarks=(Paragraph("nothing was started", "note", terminal=True),),
     )
