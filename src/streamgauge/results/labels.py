@@ -1,6 +1,7 @@
 """Labels of verdicts, latencies and differences, for results, messages and reports."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from streamgauge.core.formatting import NONE, format_count, format_rate, format_signed
 from streamgauge.results.comparison import Difference
@@ -27,6 +28,12 @@ LATENCIES = {
 
 OF_THE_RUNS = ", mean of the runs'"
 """Part of a percentile's label over several runs: a mean of percentiles is not a percentile."""
+
+
+def counted_verdicts(verdicts: Iterable[str | None]) -> str:
+    """The number of each verdict: `3 sustained, 1 invalid`."""
+    counts = Counter(verdicts)
+    return ", ".join(f"{counts[value]} {label}" for value, label in VERDICTS.items() if counts[value])
 
 
 def check(name: str) -> str:

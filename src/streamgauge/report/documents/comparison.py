@@ -17,7 +17,6 @@ from streamgauge.report.document_blocks import (
     Paragraph,
     Section,
     Table,
-    blocks,
     grouped,
     numbers,
     table,
@@ -68,19 +67,24 @@ def document(comparison: Comparison) -> Document:
             *(Paragraph(f"{failure}.", "unusable", terminal=True) for failure in failures(comparison)),
             *map(Paragraph, sentences(comparison)),
         ),
-        facts=(
-            *(Fact(name, (side,), page=False) for name, side in sides),
-            *(
-                Fact("not the same", (one.setting, f"A {' | '.join(one.a)}", f"B {' | '.join(one.b)}"), page=False)
-                for one in comparison.not_the_same
-            ),
-        ),
+        facts=_facts(sides, comparison.not_the_same),
         remarks=(
             *(Paragraph(warning, "warning", "warning", terminal=True) for warning in comparison.warnings),
             *([] if comparison.not_the_same else [Paragraph(same, "note", "the same", terminal=True)]),
             *(Paragraph(f"{one.rule}: {one.sentence}", "", one.state, terminal=True) for one in comparison.gates),
         ),
         sections=(_side_by_side(comparison), settings_section(comparison.not_the_same), _runs(comparison)),
+    )
+
+
+def _facts(sides: Sequence[tuple[str, str]], not_the_same: Sequence[NotTheSame]) -> tuple[Fact, ...]:
+    """The sides and the settings that differ; the page has sections for them."""
+    return (
+        *(Fact(name, (side,), page=False) for name, side in sides),
+        *(
+            Fact("not the same", (one.setting, f"A {' | '.join(one.a)}", f"B {' | '.join(one.b)}"), page=False)
+            for one in not_the_same
+        ),
     )
 
 
@@ -157,7 +161,7 @@ def _figures(comparison: Comparison) -> Table:
             _amount(one.b, one.unit),
             format_signed(one.difference, one.share, one.unit),
             labels.difference_interval(one),
-            Cell(SAYS[one.says], style=SAYS_STYLES[one.says]),
+            _says(one.says),
         )
         for one in comparison.figures
     )
@@ -178,15 +182,12 @@ def _amount(value: float | None, unit: str) -> str:
 def settings_section(not_the_same: Sequence[NotTheSame]) -> Section:
     """Settings and facts that differ."""
     rows = [(one.setting, ", ".join(one.a), ", ".join(one.b)) for one in not_the_same]
-    if rows:
-        caption = "Settings and facts about the machine that differ"
-        found = blocks(
-            Paragraph("Any of these may be the cause of a difference."),
-            table(caption, texts("what", "A", "B"), rows),
-        )
-    else:
-        found = (Paragraph("Workload, parameters, settings, isolation and machine are the same in all runs."),)
-    return Section("settings", "What is not the same", found, "What is not the same")
+    differing = (
+        Paragraph("Any of these may be the cause of a difference."),
+        table("Settings and facts about the machine that differ", texts("what", "A", "B"), rows),
+    )
+    same = (Paragraph("Workload, parameters, settings, isolation and machine are the same in all runs."),)
+    return Section("settings", "What is not the same", differing if rows else same, "What is not the same")
 
 
 def _runs(comparison: Comparison) -> Section:
@@ -213,13 +214,7 @@ def scale_document(comparison: ScaleComparison) -> Document:
         title=f"{comparison.workload}, scalability: B against A",
         headline=scale_headline(comparison),
         meta=tuple(f"{name}: {side.folder}, {side.start_time}" for name, side in sides.items()),
-        facts=(
-            *(Fact(name, (side.folder,), page=False) for name, side in sides.items()),
-            *(
-                Fact("not the same", (one.setting, f"A {' | '.join(one.a)}", f"B {' | '.join(one.b)}"), page=False)
-                for one in comparison.not_the_same
-            ),
-        ),
+        facts=_facts([(name, side.folder) for name, side in sides.items()], comparison.not_the_same),
         remarks=tuple(Paragraph(warning, "warning", "warning", terminal=True) for warning in comparison.warnings),
         sections=(
             Section("capacity", "Capacity and demand", (_capacities(comparison), _demands(comparison)), "Capacity"),
@@ -236,19 +231,22 @@ def scale_headline(of: ScaleComparison) -> str:
 
 
 def _capacities(of: ScaleComparison) -> Table:
-    columns = (*texts(short(of.resource)), *numbers(f"A: {of.metric}", "B", "B to A"), Column("B is"))
-    rows = (
+    return table(
+        "Capacity of each level",
+        (*texts(short(of.resource)), *numbers(f"A: {of.metric}", "B", "B to A"), Column("B is")),
         (
-            str(one.resources),
-            _load(one.a, of),
-            _load(one.b, of),
-            f"{_end(one.low)} to {_end(one.high)}",
-            _says(one.says),
-        )
-        for one in of.capacities
+            (
+                str(one.resources),
+                _load(one.a, of),
+                _load(one.b, of),
+                f"{_end(one.low)} to {_end(one.high)}",
+                _says(one.says),
+            )
+            for one in of.capacities
+        ),
+        notes=("An interval goes from the hardest load that was sustained to the easiest that was shown to fail.",),
+        terminal=True,
     )
-    notes = ("An interval goes from the hardest load that was sustained to the easiest that was shown to fail.",)
-    return table("Capacity of each level", columns, rows, notes=notes, terminal=True)
 
 
 def _load(one: LoadInterval, of: ScaleComparison) -> str:

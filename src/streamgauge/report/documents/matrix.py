@@ -1,6 +1,5 @@
 """A matrix of experiments as a document: one row a cell, each combination's repetitions together; also its plan."""
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 
@@ -50,16 +49,14 @@ _SUMMARISED = ("sustained_per_s", "ingested_per_s", "event_time_p50_us", "event_
 
 def document(result: MatrixResult) -> Document:
     """Every cell with its verdict and figures."""
-    ended = len(result.cells)
-    counts = Counter(str(row.verdict) for row in result.cells)
-    verdicts = [f"{counts[value]} {label}" for value, label in labels.VERDICTS.items() if counts[value]]
+    verdicts = labels.counted_verdicts(row.verdict for row in result.cells)
     repeated = any(row.repetition > 1 for row in result.cells)
     chart = combinations(result)
     return Document(
         name=result.workload,
         on=f"matrix of {result.command}" + (f" on {result.engine}" if "engine" not in result.varied else ""),
         title=f"{result.workload}, matrix",
-        headline=f"{ended} of {result.planned} cells" + (f": {', '.join(verdicts)}" if verdicts else ""),
+        headline=f"{len(result.cells)} of {result.planned} cells{': ' if verdicts else ''}{verdicts}",
         style="" if result.finished else "interrupted",
         meta=(" · ".join((result.start_time, result.folder)),),
         lead=(Paragraph(f"varied: {', '.join(result.varied) or 'nothing'}."),),

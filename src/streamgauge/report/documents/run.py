@@ -151,7 +151,7 @@ def _latency_table(result: Result) -> Table | None:
             figures = [phrases.latency(one, name) for name in STATISTICS]
             name = phrases.latency_name(kind, among)
             reasons.append((name, f"{narrative.missing_percentile(one)}." if NONE in figures else ""))
-            counts = map(format_count, (one.count, one.effective_count))
+            counts = format_count(one.count), format_count(one.effective_count)
             rows.append((Cell(name, phrases.MEANINGS[kind]), *([sink] if several else []), *figures, *counts))
     if not rows:
         return None
@@ -256,12 +256,14 @@ def _compared(result: Result, found: Verification) -> tuple[Block, ...]:
 
 
 def _malformed_table(found: Verification) -> Table:
-    rows = (
-        (stream, format_count(one.malformed), format_count(one.records), Cell(one.rule, code=True))
-        for stream, one in found.malformed.items()
+    return table(
+        "Malformed records of warm-up and span, kept out of the answer",
+        (*texts("stream"), *numbers("malformed", "records"), Column("rule", prose=True)),
+        (
+            (stream, format_count(one.malformed), format_count(one.records), Cell(one.rule, code=True))
+            for stream, one in found.malformed.items()
+        ),
     )
-    columns = (*texts("stream"), *numbers("malformed", "records"), Column("rule", prose=True))
-    return table("Malformed records of warm-up and span, kept out of the answer", columns, rows)
 
 
 def _examples(examples: Sequence[Mapping[str, Any]]) -> Table:

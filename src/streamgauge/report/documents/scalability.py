@@ -167,8 +167,7 @@ def _lead(result: ScaleResult) -> Iterator[Paragraph]:
 
 def _facts(result: ScaleResult) -> Iterator[Fact]:
     """What the terminal shows below the headline."""
-    counts = Counter(str(cell.outcome) for cell in result.cells)
-    ended = ", ".join(f"{counts[value]} {label}" for value, label in labels.VERDICTS.items() if counts[value])
+    ended = labels.counted_verdicts(cell.outcome for cell in result.cells)
     count = len(result.loads) * len(result.resources)
     cells = f"{len(result.cells)} for {count} cell{'s' * (count != 1)}"
     yield Fact("trials", (cells, ended, format_duration(sum(cell.seconds for cell in result.cells))))
@@ -219,17 +218,19 @@ def _answer(result: ScaleResult) -> Section:
 
 
 def _capacities(result: ScaleResult) -> Table:
-    columns = (*texts(short(result.resource)), *numbers(_metric(result), "not sustained"), *texts("shown by"))
-    rows = [
+    return table(
+        "Capacity: the hardest load that each level sustains",
+        (*texts(short(result.resource)), *numbers(_metric(result), "not sustained"), *texts("shown by")),
         (
-            str(one.resources),
-            Cell(capacity_of(result, one), style="sustained" if one.load is not None else ""),
-            load_text(one.refused, result.load_unit) if one.refused is not None and one.decided else NONE,
-            ("a trial" if one.measured else "a lower level") if one.load is not None else NONE,
-        )
-        for one in result.capacities
-    ]
-    return table("Capacity: the hardest load that each level sustains", columns, rows)
+            (
+                str(one.resources),
+                Cell(capacity_of(result, one), style="sustained" if one.load is not None else ""),
+                load_text(one.refused, result.load_unit) if one.refused is not None and one.decided else NONE,
+                ("a trial" if one.measured else "a lower level") if one.load is not None else NONE,
+            )
+            for one in result.capacities
+        ),
+    )
 
 
 def _demands(result: ScaleResult) -> Table:
