@@ -5,6 +5,7 @@ Text between backticks is code. The terminal shows only blocks marked `terminal`
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from streamgauge.core.formatting import flatten, format_fact
@@ -161,13 +162,8 @@ class Document:
 
 def blocks(*parts: Block | Iterable[Block] | None) -> tuple[Block, ...]:
     """The parts in order, without None."""
-    found: list[Block] = []
-    for part in parts:
-        if isinstance(part, Block):
-            found.append(part)
-        elif part is not None:
-            found += part
-    return tuple(found)
+    several = ((part,) if isinstance(part, Block) else part for part in parts if part is not None)
+    return tuple(chain.from_iterable(several))
 
 
 def table(caption: str, columns: Iterable[Column], rows: Iterable[Iterable[Cell | str]], **more: Any) -> Table:

@@ -9,8 +9,6 @@ from markupsafe import Markup, escape
 from streamgauge.report.document_blocks import GLOSSARY, Block, Document
 from streamgauge.results.text.narrative import capital
 
-_CODE = re.compile(r"`([^`]+)`")
-
 
 def render(document: Document) -> str:
     """The page as text."""
@@ -23,7 +21,7 @@ def _kind_of(block: Block) -> str:
 
 def _coded(text: str) -> Markup:
     """Turns text between backticks into code."""
-    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 @functools.cache

@@ -1,6 +1,7 @@
 """Labels of verdicts, latencies and differences, for results, messages and reports."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from streamgauge.core.formatting import NONE, format_count, format_rate, format_signed
 from streamgauge.results.comparison import Difference
@@ -29,6 +30,12 @@ OF_THE_RUNS = ", mean of the runs'"
 """Part of a percentile's label over several runs: a mean of percentiles is not a percentile."""
 
 
+def counted_verdicts(verdicts: Iterable[str | None]) -> str:
+    """The number of each verdict: `3 sustained, 1 invalid`."""
+    counts = Counter(verdicts)
+    return ", ".join(f"{counts[value]} {label}" for value, label in VERDICTS.items() if counts[value])
+
+
 def check(name: str) -> str:
     """The name of a check in a sentence: `backlog trend`."""
     return name.replace("_", " ")
@@ -46,9 +53,8 @@ def confirmed(trials: Sequence[TrialSummary], rate_per_s: float, at_90_percent: 
         None: ", but not tried at 90 %",
         "sustained": " and at 90 %",
         "undecided": ", but undecided at 90 %",
-    }
-    end = at_90.get(verdict, f", but the trial at 90 % was {verdict}")
-    return f"confirmed {_confirmed_on(trials, rate_per_s)}{end}"
+    }.get(verdict, f", but the trial at 90 % was {verdict}")
+    return f"confirmed {_confirmed_on(trials, rate_per_s)}{at_90}"
 
 
 def _confirmed_on(trials: Sequence[TrialSummary], rate_per_s: float) -> str:

@@ -154,7 +154,3 @@ class MatrixPlan(ResultPart):
     def seconds(self) -> float:
         """Estimated time of the cells whose time can be foreseen."""
         return sum(cell.seconds or 0.0 for cell in self.cells)
-
-    @property
-    def unforeseen(self) -> int:
-        return sum(cell.seconds is None for cell in self.cells)

@@ -463,11 +463,10 @@ class Result(ResultPart):
 
     def warning(self, code: WarningCode) -> str:
         """The sentence of the first warning with that code, or ""."""
-        sentences = (text for one, text in zip(self.warning_codes, self.warnings, strict=False) if one == code)
-        return next(sentences, "")
+        return next((text for one, text in zip(self.warning_codes, self.warnings, strict=False) if one == code), "")
 
     @property
     def slowest_sink(self) -> str:
         """The sink behind `latency` if there are several, else ""."""
-        slowest = [sink.name for sink in self.sinks if sink.latency == self.latency]
-        return slowest[0] if len(self.sinks) > 1 and slowest else ""
+        several = self.sinks if len(self.sinks) > 1 else ()
+        return next((sink.name for sink in several if sink.latency == self.latency), "")

@@ -1,7 +1,7 @@
 """Charts of a latency breakdown: the mean stage times of each trial, and the distribution of its latencies."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -49,13 +49,15 @@ def waterfall(trials: Sequence[BreakdownTrial]) -> Figure | None:
     shown = [trial for trial in trials if trial.stages]
     if not shown:
         return None
-    names = dict.fromkeys(stage.name for trial in shown for stage in trial.stages)
     return figure(
         "stages",
         "Mean latency by stage",
         "One bar for each trial: the mean latency of its results, split into consecutive stages.",
         lambda width: _bars(shown, width),
-        [Key(name, _colour(name), "area") for name in names],
+        [
+            Key(name, _colour(name), "area")
+            for name in dict.fromkeys(one.name for trial in shown for one in trial.stages)
+        ],
         ["Means over all results of the span."],
     )
 
@@ -88,19 +90,16 @@ def by_window(trials: Sequence[BreakdownTrial]) -> Figure | None:
     for trial in with_interval:
         groups.setdefault((trial.rate_per_s, trial.record_bytes), []).append(trial)
     shown = list(groups.values())[: len(_LINES)]
-    names = [load(of[0]) for of in shown]
-    styles = (("mean", "line"), ("p90", "dash"))
-    keys = [
-        Key(f"{name}, {what}", colour, style)
-        for name, colour in zip(names, _LINES, strict=False)
-        for what, style in styles
-    ]
     return figure(
         "windows",
         "Latency by interval of batches",
         "For each rate the mean latency and its 90th percentile, against the interval at which batches begin.",
         lambda width: _by_window(shown, width),
-        keys,
+        [
+            Key(f"{load(of[0])}, {what}", colour, style)
+            for of, colour in zip(shown, _LINES, strict=False)
+            for what, style in (("mean", "line"), ("p90", "dash"))
+        ],
         [
             f"The first {len(shown)} of {len(groups)} rates and sizes." if len(groups) > len(shown) else "",
             "If a batch takes longer than the interval, the next one starts when it ends. Interval 0 means always.",
@@ -115,22 +114,18 @@ def _by_window(groups: Sequence[Sequence[BreakdownTrial]], width: int) -> Any:
     y = alt.Y("v:Q", scale=alt.Scale(zero=True), axis=numbers(5))
     layers = []
     for of, colour in zip(groups, _LINES, strict=False):
-        drawn = {"color": COLOURS[colour], "strokeWidth": 2}
         for key, style in (
             ("mean_us", {"point": {"color": COLOURS[colour], "size": 40}}),
             ("p90_us", {"strokeDash": [5, 3]}),
         ):
-            rows = [{"w": 1000 * window_s, "v": us / factor} for window_s, us in _points(of, key)]
-            layers.append(alt.Chart(values(rows)).mark_line(**drawn, **style).encode(x=x, y=y))
+            rows = [
+                {"w": 1000 * trial.batch_window_s, "v": us / factor}
+                for trial in of
+                if trial.batch_window_s is not None and (us := getattr(trial.latency, key, None)) is not None
+            ]
+            line = alt.Chart(values(rows)).mark_line(color=COLOURS[colour], strokeWidth=2, **style)
+            layers.append(line.encode(x=x, y=y))
     return alt.layer(*layers).properties(width=width, height=200, title=axis_title(f"latency ({unit})"))
-
-
-def _points(trials: Sequence[BreakdownTrial], figure: str) -> Iterator[tuple[float, float]]:
-    """The interval of batches and a figure of the latency there, of each trial that has both."""
-    for trial in trials:
-        us = getattr(trial.latency, figure, None)
-        if trial.batch_window_s is not None and us is not None:
-            yield trial.batch_window_s, us
 
 
 def _across(title: str, width: int) -> Any:
@@ -155,8 +150,9 @@ def _bars(trials: Sequence[BreakdownTrial], width: int) -> Any:
     names = [{"n": number, "t": heading(trial), "v": 0} for number, trial in enumerate(trials)]
     label = alt.Chart(values(names)).mark_text(align="left", dy=-_BAR_PX + 6, color=COLOURS["ink"])
     layers.append(label.encode(x="v:Q", y=y, text="t:N"))
-    height = 2 * _BAR_PX * len(trials)
-    return alt.layer(*layers).properties(width=width, height=height, title=axis_title("mean of each trial", 10))
+    return alt.layer(*layers).properties(
+        width=width, height=2 * _BAR_PX * len(trials), title=axis_title("mean of each trial", 10)
+    )
 
 
 def _lines(trials: Sequence[BreakdownTrial], width: int) -> Any:
@@ -178,13 +174,9 @@ def heading(trial: BreakdownTrial) -> str:
     one, and the verdict where the rate is not sustained.
     """
     verdict = f", {labels.VERDICTS[trial.verdict]}" if trial.verdict != "sustained" else ""
-    window = f", {_short(trial.batch_window)}" if trial.batch_window else ""
+    # With a short unit, the interval fits above a bar on a small screen.
+    window = re.sub(r" (m?)(illi)?seconds?", r" \1s", f", {trial.batch_window}") if trial.batch_window else ""
     return f"{load(trial, window)}{verdict}"
-
-
-def _short(interval: str) -> str:
-    """An interval with a short unit, so that it fits above a bar on a small screen."""
-    return re.sub(r" (m?)(illi)?seconds?", r" \1s", interval)
 
 
 def load(trial: BreakdownTrial, window: str = "") -> str:

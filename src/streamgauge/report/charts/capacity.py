@@ -10,12 +10,13 @@ from streamgauge.report.document_blocks import Figure, Key
 from streamgauge.results.search import SearchResult, TrialSummary
 
 _MARKS = {
-    "sustained": ("circle", "sustained"),
-    "not_sustained": ("cross", "not-sustained"),
-    "undecided": ("diamond", "undecided"),
-    "invalid": ("square", "muted"),
-    "interrupted": ("square", "muted"),
+    "sustained": ("circle", "sustained", "dot"),
+    "not_sustained": ("cross", "not-sustained", "cross"),
+    "undecided": ("diamond", "undecided", "diamond"),
+    "invalid": ("square", "muted", "square"),
+    "interrupted": ("square", "muted", "square"),
 }
+"""Verdict -> shape and colour of its mark, and the style of its key."""
 _BANDS = {
     True: ("between the highest rate that holds and the lowest that does not", "shade", 1.0),
     False: (
@@ -68,35 +69,32 @@ def closing(search: SearchResult) -> Figure | None:
         return None
     found = brackets(trials, search.sustained_per_s)
     hidden = any(trial.purpose == "overload" for trial in search.trials)
-    styles = {"circle": "dot", "cross": "cross", "diamond": "diamond", "square": "square"}
-    seen = dict.fromkeys(trial.verdict or "interrupted" for trial in trials)
-    keys = [Key(name.replace("_", " "), _MARKS[name][1], styles[_MARKS[name][0]]) for name in seen]
+    verdicts = dict.fromkeys(trial.verdict or "interrupted" for trial in trials)
+    drawn = {bracket.tested for bracket in found if bracket.low is not None and bracket.high is not None}
+    band = (
+        "between what holds and what does not"
+        if found[-1].tested  # an undecided upper end does not count as a rate that fails
+        else "above what holds, up to the next rate that was not shown to hold"
+    )
     return figure(
         "bracket",
         "The bracket closing, trial by trial",
-        f"Rate offered in each trial, marked by its verdict; the band is {_between(found)}.",
-        lambda width: _chart(trials, found, width),
-        [*keys, *_band_keys(found)],
-        ["The vertical axis does not start at 0.", *(["The overload trial is not shown."] if hidden else [])],
+        f"Rate offered in each trial, marked by its verdict; the band is {band}.",
+        lambda width: alt.layer(*_band(trials, found), *_marks(trials)).properties(
+            width=width, height=230, title=axis_title("offered (events/s)")
+        ),
+        [
+            *(Key(verdict.replace("_", " "), *_MARKS[verdict][1:]) for verdict in verdicts),
+            *(Key(label, colour, "area") for tested, (label, colour, _) in _BANDS.items() if tested in drawn),
+        ],
+        ["The vertical axis does not start at 0.", "The overload trial is not shown." if hidden else ""],
     )
 
 
-def _between(found: Sequence[Bracket]) -> str:
-    """The ends of the last band in words: an undecided upper end does not count as a rate that fails."""
-    if found[-1].tested:
-        return "between what holds and what does not"
-    return "above what holds, up to the next rate that was not shown to hold"
-
-
-def _chart(trials: list[TrialSummary], found: Sequence[Bracket], width: int) -> Any:
-    layers = [*_band(trials, found), *_marks(trials)]
-    return alt.layer(*layers).properties(width=width, height=230, title=axis_title("offered (events/s)"))
-
-
 def _x(trials: Sequence[TrialSummary]) -> Any:
-    domain = [trials[0].number - 0.5, trials[-1].number + 0.5]
+    scale = alt.Scale(domain=[trials[0].number - 0.5, trials[-1].number + 0.5], nice=False)
     axis = alt.Axis(title="trial", values=[trial.number for trial in trials], grid=False, format="d")
-    return alt.X("n:Q", scale=alt.Scale(domain=domain, nice=False), axis=axis)
+    return alt.X("n:Q", scale=scale, axis=axis)
 
 
 def _y(name: str, trials: Sequence[TrialSummary]) -> Any:
@@ -104,11 +102,6 @@ def _y(name: str, trials: Sequence[TrialSummary]) -> Any:
     margin = 0.12 * (max(rates) - min(rates)) or 0.05 * max(rates)
     scale = alt.Scale(domain=[max(0.0, min(rates) - margin), max(rates) + margin], zero=False, nice=True)
     return alt.Y(name, scale=scale, axis=amounts(6))
-
-
-def _band_keys(found: Sequence[Bracket]) -> list[Key]:
-    drawn = {bracket.tested for bracket in found if bracket.low is not None and bracket.high is not None}
-    return [Key(label, colour, "area") for tested, (label, colour, _) in _BANDS.items() if tested in drawn]
 
 
 def _band(trials: Sequence[TrialSummary], found: Sequence[Bracket]) -> list[Any]:
@@ -127,12 +120,11 @@ def _band(trials: Sequence[TrialSummary], found: Sequence[Bracket]) -> list[Any]
 
 def _marks(trials: Sequence[TrialSummary]) -> list[Any]:
     layers = []
-    for verdict, (shape, colour) in _MARKS.items():
+    for verdict, (shape, colour, _) in _MARKS.items():
         rows = [{"n": t.number, "v": t.offered_per_s} for t in trials if (t.verdict or "interrupted") == verdict]
         if rows:
-            angle = 45 if shape == "cross" else 0
             mark = alt.Chart(values(rows)).mark_point(
-                shape=shape, color=COLOURS[colour], filled=True, opacity=1, size=90, angle=angle
+                shape=shape, color=COLOURS[colour], filled=True, opacity=1, size=90, angle=45 if shape == "cross" else 0
             )
             layers.append(mark.encode(x=_x(trials), y=_y("v:Q", trials)))
     return layers

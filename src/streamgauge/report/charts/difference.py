@@ -29,23 +29,21 @@ def differences(figures: Sequence[Difference], gates: Sequence[Gate]) -> Figure 
     shown = [one for one in figures if one.share and one.method != "none"]
     if not shown:
         return None
-    keys = [Key(label, _COLOURS[says]) for says, label in _LABELS.items() if any(one.says == says for one in shown)]
-    limits = _limits(shown, gates)
+    names = {one.name: short_label(one) for one in shown}
+    limits = [{"figure": names[gate.figure], "v": 100 * gate.limit} for gate in gates if gate.figure in names]
     reach = _reach(shown, limits)
-    cut = any(_cut(one, reach) for one in shown)
+    cut = any(end is None or abs(100 * end) > reach for one in shown for end in (one.low, one.high))
     return figure(
         "differences",
         "B against A, figure by figure",
         "The difference of each figure with its interval, in percent of A; the line in the middle is no difference.",
         lambda width: _chart(shown, limits, reach, width),
-        [*keys, *([Key("limit of a --fail-if", "ink", "dash")] if limits else [])],
+        [
+            *(Key(label, _COLOURS[says]) for says, label in _LABELS.items() if any(one.says == says for one in shown)),
+            *([Key("limit of a --fail-if", "ink", "dash")] if limits else []),
+        ],
         ["An arrow marks an interval that is cut or has no end."] if cut else [],
     )
-
-
-def _limits(shown: Sequence[Difference], gates: Sequence[Gate]) -> list[dict[str, Any]]:
-    labels = {one.name: short_label(one) for one in shown}
-    return [{"figure": labels[gate.figure], "v": 100 * gate.limit} for gate in gates if gate.figure in labels]
 
 
 def _reach(shown: Sequence[Difference], limits: Sequence[dict[str, Any]]) -> float:
@@ -54,17 +52,15 @@ def _reach(shown: Sequence[Difference], limits: Sequence[dict[str, Any]]) -> flo
     return min(SHOWN_MAX, MARGIN * max([*ends, *(abs(limit["v"]) for limit in limits), 1.0]))
 
 
-def _cut(one: Difference, reach: float) -> bool:
-    return any(end is None or abs(100 * end) > reach for end in (one.low, one.high))
-
-
 def _row(one: Difference, reach: float) -> dict[str, Any]:
     """One figure in percent, cut to the length of the axis."""
-    low, high = (_within(end, unknown, reach) for end, unknown in ((one.low, -reach), (one.high, reach)))
     return {
-        "figure": short_label(one), "low": low, "high": high,
-        "v": _within(one.difference, 0.0, reach), "says": one.says,
-    }  # fmt: skip
+        "figure": short_label(one),
+        "low": _within(one.low, -reach, reach),
+        "high": _within(one.high, reach, reach),
+        "v": _within(one.difference, 0.0, reach),
+        "says": one.says,
+    }
 
 
 def _within(share: float | None, unknown: float, reach: float) -> float:
@@ -83,8 +79,9 @@ def _chart(shown: Sequence[Difference], limits: list[dict[str, Any]], reach: flo
     if limits:
         mark = alt.Chart(values(limits)).mark_tick(color=COLOURS["ink"], thickness=2, height=18, strokeDash=[4, 2])
         layers.append(mark.encode(x=x("v"), y=y))
-    heading = axis_title("difference (% of A)")
-    return alt.layer(*layers).properties(width=width - LABELS_PX + AXIS_PX, height=ROW_PX * len(rows), title=heading)
+    return alt.layer(*layers).properties(
+        width=width - LABELS_PX + AXIS_PX, height=ROW_PX * len(rows), title=axis_title("difference (% of A)")
+    )
 
 
 def _across(reach: float, width: int) -> Callable[[str], Any]:

@@ -90,14 +90,13 @@ def durations(batches: Batches) -> Figure | None:
     if len(batches) == 0:
         return None
     shown, every = _longest_of_every_few(batches)
-    note = f"Each bar is the longest of {every} batches." if every > 1 else ""
     return figure(
         "batch-durations",
         "Duration of the engine's batches",
         "One bar per batch over the run's time; its height is how long the batch took, split into steps.",
         lambda width: _duration_chart(shown, width),
         _keys(shown),
-        [note],
+        [f"Each bar is the longest of {every} batches." if every > 1 else ""],
     )
 
 
@@ -105,20 +104,19 @@ def waterfall(batches: Batches) -> Figure | None:
     """Evenly chosen batches and the longest one, each a bar of consecutive steps."""
     if len(batches) == 0 or not batches.steps_us[:, :-1].any():
         return None
-    index = np.unique(np.linspace(0, len(batches) - 1, WATERFALL_MAX - 1).round().astype(np.int64))
+    evenly = np.linspace(0, len(batches) - 1, WATERFALL_MAX - 1).round().astype(np.int64)
     longest = int(batches.total_us.argmax())
-    shown = batches.take(np.union1d(index, [longest]))
-    note = (
-        f"{len(shown)} of {len(batches)} batches, evenly chosen; the longest, batch {batches.batch_id[longest]}, is "
-        "among them."
-    )
+    shown = batches.take(np.union1d(evenly, [longest]))
     return figure(
         "batch-waterfall",
         "Where the time of a batch goes",
         "For some batches, one row each: the steps one after the other, from the batch's start.",
         lambda width: _waterfall_chart(shown, width),
         _keys(shown),
-        [note],
+        [
+            f"{len(shown)} of {len(batches)} batches, evenly chosen; the longest, batch {batches.batch_id[longest]}, "
+            "is among them."
+        ],
     )
 
 
@@ -131,9 +129,8 @@ def _longest_of_every_few(batches: Batches) -> tuple[Batches, int]:
 
 
 def _keys(batches: Batches) -> list[Key]:
-    used = batches.steps_us.max(axis=0) > 0
-    parts = zip(batches.labels, batches.colours, used, strict=True)
-    return [Key(label, colour, "area") for label, colour, is_used in parts if is_used]
+    parts = zip(batches.labels, batches.colours, batches.steps_us.max(axis=0), strict=True)
+    return [Key(label, colour, "area") for label, colour, most_us in parts if most_us > 0]
 
 
 def _rows(batches: Batches, factor: float) -> list[list[dict[str, Any]]]:
@@ -182,5 +179,4 @@ def _waterfall_chart(batches: Batches, width: int) -> Any:
     x = alt.X("v:Q", axis=numbers(6, f"time since the batch's start ({unit})"))
     y = alt.Y("b:O", sort="ascending", axis=alt.Axis(title=None))
     layers = stretches(zip(batches.colours, _rows(batches, factor), strict=True), x, y, 12)
-    height = 18 * len(batches)
-    return alt.layer(*layers).properties(width=width, height=height, title=axis_title("batch number"))
+    return alt.layer(*layers).properties(width=width, height=18 * len(batches), title=axis_title("batch number"))

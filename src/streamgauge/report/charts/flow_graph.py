@@ -6,7 +6,7 @@ A description is a list of mappings with the keys `name`, `kind`, `label` (what 
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
@@ -42,9 +42,13 @@ def picture(flow: Sequence[Mapping[str, Any]] | None, result: Result) -> Figure 
     figures = _figures(flow, result)
     across = len(layers) * (_BOX_PX + _GAP_PX) - _GAP_PX <= WIDE_PX + 60
     said = _in_words(flow)
-    wide = _svg(_across(layers, figures) if across else _down(layers, figures, WIDE_PX), across, "flow-wide", said)
-    narrow = _svg(_down(layers, figures, NARROW_PX + 60), False, "flow-narrow", said)
-    return Figure("flow", "The flow and its operators", wide, narrow, said)
+    return Figure(
+        "flow",
+        "The flow and its operators",
+        _svg(_across(layers, figures) if across else _down(layers, figures, WIDE_PX), across, "flow-wide", said),
+        _svg(_down(layers, figures, NARROW_PX + 60), False, "flow-narrow", said),
+        said,
+    )
 
 
 def _layers(flow: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
@@ -54,8 +58,7 @@ def _layers(flow: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
         for node in flow:
             before = [depth[name] for name in node["inputs"] if name in depth]
             depth[node["name"]] = min(1 + max(before, default=-1), len(flow) - 1)
-    used = sorted(set(depth.values()))
-    return [[node for node in flow if depth[node["name"]] == layer] for layer in used]
+    return [[node for node in flow if depth[node["name"]] == layer] for layer in sorted(set(depth.values()))]
 
 
 def _figures(flow: Sequence[Mapping[str, Any]], result: Result) -> dict[str, list[str]]:
@@ -90,7 +93,7 @@ def _across(layers: list[list[Mapping[str, Any]]], figures: dict[str, list[str]]
     for n, (column, height) in enumerate(zip(columns, heights, strict=True)):
         y = (max(heights) - height) / 2
         for box in column:
-            placed.append(_moved(box, n * (_BOX_PX + _GAP_PX), y))
+            placed.append(replace(box, x=n * (_BOX_PX + _GAP_PX), y=y))
             y += box.height + _GAP_PX / 2
     return placed
 
@@ -101,7 +104,7 @@ def _down(layers: list[list[Mapping[str, Any]]], figures: dict[str, list[str]], 
         width = min(280.0, (room_px - _PAD_PX * (len(layer) - 1)) / len(layer))
         row = [_box(node, figures, width) for node in layer]
         left = (room_px - width * len(row) - _PAD_PX * (len(row) - 1)) / 2
-        placed += [_moved(box, left + n * (width + _PAD_PX), y) for n, box in enumerate(row)]
+        placed += [replace(box, x=left + n * (width + _PAD_PX), y=y) for n, box in enumerate(row)]
         y += max(box.height for box in row) + 26
     return placed
 
@@ -109,21 +112,19 @@ def _down(layers: list[list[Mapping[str, Any]]], figures: dict[str, list[str]], 
 def _box(node: Mapping[str, Any], figures: dict[str, list[str]], width: float) -> _Box:
     characters = max(8, int((width - 2 * _PAD_PX) / _CHARACTER_PX))
     label = textwrap.wrap(str(node["label"]), characters, max_lines=_LABEL_LINES, placeholder=" …")
-    lines = [("flow-name", _cut(str(node["name"]), characters - 2))]
-    lines += [("flow-kind", _cut(str(node["kind"]), characters))] if node["kind"] != node["name"] else []
-    lines += [("flow-label", line) for line in label]
-    lines += [("flow-figure", _cut(line, characters)) for line in figures[node["name"]]]
+    lines = (
+        ("flow-name", _cut(str(node["name"]), characters - 2)),
+        *([("flow-kind", _cut(str(node["kind"]), characters))] if node["kind"] != node["name"] else []),
+        *(("flow-label", line) for line in label),
+        *(("flow-figure", _cut(line, characters)) for line in figures[node["name"]]),
+    )
     height = _LINE_PX * len(lines) + 2 * _PAD_PX - 3
     title = f"{node['name']} ({node['kind']}): {node['label']}"
-    return _Box(node["name"], tuple(lines), title, tuple(node["inputs"]), 0, 0, width, height)
+    return _Box(node["name"], lines, title, tuple(node["inputs"]), 0, 0, width, height)
 
 
 def _cut(text: str, characters: int) -> str:
     return text if len(text) <= characters else text[: characters - 1] + "…"
-
-
-def _moved(box: _Box, x: float, y: float) -> _Box:
-    return _Box(box.name, box.lines, box.title, box.inputs, x, y, box.width, box.height)
 
 
 def _svg(boxes: list[_Box], across: bool, prefix: str, said: str) -> str:

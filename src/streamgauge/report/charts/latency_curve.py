@@ -97,8 +97,7 @@ def percentiles(curves: dict[str, list[Point]], bounds: str = "") -> Figure | No
 
 
 def _percentile_chart(curves: dict[str, list[Point]], width: int) -> Any:
-    top = max(point.latency_us for points in curves.values() for point in points)
-    factor, unit = unit_of_time(top)
+    factor, unit = unit_of_time(max(point.latency_us for points in curves.values() for point in points))
     layers = [_percentile_line(kind, points, factor) for kind, points in reversed(curves.items())]
     return alt.layer(*layers).properties(width=width, height=230, title=axis_title(f"latency ({unit})"))
 
@@ -114,5 +113,4 @@ def _percentile_line(kind: str, points: list[Point], factor: float) -> Any:
     )
     x = alt.X("x:Q", scale=alt.Scale(type="log", nice=False), axis=axis)
     y = alt.Y("v:Q", scale=alt.Scale(zero=True), axis=numbers(5))
-    dash = DASH if CURVES[kind] == "dash" else None
-    return draw_line(rows, kind.replace("_", "-"), dash=dash).encode(x=x, y=y)
+    return draw_line(rows, kind.replace("_", "-"), dash=DASH if CURVES[kind] == "dash" else None).encode(x=x, y=y)

@@ -6,7 +6,17 @@ from typing import Any
 import altair as alt
 
 from streamgauge.core.formatting import format_value
-from streamgauge.report.charts.svg import AXIS_PX, COLOURS, amounts, axis_title, figure, numbers, unit_of_time, values
+from streamgauge.report.charts.svg import (
+    AXIS_PX,
+    COLOURS,
+    amounts,
+    axis_title,
+    figure,
+    named_rows,
+    numbers,
+    unit_of_time,
+    values,
+)
 from streamgauge.report.document_blocks import Figure, Key
 from streamgauge.results import labels
 from streamgauge.results.matrix import MatrixCell, MatrixResult
@@ -24,14 +34,16 @@ def combinations(result: MatrixResult) -> Figure | None:
     if not cells or len(names) > ROWS_MAX:
         return None
     verdicts = dict.fromkeys(one.verdict or "sustained" for one in cells)
-    keys = [Key(labels.VERDICTS[verdict], _COLOURS.get(verdict, _OTHER), "dot") for verdict in verdicts]
     return figure(
         "combinations",
         "Each combination",
         f"The {'sustained' if rates == 'sustained_per_s' else 'ingested'} rate of each combination, and its event-time "
         "latency from the median to the 99th percentile.",
         lambda width: _chart(cells, names, rates, width),
-        [*keys, Key("event-time latency: p50, and up to p99 if it is known", "event-time")],
+        [
+            *(Key(labels.VERDICTS[verdict], _COLOURS.get(verdict, _OTHER), "dot") for verdict in verdicts),
+            Key("event-time latency: p50, and up to p99 if it is known", "event-time"),
+        ],
     )
 
 
@@ -39,9 +51,8 @@ def _name(cell: MatrixCell) -> str:
     return ", ".join(format_value(value) for value in cell.settings.values()) or str(cell.number)
 
 
-def _chart(cells: Sequence[MatrixCell], names: Sequence[str], rates: str, width: int) -> Any:
-    axis = alt.Axis(title=None, labelLimit=LABELS_PX, minExtent=LABELS_PX, maxExtent=LABELS_PX, grid=True)
-    y = alt.Y("name:N", sort=names, scale=alt.Scale(domain=names), axis=axis)
+def _chart(cells: Sequence[MatrixCell], names: list[str], rates: str, width: int) -> Any:
+    y = named_rows("name", names, LABELS_PX, grid=True)
     size = {"width": width - LABELS_PX + AXIS_PX, "height": ROW_PX * len(names)}
     marks = [
         {"name": _name(one), "v": getattr(one, rates), "colour": COLOURS[_COLOURS.get(one.verdict or "", _OTHER)]}

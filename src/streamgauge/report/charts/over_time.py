@@ -7,6 +7,7 @@ Axes of amounts start at 0. A note under the chart reports an axis that does not
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any
 
 import altair as alt
@@ -29,7 +30,6 @@ from streamgauge.report.charts.svg import (
     figure,
     floats,
     numbers,
-    stack,
     ticks,
     unit_of_size,
     unit_of_time,
@@ -58,10 +58,6 @@ class Band:
     name: str
     start_s: float
     end_s: float
-
-    @property
-    def measured(self) -> bool:
-        return self.name == "measured"
 
     @property
     def label(self) -> str:
@@ -100,24 +96,18 @@ def from_series(series: pa.Table) -> Timeline | None:
         return None
     time_us = series.column("time_us").to_numpy()
     start_us = int(time_us[0])
-    named = [field.name for field in series.schema if field.name not in ("time_us", "phase", "lag_by_partition")]
-    raw = {name: floats(series, name) for name in named}
+    others = ("time_us", "phase", "lag_by_partition")
+    raw = {name: floats(series, name) for name in series.column_names if name not in others}
     raw["handed_out_mean"] = _smooth(raw["handed_out"])
-    raw["lag_most"] = _most(series, "lag_by_partition")
+    lags = series.column("lag_by_partition").to_pylist()
+    raw["lag_most"] = np.array([max(lag) if lag and len(lag) > 1 else np.nan for lag in lags], np.float64)
     raw["off_plan"] = abs(np.cumsum(raw["planned"] - raw["offered"]))
     second = (time_us - start_us) / US
     bin_s = max(1, int(np.ceil((second[-1] + 1) / POINTS_MAX)))
-    cell = (second // bin_s).astype(np.int64)
-    cells, edges = np.unique(cell, return_index=True)
+    cells, edges = np.unique((second // bin_s).astype(np.int64), return_index=True)
     columns = {name: _reduce(name, values, edges) for name, values in raw.items()}
     bands = _phases(second, series.column("phase").to_pylist())
     return Timeline((cells * bin_s).astype(np.float64), bin_s, columns, bands, start_us, float(second[-1]) + 1)
-
-
-def _most(series: pa.Table, name: str) -> Floats:
-    """The greatest value of each list; NaN for lists of one value, or without values."""
-    lists = series.column(name).to_pylist()
-    return np.array([max(each) if each and len(each) > 1 else np.nan for each in lists], np.float64)
 
 
 def _reduce(name: str, values: Floats, edges: NDArray[np.int64]) -> Floats:
@@ -172,7 +162,7 @@ def over_time(timeline: Timeline | None) -> Figure | None:
         "Offered, ingested, backlog, consumer lag and latency over time",
         "Charts over one time axis: rates, backlog, consumer lag, latencies by second of event time, and how far the "
         "output is behind.",
-        lambda width: stack(_drawn(panels, timeline, width)),
+        lambda width: _stacked(panels, timeline, width),
         [key for panel in panels for key in panel.keys],
         [_bin_note(timeline), _cut_note(timeline)],
     )
@@ -189,7 +179,7 @@ def resources(timeline: Timeline | None) -> Figure | None:
         "resources",
         "CPU and memory over time",
         "CPU and memory of the system under test, of the driver and of a broker over the run's time.",
-        lambda width: stack(_drawn(_resource_panels(timeline), timeline, width)),
+        lambda width: _stacked(_resource_panels(timeline), timeline, width),
         keys,
         [_bin_note(timeline)],
     )
@@ -205,7 +195,7 @@ def engine_series(timeline: Timeline | None, table: pa.Table) -> Figure | None:
     for row in means.aggregate([("value", "mean")]).to_pylist():
         lines[f"{row['name']} ({row['unit']})"][row["operator"]].append({"t": row["t"], "v": row["value_mean"]})
     operators = sorted(table["operator"].unique().to_pylist())
-    colours = {operator: PARTS[number % len(PARTS)] for number, operator in enumerate(operators)}
+    colours = dict(zip(operators, cycle(PARTS), strict=False))
     panels = [
         _Panel(
             title,
@@ -219,7 +209,7 @@ def engine_series(timeline: Timeline | None, table: pa.Table) -> Figure | None:
         "engine-series",
         "Series of the engine's own over time",
         "What the system under test reports about itself over the run's time, one chart for each series.",
-        lambda width: stack(_drawn(panels, timeline, width)),
+        lambda width: _stacked(panels, timeline, width),
         [Key(operator, colour) for operator, colour in colours.items() if operator],
         [f"Each point is a mean over {timeline.bin_s} s." if timeline.bin_s > 1 else ""],
     )
@@ -245,35 +235,32 @@ def _resource_panels(timeline: Timeline) -> list[_Panel]:
 
 
 def _rate_panel(timeline: Timeline) -> _Panel:
-    missed = _plan_missed(timeline)
-    layers = (
-        _area(timeline.rows("handed_out"), "ingested", opacity=0.22),
-        draw_line(timeline.rows("handed_out_mean"), "ingested", width=2.6),
-        *([draw_line(timeline.rows("planned"), "muted", dash=(2, 2))] if missed else []),
-        draw_line(timeline.rows("offered"), "offered", width=1.3, interpolate="step-after"),
+    # Counts are cumulative: a chunk becomes available after its last event, so single seconds differ from the plan by
+    # up to a chunk.
+    missed = timeline.top("off_plan") > _OFF_PLAN_S * timeline.top("planned")
+    return _Panel(
+        "rate (events/s)",
+        (
+            _area(timeline.rows("handed_out"), "ingested", opacity=0.22),
+            draw_line(timeline.rows("handed_out_mean"), "ingested", width=2.6),
+            *([draw_line(timeline.rows("planned"), "muted", dash=(2, 2))] if missed else []),
+            draw_line(timeline.rows("offered"), "offered", width=1.3, interpolate="step-after"),
+        ),
+        _rate_top(timeline),
+        axis=amounts,
+        keys=(
+            *([Key("planned", "muted", "dash")] if missed else []),
+            Key("offered", "offered"),
+            Key("ingested, mean of the last 10 s", "ingested"),
+            Key("ingested, per point", "ingested", "area"),
+        ),
     )
-    keys = (
-        *([Key("planned", "muted", "dash")] if missed else []),
-        Key("offered", "offered"),
-        Key("ingested, mean of the last 10 s", "ingested"),
-        Key("ingested, per point", "ingested", "area"),
-    )
-    return _Panel("rate (events/s)", layers, _rate_top(timeline), axis=amounts, keys=keys)
-
-
-def _plan_missed(timeline: Timeline) -> bool:
-    """Whether the driver was visibly behind or ahead of its plan, so that both are drawn.
-
-    It compares cumulative counts: a chunk becomes available after its last event, so single seconds differ from the
-    plan by up to a chunk.
-    """
-    return timeline.top("off_plan") > _OFF_PLAN_S * timeline.top("planned")
 
 
 def _backlog_panel(timeline: Timeline) -> _Panel:
     area = _area(timeline.rows("backlog_events"), "backlog", opacity=0.35, line=True)
-    top = timeline.top("backlog_events")
-    return _Panel("backlog (events)", (area,), top, 90, amounts, (Key("backlog", "backlog", "area"),))
+    keys = (Key("backlog", "backlog", "area"),)
+    return _Panel("backlog (events)", (area,), timeline.top("backlog_events"), 90, amounts, keys)
 
 
 def _lag_panel(timeline: Timeline) -> _Panel:
@@ -302,11 +289,11 @@ def _latency_panel(timeline: Timeline) -> _Panel:
 
 
 def _frontier_panel(timeline: Timeline) -> _Panel:
+    name = "output frontier behind the plan"
     top = timeline.top("frontier_lag_us")
     factor, unit = unit_of_time(top)
     line = draw_line(timeline.rows("frontier_lag_us", factor), "frontier")
-    keys = (Key("output frontier behind the plan", "frontier"),)
-    return _Panel(f"output frontier behind the plan ({unit})", (line,), top / factor, 70, keys=keys)
+    return _Panel(f"{name} ({unit})", (line,), top / factor, 70, keys=(Key(name, "frontier"),))
 
 
 def _by_role(timeline: Timeline, title: str, what: str, factor: float) -> _Panel:
@@ -318,18 +305,17 @@ def _by_role(timeline: Timeline, title: str, what: str, factor: float) -> _Panel
     return _Panel(title, tuple(layers), timeline.top(*(f"{role}_{what}" for role in shown)) / factor)
 
 
-def _drawn(panels: list[_Panel], timeline: Timeline, width: int) -> list[Any]:
+def _stacked(panels: list[_Panel], timeline: Timeline, width: int) -> Any:
     """Panels over one time axis: the lowest panel has its labels, the highest names the phases."""
-    last = len(panels) - 1
-    return [_draw(panel, timeline, width, n == 0, n == last) for n, panel in enumerate(panels)]
+    drawn = [_draw(panel, timeline, width, panel is panels[0], panel is panels[-1]) for panel in panels]
+    return alt.vconcat(*drawn, spacing=14).resolve_scale(x="shared")
 
 
 def _draw(panel: _Panel, timeline: Timeline, width: int, highest: bool, lowest: bool) -> Any:
     title = "seconds since the run's start" if lowest else None
     axis = alt.Axis(title=title, labels=lowest, ticks=lowest, grid=False, tickCount=ticks(width), labelExpr=PLAIN)
     x = alt.X("t:Q", scale=alt.Scale(domain=[0, timeline.end_s], nice=False), axis=axis)
-    scale = alt.Scale(domain=[0, panel.top or 1], nice=True)
-    y = alt.Y("v:Q", scale=scale, axis=panel.axis(4))
+    y = alt.Y("v:Q", scale=alt.Scale(domain=[0, panel.top or 1], nice=True), axis=panel.axis(4))
     layers = [*_bands(timeline, width, x, highest), *(layer.encode(x=x, y=y) for layer in panel.layers)]
     return alt.layer(*layers).properties(
         width=width, height=panel.height_px, title=axis_title(panel.title, 18 if highest else 6)
@@ -339,7 +325,13 @@ def _draw(panel: _Panel, timeline: Timeline, width: int, highest: bool, lowest: 
 def _bands(timeline: Timeline, width: int, x: Any, labelled: bool) -> list[Any]:
     """Shades all phases except the measured one, draws their borders, and names them where the name fits."""
     bands = timeline.bands
-    layers = [_shades([band for band in bands if not band.measured], x)]
+    shades = [
+        {"t": band.start_s, "to": band.end_s, "fill": COLOURS["fault" if "fault" in band.name else "shade"]}
+        for band in bands
+        if band.name != "measured"
+    ]
+    shaded = alt.Chart(values(shades)).mark_rect(opacity=0.75, clip=True)
+    layers = [shaded.encode(x=x, x2="to:Q", color=alt.Color("fill:N", scale=None))]
     if len(bands) > 1:
         borders = alt.Chart(values([{"t": band.start_s} for band in bands[1:]]))
         layers.append(borders.mark_rule(color=COLOURS["muted"], strokeDash=[2, 3], opacity=0.8).encode(x=x))
@@ -350,15 +342,6 @@ def _bands(timeline: Timeline, width: int, x: Any, labelled: bool) -> list[Any]:
         )
         layers.append(text.encode(x=x, y=alt.value(0), text="label:N"))
     return layers
-
-
-def _shades(bands: list[Band], x: Any) -> Any:
-    rows = [
-        {"t": band.start_s, "to": band.end_s, "fill": COLOURS["fault" if "fault" in band.name else "shade"]}
-        for band in bands
-    ]
-    chart = alt.Chart(values(rows)).mark_rect(opacity=0.75, clip=True)
-    return chart.encode(x=x, x2="to:Q", color=alt.Color("fill:N", scale=None))
 
 
 def _fitting(band: Band, end_s: float, width: int) -> str:

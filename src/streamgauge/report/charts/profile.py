@@ -30,15 +30,15 @@ def times(operators: Sequence[ProfiledOperator]) -> Figure | None:
     rows = [{"name": row.name, "v": time.median, "p99": time.p99} for row in operators if (time := time_text(row))]
     if not rows:
         return None
-    keys = [Key("median", "part-4", "area")]
-    if any(row["p99"] is not None for row in rows):
-        keys.append(Key("p99", "ink"))
     return figure(
         "tuple-time",
         "Time of a tuple at each operator",
         "One bar per operator: the median time of a tuple at one instance, with its p99 as a mark.",
         lambda width: _time_chart(rows, width),
-        keys,
+        [
+            Key("median", "part-4", "area"),
+            *([Key("p99", "ink")] if any(row["p99"] is not None for row in rows) else []),
+        ],
     )
 
 
@@ -82,8 +82,9 @@ def _names(rows: list[dict[str, Any]]) -> Any:
 
 
 def _together(layers: list[Any], rows: int, width: int, heading: str) -> Any:
-    size = {"width": width - LABELS_PX + AXIS_PX, "height": ROW_PX * rows}
-    return alt.layer(*layers).properties(**size, title=axis_title(heading))
+    return alt.layer(*layers).properties(
+        width=width - LABELS_PX + AXIS_PX, height=ROW_PX * rows, title=axis_title(heading)
+    )
 
 
 def time_text(row: ProfiledOperator) -> TupleTime | None:

@@ -10,8 +10,12 @@ from streamgauge.report.charts.svg import COLOURS, DASH, PLAIN, amounts, axis_ti
 from streamgauge.report.document_blocks import Figure, Key
 from streamgauge.results.scalability import Fit, ScaleResult
 
-_LAWS = {"linear": ("straight line", "processing-time"), "universal": ("Universal Scalability Law", "event-time")}
-"""Law -> label and colour."""
+_LAWS = {
+    "linear": ("straight line", "processing-time", "dash"),
+    "universal": ("Universal Scalability Law", "event-time", "line"),
+}
+"""Law -> label, colour and style."""
+_PUBLISHED = "Ehrenstein 2020, figure 5: Kafka Streams, other hardware"
 _BOUND = 1.06
 """Length of the stroke above a lower bound, as a factor on the logarithmic axis."""
 _DECADES_LABELLED = 1e4
@@ -26,62 +30,50 @@ def capacity(result: ScaleResult) -> Figure | None:
     if not known or result.loads[0] > result.loads[-1]:
         return None
     fits = [fit for fit in result.fits if fit.curve]
-    keys = []
-    if not all(one.is_bound for one in known):
-        keys.append(Key("capacity, up to the next load that was not sustained", "sustained", "dot"))
-    if any(one.is_bound for one in known):
-        keys.append(Key("at least: no load above was shown to fail", "undecided", "triangle"))
-    for fit in fits:
-        label, colour = _LAWS[fit.law]
-        keys.append(Key(f"{label}, 95 % interval shaded", colour, "dash" if fit.law == "linear" else "line"))
-    if result.published:
-        keys.append(Key("Ehrenstein 2020, figure 5: Kafka Streams, other hardware", "muted", "diamond"))
-    extrapolates = "Beyond the greatest level the laws extrapolate." if fits else ""
+    bounds = {one.is_bound for one in known}
+    keys = [
+        *([Key("capacity, up to the next load that was not sustained", "sustained", "dot")] if False in bounds else []),
+        *([Key("at least: no load above was shown to fail", "undecided", "triangle")] if True in bounds else []),
+        *(Key(f"{label}, 95 % interval shaded", *style) for label, *style in (_LAWS[fit.law] for fit in fits)),
+        *([Key(_PUBLISHED, "muted", "diamond")] if result.published else []),
+    ]
     return figure(
         "capacity",
         "Capacity over resources",
         "The highest load that each level of resources sustained, with its bracket, fitted laws and published points.",
         lambda width: _capacity_chart(result, fits, width),
         keys,
-        ["Both axes are logarithmic.", extrapolates],
+        ["Both axes are logarithmic.", "Beyond the greatest level the laws extrapolate." if fits else ""],
     )
 
 
 def demand(result: ScaleResult) -> Figure | None:
     """The least level of resources that sustains each load; None without one."""
-    known = [one for one in result.demands if one.resources is not None]
-    if not known:
+    if all(one.resources is None for one in result.demands):
         return None
-    keys = [Key("demand", "sustained")]
-    if _sustained_by_none(result):
-        keys.append(Key("no level sustains the load", "not-sustained", "cross"))
+    failing = [Key("no level sustains the load", "not-sustained", "cross")] if _sustained_by_none(result) else []
     return figure(
         "demand",
         "Demand over load",
         "The least level of resources that sustained each load.",
         lambda width: _demand_chart(result, width),
-        keys,
+        [Key("demand", "sustained"), *failing],
         ["The axis of the load is logarithmic."],
     )
 
 
 def _capacity_chart(result: ScaleResult, fits: Sequence[Fit], width: int) -> Any:
-    layers = [layer for fit in fits for layer in _fit_layers(fit, result)]
-    layers += _published_layers(result)
-    layers += _bracket_layers(result)
-    title = axis_title(f"sustained {_load_title(result)}")
-    return alt.layer(*layers).properties(width=width, height=280, title=title)
+    fitted = (layer for fit in fits for layer in _fit_layers(fit, result))
+    return alt.layer(*fitted, *_published_layers(result), *_bracket_layers(result)).properties(
+        width=width, height=280, title=axis_title(f"sustained {_load_title(result)}")
+    )
 
 
 def _x(result: ScaleResult) -> Any:
     ticks = sorted({*result.resources, *(one.resources for one in result.published)})
-    domain = [_MARGIN * ticks[0], max(ticks[-1], _reach(result)) / _MARGIN]
-    scale = alt.Scale(type="log", domain=domain, nice=False)
+    reach = max((point.resources for fit in result.fits for point in fit.curve), default=0.0)
+    scale = alt.Scale(type="log", domain=[_MARGIN * ticks[0], max(ticks[-1], reach) / _MARGIN], nice=False)
     return alt.X("n:Q", scale=scale, axis=alt.Axis(title=result.resource, values=ticks, grid=False, format="d"))
-
-
-def _reach(result: ScaleResult) -> float:
-    return max((point.resources for fit in result.fits for point in fit.curve), default=0.0)
 
 
 def _y(name: str, result: ScaleResult) -> Any:
@@ -92,9 +84,11 @@ def _y(name: str, result: ScaleResult) -> Any:
 
 def _loads_drawn(result: ScaleResult) -> tuple[float, float]:
     """The ends of the axis of loads: every capacity, published point and fitted value fits between them."""
-    loads = [load for one in result.capacities for load in (one.load, one.refused) if load is not None]
-    loads += [one.per_s for one in result.published]
-    loads += [point.value for fit in result.fits for point in fit.curve if point.value > 0]
+    loads = [
+        *(load for one in result.capacities for load in (one.load, one.refused) if load is not None),
+        *(one.per_s for one in result.published),
+        *(point.value for fit in result.fits for point in fit.curve if point.value > 0),
+    ]
     return _MARGIN * min(loads), max(loads) / _MARGIN
 
 
@@ -111,13 +105,13 @@ def log_ticks(low: float, high: float) -> list[float]:
 
 
 def _fit_layers(fit: Fit, result: ScaleResult) -> list[Any]:
-    colour = _LAWS[fit.law][1]
+    _, colour, style = _LAWS[fit.law]
     drawn = [point for point in fit.curve if point.value > 0 and point.low > 0 and point.high is not None]
     if not drawn:
         return []
     rows = [{"n": p.resources, "v": p.value, "low": p.low, "high": p.high} for p in drawn]
     band = alt.Chart(values(rows)).mark_area(color=COLOURS[colour], opacity=0.14, clip=True)
-    line = draw_line(rows, colour, dash=DASH if fit.law == "linear" else None)
+    line = draw_line(rows, colour, dash=DASH if style == "dash" else None)
     x = _x(result)
     return [band.encode(x=x, y=_y("low:Q", result), y2="high:Q"), line.encode(x=x, y=_y("v:Q", result))]
 
@@ -152,10 +146,9 @@ def _demand_chart(result: ScaleResult, width: int) -> Any:
     hardest = result.resources[-1]
     rows = [{"v": one.load, "n": one.resources} for one in result.demands if one.resources is not None]
     missing = [{"v": load, "n": hardest} for load in _sustained_by_none(result)]
-    descends = result.loads[0] > result.loads[-1]
     ends = sorted((result.loads[0], result.loads[-1]))
     domain = [_MARGIN * ends[0], ends[1] / _MARGIN]
-    scale = alt.Scale(type="log", domain=domain, nice=False, reverse=descends)
+    scale = alt.Scale(type="log", domain=domain, nice=False, reverse=result.loads[0] > result.loads[-1])
     axis = alt.Axis(title=_load_title(result), values=log_ticks(*domain), labelExpr=_labels(ends[0]))
     x = alt.X("v:Q", scale=scale, axis=axis)
     y = alt.Y(
@@ -177,10 +170,5 @@ def _sustained_by_none(result: ScaleResult) -> list[float]:
 
 
 def _load_title(result: ScaleResult) -> str:
-    if result.load_unit == "events/s":
-        return "load (events/s)"
-    return f"{_short(result)} ({result.load_unit})" if result.load_unit else _short(result)
-
-
-def _short(result: ScaleResult) -> str:
-    return result.dimension.rpartition(".")[2]
+    name = "load" if result.load_unit == "events/s" else result.dimension.rpartition(".")[2]
+    return f"{name} ({result.load_unit})" if result.load_unit else name

@@ -64,24 +64,18 @@ def svg(chart: Any, words: str, prefix: str) -> str:
 
 def floats(table: pa.Table, name: str) -> Floats:
     """A column as numbers, NaN where it is null."""
-    column = table.column(name).combine_chunks().cast(pa.float64())
-    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
+    return np.asarray(table.column(name).cast(pa.float64()).to_numpy(), dtype=np.float64)
 
 
-def named_rows(column: str, names: list[str], labels_px: int) -> Any:
+def named_rows(column: str, names: list[str], labels_px: int, grid: bool = False) -> Any:
     """A vertical axis of names in their order."""
-    axis = alt.Axis(title=None, labelLimit=labels_px, minExtent=labels_px, maxExtent=labels_px, grid=False)
+    axis = alt.Axis(title=None, labelLimit=labels_px, minExtent=labels_px, maxExtent=labels_px, grid=grid)
     return alt.Y(f"{column}:N", sort=names, scale=alt.Scale(domain=names), axis=axis)
 
 
 def values(rows: list[dict[str, Any]]) -> Any:
     """Rows as inline data of a chart; as text, because Altair copies nested data dozens of times."""
     return alt.InlineData(values=json.dumps(rows), format=alt.JsonDataFormat(type="json"))
-
-
-def stack(panels: list[Any]) -> Any:
-    """Stacks panels on one horizontal axis."""
-    return alt.vconcat(*panels, spacing=14).resolve_scale(x="shared")
 
 
 def stretches(parts: Iterable[tuple[str, list[dict[str, Any]]]], x: Any, y: Any, height_px: int) -> list[Any]:
@@ -135,14 +129,23 @@ def unit_of_size(greatest_bytes: float) -> tuple[float, str]:
 def _style() -> dict[str, Any]:
     """Vega-Lite configuration of every chart."""
     ink, muted, grid = COLOURS["ink"], COLOURS["muted"], COLOURS["grid"]
-    colours = {"labelColor": muted, "titleColor": muted, "domainColor": grid, "tickColor": grid, "gridColor": grid}
-    text = {"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal"}
     return {
         "aria": False,
         "background": "transparent",
         "font": FONT,
         "padding": 4,
-        "axis": {**colours, **text, "tickSize": 4, "labelPadding": 4},
+        "axis": {
+            "labelColor": muted,
+            "titleColor": muted,
+            "domainColor": grid,
+            "tickColor": grid,
+            "gridColor": grid,
+            "labelFontSize": 12,
+            "titleFontSize": 12,
+            "titleFontWeight": "normal",
+            "tickSize": 4,
+            "labelPadding": 4,
+        },
         "axisY": {"domain": False, "ticks": False, "minExtent": AXIS_PX, "maxExtent": AXIS_PX},
         "view": {"stroke": None},
         "title": {"color": ink, "fontSize": 12.5, "fontWeight": 600},

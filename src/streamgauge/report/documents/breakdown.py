@@ -24,17 +24,15 @@ from streamgauge.results.breakdown import BreakdownTrial, LatencyBreakdown
 def document(breakdown: LatencyBreakdown) -> Document:
     """The mean latency of each trial by stage, the meaning of the stages, and the trials."""
     trials = breakdown.trials
-    chunks = format_us(trials[0].chunk_us) if trials else NONE
     parts = (
         breakdown.start_time,
-        f"chunks of {chunks}",
+        f"chunks of {format_us(trials[0].chunk_us) if trials else NONE}",
         breakdown.folder,
         *([] if breakdown.finished else ["not finished"]),
     )
-    nothing = None if any(one.stages for one in trials) else Paragraph("- (no trial could be broken down)", "none")
     stages = blocks(
         Drawing(lambda: charts.waterfall(trials)),
-        nothing,
+        None if any(one.stages for one in trials) else Paragraph("- (no trial could be broken down)", "none"),
         _stages(breakdown),
         Drawing(lambda: charts.by_window(trials)),
         Drawing(lambda: charts.spread(trials)),
@@ -61,11 +59,13 @@ def document(breakdown: LatencyBreakdown) -> Document:
 
 
 def _stages(breakdown: LatencyBreakdown) -> Table:
-    columns = (*texts("stage, mean"), *numbers(*map(heading, breakdown.trials)))
-    rows = ((name, *cells) for name, cells in _rows(breakdown))
-    notes = tuple(f"{name}: {meaning}" for name, meaning in _meanings(breakdown))
-    caption = "Mean of each stage, and its share of the mean latency"
-    return table(caption, columns, rows, notes=notes, terminal=True)
+    return table(
+        "Mean of each stage, and its share of the mean latency",
+        (*texts("stage, mean"), *numbers(*map(heading, breakdown.trials))),
+        ((name, *cells) for name, cells in _rows(breakdown)),
+        notes=tuple(f"{name}: {meaning}" for name, meaning in _meanings(breakdown)),
+        terminal=True,
+    )
 
 
 def _trial(trial: BreakdownTrial) -> Iterator[Paragraph]:
@@ -85,14 +85,11 @@ def _rows(breakdown: LatencyBreakdown) -> Iterator[tuple[str, list[str]]]:
     trials = breakdown.trials
     for name, _ in _meanings(breakdown):
         yield name, [_mean(trial, name) for trial in trials]
-    latencies = [trial.latency for trial in trials]
-    yield "latency, mean", [format_us(latency.mean_us if latency else None) for latency in latencies]
-    yield "p50", [format_us(latency.p50_us if latency else None) for latency in latencies]
-    yield "p99", [format_us(latency.p99_us if latency else None) for latency in latencies]
+    for label, figure in (("latency, mean", "mean_us"), ("p50", "p50_us"), ("p99", "p99_us")):
+        yield label, [format_us(getattr(trial.latency, figure, None)) for trial in trials]
     firsts = [trial.first_of_batch for trial in trials]
     if any(firsts):
-        label = "p50 of the first record of each batch"
-        yield label, [format_us(first.p50_us if first else None) for first in firsts]
+        yield "p50 of the first record of each batch", [format_us(first.p50_us if first else None) for first in firsts]
     if any(trial.tasks_share is not None for trial in trials):
         published = f"published: useful work at most {format_digits(breakdown.published_work_share)} of the time"
         ratios = [NONE if trial.tasks_share is None else format_digits(trial.tasks_share) for trial in trials]
@@ -107,11 +104,10 @@ def _remarks(trial: BreakdownTrial) -> Iterator[str]:
         return
     yield from (f"DOUBTFUL: {doubt}" for doubt in trial.doubts)
     yield _how_many(trial, trial.latency.results)
-    remainder = trial.remainder_share
     apart = (
         ""
-        if remainder is None
-        else f"the stages' sum is {format_percent(100 * remainder)} from the mean latency measured; "
+        if trial.remainder_share is None
+        else f"the stages' sum is {format_percent(100 * trial.remainder_share)} from the mean latency measured; "
     )
     contradicted = format_percent(100 * trial.latency.contradicted_share)
     yield f"{apart}a result's timestamps contradict each other by {contradicted} of it"
@@ -132,11 +128,10 @@ def _how_many(trial: BreakdownTrial, results: int) -> str:
 
 def _consistency(trial: BreakdownTrial) -> Iterator[str]:
     """How often timestamps contradict the driver's: the engine's for batches, the broker's for results."""
-    counts = (
+    for whose, count, what in (
         ("the engine's", trial.contradicting_batches, "batches"),
         ("the broker's", trial.contradicting_results, "results"),
-    )
-    for whose, count, what in counts:
+    ):
         if count is not None:
             by = f", by {format_us(trial.contradiction_us_max)} at most" if count else ""
             yield f"{whose} timestamps contradict the driver's in {format_count(count)} {what}{by}"
@@ -144,6 +139,4 @@ def _consistency(trial: BreakdownTrial) -> Iterator[str]:
 
 def _mean(trial: BreakdownTrial, name: str) -> str:
     stage = next((one for one in trial.stages if one.name == name), None)
-    if stage is None:
-        return NONE
-    return f"{format_us(stage.mean_us)} ({format_percent(100 * stage.share)})"
+    return f"{format_us(stage.mean_us)} ({format_percent(100 * stage.share)})" if stage else NONE

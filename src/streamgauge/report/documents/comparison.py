@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 
 from streamgauge.artifacts.run_folder import OutputLocation, write_text
@@ -16,13 +17,12 @@ from streamgauge.report.document_blocks import (
     Paragraph,
     Section,
     Table,
-    blocks,
     grouped,
     numbers,
     table,
     texts,
 )
-from streamgauge.report.documents.scalability import load_text, short
+from streamgauge.report.documents.scalability import load_text, range_text, short
 from streamgauge.report.page import render
 from streamgauge.results import labels
 from streamgauge.results.comparison import (
@@ -54,12 +54,7 @@ def document(comparison: Comparison) -> Document:
     states = [gate.state for gate in comparison.gates]
     badge = next((state for state in _GATE_STYLES if state in states), "")
     sides = [(name, _group_text(side, comparison.kind)) for name, side in _group_rows(comparison)]
-    same = "" if comparison.not_the_same else "workload, parameters, settings, isolation and machine are the same"
-    remarks = [
-        *(Paragraph(warning, "warning", "warning", terminal=True) for warning in comparison.warnings),
-        *([Paragraph(same, "note", "the same", terminal=True)] if same else []),
-        *(Paragraph(f"{one.rule}: {one.sentence}", "", one.state, terminal=True) for one in comparison.gates),
-    ]
+    same = "workload, parameters, settings, isolation and machine are the same"
     return Document(
         name=comparison.workload,
         on="B against A",
@@ -72,15 +67,24 @@ def document(comparison: Comparison) -> Document:
             *(Paragraph(f"{failure}.", "unusable", terminal=True) for failure in failures(comparison)),
             *map(Paragraph, sentences(comparison)),
         ),
-        facts=(
-            *(Fact(name, (side,), page=False) for name, side in sides),
-            *(
-                Fact("not the same", (one.setting, f"A {' | '.join(one.a)}", f"B {' | '.join(one.b)}"), page=False)
-                for one in comparison.not_the_same
-            ),
+        facts=_facts(sides, comparison.not_the_same),
+        remarks=(
+            *(Paragraph(warning, "warning", "warning", terminal=True) for warning in comparison.warnings),
+            *([] if comparison.not_the_same else [Paragraph(same, "note", "the same", terminal=True)]),
+            *(Paragraph(f"{one.rule}: {one.sentence}", "", one.state, terminal=True) for one in comparison.gates),
         ),
-        remarks=tuple(remarks),
         sections=(_side_by_side(comparison), settings_section(comparison.not_the_same), _runs(comparison)),
+    )
+
+
+def _facts(sides: Sequence[tuple[str, str]], not_the_same: Sequence[NotTheSame]) -> tuple[Fact, ...]:
+    """The sides and the settings that differ; the page has sections for them."""
+    return (
+        *(Fact(name, (side,), page=False) for name, side in sides),
+        *(
+            Fact("not the same", (one.setting, f"A {' | '.join(one.a)}", f"B {' | '.join(one.b)}"), page=False)
+            for one in not_the_same
+        ),
     )
 
 
@@ -97,12 +101,11 @@ def _group_text(of: ComparedSide, kind: str) -> str:
 
 def failures(of: Comparison) -> list[str]:
     """Failures, shown before any figure: `B failed: wrong answers (30 missing), 2 of 3 runs`, or several reasons."""
-    found = []
-    for name, side in _group_rows(of):
-        reasons = Counter(run.failed for run in side.runs if run.failed)
-        runs = len(side.runs)
-        found += [f"{name} failed: {why}" + (f", {n} of {runs} runs" if runs > 1 else "") for why, n in reasons.items()]
-    return found
+    return [
+        f"{name} failed: {why}" + (f", {n} of {len(side.runs)} runs" if len(side.runs) > 1 else "")
+        for name, side in _group_rows(of)
+        for why, n in Counter(run.failed for run in side.runs if run.failed).items()
+    ]
 
 
 def headline(of: Comparison) -> str:
@@ -124,18 +127,16 @@ def _how_many_differ(of: Comparison) -> str:
     return "; ".join(parts) or ("no figure shows which side is better" if other else "no difference shown")
 
 
-def sentences(of: Comparison) -> list[str]:
+def sentences(of: Comparison) -> Iterator[str]:
     """Each figure that differs, with its difference; then the number of undecided ones."""
-    found = []
     for says in ("worse", "better"):
         if differing := [f"{one.label} {labels.difference(one)}" for one in of.figures if one.says == says]:
-            found.append(f"B is {says}: {'; '.join(differing)}.")
+            yield f"B is {says}: {'; '.join(differing)}."
     unknown = [one for one in of.figures if one.says == "unknown"]
     without = sum(one.low is None and one.high is None for one in unknown)
     for number, what in ((without, "have no interval"), (len(unknown) - without, "do not show which side is better")):
         if number:
-            found.append(f"{number} of {len(of.figures)} figures {what}.")
-    return found
+            yield f"{number} of {len(of.figures)} figures {what}."
 
 
 def _side_by_side(comparison: Comparison) -> Section:
@@ -145,9 +146,8 @@ def _side_by_side(comparison: Comparison) -> Section:
         f"{by_chance} shows a difference by chance."
     )
     picture = Drawing(lambda: difference.differences(comparison.figures, comparison.gates))
-    return Section(
-        "side-by-side", "Side by side", blocks(picture, _figures(comparison), Paragraph(note, "note")), "Side by side"
-    )
+    found = (picture, _figures(comparison), Paragraph(note, "note"))
+    return Section("side-by-side", "Side by side", found, "Side by side")
 
 
 def _figures(comparison: Comparison) -> Table:
@@ -161,7 +161,7 @@ def _figures(comparison: Comparison) -> Table:
             _amount(one.b, one.unit),
             format_signed(one.difference, one.share, one.unit),
             labels.difference_interval(one),
-            Cell(SAYS[one.says], style=SAYS_STYLES[one.says]),
+            _says(one.says),
         )
         for one in comparison.figures
     )
@@ -182,26 +182,27 @@ def _amount(value: float | None, unit: str) -> str:
 def settings_section(not_the_same: Sequence[NotTheSame]) -> Section:
     """Settings and facts that differ."""
     rows = [(one.setting, ", ".join(one.a), ", ".join(one.b)) for one in not_the_same]
-    if rows:
-        caption = "Settings and facts about the machine that differ"
-        found = blocks(
-            Paragraph("Any of these may be the cause of a difference."),
-            table(caption, texts("what", "A", "B"), rows),
-        )
-    else:
-        found = (Paragraph("Workload, parameters, settings, isolation and machine are the same in all runs."),)
-    return Section("settings", "What is not the same", found, "What is not the same")
+    differing = (
+        Paragraph("Any of these may be the cause of a difference."),
+        table("Settings and facts about the machine that differ", texts("what", "A", "B"), rows),
+    )
+    same = (Paragraph("Workload, parameters, settings, isolation and machine are the same in all runs."),)
+    return Section("settings", "What is not the same", differing if rows else same, "What is not the same")
 
 
 def _runs(comparison: Comparison) -> Section:
-    def rows() -> Iterator[tuple[Cell | str, ...]]:
-        for name, side in _group_rows(comparison):
-            for run in side.runs:
-                verdict = Cell(labels.VERDICTS[run.verdict], run.failed, run.verdict)
-                yield name, Cell(run.run_id, run.folder), run.start_time, verdict
-
     columns = texts("side", comparison.kind, "began", "verdict")
-    return Section("runs", "Runs", (table("The runs of each side", columns, rows()),), "Runs")
+    rows = (
+        (
+            name,
+            Cell(run.run_id, run.folder),
+            run.start_time,
+            Cell(labels.VERDICTS[run.verdict], run.failed, run.verdict),
+        )
+        for name, side in _group_rows(comparison)
+        for run in side.runs
+    )
+    return Section("runs", "Runs", (table("The runs of each side", columns, rows),), "Runs")
 
 
 def scale_document(comparison: ScaleComparison) -> Document:
@@ -213,13 +214,7 @@ def scale_document(comparison: ScaleComparison) -> Document:
         title=f"{comparison.workload}, scalability: B against A",
         headline=scale_headline(comparison),
         meta=tuple(f"{name}: {side.folder}, {side.start_time}" for name, side in sides.items()),
-        facts=(
-            *(Fact(name, (side.folder,), page=False) for name, side in sides.items()),
-            *(
-                Fact("not the same", (one.setting, f"A {' | '.join(one.a)}", f"B {' | '.join(one.b)}"), page=False)
-                for one in comparison.not_the_same
-            ),
-        ),
+        facts=_facts([(name, side.folder) for name, side in sides.items()], comparison.not_the_same),
         remarks=tuple(Paragraph(warning, "warning", "warning", terminal=True) for warning in comparison.warnings),
         sections=(
             Section("capacity", "Capacity and demand", (_capacities(comparison), _demands(comparison)), "Capacity"),
@@ -236,19 +231,22 @@ def scale_headline(of: ScaleComparison) -> str:
 
 
 def _capacities(of: ScaleComparison) -> Table:
-    columns = (*texts(short(of.resource)), *numbers(f"A: {of.metric}", "B", "B to A"), Column("B is"))
-    rows = (
+    return table(
+        "Capacity of each level",
+        (*texts(short(of.resource)), *numbers(f"A: {of.metric}", "B", "B to A"), Column("B is")),
         (
-            str(one.resources),
-            _load(one.a, of),
-            _load(one.b, of),
-            f"{_end(one.low)} to {_end(one.high)}",
-            _says(one.says),
-        )
-        for one in of.capacities
+            (
+                str(one.resources),
+                _load(one.a, of),
+                _load(one.b, of),
+                f"{_end(one.low)} to {_end(one.high)}",
+                _says(one.says),
+            )
+            for one in of.capacities
+        ),
+        notes=("An interval goes from the hardest load that was sustained to the easiest that was shown to fail.",),
+        terminal=True,
     )
-    notes = ("An interval goes from the hardest load that was sustained to the easiest that was shown to fail.",)
-    return table("Capacity of each level", columns, rows, notes=notes, terminal=True)
 
 
 def _load(one: LoadInterval, of: ScaleComparison) -> str:
@@ -263,19 +261,12 @@ def _end(share: float | None) -> str:
 def _demands(of: ScaleComparison) -> Table:
     """One row for each run of loads with the same demands."""
     columns = (*texts(f"load: {short(of.dimension)}"), *numbers(f"A: least {short(of.resource)}", "B"), Column("B is"))
-    return table("Demand of each load that both studies have", columns, list(_demand_rows(of)), terminal=True)
-
-
-def _demand_rows(of: ScaleComparison) -> Iterator[tuple[Cell | str, ...]]:
-    first = last = None
-    for one in (*of.demands, None):
-        if one is not None and first is not None and (one.a, one.b) == (first.a, first.b):
-            last = one
-            continue
-        if first is not None and last is not None:
-            loads = (load_text(load, of.load_unit) for load in dict.fromkeys((first.load, last.load)))
-            yield " to ".join(loads), _levels(first.a), _levels(first.b), _says(first.says)
-        first = last = one
+    runs = [list(run) for _, run in groupby(of.demands, lambda one: (one.a, one.b))]
+    rows = (
+        (range_text(run[0].load, run[-1].load, of.load_unit), _levels(run[0].a), _levels(run[0].b), _says(run[0].says))
+        for run in runs
+    )
+    return table("Demand of each load that both studies have", columns, rows, terminal=True)
 
 
 def _levels(one: LevelInterval) -> str:

@@ -1,6 +1,5 @@
 """A matrix of experiments as a document: one row a cell, each combination's repetitions together; also its plan."""
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from statistics import median
 
@@ -50,16 +49,14 @@ _SUMMARISED = ("sustained_per_s", "ingested_per_s", "event_time_p50_us", "event_
 
 def document(result: MatrixResult) -> Document:
     """Every cell with its verdict and figures."""
-    ended = len(result.cells)
-    counts = Counter(str(row.verdict) for row in result.cells)
-    verdicts = [f"{counts[value]} {label}" for value, label in labels.VERDICTS.items() if counts[value]]
+    verdicts = labels.counted_verdicts(row.verdict for row in result.cells)
     repeated = any(row.repetition > 1 for row in result.cells)
     chart = combinations(result)
     return Document(
         name=result.workload,
         on=f"matrix of {result.command}" + (f" on {result.engine}" if "engine" not in result.varied else ""),
         title=f"{result.workload}, matrix",
-        headline=f"{ended} of {result.planned} cells" + (f": {', '.join(verdicts)}" if verdicts else ""),
+        headline=f"{len(result.cells)} of {result.planned} cells{': ' if verdicts else ''}{verdicts}",
         style="" if result.finished else "interrupted",
         meta=(" · ".join((result.start_time, result.folder)),),
         lead=(Paragraph(f"varied: {', '.join(result.varied) or 'nothing'}."),),
@@ -74,17 +71,24 @@ def document(result: MatrixResult) -> Document:
 
 def plan_document(plan: MatrixPlan) -> Document:
     """The cells that would run, with estimated times."""
-    unforeseen = f", and {plan.unforeseen} whose time cannot be foreseen" if plan.unforeseen else ""
+    unforeseen = sum(cell.seconds is None for cell in plan.cells)
+    also = f", and {unforeseen} whose time cannot be foreseen" if unforeseen else ""
     many = f"{len(plan.cells)} cell{'s' * (len(plan.cells) != 1)}"
     columns = (*numbers("cell"), *texts(*plan.varied), *numbers("repetition", "minutes"))
     rows = (
-        (str(cell.number), *_settings(plan.varied, cell), str(cell.repetition), _minutes(cell)) for cell in plan.cells
+        (
+            str(cell.number),
+            *_settings(plan.varied, cell),
+            str(cell.repetition),
+            NONE if cell.seconds is None else _in_minutes(cell.seconds),
+        )
+        for cell in plan.cells
     )
     return Document(
         name=plan.workload,
         on=f"matrix of {plan.command}",
         title=f"{plan.workload}, plan of a matrix",
-        headline=f"{many}, about {_in_minutes(plan.seconds)} min{unforeseen}",
+        headline=f"{many}, about {_in_minutes(plan.seconds)} min{also}",
         sections=(Section("cells", "Cells", (table("Cells in their order", columns, rows, terminal=True),)),),
         remarks=(Paragraph("nothing was started", "note", terminal=True),),
     )
@@ -92,12 +96,11 @@ def plan_document(plan: MatrixPlan) -> Document:
 
 def cell_line(row: MatrixCell, planned: int) -> str:
     """`3 of 12   load.rate=10k   sustained   ingested 10 k/s   event time p50 12 ms, p99 -   41 s   reason`."""
-    settings = ", ".join(f"{name}={format_value(value)}" for name, value in row.settings.items())
     rate = f"sustained {format_rate(row.sustained_per_s)}" if row.sustained_per_s else ""
     latency = f"event time p50 {format_us(row.event_time_p50_us)}, p99 {format_us(row.event_time_p99_us)}"
     parts = [
         f"{row.number} of {planned}",
-        settings,
+        ", ".join(f"{name}={format_value(value)}" for name, value in row.settings.items()),
         f"repetition {row.repetition}" if row.repetition > 1 else "",
         _verdict(row),
         rate or (f"ingested {format_rate(row.ingested_per_s)}" if row.ingested_per_s is not None else ""),
@@ -118,7 +121,7 @@ def _remarks(result: MatrixResult) -> Iterator[Paragraph]:
 
 
 def _cells(result: MatrixResult) -> Table:
-    shown = [one for one in _FIGURES if any(getattr(row, one[1]) is not None for row in result.cells)]
+    shown = _shown(result)
     columns = (
         *numbers("cell"), *texts(*result.varied), *numbers("repetition"), *texts("verdict"),
         *numbers(*(heading for heading, _, _ in shown), "took"), Column("why", prose=True),
@@ -139,19 +142,23 @@ def _cells(result: MatrixResult) -> Table:
     return table("Every cell that was run", columns, rows, notes=notes)
 
 
+def _shown(result: MatrixResult) -> list[tuple[str, str, Callable[[float | None], str]]]:
+    """The figures that some cell has."""
+    return [one for one in _FIGURES if any(getattr(row, one[1]) is not None for row in result.cells)]
+
+
 def _summary(result: MatrixResult) -> Table:
     """One row for each combination: how many repetitions were sustained, and each figure's median and range."""
     groups: dict[str, list[MatrixCell]] = {}
     for row in result.cells:
         groups.setdefault(repr(row.settings), []).append(row)
-    shown = [one for one in _FIGURES if one[1] in _SUMMARISED]
-    shown = [one for one in shown if any(getattr(row, one[1]) is not None for row in result.cells)]
+    shown = [one for one in _shown(result) if one[1] in _SUMMARISED]
     columns = (*texts(*result.varied), *numbers("sustained", *(heading for heading, _, _ in shown)))
     rows: list[tuple[Cell | str, ...]] = [
         (
             *_settings(result.varied, group[0]),
             f"{sum(row.verdict == 'sustained' for row in group)} of {len(group)}",
-            *(_spread(_usable(group, field), format_) for _, field, format_ in shown),
+            *(_spread(group, field, format_) for _, field, format_ in shown),
         )
         for group in groups.values()
     ]
@@ -159,12 +166,9 @@ def _summary(result: MatrixResult) -> Table:
     return table("Repetitions of each combination together", columns, rows, notes=notes)
 
 
-def _usable(rows: Sequence[MatrixCell], field: str) -> list[float]:
+def _spread(rows: Sequence[MatrixCell], field: str, format_: Callable[[float | None], str]) -> Cell:
     values = (getattr(row, field) for row in rows if row.verdict not in ("invalid", "interrupted"))
-    return [value for value in values if value is not None]
-
-
-def _spread(known: Sequence[float], format_: Callable[[float | None], str]) -> Cell:
+    known = [value for value in values if value is not None]
     if not known:
         return Cell(NONE)
     span = f"{format_(min(known))} to {format_(max(known))}" if len(known) > 1 else ""
@@ -178,10 +182,6 @@ def _settings(varied: Sequence[str], cell: MatrixCell | PlannedCell) -> Iterator
 
 def _verdict(row: MatrixCell) -> str:
     return labels.VERDICTS[row.verdict] if row.verdict else "done"
-
-
-def _minutes(cell: PlannedCell) -> str:
-    return NONE if cell.seconds is None else _in_minutes(cell.seconds)
 
 
 def _in_minutes(seconds: float) -> str:

@@ -26,7 +26,7 @@ from streamgauge.results.profile import (
     AppliedAdvice,
     MemoryDistribution,
     OperatorProfile,
-    ParallelismPlans,
+    ParallelismPlan,
     ProfiledOperator,
     Weights,
 )
@@ -50,8 +50,11 @@ def document(profile: OperatorProfile, apply: bool = False) -> Document:
     planned = profile.input
     size = f"{format_count(planned.slices)} slices of {format_count(planned.slice_events)} events"
     engine = f"{profile.engine} ({profile.tuning})"
-    times = Drawing(lambda: charts.times(profile.operators))
-    notes = (Paragraph(note, "note", "note", terminal=True) for note in profile.notes)
+    operators = blocks(
+        Drawing(lambda: charts.times(profile.operators)),
+        _operators(profile),
+        (Paragraph(note, "note", "note", terminal=True) for note in profile.notes),
+    )
     return Document(
         name=profile.workload,
         on=f"characterized on {engine}, {size}, {format_count(planned.warmup_slices)} more to warm up",
@@ -59,9 +62,7 @@ def document(profile: OperatorProfile, apply: bool = False) -> Document:
         headline="",
         meta=(f"{profile.start_time} · {profile.folder}",),
         sections=(
-            Section(
-                "operators", "What each operator does and takes", blocks(times, _operators(profile), notes), "Operators"
-            ),
+            Section("operators", "What each operator does and takes", operators, "Operators"),
             Section("instances", "Instances", tuple(_instances(profile, apply)), "Instances"),
             Section("memory-section", "Memory", _memory(profile.memory), "Memory"),
             Section("methods", "Methods", tuple(_methods(profile)), "Methods"),
@@ -146,19 +147,25 @@ def _instances(profile: OperatorProfile, apply: bool) -> Iterator[Block]:
             yield Paragraph(f"{row.name}: not applicable: {row.instances_on_spark.reason}", terminal=True)
     if profile.applied is not None:
         yield _applied(profile.applied, profile.input.rate_per_s)
-    columns = texts("way", "instances, by multiplier")
     yield table(
-        "Three ways of choosing instances, operators in their order", columns, _plans(profile.ways), terminal=True
+        "Three ways of choosing instances, operators in their order",
+        texts("way", "instances, by multiplier"),
+        ((PLAN_NAMES[way], _plan(plans or ())) for way, plans in profile.ways),
+        terminal=True,
     )
-    for line in _thesis(profile):
-        yield Paragraph(line, label="thesis", terminal=True)
+    if profile.thesis:
+        published = (
+            f"{each.operator.replace('_', '-')} {each.instances} ({', '.join(each.here) or 'none here'})"
+            for each in profile.thesis
+        )
+        yield Paragraph("; ".join(published), label="thesis", terminal=True)
 
 
 def _applied(applied: AppliedAdvice, rate_per_s: float) -> Paragraph:
     why = f" ({applied.sentence})" if applied.sentence else ""
-    verdict = f"{labels.VERDICTS[applied.verdict]}{why}; {applied.run}"
-    rate = format_rate(rate_per_s, "events/s")
-    return Paragraph(f"`{change(applied)}`. A trial with it at {rate}: {verdict}", label="applied")
+    trial = f"A trial with it at {format_rate(rate_per_s, 'events/s')}"
+    found = f"{labels.VERDICTS[applied.verdict]}{why}; {applied.run}"
+    return Paragraph(f"`{change(applied)}`. {trial}: {found}", label="applied")
 
 
 def _memory(sampled: MemoryDistribution | None) -> tuple[Block, ...]:
@@ -167,8 +174,8 @@ def _memory(sampled: MemoryDistribution | None) -> tuple[Block, ...]:
         return (Paragraph("- (no operator was timed)", "none", "memory", terminal=True),)
     figures = ", ".join(f"{name} {format_size(getattr(sampled, name))}" for name in charts.MEMORY)
     kind = f"{sampled.behaviour}, {sampled.level}; {format_count(sampled.samples)} samples"
-    said = Paragraph(f"{figures}; {kind}. Of {sampled.of}.", label="memory", terminal=True)
-    return blocks(Drawing(lambda: charts.memory(sampled)), said)
+    said = f"{figures}; {kind}. Of {sampled.of}."
+    return Drawing(lambda: charts.memory(sampled)), Paragraph(said, label="memory", terminal=True)
 
 
 def _methods(profile: OperatorProfile) -> Iterator[Paragraph]:
@@ -178,31 +185,9 @@ def _methods(profile: OperatorProfile) -> Iterator[Paragraph]:
         yield Paragraph(f"{name.replace('_', ' ')}: {text}.", label="method", terminal=name in used)
 
 
-def _plans(ways: ParallelismPlans) -> list[tuple[str, str]]:
-    """(method, `x1 1_5_6_3, x2 2_10_12_6`): the instances of all operators for each multiplier."""
-    return [
-        (
-            PLAN_NAMES[way],
-            ", ".join(f"x{each.times} {_vector(each.instances)}" for each in plans or ()) or NO_ADVICE,
-        )
-        for way, plans in ways
-    ]
-
-
-def _vector(instances: Iterable[int | None]) -> str:
-    """Instances of all operators as one word."""
-    return "_".join(map(str, instances))
-
-
-def _thesis(profile: OperatorProfile) -> list[str]:
-    """The thesis's row with the names of its operators here; nothing if it has no row."""
-    if not profile.thesis:
-        return []
-    named = [
-        f"{each.operator.replace('_', '-')} {each.instances} ({', '.join(each.here) or 'none here'})"
-        for each in profile.thesis
-    ]
-    return ["; ".join(named)]
+def _plan(plans: Iterable[ParallelismPlan]) -> str:
+    """`x1 1_5_6_3, x2 2_10_12_6`: the instances of all operators for each multiplier."""
+    return ", ".join(f"x{each.times} {'_'.join(map(str, each.instances))}" for each in plans) or NO_ADVICE
 
 
 def change(applied: AppliedAdvice) -> str:

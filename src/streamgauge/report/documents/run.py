@@ -69,44 +69,41 @@ def whole(folder: RunFolder, flow: Sequence[Mapping[str, Any]] | None) -> Docume
     batches = engine_batches.batches_of(folder.read_engine_table("batches"), series.start_us if series else None)
     durations = engine_batches.durations(batches)
     own_series = over_time.engine_series(series, folder.read_engine_table("series"))
-    return replace(
-        run_answer.brief(result),
-        sections=tuple(
-            section
-            for section in (
-                _search(result, folder),
-                _over_time(result, over_time.over_time(series)),
-                _latency(result, latency_curve.percentiles(_curves(folder, result), narrative.missing_results(result))),
-                _flow(result, flow_graph.picture(flow, result)),
-                _resources(result, over_time.resources(series)),
-                _reported("batches", "The engine's batches", "Batches", durations, engine_batches.waterfall(batches)),
-                _reported("engine", "The engine's own series", "Engine", own_series),
-                _checks(result),
-                _verification(result),
-                _environment(result, folder),
-            )
-            if section is not None
-        ),
+    sections = (
+        _search(result, folder),
+        _over_time(result, over_time.over_time(series)),
+        _latency(result, latency_curve.percentiles(_curves(folder, result), narrative.missing_results(result))),
+        _flow(result, flow_graph.picture(flow, result)),
+        _resources(result, over_time.resources(series)),
+        _reported("batches", "The engine's batches", "Batches", durations, engine_batches.waterfall(batches)),
+        _reported("engine", "The engine's own series", "Engine", own_series),
+        _checks(result),
+        _verification(result),
+        _environment(result, folder),
     )
+    return replace(run_answer.brief(result), sections=tuple(filter(None, sections)))
 
 
 def _search(result: Result, folder: RunFolder) -> Section | None:
     if result.search is None:
         return None
     reports = {int(trial.name): f"trials/{trial.name}/report.html" for trial in folder.trials()}
-    trials = [run_answer.trial_row(trial, reports.get(trial.number, "")) for trial in result.search.trials]
-    note = '"-": the trial was not judged or gave no such figure. The column "why" and the report of the trial give'
-    listed = Table(
-        "Trials, in the order in which they ran", run_answer.TRIAL_COLUMNS, tuple(trials), (f"{note} the reason.",)
+    trials = Table(
+        "Trials, in the order in which they ran",
+        run_answer.TRIAL_COLUMNS,
+        tuple(run_answer.trial_row(trial, reports.get(trial.number, "")) for trial in result.search.trials),
+        (
+            '"-": the trial was not judged or gave no such figure. The column "why" and the report of the trial give '
+            "the reason.",
+        ),
     )
-    found = blocks(capacity.closing(result.search), listed if trials else None)
+    found = blocks(capacity.closing(result.search), trials if trials.rows else None)
     return Section("search", "The search", found, "Search")
 
 
 def _over_time(result: Result, figure: Figure | None) -> Section | None:
     if figure is None and result.search is not None:
         return None
-    nothing = None if figure else Paragraph("- (no second of this run was recorded)", "none")
     rows = (
         (
             phase.name,
@@ -116,14 +113,18 @@ def _over_time(result: Result, figure: Figure | None) -> Section | None:
         for phase in result.phases
     )
     phases = table("Phases of the run, by planned time", (*texts("phase"), *numbers("begins", "lasts")), rows)
-    found = blocks(figure, nothing, phases if result.phases else None)
+    drawn = figure or Paragraph("- (no second of this run was recorded)", "none")
+    found = blocks(drawn, phases if result.phases else None)
     return Section("time", "Over time", found, "Over time" if figure else "")
 
 
 def _curves(folder: RunFolder, result: Result) -> dict[str, list[latency_curve.Point]]:
     histograms = latency_curve.histograms(folder.read_hlog() or "", result.slowest_sink)
-    kinds = {kind: result.latency.by_kind(kind) for kind in latency_curve.CURVES}
-    return {kind: latency_curve.points(one, histograms.get(kind)) for kind, one in kinds.items() if one is not None}
+    return {
+        kind: latency_curve.points(one, histograms.get(kind))
+        for kind in latency_curve.CURVES
+        if (one := result.latency.by_kind(kind)) is not None
+    }
 
 
 def _latency(result: Result, figure: Figure | None) -> Section:
@@ -210,9 +211,8 @@ def _reported(name: str, title: str, short: str, *figures: Figure | None) -> Sec
 def _checks(result: Result) -> Section:
     more = "; each trial of the search has its own checks" if result.search else ""
     nothing = Paragraph(f"- (the run was not judged{more})", "none")
-    return Section(
-        "checks", "Checks", (run_answer.checks_table(result) if result.verdict.checks else nothing,), "Checks"
-    )
+    found = run_answer.checks_table(result) if result.verdict.checks else nothing
+    return Section("checks", "Checks", (found,), "Checks")
 
 
 def _verification(result: Result) -> Section:
@@ -222,10 +222,8 @@ def _verification(result: Result) -> Section:
         said += " No verification was made."
     elif not found.judged:
         said += f" {found.sentence}".rstrip()
-    parts: list[Block] = [Paragraph(said)]
-    if found is not None and found.judged:
-        parts += _compared(result, found)
-    return Section("verification", "Verification", tuple(parts), "Verification")
+    compared = _compared(result, found) if found is not None and found.judged else ()
+    return Section("verification", "Verification", (Paragraph(said), *compared), "Verification")
 
 
 def _compared(result: Result, found: Verification) -> tuple[Block, ...]:
@@ -258,12 +256,14 @@ def _compared(result: Result, found: Verification) -> tuple[Block, ...]:
 
 
 def _malformed_table(found: Verification) -> Table:
-    rows = (
-        (stream, format_count(one.malformed), format_count(one.records), Cell(one.rule, code=True))
-        for stream, one in found.malformed.items()
+    return table(
+        "Malformed records of warm-up and span, kept out of the answer",
+        (*texts("stream"), *numbers("malformed", "records"), Column("rule", prose=True)),
+        (
+            (stream, format_count(one.malformed), format_count(one.records), Cell(one.rule, code=True))
+            for stream, one in found.malformed.items()
+        ),
     )
-    columns = (*texts("stream"), *numbers("malformed", "records"), Column("rule", prose=True))
-    return table("Malformed records of warm-up and span, kept out of the answer", columns, rows)
 
 
 def _examples(examples: Sequence[Mapping[str, Any]]) -> Table:
@@ -292,8 +292,9 @@ def _effective_settings(result: Result) -> Table | None:
         return None
     if not result.changed_settings:
         return table(caption, texts("setting", "value"), result.settings.items())
-    changed = set(result.changed_settings)
-    rows = ((name, value, "changed" if name in changed else "") for name, value in result.settings.items())
+    rows = (
+        (name, value, "changed" if name in result.changed_settings else "") for name, value in result.settings.items()
+    )
     return table(caption, texts("setting", "value", "against the engine's default"), rows)
 
 

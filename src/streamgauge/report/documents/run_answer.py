@@ -73,9 +73,8 @@ def brief(result: Result) -> Document:
 
 def _bounds(result: Result) -> tuple[str, ...]:
     """The bracket and the duration of a search."""
-    if result.search is None:
-        return ()
-    return f"({phrases.bracket(result.search)})", format_duration(result.search.seconds)
+    search = result.search
+    return (f"({phrases.bracket(search)})", format_duration(search.seconds)) if search is not None else ()
 
 
 def _facts(result: Result) -> list[Fact]:
@@ -117,11 +116,13 @@ def _generators(result: Result, rate: Rates) -> str:
     """The numbers of generators and partitions, the requested parallelism, and the ceiling, as far as known."""
     number, ceiling = result.environment.get("generators"), rate.generator_ceiling_per_s
     partitions, parallelism = (result.environment.get(name) for name in ("partitions", "parallelism"))
-    parts = [f"generators {number}"] if number is not None else []
-    parts += [f"partitions {partitions}"] if partitions not in (None, number) else []
-    parts += [f"parallelism {parallelism}"] if parallelism is not None else []
-    parts += [f"ceiling (making events) {format_rate(ceiling)}"] if ceiling is not None else []
-    return ", ".join(parts)
+    parts = (
+        f"generators {number}" if number is not None else "",
+        f"partitions {partitions}" if partitions not in (None, number) else "",
+        f"parallelism {parallelism}" if parallelism is not None else "",
+        f"ceiling (making events) {format_rate(ceiling)}" if ceiling is not None else "",
+    )
+    return ", ".join(filter(None, parts))
 
 
 def _latency_facts(result: Result) -> list[Fact]:
@@ -182,9 +183,15 @@ def _search_facts(result: Result) -> list[Fact]:
     if result.search is None or (at_90 := result.search.at_90_percent) is None:
         return []
     p50, p99 = format_us(at_90.event_time_p50_us), format_us(at_90.event_time_p99_us)
-    figures = (f"p50 {p50}", f"p99 {p99}", f"event time{phrases.until_counted(at_90)}")
-    made = f"trial {at_90.number}, {at_90.purpose}" if at_90.purpose != "at 90 %" else f"trial {at_90.number}"
-    return [Fact("at 90 %", (phrases.trial_verdict(at_90), *figures, f"({made}, {format_rate(at_90.offered_per_s)})"))]
+    purpose = f", {at_90.purpose}" if at_90.purpose != "at 90 %" else ""
+    parts = (
+        phrases.trial_verdict(at_90),
+        f"p50 {p50}",
+        f"p99 {p99}",
+        f"event time{phrases.until_counted(at_90)}",
+        f"(trial {at_90.number}{purpose}, {format_rate(at_90.offered_per_s)})",
+    )
+    return [Fact("at 90 %", parts)]
 
 
 def _answer_facts(result: Result) -> list[Fact]:
@@ -251,24 +258,28 @@ def _cpu_facts(result: Result) -> list[Fact]:
         used[use.role] += use.cpu_percent_mean
     # Of a program that ran already, and of a broker, nothing may be known.
     sut = format_percent(used["sut"]) if "sut" in used else "-"
-    parts = [f"system under test {sut}", f"driver {format_percent(used['driver'])}"]
-    parts += [f"broker {format_percent(used['broker'])}"] if "broker" in used else []
-    parts += [f"others {format_percent(result.others_cpu_percent)}"] if result.others_cpu_percent is not None else []
-    work = "" if result.reference_work_us is None else f"(reference work {format_us(result.reference_work_us)})"
-    return [Fact("cpu", (*parts, "of a core", *filter(None, [work])))]
+    parts = (
+        f"system under test {sut}",
+        f"driver {format_percent(used['driver'])}",
+        f"broker {format_percent(used['broker'])}" if "broker" in used else "",
+        f"others {format_percent(result.others_cpu_percent)}" if result.others_cpu_percent is not None else "",
+        "of a core",
+        f"(reference work {format_us(result.reference_work_us)})" if result.reference_work_us is not None else "",
+    )
+    return [Fact("cpu", tuple(filter(None, parts)))]
 
 
 def _driver_facts(driver: DriverResult) -> list[Fact]:
     """The parts of the driver that the system may have waited for."""
-    found = [("schedule delay", driver.slip_us)]
-    found += [("append latency", driver.append_latency_us)] if driver.append_latency_us is not None else []
+    delays = (("schedule delay", driver.slip_us), ("append latency", driver.append_latency_us))
     shares = (driver.hand_out_share, driver.receive_share, driver.disk_share)
     handing, receiving, writing = (format_percent(100 * share) for share in shares)
     work = (f"deliveries {handing} of the time", f"results {receiving}, their disk {writing}")
     return [
         *(
             Fact(f"{name} p99", (format_us(of.p99), f"at most {format_us(of.max)}"), terminal=False)
-            for name, of in found
+            for name, of in delays
+            if of is not None
         ),
         Fact("driver at work", work, terminal=False),
     ]

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
 
 from streamgauge.core.formatting import (
     NONE,
@@ -31,6 +32,7 @@ from streamgauge.report.document_blocks import (
 )
 from streamgauge.results import labels
 from streamgauge.results.scalability import Capacity, Demand, Figure, Fit, ScaleCell, ScalePlan, ScaleResult
+from streamgauge.results.text.narrative import capital
 
 Format = Callable[[float], str]
 _LAWS = {"linear": "straight line", "universal": "Universal Scalability Law"}
@@ -98,20 +100,18 @@ def headline(result: ScaleResult) -> str:
 
 def cell_line(result: ScaleResult, cell: ScaleCell) -> str:
     """`trial 3   2 with 8.19 k/s   sustained   ingested 8.19 k/s   event time p50 12 ms   41 s   reason`."""
-    ingested = f"ingested {format_rate(cell.ingested_per_s)}" if cell.ingested_per_s is not None else ""
-    latency = f"event time p50 {format_us(cell.event_time_p50_us)}" if cell.event_time_p50_us is not None else ""
     load = load_text(cell.load, result.load_unit)
-    parts = [
+    parts = (
         f"trial {cell.number}",
         f"{short(result.resource)} {cell.resources}, {short(result.dimension)} {load}",
         f"repetition {cell.repetition}" if cell.repetition > 1 else "",
         labels.VERDICTS[cell.outcome],
-        ingested,
-        latency,
+        f"ingested {format_rate(cell.ingested_per_s)}" if cell.ingested_per_s is not None else "",
+        f"event time p50 {format_us(cell.event_time_p50_us)}" if cell.event_time_p50_us is not None else "",
         format_duration(cell.seconds),
         brief(cell),
-    ]
-    return "   ".join(part for part in parts if part)
+    )
+    return "   ".join(filter(None, parts))
 
 
 def brief(cell: ScaleCell) -> str:
@@ -138,6 +138,11 @@ def load_text(load: float, unit: str) -> str:
     return format_us(1e6 * load) if unit == "s" else format_value(load)
 
 
+def range_text(first: float, last: float, unit: str) -> str:
+    """`1 k/s to 4 k/s`, or one load alone."""
+    return " to ".join(load_text(load, unit) for load in dict.fromkeys((first, last)))
+
+
 def short(setting: str) -> str:
     """A setting's name without its section."""
     return setting.rpartition(".")[2]
@@ -162,12 +167,10 @@ def _lead(result: ScaleResult) -> Iterator[Paragraph]:
 
 def _facts(result: ScaleResult) -> Iterator[Fact]:
     """What the terminal shows below the headline."""
-    seconds = sum(cell.seconds for cell in result.cells)
-    counts = Counter(str(cell.outcome) for cell in result.cells)
-    ended = ", ".join(f"{counts[value]} {label}" for value, label in labels.VERDICTS.items() if counts[value])
+    ended = labels.counted_verdicts(cell.outcome for cell in result.cells)
     count = len(result.loads) * len(result.resources)
     cells = f"{len(result.cells)} for {count} cell{'s' * (count != 1)}"
-    yield Fact("trials", (cells, ended, format_duration(seconds)))
+    yield Fact("trials", (cells, ended, format_duration(sum(cell.seconds for cell in result.cells))))
     for fit in result.fits:
         yield Fact(_LAWS[fit.law], tuple(_fit_words(fit, result)))
 
@@ -179,8 +182,8 @@ def _fit_words(fit: Fit, result: ScaleResult) -> Iterator[str]:
     if fit.law == "linear":
         yield f"{_quantity('slope', fit.parameters['slope'], result)} for each unit"
     else:
-        yield "contention " + _quantity("contention", fit.parameters["contention"], result)
-        yield "coherency " + _quantity("coherency", fit.parameters["coherency"], result)
+        for name in ("contention", "coherency"):
+            yield f"{name} {_quantity(name, fit.parameters[name], result)}"
     if fit.peak is not None:
         yield f"peak at {format_digits(fit.peak.value)} ({_interval(fit.peak, format_digits)})"
     if fit.note:
@@ -193,14 +196,12 @@ def _remarks(result: ScaleResult) -> Iterator[Paragraph]:
             text = f"trial {cell.number} has {cell.wrong_answers}. Correct the job first: a lower load would hide this."
             yield Paragraph(text, "unusable", terminal=True)
     if not result.decided:
-        command = resume_command("scale", result.folder)
         what = "goes on" if not result.finished else "repeats the cells that are not decided"
-        yield Paragraph(f"`{command}` {what}.", "advice", "next", terminal=True)
+        yield Paragraph(f"`{resume_command('scale', result.folder)}` {what}.", "advice", "next", terminal=True)
     for sentence in result.contradictions:
         text = f"{sentence}: one of both trials misleads. Use --repeat 3."
         yield Paragraph(text, "warning", "contradiction", terminal=True)
-    bounds = [one for one in result.capacities if one.is_bound and one.load is not None]
-    if any(one.refused is None for one in bounds):
+    if any(one.refused is None and one.load is not None for one in result.capacities):
         text = f"`{_at_least(result)}`: no load exceeded this capacity. Give harder --loads to find its end."
         yield Paragraph(text, "note", terminal=True)
 
@@ -217,32 +218,26 @@ def _answer(result: ScaleResult) -> Section:
 
 
 def _capacities(result: ScaleResult) -> Table:
-    columns = (*texts(short(result.resource)), *numbers(_metric(result), "not sustained"), *texts("shown by"))
-    rows = [
+    return table(
+        "Capacity: the hardest load that each level sustains",
+        (*texts(short(result.resource)), *numbers(_metric(result), "not sustained"), *texts("shown by")),
         (
-            str(one.resources),
-            Cell(capacity_of(result, one), style="sustained" if one.load is not None else ""),
-            load_text(one.refused, result.load_unit) if one.refused is not None and one.decided else NONE,
-            ("a trial" if one.measured else "a lower level") if one.load is not None else NONE,
-        )
-        for one in result.capacities
-    ]
-    return table("Capacity: the hardest load that each level sustains", columns, rows)
+            (
+                str(one.resources),
+                Cell(capacity_of(result, one), style="sustained" if one.load is not None else ""),
+                load_text(one.refused, result.load_unit) if one.refused is not None and one.decided else NONE,
+                ("a trial" if one.measured else "a lower level") if one.load is not None else NONE,
+            )
+            for one in result.capacities
+        ),
+    )
 
 
 def _demands(result: ScaleResult) -> Table:
     """One row for each run of loads with the same demand; `<=` if a lower level may sustain them too."""
-    rows: list[tuple[str, str]] = []
-    first = last = result.demands[0]
-    for one in (*result.demands[1:], None):
-        if one is not None and (one.resources, one.decided) == (first.resources, first.decided):
-            last = one
-            continue
-        loads = [load_text(load, result.load_unit) for load in dict.fromkeys((first.load, last.load))]
-        rows.append((" to ".join(loads), _demand_text(first)))
-        if one is not None:
-            first = last = one
     columns = (*texts(f"load: {short(result.dimension)}"), *numbers(f"least {short(result.resource)}"))
+    runs = [list(run) for _, run in groupby(result.demands, lambda one: (one.resources, one.decided))]
+    rows = ((range_text(run[0].load, run[-1].load, result.load_unit), _demand_text(run[0])) for run in runs)
     return table("Demand: the least resources that sustain each load", columns, rows, terminal=True)
 
 
@@ -253,9 +248,12 @@ def _demand_text(one: Demand) -> str:
 
 
 def _published(result: ScaleResult) -> Table:
-    rows = [(str(one.resources), format_rate(one.per_s)) for one in result.published]
-    notes = ("Ehrenstein 2020, figure 5: topology 1 on Kafka Streams, four nodes, doublings only. Other hardware.",)
-    return table("Published, beside", (*texts("instances"), *numbers("sustained messages")), rows, notes=notes)
+    return table(
+        "Published, beside",
+        (*texts("instances"), *numbers("sustained messages")),
+        ((str(one.resources), format_rate(one.per_s)) for one in result.published),
+        notes=("Ehrenstein 2020, figure 5: topology 1 on Kafka Streams, four nodes, doublings only. Other hardware.",),
+    )
 
 
 def _fit_blocks(result: ScaleResult) -> Iterator[Table | Paragraph]:
@@ -268,10 +266,11 @@ def _fit_blocks(result: ScaleResult) -> Iterator[Table | Paragraph]:
             figures["resources beyond which capacity falls"] = (fit.peak, format_digits)
         rows = [(label, format_(one.value), _interval(one, format_)) for label, (one, format_) in figures.items()]
         r_squared = f"R² {format_digits(fit.r_squared)}. " if fit.r_squared is not None else ""
-        notes = [f"{r_squared}Beyond the greatest level a law is a guess within its interval."]
-        if fit.note:
-            notes.append(f"{fit.note[0].upper()}{fit.note[1:]}.")
-        yield table(_LAWS[fit.law], (*texts("parameter"), *numbers("value", "95 % interval")), rows, notes=tuple(notes))
+        notes = (
+            f"{r_squared}Beyond the greatest level a law is a guess within its interval.",
+            *([f"{capital(fit.note)}."] if fit.note else []),
+        )
+        yield table(_LAWS[fit.law], (*texts("parameter"), *numbers("value", "95 % interval")), rows, notes=notes)
 
 
 def _quantity(name: str, one: Figure, result: ScaleResult) -> str:
@@ -313,9 +312,8 @@ def _grid(result: ScaleResult) -> Table:
 def _ended(cells: Sequence[ScaleCell]) -> Cell:
     if not cells:
         return Cell("")
-    counts = Counter(cell.outcome for cell in cells)
-    outcome = counts.most_common(1)[0][0]
-    several = f" {counts[outcome]} of {len(cells)}" if len(cells) > 1 else ""
+    outcome, count = Counter(cell.outcome for cell in cells).most_common(1)[0]
+    several = f" {count} of {len(cells)}" if len(cells) > 1 else ""
     return Cell(labels.VERDICTS[outcome] + several, style=outcome)
 
 

@@ -32,7 +32,11 @@ def show_workload(row: dict[str, Any]) -> None:
     console.print(Text(f"{row['name']}: {_sentence(row)}"))
     _show_part(console, "exercises", ((each["name"], each["meaning"]) for each in row["features"]))
     _show_part(console, "streams", ((each["name"], _stream(each)) for each in row["streams"]))
-    operators = ((each["name"], _operator(each)) for each in row["flow"] if each["inputs"])
+    operators = (
+        (each["name"], f"{each['kind']}: {each['label']}; reads {', '.join(each['inputs'])}")
+        for each in row["flow"]
+        if each["inputs"]
+    )
     _show_part(console, "operators and sinks", operators)
     parameters = ((f"{each['name']}={each['default']}", each["meaning"]) for each in row["parameters"])
     _show_part(console, "parameters (--set name=value)", parameters)
@@ -47,10 +51,6 @@ def _stream(stream: dict[str, Any]) -> str:
     fields = ", ".join(f"{name} {type_}" for name, type_ in stream["fields"].items())
     rule = f"; malformed: {stream['malformed']}" if stream["malformed"] else ""
     return f"{stream['share']:.0%} of the rate: {fields}{rule}"
-
-
-def _operator(operator: dict[str, Any]) -> str:
-    return f"{operator['kind']}: {operator['label']}; reads {', '.join(operator['inputs'])}"
 
 
 def _show_part(console: Console, heading: str, entries: Iterable[tuple[str, str]]) -> None:
@@ -77,24 +77,24 @@ def show_engines(rows: list[dict[str, Any]], transports: Sequence[dict[str, Any]
     for row in rows:
         console.print(Text(f"{row['name']}: {row['summary']}"), soft_wrap=True)
     console.print()
-    nodes = sorted({node for row in rows for node in row["nodes"]})
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("", no_wrap=True)
     for row in rows:
         table.add_column(row["name"], justify="center", overflow="fold")
-    facts = [("runs streams", "streams"), ("computes truth", "truth"), ("several sinks", "several_sinks")]
-    for label, key in facts:
+    for label, key in (("runs streams", "streams"), ("computes truth", "truth"), ("several sinks", "several_sinks")):
         table.add_row(label, *[_mark(row[key]) for row in rows])
-    for node in nodes:
+    for node in sorted({node for row in rows for node in row["nodes"]}):
         table.add_row(node, *[_mark(node in row["nodes"]) for row in rows])
     for label, key in LISTS.items():
         table.add_row(label, *[", ".join(row[key]) or "-" for row in rows])
     table.add_row(DELIVERY, *[guarantee_of(row) for row in rows])
     console.print(table)
     console.print(TRUTH, soft_wrap=True)
-    for flag, owners in (("--option", rows), ("--transport-option", transports)):
-        for owner in owners:
-            _show_options(console, owner, flag)
+    owners = (*(("--option", row) for row in rows), *(("--transport-option", row) for row in transports))
+    for flag, owner in owners:
+        for option in owner["options"]:
+            choices = f" ({' | '.join(option['choices'])})" if option["choices"] else ""
+            console.print(f"{owner['name']}  {flag} {option['name']}={option['default']}{choices}  {option['meaning']}")
     for row in rows:
         for each in row["fetches"]:
             text = f"{each['name']} ({format_size(each['bytes'])}), with {each['needed_with']}"
@@ -104,12 +104,6 @@ def show_engines(rows: list[dict[str, Any]], transports: Sequence[dict[str, Any]
 def guarantee_of(row: dict[str, Any]) -> str:
     """What an engine promises of its results, in words."""
     return (row["delivery"] or "-").replace("_", " ")
-
-
-def _show_options(console: Console, owner: dict[str, Any], flag: str) -> None:
-    for option in owner["options"]:
-        choices = f" ({' | '.join(option['choices'])})" if option["choices"] else ""
-        console.print(f"{owner['name']}  {flag} {option['name']}={option['default']}{choices}  {option['meaning']}")
 
 
 def _mark(holds: bool) -> str:

@@ -7,7 +7,6 @@ NO_COLOR turns styles off. This module decides nothing.
 import os
 import time
 from collections.abc import Callable, Mapping
-from types import TracebackType
 from typing import Any, Self
 
 import rich.table
@@ -48,9 +47,7 @@ _WITHOUT_FIGURES = ("start", "verification")
 def console() -> Console:
     """The console on stderr; a non-empty NO_COLOR turns colour and weight off."""
     stderr: Any = LossyStderr()  # Rich would end the running trial with a broken pipe (`2>&1 | head`)
-    if os.environ.get("NO_COLOR"):
-        return Console(file=stderr, highlight=False, color_system=None)
-    return Console(file=stderr, highlight=False)
+    return Console(file=stderr, highlight=False, color_system=None if os.environ.get("NO_COLOR") else "auto")
 
 
 def tell(text: str) -> None:
@@ -68,15 +65,16 @@ class _Progress:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def show(self, line: str, due: Callable[[], bool]) -> None:
         """Shows `line`; a plain line only if it is `due`."""
         if self._console.is_terminal and not self._console.is_dumb_terminal:
-            self._rewrite(line)
+            if self._live is None:
+                self._live = Live(console=self._console, auto_refresh=False, transient=True)
+                self._live.start()
+            self._live.update(Text(line, no_wrap=True, overflow="ellipsis"), refresh=True)
         elif due():
             say(self._console, line)
 
@@ -85,12 +83,6 @@ class _Progress:
         if self._live is not None:
             self._live.stop()
             self._live = None
-
-    def _rewrite(self, line: str) -> None:
-        if self._live is None:
-            self._live = Live(console=self._console, auto_refresh=False, transient=True)
-            self._live.start()
-        self._live.update(Text(line, no_wrap=True, overflow="ellipsis"), refresh=True)
 
 
 class _EveryFewSeconds(_Progress):
@@ -196,14 +188,16 @@ def progress(snapshot: TrialSnapshot) -> str:
     if snapshot.phase in _WITHOUT_FIGURES:
         phase = f"{snapshot.phase} {snapshot.elapsed_s:.0f} s"
         return f"{phase}   {snapshot.note}" if snapshot.note else phase
-    whole = f"{snapshot.elapsed_s:.0f} of {snapshot.planned_s:.0f} s in all"
-    parts = [f"{snapshot.phase}, {whole}", snapshot.note]
-    parts.append(f"offered {format_rate(snapshot.offered_per_s, 'events/s')}")
-    parts.append(f"ingested {format_rate(snapshot.ingested_per_s, 'events/s')}")
     backlog = NONE if snapshot.backlog_events is None else format_rate(snapshot.backlog_events, "events")
-    parts.append(f"backlog {backlog}")
-    parts.append(f"event time p50 {format_us(snapshot.event_time_p50_us)}")
-    return "   ".join(part for part in parts if part)
+    parts = (
+        f"{snapshot.phase}, {snapshot.elapsed_s:.0f} of {snapshot.planned_s:.0f} s in all",
+        snapshot.note,
+        f"offered {format_rate(snapshot.offered_per_s, 'events/s')}",
+        f"ingested {format_rate(snapshot.ingested_per_s, 'events/s')}",
+        f"backlog {backlog}",
+        f"event time p50 {format_us(snapshot.event_time_p50_us)}",
+    )
+    return "   ".join(filter(None, parts))
 
 
 def show_result(result: Result, verbose: bool, on: Console | None = None) -> None:
@@ -226,11 +220,9 @@ def show(document: Document, report: str = "", verbose: bool = False, on: Consol
         if verbose or row.matters:
             name, outcome, number, _, limit, sentence = (cell.text for cell in row.cells)
             say(to, f"  {name:<16}{outcome:<18}{number} (limit {limit})   {sentence}".rstrip())
-    _show_block(to, Facts(document.facts, terminal=True))
-    for block in (block for section in document.sections for block in section.blocks):
+    sections = (block for section in document.sections for block in section.blocks)
+    for block in (Facts(document.facts, terminal=True), *sections, *document.remarks):
         _show_block(to, block)
-    for one in document.remarks:
-        _show_block(to, one)
     if verbose:
         say(to, _labelled("words", GLOSSARY))
     if report:
@@ -261,9 +253,8 @@ def _show_table(to: Console, table: Table) -> None:
     shown = [n for n, column in enumerate(table.columns) if column.short != ""]
     made = rich.table.Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     for place, column in enumerate(table.columns[n] for n in shown):
-        heading = column.heading if column.short is None else column.short
         made.add_column(
-            heading,
+            column.heading if column.short is None else column.short,
             justify="right" if column.number else "left",
             no_wrap=bool(place) and column.number,
             overflow="fold",

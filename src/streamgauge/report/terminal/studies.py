@@ -77,9 +77,8 @@ def show_characterization(study: OperatorProfile, apply: bool = False, on: Conso
 def show_applied(applied: AppliedAdvice, on: Console | None = None) -> None:
     """The option that was set, the command that repeats its trial, and that trial's result."""
     to = on or console()
-    change = profile.change(applied)
     say(to, "")
-    say(to, f"{'applied':<12}{change}; streamgauge experiment {applied.experiment} runs it again")
+    say(to, f"{'applied':<12}{profile.change(applied)}; streamgauge experiment {applied.experiment} runs it again")
     show_result(RunFolder.open(applied.run).read_result(), verbose=False, on=to)
 
 

@@ -65,11 +65,10 @@ def missing_results(result: Result) -> str:
     latency = result.latency.event_time_us
     if latency is None or not latency.lower_bounds:
         return ""
-    had = (
-        f"{format_count(latency.lower_bounds)} of {format_count(latency.count)} results "
-        "had not arrived when the run ended"
+    return (
+        f"{format_count(latency.lower_bounds)} of {format_count(latency.count)} results had not arrived when the run "
+        "ended; they count with their lateness at that time, so a figure with >= is a lower bound."
     )
-    return f"{had}; they count with their lateness at that time, so a figure with >= is a lower bound."
 
 
 def unverified(result: Result) -> str:
@@ -83,8 +82,7 @@ def unverified(result: Result) -> str:
 def summary_sentences(result: Result) -> tuple[str, ...]:
     """Three sentences: rates offered and ingested, latency of the results, verification."""
     right = unverified(result) or f"{capital(phrases.verified(result.verification))}."
-    found = (_throughput(result), _lateness(result), right)
-    return tuple(sentence for sentence in found if sentence)
+    return tuple(filter(None, (_throughput(result), _lateness(result), right)))
 
 
 def missing_percentile(latency: Latency) -> str:
@@ -107,16 +105,14 @@ def no_p99(result: Result) -> str:
 
 
 def _throughput(result: Result) -> str:
-    if result.search is not None:
-        search = result.search
+    if (search := result.search) is not None:
         tried = f"{len(search.trials)} trials in {format_duration(search.seconds)}"
         return f"The search took {tried}. {_sentence(search.limit)}".strip()
-    if result.rate is None:
+    if (rate := result.rate) is None:
         return ""
     lasted = measured_s(result)
     if lasted is None:
         return _sentence(nothing_measured(result))
-    rate = result.rate
     return (
         f"{format_rate(rate.offered_per_s, 'events/s')} were offered for {format_duration(lasted)}, "
         f"and {result.engine} took in {format_rate(rate.ingested_per_s, 'events/s')}."

@@ -36,8 +36,8 @@ def until_counted(trial: TrialSummary) -> str:
     """The text after the event-time latency of a trial with updates; empty for others."""
     if trial.until_counted_p50_us is None:
         return ""
-    percentiles = f"p50 {format_us(trial.until_counted_p50_us)}, p99 {format_us(trial.until_counted_p99_us)}"
-    return f"{NEWEST}; until counted {percentiles}"
+    p50, p99 = format_us(trial.until_counted_p50_us), format_us(trial.until_counted_p99_us)
+    return f"{NEWEST}; until counted p50 {p50}, p99 {p99}"
 
 
 def latency(of: Latency | None, name: str) -> str:
@@ -98,7 +98,6 @@ def verified(verification: Verification | None) -> str:
         return "answers: not judged"
     if verification.sentence:
         return verification.sentence.rstrip(".")
-    if verification.right:
-        return f"{format_count(verification.expected)} results expected, all matched"
-    matched = f"{format_count(verification.matched)} matched"
-    return f"{format_count(verification.expected)} results expected, {matched}; {labels.faults(verification)}"
+    some = f"{format_count(verification.matched)} matched; {labels.faults(verification)}"
+    matched = "all matched" if verification.right else some
+    return f"{format_count(verification.expected)} results expected, {matched}"

@@ -184,8 +184,8 @@ def sentence(remark: Remark) -> str:
     """A remark in words."""
     code = remark.code
     if isinstance(code, WarningCode):
-        return _WORDS.format(WARNINGS[code], **remark.facts)
-    return _WORDS.format(code if isinstance(code, Detail) else CAUSES[code], **remark.facts)
+        return fill(WARNINGS[code], **remark.facts)
+    return fill(code if isinstance(code, Detail) else CAUSES[code], **remark.facts)
 
 
 def check_sentence(finding: Finding) -> str:
@@ -329,9 +329,8 @@ def _check(finding: Finding) -> Check:
 def verdict_sentence(judgement: Judgement) -> str:
     """Why, in words."""
     deciding = judgement.deciding
-    template = _BESIDE_LOAD.get(judgement.cause or Cause.OK, _VERDICTS[judgement.value])
     text = fill(
-        template,
+        _BESIDE_LOAD.get(judgement.cause, _VERDICTS[judgement.value]),
         because="; ".join(f"{one.name}: {check_sentence(one)}" for one in (*deciding, *judgement.died)),
         unjudged=tuple(one.name for one in judgement.checks if one.state == "not_judged"),
         fault=_FAULTS.get(deciding[0].code, "the driver failed") if deciding else "",
