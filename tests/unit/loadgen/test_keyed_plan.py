@@ -17,9 +17,8 @@ from streamgauge.loadgen.datasets.leads import Owner, Round, Turn
 from streamgauge.loadgen.datasets.plugs import PlugId, grid
 from streamgauge.loadgen.datasets.sensors import Cluster, InTurn, Reading
 from streamgauge.loadgen.datasets.web import Visitor
-from streamgauge.loadgen.fields import Decimal, FieldSpec, Integer, Key, OwnNumber, StreamSpec, Text
+from streamgauge.loadgen.fields import Decimal, FieldSpec, Integer, Key, OwnNumber, StreamSpec, Text, with_malformed
 from streamgauge.loadgen.fitted import Choice
-from streamgauge.loadgen.malformed import with_malformed
 from streamgauge.loadgen.plan import ByKeyShare, ByRow, Plan
 from streamgauge.loadgen.random import TABLE_DOMAIN_MAX, PhiloxBits, key_texts, partitions_of, probabilities
 from streamgauge.loadgen.rate_profile import parse_profile

@@ -97,11 +97,10 @@ def fit(path: Path, time: str, named: bool = False) -> Sample:
     `time` of times although the user has `named` it.
     """
     table, remarks, left_out = _read(path)
-    every = ", ".join(table.column_names)
     # SQL ignores case in names.
     of_time = [name for name in table.column_names if name.lower() == time.lower()]
     close = near(time, table.column_names)
-    way_out = f'time="{close}"' if close else f"time= one of its columns: {every}"
+    way_out = f'time="{close}"' if close else f"time= one of its columns: {', '.join(table.column_names)}"
     rule = "must have the column that time= names"
     _require(not named or of_time, path, rule, time, f"{way_out}, or leave time= out")
     _require(table.num_rows, path, "must hold some rows", f"none; {left_out}" if left_out else "none")
@@ -109,10 +108,8 @@ def fit(path: Path, time: str, named: bool = False) -> Sample:
     _require(not taken, path, "has a column whose name the instrument needs", taken, "rename it")
     for name in of_time if named else ():
         values = table.column(name).drop_null()
-        rule, got = (
-            "must have times in the column that time= names",
-            f"{name}, with values such as {values[0] if len(values) else ''}",
-        )
+        rule = "must have times in the column that time= names"
+        got = f"{name}, with values such as {values[0] if len(values) else ''}"
         _require(_may_be_times(values), path, rule, got, "name another column, or leave time= out")
     names = [name for name in table.column_names if name not in of_time]
     _require(names, path, "must have a column beside the event time", table.column_names)
@@ -138,8 +135,7 @@ def _read(path: Path) -> tuple[pa.Table, dict[str, list[str]], str]:
     import duckdb
 
     _require(not path.is_dir(), path, "must be a file", f"{path}, which is a folder", "name one file of it")
-    way_out = "the path, as seen from the job's file"
-    _require(path.is_file(), path, "must be an existing file", str(path), way_out)
+    _require(path.is_file(), path, "must be an existing file", str(path), "the path, as seen from the job's file")
     suffixes = [suffix for suffix in path.suffixes if suffix not in text_files.COMPRESSED]
     reader = READERS.get(suffixes[-1][1:].lower() if suffixes else "", "")
     _require(reader, path, f"must be one of {', '.join(READERS)}, .gz or .zst after it", path.name)
@@ -155,10 +151,10 @@ def _read(path: Path) -> tuple[pa.Table, dict[str, list[str]], str]:
                 return _csv(connection, path)
             with text_files.without_mark(path) as plain:
                 source = f"{reader}({text_files.quoted_path(plain)})"
-                whole = connection.sql(f"SELECT * FROM {source} LIMIT 0")
                 _require_unlike(path, _names(connection, plain, reader))
                 if reader == "read_parquet":
                     return connection.sql(_sampled(source)).to_arrow_table(), {}, ""
+                whole = connection.sql(f"SELECT * FROM {source} LIMIT 0")
                 types = dict(zip(whole.columns, map(str, whole.types), strict=True))
                 return *_json(connection, types, plain), ""
         except (duckdb.Error, OSError) as error:
@@ -191,8 +187,8 @@ def _csv(connection: duckdb.DuckDBPyConnection, path: Path) -> tuple[pa.Table, d
     text_files.require_names(first, path, setting)
     _require_unlike(path, first.given)
     connection.execute(f"CREATE TEMP TABLE sampled AS {_sampled(text_files.csv_source(path, first, rejects=True))}")
-    left_out = text_files.in_words(text_files.left_out(connection, path, setting))
-    return *_table(connection, first.names, dict.fromkeys(first.names, _TYPES)), left_out
+    left_out = text_files.left_out(connection, path, setting)
+    return *_table(connection, first.names, dict.fromkeys(first.names, _TYPES)), text_files.in_words(left_out)
 
 
 def _table(
@@ -237,8 +233,7 @@ def _best_type(connection: duckdb.DuckDBPyConnection, name: str, allowed: Sequen
     """(SQL of a text column as the first type that keeps all its values, remarks); without values, as text."""
     raw = f"NULLIF({quote(name)}, '')"
     decimals = f"coalesce(max(length(split_part({raw}, '.', 2))), 0)"
-    numbers = f"count(TRY_CAST({raw} AS DOUBLE)), min({raw})"
-    query = f"SELECT count({raw}), {decimals}, {numbers} FROM sampled"
+    query = f"SELECT count({raw}), {decimals}, count(TRY_CAST({raw} AS DOUBLE)), min({raw}) FROM sampled"
     ((count, places, of_numbers, lowest),) = connection.sql(query).fetchall()
     if not count:
         return quote(name), []

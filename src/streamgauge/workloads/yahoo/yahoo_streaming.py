@@ -10,9 +10,8 @@ from pydantic import Field
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import source, tumble
 from streamgauge.dataflow.static_table import Table, table
-from streamgauge.loadgen.fields import Key, StreamSpec
+from streamgauge.loadgen.fields import Key, StreamSpec, with_malformed
 from streamgauge.loadgen.fitted import Choice
-from streamgauge.loadgen.malformed import with_malformed
 from streamgauge.workloads.registry import Feature, Job, Parameters, Seconds, Workload, unless
 
 EVENT_TYPES = ("view", "click", "purchase")

@@ -53,8 +53,7 @@ from streamgauge.dataflow.operators.grouped_arrays import (
 )
 from streamgauge.loadgen.datasets.finance import Price, Size
 from streamgauge.loadgen.datasets.sensors import Reading
-from streamgauge.loadgen.fields import Integer, Key, StreamSpec
-from streamgauge.loadgen.malformed import with_malformed
+from streamgauge.loadgen.fields import Integer, Key, StreamSpec, with_malformed
 from streamgauge.workloads.registry import FINITE_MAX, TIE, Feature, Job, Parameters, Workload, double, unless
 
 MEAN_PRICE, SIZE_MAX = 20.0, 1000

@@ -36,8 +36,7 @@ from streamgauge.dataflow.builder import source
 from streamgauge.dataflow.operators.api import ROW, Processor
 from streamgauge.dataflow.operators.grouped_arrays import KeyDictionary, Recent, load, save, valid_mask
 from streamgauge.loadgen.datasets.finance import STATES, State, shares
-from streamgauge.loadgen.fields import Key, StreamSpec
-from streamgauge.loadgen.malformed import with_malformed
+from streamgauge.loadgen.fields import Key, StreamSpec, with_malformed
 from streamgauge.workloads.registry import Feature, Job, Parameters, Workload, unless
 
 GRID = 2**20

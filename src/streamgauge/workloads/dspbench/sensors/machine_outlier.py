@@ -49,8 +49,7 @@ from streamgauge.dataflow.builder import source
 from streamgauge.dataflow.operators.api import ROW, TIME, Processor
 from streamgauge.dataflow.operators.grouped_arrays import KeyDictionary, Recent, groups, load, save
 from streamgauge.loadgen.datasets.sensors import Cluster, InTurn, Usage
-from streamgauge.loadgen.fields import StreamSpec
-from streamgauge.loadgen.malformed import with_malformed
+from streamgauge.loadgen.fields import StreamSpec, with_malformed
 from streamgauge.workloads.registry import Feature, Job, Parameters, Seconds, Workload, unless
 
 ColumnArrays = dict[str, NDArray[Any]]

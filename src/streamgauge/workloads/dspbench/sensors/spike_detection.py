@@ -28,8 +28,7 @@ from streamgauge.dataflow.builder import source
 from streamgauge.dataflow.operators.api import ROW, Processor
 from streamgauge.dataflow.operators.grouped_arrays import KeyDictionary, Recent, last_sums_sql, load, save, valid_mask
 from streamgauge.loadgen.datasets.sensors import Reading
-from streamgauge.loadgen.fields import Key, StreamSpec
-from streamgauge.loadgen.malformed import with_malformed
+from streamgauge.loadgen.fields import Key, StreamSpec, with_malformed
 from streamgauge.workloads.registry import FINITE_MAX, TIE, Feature, Job, Parameters, Workload, double, unless
 
 MEANS = {"temp": 22.0, "humid": 40.0, "light": 300.0, "volt": 2.7}

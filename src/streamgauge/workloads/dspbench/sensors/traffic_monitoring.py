@@ -42,8 +42,7 @@ from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import Stream, source
 from streamgauge.dataflow.operators.api import ROW, Processor
 from streamgauge.dataflow.operators.grouped_arrays import KeyDictionary, group_by_key, group_starts, groups, load, save
-from streamgauge.loadgen.datasets.gps_traces import SPEED_GRID, Coordinate, Speed, Taxis
-from streamgauge.loadgen.datasets.road_map import (
+from streamgauge.loadgen.datasets.gps_traces import (
     BEND_X,
     BEND_Y,
     BOX,
@@ -53,18 +52,21 @@ from streamgauge.loadgen.datasets.road_map import (
     METRES_NORTH,
     PRIME,
     SIDE,
+    SPEED_GRID,
     STREETS_MAX,
     STREETS_MIN,
     VERTICES,
     Box,
+    Coordinate,
     Parts,
+    Speed,
+    Taxis,
     bend_most,
     crossing_most,
     read_roads,
     roads,
 )
-from streamgauge.loadgen.fields import Key, StreamSpec
-from streamgauge.loadgen.malformed import with_malformed
+from streamgauge.loadgen.fields import Key, StreamSpec, with_malformed
 from streamgauge.workloads.registry import Feature, File, Job, Parameters, Workload, double, unless
 
 SPEED_MAX, WINDOW_MAX = 500, 60

@@ -51,8 +51,7 @@ from streamgauge.dataflow.builder import Stream, source
 from streamgauge.dataflow.operators.api import ROW, TIME, Processor
 from streamgauge.dataflow.operators.grouped_arrays import load, save
 from streamgauge.loadgen.datasets.calls import SUBSCRIBERS_MAX, Called, Caller, Duration, Established
-from streamgauge.loadgen.fields import StreamSpec
-from streamgauge.loadgen.malformed import with_malformed
+from streamgauge.loadgen.fields import StreamSpec, with_malformed
 from streamgauge.workloads.helpers.decayed_sums import (
     HASHES_MAX,
     SHARDS,

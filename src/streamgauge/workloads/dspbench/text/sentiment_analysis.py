@@ -28,9 +28,8 @@ from pydantic import Field
 
 from streamgauge.dataflow.builder import Stream, source
 from streamgauge.loadgen.datasets.texts import Opinion
-from streamgauge.loadgen.fields import OwnNumber, StreamSpec
+from streamgauge.loadgen.fields import OwnNumber, StreamSpec, with_malformed
 from streamgauge.loadgen.fitted import Choice
-from streamgauge.loadgen.malformed import with_malformed
 from streamgauge.workloads.registry import Feature, Job, Parameters, Workload
 
 OTHER_LANGUAGES = {"ja": 0.35, "es": 0.25, "pt": 0.2, "ar": 0.2}

@@ -51,8 +51,7 @@ from streamgauge.loadgen.datasets.texts import (
     shares,
     words,
 )
-from streamgauge.loadgen.fields import OwnNumber, StreamSpec
-from streamgauge.loadgen.malformed import with_malformed
+from streamgauge.loadgen.fields import OwnNumber, StreamSpec, with_malformed
 from streamgauge.workloads.registry import Feature, Job, Parameters, Workload, double
 
 TOKENS = r"lower(trim(regexp_replace(coalesce(message, ''), '\\W+', ' ')))"

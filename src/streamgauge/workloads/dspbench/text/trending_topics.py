@@ -11,8 +11,7 @@ from pydantic import Field
 
 from streamgauge.dataflow.builder import hop, source
 from streamgauge.loadgen.datasets.texts import Tweet
-from streamgauge.loadgen.fields import WORDS_MAX, StreamSpec
-from streamgauge.loadgen.malformed import with_malformed
+from streamgauge.loadgen.fields import WORDS_MAX, StreamSpec, with_malformed
 from streamgauge.workloads.registry import Feature, Job, Parameters, Seconds, Workload
 
 TOPICS = r"regexp_extract_all(text, '(^|\\s)(#[^\\s]+)', 2)"

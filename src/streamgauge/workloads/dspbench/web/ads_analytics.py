@@ -9,8 +9,7 @@ time; DSPBench's follow the clock of the counting machine.
 from pydantic import Field
 
 from streamgauge.dataflow.builder import hop, source
-from streamgauge.loadgen.fields import Key, StreamSpec
-from streamgauge.loadgen.malformed import with_malformed
+from streamgauge.loadgen.fields import Key, StreamSpec, with_malformed
 from streamgauge.workloads.registry import Feature, Job, Parameters, Seconds, Workload, unless
 
 WHOLE = "query_id IS NOT NULL AND ad_id IS NOT NULL"
