@@ -34,25 +34,21 @@ def write_input(plan: Plan, out: Path, from_us: int, to_us: int, progress: Progr
     """
     report = _counting(progress, plan.planned_events(from_us, to_us))
     try:
-        return _write_streams(plan, out, (from_us, to_us), report)
+        _refuse_others(plan, out)
+        folders = [_prepare(plan, out / spec.name) for spec in plan.streams]
+        for path in existing_parts(plan, out):
+            with _explained(path):
+                path.unlink()
+        rows = {}
+        for stream, (spec, folder) in enumerate(zip(plan.streams, folders, strict=True)):
+            parts = range(plan.partitions)
+            rows[spec.name] = sum(_write_part(plan, folder, stream, part, (from_us, to_us), report) for part in parts)
+        return rows
     except KeyboardInterrupt:
         raise Interrupted(
             f"the input in {out} is incomplete because writing it was interrupted\n"
             "  run the same command again: it writes every part anew"
         ) from None
-
-
-def _write_streams(plan: Plan, out: Path, span_us: tuple[int, int], report: Callable[[int], None]) -> dict[str, int]:
-    _refuse_others(plan, out)
-    folders = [_prepare(plan, out / spec.name) for spec in plan.streams]
-    for path in existing_parts(plan, out):
-        with _explained(path):
-            path.unlink()
-    rows = {}
-    for stream, folder in enumerate(folders):
-        parts = range(plan.partitions)
-        rows[folder.name] = sum(_write_part(plan, folder, stream, part, span_us, report) for part in parts)
-    return rows
 
 
 def existing_parts(plan: Plan, out: Path) -> list[Path]:

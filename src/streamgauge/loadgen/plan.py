@@ -253,8 +253,9 @@ class Plan:
     def _types(self) -> tuple[dict[str, pa.DataType], ...]:
         """Arrow types of all possible columns of each stream."""
         lineage = {EVENT_TIME: pa.int64(), EVENT_ID: pa.int64()}
-        return tuple({field.name: arrow_type(field.sql_type) for field in stream.fields} | lineage
-                     for stream in self.streams)  # fmt: skip
+        return tuple(
+            {field.name: arrow_type(field.sql_type) for field in stream.fields} | lineage for stream in self.streams
+        )
 
     @cached_property
     def _fields(self) -> tuple[dict[str, tuple[int, FieldSpec]], ...]:

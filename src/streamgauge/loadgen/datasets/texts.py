@@ -138,9 +138,8 @@ def shares(count: int) -> tuple[Floats, Floats]:
 
 
 @lru_cache(maxsize=4)
-def _tables(count: int) -> tuple[Table, Table]:
-    of_spam, of_ham = shares(count)
-    return Table(of_spam), Table(of_ham)
+def _tables(count: int) -> tuple[Table, ...]:
+    return tuple(map(Table, shares(count)))
 
 
 @lru_cache(maxsize=4)

@@ -29,7 +29,7 @@ from streamgauge.core.errors import InputError, Problem, refuse, require
 from streamgauge.core.schema import arrow_type
 from streamgauge.loadgen.fields import EventNumbers, FieldSpec, Payload, StreamSpec
 from streamgauge.loadgen.random import PhiloxBits, key_texts, partitions_of
-from streamgauge.loadgen.replay.files import ColumnsError, Content, File, content, digest, no_value, require_data, rows
+from streamgauge.loadgen.replay.files import ColumnsError, Content, File, content, digest, no_value, require_data
 
 Numbering = tuple[File, ...]
 """The columns over which keys are numbered, in this order. Each `File` has one text column."""
@@ -53,7 +53,7 @@ def numbers(file: File, name: str, numbering: Numbering, kind: str) -> pa.Array:
 def _texts(file: File) -> pa.Array:
     """The texts of a column, with null for empty ones, quoted or not."""
     ((name, _),) = file.columns
-    texts = rows(file)[name]
+    texts = content(file).columns[name]
     return pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.string()), texts)
 
 
@@ -105,7 +105,7 @@ class ReplayedColumn(FieldSpec):
         """The values, one per row of the file."""
         if self.numbering is not None:
             return numbers(self.file, self.name, self.numbering, self.sql_type)
-        return rows(self.file)[self.name]
+        return content(self.file).columns[self.name]
 
     def last_round(self) -> int:
         """The last round (from 0) whose times fit the type."""
@@ -286,8 +286,10 @@ def require_times(stream: StreamSpec, events: int) -> None:
     for field in replayed_columns(stream):
         rounds = -(-events // rows_of(stream))
         last = field.last_round() if field.step else rounds
-        rule = f"must be a time that {field.sql_type} can say in all {rounds:,} rounds through the file"
-        got = f"{field.name}, which goes on by {field.step:,} a round, for {last + 1:,} rounds"
         require(
-            rounds - 1 <= last, "set data.time", rule, got, "a longer file, a shorter run, or leave --set data.time out"
+            rounds - 1 <= last,
+            "set data.time",
+            f"must be a time that {field.sql_type} can say in all {rounds:,} rounds through the file",
+            f"{field.name}, which goes on by {field.step:,} a round, for {last + 1:,} rounds",
+            "a longer file, a shorter run, or leave --set data.time out",
         )

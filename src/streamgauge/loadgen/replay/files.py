@@ -96,11 +96,6 @@ def _digest(path: Path, changed_ns: int, size: int) -> str:
         return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
-def rows(file: File) -> dict[str, pa.Array]:
-    """The columns of a file; see `content`."""
-    return content(file).columns
-
-
 @lru_cache(maxsize=16)
 def content(file: File) -> Content:
     """The content of a file.

@@ -318,19 +318,16 @@ def _decimals(kind: str, values: pa.Array) -> int | None:
 
 def _in_words(field: Fitted, counts: list[tuple[Any, int]], rows: int, nulls: int) -> str:
     table = len(field.values) - bool(nulls)
-    parts = [f"{field.name} {field.sql_type}: "]
     if not counts:
-        parts.append("always null")
+        words = "always null"
     elif not field.quantiles:
-        parts.append(f"{table:,} values, the most frequent in {counts[0][1] / rows:.2g} of the rows")
-        parts.append("" if table == len(counts) else f" (of {len(counts):,} in the sample)")
+        words = f"{table:,} values, the most frequent in {counts[0][1] / rows:.2g} of the rows"
+        words += "" if table == len(counts) else f" (of {len(counts):,} in the sample)"
     else:
-        low, high = field.quantiles[0], field.quantiles[-1]
         share = sum(field.weights[:table]) / rows
-        parts.append(f"{table:,} values in {share:.2g} of the rows, the others " if table else "")
-        parts.append(f"from {_shown(field, low)} to {_shown(field, high)} by quantiles")
-    parts.append(f", {nulls / rows:.2g} null" if nulls and counts else "")
-    return "".join(parts)
+        words = f"{table:,} values in {share:.2g} of the rows, the others " if table else ""
+        words += f"from {_shown(field, field.quantiles[0])} to {_shown(field, field.quantiles[-1])} by quantiles"
+    return f"{field.name} {field.sql_type}: {words}" + (f", {nulls / rows:.2g} null" if nulls and counts else "")
 
 
 def _shown(field: Fitted, value: float) -> str:

@@ -183,9 +183,14 @@ def left_out(connection: duckdb.DuckDBPyConnection, path: Path, setting: str) ->
     ((opened, lines, no_utf8),) = connection.sql(query).fetchall()
     if opened is not None:
         line = first_bytes(path, int(opened)).count(b"\n") + 1
-        got = f"{path.name}, in whose line {line:,} one begins that swallows the lines after it"
-        way_out = f'correct line {line:,}; a quote within quotes is written ""'
-        raise InputError(Problem(setting, "must close every quote", got, way_out))
+        raise InputError(
+            Problem(
+                setting,
+                "must close every quote",
+                f"{path.name}, in whose line {line:,} one begins that swallows the lines after it",
+                f'correct line {line:,}; a quote within quotes is written ""',
+            )
+        )
     return LeftOut(int(lines), int(no_utf8))
 
 

@@ -32,11 +32,14 @@ class TrendingTopics(Parameters):
 def build(parameters: TrendingTopics, rate_per_s: float) -> Job:
     text = Tweet("text", parameters.words, parameters.hashtags)
     tweets = StreamSpec("tweets", (with_malformed(text, parameters.malformed, None),))
-    topics = source("tweets", tweets.schema).explode(topic=TOPICS, name="topic_extractor").select(topic="topic")
-    counts = topics.window(hop(parameters.window, parameters.frequency), keys="topic").aggregate(
-        count="count(*)", name="rolling_counter"
+    ranked = (
+        source("tweets", tweets.schema)
+        .explode(topic=TOPICS, name="topic_extractor")
+        .select(topic="topic")
+        .window(hop(parameters.window, parameters.frequency), keys="topic")
+        .aggregate(count="count(*)", name="rolling_counter")
+        .top(parameters.topk, by="count", ties="topic", name="ranker")
     )
-    ranked = counts.top(parameters.topk, by="count", ties="topic", name="ranker")
     return Job(ranked.sink("rankings"), (tweets,), {"tweets": "text IS NULL"})
 
 
