@@ -151,10 +151,10 @@ def _read(path: Path) -> tuple[pa.Table, dict[str, list[str]], str]:
                 return _csv(connection, path)
             with text_files.without_mark(path) as plain:
                 source = f"{reader}({text_files.quoted_path(plain)})"
+                whole = connection.sql(f"SELECT * FROM {source} LIMIT 0")
                 _require_unlike(path, _names(connection, plain, reader))
                 if reader == "read_parquet":
                     return connection.sql(_sampled(source)).to_arrow_table(), {}, ""
-                whole = connection.sql(f"SELECT * FROM {source} LIMIT 0")
                 types = dict(zip(whole.columns, map(str, whole.types), strict=True))
                 return *_json(connection, types, plain), ""
         except (duckdb.Error, OSError) as error:
