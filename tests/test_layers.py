@@ -41,10 +41,14 @@ MAY_IMPORT: dict[str, str] = {
     "loadgen.replay": "core loadgen",
     "workloads": "core dataflow dataflow.expressions dataflow.json_form loadgen transports",
     "workloads.dspbench": "",
-    "workloads.dspbench.finance": "core dataflow dataflow.operators loadgen loadgen.datasets workloads",
-    "workloads.dspbench.sensors": "core dataflow dataflow.operators loadgen loadgen.datasets workloads",
-    "workloads.dspbench.text": "core dataflow dataflow.operators loadgen loadgen.datasets workloads",
     "workloads.helpers": "core dataflow dataflow.operators loadgen workloads",
+    "workloads.dspbench.finance": (
+        "core dataflow dataflow.operators loadgen loadgen.datasets workloads workloads.helpers"
+    ),
+    "workloads.dspbench.sensors": (
+        "core dataflow dataflow.operators loadgen loadgen.datasets workloads workloads.helpers"
+    ),
+    "workloads.dspbench.text": "core dataflow dataflow.operators loadgen loadgen.datasets workloads",
     "workloads.dspbench.telecom": (
         "core dataflow dataflow.operators loadgen loadgen.datasets workloads workloads.helpers"
     ),

@@ -159,7 +159,7 @@ def test_unknown_words_are_found(line: str, unknown: list[str]) -> None:
 
 LINKS = "# One\n[a](nowhere.md) [b](#one) [c](#two) [d](README.md#a-result) [e](README.md#none)"
 FILES = "`verdict/verdict.py` `tools/docs_tables.py` `run/nothing.py`"
-DOCSTRINGS = '"""See roads.py, road_map.py."""\nclass A:\n    """See `old/leads.py`."""\n# gone.py\n'
+DOCSTRINGS = '"""See roads.py, gps_traces.py."""\nclass A:\n    """See `old/leads.py`."""\n# gone.py\n'
 
 
 @pytest.mark.parametrize(("faults", "text", "names"), [

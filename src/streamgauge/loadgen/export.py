@@ -34,7 +34,16 @@ def write_input(plan: Plan, out: Path, from_us: int, to_us: int, progress: Progr
     """
     report = _counting(progress, plan.planned_events(from_us, to_us))
     try:
-        return _write_streams(plan, out, (from_us, to_us), report)
+        _refuse_others(plan, out)
+        folders = [_prepare(plan, out / spec.name) for spec in plan.streams]
+        for path in existing_parts(plan, out):
+            with _explained(path):
+                path.unlink()
+        rows = {}
+        for stream, (spec, folder) in enumerate(zip(plan.streams, folders, strict=True)):
+            parts = range(plan.partitions)
+            rows[spec.name] = sum(_write_part(plan, folder, stream, part, (from_us, to_us), report) for part in parts)
+        return rows
     except KeyboardInterrupt:
         raise Interrupted(
             f"the input in {out} is incomplete because writing it was interrupted\n"
@@ -42,31 +51,17 @@ def write_input(plan: Plan, out: Path, from_us: int, to_us: int, progress: Progr
         ) from None
 
 
-def _write_streams(plan: Plan, out: Path, span_us: tuple[int, int], report: Callable[[int], None]) -> dict[str, int]:
-    _refuse_others(plan, out)
-    folders = [_prepare(plan, out / spec.name) for spec in plan.streams]
-    for path in existing_parts(plan, out):
-        with _explained(path):
-            path.unlink()
-    rows = {}
-    for stream, (spec, folder) in enumerate(zip(plan.streams, folders, strict=True)):
-        parts = range(plan.partitions)
-        rows[spec.name] = sum(_write_part(plan, folder, stream, part, span_us, report) for part in parts)
-    return rows
-
-
 def existing_parts(plan: Plan, out: Path) -> list[Path]:
     """The files of an earlier input, which this one replaces."""
-    names = [_file_name(partition) for partition in range(plan.partitions)]
-    places = [out / spec.name / name for spec in plan.streams for name in names]
+    places = [out / spec.name / _file_name(part) for spec in plan.streams for part in range(plan.partitions)]
     with _explained(out):
         return [path for path in places if path.exists()]
 
 
 def _refuse_others(plan: Plan, out: Path) -> None:
     """Refuses a folder with streams of another workload, which would mix with those of this one."""
-    names = {spec.name for spec in plan.streams}
-    others = sorted({path.parent.name for path in out.glob("*/part-*.parquet")} - names)
+    existing = {path.parent.name for path in out.glob("*/part-*.parquet")}
+    others = sorted(existing - {spec.name for spec in plan.streams})
     require(not others, "out", f"{out} must not hold streams of another input", ", ".join(others), "a new folder")
 
 
@@ -93,8 +88,7 @@ def _prepare(plan: Plan, folder: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         existing = {path.name for path in folder.glob("part-*.parquet")}
     others = sorted(existing - {_file_name(partition) for partition in range(plan.partitions)})
-    rule, other = f"{folder} must not hold parts of another input", "".join(others[:1])
-    require(not others, "out", rule, other, "a new folder")
+    require(not others, "out", f"{folder} must not hold parts of another input", "".join(others[:1]), "a new folder")
     return folder
 
 
@@ -102,33 +96,23 @@ def _write_part(
     plan: Plan, folder: Path, stream: int, partition: int, span_us: tuple[int, int], report: Callable[[int], None]
 ) -> int:
     """Writes one partition's file. Returns its rows."""
+    fields = plan.streams[stream].schema.to_arrow()
+    schema = fields.append(pa.field(EVENT_TIME, arrow_type("timestamp"))).append(pa.field(EVENT_ID, pa.int64()))
+    rows = max(min(ROWS_MAX, int(BATCH_BYTES_MAX / plan.streams[stream].row_bytes)), 1)
     first, last = (plan.count_before(stream, partition, t_us) for t_us in span_us)
     path = folder / _file_name(partition)
     partial = path.with_name(path.name + ".partial")
     try:
         with _explained(path):
-            with pq.ParquetWriter(partial, _schema(plan, stream)) as writer:
-                for batch in _batches(plan, stream, partition, first, last):
-                    writer.write_batch(batch)
+            with pq.ParquetWriter(partial, schema) as writer:
+                for start in range(first, last, rows):
+                    batch = plan.batch(stream, partition, start, min(start + rows, last), schema.names)
+                    writer.write_batch(batch.cast(schema))
                     report(batch.num_rows)
             os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)  # exists only after an error or Ctrl-C
     return max(last - first, 0)
-
-
-def _schema(plan: Plan, stream: int) -> pa.Schema:
-    fields = plan.streams[stream].schema.to_arrow()
-    return fields.append(pa.field(EVENT_TIME, arrow_type("timestamp"))).append(pa.field(EVENT_ID, pa.int64()))
-
-
-def _batches(plan: Plan, stream: int, partition: int, first: int, last: int) -> Iterator[pa.RecordBatch]:
-    schema = _schema(plan, stream)
-    rows = max(min(ROWS_MAX, int(BATCH_BYTES_MAX / plan.streams[stream].row_bytes)), 1)
-    for start in range(first, last, rows):
-        batch = plan.batch(stream, partition, start, min(start + rows, last), schema.names)
-        arrays = [column.cast(type_) for column, type_ in zip(batch.columns, schema.types, strict=True)]
-        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 @contextmanager
@@ -138,7 +122,8 @@ def _explained(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         if is_full(error):
-            way_out = "free some space, or write less with --duration or --rate"
-            raise MachineError(f"out: the disk of {path} is full; {way_out}") from None
+            raise MachineError(
+                f"out: the disk of {path} is full; free some space, or write less with --duration or --rate"
+            ) from None
         rule = f"must be a folder that can be written ({error.strerror or error})"
         raise InputError(Problem("out", rule, str(path), "another --out")) from None

@@ -7,7 +7,7 @@ function, so any slicing gives the same rows. Fields are frozen, and validate th
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamgauge.core.errors import Rule, broken, near, refuse, require
+from streamgauge.core.errors import Rule, near, require, require_all
 from streamgauge.core.schema import EVENT_ID, EVENT_TIME, LINEAGE, Field, Schema, arrow_type, event_id_base
 from streamgauge.loadgen.random import (
     DISTRIBUTIONS,
@@ -43,7 +43,9 @@ PAYLOAD_BYTES_MAX = 2**26
 WORDS_MAX = 10_000
 SHARES_RULE = "shares must sum to 1"
 _ROUNDING = 1e-9
-_VALIDITY_BYTES = 1 / 8
+VALIDITY_BYTES = 1 / 8
+TYPE_BYTES = {"int": 4, "bigint": 8, "double": 8, "boolean": 1 / 8, "timestamp": 8}
+"""The bytes of a value in Arrow, for types of one size."""
 OFFSET_BYTES = 4
 """The bytes of a text or binary value in Arrow in addition to its content."""
 
@@ -126,7 +128,7 @@ class FieldSpec(ABC):
     @property
     def row_bytes(self) -> float:
         """The average bytes of a value in Arrow."""
-        return {"int": 4, "bigint": 8, "double": 8}[self.sql_type] + (_VALIDITY_BYTES if self.nullable else 0)
+        return TYPE_BYTES[self.sql_type] + (VALIDITY_BYTES if self.nullable else 0)
 
     def concatenated(self, parts: Sequence[pa.Array]) -> pa.Array:
         """A column from its parts; an empty one without parts."""
@@ -180,12 +182,11 @@ class Key(FieldSpec):
         rule = f"a {self.distribution} domain must hold 1 to {most} keys"
         way_out = "1000000" if self.distribution == "uniform" else f"{min(most, 1_000_000)}, or uniform keys"
         require(1 <= self.domain <= most, f"{self.name}.domain", rule, self.domain, way_out)
-        is_valid = math.isfinite(self.exponent) and self.exponent >= 0
-        require(is_valid, f"{self.name}.exponent", "must be a number of at least 0", self.exponent, "1.0")
+        rule = "must be a number of at least 0"
+        require(0 <= self.exponent < math.inf, f"{self.name}.exponent", rule, self.exponent, "1.0")
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.int32]:
-        by = sampler_of_column(bits, self.distribution, self.domain, self.exponent)
-        return sampled(by, bits, first, last)
+        return sampled(sampler_of_column(bits, self.distribution, self.domain, self.exponent), bits, first, last)
 
     def partition_shares(self, partitions: int) -> npt.NDArray[np.float64] | None:
         if type(self).column is not Key.column:
@@ -239,8 +240,8 @@ class Decimal(FieldSpec):
     def __post_init__(self) -> None:
         for limit in (self.low, self.high):
             need_type("a number", self.name, limit, "0.0 and 1.0")
-        is_range = math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high
-        require(is_range, self.name, "low must be below high, both finite", (self.low, self.high), "0.0 and 1.0")
+        rule = "low must be below high, both finite"
+        require(-math.inf < self.low < self.high < math.inf, self.name, rule, (self.low, self.high), "0.0 and 1.0")
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.float64]:
         out = empty(last - first, np.float64)
@@ -264,6 +265,12 @@ def _word_bytes() -> float:
     return float(np.average(lengths, weights=probabilities("zipf", len(lengths))))
 
 
+def joined(values: pa.Array, picks: npt.NDArray[np.integer], each: int, separator: str = " ") -> pa.Array:
+    """Texts of `each` values, which successive `picks` select, with a separator between them."""
+    ends = pa.array(np.arange(0, len(picks) + 1, each, dtype=np.int32))
+    return pc.binary_join(pa.ListArray.from_arrays(ends, values.take(pa.array(picks))), separator)
+
+
 @dataclass(frozen=True)
 class Text(FieldSpec):
     """A line of `words` words drawn from `vocabulary` with Zipf's frequencies, with single spaces between them."""
@@ -278,10 +285,8 @@ class Text(FieldSpec):
         return OFFSET_BYTES + self.words * (_word_bytes() + between_words) - between_words
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> pa.Array:
-        by = sampler("zipf", len(vocabulary()))
-        words = vocabulary().take(pa.array(sampled(by, bits, first, last, self.words)))
-        ends = np.arange(0, len(words) + 1, self.words, dtype=np.int32)
-        return pc.binary_join(pa.ListArray.from_arrays(pa.array(ends), words), " ")
+        drawn = sampled(sampler("zipf", len(vocabulary())), bits, first, last, self.words)
+        return joined(vocabulary(), drawn, self.words)
 
 
 @dataclass(frozen=True)
@@ -306,9 +311,7 @@ class Payload(FieldSpec):
             start = first % len(pool)
             parts.append(pool.slice(start, min(len(pool) - start, last - first)))
             first += len(parts[-1])
-        if len(parts) == 1:
-            return parts[0]
-        return pa.concat_arrays(parts) if parts else pool.slice(0, 0)
+        return parts[0] if len(parts) == 1 else self.concatenated(parts)
 
 
 @lru_cache(maxsize=64)
@@ -344,6 +347,83 @@ class RecordTime(FieldSpec):
         return np.arange(first, last, dtype=np.int64) // self.unit_us
 
 
+_OF_COINS = 2**10
+"""Added to a field's number for the bits that select malformed values. Streams have fewer fields, and the offsets of
+other kinds of field begin at 2**11."""
+
+
+def with_malformed(field: FieldSpec, share: float, *forms: Any) -> FieldSpec:
+    """The field with a share of malformed values (0 to 1; for 0 the field itself), see `Malformed`."""
+    return Malformed(field.name, field, share, forms) if share else field
+
+
+@dataclass(frozen=True)
+class Malformed(FieldSpec):
+    """The field `whole` with a share of its values (above 0, at most 1) replaced by `forms`, equally often.
+
+    A form None is a null. Other fields that depend on this one see the original values of `whole`.
+    """
+
+    whole: FieldSpec
+    share: float
+    forms: tuple[Any, ...]
+
+    def __post_init__(self) -> None:
+        setting, rule = f"{self.name}.malformed", "must be a share above 0, up to 1"
+        require_all(
+            Rule(0 < self.share <= 1, setting, rule, self.share, "0.001"),
+            Rule(self.forms, f"{self.name}.forms", "must be at least one", self.forms, "(None,)"),
+        )
+
+    @property
+    def sql_type(self) -> str:  # type: ignore[override]
+        return self.whole.sql_type
+
+    @property
+    def nullable(self) -> bool:
+        return self.whole.nullable or None in self.forms
+
+    @property
+    def key_kind(self) -> str | None:
+        return self.whole.key_kind
+
+    @property
+    def row_bytes(self) -> float:
+        return self.whole.row_bytes + (VALIDITY_BYTES if self.nullable and not self.whole.nullable else 0)
+
+    def column(self, bits: PhiloxBits, first: int, last: int) -> pa.Array:
+        return self._replaced(self.whole.column(bits, first, last), bits, first, last)
+
+    def of_events(self, bits: PhiloxBits, first: int, last: int, numbers: EventNumbers) -> pa.Array:
+        return self._replaced(self.whole.of_events(bits, first, last, numbers), bits, first, last)
+
+    def partition_shares(self, partitions: int) -> npt.NDArray[np.float64] | None:
+        """A key that became null may be in any partition. One that became another value would be in a wrong one."""
+        return self.whole.partition_shares(partitions) if set(self.forms) == {None} else None
+
+    def partitions_of_rows(self, partitions: int) -> npt.NDArray[np.int16] | None:
+        return self.whole.partitions_of_rows(partitions) if set(self.forms) == {None} else None
+
+    def _replaced(self, values: npt.NDArray[Any] | pa.Array, bits: PhiloxBits, first: int, last: int) -> pa.Array:
+        column = pa.array(values) if isinstance(values, np.ndarray) else values
+        which = self._drawn(bits, first, last)
+        if not which.any():
+            return column
+        for number, form in enumerate(self.forms, 1):
+            # This copies texts. replace_with_mask builds them one by one, at three times the cost.
+            column = pc.if_else(pa.array(which == number), pa.scalar(form, arrow_type(self.sql_type)), column)
+        return column
+
+    def _drawn(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.int8]:
+        """The number of each value's form, from 1; 0 for original values. Shape (last - first,)."""
+        which = np.zeros(last - first, np.int8)
+        highest = np.uint32(max(round(self.share * 2**32), 1) - 1)
+        for part, lanes in replace(bits, field=bits.field + _OF_COINS).blocks(first, last):
+            places = np.flatnonzero(lanes <= highest)
+            which[places + part.start] = 1 + lanes[places] % len(self.forms)
+        return which
+
+
 def sum_to_one(shares: Iterable[float]) -> bool:
     """Whether the shares of all streams sum to 1, apart from rounding."""
     return abs(sum(shares) - 1) <= _ROUNDING
@@ -369,13 +449,9 @@ class StreamSpec:
         are_valid = names and len(alike) == len(names) and not alike & set(LINEAGE)
         require(are_valid, f"stream {self.name}", rule, names, "rename the field")
         rule, way_out = f"must be one of {', '.join(names)}", near(self.key, names) or names[0]
-        refuse(
-            broken(
-                Rule(self.key is None or self.key in names, f"stream {self.name}.key", rule, self.key, way_out),
-                Rule(
-                    0 < self.share <= 1, f"stream {self.name}.share", "must be above 0 and at most 1", self.share, "0.5"
-                ),
-            )
+        require_all(
+            Rule(self.key is None or self.key in names, f"stream {self.name}.key", rule, self.key, way_out),
+            Rule(0 < self.share <= 1, f"stream {self.name}.share", "must be above 0 and at most 1", self.share, "0.5"),
         )
 
     @cached_property

@@ -16,13 +16,11 @@ import pyarrow.compute as pc
 
 from streamgauge.core.errors import require
 from streamgauge.core.schema import arrow_type
-from streamgauge.loadgen.fields import FieldSpec, is_number
+from streamgauge.loadgen.fields import OFFSET_BYTES, TYPE_BYTES, VALIDITY_BYTES, FieldSpec, is_number
 from streamgauge.loadgen.random import PhiloxBits, Sampler, Single, Subset, Table, empty, key_texts, partitions_of
 
 _TYPES: dict[type, str] = {bool: "boolean", int: "bigint", float: "double", str: "string", bytes: "binary"}
 _BIGINT_MIN, _BIGINT_MAX = -(2**63), 2**63 - 1
-_BIT = 1 / 8
-_BYTES = {"int": 4, "bigint": 8, "double": 8, "boolean": _BIT, "timestamp": 8}
 
 
 @dataclass(frozen=True)
@@ -41,8 +39,8 @@ class Fitted(FieldSpec):
 
     def __post_init__(self) -> None:
         count = len(self.values) + bool(self.quantiles)
-        got = len(self.values), len(self.weights)
-        _require(0 < count == len(self.weights), self.name, "needs a weight for each value", got)
+        rule, got = "needs a weight for each value", (len(self.values), len(self.weights))
+        _require(0 < count == len(self.weights), self.name, rule, got)
         are_weights = all(math.isfinite(weight) and weight >= 0 for weight in self.weights) and sum(self.weights) > 0
         _require(are_weights, self.name, "weights must be numbers of at least 0, and not all 0", self.weights[:5])
 
@@ -50,16 +48,13 @@ class Fitted(FieldSpec):
     def nullable(self) -> bool:
         return None in self.values
 
-    @property
-    def row_bytes(self) -> float:
-        return self._value_bytes + _BIT  # every value has a validity bit, because the table ends with a null
-
     @cached_property
-    def _value_bytes(self) -> float:
-        if self.sql_type in _BYTES:
-            return _BYTES[self.sql_type]
-        offset, lengths = 4, pc.fill_null(pc.binary_length(self._table.slice(0, len(self.values))), 0)
-        return offset + float(np.average(lengths.to_numpy(), weights=self.weights))
+    def row_bytes(self) -> float:
+        # Every value has a validity bit, because the table ends with a null.
+        if self.sql_type in TYPE_BYTES:
+            return TYPE_BYTES[self.sql_type] + VALIDITY_BYTES
+        lengths = pc.fill_null(pc.binary_length(self._table.slice(0, len(self.values))), 0).to_numpy()
+        return OFFSET_BYTES + float(np.average(lengths, weights=self.weights)) + VALIDITY_BYTES
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> pa.Array:
         picks, places = self._drawn(bits, first, last)
@@ -79,11 +74,9 @@ class Fitted(FieldSpec):
 
     def _between(self, places: npt.NDArray[np.float64]) -> pa.Array:
         numbers = np.interp(places, np.linspace(0, 1, len(self.quantiles)), self.quantiles)
-        kind = arrow_type(self.sql_type)
         if self.sql_type == "double":
             return pa.array(numbers if self.decimals is None else np.round(numbers, self.decimals))
-        whole = pa.array(np.floor(numbers).astype(np.int64))
-        return whole.cast(kind)
+        return pa.array(np.floor(numbers).astype(np.int64)).cast(arrow_type(self.sql_type))
 
     def partition_shares(self, partitions: int) -> npt.NDArray[np.float64] | None:
         if self.quantiles:
@@ -136,13 +129,11 @@ class Choice(FieldSpec):
     weights: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
+        rule = "must have its values, and its weights, in a tuple or a list"
         for given in (self.values, self.weights):
-            rule = "must have its values, and its weights, in a tuple or a list"
             _require(isinstance(given, tuple | list), self.name, rule, given)
-        types, rule = (
-            {type(value) for value in self.values},
-            "must choose from values of one type: str, int, float, bool or bytes",
-        )
+        types = {type(value) for value in self.values}
+        rule = "must choose from values of one type: str, int, float, bool or bytes"
         _require(len(types) == 1 and types <= _TYPES.keys(), self.name, rule, self.values[:5])
         _require(all(map(is_number, self.weights)), self.name, "weights must be numbers", self.weights[:5])
         fit = self.sql_type != "bigint" or all(_BIGINT_MIN <= value <= _BIGINT_MAX for value in self.values)

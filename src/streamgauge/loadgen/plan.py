@@ -10,6 +10,7 @@ Times are microseconds since the epoch. [first, last) is a slice of sequences.
 import math
 import statistics
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -19,16 +20,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from streamgauge.core.arrays import Floats, Int64s
 from streamgauge.core.clock import US
-from streamgauge.core.errors import Rule, broken, refuse, require
+from streamgauge.core.errors import Rule, require, require_all
 from streamgauge.core.schema import EVENT_ID, EVENT_TIME, StreamColumns, arrow_type, event_id_base
 from streamgauge.core.units import PARTITION_BITS, SEQUENCE_BITS, STREAM_BITS
 from streamgauge.loadgen.fields import SHARES_RULE, FieldSpec, RecordTime, StreamSpec, sum_to_one
 from streamgauge.loadgen.random import BLOCK_EVENTS, TABLE_DOMAIN_MAX, PhiloxBits, empty
 from streamgauge.loadgen.rate_profile import RateProfile
-
-Numbers = npt.NDArray[np.float64]
-Shares = npt.NDArray[np.float64]
 
 
 class Assignment(Protocol):
@@ -36,10 +35,10 @@ class Assignment(Protocol):
 
     exact: bool
     """Whether numbers are whole, and each of 0, 1, ... is that of exactly one event."""
-    shares: Shares
+    shares: Floats
     """The share of the stream's events in each partition, shape (partitions,)."""
 
-    def numbers(self, partition: int, first: int, last: int) -> Numbers:
+    def numbers(self, partition: int, first: int, last: int) -> Floats:
         """The numbers of the partition's events [first, last), shape (last - first,)."""
 
     def count(self, partition: int, number: float) -> int:
@@ -55,7 +54,7 @@ class RoundRobin:
         self._step = partitions
         self.shares = np.full(partitions, 1 / partitions)
 
-    def numbers(self, partition: int, first: int, last: int) -> Numbers:
+    def numbers(self, partition: int, first: int, last: int) -> Floats:
         return np.arange(first * self._step + partition, last * self._step + partition, self._step, dtype=np.float64)
 
     def count(self, partition: int, number: float) -> int:
@@ -70,11 +69,11 @@ class ByKeyShare:
 
     exact = False
 
-    def __init__(self, shares: Shares) -> None:
+    def __init__(self, shares: Floats) -> None:
         self.shares = shares
         self._phases = np.arange(len(shares)) / len(shares)
 
-    def numbers(self, partition: int, first: int, last: int) -> Numbers:
+    def numbers(self, partition: int, first: int, last: int) -> Floats:
         if first >= last:
             return np.empty(0)
         return np.asarray((np.arange(first, last) + self._phases[partition]) / self.shares[partition])
@@ -96,7 +95,7 @@ class ByRow:
         self._round = len(of_rows)
         self.shares = np.array([len(rows) / len(of_rows) for rows in self._rows])
 
-    def numbers(self, partition: int, first: int, last: int) -> Numbers:
+    def numbers(self, partition: int, first: int, last: int) -> Floats:
         if first >= last:
             return np.empty(0)
         rounds, places = np.divmod(np.arange(first, last), len(self._rows[partition]))
@@ -106,8 +105,6 @@ class ByRow:
         rounds, row = divmod(max(int(number), 0), self._round)
         return rounds * len(self._rows[partition]) + int(np.searchsorted(self._rows[partition], row))
 
-
-Times = npt.NDArray[np.int64]
 
 BATCH_BYTES_MAX = 2**26
 """The most bytes of a batch, when a whole plan is made into batches."""
@@ -135,7 +132,7 @@ class Plan:
     keyed: bool = False
 
     def __post_init__(self) -> None:
-        refuse(broken(*_rules(self)))
+        require_all(*_rules(self))
 
     @property
     def end_us(self) -> int:
@@ -145,12 +142,7 @@ class Plan:
     @cached_property
     def _totals(self) -> tuple[int, ...]:
         """Events of each stream, over all partitions."""
-        streams, partitions = range(len(self.streams)), range(self.partitions)
-        return tuple(
-            self._first_at(stream, self.end_us) if self._assignments[stream].exact
-            else sum(self._first_of_partition(stream, partition, self.end_us) for partition in partitions)
-            for stream in streams
-        )  # fmt: skip
+        return tuple(self._count_at(stream, self.end_us) for stream in range(len(self.streams)))
 
     @cached_property
     def _assignments(self) -> tuple[Assignment, ...]:
@@ -172,7 +164,7 @@ class Plan:
             return None
         return stream.fields[stream.schema.names.index(stream.key)]
 
-    def partition_shares(self, stream: int) -> Shares:
+    def partition_shares(self, stream: int) -> Floats:
         """The share of a stream's events in each partition, shape (partitions,)."""
         return self._assignments[stream].shares
 
@@ -180,7 +172,7 @@ class Plan:
         """The number of a stream, which the other methods take."""
         return next(number for number, stream in enumerate(self.streams) if stream.name == name)
 
-    def event_times(self, stream: int, partition: int, first: int, last: int) -> Times:
+    def event_times(self, stream: int, partition: int, first: int, last: int) -> Int64s:
         """Event times of sequences [first, last), shape (last - first,), never falling; also past the plan's end."""
         out, assignment = empty(last - first, np.int64), self._assignments[stream]
         for start in range(first, last, BLOCK_EVENTS):
@@ -188,7 +180,7 @@ class Plan:
             self._fill_times(stream, assignment.numbers(partition, start, end), out[start - first : end - first])
         return out
 
-    def _fill_times(self, stream: int, numbers: npt.NDArray[np.float64], out: Times) -> None:
+    def _fill_times(self, stream: int, numbers: Floats, out: Int64s) -> None:
         """Event times of the stream's events by their numbers n (whole floats), written to `out` (same shape)."""
         share = self.streams[stream].share
         seconds = self.profile.time_of(numbers if share == 1.0 else numbers / share)
@@ -196,15 +188,17 @@ class Plan:
         np.multiply(seconds, 1e6, out=out, casting="unsafe")
         np.add(out, self.start_us, out=out)
 
-    def _times_from(self, stream: int, low: int, high: int) -> Times:
+    def _times_from(self, stream: int, low: int, high: int) -> Int64s:
         """Event times of the stream's events low..high-1, over all partitions."""
         out = np.empty(high - low, dtype=np.int64)
         self._fill_times(stream, np.arange(low, high, dtype=np.float64), out)
         return out
 
-    def _first_at(self, stream: int, t_us: int) -> int:
-        """The smallest n whose event time is at or after `t_us`, regardless of the plan's end."""
-        return _first_at(partial(self._times_from, stream), t_us, int(self._number_at(stream, t_us)))
+    def _count_at(self, stream: int, t_us: int) -> int:
+        """Events of a stream with event time < t_us, over all partitions, regardless of the plan's end."""
+        if self._assignments[stream].exact:
+            return _first_at(partial(self._times_from, stream), t_us, int(self._number_at(stream, t_us)))
+        return sum(self._first_of_partition(stream, partition, t_us) for partition in range(self.partitions))
 
     def _first_of_partition(self, stream: int, partition: int, t_us: int) -> int:
         """The partition's first sequence whose event time is at or after `t_us`, regardless of the plan's end."""
@@ -222,11 +216,7 @@ class Plan:
         """Events of a stream with event time < t_us, over all partitions, within [0, total]."""
         if t_us <= self.start_us:
             return 0
-        if t_us >= self.end_us:
-            return self._totals[stream]
-        if self._assignments[stream].exact:
-            return self._first_at(stream, t_us)
-        return sum(self._first_of_partition(stream, partition, t_us) for partition in range(self.partitions))
+        return self._totals[stream] if t_us >= self.end_us else self._count_at(stream, t_us)
 
     def count_before(self, stream: int, partition: int, t_us: int) -> int:
         """The exact number of the partition's events with event time < t_us, within [0, total]."""
@@ -263,40 +253,36 @@ class Plan:
     def _types(self) -> tuple[dict[str, pa.DataType], ...]:
         """Arrow types of all possible columns of each stream."""
         lineage = {EVENT_TIME: pa.int64(), EVENT_ID: pa.int64()}
-        schemas = [stream.schema.types() for stream in self.streams]
-        return tuple({name: arrow_type(type_) for name, type_ in types.items()} | lineage for types in schemas)
+        return tuple(
+            {field.name: arrow_type(field.sql_type) for field in stream.fields} | lineage for stream in self.streams
+        )
 
     @cached_property
-    def _fields(self) -> tuple[dict[str, FieldSpec], ...]:
-        """The fields of each stream by name."""
-        return tuple({field.name: field for field in stream.fields} for stream in self.streams)
-
-    @cached_property
-    def _places(self) -> tuple[dict[str, int], ...]:
-        """The place of each field by name, for each stream. A search for each column would cost their square."""
-        return tuple({field.name: place for place, field in enumerate(stream.fields)} for stream in self.streams)
+    def _fields(self) -> tuple[dict[str, tuple[int, FieldSpec]], ...]:
+        """Fields by name with their places, for each stream. A search for each column would cost their square."""
+        return tuple({field.name: (place, field) for place, field in enumerate(each.fields)} for each in self.streams)
 
     def _column(self, stream: int, partition: int, name: str, first: int, last: int) -> pa.Array:
-        field = self._fields[stream].get(name)
+        place, field = self._fields[stream].get(name, (-1, None))
         if name == EVENT_TIME or isinstance(field, RecordTime):
             times = self.event_times(stream, partition, first, last)
             return pa.array(times // field.unit_us if isinstance(field, RecordTime) else times)
-        if name == EVENT_ID:
+        if field is None:  # the event's id
             base = event_id_base(stream, partition)
             ids = empty(last - first, np.int64)
             ids[...] = np.arange(base + first, base + last)
             return pa.array(ids)
-        spec, places = self.streams[stream], self._places[stream]
-        place, key_field = places[name], -1 if self.key_of(spec) is None else places[str(spec.key)]
+        key = self.key_of(self.streams[stream])
+        key_field = -1 if key is None else self._fields[stream][key.name][0]
         bits = PhiloxBits(self.seed, stream, partition, place, key_field, self.partitions)
-        values = spec.fields[place].of_events(bits, first, last, partial(self._numbers, stream, partition, first, last))
+        values = field.of_events(bits, first, last, partial(self._numbers, stream, partition, first, last))
         return pa.array(values) if isinstance(values, np.ndarray) else values
 
-    def _numbers(self, stream: int, partition: int, first: int, last: int) -> npt.NDArray[np.int64]:
+    def _numbers(self, stream: int, partition: int, first: int, last: int) -> Int64s:
         return self._assignments[stream].numbers(partition, first, last).astype(np.int64)
 
 
-def _first_at(times: Callable[[int, int], Times], t_us: int, guess: int) -> int:
+def _first_at(times: Callable[[int, int], Int64s], t_us: int, guess: int) -> int:
     """The first of 0, 1, ... with a time at or after `t_us`, near a guess. `times(low, high)` has those of a slice."""
     low = max(guess - _GUESS_MARGIN, 0)
     near = times(low, max(guess, 0) + _GUESS_MARGIN + 1)
@@ -304,12 +290,7 @@ def _first_at(times: Callable[[int, int], Times], t_us: int, guess: int) -> int:
     if 0 < place < len(near) or (place == 0 and low == 0):
         return low + place
     # Rounding errors made the guess useless.
-    low, high = 0, EVENTS_MAX
-    while low < high:
-        middle = (low + high) // 2
-        before = times(middle, middle + 1)[0] < t_us
-        low, high = (middle + 1, high) if before else (low, middle)
-    return low
+    return bisect_left(range(EVENTS_MAX), t_us, key=lambda number: times(number, number + 1)[0])
 
 
 def _rules(plan: Plan) -> tuple[Rule, ...]:
@@ -335,8 +316,9 @@ def _rules(plan: Plan) -> tuple[Rule, ...]:
 
 def _can_split(key: FieldSpec | None, partitions: int) -> bool:
     """Whether the values of a key can be restricted to those of a partition."""
-    parts = (key.partitions_of_rows(partitions), key.partition_shares(partitions)) if key else (0,)
-    return any(part is not None for part in parts)
+    return key is None or (
+        key.partitions_of_rows(partitions) is not None or key.partition_shares(partitions) is not None
+    )
 
 
 CHUNK_EVENTS = 131_072

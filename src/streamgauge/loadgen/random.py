@@ -83,11 +83,9 @@ class PhiloxBits:
 
         Yields the slice of the piece in an array of last - first events, and its lanes, shape (events * width,).
         """
-        start = first
-        while start < last:
+        for start in range(first, last, BLOCK_EVENTS):
             end = min(start + BLOCK_EVENTS, last)
             yield slice(start - first, end - first), self.lanes(start * width, end * width)
-            start = end
 
     def _generator(self, count: int) -> np.random.Philox:
         """This thread's Philox before lane `count * 8`. A new one would first read entropy from the system (16 us)."""
@@ -95,9 +93,10 @@ class PhiloxBits:
             _thread.philox = np.random.Philox(0)
         place = (self.stream << (_PARTITION_BITS + _FIELD_BITS)) | (self.partition << _FIELD_BITS) | self.field
         key, counter = np.array([self.seed, place], np.uint64), np.array([count, 0, 0, 0], np.uint64)
-        nothing_buffered = {"buffer": np.zeros(4, np.uint64), "buffer_pos": 4, "has_uint32": 0, "uinteger": 0}
-        state = {"counter": counter, "key": key}
-        _thread.philox.state = {"bit_generator": "Philox", "state": state, **nothing_buffered}
+        _thread.philox.state = {
+            "bit_generator": "Philox", "state": {"counter": counter, "key": key},
+            "buffer": np.zeros(4, np.uint64), "buffer_pos": 4, "has_uint32": 0, "uinteger": 0,  # nothing is buffered
+        }  # fmt: skip
         return _thread.philox
 
 
@@ -106,14 +105,12 @@ _BLOCK = 2**18
 """Keys hashed at once, so that temporary arrays stay small."""
 _POSITIVE = np.int32(0x7FFFFFFF)
 
-Words = npt.NDArray[np.uint32]
 Partitions = npt.NDArray[np.int16]
 
 
 def murmur2(texts: pa.Array) -> Int32s:
     """The 32-bit murmur2 of each text, as Kafka's Java client computes it, shape (n,). Nulls give the hash of ""."""
-    column = texts if pa.types.is_large_string(texts.type) else pc.cast(texts, pa.large_string())
-    column = pc.fill_null(column, "")
+    column = pc.fill_null(pc.cast(texts, pa.large_string()), "")
     hashes = np.empty(len(column), np.int32)
     for start in range(0, len(column), _BLOCK):
         block = column.slice(start, _BLOCK)
@@ -129,8 +126,7 @@ def partitions_of(texts: pa.Array, partitions: int) -> Partitions:
 
 def key_texts(values: npt.NDArray[np.generic] | pa.Array) -> pa.Array:
     """Keys as the text that a message carries; null for keys that are null."""
-    column = pa.array(values) if isinstance(values, np.ndarray) else values
-    return pc.cast(column, pa.string())
+    return pc.cast(pa.array(values) if isinstance(values, np.ndarray) else values, pa.string())
 
 
 @lru_cache(maxsize=4)
@@ -174,7 +170,7 @@ def _hashes(block: pa.LargeStringArray) -> Int32s:
     return hashes.view(np.int32)
 
 
-def _words(data: npt.NDArray[np.uint8], at: npt.NDArray[np.int64]) -> Words:
+def _words(data: npt.NDArray[np.uint8], at: npt.NDArray[np.int64]) -> Lanes:
     """The four bytes from each place as a little-endian word."""
     parts = [data[at + byte].astype(np.uint32) << np.uint32(8 * byte) for byte in range(4)]
     return parts[0] | parts[1] | parts[2] | parts[3]
@@ -296,19 +292,14 @@ def probabilities(distribution: Distribution, domain: int, exponent: float = 1.0
     if distribution == "uniform":
         return np.full(domain, 1.0 / domain)
     if distribution == "normal":
-        return _normal(domain)
+        from scipy.special import ndtr
+
+        below = ndtr((np.arange(1, domain) - domain / 2) / (domain / _NORMAL_SIGMAS))
+        return np.diff(below, prepend=0.0, append=1.0)
     if distribution == "zipf":
         weights = np.arange(1, domain + 1, dtype=np.float64) ** -exponent
         return weights / weights.sum()
     return np.concatenate(([1.0], np.zeros(domain - 1)))
-
-
-def _normal(domain: int) -> npt.NDArray[np.float64]:
-    from scipy.special import ndtr
-
-    borders = np.arange(1, domain, dtype=np.float64)
-    below = ndtr((borders - domain / 2) / (domain / _NORMAL_SIGMAS))
-    return np.diff(below, prepend=0.0, append=1.0)
 
 
 @lru_cache(maxsize=64)

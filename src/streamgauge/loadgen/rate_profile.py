@@ -53,15 +53,14 @@ class RateProfile:
     @cached_property
     def _events(self) -> Floats:
         """Events before each piece: shape (pieces,)."""
-        lengths = np.diff(self._starts)
-        each = [piece.events_after(length) for piece, length in zip(self.pieces, lengths, strict=False)]
+        # The last piece has no length.
+        each = [piece.events_after(length) for piece, length in zip(self.pieces, np.diff(self._starts), strict=False)]
         return np.concatenate(([0.0], np.cumsum(each)))
 
     @cached_property
-    def _columns(self) -> tuple[Floats, Floats, Floats]:
-        """Start, rate and slope of each piece as arrays."""
-        rows = np.array([(piece.start_s, piece.rate_per_s, piece.slope_per_s2) for piece in self.pieces])
-        return rows[:, 0], rows[:, 1], rows[:, 2]
+    def _columns(self) -> Floats:
+        """Start, rate and slope of each piece: shape (3, pieces)."""
+        return np.array([(piece.start_s, piece.rate_per_s, piece.slope_per_s2) for piece in self.pieces]).T
 
     def _piece_at(self, t_s: float) -> int:
         return max(bisect_right(self._starts, t_s) - 1, 0)
@@ -115,10 +114,9 @@ class RateProfile:
         later = [replace(piece, start_s=piece.start_s + lead_s) for piece in others]
         if first.slope_per_s2:
             later = [replace(first, start_s=lead_s), *later]
-        level = Piece(rise_s, first.rate_per_s)
         least, most = RISES_FROM * first.rate_per_s, RISES_TO * first.rate_per_s
         rise = [Piece(0.0, least, (most - least) / rise_s)] if rise_s > 0 else []
-        return RateProfile((*rise, level, *later))
+        return RateProfile((*rise, Piece(rise_s, first.rate_per_s), *later))
 
 
 def _solve(events: Floats, rate: Floats | float, slope: Floats | float) -> Floats:
@@ -165,8 +163,7 @@ def _ramp(text: str, rest: str, rate_per_s: float, duration_s: float) -> tuple[P
 def _burst(text: str, rest: str, rate_per_s: float, duration_s: float) -> tuple[Piece, ...]:
     factor, _, span = rest.partition("@")
     time, _, length = span.partition("+")
-    times = _number(text, factor, float, "a factor above 0 such as 1.5", above=0.0)
-    highest = _within(text, rate_per_s * times)
+    highest = _within(text, rate_per_s * _number(text, factor, float, "a factor above 0 such as 1.5", above=0.0))
     start, end = _time(text, time), _time(text, time) + _time(text, length)
     rule = f"the burst must begin after 0 and end within the duration of {duration_s:g} s"
     _require(0 < start < end <= duration_s, text, rule)
@@ -202,5 +199,4 @@ _EXAMPLES = {"step": "step:200k@30s,50k@45s", "ramp": "ramp:200k", "burst": "bur
 
 
 def _require(holds: object, text: str, rule: str) -> None:
-    kind = text.strip().partition(":")[0]
-    require(holds, "load.profile", rule, text, f"--profile {_EXAMPLES[kind]}")
+    require(holds, "load.profile", rule, text, f"--profile {_EXAMPLES[text.strip().partition(':')[0]]}")

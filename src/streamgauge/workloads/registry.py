@@ -261,9 +261,8 @@ class Workload:
     def flow_document(self, parameters: Parameters, rate_per_s: float) -> dict[str, Any]:
         """The JSON form of the flow at these parameters, which engines outside Python read."""
         job = self.build(parameters, rate_per_s)
-        keys = {stream.name: stream.key for stream in job.streams}
         origin = {"name": self.name, "parameters": parameters.model_dump(mode="json"), "rate_per_s": rate_per_s}
-        return to_json(job.flow, keys, origin)
+        return to_json(job.flow, {stream.name: stream.key for stream in job.streams}, origin)
 
     def is_file(self, name: str) -> bool:
         """Whether a parameter, in any spelling, names a user file."""
@@ -298,8 +297,8 @@ def _all() -> dict[str, Workload]:
     package = importlib.import_module("streamgauge.workloads")
     found_modules = pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
     modules = (importlib.import_module(each.name) for each in found_modules)
-    workloads = [module.WORKLOAD for module in modules if hasattr(module, "WORKLOAD")]
-    return {workload.name: workload for workload in sorted(workloads, key=lambda workload: workload.name)}
+    workloads = {module.WORKLOAD.name: module.WORKLOAD for module in modules if hasattr(module, "WORKLOAD")}
+    return dict(sorted(workloads.items()))
 
 
 def names() -> tuple[str, ...]:
@@ -317,18 +316,16 @@ def get(name: str) -> Workload:
 @contextmanager
 def added(workload: Workload) -> Iterator[None]:
     """Gives this process one more workload, until the end of the block."""
-    workloads = _all()
-    workloads[workload.name] = workload
+    _all()[workload.name] = workload
     try:
         yield
     finally:
-        del workloads[workload.name]
+        del _all()[workload.name]
 
 
 def catalogue(rate_per_s: float = RATE_PER_S, name: str = "") -> list[dict[str, Any]]:
     """Workloads as plain data: name, title, summary, source, features, parameters, flow. `name` selects one."""
-    chosen = [get(name)] if name else list(_all().values())
-    return [_row(workload, rate_per_s) for workload in chosen]
+    return [_row(workload, rate_per_s) for workload in ([get(name)] if name else _all().values())]
 
 
 def _row(workload: Workload, rate_per_s: float) -> dict[str, Any]:

@@ -17,9 +17,8 @@ from streamgauge.loadgen.datasets.leads import Owner, Round, Turn
 from streamgauge.loadgen.datasets.plugs import PlugId, grid
 from streamgauge.loadgen.datasets.sensors import Cluster, InTurn, Reading
 from streamgauge.loadgen.datasets.web import Visitor
-from streamgauge.loadgen.fields import Decimal, FieldSpec, Integer, Key, OwnNumber, StreamSpec, Text
+from streamgauge.loadgen.fields import Decimal, FieldSpec, Integer, Key, OwnNumber, StreamSpec, Text, with_malformed
 from streamgauge.loadgen.fitted import Choice
-from streamgauge.loadgen.malformed import with_malformed
 from streamgauge.loadgen.plan import ByKeyShare, ByRow, Plan
 from streamgauge.loadgen.random import TABLE_DOMAIN_MAX, PhiloxBits, key_texts, partitions_of, probabilities
 from streamgauge.loadgen.rate_profile import parse_profile
@@ -177,7 +176,7 @@ def test_a_partition_has_all_plugs_of_its_houses() -> None:
     spec = StreamSpec("plugs", tuple(PlugId(level, 6, level) for level in levels), key="house")
     parts = [set(rows) for rows in rows_of(spec, 3, list(levels))]
     whole = grid(PhiloxBits(1, 0, 0, 0), 6)
-    assert sum(map(len, parts)) == len(set().union(*parts)) == whole.plugs
+    assert sum(map(len, parts)) == len(set().union(*parts)) == len(whole.plug)
     assert set().union(*parts) == set(zip(*(getattr(whole, level).tolist() for level in levels), strict=True))
 
 

@@ -10,8 +10,16 @@ import pytest
 from streamgauge.loadgen.datasets.calls import Called, Caller, Duration
 from streamgauge.loadgen.datasets.sensors import InTurn
 from streamgauge.loadgen.datasets.texts import IsSpam, Message
-from streamgauge.loadgen.fields import Decimal, FieldSpec, Integer, OwnNumber, StreamSpec, Text
-from streamgauge.loadgen.malformed import Malformed, with_malformed
+from streamgauge.loadgen.fields import (
+    Decimal,
+    FieldSpec,
+    Integer,
+    Malformed,
+    OwnNumber,
+    StreamSpec,
+    Text,
+    with_malformed,
+)
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.random import PhiloxBits
 from streamgauge.loadgen.rate_profile import parse_profile

@@ -66,9 +66,11 @@ class Caller(FieldSpec):
             return sampled(_callers_of(self, bits.partition, bits.split), bits, first, last)
         out = empty(last - first, np.int32)
         for part, lanes in bits.blocks(first, last, width=2):
-            subscriber = sampler("zipf", self.subscribers).drawn(lanes[1::2])
-            seller = Uniform(self.telemarketers, self.subscribers).drawn(lanes[1::2])
-            out[part] = np.where(lanes[::2] < self.selling * _COIN_STEPS, seller, subscriber)
+            out[part] = np.where(
+                lanes[::2] < self.selling * _COIN_STEPS,
+                Uniform(self.telemarketers, self.subscribers).drawn(lanes[1::2]),
+                sampler("zipf", self.subscribers).drawn(lanes[1::2]),
+            )
         return out
 
 
@@ -163,6 +165,5 @@ def _durations(mean_s: float) -> Table:
     """The sampler of whole seconds below `LONGEST_S`, from a truncated log-normal distribution."""
     from scipy.special import ndtr
 
-    seconds = np.arange(1, LONGEST_S, dtype=np.float64)
-    shorter = ndtr(np.log(seconds / mean_s) / SPREAD + SPREAD / 2)
+    shorter = ndtr(np.log(np.arange(1, LONGEST_S) / mean_s) / SPREAD + SPREAD / 2)
     return Table(np.diff(shorter, prepend=0.0, append=1.0))

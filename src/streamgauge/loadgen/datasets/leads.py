@@ -61,13 +61,10 @@ class Round(FieldSpec):
     limits: ClassVar[Mapping[str, Limits]] = {"learners": _LEARNERS}
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.int64]:
-        return np.arange(first, last, dtype=np.int64) // self._learners_of(bits) + 1
-
-    def _learners_of(self, bits: PhiloxBits) -> int:
-        """The number of learners that have turns in a partition; at least 1."""
-        if bits.key_field < 0:
-            return self.learners
-        return max(len(keys_of_partition(self.learners, bits.partition, bits.partitions)), 1)
+        learners = self.learners
+        if bits.key_field >= 0:
+            learners = max(len(keys_of_partition(self.learners, bits.partition, bits.partitions)), 1)
+        return np.arange(first, last, dtype=np.int64) // learners + 1
 
 
 @dataclass(frozen=True)

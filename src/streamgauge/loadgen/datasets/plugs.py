@@ -51,10 +51,6 @@ class Grid(NamedTuple):
     shift_s: Int64s
     """The plug's position within its phase at the start."""
 
-    @property
-    def plugs(self) -> int:
-        return len(self.plug)
-
 
 def grid(bits: PhiloxBits, houses: int) -> Grid:
     """The plugs of a stream, the same for all its fields. If it has a key, the house, a partition has some of them."""
@@ -97,13 +93,12 @@ def _grid_of_partition(bits: PhiloxBits, houses: int, partition: int, partitions
 
 def _numbers_within(counts: NDArray[np.int32]) -> NDArray[np.int32]:
     """Numbers within each group: 2, 3 gives 0, 1, 0, 1, 2."""
-    begins = np.cumsum(counts) - counts
-    return (np.arange(counts.sum()) - np.repeat(begins, counts)).astype(np.int32)
+    return (np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)).astype(np.int32)
 
 
-def _places(numbers: Int64s, plugs: int) -> Int64s:
+def _places(numbers: Int64s, plugs: Grid) -> Int64s:
     """The plug of each event; two events per plug."""
-    return (numbers >> 1) % max(plugs, 1)
+    return (numbers >> 1) % max(len(plugs.plug), 1)
 
 
 @dataclass(frozen=True)
@@ -122,8 +117,7 @@ class PlugId(FieldSpec):
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> NDArray[np.int32]:
         plugs = grid(bits, self.houses)
-        ids: NDArray[np.int32] = getattr(plugs, self.level)[_places(np.arange(first, last), plugs.plugs)]
-        return ids
+        return getattr(plugs, self.level)[_places(np.arange(first, last), plugs)]
 
 
 @dataclass(frozen=True)
@@ -171,7 +165,7 @@ class PlugValue(FieldSpec):
         )
 
     def _values(self, plugs: Grid, seed: NDArray[np.uint64], numbers: Int64s, lanes: Lanes) -> pa.Array:
-        places = _places(numbers, plugs.plugs)
+        places = _places(numbers, plugs)
         clock_s = numbers * self.speed // self.events_per_second
         peak_w = plugs.peak_w[places]
         on = _coins(seed, places, (clock_s + plugs.shift_s[places]) // plugs.phase_s[places])

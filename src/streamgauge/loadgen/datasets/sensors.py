@@ -137,8 +137,7 @@ class Cluster(FieldSpec):
     limits: ClassVar[Mapping[str, Limits]] = {"clusters": a_count(math.inf, "8")}
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.int32]:
-        machines = self.machine.column(replace(bits, field=self.machine_place), first, last)
-        return machines % np.int32(self.clusters)
+        return self.machine.column(replace(bits, field=self.machine_place), first, last) % np.int32(self.clusters)
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from streamgauge.loadgen.fields import (
     Text,
     a_count,
     a_share,
+    joined,
     vocabulary,
 )
 from streamgauge.loadgen.random import Lanes, PhiloxBits, Table, probabilities, sampler
@@ -113,10 +114,6 @@ class IsSpam(FieldSpec):
     message_place: int
     sql_type: ClassVar[str] = "boolean"
 
-    @property
-    def row_bytes(self) -> float:
-        return 1 / 8
-
     def column(self, bits: PhiloxBits, first: int, last: int) -> Bools:
         return self.message.is_spam(replace(bits, field=self.message_place), first, last)
 
@@ -141,9 +138,8 @@ def shares(count: int) -> tuple[Floats, Floats]:
 
 
 @lru_cache(maxsize=4)
-def _tables(count: int) -> tuple[Table, Table]:
-    of_spam, of_ham = shares(count)
-    return Table(of_spam), Table(of_ham)
+def _tables(count: int) -> tuple[Table, ...]:
+    return tuple(map(Table, shares(count)))
 
 
 @lru_cache(maxsize=4)
@@ -197,8 +193,7 @@ class Opinion(FieldSpec):
     def _lines(self, lanes: Lanes) -> pa.Array:
         places = _draws(self).drawn(lanes[::2])
         places += len(_words(self)) * _form_draws().drawn(lanes[1::2])
-        ends = np.arange(0, len(places) + 1, self.words, dtype=np.int32)
-        return pc.binary_join(pa.ListArray.from_arrays(pa.array(ends), _written(self).take(pa.array(places))), " ")
+        return joined(_written(self), places, self.words)
 
 
 def _made_up(field: Opinion) -> list[str]:
@@ -270,10 +265,7 @@ class Tweet(FieldSpec):
     def _lines(self, lanes: np.ndarray) -> pa.Array:
         places = sampler("zipf", len(vocabulary())).drawn(lanes[::2])
         places += len(vocabulary()) * (lanes[1::2] < self.hashtags * 2.0**32)
-        ends = np.arange(0, len(places) + 1, self.words, dtype=np.int32)
-        return pc.binary_join(
-            pa.ListArray.from_arrays(pa.array(ends), _words_and_hashtags().take(pa.array(places))), " "
-        )
+        return joined(_words_and_hashtags(), places, self.words)
 
 
 @lru_cache(maxsize=1)
@@ -320,19 +312,16 @@ class TimestampedText(FieldSpec):
         whole[:, (ID_DIGITS, after_time - 1)] = _COMMA
         whole[:, after_time:] = self._letters(bits, first, last)
         ends = np.arange(last - first + 1, dtype=np.int32) * np.int32(self.size_bytes)
-        buffers = [None, pa.py_buffer(ends), pa.py_buffer(whole)]
-        return pa.StringArray.from_buffers(last - first, buffers[1], buffers[2])
+        return pa.StringArray.from_buffers(last - first, pa.py_buffer(ends), pa.py_buffer(whole))
 
     def _letters(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.uint8]:
         """Letters with four random bits each."""
         size = self.size_bytes - RECORD_BYTES_MIN
         lanes = -(-size // 4)
         drawn = bits.lanes(first * lanes, last * lanes).view(np.uint8).reshape(last - first, 4 * lanes)
-        letters: npt.NDArray[np.uint8] = (drawn[:, :size] & np.uint8(0x0F)) + np.uint8(_LETTER)
-        return letters
+        return (drawn[:, :size] & np.uint8(0x0F)) + np.uint8(_LETTER)
 
 
 def _digits(numbers: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
     """Decimal digits as ASCII, shape (n, count)."""
-    powers = 10 ** np.arange(count - 1, -1, -1, dtype=np.int64)
-    return numbers[:, None] // powers % 10 + _ZERO
+    return numbers[:, None] // 10 ** np.arange(count - 1, -1, -1) % 10 + _ZERO

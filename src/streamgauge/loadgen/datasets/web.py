@@ -20,7 +20,6 @@ from streamgauge.loadgen.fields import OFFSET_BYTES, FieldSpec, Limits, a_count,
 from streamgauge.loadgen.random import (
     Lanes,
     PhiloxBits,
-    Sampler,
     Table,
     Uniform,
     partition_shares,
@@ -83,13 +82,12 @@ class AccessLine(FieldSpec):
         )
         if not self.malformed:
             return whole
-        cut = pa.array(coin < self.malformed * 2.0**32)
-        return pc.if_else(cut, pc.utf8_slice_codeunits(whole, 0, MALFORMED_LENGTH), whole)
+        cut = pc.utf8_slice_codeunits(whole, 0, MALFORMED_LENGTH)
+        return pc.if_else(pa.array(coin < self.malformed * 2.0**32), cut, whole)
 
     def _times(self, first: int, last: int) -> pa.Array:
         seconds = START_S + np.arange(first, last) // self.lines_per_second
-        each = np.arange(seconds[0], seconds[-1] + 1)
-        moments = pa.array(each, pa.timestamp("s"))
+        moments = pa.array(np.arange(seconds[0], seconds[-1] + 1), pa.timestamp("s"))
         return pc.strftime(moments, " - - [%d/%b/%Y:%H:%M:%S +0000] ").take(pa.array(seconds - seconds[0]))
 
 
@@ -133,8 +131,7 @@ class Address(FieldSpec):
         return OFFSET_BYTES + 12.7
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> pa.Array:
-        drawn = sampled(sampler("zipf", self.clients), bits, first, last)
-        return addresses(self.clients).take(pa.array(drawn))
+        return addresses(self.clients).take(pa.array(sampled(sampler("zipf", self.clients), bits, first, last)))
 
 
 @dataclass(frozen=True)
@@ -156,15 +153,12 @@ class Visitor(FieldSpec):
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> pa.Array:
         by = sampler_of_column(bits, "zipf", self.visitors)
-        return self.concatenated([self._names(by, lanes) for _, lanes in bits.blocks(first, last, 2)])
+        limit = self.nameless * 2.0**32
+        numbers = [pa.array(by.drawn(lanes[::2]), mask=lanes[1::2] < limit) for _, lanes in bits.blocks(first, last, 2)]
+        return self.concatenated([pc.cast(each, pa.string()) for each in numbers])
 
     def partition_shares(self, partitions: int) -> NDArray[np.float64] | None:
         return partition_shares("zipf", self.visitors, partitions)
-
-    def _names(self, by: Sampler, lanes: np.ndarray) -> pa.Array:
-        drawn = by.drawn(lanes[::2])
-        nameless = lanes[1::2] < self.nameless * 2.0**32
-        return pc.cast(pa.array(drawn, mask=nameless), pa.string())
 
 
 @dataclass(frozen=True)

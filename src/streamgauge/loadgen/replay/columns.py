@@ -29,37 +29,31 @@ from streamgauge.core.errors import InputError, Problem, refuse, require
 from streamgauge.core.schema import arrow_type
 from streamgauge.loadgen.fields import EventNumbers, FieldSpec, Payload, StreamSpec
 from streamgauge.loadgen.random import PhiloxBits, key_texts, partitions_of
-from streamgauge.loadgen.replay.files import ColumnsError, Content, File, content, digest, no_value, require_data, rows
+from streamgauge.loadgen.replay.files import ColumnsError, Content, File, content, digest, no_value, require_data
 
-
-@dataclass(frozen=True)
-class KeyDictionary:
-    """The columns over which keys are numbered, in this order. Each `File` has one text column."""
-
-    columns: tuple[File, ...]
-
-
-Numberings = Mapping[str | None, KeyDictionary]
+Numbering = tuple[File, ...]
+"""The columns over which keys are numbered, in this order. Each `File` has one text column."""
+Numberings = Mapping[str | None, Numbering]
 """By kind of key; a field that is no key has none."""
 
 
 @lru_cache(maxsize=4)
-def keys(numbering: KeyDictionary) -> pa.Array:
+def keys(numbering: Numbering) -> pa.Array:
     """The distinct keys in the order of their numbers."""
-    return pc.unique(pa.chunked_array([_texts(file) for file in numbering.columns])).drop_null()
+    return pc.unique(pa.chunked_array([_texts(file) for file in numbering])).drop_null()
 
 
 @lru_cache(maxsize=8)
-def numbers(file: File, name: str, numbering: KeyDictionary, kind: str) -> pa.Array:
+def numbers(file: File, name: str, numbering: Numbering, kind: str) -> pa.Array:
     """The number of each row's key in a column of a file, as SQL type `kind`; null for rows without a key."""
-    (texts,) = [_texts(each) for each in numbering.columns if (each.path, each.columns[0][0]) == (file.path, name)][:1]
+    (texts,) = [_texts(each) for each in numbering if (each.path, each.columns[0][0]) == (file.path, name)][:1]
     return pc.index_in(texts, keys(numbering)).cast(arrow_type(kind))
 
 
 def _texts(file: File) -> pa.Array:
     """The texts of a column, with null for empty ones, quoted or not."""
     ((name, _),) = file.columns
-    texts = rows(file)[name]
+    texts = content(file).columns[name]
     return pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.string()), texts)
 
 
@@ -76,7 +70,7 @@ class ReplayedColumn(FieldSpec):
 
     file: File
     like: FieldSpec
-    numbering: KeyDictionary | None = None
+    numbering: Numbering | None = None
     step: int = 0
 
     @property
@@ -99,8 +93,7 @@ class ReplayedColumn(FieldSpec):
         taken = self.values.take(pa.array(places))
         if not self.step:
             return taken
-        moved = pc.add(taken.cast(pa.int64()), pa.array(rounds * self.step))
-        return moved.cast(arrow_type(self.sql_type))
+        return pc.add(taken.cast(pa.int64()), pa.array(rounds * self.step)).cast(arrow_type(self.sql_type))
 
     def partitions_of_rows(self, partitions: int) -> npt.NDArray[np.int16]:
         texts = key_texts(self.values)
@@ -112,12 +105,11 @@ class ReplayedColumn(FieldSpec):
         """The values, one per row of the file."""
         if self.numbering is not None:
             return numbers(self.file, self.name, self.numbering, self.sql_type)
-        return rows(self.file)[self.name]
+        return content(self.file).columns[self.name]
 
     def last_round(self) -> int:
         """The last round (from 0) whose times fit the type."""
-        latest = pc.max(self.values.cast(pa.int64())).as_py()
-        return int((TIMES[self.sql_type] - latest) // self.step)
+        return int((TIMES[self.sql_type] - pc.max(self.values.cast(pa.int64())).as_py()) // self.step)
 
 
 @dataclass(frozen=True)
@@ -177,20 +169,15 @@ def recorded(*requests: ReplayRequest) -> tuple[StreamSpec, ...]:
     files = [_file(one) for one in requests]
     contents = [_content(one, file) for one, file in zip(requests, files, strict=True)]
     numbered = _numbered(requests, files)
-    problems = [
-        problem
-        for request, content in zip(requests, contents, strict=True)
-        for problem in _problems(request, content, numbered)
-    ]
-    refuse(problems)
+    pairs = zip(requests, contents, strict=True)
+    refuse([problem for request, content in pairs for problem in _problems(request, content, numbered)])
     return tuple(_stream(one, file, numbered) for one, file in zip(requests, files, strict=True))
 
 
 def _file(request: ReplayRequest) -> File:
     is_folder, is_there = request.path.is_dir(), request.digest is not None or request.path.is_file()
     require_data(not is_folder, "must be a file", f"{request.path}, which is a folder", "name one file of it")
-    way_out = "--set data=FILE, as seen from this folder"
-    require_data(is_there, "must be an existing file", str(request.path), way_out)
+    require_data(is_there, "must be an existing file", str(request.path), "--set data=FILE, as seen from this folder")
     columns = tuple((field.name, field.sql_type) for field in request.fields)
     return File(str(request.path.resolve()), request.digest or digest(request.path), columns)
 
@@ -218,7 +205,7 @@ def _numbered(requests: Sequence[ReplayRequest], files: Sequence[File]) -> Numbe
                 continue
             columns.setdefault(kind, []).append(replace(file, columns=((field.name, "string"),)))
             not_numeric |= {kind} if _are_no_numbers(content(file), field.name) else set()
-    return {kind: KeyDictionary(tuple(columns[kind])) for kind in not_numeric}
+    return {kind: tuple(columns[kind]) for kind in not_numeric}
 
 
 def _are_no_numbers(content: Content, name: str) -> bool:
@@ -242,7 +229,6 @@ def _problems(request: ReplayRequest, content: Content, numbered: Numberings) ->
 
 
 def _time_problems(request: ReplayRequest, time: str) -> Iterator[Problem]:
-    setting, way_out = "set data.time", "leave --set data.time out: the column then repeats with the file"
     kinds = {
         field.name: "a key" if field.key_kind and field.sql_type != "string" else field.sql_type
         for field in request.stream.fields
@@ -259,7 +245,7 @@ def _time_problems(request: ReplayRequest, time: str) -> Iterator[Problem]:
         rule, got = "must be a column that the workload reads", time
     else:
         return
-    yield Problem(setting, rule, got, way_out)
+    yield Problem("set data.time", rule, got, "leave --set data.time out: the column then repeats with the file")
 
 
 def _stream(request: ReplayRequest, file: File, numbered: Numberings) -> StreamSpec:
@@ -273,8 +259,7 @@ def _stream(request: ReplayRequest, file: File, numbered: Numberings) -> StreamS
         taken.get(field.name) or (field if isinstance(field, Payload) else Absent(field.name, field))
         for field in request.stream.fields
     )
-    key = request.stream.key if request.stream.key in taken else None
-    return StreamSpec(request.stream.name, fields, request.stream.share, key)
+    return replace(request.stream, fields=fields, key=request.stream.key if request.stream.key in taken else None)
 
 
 def _step(times: pa.Array) -> int:
@@ -301,7 +286,10 @@ def require_times(stream: StreamSpec, events: int) -> None:
     for field in replayed_columns(stream):
         rounds = -(-events // rows_of(stream))
         last = field.last_round() if field.step else rounds
-        rule = f"must be a time that {field.sql_type} can say in all {rounds:,} rounds through the file"
-        got = f"{field.name}, which goes on by {field.step:,} a round, for {last + 1:,} rounds"
-        way_out = "a longer file, a shorter run, or leave --set data.time out"
-        require(rounds - 1 <= last, "set data.time", rule, got, way_out)
+        require(
+            rounds - 1 <= last,
+            "set data.time",
+            f"must be a time that {field.sql_type} can say in all {rounds:,} rounds through the file",
+            f"{field.name}, which goes on by {field.step:,} a round, for {last + 1:,} rounds",
+            "a longer file, a shorter run, or leave --set data.time out",
+        )

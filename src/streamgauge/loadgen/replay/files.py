@@ -96,11 +96,6 @@ def _digest(path: Path, changed_ns: int, size: int) -> str:
         return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
-def rows(file: File) -> dict[str, pa.Array]:
-    """The columns of a file; see `content`."""
-    return content(file).columns
-
-
 @lru_cache(maxsize=16)
 def content(file: File) -> Content:
     """The content of a file.
@@ -124,8 +119,10 @@ def _require_same(file: File) -> None:
     except OSError as error:
         raise DriverError(f"{file.path} was there when it was checked, and cannot be read now: {error}") from None
     if current != file.digest:
-        was = f"SHA-256 {current[:12]}, was {file.digest[:12]}"
-        raise DriverError(f"{file.path} was changed after it was checked ({was}): run again, and leave it as it is")
+        raise DriverError(
+            f"{file.path} was changed after it was checked (SHA-256 {current[:12]}, was {file.digest[:12]}):"
+            " run again, and leave it as it is"
+        )
 
 
 def _read(path: Path, columns: ColumnTypes) -> Content:
@@ -134,8 +131,8 @@ def _read(path: Path, columns: ColumnTypes) -> Content:
     known = (*READERS, *LINES)
     rule = f"must be one of {', '.join(filter(None, known))}, .gz or .zst after it"
     require_data(kind in known, rule, path.name, "another file")
-    has_bytes = bool(text_files.first_bytes(path, 1))
-    require_data(has_bytes, "must hold some rows", f"{path.name}, which is empty", "another file")
+    rule = "must hold some rows"
+    require_data(text_files.first_bytes(path, 1), rule, f"{path.name}, which is empty", "another file")
     if kind != "parquet":
         text_files.require_utf8(path, _SETTING)
     if kind == "json":
@@ -143,8 +140,7 @@ def _read(path: Path, columns: ColumnTypes) -> Content:
     stored = _lines(path, columns) if kind in LINES else _table(path, kind, columns)
     columns_, lines = stored.columns.values(), stored.left_out.lines
     left_out = f" that can be read; {f'{lines:,} lines' if lines > 1 else '1 line'} of it can not" if lines else ""
-    has_rows = len(next(iter(columns_))) > 0
-    require_data(has_rows, "must hold some rows", f"{path.name}, which has none{left_out}", "another file")
+    require_data(len(next(iter(columns_))), rule, f"{path.name}, which has none{left_out}", "another file")
     size = sum(column.nbytes for column in columns_)
     rule = f"must fit into {BYTES_MAX / 2**30:.0f} GiB, since every generator holds it"
     require_data(size <= BYTES_MAX, rule, f"{size / 2**30:.3g} GiB", "a part of it")
@@ -189,8 +185,9 @@ def _table(path: Path, kind: str, columns: ColumnTypes) -> Content:
                 raise _lacking(path, missing, available)
             return _cast(connection, plain, kind, columns)
         except duckdb.Error as error:
-            way_out = "correct the file, or name another one"
-            raise InputError(Problem(_SETTING, "must be readable", _error_text(error), way_out)) from None
+            raise InputError(
+                Problem(_SETTING, "must be readable", _error_text(error), "correct the file, or name another one")
+            ) from None
 
 
 def _names(connection: duckdb.DuckDBPyConnection, path: Path, kind: str, columns: ColumnTypes) -> list[str]:

@@ -97,11 +97,10 @@ def fit(path: Path, time: str, named: bool = False) -> Sample:
     `time` of times although the user has `named` it.
     """
     table, remarks, left_out = _read(path)
-    every = ", ".join(table.column_names)
     # SQL ignores case in names.
     of_time = [name for name in table.column_names if name.lower() == time.lower()]
     close = near(time, table.column_names)
-    way_out = f'time="{close}"' if close else f"time= one of its columns: {every}"
+    way_out = f'time="{close}"' if close else f"time= one of its columns: {', '.join(table.column_names)}"
     rule = "must have the column that time= names"
     _require(not named or of_time, path, rule, time, f"{way_out}, or leave time= out")
     _require(table.num_rows, path, "must hold some rows", f"none; {left_out}" if left_out else "none")
@@ -109,10 +108,8 @@ def fit(path: Path, time: str, named: bool = False) -> Sample:
     _require(not taken, path, "has a column whose name the instrument needs", taken, "rename it")
     for name in of_time if named else ():
         values = table.column(name).drop_null()
-        rule, got = (
-            "must have times in the column that time= names",
-            f"{name}, with values such as {values[0] if len(values) else ''}",
-        )
+        rule = "must have times in the column that time= names"
+        got = f"{name}, with values such as {values[0] if len(values) else ''}"
         _require(_may_be_times(values), path, rule, got, "name another column, or leave time= out")
     names = [name for name in table.column_names if name not in of_time]
     _require(names, path, "must have a column beside the event time", table.column_names)
@@ -138,8 +135,7 @@ def _read(path: Path) -> tuple[pa.Table, dict[str, list[str]], str]:
     import duckdb
 
     _require(not path.is_dir(), path, "must be a file", f"{path}, which is a folder", "name one file of it")
-    way_out = "the path, as seen from the job's file"
-    _require(path.is_file(), path, "must be an existing file", str(path), way_out)
+    _require(path.is_file(), path, "must be an existing file", str(path), "the path, as seen from the job's file")
     suffixes = [suffix for suffix in path.suffixes if suffix not in text_files.COMPRESSED]
     reader = READERS.get(suffixes[-1][1:].lower() if suffixes else "", "")
     _require(reader, path, f"must be one of {', '.join(READERS)}, .gz or .zst after it", path.name)
@@ -191,8 +187,8 @@ def _csv(connection: duckdb.DuckDBPyConnection, path: Path) -> tuple[pa.Table, d
     text_files.require_names(first, path, setting)
     _require_unlike(path, first.given)
     connection.execute(f"CREATE TEMP TABLE sampled AS {_sampled(text_files.csv_source(path, first, rejects=True))}")
-    left_out = text_files.in_words(text_files.left_out(connection, path, setting))
-    return *_table(connection, first.names, dict.fromkeys(first.names, _TYPES)), left_out
+    left_out = text_files.left_out(connection, path, setting)
+    return *_table(connection, first.names, dict.fromkeys(first.names, _TYPES)), text_files.in_words(left_out)
 
 
 def _table(
@@ -237,8 +233,7 @@ def _best_type(connection: duckdb.DuckDBPyConnection, name: str, allowed: Sequen
     """(SQL of a text column as the first type that keeps all its values, remarks); without values, as text."""
     raw = f"NULLIF({quote(name)}, '')"
     decimals = f"coalesce(max(length(split_part({raw}, '.', 2))), 0)"
-    numbers = f"count(TRY_CAST({raw} AS DOUBLE)), min({raw})"
-    query = f"SELECT count({raw}), {decimals}, {numbers} FROM sampled"
+    query = f"SELECT count({raw}), {decimals}, count(TRY_CAST({raw} AS DOUBLE)), min({raw}) FROM sampled"
     ((count, places, of_numbers, lowest),) = connection.sql(query).fetchall()
     if not count:
         return quote(name), []
@@ -323,19 +318,16 @@ def _decimals(kind: str, values: pa.Array) -> int | None:
 
 def _in_words(field: Fitted, counts: list[tuple[Any, int]], rows: int, nulls: int) -> str:
     table = len(field.values) - bool(nulls)
-    parts = [f"{field.name} {field.sql_type}: "]
     if not counts:
-        parts.append("always null")
+        words = "always null"
     elif not field.quantiles:
-        parts.append(f"{table:,} values, the most frequent in {counts[0][1] / rows:.2g} of the rows")
-        parts.append("" if table == len(counts) else f" (of {len(counts):,} in the sample)")
+        words = f"{table:,} values, the most frequent in {counts[0][1] / rows:.2g} of the rows"
+        words += "" if table == len(counts) else f" (of {len(counts):,} in the sample)"
     else:
-        low, high = field.quantiles[0], field.quantiles[-1]
         share = sum(field.weights[:table]) / rows
-        parts.append(f"{table:,} values in {share:.2g} of the rows, the others " if table else "")
-        parts.append(f"from {_shown(field, low)} to {_shown(field, high)} by quantiles")
-    parts.append(f", {nulls / rows:.2g} null" if nulls and counts else "")
-    return "".join(parts)
+        words = f"{table:,} values in {share:.2g} of the rows, the others " if table else ""
+        words += f"from {_shown(field, field.quantiles[0])} to {_shown(field, field.quantiles[-1])} by quantiles"
+    return f"{field.name} {field.sql_type}: {words}" + (f", {nulls / rows:.2g} null" if nulls and counts else "")
 
 
 def _shown(field: Fitted, value: float) -> str:

@@ -77,8 +77,7 @@ def require_utf8(path: Path, setting: str) -> None:
     got, way_out = "is compressed without .gz or .zst in its name", "add .gz or .zst to the name"
     if path.suffix in COMPRESSED:
         got, way_out = "is compressed twice", "gunzip it once, or zstd -d"
-    is_plain = not beginning.startswith(_MAGIC_BYTES)
-    require(is_plain, setting, "must be readable", f"{path.name}, which {got}", way_out)
+    require(not beginning.startswith(_MAGIC_BYTES), setting, "must be readable", f"{path.name}, which {got}", way_out)
     rule, got = "must be text in UTF-8", f"{path.name}, which begins as UTF-16 does"
     require(beginning[:2] not in _UTF16, setting, rule, got, "iconv -f UTF-16 -t UTF-8")
     lines = wrong = 0
@@ -184,9 +183,14 @@ def left_out(connection: duckdb.DuckDBPyConnection, path: Path, setting: str) ->
     ((opened, lines, no_utf8),) = connection.sql(query).fetchall()
     if opened is not None:
         line = first_bytes(path, int(opened)).count(b"\n") + 1
-        got = f"{path.name}, in whose line {line:,} one begins that swallows the lines after it"
-        way_out = f'correct line {line:,}; a quote within quotes is written ""'
-        raise InputError(Problem(setting, "must close every quote", got, way_out))
+        raise InputError(
+            Problem(
+                setting,
+                "must close every quote",
+                f"{path.name}, in whose line {line:,} one begins that swallows the lines after it",
+                f'correct line {line:,}; a quote within quotes is written ""',
+            )
+        )
     return LeftOut(int(lines), int(no_utf8))
 
 

@@ -1,1 +1,1 @@
-"""Shared parts of workloads: counts, places, decayed sums, Bloom filters."""
+"""Shared parts of workloads: last values, counts, places, decayed sums, Bloom filters."""

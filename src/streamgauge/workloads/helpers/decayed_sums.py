@@ -327,15 +327,11 @@ class RecentKeysInBloom:
         order = np.argsort(shards, kind="stable")
         begins, _ = groups(shards[order], spans[order])
         for rows in np.split(order, begins[1:]):
-            filters = self._filters(int(shards[rows[0]]), int(spans[rows[0]]))
-            new[rows] = filters.add(keys[rows].tolist())
+            shard, span = int(shards[rows[0]]), int(spans[rows[0]])
+            if shard not in self._shards:
+                self._shards[shard] = _FilterPair(span, self._size.empty(), self._size.empty())
+            new[rows] = self._shards[shard].at(span).add(keys[rows].tolist())
         return new
-
-    def _filters(self, shard: int, span: int) -> _FilterPair:
-        pair = self._shards.get(shard)
-        if pair is None:
-            pair = self._shards[shard] = _FilterPair(span, self._size.empty(), self._size.empty())
-        return pair.at(span)
 
     @property
     def state(self) -> dict[str, pa.Array]:
@@ -349,11 +345,8 @@ class RecentKeysInBloom:
         }
 
     def restore(self, shards: pa.Array, spans: pa.Array, now: pa.Array, lately: pa.Array) -> None:
-        rows = zip(*(each.to_pylist() for each in (shards, spans, now, lately)), strict=True)
-        self._shards = {
-            shard: _FilterPair(span, _loaded(first), _loaded(second)) for shard, span, first, second in rows
-        }
-
-
-def _loaded(saved: bytes) -> rbloom.Bloom:
-    return rbloom.Bloom.load_bytes(saved, operator.index)
+        filters = (
+            [rbloom.Bloom.load_bytes(saved, operator.index) for saved in each.to_pylist()] for each in (now, lately)
+        )
+        pairs = map(_FilterPair, spans.to_pylist(), *filters)
+        self._shards = dict(zip(shards.to_pylist(), pairs, strict=True))

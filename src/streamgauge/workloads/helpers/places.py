@@ -141,5 +141,6 @@ def check_database(database: str) -> None:
     try:
         _reader(database)
     except maxminddb.InvalidDatabaseError as error:
-        rule = f"must be a file in MaxMind's format ({error})"
-        raise InputError(Problem("set database", rule, database, way_out)) from None
+        raise InputError(
+            Problem("set database", f"must be a file in MaxMind's format ({error})", database, way_out)
+        ) from None

@@ -3,17 +3,15 @@
 Source: Karimov et al. 2018, section IV.
 """
 
-from typing import Literal
-
 from pydantic import Field
 
 from streamgauge.core.clock import US
 from streamgauge.dataflow.nodes import Window
 from streamgauge.dataflow.schema import check_window
 from streamgauge.loadgen.fields import FieldSpec, Integer, Key, Payload, StreamSpec
+from streamgauge.loadgen.random import Distribution
 from streamgauge.workloads.registry import Parameters, Seconds
 
-Distribution = Literal["uniform", "normal", "zipf", "single"]
 PRICE_MAX = 100
 
 

@@ -30,13 +30,16 @@ class TimestampedTextParameters(Parameters):
 
 def build(parameters: TimestampedTextParameters, rate_per_s: float) -> Job:
     records = StreamSpec("records", (TimestampedText("record", parameters.record_bytes, rate_per_s),))
-    parsed = source("records", records.schema).select(
-        id=f"try_cast(substring(record, 1, {ID_DIGITS}) AS bigint)",
-        created_us=f"try_cast(substring(record, {ID_DIGITS + 2}, {TIME_DIGITS}) AS bigint)",
-        name="parser",
+    times = (
+        source("records", records.schema)
+        .select(
+            id=f"try_cast(substring(record, 1, {ID_DIGITS}) AS bigint)",
+            created_us=f"try_cast(substring(record, {ID_DIGITS + 2}, {TIME_DIGITS}) AS bigint)",
+            name="parser",
+        )
+        .select(id="id", since_us=f"created_us - {parameters.zero_us}", name="subtract")
     )
-    since = parsed.select(id="id", since_us=f"created_us - {parameters.zero_us}", name="subtract")
-    return Job(since.sink("times"), (records,))
+    return Job(times.sink("times"), (records,))
 
 
 WORKLOAD = Workload(

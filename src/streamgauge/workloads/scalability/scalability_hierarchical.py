@@ -58,17 +58,15 @@ def build(parameters: HierarchicalParameters, rate_per_s: float) -> Job:
     most = max(height for height in range(1, HEIGHT_MAX + 1) if parameters.children**height <= SENSORS_MAX)
     require(parameters.keys <= SENSORS_MAX, "set height", rule, parameters.height, f"--set height={most}")
     measured, window = measurements(parameters.keys), tumble(parameters.range)
-    by_sensor = source(measured.name, measured.schema).window(window, keys="sensor_id")
-    last = by_sensor.aggregate(latest=LATEST, name="last_values")
+    last = (
+        source(measured.name, measured.schema)
+        .window(window, keys="sensor_id")
+        .aggregate(latest=LATEST, name="last_values")
+    )
     levels = _chained if parameters.aggregation == "chained" else _flat
     groups = levels(last, window, [parameters.children**level for level in range(1, parameters.height + 1)])
     results = groups.select(
-        level="level",
-        group_id="group_id",
-        window_start="window_start",
-        window_end="window_end",
-        sensors="sensors",
-        watts="watts",
+        {name: name for name in (*GROUP, "window_start", "window_end", "sensors", "watts")},
         mean="try_divide(watts, sensors)",
         name="mean",
     )
@@ -84,29 +82,37 @@ def _chained(last: Stream, window: Window, sizes: list[int]) -> Stream:
     )
     groups = members.window(window, keys=GROUP).aggregate(SUMS, name="level_1")
     for level, size in enumerate(sizes[1:], 2):
-        copies = groups.explode(step="array(0, 1)", name=f"copies_{level}")
-        members = copies.where(f"step = 0 or level = {level - 1}", name=f"children_{level}").select(
-            level="level + step",
-            group_id=f"group_id - step * (group_id % {size})",
-            sensors="sensors",
-            watts="watts",
-            name=f"members_{level}",
+        groups = (
+            groups.explode(step="array(0, 1)", name=f"copies_{level}")
+            .where(f"step = 0 or level = {level - 1}", name=f"children_{level}")
+            .select(
+                level="level + step",
+                group_id=f"group_id - step * (group_id % {size})",
+                sensors="sensors",
+                watts="watts",
+                name=f"members_{level}",
+            )
+            .window(window, keys=GROUP)
+            .aggregate(SUMS, name=f"level_{level}")
         )
-        groups = members.window(window, keys=GROUP).aggregate(SUMS, name=f"level_{level}")
     return groups
 
 
 def _flat(last: Stream, window: Window, sizes: list[int]) -> Stream:
     """Every level from the last values of the sensors: one row for each group that a sensor is in."""
     levels = " ".join(f"when group_size = {size} then {level}" for level, size in enumerate(sizes, 1))
-    members = last.explode(group_size=f"array({', '.join(map(str, sizes))})", name="ancestors").select(
-        level=f"case {levels} end",
-        group_id="sensor_id - sensor_id % group_size",
-        sensors="1L",
-        watts=WATTS,
-        name="members",
+    return (
+        last.explode(group_size=f"array({', '.join(map(str, sizes))})", name="ancestors")
+        .select(
+            level=f"case {levels} end",
+            group_id="sensor_id - sensor_id % group_size",
+            sensors="1L",
+            watts=WATTS,
+            name="members",
+        )
+        .window(window, keys=GROUP)
+        .aggregate(SUMS, name="levels")
     )
-    return members.window(window, keys=GROUP).aggregate(SUMS, name="levels")
 
 
 WORKLOAD = Workload(

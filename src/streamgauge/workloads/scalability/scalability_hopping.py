@@ -33,14 +33,14 @@ def build(parameters: HoppingParameters, rate_per_s: float) -> Job:
     rule = f"must be at most the range ({range_}), or events between windows would be in none"
     require(parameters.period <= parameters.range, "set period", rule, period, f"--set period={range_}")
     measured = measurements(parameters.keys)
-    by_weekday = source(measured.name, measured.schema).select(
-        sensor_id="sensor_id",
-        weekday=f"unix_seconds(timestamp_micros(measured_us)) % {WEEKDAYS}",
-        watts="watts",
-        name="select_key",
+    weekday = f"unix_seconds(timestamp_micros(measured_us)) % {WEEKDAYS}"
+    statistics = (
+        source(measured.name, measured.schema)
+        .select(sensor_id="sensor_id", weekday=weekday, watts="watts", name="select_key")
+        .window(hop(parameters.range, parameters.period), keys=("sensor_id", "weekday"))
+        .aggregate(STATISTICS)
     )
-    windows = by_weekday.window(hop(parameters.range, parameters.period), keys=("sensor_id", "weekday"))
-    return Job(windows.aggregate(STATISTICS).sink("weekdays"), (measured,))
+    return Job(statistics.sink("weekdays"), (measured,))
 
 
 WORKLOAD = Workload(

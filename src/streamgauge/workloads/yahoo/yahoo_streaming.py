@@ -10,9 +10,8 @@ from pydantic import Field
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import source, tumble
 from streamgauge.dataflow.static_table import Table, table
-from streamgauge.loadgen.fields import Key, StreamSpec
+from streamgauge.loadgen.fields import Key, StreamSpec, with_malformed
 from streamgauge.loadgen.fitted import Choice
-from streamgauge.loadgen.malformed import with_malformed
 from streamgauge.workloads.registry import Feature, Job, Parameters, Seconds, Workload, unless
 
 EVENT_TYPES = ("view", "click", "purchase")
@@ -51,13 +50,16 @@ def build(parameters: YahooStreaming, rate_per_s: float) -> Job:
         ),
         key="ad_id",
     )
-    views = source("events", events.schema).where("event_type = 'view'", name="filter").select(ad_id="ad_id", name="ad")
-    joined = views.lookup(campaign_of(parameters), on="ad_id", name="campaign")
-    views_by_campaign = joined.window(tumble(parameters.window), keys="campaign_id").aggregate(
-        views="count(*)", name="counter"
+    views_by_campaign = (
+        source("events", events.schema)
+        .where("event_type = 'view'", name="filter")
+        .select(ad_id="ad_id", name="ad")
+        .lookup(campaign_of(parameters), on="ad_id", name="campaign")
+        .window(tumble(parameters.window), keys="campaign_id")
+        .aggregate(views="count(*)", name="counter")
     )
-    malformed = unless("event_type IS NOT NULL AND ad_id IS NOT NULL")
-    return Job(views_by_campaign.sink("campaigns"), (events,), {"events": malformed})
+    malformed = {"events": unless("event_type IS NOT NULL AND ad_id IS NOT NULL")}
+    return Job(views_by_campaign.sink("campaigns"), (events,), malformed)
 
 
 WORKLOAD = Workload(

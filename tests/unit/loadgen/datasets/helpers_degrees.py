@@ -1,7 +1,7 @@
 """From the plane of the made map back to degrees: what only tests ask for."""
 
 from streamgauge.core.arrays import Floats
-from streamgauge.loadgen.datasets.road_map import BOX, METRES_NORTH
+from streamgauge.loadgen.datasets.gps_traces import BOX, METRES_NORTH
 
 
 def to_degrees(east: Floats, north: Floats) -> tuple[Floats, Floats]:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from streamgauge.loadgen.datasets.gps_traces import (
+    BOX,
     GPS_METRES,
     NOISE,
     OUTLIER_HIGH,
@@ -16,8 +17,9 @@ from streamgauge.loadgen.datasets.gps_traces import (
     Coordinate,
     Speed,
     Taxis,
+    road_count,
+    roads,
 )
-from streamgauge.loadgen.datasets.road_map import BOX, road_count, roads
 from streamgauge.loadgen.fields import FieldSpec, Key
 from streamgauge.loadgen.random import PhiloxBits
 

@@ -46,8 +46,8 @@ def values(field: FieldSpec, first: int, last: int, bits: PhiloxBits = BITS) -> 
 def turns(rounds: int, **changed: Any) -> tuple[Grid, np.ndarray]:
     """The plugs, and the loads of each of them turn by turn: shape (rounds, plugs)."""
     plugs = grid(BITS, HOUSES)
-    made = values(replace(SOUND, **changed), 0, 2 * plugs.plugs * rounds)
-    return plugs, made[::2].reshape(rounds, plugs.plugs)
+    made = values(replace(SOUND, **changed), 0, 2 * len(plugs.plug) * rounds)
+    return plugs, made[::2].reshape(rounds, len(plugs.plug))
 
 
 def test_houses_have_households_and_those_have_plugs() -> None:
@@ -72,7 +72,7 @@ def test_houses_have_households_and_those_have_plugs() -> None:
 def test_every_plug_is_read_in_its_turn() -> None:
     """First its load, then its work; then the next plug."""
     plugs = grid(BITS, HOUSES)
-    once = 2 * plugs.plugs
+    once = 2 * len(plugs.plug)
     kinds, numbers, households, houses = (values(field, 0, 2 * once) for field in FIELDS[1:])
     assert kinds.tolist() == [LOAD, WORK] * once
     expected = np.stack([plugs.plug, plugs.household, plugs.house])
@@ -92,7 +92,7 @@ def test_loads_swing_around_the_peak_or_are_nothing() -> None:
 def test_a_plug_stays_on_or_off_for_its_phase() -> None:
     """It changes only where its clock passes a border of its own phases, and at about half of those."""
     plugs, loads = turns(300)
-    at = np.arange(300)[:, None] * 2 * plugs.plugs + 2 * np.arange(plugs.plugs)  # the number of each event
+    at = np.arange(300)[:, None] * 2 * len(plugs.plug) + 2 * np.arange(len(plugs.plug))  # the number of each event
     phases = (at * 600 // 1000 + plugs.shift_s) // plugs.phase_s
     changed = np.diff((loads > 0).astype(int), axis=0) != 0
     passed = np.diff(phases, axis=0) != 0
@@ -121,8 +121,8 @@ def test_plugs_of_planted_houses_are_never_off() -> None:
 def test_work_grows_with_time() -> None:
     """Of each plug: half of its peak over the time that has passed, with three digits."""
     plugs = grid(BITS, HOUSES)
-    once = 2 * plugs.plugs
-    work = values(SOUND, 0, 50 * once)[1::2].reshape(50, plugs.plugs)
+    once = 2 * len(plugs.plug)
+    work = values(SOUND, 0, 50 * once)[1::2].reshape(50, len(plugs.plug))
     assert (np.diff(work, axis=0) >= 0).all()
     hours = (49 * once + 1) * 0.6 / 3600
     assert work[49, 0] == pytest.approx(plugs.peak_w[0] / 2000 * hours, abs=0.001)

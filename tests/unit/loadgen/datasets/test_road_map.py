@@ -12,14 +12,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamgauge.loadgen.datasets.gps_traces import GPS_METRES, Coordinate, Taxis
-from streamgauge.loadgen.datasets.road_map import (
+from streamgauge.loadgen.datasets.gps_traces import (
     BOX,
+    GPS_METRES,
     METRES_NORTH,
     PRIME,
     SIDE,
     STREETS_MAX,
     STREETS_MIN,
+    Coordinate,
+    Taxis,
     mixed,
     read_roads,
     road_count,

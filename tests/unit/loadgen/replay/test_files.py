@@ -16,7 +16,7 @@ import pytest
 
 from streamgauge.core.errors import DriverError
 from streamgauge.loadgen.replay import files
-from streamgauge.loadgen.replay.files import File, Unreadable, content, digest, rows
+from streamgauge.loadgen.replay.files import File, Unreadable, content, digest
 from streamgauge.loadgen.replay.text import LeftOut
 from tests.unit.helpers_refusals import assert_refused, problem_of
 
@@ -25,7 +25,7 @@ NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
 def read(path: Path, **columns: str) -> dict[str, list[Any]]:
     """Every column as plain values."""
-    return {name: column.to_pylist() for name, column in rows(_file(path, **columns)).items()}
+    return {name: column.to_pylist() for name, column in content(_file(path, **columns)).columns.items()}
 
 
 def _file(path: Path, **columns: str) -> File:
@@ -175,7 +175,7 @@ def test_rows_keep_the_order_of_the_file(tmp_path: Path) -> None:
     """However many threads read it."""
     numbers = pa.array(range(1_000_000))
     pq.write_table(pa.table({"n": numbers}), tmp_path / "a.parquet", row_group_size=10_000)
-    assert rows(_file(tmp_path / "a.parquet", n="bigint"))["n"].equals(numbers)
+    assert content(_file(tmp_path / "a.parquet", n="bigint")).columns["n"].equals(numbers)
 
 
 @pytest.mark.parametrize("name", ["o'clock.csv", "a[1].csv", "a*.csv", "a?.csv", "a b;.csv"])
@@ -235,11 +235,11 @@ def test_all_missing_columns_are_named_at_once(tmp_path: Path) -> None:
 def test_rows_may_take_so_much_memory_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every generator holds them."""
     file = _file(written(tmp_path, "a.csv", "n\n1\n2\n"), n="int")
-    monkeypatch.setattr(files, "BYTES_MAX", rows(file)["n"].nbytes)
+    monkeypatch.setattr(files, "BYTES_MAX", content(file).columns["n"].nbytes)
     content.cache_clear()
-    monkeypatch.setattr(files, "BYTES_MAX", rows(file)["n"].nbytes - 1)
+    monkeypatch.setattr(files, "BYTES_MAX", content(file).columns["n"].nbytes - 1)
     content.cache_clear()
-    assert_refused("must fit into", rows, file)
+    assert_refused("must fit into", content, file)
 
 
 @pytest.mark.parametrize("now", ["n\n1\n3\n", "n\n1\nmuch\n", None])
@@ -251,7 +251,7 @@ def test_a_file_that_is_not_the_one_that_was_checked_is_our_failure(tmp_path: Pa
     if now is not None:
         os.utime(written(tmp_path, "a.csv", now), ns=(1, 1))
     with pytest.raises(DriverError, match="when it was checked" if now is None else "was changed after it was checked"):
-        rows(file)
+        content(file)
 
 
 def test_the_line_of_names_separates_columns(tmp_path: Path) -> None:

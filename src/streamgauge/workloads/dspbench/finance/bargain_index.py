@@ -27,7 +27,6 @@ Source: Bordin 2017, section 3.3.11.
 """
 
 import math
-from abc import ABC, abstractmethod
 from typing import Any, Literal
 
 import numpy as np
@@ -53,8 +52,7 @@ from streamgauge.dataflow.operators.grouped_arrays import (
 )
 from streamgauge.loadgen.datasets.finance import Price, Size
 from streamgauge.loadgen.datasets.sensors import Reading
-from streamgauge.loadgen.fields import Integer, Key, StreamSpec
-from streamgauge.loadgen.malformed import with_malformed
+from streamgauge.loadgen.fields import Integer, Key, StreamSpec, with_malformed
 from streamgauge.workloads.registry import FINITE_MAX, TIE, Feature, Job, Parameters, Workload, double, unless
 
 MEAN_PRICE, SIZE_MAX = 20.0, 1000
@@ -82,30 +80,14 @@ class BargainIndexParameters(Parameters):
     malformed: float = Field(0.001, ge=0, le=1, description="share of the prices that are null, 0 or not finite")
 
 
-class Averages(ABC):
-    """The volume weighted average price of each stock, trade by trade."""
-
-    @abstractmethod
-    def add(self, codes: Int64s, times: Int64s, price: Floats, size: Floats) -> Floats:
-        """Takes new trades in time order, with stocks as codes; returns the average at each."""
-
-    @property
-    @abstractmethod
-    def state(self) -> dict[str, NDArray[Any]]:
-        """The state to save."""
-
-    @abstractmethod
-    def restore(self, saved: dict[str, pa.Array]) -> None:
-        """Restores from saved values, ignoring those of others."""
-
-
-class LastTrades(Averages):
-    """The average of the last `window` trades."""
+class LastTrades:
+    """The volume weighted average price of each stock's last `window` trades, trade by trade."""
 
     def __init__(self, window: int) -> None:
         self._turnover, self._volume = Recent(window), Recent(window)
 
     def add(self, codes: Int64s, times: Int64s, price: Floats, size: Floats) -> Floats:
+        """Takes new trades in time order, with stocks as codes; returns the average at each."""
         return self._turnover.add(codes, price * size).sums / self._volume.add(codes, size).sums
 
     @property
@@ -114,12 +96,13 @@ class LastTrades(Averages):
         return {"codes": turnover["codes"], "turnover": turnover["values"], "volume": volume["values"]}
 
     def restore(self, saved: dict[str, pa.Array]) -> None:
+        """Restores from saved values, ignoring those of others."""
         self._turnover.restore(saved["codes"], saved["turnover"])
         self._volume.restore(saved["codes"], saved["volume"])
 
 
-class SinceBeginning(Averages):
-    """The average of all trades since the start of a calendar period."""
+class SinceBeginning:
+    """The same average of all trades since the start of a calendar period."""
 
     def __init__(self, period: Period) -> None:
         self._period = period
@@ -170,7 +153,7 @@ class BargainIndex(Processor):
 
     def __init__(self, window: int, threshold: float, period: Period) -> None:
         self._threshold = threshold
-        self._averages: Averages = SinceBeginning(period) if period else LastTrades(window)
+        self._averages: SinceBeginning | LastTrades = SinceBeginning(period) if period else LastTrades(window)
         self._vwap: Floats = np.empty(0)
 
     def open(self, schema: pa.Schema) -> None:
@@ -261,13 +244,17 @@ def build(parameters: BargainIndexParameters, rate_per_s: float) -> Job:
     price = Price("price", Reading("price", stock, 0, MEAN_PRICE, 0.0), quote, 1)
     price_field = with_malformed(price, parameters.malformed, None, 0.0, math.nan, math.inf)
     market = StreamSpec("market", (stock, quote, price_field, size), key="stock")
-    window, period, threshold = parameters.vwap_window, parameters.vwap_period, parameters.bargainindex_threshold
+    rule: dict[str, Any] = {
+        "window": parameters.vwap_window,
+        "threshold": parameters.bargainindex_threshold,
+        "period": parameters.vwap_period,
+    }
     bargains = source("market", market.schema).process(
         BargainIndex,
         keys="stock",
         gives=Schema.from_types(stock="int", ask_price="double", ask_size="int", bargain_index="double"),
-        parameters={"window": window, "threshold": threshold, "period": period},
-        truth=truth(window, threshold, period),
+        parameters=rule,
+        truth=truth(**rule),
         name="bargain_index",
     )
     malformed = unless(f"stock IS NOT NULL AND price > 0 AND price <= {FINITE_MAX} AND size >= 1 AND quote IN (0, 1)")

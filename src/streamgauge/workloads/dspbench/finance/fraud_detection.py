@@ -23,27 +23,28 @@ Source: Bordin 2017, section 3.3.9.
 """
 
 from functools import lru_cache
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from streamgauge.core.arrays import Floats, Int64s
+from streamgauge.core.arrays import Floats
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import source
-from streamgauge.dataflow.operators.api import ROW, Processor
-from streamgauge.dataflow.operators.grouped_arrays import KeyDictionary, Recent, load, save, valid_mask
+from streamgauge.dataflow.operators.api import ROW
+from streamgauge.dataflow.operators.grouped_arrays import valid_mask
 from streamgauge.loadgen.datasets.finance import STATES, State, shares
-from streamgauge.loadgen.fields import Key, StreamSpec
-from streamgauge.loadgen.malformed import with_malformed
+from streamgauge.loadgen.fields import Key, StreamSpec, joined, with_malformed
+from streamgauge.workloads.helpers.last_values import OverLastValues
 from streamgauge.workloads.registry import Feature, Job, Parameters, Workload, unless
 
 GRID = 2**20
 """Probabilities and entropies are multiples of 1/2**20, so that their sums are exact in any order."""
 SAME_AMOUNT = 2.0
 """Weight of a state after one of the same amount."""
+IS_KNOWN = f"state IN ({', '.join(map(repr, STATES))})"
 UNKNOWN_STATE = "???"
 """The state of a malformed transaction that is not null."""
 
@@ -90,22 +91,21 @@ def _on_grid(numbers: Floats) -> Floats:
     return np.asarray(np.rint(numbers * GRID) / GRID)
 
 
-class SequenceScore(Processor):
+class SequenceScore(OverLastValues):
     """The score of each customer's last transactions, once there are enough."""
 
+    key = "customer"
+
     def __init__(self, window: int, threshold: float, algorithm: Algorithm) -> None:
+        super().__init__(window)
         self._threshold, self._window = threshold, window
         self._missed, self._whole = steps(algorithm)
-        self._states = Recent(window)
-
-    def open(self, schema: pa.Schema) -> None:
-        self._customers = KeyDictionary(schema.field("customer").type)
 
     def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
         states = pc.index_in(batch.column("state"), pa.array(STATES)).to_numpy(zero_copy_only=False)
         rows = np.flatnonzero(np.isfinite(states) & valid_mask(batch.column("customer")))
         customers = batch.column("customer").take(pa.array(rows))
-        windows = self._states.add(self._customers.encode(customers), states[rows].astype(np.float64))
+        windows = self._recent.add(self._keys.encode(customers), states[rows].astype(np.float64))
         whole = np.flatnonzero(windows.counts == self._window)
         sequences = windows.values.astype(np.int64)[windows.end[whole, None] - self._window + np.arange(self._window)]
         before, after = sequences[:, :-1], sequences[:, 1:]
@@ -116,26 +116,10 @@ class SequenceScore(Processor):
             {
                 "customer": customers.take(pa.array(at)),
                 "score": scores[outliers],
-                "states": _joined(sequences[outliers]),
+                "states": joined(pa.array(STATES), sequences[outliers].ravel(), self._window, ","),
                 ROW: rows[at],
             }
         )
-
-    def snapshot(self) -> bytes:
-        return save(customers=self._customers.keys, **self._states.state)
-
-    def restore(self, state: bytes) -> None:
-        saved = load(state)
-        self._customers.restore(saved.pop("customers"))
-        self._states.restore(**saved)
-
-
-def _joined(sequences: Int64s) -> pa.Array:
-    """Sequences of states, shape (n, window), as comma-separated text."""
-    ends = np.arange(0, sequences.size + 1, sequences.shape[1], dtype=np.int32)
-    return pc.binary_join(
-        pa.ListArray.from_arrays(pa.array(ends), pa.array(STATES).take(pa.array(sequences.ravel()))), ","
-    )
 
 
 def truth(window: int, threshold: float, algorithm: Algorithm) -> str:
@@ -146,13 +130,12 @@ def truth(window: int, threshold: float, algorithm: Algorithm) -> str:
         for row, before in enumerate(STATES)
         for column, state in enumerate(STATES)
     )
-    states = ", ".join(f"'{state}'" for state in STATES)
     last = f"OVER (PARTITION BY customer ORDER BY _row ROWS BETWEEN {window - 1} PRECEDING AND CURRENT ROW)"
     pairs = f"OVER (PARTITION BY customer ORDER BY _row ROWS BETWEEN {window - 2} PRECEDING AND CURRENT ROW)"
     return (
         f"WITH model(before, after, missed, whole) AS (VALUES {model}),"
         " pairs AS (SELECT *, lag(state) OVER (PARTITION BY customer ORDER BY _row) AS before"
-        f" FROM input WHERE state IN ({states}) AND customer IS NOT NULL),"
+        f" FROM input WHERE {IS_KNOWN} AND customer IS NOT NULL),"
         f" scored AS (SELECT customer, _row, sum(missed) {pairs} / sum(whole) {pairs} AS score,"
         f" list(state) {last} AS sequence"
         " FROM pairs LEFT JOIN model ON pairs.before = model.before AND pairs.state = model.after)"
@@ -163,25 +146,23 @@ def truth(window: int, threshold: float, algorithm: Algorithm) -> str:
 
 def build(parameters: FraudDetectionParameters, rate_per_s: float) -> Job:
     customer = Key("customer", parameters.customers)
-    state = State("state", customer, 0, parameters.frauds)
-    told = with_malformed(state, parameters.malformed, None, UNKNOWN_STATE)
-    transactions = StreamSpec("transactions", (customer, told), key="customer")
-    window, threshold = parameters.state_seq_window_size, parameters.metric_threshold
-    algorithm = parameters.detection_algorithm
+    state = with_malformed(State("state", customer, 0, parameters.frauds), parameters.malformed, None, UNKNOWN_STATE)
+    transactions = StreamSpec("transactions", (customer, state), key="customer")
+    rule: dict[str, Any] = {
+        "window": parameters.state_seq_window_size,
+        "threshold": parameters.metric_threshold,
+        "algorithm": parameters.detection_algorithm,
+    }
     outliers = source("transactions", transactions.schema).process(
         SequenceScore,
         keys="customer",
         gives=Schema.from_types(customer="int", score="double", states="string"),
-        parameters={"window": window, "threshold": threshold, "algorithm": algorithm},
-        truth=truth(window, threshold, algorithm),
+        parameters=rule,
+        truth=truth(**rule),
         name="predictor",
     )
-    valid_states = ", ".join(f"'{state}'" for state in STATES)
-    return Job(
-        outliers.sink("outliers"),
-        (transactions,),
-        {"transactions": unless(f"customer IS NOT NULL AND state IN ({valid_states})")},
-    )
+    malformed = {"transactions": unless(f"customer IS NOT NULL AND {IS_KNOWN}")}
+    return Job(outliers.sink("outliers"), (transactions,), malformed)
 
 
 WORKLOAD = Workload(

@@ -47,10 +47,10 @@ from streamgauge.core.clock import US
 from streamgauge.core.schema import EVENT_TIME, INGEST_TIME, Schema
 from streamgauge.dataflow.builder import source
 from streamgauge.dataflow.operators.api import ROW, TIME, Processor
-from streamgauge.dataflow.operators.grouped_arrays import KeyDictionary, Recent, groups, load, save
+from streamgauge.dataflow.operators.grouped_arrays import groups, load, save
 from streamgauge.loadgen.datasets.sensors import Cluster, InTurn, Usage
-from streamgauge.loadgen.fields import StreamSpec
-from streamgauge.loadgen.malformed import with_malformed
+from streamgauge.loadgen.fields import StreamSpec, with_malformed
+from streamgauge.workloads.helpers.last_values import OverLastValues
 from streamgauge.workloads.registry import Feature, Job, Parameters, Seconds, Workload, unless
 
 ColumnArrays = dict[str, NDArray[Any]]
@@ -142,28 +142,16 @@ class Scorer(OverBatches):
         return sound.append_column("batch", pa.array(times - times % self._interval_us))
 
 
-class AnomalyScorer(Processor):
+class AnomalyScorer(OverLastValues):
     """The sum of each machine's last `window` scores, at every score."""
 
-    def __init__(self, window: int) -> None:
-        self._recent = Recent(window)
-
-    def open(self, schema: pa.Schema) -> None:
-        self._machines = KeyDictionary(schema.field("machine").type)
+    key = "machine"
 
     def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
-        machines = self._machines.encode(batch.column("machine"))
+        machines = self._keys.encode(batch.column("machine"))
         sums = self._recent.add(machines, batch.column("score").to_numpy()).sums
         columns = [*map(batch.column, SCORED.names), pa.array(sums), pa.array(np.arange(batch.num_rows))]
         return pa.RecordBatch.from_arrays(columns, names=[*SUMMED.names, ROW])
-
-    def snapshot(self) -> bytes:
-        return save(machines=self._machines.keys, **self._recent.state)
-
-    def restore(self, state: bytes) -> None:
-        saved = load(state)
-        self._machines.restore(saved.pop("machines"))
-        self._recent.restore(**saved)
 
 
 class AlertTrigger(OverBatches):
@@ -173,9 +161,9 @@ class AlertTrigger(OverBatches):
         rows = self._over(pa.Table.from_batches([batch]), watermark_us)
         abnormal = _abnormal(_sorted(rows, "batch", "cluster", "stream_score"))
         start = abnormal.pop("batch")
-        borders = {"window_start": start, "window_end": start + self._interval_us}
+        end = start + self._interval_us
         # The scorer gave all rows of a batch the timestamps of its last reading.
-        return pa.RecordBatch.from_pydict({**abnormal, **borders, TIME: start + self._interval_us - 1})
+        return pa.RecordBatch.from_pydict({**abnormal, "window_start": start, "window_end": end, TIME: end - 1})
 
 
 def _sorted(rows: pa.Table, *names: str) -> ColumnArrays:
@@ -188,10 +176,8 @@ def _sorted(rows: pa.Table, *names: str) -> ColumnArrays:
 def _scores(metrics: list[Floats], batch_of: Int64s) -> Floats:
     """1 plus the distance from the batch's means, truncated to a multiple of 1/GRID."""
     counts = np.bincount(batch_of)
-    squares = np.zeros(len(batch_of))
-    for metric in metrics:
-        away = metric - (np.bincount(batch_of, weights=metric) / counts)[batch_of]
-        squares += away * away
+    away = (metric - (np.bincount(batch_of, weights=metric) / counts)[batch_of] for metric in metrics)
+    squares = sum(each * each for each in away)
     return 1 + np.floor(np.sqrt(squares) * GRID) / GRID
 
 
@@ -255,41 +241,43 @@ def alerts_truth(interval_us: int) -> str:
 def build(parameters: MachineOutlier, rate_per_s: float) -> Job:
     machine, place = InTurn("machine", parameters.machines), 1
     cpu, memory = (Usage(name, machine, place, mean, parameters.overloaded) for name, mean in MEANS.items())
-    metrics = (with_malformed(cpu, parameters.malformed, None, math.nan, NO_SHARE), memory)
+    cpu_field = with_malformed(cpu, parameters.malformed, None, math.nan, NO_SHARE)
     cluster = Cluster("cluster", machine, place, parameters.clusters)
-    machines = StreamSpec("machines", (cluster, machine, *metrics), key="machine")
+    machines = StreamSpec("machines", (cluster, machine, cpu_field, memory), key="machine")
     interval_us, window = round(parameters.interval * US), parameters.anomaly_scorer_window_length
-    scored = source("machines", machines.schema).process(
-        Scorer,
-        keys="cluster",
-        gives=SCORED,
-        identity=("cluster", "machine", "batch", "reading"),
-        parameters={"interval_us": interval_us},
-        reach=parameters.interval,
-        truth=scorer_truth(interval_us),
-        name="scorer",
+    alerts = (
+        source("machines", machines.schema)
+        .process(
+            Scorer,
+            keys="cluster",
+            gives=SCORED,
+            identity=("cluster", "machine", "batch", "reading"),
+            parameters={"interval_us": interval_us},
+            reach=parameters.interval,
+            truth=scorer_truth(interval_us),
+            name="scorer",
+        )
+        .process(
+            AnomalyScorer,
+            keys="machine",
+            gives=SUMMED,
+            parameters={"window": window},
+            truth=sums_truth(window),
+            name="anomaly_scorer",
+        )
+        .process(
+            AlertTrigger,
+            keys="cluster",
+            gives=ALERTS,
+            identity=("cluster", "machine", "window_end", "reading"),
+            parameters={"interval_us": interval_us},
+            reach=0,  # all rows of a batch have the time of its end
+            truth=alerts_truth(interval_us),
+            name="alert_trigger",
+        )
     )
-    summed = scored.process(
-        AnomalyScorer,
-        keys="machine",
-        gives=SUMMED,
-        parameters={"window": window},
-        truth=sums_truth(window),
-        name="anomaly_scorer",
-    )
-    alerts = summed.process(
-        AlertTrigger,
-        keys="cluster",
-        gives=ALERTS,
-        identity=("cluster", "machine", "window_end", "reading"),
-        parameters={"interval_us": interval_us},
-        reach=0,  # all rows of a batch have the time of its end
-        truth=alerts_truth(interval_us),
-        name="alert_trigger",
-    )
-    named = "cluster IS NOT NULL AND machine IS NOT NULL"
-    malformed = unless(f"{named} AND cpu BETWEEN 0 AND 1 AND memory BETWEEN 0 AND 1")
-    return Job(alerts.sink("alerts"), (machines,), {"machines": malformed})
+    sound = "cluster IS NOT NULL AND machine IS NOT NULL AND cpu BETWEEN 0 AND 1 AND memory BETWEEN 0 AND 1"
+    return Job(alerts.sink("alerts"), (machines,), {"machines": unless(sound)})
 
 
 WORKLOAD = Workload(

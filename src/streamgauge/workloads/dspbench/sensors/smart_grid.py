@@ -117,9 +117,8 @@ class LoadPrediction(Processor):
         self._past = {name: np.concatenate((past, new[name])) for name, past in self._past.items()}
         usual = medians_between(*self._history_of_last(batch.num_rows))
         load = new["avg_load"]
-        copied = (*self._by, "window_start", "window_end", "avg_load")
         predicted = np.where(np.isnan(usual), load, (load + usual) / 2)
-        columns = {name: batch.column(name) for name in copied}
+        columns = {name: batch.column(name) for name in (*self._by, "window_start", "window_end", "avg_load")}
         return pa.RecordBatch.from_pydict(columns | {"predicted_load": predicted, ROW: np.arange(batch.num_rows)})
 
     def _history_of_last(self, count: int) -> tuple[Floats, Int64s, Int64s]:
@@ -165,8 +164,7 @@ def twice_the_medians(groups: Int64s, values: Int64s, counts: Int64s) -> Int64s:
     before = np.concatenate(([0], ends))[:-1]
     total = ends - before
     lower, upper = np.searchsorted(upto, before + (total + 1) // 2), np.searchsorted(upto, before + total // 2 + 1)
-    middle: Int64s = values[order][lower] + values[order][upper]
-    return middle
+    return np.asarray(values[order][lower] + values[order][upper])
 
 
 def medians_between(values: Floats, low: Int64s, high: Int64s) -> Floats:
@@ -226,7 +224,14 @@ def build(parameters: SmartGridParameters, rate_per_s: float) -> Job:
     second = hop(parameters.second_range, parameters.slide) if parameters.second_range else None
     _check(window, slices, second)
     plugs = _plugs(parameters, rate_per_s)
-    loads = _loads(source("plugs", plugs.schema))
+    loads = (
+        source("plugs", plugs.schema)
+        .where(f"{IS_LOAD} AND {WHOLE}", name="load_readings")
+        .select(
+            {name: f"{name}_id" for name in PLUG}, name="loads",
+            load_mw="try_cast(value * 1e3 + 0.5e0 AS bigint)",  # milliwatts, rounded
+        )
+    )  # fmt: skip
     averages = (
         loads.window(slices, keys=PLUG)
         .aggregate(total_mw="sum(load_mw)", readings="count(*)", name="plug_slices")
@@ -249,10 +254,9 @@ def _check(window: Window, slices: Window, second: Window | None) -> None:
     """Raises InputError if a range is not a multiple of the slide, or if slices stay open when a trial ends."""
     range_, slide, length = seconds(window.range_us), seconds(window.slide_us), seconds(slices.range_us)
     if second:
-        got, way_out = seconds(second.range_us), f"--set second_range={seconds(2 * window.range_us)}"
-        is_multiple = not second.range_us % second.slide_us
-        require(is_multiple, "second_range", f"must be a multiple of the slide {slide}", got, way_out)
-    divides = not window.range_us % window.slide_us
+        rule, way_out = f"must be a multiple of the slide {slide}", f"--set second_range={seconds(2 * window.range_us)}"
+        require(second.range_us % second.slide_us == 0, "second_range", rule, seconds(second.range_us), way_out)
+    divides = window.range_us % window.slide_us == 0
     require(divides, "slide", f"must divide the range {range_}", slide, "--set slide=2s")
     rule = f"must be at most the range {range_}: a trial's input ends before longer slices close"
     require(slices.range_us <= window.range_us, "slice_length", rule, length, f"--set range={length}, or more")
@@ -261,31 +265,31 @@ def _check(window: Window, slices: Window, second: Window | None) -> None:
 def _plugs(parameters: SmartGridParameters, rate_per_s: float) -> StreamSpec:
     # A clock driven by events alone would run faster at a higher rate, which would change the question.
     clock = max(1, round(rate_per_s))
-    houses, heavy, malformed = parameters.houses, parameters.heavy, parameters.malformed
-    ids = (PlugId("plug_id", houses, "plug"), PlugId("household_id", houses, "household"))
-    value = PlugValue("value", houses, heavy, malformed, parameters.speed, clock)
-    fields = (value, PlugProperty("property"), *ids, PlugId("house_id", houses, "house"))
-    return StreamSpec("plugs", fields, key="house_id")
-
-
-def _loads(readings: Stream) -> Stream:
-    """The well-formed loads, rounded to milliwatts."""
-    return readings.where(f"{IS_LOAD} AND {WHOLE}", name="load_readings").select(
-        {name: f"{name}_id" for name in PLUG}, load_mw="try_cast(value * 1e3 + 0.5e0 AS bigint)", name="loads"
+    houses = parameters.houses
+    fields = (
+        PlugValue("value", houses, parameters.heavy, parameters.malformed, parameters.speed, clock),
+        PlugProperty("property"),
+        PlugId("plug_id", houses, "plug"),
+        PlugId("household_id", houses, "household"),
+        PlugId("house_id", houses, "house"),
     )
+    return StreamSpec("plugs", fields, key="house_id")
 
 
 def _outliers(loads: Stream, window: Window, prefix: str = "") -> Flow:
     """The sink `house_outliers` and its operators, named with `prefix`."""
-    counted = loads.window(window, keys=(*PLUG, "load_mw")).aggregate(readings="count(*)", name=f"{prefix}load_counts")
-    medians = counted.process(
-        Medians,
-        keys="window_start",
-        reads=(*PLUG, "load_mw", "readings"),
-        gives=Schema.from_types(house="int", lowest="int", plug_median="double", global_median="double"),
-        reach="0s",
-        truth=truth_of_medians(),
-        name=f"{prefix}medians",
+    medians = (
+        loads.window(window, keys=(*PLUG, "load_mw"))
+        .aggregate(readings="count(*)", name=f"{prefix}load_counts")
+        .process(
+            Medians,
+            keys="window_start",
+            reads=(*PLUG, "load_mw", "readings"),
+            gives=Schema.from_types(house="int", lowest="int", plug_median="double", global_median="double"),
+            reach="0s",
+            truth=truth_of_medians(),
+            name=f"{prefix}medians",
+        )
     )
     # Results of a window have the time of its last microsecond, so each of these groups is one window.
     houses = medians.window(tumble(window.slide_us / US), keys="house").aggregate(
@@ -294,27 +298,28 @@ def _outliers(loads: Stream, window: Window, prefix: str = "") -> Flow:
         name=f"{prefix}outlier_detector",
     )
     begins = f"timestamp_micros(unix_micros(window_end) - {window.range_us})"
-    shares = houses.select(
+    return houses.select(
         house="house", window_start=begins, window_end="window_end", share="try_divide(outliers, plugs)",
         outliers="outliers", plugs="plugs", name=f"{prefix}outlier_shares",
-    )  # fmt: skip
-    return shares.sink(f"{prefix}house_outliers")
+    ).sink(f"{prefix}house_outliers")  # fmt: skip
 
 
 def _predicted(averages: Stream, by: tuple[str, ...], slice_us: int, slices_per_day: int, name: str) -> Stream:
     """For each key and slice, the average load and the prediction for the slice at `predicted_for`."""
-    ids = dict.fromkeys(by, "int")
-    predictions = averages.process(
+    return averages.process(
         LoadPrediction,
         keys=by,
         gives=Schema.from_types(
-            **ids, window_start="timestamp", window_end="timestamp", avg_load="double", predicted_load="double"
+            **dict.fromkeys(by, "int"),
+            window_start="timestamp",
+            window_end="timestamp",
+            avg_load="double",
+            predicted_load="double",
         ),
         parameters={"by": by, "slice_us": slice_us, "slices_per_day": slices_per_day},
         truth=truth_of_predictions(by, slice_us, slices_per_day),
         name=name,
-    )
-    return predictions.select(
+    ).select(
         {name: name for name in (*by, "window_start", "window_end")},
         predicted_for=f"timestamp_micros(unix_micros(window_end) + {slice_us})",
         avg_load="avg_load", predicted_load="predicted_load", name=f"{name}_prediction",

@@ -25,11 +25,11 @@ from pydantic import Field
 
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import source
-from streamgauge.dataflow.operators.api import ROW, Processor
-from streamgauge.dataflow.operators.grouped_arrays import KeyDictionary, Recent, last_sums_sql, load, save, valid_mask
+from streamgauge.dataflow.operators.api import ROW
+from streamgauge.dataflow.operators.grouped_arrays import last_sums_sql, valid_mask
 from streamgauge.loadgen.datasets.sensors import Reading
-from streamgauge.loadgen.fields import Key, StreamSpec
-from streamgauge.loadgen.malformed import with_malformed
+from streamgauge.loadgen.fields import Key, StreamSpec, with_malformed
+from streamgauge.workloads.helpers.last_values import OverLastValues
 from streamgauge.workloads.registry import FINITE_MAX, TIE, Feature, Job, Parameters, Workload, double, unless
 
 MEANS = {"temp": 22.0, "humid": 40.0, "light": 300.0, "volt": 2.7}
@@ -56,30 +56,18 @@ class SpikeDetection(Parameters):
     malformed: float = Field(0.001, ge=0, le=1, description="share of the readings that are null or not finite")
 
 
-class MovingAverage(Processor):
+class MovingAverage(OverLastValues):
     """The average of each device's last `window` readings, at every reading."""
 
-    def __init__(self, window: int) -> None:
-        self._recent = Recent(window)
-
-    def open(self, schema: pa.Schema) -> None:
-        self._devices = KeyDictionary(schema.field("device").type)
+    key = "device"
 
     def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
         values = batch.column("value").to_numpy(zero_copy_only=False)
         rows = np.flatnonzero(np.isfinite(values) & valid_mask(batch.column("device")))
         devices = batch.column("device").take(pa.array(rows))
-        windows = self._recent.add(self._devices.encode(devices), values[rows])
+        windows = self._recent.add(self._keys.encode(devices), values[rows])
         columns = [devices, pa.array(windows.sums / windows.counts), pa.array(values[rows]), pa.array(rows)]
         return pa.RecordBatch.from_arrays(columns, names=["device", "avg", "value", ROW])
-
-    def snapshot(self) -> bytes:
-        return save(devices=self._devices.keys, **self._recent.state)
-
-    def restore(self, state: bytes) -> None:
-        saved = load(state)
-        self._devices.restore(saved.pop("devices"))
-        self._recent.restore(**saved)
 
 
 def truth(window: int) -> str:
@@ -92,10 +80,15 @@ def truth(window: int) -> str:
 
 def build(parameters: SpikeDetection, rate_per_s: float) -> Job:
     device = Key("device", parameters.devices)
-    readings = (Reading(name, device, 0, mean, parameters.spikes) for name, mean in MEANS.items())
-    told = (with_malformed(reading, parameters.malformed, None, math.nan, math.inf) for reading in readings)
-    sensors = StreamSpec("sensors", (device, *told), key="device")
-    averaged = (
+    readings = (
+        with_malformed(
+            Reading(name, device, 0, mean, parameters.spikes), parameters.malformed, None, math.nan, math.inf
+        )
+        for name, mean in MEANS.items()
+    )
+    sensors = StreamSpec("sensors", (device, *readings), key="device")
+    far = f"abs(value - avg) > ({double(parameters.spike_detector_threshold)} + {double(TIE)}) * abs(avg)"
+    spikes = (
         source("sensors", sensors.schema)
         .select(device="device", value=parameters.parser_value_field)
         .process(
@@ -106,12 +99,11 @@ def build(parameters: SpikeDetection, rate_per_s: float) -> Job:
             truth=truth(parameters.moving_average_window),
             name="moving_average",
         )
+        .where(far, name="spike_detector")
+        .select(device="device", avg="avg", value="value", message="'spike detected'", name="message")
     )
-    far = f"abs(value - avg) > ({double(parameters.spike_detector_threshold)} + {double(TIE)}) * abs(avg)"
-    spikes = averaged.where(far, name="spike_detector")
-    result = spikes.select(device="device", avg="avg", value="value", message="'spike detected'", name="message")
-    malformed = unless(f"device IS NOT NULL AND abs({parameters.parser_value_field}) <= {FINITE_MAX}")
-    return Job(result.sink("spikes"), (sensors,), {"sensors": malformed})
+    sound = f"device IS NOT NULL AND abs({parameters.parser_value_field}) <= {FINITE_MAX}"
+    return Job(spikes.sink("spikes"), (sensors,), {"sensors": unless(sound)})
 
 
 WORKLOAD = Workload(

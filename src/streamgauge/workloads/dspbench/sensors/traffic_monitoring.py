@@ -42,8 +42,7 @@ from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import Stream, source
 from streamgauge.dataflow.operators.api import ROW, Processor
 from streamgauge.dataflow.operators.grouped_arrays import KeyDictionary, group_by_key, group_starts, groups, load, save
-from streamgauge.loadgen.datasets.gps_traces import SPEED_GRID, Coordinate, Speed, Taxis
-from streamgauge.loadgen.datasets.road_map import (
+from streamgauge.loadgen.datasets.gps_traces import (
     BEND_X,
     BEND_Y,
     BOX,
@@ -53,18 +52,21 @@ from streamgauge.loadgen.datasets.road_map import (
     METRES_NORTH,
     PRIME,
     SIDE,
+    SPEED_GRID,
     STREETS_MAX,
     STREETS_MIN,
     VERTICES,
     Box,
+    Coordinate,
     Parts,
+    Speed,
+    Taxis,
     bend_most,
     crossing_most,
     read_roads,
     roads,
 )
-from streamgauge.loadgen.fields import Key, StreamSpec
-from streamgauge.loadgen.malformed import with_malformed
+from streamgauge.loadgen.fields import Key, StreamSpec, with_malformed
 from streamgauge.workloads.registry import Feature, File, Job, Parameters, Workload, double, unless
 
 SPEED_MAX, WINDOW_MAX = 500, 60
@@ -190,10 +192,14 @@ class SpeedCalculator(Processor):
         for turn in turns(codes):
             sums[turn], counts[turn] = self._judge(codes[turn], speeds[turn])
         rows = np.flatnonzero(counts)
-        average = sums[rows] / counts[rows] / SPEED_GRID
-        numbers = pa.array(np.minimum(counts[rows], self._window), pa.int32())
-        roads = batch.column("road_id").take(pa.array(rows))
-        return pa.RecordBatch.from_pydict({"road_id": roads, "average_speed": average, "count": numbers, ROW: rows})
+        return pa.RecordBatch.from_pydict(
+            {
+                "road_id": batch.column("road_id").take(pa.array(rows)),
+                "average_speed": sums[rows] / counts[rows] / SPEED_GRID,
+                "count": pa.array(np.minimum(counts[rows], self._window), pa.int32()),
+                ROW: rows,
+            }
+        )
 
     def _judge(self, codes: Int64s, speeds: Int64s) -> tuple[Int64s, Int64s]:
         """(sum, number) of the speeds in the average at each of these, one per road; 0, 0 for rejected ones."""
@@ -212,10 +218,9 @@ class SpeedCalculator(Processor):
         return np.where(accepted, sums, 0), np.where(accepted, recent + 1, 0)
 
     def _grow(self, more: int) -> None:
-        self._recent_speeds = np.concatenate([self._recent_speeds, np.zeros((more, self._window + 1), np.int32)])
-        none = np.zeros(more, np.int64)
-        self._accepted = np.concatenate([self._accepted, none])
-        self._sums, self._squares = np.concatenate([self._sums, none]), np.concatenate([self._squares, none])
+        self._recent_speeds = np.pad(self._recent_speeds, ((0, more), (0, 0)))
+        totals = (self._accepted, self._sums, self._squares)
+        self._accepted, self._sums, self._squares = (np.pad(each, (0, more)) for each in totals)
 
     def snapshot(self) -> bytes:
         return save(roads=self._roads.keys, kept=self._recent_speeds.ravel(), accepted=self._accepted)
@@ -259,8 +264,7 @@ def map_in_sql(streets: int) -> str:
     step = SIDE // streets
 
     def off(first: str, second: str, kind: int, most: int) -> str:
-        added = kind * FACTORS[2] + FACTORS[3]
-        seed = f"(({first} * {FACTORS[0]} + {second} * {FACTORS[1]} + {added}) % {PRIME})"
+        seed = f"(({first} * {FACTORS[0]} + {second} * {FACTORS[1]} + {kind * FACTORS[2] + FACTORS[3]}) % {PRIME})"
         return f"({seed} * {seed} % {PRIME} % {2 * most + 1} - {most})"
 
     def crossing(number: str, kind: int) -> str:
@@ -417,17 +421,15 @@ def build(parameters: TrafficMonitoringParameters, rate_per_s: float) -> Job:
     speed_field = with_malformed(speed, parameters.malformed, None, math.nan, -1.0, 2.0 * SPEED_MAX)
     traces = StreamSpec("traces", (taxi, lat, lon, speed_field), key="taxi")
     # NaN is above every number, so the upper bound excludes it.
-    sound = f"speed > 0 AND speed <= {SPEED_MAX}"
-    inside = " AND ".join(
-        f"{axis} BETWEEN {double(low)} AND {double(high)}"
-        for axis, low, high in (("lat", box.south, box.north), ("lon", box.west, box.east))
+    moving_inside = (
+        f"speed > 0 AND speed <= {SPEED_MAX} AND lat BETWEEN {double(box.south)} AND {double(box.north)}"
+        f" AND lon BETWEEN {double(box.west)} AND {double(box.east)}"
     )
-    moving = source("traces", traces.schema).where(f"{sound} AND {inside}", name="moving_inside")
+    moving = source("traces", traces.schema).where(moving_inside, name="moving_inside")
     matched = match_roads(moving, parameters.streets, parameters.map_matcher_radius, file)
     averaged = average_speeds(matched, parameters.speed_calculator_window)
-    anywhere = "lat BETWEEN -90 AND 90 AND lon BETWEEN -180 AND 180"
-    malformed = unless(f"speed BETWEEN 0 AND {SPEED_MAX} AND {anywhere}")
-    return Job(averaged.sink("speeds"), (traces,), {"traces": malformed})
+    sound = f"speed BETWEEN 0 AND {SPEED_MAX} AND lat BETWEEN -90 AND 90 AND lon BETWEEN -180 AND 180"
+    return Job(averaged.sink("speeds"), (traces,), {"traces": unless(sound)})
 
 
 def _file(parameters: TrafficMonitoringParameters) -> str:

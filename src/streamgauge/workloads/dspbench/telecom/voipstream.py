@@ -51,8 +51,7 @@ from streamgauge.dataflow.builder import Stream, source
 from streamgauge.dataflow.operators.api import ROW, TIME, Processor
 from streamgauge.dataflow.operators.grouped_arrays import load, save
 from streamgauge.loadgen.datasets.calls import SUBSCRIBERS_MAX, Called, Caller, Duration, Established
-from streamgauge.loadgen.fields import StreamSpec
-from streamgauge.loadgen.malformed import with_malformed
+from streamgauge.loadgen.fields import StreamSpec, with_malformed
 from streamgauge.workloads.helpers.decayed_sums import (
     HASHES_MAX,
     SHARDS,
@@ -213,20 +212,19 @@ def call_rates(parties: Stream, parameters: VoipStream) -> Stream:
         columns = {name: name for name in parties.columns}
         parties = parties.select(columns, shard=f"party % {SHARDS}", name="shard")
     pairs, cells = places(parameters)
-    decay_us, decay24_us = _us(parameters.ecr_decay), _us(parameters.ecr24_decay)
-    memory_us = _us(parameters.variation_memory)
+    rule: dict[str, Any] = {
+        "decay_us": _us(parameters.ecr_decay),
+        "decay24_us": _us(parameters.ecr24_decay),
+        "memory_us": _us(parameters.variation_memory),
+        "pairs": pairs,
+        "parties": cells,
+    }
     return parties.process(
         CallRates,
         keys="party" if parameters.filter == "exact" else "shard",
         gives=RATED,
-        parameters={
-            "decay_us": decay_us,
-            "decay24_us": decay24_us,
-            "memory_us": memory_us,
-            "pairs": pairs,
-            "parties": cells,
-        },
-        truth=rates_truth(decay_us, decay24_us, memory_us, pairs, cells),
+        parameters=rule,
+        truth=rates_truth(**rule),
         name="call_rates",
     )
 
@@ -246,9 +244,13 @@ def rates_truth(decay_us: int, decay24_us: int, memory_us: int, pairs: BloomFilt
     exactly = (f"calling::BIGINT * {WORD} + called",)
     pair = ", ".join(exactly if pairs is None else pairs.sql(f"(party % {SHARDS})", "calling", "called"))
     cell = ", ".join(parties.sql(f"(party % {SHARDS})", "party"))
-    amounts = ("calls::INT", "(NOT calls)::INT", "calls_new::INT", "calls::INT", "calls::INT * duration")
-    decays = (decay_us, decay_us, decay_us, decay24_us, decay24_us)
-    sums = dict(zip(RATES, zip(amounts, decays, strict=True), strict=True))
+    sums = {
+        "ecr": ("calls::INT", decay_us),
+        "rcr": ("(NOT calls)::INT", decay_us),
+        "encr": ("calls_new::INT", decay_us),
+        "ecr24": ("calls::INT", decay24_us),
+        "ct24": ("calls::INT * duration", decay24_us),
+    }
     rates = ", ".join(f"min({name}) / {decay / US!r}::DOUBLE AS {name}" for name, (_, decay) in sums.items())
     return (
         "WITH roles AS (SELECT *, party = calling AS calls FROM input),"
@@ -265,17 +267,18 @@ def rates_truth(decay_us: int, decay24_us: int, memory_us: int, pairs: BloomFilt
 def scored(rated: Stream, parameters: VoipStream) -> Stream:
     """From rates to callers' scores above the threshold."""
     p = parameters
-    modules = rated.select(
-        calling="calling",
-        fofir=ramp("ecr", "rcr", p.fofir_threshold_min, p.fofir_threshold_max),
-        url=ramp("encr", "ecr", p.url_threshold_min, p.url_threshold_max),
-        acd=ramp("gacd * ecr24", "ct24", p.acd_threshold_min, p.acd_threshold_max),
-        name="fofir_url_acd",
+    score = f"{double(p.fofir_weight)} * fofir + {double(p.url_weight)} * url + {double(p.acd_weight)} * acd"
+    return (
+        rated.select(
+            calling="calling",
+            fofir=ramp("ecr", "rcr", p.fofir_threshold_min, p.fofir_threshold_max),
+            url=ramp("encr", "ecr", p.url_threshold_min, p.url_threshold_max),
+            acd=ramp("gacd * ecr24", "ct24", p.acd_threshold_min, p.acd_threshold_max),
+            name="fofir_url_acd",
+        )
+        .select(calling="calling", score=score, fofir="fofir", url="url", acd="acd", name="scorer")
+        .where(f"score > {double(p.scorer_threshold)}", name="suspicious")
     )
-    weights = {"fofir": p.fofir_weight, "url": p.url_weight, "acd": p.acd_weight}
-    score = " + ".join(f"{double(weight)} * {name}" for name, weight in weights.items())
-    scores = modules.select(calling="calling", score=score, fofir="fofir", url="url", acd="acd", name="scorer")
-    return scores.where(f"score > {double(p.scorer_threshold)}", name="suspicious")
 
 
 def ramp(many: str, few: str, low: float, high: float) -> str:
@@ -283,10 +286,9 @@ def ramp(many: str, few: str, low: float, high: float) -> str:
 
     It multiplies, because `few` may be 0 or so small that the quotient overflows. If both are 0, the result is 0.
     """
-    above = f"{many} - {double(low)} * {few}"
     return (
         f"case when {many} <= {double(low)} * {few} then 0e0 when {many} >= {double(high)} * {few} then 1e0"
-        f" else try_divide({above}, {double(high - low)} * {few}) end"
+        f" else try_divide({many} - {double(low)} * {few}, {double(high - low)} * {few}) end"
     )
 
 

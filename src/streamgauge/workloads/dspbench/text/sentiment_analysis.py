@@ -28,9 +28,8 @@ from pydantic import Field
 
 from streamgauge.dataflow.builder import Stream, source
 from streamgauge.loadgen.datasets.texts import Opinion
-from streamgauge.loadgen.fields import OwnNumber, StreamSpec
+from streamgauge.loadgen.fields import OwnNumber, StreamSpec, with_malformed
 from streamgauge.loadgen.fitted import Choice
-from streamgauge.loadgen.malformed import with_malformed
 from streamgauge.workloads.registry import Feature, Job, Parameters, Workload
 
 OTHER_LANGUAGES = {"ja": 0.35, "es": 0.25, "pt": 0.2, "ar": 0.2}
@@ -133,10 +132,9 @@ def _share(words: tuple[str, ...]) -> str:
 @lru_cache(maxsize=1)
 def _valence() -> str:
     """The sum of the valences of the text's words."""
-    of_valence: dict[int, list[str]] = {}
-    for word, valence in lexicon().items():
-        of_valence.setdefault(valence, []).append(word)
-    return " + ".join(f"{valence} * {_count(words)}" for valence, words in sorted(of_valence.items()))
+    words = lexicon()
+    counts = {valence: _count(word for word in words if words[word] == valence) for valence in set(words.values())}
+    return " + ".join(f"{valence} * {count}" for valence, count in sorted(counts.items()))
 
 
 def _scored(cleaned: Stream) -> Stream:
@@ -152,9 +150,10 @@ def _scored(cleaned: Stream) -> Stream:
 
 def _classified(cleaned: Stream) -> Stream:
     """DSPBench's version: one operator, row by row."""
-    summed = cleaned.select(id="id", score=f"try_cast({_valence()} AS double)", name="classifier")
     sentiment = "CASE WHEN score > 0 THEN 'positive' WHEN score < 0 THEN 'negative' ELSE 'neutral' END"
-    return summed.select(id="id", score="score", sentiment=sentiment, name="sentiment")
+    return cleaned.select(id="id", score=f"try_cast({_valence()} AS double)", name="classifier").select(
+        id="id", score="score", sentiment=sentiment, name="sentiment"
+    )
 
 
 def _timeline(parameters: SentimentAnalysis) -> StreamSpec:

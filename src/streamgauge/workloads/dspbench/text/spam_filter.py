@@ -51,8 +51,7 @@ from streamgauge.loadgen.datasets.texts import (
     shares,
     words,
 )
-from streamgauge.loadgen.fields import OwnNumber, StreamSpec
-from streamgauge.loadgen.malformed import with_malformed
+from streamgauge.loadgen.fields import OwnNumber, StreamSpec, with_malformed
 from streamgauge.workloads.registry import Feature, Job, Parameters, Workload, double
 
 TOKENS = r"lower(trim(regexp_replace(coalesce(message, ''), '\\W+', ' ')))"
@@ -103,8 +102,7 @@ def probability(bad: Int64s, good: Int64s, spam_total: Int64s | int, ham_total: 
 
 def _labels(spam: pa.Array) -> tuple[Bools, Bools]:
     """Which rows are spam, and which are ham; all others must be judged."""
-    kinds = (pc.fill_null(each, False) for each in (spam, pc.invert(spam)))
-    is_spam, is_ham = (kind.to_numpy(zero_copy_only=False) for kind in kinds)
+    is_spam, is_ham = (pc.fill_null(each, False).to_numpy(zero_copy_only=False) for each in (spam, pc.invert(spam)))
     return is_spam, is_ham
 
 
@@ -123,8 +121,16 @@ class TrainingSum(Processor):
         ham_total = self._ham_total + np.cumsum(tokens * is_ham)
         if batch.num_rows:
             self._spam_total, self._ham_total = int(spam_total[-1]), int(ham_total[-1])
-        totals = {"spam_total": spam_total, "ham_total": ham_total, ROW: np.arange(batch.num_rows)}
-        return pa.RecordBatch.from_pydict({"id": batch.column("id"), "words": text, "spam": spam} | totals)
+        return pa.RecordBatch.from_pydict(
+            {
+                "id": batch.column("id"),
+                "words": text,
+                "spam": spam,
+                "spam_total": spam_total,
+                "ham_total": ham_total,
+                ROW: np.arange(batch.num_rows),
+            }
+        )
 
     def snapshot(self) -> bytes:
         return save(totals=np.array([self._spam_total, self._ham_total], np.int64))
@@ -181,8 +187,9 @@ class WordProbability(Processor):
         at = pa.array(rows)
         judged_words = word.take(at)
         likely = np.where(pc.equal(judged_words, "").to_numpy(zero_copy_only=False), NO_WORD, probabilities)
-        ids = batch.column("id").take(at)
-        return pa.RecordBatch.from_pydict({"id": ids, "word": judged_words, "p_spam": likely, ROW: at})
+        return pa.RecordBatch.from_pydict(
+            {"id": batch.column("id").take(at), "word": judged_words, "p_spam": likely, ROW: at}
+        )
 
     def snapshot(self) -> bytes:
         return save(words=self._words.keys, bad=self._bad, good=self._good)
@@ -310,8 +317,7 @@ def bayes_rule(words_with_probability: Stream) -> Stream:
 
 def word_map(mean_words: int, vocabulary: int) -> Table:
     """The expected knowledge from a thousand mails of each kind; words too rare for them are unknown."""
-    learned = LEARNED_MAILS * mean_words
-    bad, good = (np.rint(learned * share).astype(np.int64) for share in shares(vocabulary))
+    bad, good = (np.rint(LEARNED_MAILS * mean_words * share).astype(np.int64) for share in shares(vocabulary))
     learned_words = np.flatnonzero(bad + good)
     likely = probability(bad, good, int(bad.sum()), int(good.sum()))[learned_words]
     rows = pa.table({"word": words(vocabulary).take(pa.array(learned_words)), "p_spam": pa.array(likely)})
@@ -322,18 +328,21 @@ def _learning(training: Stream, addressed: Stream) -> Stream:
     """Words of mails to judge, with probabilities from the training mails before them."""
     labelled = training.where("spam IS NOT NULL", name="labelled")
     unlabelled = addressed.select(id="id", message="message", spam="nullif(true, true)", name="unlabelled")
-    mails = labelled.union(unlabelled, name="mails")
-    tokens = mails.select(id="id", words=TOKENS, spam="spam", mailbox="0", name="tokenizer")
+    tokens = labelled.union(unlabelled, name="mails").select(
+        id="id", words=TOKENS, spam="spam", mailbox="0", name="tokenizer"
+    )
     return word_probability(each_word(training_sum(tokens)))
 
 
 def _offline(addressed: Stream, word_map: Table) -> Stream:
     """Words of mails to judge, with probabilities from a table."""
-    tokens = addressed.select(id="id", words=TOKENS, name="tokenizer")
-    found = tokens.explode(word="split(words, ' ')", name="each_word").select(id="id", word="word", name="word")
     p_spam = f"case when word = '' then {NO_WORD}e0 else coalesce(p_spam, {UNKNOWN}e0) end"
-    return found.lookup(word_map, on="word", how="left", name="word_map").select(
-        id="id", word="word", p_spam=p_spam, name="word_probability"
+    return (
+        addressed.select(id="id", words=TOKENS, name="tokenizer")
+        .explode(word="split(words, ' ')", name="each_word")
+        .select(id="id", word="word", name="word")
+        .lookup(word_map, on="word", how="left", name="word_map")
+        .select(id="id", word="word", p_spam=p_spam, name="word_probability")
     )
 
 
@@ -343,18 +352,17 @@ def build(parameters: SpamFilter, rate_per_s: float) -> Job:
     number = with_malformed(OwnNumber("id"), parameters.malformed, None)
     analysis = StreamSpec("analysis", (number, message), 1 - share)
     addressed = source("analysis", analysis.schema).where("id IS NOT NULL", name="addressed")
-    streams: tuple[StreamSpec, ...] = (analysis,)
     if share:
         label = with_malformed(IsSpam("spam", message, 1), parameters.malformed, None)
         training = StreamSpec("training", (OwnNumber("id"), message, label), share)
         malformed |= {"training": "spam IS NULL"}
-        streams = (training, analysis)
+        streams: tuple[StreamSpec, ...] = (training, analysis)
         known = _learning(source("training", training.schema), addressed)
     else:
+        streams = (analysis,)
         known = _offline(addressed, word_map(parameters.words, parameters.vocabulary))
     above = f"spam_probability > {double(parameters.bayesrule_spam_probability)} + {ROUNDING}"
-    columns = {"id": "id", "spam_probability": "spam_probability", "is_spam": above}
-    verdicts = bayes_rule(known).select(columns, name="decision")
+    verdicts = bayes_rule(known).select(id="id", spam_probability="spam_probability", is_spam=above, name="decision")
     return Job(verdicts.sink("verdicts"), streams, malformed)
 
 

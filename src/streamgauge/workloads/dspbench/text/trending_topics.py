@@ -11,8 +11,7 @@ from pydantic import Field
 
 from streamgauge.dataflow.builder import hop, source
 from streamgauge.loadgen.datasets.texts import Tweet
-from streamgauge.loadgen.fields import WORDS_MAX, StreamSpec
-from streamgauge.loadgen.malformed import with_malformed
+from streamgauge.loadgen.fields import WORDS_MAX, StreamSpec, with_malformed
 from streamgauge.workloads.registry import Feature, Job, Parameters, Seconds, Workload
 
 TOPICS = r"regexp_extract_all(text, '(^|\\s)(#[^\\s]+)', 2)"
@@ -33,11 +32,14 @@ class TrendingTopics(Parameters):
 def build(parameters: TrendingTopics, rate_per_s: float) -> Job:
     text = Tweet("text", parameters.words, parameters.hashtags)
     tweets = StreamSpec("tweets", (with_malformed(text, parameters.malformed, None),))
-    topics = source("tweets", tweets.schema).explode(topic=TOPICS, name="topic_extractor").select(topic="topic")
-    counts = topics.window(hop(parameters.window, parameters.frequency), keys="topic").aggregate(
-        count="count(*)", name="rolling_counter"
+    ranked = (
+        source("tweets", tweets.schema)
+        .explode(topic=TOPICS, name="topic_extractor")
+        .select(topic="topic")
+        .window(hop(parameters.window, parameters.frequency), keys="topic")
+        .aggregate(count="count(*)", name="rolling_counter")
+        .top(parameters.topk, by="count", ties="topic", name="ranker")
     )
-    ranked = counts.top(parameters.topk, by="count", ties="topic", name="ranker")
     return Job(ranked.sink("rankings"), (tweets,), {"tweets": "text IS NULL"})
 
 

@@ -28,8 +28,11 @@ class WordCount(Parameters):
 
 def build(parameters: WordCount, rate_per_s: float) -> Job:
     sentences = StreamSpec("sentences", (Text("text", parameters.words),))
-    tokens = source("sentences", sentences.schema).explode(word=WORDS, name="splitter")
-    words = tokens.select(word="lower(word)", name="lower_case")
+    words = (
+        source("sentences", sentences.schema)
+        .explode(word=WORDS, name="splitter")
+        .select(word="lower(word)", name="lower_case")
+    )
     counts = count_by_key(words, parameters.window, keys="word", column="count", name="counter")
     return Job(counts.sink("counts"), (sentences,))
 

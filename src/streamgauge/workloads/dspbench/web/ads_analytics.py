@@ -9,8 +9,7 @@ time; DSPBench's follow the clock of the counting machine.
 from pydantic import Field
 
 from streamgauge.dataflow.builder import hop, source
-from streamgauge.loadgen.fields import Key, StreamSpec
-from streamgauge.loadgen.malformed import with_malformed
+from streamgauge.loadgen.fields import Key, StreamSpec, with_malformed
 from streamgauge.workloads.registry import Feature, Job, Parameters, Seconds, Workload, unless
 
 WHOLE = "query_id IS NOT NULL AND ad_id IS NOT NULL"
@@ -36,15 +35,16 @@ def build(parameters: AdsAnalytics, rate_per_s: float) -> Job:
     shown = source("impressions", impressions.schema).select(
         query_id="query_id", ad_id="ad_id", clicks="0", impressions="1"
     )
-    counts = (
+    rates = (
         clicked.union(shown, name="ad_events")
         .where(WHOLE, name="well_formed")
         .window(hop(parameters.window, parameters.frequency), keys=("query_id", "ad_id"))
         .aggregate(clicks="sum(clicks)", impressions="sum(impressions)", name="ctr_counter")
-    )
-    rates = counts.where("clicks > 0 AND impressions > 0", name="clicked").select(
-        query_id="query_id", ad_id="ad_id", window_start="window_start", window_end="window_end",
-        ctr="try_divide(clicks, impressions)", clicks="clicks", impressions="impressions", name="rolling_ctr",
+        .where("clicks > 0 AND impressions > 0", name="clicked")
+        .select(
+            query_id="query_id", ad_id="ad_id", window_start="window_start", window_end="window_end",
+            ctr="try_divide(clicks, impressions)", clicks="clicks", impressions="impressions", name="rolling_ctr",
+        )
     )  # fmt: skip
     return Job(rates.sink("rates"), (clicks, impressions), dict.fromkeys(("clicks", "impressions"), unless(WHOLE)))
 

@@ -60,14 +60,13 @@ def build(parameters: ClickAnalytics, rate_per_s: float) -> Job:
     )
     within = parameters.window
     visits = count_by_key(whole, within, keys="site", column="visits", name="visit_stats")
-    window = tumble(within) if within else None
-    first = whole.distinct(keys=("client", "url"), window=window, name="repeat_visit")
-    sites = first.select(site=SITE, name="first_visit")
-    uniques = count_by_key(sites, within, keys="site", column="uniques", name="unique_stats")
+    first_visits = whole.distinct(
+        keys=("client", "url"), window=tumble(within) if within else None, name="repeat_visit"
+    ).select(site=SITE, name="first_visit")
+    uniques = count_by_key(first_visits, within, keys="site", column="uniques", name="unique_stats")
     places = count_places(whole.select(address="address", name="client"), parameters.database, within)
-    malformed = unless(f"url <> '' AND {VISITOR} IS NOT NULL")
-    result = flow(visits.sink("visits"), uniques.sink("uniques"), places)
-    return Job(result, (clicks,), {"clicks": malformed})
+    malformed = {"clicks": unless(f"url <> '' AND {VISITOR} IS NOT NULL")}
+    return Job(flow(visits.sink("visits"), uniques.sink("uniques"), places), (clicks,), malformed)
 
 
 WORKLOAD = Workload(

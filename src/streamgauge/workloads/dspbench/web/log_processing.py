@@ -122,15 +122,14 @@ def count_minutes(parsed: Stream, remembered: int) -> Flow:
         minutes = parsed.select(minute="date_trunc('minute', time)", name="minute")
         return minutes.running(keys="minute", count="count(*)", name="volume_counter").sink("count")
     minutes = parsed.select(log="'all'", minute="date_trunc('minute', time)", name="minute")
-    counts = minutes.process(
+    return minutes.process(
         VolumeCounter,
         keys="log",
         gives=Schema.from_types(minute="timestamp", count="bigint"),
         parameters={"minutes": remembered},
         truth=volume_truth(remembered),
         name="volume_counter",
-    )
-    return counts.sink("count")
+    ).sink("count")
 
 
 def build(parameters: LogProcessing, rate_per_s: float) -> Job:

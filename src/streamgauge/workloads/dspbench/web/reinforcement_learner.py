@@ -40,8 +40,10 @@ Source: Bordin 2017, section 3.3.12.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -244,7 +246,7 @@ class IntervalEstimator(Processor):
     def __init__(self, rule: Rule) -> None:
         self._rule = rule
         self._actions = pa.array(rule.actions)
-        self._learners: dict[int, Learner] = {}
+        self._learners: defaultdict[int, Learner] = defaultdict(partial(Learner, rule))
 
     def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
         learner, session, round_, reward = (_whole(batch, name) for name in ("learner", "session", "round", "reward"))
@@ -252,11 +254,12 @@ class IntervalEstimator(Processor):
         rewarded = batch.column(INPUT).to_numpy() == 1
         sound = np.where(rewarded, (place >= 0) & (reward >= 0), (session >= 0) & (round_ >= 0))
         rows = np.flatnonzero(sound & (learner >= 0) & (learner < self._rule.learners))
-        chosen = self._random(session)
+        mixed = (session + self._rule.random_seed) % HASHED * MULTIPLIER % HASHED
+        chosen = (mixed >> 16) % len(self._actions)  # at random, unless a model has learned enough
         for own in _by_learner(learner, rows):
             is_reward = rewarded[own]
             rewards, events = own[is_reward], own[~is_reward]
-            model = self._learner(int(learner[own[0]]))
+            model = self._learners[int(learner[own[0]])]
             before = np.cumsum(is_reward)[~is_reward]
             best = model.learn(place[rewards], reward[rewards], before, round_[events])
             chosen[events[len(events) - len(best) :]] = best
@@ -264,15 +267,6 @@ class IntervalEstimator(Processor):
         columns = {name: batch.column(name).take(event_rows) for name in ("learner", "session", "round")}
         actions = self._actions.take(pa.array(chosen).take(event_rows))
         return pa.RecordBatch.from_pydict({**columns, "action": actions, ROW: event_rows})
-
-    def _learner(self, number: int) -> Learner:
-        if number not in self._learners:
-            self._learners[number] = Learner(self._rule)
-        return self._learners[number]
-
-    def _random(self, session: Int64s) -> Int64s:
-        mixed = (session + self._rule.random_seed) % HASHED * MULTIPLIER % HASHED
-        return (mixed >> 16) % len(self._actions)
 
     def snapshot(self) -> bytes:
         learners = list(self._learners.values())
@@ -298,7 +292,7 @@ class IntervalEstimator(Processor):
         each, first = len(self._rule.actions), 0
         columns = (saved[name].tolist() for name in ("learners", "limits", "rounds"))
         for number, limit, last_round in zip(*columns, strict=True):
-            learner = self._learner(number)
+            learner = self._learners[number]
             learner.limit, learner.last_round = limit, last_round
             learner.histograms = histograms[first : first + each]
             first += each
@@ -326,7 +320,7 @@ def truth(rule: Rule) -> str:
     """
     width, actions = rule.bin_width, len(rule.actions)
     place = " ".join(f"WHEN '{action}' THEN {number}" for number, action in enumerate(rule.actions))
-    names = ", ".join(f"'{action}'" for action in rule.actions)
+    names = ", ".join(map(repr, rule.actions))
     mixed = f"((((session::BIGINT + {rule.random_seed}) % {HASHED}) * {MULTIPLIER}) % {HASHED})"
     bound = "edge" if width == 1 else f"((2 * edge + 1) * {width}) // 2"
     return f"""
@@ -408,10 +402,9 @@ def build(parameters: ReinforcementLearnerParameters, rate_per_s: float) -> Job:
         name="learner",
     )
     is_valid_learner = f"learner BETWEEN 0 AND {rule.learners - 1}"
-    actions_there_are = ", ".join(f"'{name}'" for name in names)
     malformed = {
         "events": unless(f"{is_valid_learner} AND session >= 0 AND round >= 0"),
-        "rewards": unless(f"{is_valid_learner} AND action IN ({actions_there_are}) AND reward >= 0"),
+        "rewards": unless(f"{is_valid_learner} AND action IN ({', '.join(map(repr, names))}) AND reward >= 0"),
     }
     return Job(actions.sink("actions"), (events, rewards), malformed)
 

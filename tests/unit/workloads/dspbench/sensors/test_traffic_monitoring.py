@@ -21,8 +21,7 @@ from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.dataflow.nodes import Flow, Process
 from streamgauge.dataflow.operators.api import TIME
 from streamgauge.engines.operator_runtime import OperatorRuntime
-from streamgauge.loadgen.datasets.gps_traces import SPEED_GRID
-from streamgauge.loadgen.datasets.road_map import BOX, roads
+from streamgauge.loadgen.datasets.gps_traces import BOX, SPEED_GRID, roads
 from streamgauge.workloads.dspbench.sensors.traffic_monitoring import (
     BLOCK_SPEEDS,
     SPEED_MAX,

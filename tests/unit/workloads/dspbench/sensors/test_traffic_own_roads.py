@@ -14,7 +14,7 @@ from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import source
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.duckdb_oracle.process_operator import is_independent
-from streamgauge.loadgen.datasets.road_map import read_roads
+from streamgauge.loadgen.datasets.gps_traces import read_roads
 from streamgauge.workloads.dspbench.sensors.traffic_monitoring import file_in_sql, match_roads
 from tests.unit.helpers_duckdb import duckdb_session
 from tests.unit.helpers_refusals import assert_refused
