@@ -17,7 +17,7 @@ from streamgauge.core.schema import Schema, arrow_type, event_id_base
 from streamgauge.dataflow import schema
 from streamgauge.dataflow.lineage import needed_columns
 from streamgauge.dataflow.nodes import Flow, Source
-from streamgauge.engines.spark.lowering.arrow_blocks import PACKED, Packing, first_serial, packed_rows
+from streamgauge.engines.spark.lowering.arrow_blocks import PACKED, Packing, packed_rows
 from streamgauge.engines.spark.lowering.dataframe import Lowering
 from streamgauge.engines.spark.lowering.windows import NO_DELAY
 from streamgauge.engines.spark.options import UNCHECKED_OPERATIONS, keeps_first_rows
@@ -107,7 +107,7 @@ def _pack(folder: Path, packing: Packing) -> None:
     parts = []
     for number in range(len(list(folder.iterdir()))):
         rows = pq.read_table(folder / f"{number}.parquet")
-        made = list(packing.rows(rows.to_batches(), first_serial(number)))
+        made = list(packing.rows(rows.to_batches(), serial=number << 20))
         empty = packed_rows(packing.side, [(0, 0, b"")], 0).slice(0, 0)
         parts.append(pa.Table.from_batches(made, empty.schema))
     _write(folder.with_name(f"{folder.name}-packed"), parts)

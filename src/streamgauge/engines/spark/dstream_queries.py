@@ -38,9 +38,8 @@ class DStreamQueries:
             state.release()
 
         interval_s = seconds(self._settings.options[BATCH])
-        stream = DStreamBatches(self._session, query.name, interval_s, receiver, work)
-        stream.start()
-        self._streams[query] = stream
+        self._streams[query] = DStreamBatches(self._session, query.name, interval_s, receiver, work)
+        self._streams[query].start()
 
     def status(self) -> dict[str, Any]:
         """Alive while no batch has failed. Spark alone would continue with the next one."""
@@ -59,8 +58,9 @@ class DStreamQueries:
             return QueueReceiver(edges, query.name, partial(self._reading, query, columns))
         ((stream, columns_needed),) = columns.items()
         timed = any(isinstance(node, WindowAggregate | WindowJoin) for node in graph.operators(self._job.flow))
-        blocks = BLOCKS_REPORTED in self._settings.users
-        return SocketReceiver(self._session, edges, query.name, stream, columns_needed, timed, tells=blocks)
+        return SocketReceiver(
+            self._session, edges, query.name, stream, columns_needed, timed, BLOCKS_REPORTED in self._settings.users
+        )
 
     def _reading(
         self, query: Query, columns: Mapping[str, tuple[str, ...]], event_range: dict[str, str]

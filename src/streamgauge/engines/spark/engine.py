@@ -39,10 +39,7 @@ class ExecutionMode:
 
 
 MICRO_BATCH = ExecutionMode("micro-batch", lambda _, processors, __: f"local[{processors}]")
-REAL_TIME = ExecutionMode(
-    "real-time",
-    lambda flow, processors, _: options_realtime.master_for(flow, processors),
-)
+REAL_TIME = ExecutionMode("real-time", lambda flow, processors, _: options_realtime.master_for(flow, processors))
 DSTREAM = ExecutionMode(
     "dstream",
     lambda _, processors, edges: options_dstream.master_for(processors, edges.transport, len(edges.inputs)),
@@ -62,10 +59,8 @@ class SparkEngine(Engine):
         self._cpus, self._mode, self._parallelism = cpus_allowed, mode, parallelism
         self._child: Child | None = None
         self._job: SparkJob
-        self._log = Path()
         self._settings: dict[str, str] = {}
         self._scratch: Scratch | None = None
-        self._grace_s = LOCAL_GRACE_S
         self._cluster: Cluster | None = None
         """This machine's cluster, if its master is the job's."""
 
@@ -78,29 +73,32 @@ class SparkEngine(Engine):
         self._job = job = SparkJob(
             flow, edges, options, spark_master, private, checkpoint, jars, self._parallelism, self._mode.name
         )
-        self._grace_s = LOCAL_GRACE_S if is_local(job.master) else CLUSTER_GRACE_S
         self._cluster = cluster_at(job.master)
-        self._log = folder / "spark.log"
         try:
-            self._settings = {"master": job.master, **settings_of(job.master), **self._start_process()}
+            self._settings = {
+                "master": job.master,
+                **settings_of(job.master),
+                **self._start_process(folder / "spark.log"),
+            }
         except StreamgaugeError:
             self.stop()
             raise
 
-    def _start_process(self) -> dict[str, str]:
+    def _start_process(self, log: Path) -> dict[str, str]:
         """Starts the process of the job, and waits until Spark runs. Returns the settings in force."""
         job = self._job
-        self._child = spark_process(MAIN, job, Path(job.folder), self._log, self._cpus, job.master, job.options)
+        self._child = spark_process(MAIN, job, Path(job.folder), log, self._cpus, job.master, job.options)
         return started(self._child, job.master, job.options)
 
     def status(self) -> EngineStatus:
         assert self._child is not None
         if self._cluster is not None and (members := self._cluster.ended()):
-            ended = f"the cluster's {ended_in_words(members)}"
-            return EngineStatus(False, f"{ended}. Start it again: streamgauge cluster stop, then start")
+            ended = ended_in_words(members)
+            return EngineStatus(False, f"the cluster's {ended}. Start it again: streamgauge cluster stop, then start")
         if not self._child.alive:
-            ended = f"the Spark process ended (exit code {self._child.exit_code})"
-            return EngineStatus(False, f"{ended}; its log: {self._child.log}")
+            return EngineStatus(
+                False, f"the Spark process ended (exit code {self._child.exit_code}); its log: {self._child.log}"
+            )
         try:
             return EngineStatus(**self._child.ask("status", 20.0))
         except ChildFailed as error:
@@ -121,10 +119,9 @@ class SparkEngine(Engine):
     def batch_progress(self, timeout_s: float = 30.0) -> list[BatchProgress]:
         assert self._child is not None
         try:
-            reply = self._child.ask("batch_progress", timeout_s)
+            return [self._mode.progress(**each) for each in self._child.ask("batch_progress", timeout_s)]
         except ChildFailed:
             return []
-        return [self._mode.progress(**each) for each in reply]
 
     def operator_row_counts(self, timeout_s: float = 30.0) -> OperatorCounts:
         assert self._child is not None
@@ -149,11 +146,11 @@ class SparkEngine(Engine):
         """Kills Spark, and starts its process again, whose queries go on from their checkpoints."""
         assert self._child is not None
         self._child.kill()
-        self._start_process()
+        self._start_process(self._child.log)
 
     def stop(self) -> None:
         if self._child is not None:
-            self._child.stop(self._grace_s)
+            self._child.stop(LOCAL_GRACE_S if is_local(self._job.master) else CLUSTER_GRACE_S)
             self._child = None
         if self._scratch is not None:
             self._scratch.cleanup()

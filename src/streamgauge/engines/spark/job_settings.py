@@ -1,7 +1,7 @@
 """What a job's options mean: Spark's configuration, each query's trigger, and the settings in force for the result."""
 
 from collections.abc import Mapping
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import ClassVar
 
 from streamgauge.core.plugin_options import TUNED, Setting
@@ -59,9 +59,8 @@ class JobSettings:
         self.job = job
         self.packs = self.packs and reads_blocks(job.edges.transport, job.edges.frontier)
         self.options, self.users = split(job.options, self.declared)
-        module, _, adapter = self.adapters[job.edges.transport].partition(":")
-        made = getattr(import_module(f"streamgauge.engines.spark.io.{module}"), adapter)
-        self.adapter: TransportAdapter = made(job.edges, self.options)
+        adapter = resolve_name(f"streamgauge.engines.spark.io.{self.adapters[job.edges.transport]}")
+        self.adapter: TransportAdapter = adapter(job.edges, self.options)
 
     @property
     def local(self) -> bool:
@@ -87,8 +86,7 @@ class JobSettings:
     def is_uneven(self, query: Query) -> bool:
         """Whether a batch of a query reads partitions or streams up to different event times."""
         sources = {node for sink in query.sinks for node in graph.walk(sink.input) if isinstance(node, Source)}
-        several = len(self.job.edges.inputs) > 1 or len(sources) > 1
-        return not self.adapter.reads_evenly and several
+        return not self.adapter.reads_evenly and (len(self.job.edges.inputs) > 1 or len(sources) > 1)
 
     @property
     def lowerings(self) -> dict[str, str]:
@@ -124,8 +122,9 @@ class JobSettings:
         )
         if not self.local and self.options.get("python_workers") == UNCHANGED:
             conf[f"spark.executorEnv.{VARIABLE}"] = UNCHANGED
-        if needs_rocksdb(self.job.flow, self._tuned_state) or self._slides:
-            conf = with_rocksdb(conf, self._tuned_state)
+        tuned_state = self.options.get("state_store", TUNED) == TUNED
+        if needs_rocksdb(self.job.flow, tuned_state) or self._slides:
+            conf = with_rocksdb(conf, tuned_state)
         conf |= UNCHECKED_OPERATIONS if keeps_first_rows(self.job.flow) and not self.in_order else {}
         conf |= ROW_COUNT_SETTINGS if self.counts_rows else {}
         conf["spark.driver.memory"] = self.options["driver_memory"]
@@ -155,8 +154,8 @@ class JobSettings:
         chosen = chosen_lowerings(operators, self.options)
         for node in operators:
             if isinstance(node, WindowAggregate | WindowJoin):
-                requested = chosen.get(node.name, "auto")
-                settings[LOWERING + node.name] = _with_choice(lowering_of(node, lowerings, self.structured), requested)
+                used = lowering_of(node, lowerings, self.structured)
+                settings[LOWERING + node.name] = _with_choice(used, chosen.get(node.name, "auto"))
         return settings
 
     @property
@@ -165,10 +164,6 @@ class JobSettings:
         lowerings = self.lowerings
         windows = (node for node in graph.operators(self.job.flow) if isinstance(node, WindowAggregate))
         return any(lowering_of(node, lowerings, self.structured) == "sliding" for node in windows)
-
-    @property
-    def _tuned_state(self) -> bool:
-        return self.options.get("state_store", TUNED) == TUNED
 
     def _triggers(self) -> str:
         """The interval in force; one per query if they differ."""

@@ -83,8 +83,7 @@ class MicroBatch:
     def problems(self, request: ProbeRequest) -> Iterator[Problem]:
         yield from reports.conflicts(request.options, reports.event_log_options(Path()))
         if request.options.get(PROBES) == "off":
-            rule = "must be progress or on: batches are known by it"
-            yield Problem(f"option {PROBES}", rule, "off", "leave it out")
+            yield Problem(f"option {PROBES}", "must be progress or on: batches are known by it", "off", "leave it out")
 
     def evidence(self, request: ProbeRequest, private: Path) -> BatchProbe:
         stamped = request.transport in STAMPS
@@ -336,5 +335,5 @@ def consistency_fields(times: StageTimes) -> tuple[dict[str, int], tuple[str, ..
     """Results whose timestamps contradict each other beyond their resolution, the largest contradiction, and doubts."""
     contradicting = int((times.contradicted_us > 0).sum())
     fields = {"contradicting_results": contradicting, "contradiction_us_max": int(times.contradicted_us.max())}
-    doubt = "the broker's timestamps contradict the driver's"
-    return fields, (doubt,) * (contradicting > DOUBT_SHARE * len(times.contradicted_us))
+    is_doubtful = contradicting > DOUBT_SHARE * len(times.contradicted_us)
+    return fields, ("the broker's timestamps contradict the driver's",) * is_doubtful

@@ -193,11 +193,8 @@ class DStream(MicroBatch):
         return seconds(interval)
 
     def problems(self, request: ProbeRequest) -> Iterator[Problem]:
-        needed = [
-            *reports.event_log_options(Path()),
-            *(reports.BLOCK_LOG_NEEDS if request.transport == RECEIVERS else ()),
-        ]
-        return reports.conflicts(request.options, needed)
+        of_blocks = reports.BLOCK_LOG_NEEDS if request.transport == RECEIVERS else ()
+        return reports.conflicts(request.options, [*reports.event_log_options(Path()), *of_blocks])
 
     def evidence(self, request: ProbeRequest, private: Path) -> IntervalProbe:
         if request.transport != RECEIVERS:

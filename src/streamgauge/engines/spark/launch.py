@@ -4,7 +4,6 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import cloudpickle
@@ -30,7 +29,6 @@ _ZIP = "zip"
 _REFUSALS = {kind.__name__: kind for kind in (JobError, SettingError)}
 """Errors that the process may send over its pipe, by name."""
 _JVM_ERROR_PREFIXES = ("Error occurred during initialization of VM", "Error: Could not", "Unrecognized VM option")
-_NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 
 
 def spark_process(
@@ -40,7 +38,7 @@ def spark_process(
     log: Path,
     on_cpus: Sequence[int] | None = None,
     master: str = "local",
-    options: Mapping[str, str] = _NO_OPTIONS,
+    options: Mapping[str, str] = {},
     name: str = "spark",
 ) -> Child:
     """A process that runs `module` on a job with Spark at `master`; `options` are the engine's.
@@ -64,7 +62,7 @@ def serve_job(commands_of: Callable[[Any], Handlers]) -> None:
     serve(commands_of(cloudpickle.loads(path.read_bytes())), on_orphaned=end_session, scratch=path.parent)
 
 
-def started(child: Child, master: str = "local", options: Mapping[str, str] = _NO_OPTIONS) -> dict[str, str]:
+def started(child: Child, master: str = "local", options: Mapping[str, str] = {}) -> dict[str, str]:
     """Waits until Spark has started in it: the settings in force, with what these options do to every start.
 
     Raises:

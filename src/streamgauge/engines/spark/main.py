@@ -53,10 +53,20 @@ class Sut:
         try:
             user_job = load(settings.user_job) if settings.user_job is not None else None
             announce("starting Spark's JVM")
-            session = self._open_session(conf)
+            session = open_checked(
+                settings.job.master,
+                conf,
+                settings.users,
+                Path(settings.job.folder),
+                JVM_OPTIONS[settings.options["jit"]],
+                LocalSession(
+                    whole_heap=settings.options.get("heap") != "grows",
+                    unix_sockets=settings.options.get("python_workers") != UNCHANGED,
+                ),
+            )
             announce(UP)
-            counters = RowCounters(session, added(settings.job.flow)) if settings.counts_rows else None
-            self._counting = RowCounting(counters)
+            if settings.counts_rows:
+                self._counting = RowCounting(RowCounters(session, added(settings.job.flow)))
             self._queries = self._queries_of(session, user_job)
             for query in queries(settings.job.flow):
                 self._queries.start(query)
@@ -77,14 +87,6 @@ class Sut:
     def operator_row_counts(self) -> dict[str, Any]:
         """The counts since the last call, as `OperatorCounts`."""
         return asdict(self._counting.take())
-
-    def _open_session(self, conf: dict[str, str]) -> Any:
-        job, options = self._settings.job, self._settings.options
-        local = LocalSession(
-            whole_heap=options.get("heap") != "grows", unix_sockets=options.get("python_workers") != UNCHANGED
-        )
-        folder, jvm_options = Path(job.folder), JVM_OPTIONS[options["jit"]]
-        return open_checked(job.master, conf, self._settings.users, folder, jvm_options, local)
 
     def _queries_of(self, session: Any, user_job: PySparkJob | None) -> StreamingQueries | DStreamQueries:
         if isinstance(self._settings, DStreamSettings):

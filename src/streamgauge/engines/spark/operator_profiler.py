@@ -16,7 +16,6 @@ from streamgauge.engines.operator_profiler import (
     IsolatedOperator,
     OperatorProfiler,
     OperatorTimer,
-    ParallelismOptions,
     Samples,
     Slice,
 )
@@ -55,11 +54,8 @@ class SparkOperatorProfiler(OperatorProfiler):
     parallelism_setting: str = SETTING
     not_visible: str = NOT_VISIBLE
 
-    def method_of(self, node: Node) -> str:
-        return method_of(node)
-
-    def parallelism_options(self, node: Node) -> ParallelismOptions:
-        return parallelism_options(node)
+    method_of = staticmethod(method_of)
+    parallelism_options = staticmethod(parallelism_options)
 
     def default_parallelism(self, parallelism: int | None, partitions: int) -> int:
         return tasks_unless_set(parallelism, partitions)

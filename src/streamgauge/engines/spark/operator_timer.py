@@ -14,10 +14,10 @@ in this Python process instead: without Spark's exchange, blocks and state store
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial, reduce
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -52,11 +52,6 @@ Clock = Callable[[], float]
 Read = Callable[..., DataFrame]
 
 
-class SliceTimer(Protocol):
-    def sample(self, number: int) -> Slice | None:
-        """Times slice `number`; None if it has no rows."""
-
-
 class SparkTimer:
     """The difference of two Spark runs over the same cached rows."""
 
@@ -68,6 +63,7 @@ class SparkTimer:
         self._empty: dict[str, DataFrame] = {}
 
     def sample(self, number: int) -> Slice | None:
+        """Times slice `number`; None if it has no rows."""
         frames = {source.name: self._cached_slice(source, number) for source in self._operator.sources}
         try:
             rows = sum(frame.count() for frame in frames.values())
@@ -99,9 +95,8 @@ class SparkTimer:
         if not self._empty:
             for source in self._operator.sources:
                 frame = self._session.createDataFrame([], ddl(_kinds(source)))
-                frame = frame.coalesce(1).persist(StorageLevel.MEMORY_ONLY)
-                frame.count()
-                self._empty[source.name] = frame
+                self._empty[source.name] = frame.coalesce(1).persist(StorageLevel.MEMORY_ONLY)
+                self._empty[source.name].count()
         return self._empty
 
     def _cached_slice(self, source: Source, number: int) -> DataFrame:
@@ -113,10 +108,9 @@ class SparkTimer:
         stored_types, reader = {name: kinds[name] for name in pq.read_schema(files[0]).names}, self._session.read
         if "timestamp" not in stored_types.values():
             reader = reader.schema(ddl(stored_types))  # else Spark would run a job to infer it
-        frame = reader.parquet(*files)
         # The oracle writes timestamps without a zone, another type in Spark; the session's zone is UTC.
         typed = [column(name).cast(kind).alias(name) for name, kind in stored_types.items()]
-        return frame.select(*typed).coalesce(1).persist(StorageLevel.MEMORY_ONLY)
+        return reader.parquet(*files).select(*typed).coalesce(1).persist(StorageLevel.MEMORY_ONLY)
 
 
 class UserJobTimer(SparkTimer):
@@ -183,6 +177,7 @@ class PythonTimer:
         self._instance = OperatorRuntime(operator.node, self._shapes)
 
     def sample(self, number: int) -> Slice | None:
+        """Times slice `number`; None if it has no rows."""
         inputs = zip(self._node.inputs, self._shapes.sides, strict=True)
         sides = [self._rows(input_, side, number) for input_, side in inputs]
         rows = sum(len(side) for side in sides)
@@ -210,8 +205,7 @@ class Timing:
     def __init__(self, job: IsolatedJob, clock: Clock = time.perf_counter) -> None:
         self._job, self._clock = job, clock
         self._own_options, self._users = split(job.options)
-        self._user_jobs: dict[str, PySparkJob] = {}
-        self._timed: dict[str, SliceTimer] = {}
+        self._timed: dict[str, SparkTimer | PythonTimer] = {}
 
     def start(self) -> dict[str, str]:
         """Starts the session. Returns the settings in force that are not Spark's defaults."""
@@ -224,24 +218,31 @@ class Timing:
             "spark.driver.memory": self._own_options["driver_memory"],
             **self._users,
         }
-        self._user_jobs = {each.name: load(each.job) for each in self._job.operators if each.job is not None}
+        user_jobs = {each.name: load(each.job) for each in self._job.operators if each.job is not None}
         try:
-            options = (*JVM_OPTIONS[self._own_options["jit"]], SMALL_INITIAL_HEAP)
-            local = LocalSession(unix_sockets=self._own_options["python_workers"] != UNCHANGED)
-            session = open_checked(MASTER, conf, self._users, Path(self._job.folder), options, local)
+            session = open_checked(
+                MASTER,
+                conf,
+                self._users,
+                Path(self._job.folder),
+                (*JVM_OPTIONS[self._own_options["jit"]], SMALL_INITIAL_HEAP),
+                LocalSession(unix_sockets=self._own_options["python_workers"] != UNCHANGED),
+            )
         except InputError:
             raise
         except Exception as error:
             raise EngineError(error_message(str(error))) from None
         for operator in self._job.operators:
-            self._timed[operator.name] = self._of(session, operator)
+            self._timed[operator.name] = self._of(session, operator, user_jobs)
         return {"master": MASTER, **conf}
 
-    def _of(self, session: Any, operator: IsolatedOperator) -> SliceTimer:
+    def _of(
+        self, session: Any, operator: IsolatedOperator, user_jobs: Mapping[str, PySparkJob]
+    ) -> SparkTimer | PythonTimer:
         if method_of(operator.node) == CLASS_ONLY:
             return PythonTimer(operator, self._clock)
-        if operator.name in self._user_jobs:
-            return UserJobTimer(session, operator, self._user_jobs[operator.name], self._clock)
+        if operator.name in user_jobs:
+            return UserJobTimer(session, operator, user_jobs[operator.name], self._clock)
         choices = lowerings_in_force([operator.node], self._own_options, packs=True)
         if isinstance(operator.node, WindowAggregate) and lowering_of(operator.node, choices) == "sliding":
             choices = {operator.node.name: "panes"}  # a process keeps state, which batches do not have

@@ -84,10 +84,9 @@ def receiving(options: Mapping[str, str], transport: str) -> dict[str, str]:
     """Spark's settings for receivers; empty without receivers."""
     if transport != RECEIVERS:
         return {}
-    on = "true" if requested_value(options, PRESSURE) == "on" else "false"
     return {
         "spark.streaming.blockInterval": requested_value(options, BLOCK),
-        "spark.streaming.backpressure.enabled": on,
+        "spark.streaming.backpressure.enabled": "true" if requested_value(options, PRESSURE) == "on" else "false",
     }
 
 

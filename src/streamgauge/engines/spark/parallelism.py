@@ -115,8 +115,9 @@ def parallelism_options(node: Node) -> ParallelismOptions:
         ):  # fmt: skip
             return ParallelismOptions(True, "its rows are exchanged by key before it")
         case Process() if node.keys:
-            reason = "its rows are exchanged by key before it; no more instances work than there are buckets"
-            return ParallelismOptions(True, reason)
+            return ParallelismOptions(
+                True, "its rows are exchanged by key before it; no more instances work than there are buckets"
+            )
         case Source():
             return ParallelismOptions(False, "a source has a task for each partition (--partitions)")
         case Lookup():

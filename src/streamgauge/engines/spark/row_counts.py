@@ -139,7 +139,11 @@ class RowCounters(RowCounter):
         rows: dict[str, int] = {}
         for operator, node in self._within(last.executedPlan()):
             rows.setdefault(operator, int(node.metrics().apply(ROWS_OUT).value()))
-        self._add(query, batch, rows | self._counts_in(last))
+        observed: Any = last.observedMetrics() if self._stated else None
+        for operator in self._stated:
+            if (row := observed.get(_STATED + operator)).isDefined():
+                rows[operator] = _sum(row.get())
+        self._add(query, batch, rows)
 
     def _within(self, plan: Any) -> Iterator[tuple[str, Any]]:
         """(operator, node) of each counter in a running plan. The plan's text omits nodes of code generation, so a
@@ -156,19 +160,11 @@ class RowCounters(RowCounter):
                 before, behind = line, number
                 yield self._operators[mark - 1], node
 
-    def _counts_in(self, execution: Any) -> dict[str, int]:
-        """Operator to rows, for operators counted by `observe`."""
-        if not self._stated:
-            return {}
-        observed = execution.observedMetrics()
-        stated = {operator: observed.get(_STATED + operator) for operator in self._stated}
-        return {operator: _sum(one.get()) for operator, one in stated.items() if one.isDefined()}
-
     def _read_progress(self, query: str, reported: Any) -> None:
         """Adds the counts by `observe` of the batches reported since the last call, latest first."""
         until, latest = self._reported_until.get(query, -1), -1
-        for index in range(len(reported) - 1, -1, -1):
-            batch, observed = int(reported[index].batchId()), reported[index].observedMetrics()
+        for progress in reversed(reported):
+            batch, observed = int(progress.batchId()), progress.observedMetrics()
             if batch <= until:
                 break
             observed_rows = {operator: observed.get(_STATED + operator) for operator in self._stated}
@@ -246,15 +242,15 @@ class RowCounters(RowCounter):
         for operator, before in self._alike.items():
             if before in rows:
                 rows[operator] = rows[before]
-        reported = [OperatorRows(query, batch, *each) for each in rows.items() if each[0] not in self._without]
         with self._adding:
-            self._counted += reported
+            self._counted += [
+                OperatorRows(query, batch, *each) for each in rows.items() if each[0] not in self._without
+            ]
 
 
 def _last_progress(handle: Any) -> int:
     """The last batch that a query has reported, or -1. Ignores the idle report of the next batch, without durations."""
-    reported = handle._jsq.recentProgress()
-    batches = (reported[index] for index in range(len(reported) - 1, -1, -1))
+    batches = reversed(handle._jsq.recentProgress())
     return next((int(one.batchId()) for one in batches if WORKED in one.durationMs()), -1)
 
 

@@ -49,16 +49,16 @@ class StreamingQueries:
             error = handle.exception()
             if error is not None or not handle.isActive:
                 reason = self._reason(str(error)) if error is not None else ""
-                sinks = f"the query of {', '.join(sink.name for sink in query.sinks)}: "
-                reason = (sinks if len(self._handles) > 1 else "") + reason
+                if len(self._handles) > 1:
+                    reason = f"the query of {', '.join(sink.name for sink in query.sinks)}: {reason}"
                 return {"alive": False, "reason": reason, "disk_full": error is not None and is_full(error)}
         self._counting.keep_up()
         return {"alive": True, "busy": [query.name for query, handle in self._handles.items() if _in_batch(handle)]}
 
     def batch_progress(self) -> list[BatchProgress]:
         """Spark's own reports on recent batches."""
-        reports = (json.loads(one.json) for handle in self._handles.values() for one in handle.recentProgress)
-        return [batch_progress(each) for each in reports]
+        reports = (one for handle in self._handles.values() for one in handle.recentProgress)
+        return [batch_progress(json.loads(one.json)) for one in reports]
 
     def reading(self, query: Query) -> Callable[..., DataFrame]:
         """A function that reads a source for a query."""

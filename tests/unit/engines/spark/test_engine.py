@@ -155,7 +155,7 @@ def test_a_restart_starts_the_process_as_the_start_did(tmp_path: Path, monkeypat
 
     def process(*given: Any) -> Any:
         starts.append(given)
-        return SimpleNamespace(kill=lambda: starts.append(()), stop=lambda _: None)
+        return SimpleNamespace(log=given[3], kill=lambda: starts.append(()), stop=lambda _: None)
 
     monkeypatch.setattr(engine, "spark_process", process)
     monkeypatch.setattr(engine, "started", lambda _, *given: {"started with": str(given)})

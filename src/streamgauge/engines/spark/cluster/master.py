@@ -28,8 +28,13 @@ def require_master(master: str | None, options: Mapping[str, str], parallelism: 
     start = f"{start_command(parallelism)}, then --master with the address that it prints"
     cluster = cluster_at(master)
     ended = f"; {ended_in_words(cluster.ended())}" if cluster is not None else ""
-    running = f"must be the address of a running Spark master ({reasons[0]}{ended})"
-    require(not all(reasons), "master", running, master, start)
+    require(
+        not all(reasons),
+        "master",
+        f"must be the address of a running Spark master ({reasons[0]}{ended})",
+        master,
+        start,
+    )
     if cluster is not None:
         members = cluster.ended()
         whole_cluster = f"must have all its workers: {ended_in_words(members) or unready_in_words(cluster)}"

@@ -196,11 +196,9 @@ def _make_room(at: Path, report: Report) -> None:
 def _clear(at: Path) -> None:
     """Empties the folder, except the lock, whose file must stay the same one for all."""
     for entry in at.iterdir():
-        if entry.name == LOCK:
-            continue
         if entry.is_dir() and not entry.is_symlink():
             shutil.rmtree(entry, ignore_errors=True)
-        else:
+        elif entry.name != LOCK:
             with suppress(OSError):
                 entry.unlink(missing_ok=True)
 

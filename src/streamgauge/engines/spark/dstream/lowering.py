@@ -153,12 +153,10 @@ class BatchLowering(Lowering):
         before = self._state.values(node.name)
         # Merged even without earlier state, so that all batches have the same schema and nullability.
         both = part if before is None else part.unionByName(before.withColumn(TOUCHED, F.lit(False)))
-        grouped = both.groupBy(*columns(node.keys))
-        whole = grouped.agg(*merged_aggregates(node), F.max(TOUCHED).alias(TOUCHED))
+        whole = both.groupBy(*columns(node.keys)).agg(*merged_aggregates(node), F.max(TOUCHED).alias(TOUCHED))
         # Cast, because a sum of sums may be wider.
         typed = [column(field.name).cast(field.dataType).alias(field.name) for field in part.schema]
-        now = self._state.replace(node.name, whole.select(*typed))
-        return now.where(TOUCHED).drop(TOUCHED)
+        return self._state.replace(node.name, whole.select(*typed)).where(TOUCHED).drop(TOUCHED)
 
     def _with_state(self, operator: str, part: DataFrame, window: Window) -> tuple[DataFrame, Closing]:
         """The rows of the closing windows; if none closes, this batch's part, for its columns."""

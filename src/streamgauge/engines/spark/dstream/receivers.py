@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -58,19 +57,16 @@ class QueueReceiver:
         return self._reading({"from_us": str(batch.from_us), "to_us": str(batch.to_us), "batch": str(batch.number)})
 
 
-@dataclass(frozen=True)
-class ReceivedBlocks:
-    """For each receiver, its blocks in a batch in order: (number, lines).
+ReceivedBlocks = tuple[tuple[tuple[int, int], ...], ...]
+"""For each receiver, its blocks in a batch in order: (number, lines).
 
-    The number is the start of the block's interval, milliseconds since the epoch.
-    """
+The number is the start of the block's interval, milliseconds since the epoch.
+"""
 
-    blocks: tuple[tuple[tuple[int, int], ...], ...]
 
-    @property
-    def lines(self) -> tuple[int, ...]:
-        """The number of lines of each receiver."""
-        return tuple(sum(lines for _, lines in of) for of in self.blocks)
+def lines_of(received: ReceivedBlocks) -> tuple[int, ...]:
+    """The number of lines of each receiver."""
+    return tuple(sum(lines for _, lines in of) for of in received)
 
 
 class SocketReceiver:
@@ -106,19 +102,19 @@ class SocketReceiver:
         when = self._session._jvm.org.apache.spark.streaming.Time(when_ms)
         tracker = self._scheduler.receiverTracker()
         # As one text, because a call to the JVM per block would be slow.
-        texts = [tracker.getBlocksOfBatchAndStream(when, each).mkString("\n") for each in self._ids]
-        received = ReceivedBlocks(tuple(tuple(blocks_in(text)) for text in texts))
-        return received if any(received.lines) else None
+        texts = (tracker.getBlocksOfBatchAndStream(when, each).mkString("\n") for each in self._ids)
+        received = tuple(tuple(blocks_in(text)) for text in texts)
+        return received if any(lines_of(received)) else None
 
     def begin(self, number: int, made: ReceivedBlocks, rdd: Any) -> Batch:
         """Reports the batch's positions to the driver, and updates the event time reached by each receiver."""
-        self._brought = [before + new for before, new in zip(self._brought, made.lines, strict=True)]
+        self._brought = [before + new for before, new in zip(self._brought, lines_of(made), strict=True)]
         positions = [(self._stream, 0, partition, offset) for partition, offset in enumerate(self._brought)]
         output = self._edges.output
         client.act(output.location, output.token, "read", query=self._query, batch=number, positions=positions)
         from_us = min(self._reached_us)
         if self._timed:
-            for receiver, time_us in self._last_times([len(of) for of in made.blocks], rdd).items():
+            for receiver, time_us in self._last_times([len(of) for of in made], rdd).items():
                 self._reached_us[receiver] = time_us
         return Batch(number, from_us, min(self._reached_us), max(self._reached_us) + 1)
 
@@ -128,7 +124,7 @@ class SocketReceiver:
             return ()
         return [
             (partition, stream, *block)
-            for partition, (stream, of) in enumerate(zip(self._ids, made.blocks, strict=True))
+            for partition, (stream, of) in enumerate(zip(self._ids, made, strict=True))
             for block in of
         ]
 
@@ -140,8 +136,12 @@ class SocketReceiver:
 
         def read(source: Source, *_: Any) -> DataFrame:
             types = {**source.schema.types(), **dict.fromkeys((EVENT_TIME, EVENT_ID), "bigint")}
-            index = {name: number for number, name in enumerate(self._line_columns)}
-            return fields.select(*[F.col("fields")[index[name]].cast(types[name]).alias(name) for name in self._needed])
+            return fields.select(
+                *[
+                    F.col("fields")[self._line_columns.index(name)].cast(types[name]).alias(name)
+                    for name in self._needed
+                ]
+            )
 
         return read
 

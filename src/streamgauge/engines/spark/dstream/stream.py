@@ -39,12 +39,16 @@ class Receiver(Protocol):
         """The blocks of a batch, for its progress; empty if they are not reported."""
 
 
-class DStreamBatches:
-    """A stream that processes its batches after its start. `work` gets each batch with Spark's RDD."""
+class DStreamBatches(StreamingListener):
+    """A stream that processes its batches after its start. `work` gets each batch with Spark's RDD.
+
+    As Spark's listener, it is called at each batch's end.
+    """
 
     def __init__(
         self, session: Any, query: str, interval_s: float, receiver: Receiver, work: Callable[[Batch, Any], None]
     ) -> None:
+        super().__init__()
         self._context, self._query, self._interval_ms = session.sparkContext, query, round(1000 * interval_s)
         self._receiver, self._work = receiver, work
         with warnings.catch_warnings():
@@ -59,11 +63,10 @@ class DStreamBatches:
 
     def start(self) -> None:
         """Starts the receiver. The first batch is created at most one interval later."""
-        stream = self._receiver.stream(self._streaming)
         # Lambdas, because Spark inspects the number of arguments.
-        made = stream.transform(lambda when, rdd: self._on_made(_ms(when), rdd))
+        made = self._receiver.stream(self._streaming).transform(lambda when, rdd: self._on_made(_ms(when), rdd))
         made.foreachRDD(lambda when, rdd: self._on_batch(_ms(when), rdd))
-        self._streaming.addStreamingListener(_Listener(self._on_done))
+        self._streaming.addStreamingListener(self)
         self._streaming.start()
 
     @property
@@ -112,8 +115,9 @@ class DStreamBatches:
             with self._lock:
                 del self._made[when_ms]
 
-    def _on_done(self, info: Any) -> None:
+    def onBatchCompleted(self, batchCompleted: Any) -> None:
         """Stores the progress of a finished non-empty batch."""
+        info = batchCompleted.batchInfo()
         when_ms = info.batchTime().milliseconds()
         if when_ms not in self._unreported:
             return
@@ -129,17 +133,6 @@ class DStreamBatches:
     def _fail(self, error: Exception) -> None:
         if not self._failed:
             self._failed, self.disk_full = error_message(str(error)), is_full(error)
-
-
-class _Listener(StreamingListener):
-    """Forwards Spark's information at each batch's end."""
-
-    def __init__(self, done: Callable[[Any], None]) -> None:
-        super().__init__()
-        self._done = done
-
-    def onBatchCompleted(self, batchCompleted: Any) -> None:
-        self._done(batchCompleted.batchInfo())
 
 
 def _ms(when: datetime) -> int:

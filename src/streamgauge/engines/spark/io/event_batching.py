@@ -30,11 +30,14 @@ def row_schema(types: dict[str, DataType], nullable: Container[str] = ()) -> Str
 def packed_schema(types: dict[str, DataType], nullable: Container[str] = ()) -> StructType:
     """The row type of a bundle of the columns `types`."""
     each = _each(types)
-    fields = [
-        StructField(name, ArrayType(type_, containsNull=name in nullable) if name in each else type_, nullable=False)
-        for name, type_ in types.items()
-    ]
-    return StructType(fields)
+    return StructType(
+        [
+            StructField(
+                name, ArrayType(type_, containsNull=name in nullable) if name in each else type_, nullable=False
+            )
+            for name, type_ in types.items()
+        ]
+    )
 
 
 def pack(batches: Iterable[pa.RecordBatch], nullable: Container[str] = ()) -> Iterator[pa.RecordBatch]:
@@ -87,8 +90,8 @@ def unpack(frame: DataFrame, place_column: str = _PLACE) -> DataFrame:
     first = each[0]
     while place_column.lower() in map(str.lower, frame.columns):
         place_column = f"_{place_column}"
-    other_columns = [name for name in frame.columns if name != first]
-    placed = frame.select(F.posexplode(column(first)).alias(place_column, first), *columns(other_columns))
+    other_columns = columns(name for name in frame.columns if name != first)
+    placed = frame.select(F.posexplode(column(first)).alias(place_column, first), *other_columns)
     position = column(place_column)
     return placed.select(
         *[

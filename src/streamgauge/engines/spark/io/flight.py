@@ -58,8 +58,8 @@ class FlightAdapter(TransportAdapter):
         query = start.query
         if query.mode == "update":
             return start.by_batch(frame, self.sender(query))
-        writer = start.writer(frame).outputMode("append").format(format_of(query.name))
-        return writer.options(**self._output(query)).start()
+        writer = start.writer(frame).outputMode("append")
+        return writer.format(format_of(query.name)).options(**self._output(query)).start()
 
     def sender(self, query: Query) -> Write:
         """A function that sends a batch to the recorder."""

@@ -22,7 +22,7 @@ from pyspark.sql.datasource import (
 )
 
 from streamgauge.engines.spark.io.event_batching import pack, validate_rows
-from streamgauge.engines.spark.lowering.arrow_blocks import Packing, first_serial, task_attempt
+from streamgauge.engines.spark.lowering.arrow_blocks import Packing, first_serial
 from streamgauge.engines.spark.session.python_workers import freeze_gc
 from streamgauge.engines.spark.session.reports import BATCH_ID
 from streamgauge.transports.flight import client
@@ -103,7 +103,7 @@ class _Reading:
             self._number,
         )
         if self._packing is not None:
-            return self._packing.rows(rows, first_serial(task_attempt()))
+            return self._packing.rows(rows, first_serial())
         return (pack if self._bundled else validate_rows)(rows, self._nullable)
 
 
@@ -171,9 +171,10 @@ class _Sending:
             "attempt": context.taskAttemptId(),
         }
         with ExitStack() as stack:
-            writers = [client.Results(self._location, self._token, address | {"sink": sink}) for sink in self._sinks]
-            for writer in writers:
-                stack.enter_context(writer)
+            writers = [
+                stack.enter_context(client.Results(self._location, self._token, address | {"sink": sink}))
+                for sink in self._sinks
+            ]
             for batch in iterator:
                 parts = [batch] if len(writers) == 1 else _split_by_sink(batch)
                 for writer, part in zip(writers, parts, strict=True):
@@ -186,8 +187,10 @@ class _Sending:
 
     def _accept(self, messages: Sequence[Any], batch: int) -> None:
         accepted = [[message.partition, message.attempt] for message in messages if message is not None]
-        request = {"query": self._query, "batch": batch, "accepted": accepted, "sinks": self._sinks}
-        client.act(self._location, self._token, "commit", **request)
+        client.act(
+            self._location, self._token, "commit",
+            query=self._query, batch=batch, accepted=accepted, sinks=self._sinks,
+        )  # fmt: skip
 
 
 class StreamWriter(_Sending, DataSourceStreamArrowWriter):
@@ -207,11 +210,8 @@ class BatchWriter(_Sending, DataSourceArrowWriter):
 
 def _split_by_sink(batch: pa.RecordBatch) -> list[pa.RecordBatch]:
     """The rows of each sink, from a batch with one nullable struct column per sink."""
-    parts = []
-    for column in batch.columns:
-        rows = column.filter(column.is_valid())
-        parts.append(pa.RecordBatch.from_arrays(rows.flatten(), names=[field.name for field in column.type]))
-    return parts
+    rows_of_sinks = (column.filter(column.is_valid()) for column in batch.columns)
+    return [pa.RecordBatch.from_arrays(rows.flatten(), names=rows.type.names) for rows in rows_of_sinks]
 
 
 def _batch_id() -> int:

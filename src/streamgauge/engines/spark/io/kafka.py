@@ -12,7 +12,6 @@ import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from threading import Thread
 from typing import Any
 
@@ -84,42 +83,6 @@ def parsed_in_blocks(messages: DataFrame, layout: EngineEncoding, columns: Colum
     return both.select(F.expr(_struct(fields)).alias("event"))
 
 
-class Writer:
-    """Writes the batches of one query, in the process that starts it.
-
-    Args:
-        edges: where results go.
-        query: the query's name.
-        sinks: its sinks, in the order of the frame's struct columns. With one sink, the frame has its columns.
-        checkpoint: the folder of the query's checkpoint.
-        writing: the client options of Spark's sink.
-    """
-
-    def __init__(
-        self,
-        edges: Edges,
-        query: str,
-        sinks: Sequence[str],
-        checkpoint: Path,
-        writing: Mapping[str, str] = WRITING,
-    ) -> None:
-        self._edges, self._query, self._sinks, self._checkpoint = edges, query, list(sinks), checkpoint
-        self._marks = Marks(edges.output, edges.transport_options)
-        self._to = {**writing, **to(edges)}
-        self._types: dict[str, Types] = {}
-
-    def write(self, frame: DataFrame, batch: int) -> None:
-        """Writes the rows of a batch between its marks."""
-        # Cached, because asking a frame for its schema is a call to the JVM.
-        self._types = self._types or types_of(frame, self._sinks)
-        log = (self._checkpoint / "offsets" / str(batch)).read_text()
-        positions = tuple(positions_in(log, self._edges.inputs[0].token))
-        self._marks.send(Mark(self._query, batch, True, self._types, positions))
-        rows = messages(frame, self._types, self._query, batch)
-        rows.write.format("kafka").options(**self._to).mode("append").save()
-        self._marks.send(Mark(self._query, batch, False))
-
-
 def messages(frame: DataFrame, sinks: dict[str, Types], query: str, batch: int) -> DataFrame:
     """One Kafka message (key, value) per row. As SQL text, because building expressions in Python needs several calls
     to the JVM per batch.
@@ -138,7 +101,7 @@ def brokers(request: KafkaSettings) -> dict[str, str]:
 
 
 def types_of(frame: DataFrame, sinks: Sequence[str]) -> dict[str, Types]:
-    """Sink to the types of its columns."""
+    """Sink to the types of its columns: those of the frame with one sink, else of its struct columns in order."""
     if len(sinks) == 1:
         return {sinks[0]: _types(frame.schema)}
     return {sink: _types(field.dataType) for sink, field in zip(sinks, frame.schema, strict=True)}
@@ -229,9 +192,19 @@ class KafkaAdapter(TransportAdapter):
         return opened.select(*[F.expr(texts[name]).alias(name) for name in columns])
 
     def start(self, frame: DataFrame, start: QueryStart) -> StreamingQuery:
-        sinks = [sink.name for sink in start.query.sinks]
-        writer = Writer(self._edges, start.query.name, sinks, start.checkpoint, self._clients.writing)
-        return start.by_batch(frame, writer.write)
+        query, edges, options = start.query.name, self._edges, {**self._clients.writing, **to(self._edges)}
+        marks = Marks(edges.output, edges.transport_options)
+        # Before the first batch, because asking a frame for its schema is a call to the JVM.
+        types = types_of(frame, [sink.name for sink in start.query.sinks])
+
+        def write(rows: DataFrame, batch: int) -> None:
+            """Writes the rows of a batch between its marks."""
+            log = (start.checkpoint / "offsets" / str(batch)).read_text()
+            marks.send(Mark(query, batch, True, types, tuple(positions_in(log, edges.inputs[0].token))))
+            messages(rows, types, query, batch).write.format("kafka").options(**options).mode("append").save()
+            marks.send(Mark(query, batch, False))
+
+        return start.by_batch(frame, write)
 
 
 class RealTimeKafkaAdapter(KafkaAdapter):
@@ -247,8 +220,12 @@ class RealTimeKafkaAdapter(KafkaAdapter):
         marks.send(Mark(query.name, ALL, True, types, endless=True))
         writer = start.writer(messages(frame, types, query.name, ALL)).outputMode("update").format("kafka")
         running = writer.options(**REALTIME_WRITING, **to(self._edges)).start()
-        of_query = (marks, query.name, self._edges.inputs[0].token, running)
-        Thread(target=report_positions, args=of_query, name="progress", daemon=True).start()
+        Thread(
+            target=report_positions,
+            args=(marks, query.name, self._edges.inputs[0].token, running),
+            name="progress",
+            daemon=True,
+        ).start()
         return running
 
 

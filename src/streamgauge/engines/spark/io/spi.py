@@ -42,14 +42,13 @@ class QueryStart:
 
     query: Query
     checkpoint: Path
-    trigger: Mapping[str, str]
+    trigger: Mapping[str, Any]
     batch_written: Callable[[int], None]
 
     def writer(self, frame: DataFrame) -> DataStreamWriter:
         """A writer of the frame with name, checkpoint and trigger."""
         writer = frame.writeStream.queryName(self.query.name).option("checkpointLocation", str(self.checkpoint))
-        arguments: dict[str, Any] = dict(self.trigger)
-        return writer.trigger(**arguments) if arguments else writer
+        return writer.trigger(**self.trigger) if self.trigger else writer
 
     def by_batch(self, frame: DataFrame, write: Write) -> StreamingQuery:
         """Starts the query; `write` writes each batch."""

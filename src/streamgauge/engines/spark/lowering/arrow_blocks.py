@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from streamgauge.core.arrays import Int64s
 
@@ -25,6 +24,7 @@ ROWS_A_BLOCK = 131_072
 ONE_PANE_US = 2**62
 """A pane width for splitting by bucket only."""
 
+Batches = Iterator[pa.RecordBatch]
 Part = tuple[int, int, bytes]
 """(bucket, largest time in microseconds, block)."""
 
@@ -61,21 +61,14 @@ class Packing:
             serial += len(parts)
 
 
-def bucket_of(keys: Sequence[pa.ChunkedArray], buckets: int, rows: int | None = None) -> Int64s:
-    """The bucket of each row by its keys, which are integers, shape (rows,). It is the same in every process.
-
-    `rows` is the number of rows, needed if there may be no keys.
-    """
-    mixed = np.zeros(len(keys[0]) if rows is None else rows, np.uint64)
+def bucket_of(keys: Sequence[pa.ChunkedArray], buckets: int, rows: int) -> Int64s:
+    """The bucket of each row by its keys, which are integers, shape (rows,). It is the same in every process."""
+    mixed = np.zeros(rows, np.uint64)
     for index, key in enumerate(keys):
-        mixed ^= (_numbers(key) + np.uint64(index + 1)) * _MULTIPLIERS[index % len(_MULTIPLIERS)]
+        # With nulls NumPy would use floats, which merge large keys; null keys match nothing anyway.
+        numbers = pc.fill_null(key, 0).to_numpy().astype(np.int64, copy=False).view(np.uint64)
+        mixed ^= (numbers + np.uint64(index + 1)) * _MULTIPLIERS[index % len(_MULTIPLIERS)]
     return ((mixed >> np.uint64(33)) % np.uint64(buckets)).astype(np.int64)
-
-
-def _numbers(key: pa.ChunkedArray) -> NDArray[np.uint64]:
-    """A number per key, shape (rows,); null counts as 0."""
-    # With nulls NumPy would use floats, which merge large keys; null keys match nothing anyway.
-    return pc.fill_null(key, 0).to_numpy().astype(np.int64, copy=False).view(np.uint64)
 
 
 def tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -112,7 +105,7 @@ def packer(
     """A function for `mapInArrow` that packs rows by `_bucket` and `_time`; blocks lack the columns `drop`."""
 
     def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        serial = first_serial(task_attempt())
+        serial = first_serial()
         for table in tables(batches):
             times, bucket = table.column(TIME).to_numpy(), table.column(BUCKET).to_numpy()
             parts = list(cut(table.drop_columns(drop), times, bucket, buckets, pane_us))
@@ -140,17 +133,15 @@ def opened(blocks: Sequence[Any], schema: pa.Schema) -> pa.Table:
     return pa.concat_tables([pa.ipc.open_stream(block).read_all() for block in blocks]).cast(schema)
 
 
-def task_attempt() -> int:
-    """The id of this task's attempt, in one of Spark's workers; 0 outside."""
+def first_serial() -> int:
+    """The first serial number of this task's attempt, in one of Spark's workers; 0 outside.
+
+    Serial numbers are unique for up to a million blocks per task.
+    """
     from pyspark import TaskContext
 
     context = TaskContext.get()
-    return context.taskAttemptId() if context is not None else 0
-
-
-def first_serial(task_attempt: int) -> int:
-    """The first serial number of a task. Serial numbers are unique for up to a million blocks per task."""
-    return task_attempt << 20
+    return context.taskAttemptId() << 20 if context is not None else 0
 
 
 def block(rows: pa.Table) -> bytes:

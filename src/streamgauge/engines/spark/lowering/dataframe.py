@@ -112,9 +112,7 @@ class Lowering:
     @_lowered.register
     def _(self, node: Source) -> DataFrame:
         frame = self._read(node)
-        if EVENT_TIME not in frame.columns:
-            return frame
-        return frame.withColumn(TIME, F.timestamp_micros(F.col(EVENT_TIME)))
+        return frame.withColumn(TIME, F.timestamp_micros(EVENT_TIME)) if EVENT_TIME in frame.columns else frame
 
     @_lowered.register
     def _(self, node: Select) -> DataFrame:
@@ -153,8 +151,9 @@ class Lowering:
         """Current values of open windows by Spark's `window`, so that Spark drops the state of closed ones."""
         keys = columns(key for key in node.keys if key not in (WINDOW_START, WINDOW_END))
         grouped = self._marked(each.input).groupBy(window_of(each.windows, TIME).alias(WINDOW), *keys)
-        rows_out = grouped.agg(*[F.expr(text).alias(name) for name, text in node.aggregates])
-        return rows_out.select(*keys, *_borders(), *columns(name for name, _ in node.aggregates))
+        return grouped.agg(*[F.expr(text).alias(name) for name, text in node.aggregates]).select(
+            *keys, *_borders(), *columns(name for name, _ in node.aggregates)
+        )
 
     @_lowered.register
     def _(self, node: WindowJoin) -> DataFrame:
@@ -184,8 +183,7 @@ class Lowering:
         frame = self.lower(node.input)
         table = frame.sparkSession.createDataFrame(node.table.to_arrow())
         joined = frame.join(F.broadcast(table), list(node.keys), node.how)
-        added = [name for name in table.columns if name not in node.keys]
-        return joined.select(*columns([*frame.columns, *added]))
+        return joined.select(*columns(dict.fromkeys([*frame.columns, *table.columns])))
 
     @_lowered.register
     def _(self, node: Union) -> DataFrame:
@@ -218,9 +216,7 @@ class Lowering:
         """`held`: whether rows wait for the watermark, even if batches are cut at one event time."""
         from streamgauge.engines.spark.lowering.process_operator import process
 
-        held = held or self._uneven
-        read_packed = None if held else self._read_packed
-        delay = self._delay if held else None
+        read_packed, delay = (None, self._delay) if held or self._uneven else (self._read_packed, None)
         return process(node, self.lower, read_packed, self._buckets, delay)
 
     def _windowed(self, node: Node, window: Window) -> DataFrame:
@@ -234,8 +230,7 @@ class Lowering:
 
 def aggregated(frame: DataFrame, node: WindowAggregate | RunningAggregate | SessionAggregate, *more: Any) -> DataFrame:
     """The aggregates of a node by its keys, and by more columns."""
-    grouped = frame.groupBy(*more, *columns(node.keys))
-    return grouped.agg(*[F.expr(text).alias(name) for name, text in node.aggregates])
+    return frame.groupBy(*more, *columns(node.keys)).agg(*[F.expr(text).alias(name) for name, text in node.aggregates])
 
 
 def with_borders(windows: DataFrame) -> DataFrame:

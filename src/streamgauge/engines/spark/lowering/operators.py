@@ -50,15 +50,14 @@ def by_panes(marked: DataFrame, node: WindowAggregate, time: str, window: str) -
 
 def tumbling_by_panes(marked: DataFrame, node: WindowAggregate, time: str) -> DataFrame:
     """The columns of windows that do not overlap, and `time`: each is its only pane, so nothing is merged."""
-    panes = panes_of(marked, node, time)
-    end = F.col(time)
-    borders = {
-        WINDOW_START: F.timestamp_micros(F.unix_micros(end) - F.lit(node.window.range_us)),
-        WINDOW_END: F.timestamp_micros(F.unix_micros(end)),
-    }
-    inside = F.timestamp_micros(F.unix_micros(end) - F.lit(1)).alias(time, metadata=MARK)
-    aggregates = columns(name for name, _ in node.aggregates)
-    return panes.select(*columns(node.keys), *(at.alias(name) for name, at in borders.items()), *aggregates, inside)
+    end_us = F.unix_micros(time)
+    return panes_of(marked, node, time).select(
+        *columns(node.keys),
+        F.timestamp_micros(end_us - F.lit(node.window.range_us)).alias(WINDOW_START),
+        F.timestamp_micros(end_us).alias(WINDOW_END),
+        *columns(name for name, _ in node.aggregates),
+        F.timestamp_micros(end_us - F.lit(1)).alias(time, metadata=MARK),
+    )
 
 
 def panes_of(marked: DataFrame, node: WindowAggregate, time: str) -> DataFrame:
@@ -91,13 +90,13 @@ def interval_join(left: DataFrame, right: DataFrame, node: IntervalJoin, time: s
 
     `time` becomes the greater of both, with the watermark.
     """
-    left_side = left.withColumnRenamed(time, LEFT)
     right_side = right.withColumnsRenamed({time: RIGHT} | {key: f"_right_{key}" for key in node.keys})
-    bounds = f"{RIGHT} >= {LEFT} + {_interval(node.earliest_us)} AND {RIGHT} <= {LEFT} + {_interval(node.latest_us)}"
-    same = F.expr(bounds)
+    same = F.expr(
+        f"{RIGHT} >= {LEFT} + {_interval(node.earliest_us)} AND {RIGHT} <= {LEFT} + {_interval(node.latest_us)}"
+    )
     for key in node.keys:
         same = (column(key) == column(f"_right_{key}")) & same
-    joined = left_side.join(right_side, same, "inner")
+    joined = left.withColumnRenamed(time, LEFT).join(right_side, same, "inner")
     return joined.select(*columns(schema.columns(node)), F.greatest(LEFT, RIGHT).alias(time, metadata=MARK))
 
 
@@ -125,9 +124,11 @@ def first_of_each_window(marked: DataFrame, node: Distinct, time: str, window: C
     ties = [name for name in node.ties if name not in node.keys]
     first = F.min(F.struct(time, *columns([*ties, *other_columns]))).alias(FIRST)
     grouped = marked.groupBy(window, *columns(node.keys)).agg(first)
-    of_first = [name for name in marked.columns if name not in (time, *node.keys)]
-    picked = {name: F.col(f"{FIRST}.{backquote(name)}").alias(name) for name in of_first}
-    selected = [picked.get(name, column(name)) for name in marked.columns if name != time]
+    selected = [
+        column(name) if name in node.keys else F.col(f"{FIRST}.{backquote(name)}").alias(name)
+        for name in marked.columns
+        if name != time
+    ]
     return grouped.select(*selected, *columns(name for name in grouped.columns if name not in (FIRST, *node.keys)))
 
 
@@ -144,8 +145,9 @@ def top_n(marked: DataFrame, node: TopN, time: str) -> DataFrame:
     best = F.slice(F.sort_array(ROWS), 1, node.n)
     ranked = windows.select(time, *columns([*node.groups, *node.latest]), F.posexplode(best).alias(POSITION, ROW))
     tied = [F.col(f"{ROW}.{backquote(name)}").alias(name) for name in ties]
-    rank = (F.col(POSITION) + 1).alias(schema.RANK)
-    return ranked.select(*columns(node.groups), rank, *tied, *columns(node.latest), time)
+    return ranked.select(
+        *columns(node.groups), (F.col(POSITION) + 1).alias(schema.RANK), *tied, *columns(node.latest), time
+    )
 
 
 def _descending_key(node: TopN) -> Column:

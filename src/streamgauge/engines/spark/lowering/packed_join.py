@@ -9,10 +9,9 @@
 The result equals that of Spark's stream-stream join, without a state read and write per row.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -21,13 +20,12 @@ from streamgauge.core.schema import EVENT_TIME, WINDOW_END, WINDOW_START, arrow_
 from streamgauge.dataflow import schema
 from streamgauge.dataflow.nodes import Node, Source, WindowJoin
 from streamgauge.engines.spark.lowering import arrow_blocks
-from streamgauge.engines.spark.lowering.arrow_blocks import BLOCK, BUCKET, PACKED, SERIAL, SIDE, TIME, Packing
+from streamgauge.engines.spark.lowering.arrow_blocks import BLOCK, BUCKET, PACKED, SERIAL, SIDE, TIME, Batches, Packing
 from streamgauge.engines.spark.lowering.columns import columns, ddl
 from streamgauge.engines.spark.lowering.operators import MARK, window_of
 from streamgauge.engines.spark.lowering.windows import NO_DELAY, pane_width_us
 
 WINDOW = "_window"
-Batches = Iterator[pa.RecordBatch]
 
 
 def packed_join(
@@ -37,7 +35,13 @@ def packed_join(
     buckets: int,
 ) -> DataFrame:
     """Joins by blocks. `lower` gives a frame with `_time` and no watermark; `read_packed` reads packed rows."""
-    left, right = _sides(node, lower, read_packed, buckets)
+    sides = (node.left, node.right)
+    plans = [_packing(side, number, node, buckets) for number, side in enumerate(sides)]
+    # Both are packed by the same method, because their buckets must agree.
+    if all(plans):
+        left, right = (read_packed(*plan) for plan in plans if plan is not None)
+    else:
+        left, right = (_packed(lower(side), number, node, buckets) for number, side in enumerate(sides))
     stored_blocks = (
         left.unionByName(right)
         .withWatermark(TIME, NO_DELAY)
@@ -53,24 +57,11 @@ def packed_join(
         tasks, F.pmod(F.col(BUCKET), F.lit(tasks))
     )
     joined_columns = schema.columns(node) | {WINDOW_START: "bigint", WINDOW_END: "bigint"}
-    opened = gathered.mapInArrow(_opener(node), ddl(joined_columns))
-    inside = F.timestamp_micros(F.col(WINDOW_END) - 1).alias(TIME, metadata=MARK)
-    borders_ = {name: F.timestamp_micros(name) for name in (WINDOW_START, WINDOW_END)}
-    return opened.withColumn(TIME, inside).withColumns(borders_)
-
-
-def _sides(
-    node: WindowJoin,
-    lower: Callable[[Node], DataFrame],
-    read_packed: Callable[[Source, Packing], DataFrame],
-    buckets: int,
-) -> tuple[DataFrame, DataFrame]:
-    """Both sides, packed by the same method, because their buckets must agree."""
-    plans = [_packing(side, number, node, buckets) for number, side in enumerate((node.left, node.right))]
-    if all(plans):
-        left, right = (read_packed(*plan) for plan in plans if plan is not None)
-        return left, right
-    return _packed(lower(node.left), 0, node, buckets), _packed(lower(node.right), 1, node, buckets)
+    return (
+        gathered.mapInArrow(_opener(node), ddl(joined_columns))
+        .withColumn(TIME, F.timestamp_micros(F.col(WINDOW_END) - 1).alias(TIME, metadata=MARK))
+        .withColumns({name: F.timestamp_micros(name) for name in (WINDOW_START, WINDOW_END)})
+    )
 
 
 def _packing(side: Node, number: int, node: WindowJoin, buckets: int) -> tuple[Source, Packing] | None:
@@ -80,17 +71,17 @@ def _packing(side: Node, number: int, node: WindowJoin, buckets: int) -> tuple[S
         return None
     source, columns = source_columns
     names = dict(columns)
-    keys = tuple(names[key] for key in node.keys)
-    return source, Packing(number, columns, keys, EVENT_TIME, buckets, pane_width_us(node.window))
+    return source, Packing(
+        number, columns, tuple(names[key] for key in node.keys), EVENT_TIME, buckets, pane_width_us(node.window)
+    )
 
 
 def _packed(frame: DataFrame, side: int, node: WindowJoin, buckets: int) -> DataFrame:
-    keyed = frame.select(
+    return frame.select(
         *columns(name for name in frame.columns if name != TIME),
         F.unix_micros(TIME).alias(TIME),
         F.pmod(F.hash(*columns(node.keys)), F.lit(buckets)).alias(BUCKET),
-    )
-    return keyed.mapInArrow(arrow_blocks.packer(side, buckets, pane_width_us(node.window), (TIME, BUCKET)), PACKED)
+    ).mapInArrow(arrow_blocks.packer(side, buckets, pane_width_us(node.window), (TIME, BUCKET)), PACKED)
 
 
 def _opener(node: WindowJoin) -> Callable[[Iterable[pa.RecordBatch]], Batches]:
@@ -118,5 +109,5 @@ def _opener(node: WindowJoin) -> Callable[[Iterable[pa.RecordBatch]], Batches]:
 
 def _with_window(joined: pa.Table, start_us: int, end_us: int, names: list[str]) -> Batches:
     for name, value in ((WINDOW_START, start_us), (WINDOW_END, end_us)):
-        joined = joined.append_column(name, pa.array(np.full(joined.num_rows, value, np.int64)))
+        joined = joined.append_column(name, pa.repeat(pa.scalar(value, pa.int64()), joined.num_rows))
     yield from joined.select(names).combine_chunks().to_batches()

@@ -8,8 +8,9 @@ Supported are aggregates with exact partials: counts, minimum and maximum of int
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -20,7 +21,7 @@ from streamgauge.dataflow import schema
 from streamgauge.dataflow.expressions import check
 from streamgauge.dataflow.nodes import Process, RunningAggregate
 from streamgauge.engines.operator_runtime import OperatorRuntime, column_layouts
-from streamgauge.engines.spark.lowering.arrow_blocks import ROWS
+from streamgauge.engines.spark.lowering.arrow_blocks import ROWS, Batches
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 _PART = re.compile(r"\s*(count|min|max|sum)\s*\(\s*(\*|\w+)\s*\)\s*", re.IGNORECASE)
 _EXACT = {"min": ("int", "bigint", "timestamp"), "max": ("int", "bigint", "timestamp"), "sum": ("int",)}
 _MERGE = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}
-
-Batches = Iterator[pa.RecordBatch]
 
 
 @dataclass(frozen=True)
@@ -102,12 +101,11 @@ def partial_aggregates(
     that bypasses the process, then those of the process.
     """
     names = [f"_sink_{number}" for number in range(len(aggregates))]
-    groupings = [_grouping(node) for node in aggregates]
     texts = [
         f"{name} struct<{', '.join(f'{backquote(each)}: {kind}' for each, kind in of_parts(node).items())}>"
         for name, node in zip(names, aggregates, strict=True)
     ]
-    grouper = _maker(process, groupings, behind, sides, [*names, ROWS])
+    grouper = _maker(process, list(map(_grouping, aggregates)), behind, sides, [*names, ROWS])
     return frame.mapInArrow(grouper, ", ".join((*texts, f"{ROWS} bigint")))
 
 
@@ -157,23 +155,21 @@ class _Grouping:
         ]
         grouped = pa.table({**keys, **values}).group_by(list(keys), use_threads=False).aggregate(requested)
         names = [f"{value}_{function}" if value else function for value, function in requested]
-        columns = [grouped.column(name) for name in (*keys, *names)]
-        whole = pa.Table.from_arrays(columns, names=self.schema.names).cast(self.schema).combine_chunks()
-        arrays = [column.chunk(0) if column.num_chunks else pa.array([], column.type) for column in whole.columns]
-        return pa.StructArray.from_arrays(arrays, fields=list(self.schema))
+        whole = grouped.select([*keys, *names]).rename_columns(self.schema.names).cast(self.schema)
+        return whole.to_struct_array().combine_chunks()
 
 
 def _grouping(node: RunningAggregate) -> _Grouping:
-    parts = dict.fromkeys(parts_of(node) or ())
-    requested = tuple((part.argument, part.function) for part in parts)
-    kinds = of_parts(node)
-    return _Grouping(node.keys, requested, pa.schema([(name, arrow_type(kind)) for name, kind in kinds.items()]))
+    requested = tuple((part.argument, part.function) for part in dict.fromkeys(parts_of(node) or ()))
+    layout = pa.schema([(name, arrow_type(kind)) for name, kind in of_parts(node).items()])
+    return _Grouping(node.keys, requested, layout)
 
 
 def _stack_columns(columns: Sequence[pa.Array], names: list[str]) -> pa.RecordBatch:
     """Stacks the columns: each row has a value in one column and nulls in the others."""
-    columns_out = []
-    for index, column in enumerate(columns):
-        before, after = sum(map(len, columns[:index])), sum(map(len, columns[index + 1 :]))
-        columns_out.append(pa.concat_arrays([pa.nulls(before, column.type), column, pa.nulls(after, column.type)]))
-    return pa.RecordBatch.from_arrays(columns_out, names)
+    ends = list(accumulate(map(len, columns)))
+    stacked = [
+        pa.concat_arrays([pa.nulls(end - len(column), column.type), column, pa.nulls(ends[-1] - end, column.type)])
+        for column, end in zip(columns, ends, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(stacked, names)

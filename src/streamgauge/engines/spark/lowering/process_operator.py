@@ -39,14 +39,13 @@ from streamgauge.engines.spark.lowering.arrow_blocks import (
     PACKED,
     SIDE,
     TIME,
+    Batches,
     Packing,
 )
 from streamgauge.engines.spark.lowering.columns import column, columns, ddl
 from streamgauge.engines.spark.lowering.operators import MARK, is_marked
 from streamgauge.engines.spark.lowering.windows import NO_DELAY
 from streamgauge.engines.spark.session.reports import LATE_ROWS_OF
-
-Batches = Iterator[pa.RecordBatch]
 
 BLOCKS = f"{BLOCK} binary"
 STATE = "snapshot binary"
@@ -86,13 +85,12 @@ def process(
     if held:
         # The blocks go on; the numbers of late rows go to the reports on batches.
         name = f"{LATE_ROWS_OF}{node.name}, {next(_OBSERVED)}"
-        observed = results.observe(name, F.coalesce(F.sum(LATE), F.lit(0)).alias(LATE))
-        results = observed.where(F.col(BLOCK).isNotNull()).drop(LATE)
+        late = F.coalesce(F.sum(LATE), F.lit(0)).alias(LATE)
+        results = results.observe(name, late).where(F.col(BLOCK).isNotNull()).drop(LATE)
     return _timed(results.mapInArrow(_unpack, _ddl(column_layouts(node).results, node)), marked=True)
 
 
 def _stateless(node: Process, frame: DataFrame) -> DataFrame:
-    marked = is_marked(frame, TIME)
     wanted = column_layouts(node)
 
     def each(batches: Iterable[pa.RecordBatch]) -> Batches:
@@ -102,7 +100,7 @@ def _stateless(node: Process, frame: DataFrame) -> DataFrame:
             yield from instance.each(rows).combine_chunks().to_batches()
 
     rows = _rows(frame, wanted.sides[0])
-    return _timed(rows.mapInArrow(each, _ddl(wanted.results, node)), marked)
+    return _timed(rows.mapInArrow(each, _ddl(wanted.results, node)), is_marked(frame, TIME))
 
 
 def _rows(frame: DataFrame, side: pa.Schema, *more: Any) -> DataFrame:
@@ -142,8 +140,7 @@ def _packed_inputs(
     frames = [lower(input_) for input_ in node.inputs]
     held = uneven is not None and not all(is_marked(frame, TIME) for frame in frames)
     packed = [_packed(frame, number, node, buckets, uneven or NO_DELAY, held) for number, frame in enumerate(frames)]
-    united = reduce(DataFrame.unionByName, packed)
-    return united.withColumn(TIME, F.col(TIME).alias(TIME, metadata=MARK)), held
+    return reduce(DataFrame.unionByName, packed).withColumn(TIME, F.col(TIME).alias(TIME, metadata=MARK)), held
 
 
 def _packing(node: Process, number: int, buckets: int) -> tuple[Source, Packing] | None:
@@ -166,9 +163,8 @@ def _packed(frame: DataFrame, number: int, node: Process, buckets: int, delay: s
     """The rows of an input as blocks. If they are held, their watermark is that of rows, and no block is late."""
     marked = is_marked(frame, TIME)
     frame = frame.withWatermark(TIME, delay) if held and not marked else frame
-    by_key = F.pmod(F.hash(*columns(node.keys)), F.lit(buckets))
-    bucket = (F.lit(0) if node.is_broadcast(number) else by_key).alias(BUCKET)
-    rows = _rows(frame, column_layouts(node).sides[number], bucket).mapInArrow(
+    bucket = F.lit(0) if node.is_broadcast(number) else F.pmod(F.hash(*columns(node.keys)), F.lit(buckets))
+    rows = _rows(frame, column_layouts(node).sides[number], bucket.alias(BUCKET)).mapInArrow(
         arrow_blocks.packer(number, buckets, ONE_PANE_US, (BUCKET,)), PACKED
     )
     packed = _spread_broadcast(rows, node, number, buckets)
@@ -190,8 +186,8 @@ def _bucket_ids(frame: DataFrame, buckets: int) -> list[int]:
     """An id per bucket such that buckets are spread evenly over shuffle partitions; small ids hash unevenly."""
     session = frame.sparkSession
     partitions = int(str(session.conf.get("spark.sql.shuffle.partitions")))
-    tried = max(buckets, partitions) * IDS_TRIED
-    query = f"SELECT transform(sequence(0, {tried}), x -> pmod(hash(x), {partitions}))"
+    ids = f"sequence(0, {max(buckets, partitions) * IDS_TRIED})"
+    query = f"SELECT transform({ids}, x -> pmod(hash(x), {partitions}))"
     free: list[list[int]] = [[] for _ in range(partitions)]
     for number, partition in enumerate(session.sql(query).first()[0]):
         free[partition].append(number)
@@ -205,7 +201,6 @@ class Bucket(StatefulProcessor):
         self._holds = held
         # Computed here, so that workers need neither the binder nor the parser of expressions.
         self._node, self._shapes = node, column_layouts(node)
-        self._ticks = bool(node.identity) or held
 
     def init(self, handle: Any) -> None:
         self._handle = handle
@@ -218,7 +213,7 @@ class Bucket(StatefulProcessor):
                 sides[side].append(block)
         tables = [_opened(found, wanted) for found, wanted in zip(sides, self._shapes.sides, strict=True)]
         yield from self._advance(tables, timerValues)
-        if self._ticks:
+        if self._node.identity or self._holds:
             for timer in list(self._handle.listTimers()):
                 self._handle.deleteTimer(timer)
             self._wake_later(timerValues)
@@ -288,9 +283,6 @@ class HeldRows:
         self._released_us: int | None = None
         self.late = 0
         """The rows of the last batch that were dropped because they came too late."""
-
-    def __len__(self) -> int:
-        return sum(len(rows) for rows in self._rows)
 
     def release(self, sides: Sequence[pa.Table], watermark_us: int) -> list[pa.Table]:
         """Holds the rows of a batch. Returns those before the watermark, by input, with rows held earlier."""

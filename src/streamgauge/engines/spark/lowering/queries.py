@@ -12,6 +12,7 @@ Other sinks are separate queries of the session, each with its own checkpoint, b
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from streamgauge.core.schema import StreamColumns
 from streamgauge.dataflow.lineage import needed_columns, pruned
@@ -57,13 +58,8 @@ def operator_of(node: Node) -> Node:
 
 def steps_to(node: Node, operator: Node) -> list[Select | Where]:
     """The row-wise steps from an operator to a node, in order."""
-    steps: list[Select | Where] = []
-    for each in _back_from(node):
-        if each == operator:
-            break
-        assert isinstance(each, Select | Where)
-        steps.append(each)
-    return steps[::-1]
+    steps = takewhile(lambda each: each != operator, _back_from(node))
+    return [each for each in steps if isinstance(each, Select | Where)][::-1]
 
 
 def last_shared(aggregates: Sequence[RunningAggregate]) -> Node:
@@ -83,8 +79,8 @@ def _shared_by(sink: Sink, flow: Flow) -> Node:
     if not isinstance(sink.input, RunningAggregate):
         return operator_of(sink.input)
     *_, origin = _before(sink.input)
-    others = [each.input for each in flow.sinks if isinstance(each.input, RunningAggregate)]
-    beside = [other for other in others if list(_before(other))[-1] == origin]
+    others = (each.input for each in flow.sinks)
+    beside = [each for each in others if isinstance(each, RunningAggregate) and list(_before(each))[-1] == origin]
     return origin if _go_together(beside) else operator_of(sink.input)
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
 
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import (
@@ -21,9 +22,6 @@ from streamgauge.dataflow.nodes import (
     SessionAggregate,
     WindowAggregate,
 )
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 _BARRIERS = (Process, RunningAggregate, SessionAggregate, WindowAggregate)
 """They take every row, and what counts theirs lets no condition through."""

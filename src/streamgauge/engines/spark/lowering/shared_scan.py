@@ -41,8 +41,7 @@ def project_branches(rows: DataFrame, branches: Sequence[Branch]) -> DataFrame:
         aside = [INPUT, *made]
         frame = _apply_steps(frame, steps, aside)
         made.append(f"_sink_{number}")
-        struct = F.struct(*map(_column, own))
-        frame = frame.select(*aside, F.when(F.col(SELECTED), struct).alias(made[-1]))
+        frame = frame.select(*aside, F.when(F.col(SELECTED), F.struct(*map(_column, own))).alias(made[-1]))
     return frame.select(*made).where(" OR ".join(f"{name} IS NOT NULL" for name in made))
 
 
@@ -56,9 +55,10 @@ def split_by_sink(rows: DataFrame, branches: Sequence[Branch]) -> tuple[DataFram
         unchanged = _unchanged(steps, rows.columns)
         renamed = {name: f"_as_{unchanged[name]}" if name in unchanged else f"_{number}_{name}" for name in own}
         # Taken from the input row, because behind a condition they would be null for filtered rows.
-        passed = [name for name in own if name in unchanged]
         unchanged_columns |= {
-            f"_as_{unchanged[name]}": F.col(f"{INPUT}.{backquote(unchanged[name])}") for name in passed
+            f"_as_{unchanged[name]}": F.col(f"{INPUT}.{backquote(unchanged[name])}")
+            for name in own
+            if name in unchanged
         }
         selected_column = f"{SELECTED}_{number}" if any(isinstance(step, Where) for step in steps) else ""
         sides.append(RowView(renamed, selected_column))
@@ -74,8 +74,9 @@ def _apply_steps(frame: DataFrame, steps: Iterable[Select | Where], aside: Seque
     frame = frame.select(*columns(aside), F.lit(True).alias(SELECTED), f"{INPUT}.*")
     for step in steps:
         if isinstance(step, Where):
-            holds = F.when(F.col(SELECTED), F.expr(step.predicate))
-            frame = frame.withColumn(SELECTED, F.coalesce(holds, F.lit(False)))
+            frame = frame.withColumn(
+                SELECTED, F.coalesce(F.when(F.col(SELECTED), F.expr(step.predicate)), F.lit(False))
+            )
         else:
             chosen = [F.when(F.col(SELECTED), F.expr(text)).alias(name) for name, text in step.columns]
             frame = frame.select(*columns(aside), SELECTED, *chosen)
@@ -108,12 +109,15 @@ def fuse_aggregates(
     """
     process = process_of(aggregates, shared)
     behind = [process is not None and isinstance(node.input, Process) for node in aggregates]
-    direct = [node for node, is_behind in zip(aggregates, behind, strict=True) if not is_behind]
-    branches: list[Branch] = [(steps_to(node.input, shared), input_columns(node)) for node in direct]
+    branches: list[Branch] = [
+        (steps_to(node.input, shared), input_columns(node))
+        for node, is_behind in zip(aggregates, behind, strict=True)
+        if not is_behind
+    ]
     if process is None:
         return _aggregated(project_branches(rows, branches), list(map(_of_rows, aggregates)))
-    read_by_process = column_layouts(process).sides[0].names
-    frame, sides = split_by_sink(rows, [*branches, (steps_to(process.inputs[0], shared), read_by_process)])
+    branches.append((steps_to(process.inputs[0], shared), column_layouts(process).sides[0].names))
+    frame, sides = split_by_sink(rows, branches)
     parts = counter.behind(process.name, partial_aggregates(process, aggregates, behind, frame, sides), ROWS)
     return _aggregated(parts, list(map(_of_parts, aggregates)))
 

@@ -32,8 +32,8 @@ SET_ASIDE_IF_LOCAL = (
 _LOOPBACK = "127.0.0.1"
 _RECORD = "STREAMGAUGE_SET_ASIDE"
 """Variable by which a process of Spark knows what was set aside for it; JSON, by name."""
-_PLAIN_PATH = re.compile(r"[A-Za-z0-9/._+=@~-]*")
-"""Paths that survive a JVM's options, Hadoop's patterns, and a locale without letters beyond ASCII."""
+_PLAIN = re.compile(r"[A-Za-z0-9/._+=@~-]")
+"""A character of paths that survive a JVM's options, Hadoop's patterns, and a locale without letters beyond ASCII."""
 _ROCKSDB = "RocksDB"
 AVRO = tuple(
     (JarSet(f"spark-avro-{version}", (f"org.apache.spark:spark-avro_2.13:{version}",)),)
@@ -91,13 +91,11 @@ def require(transport: str, options: Mapping[str, str]) -> None:
 
 def require_plain_path(folder: Path) -> None:
     """MachineError where a JVM or Hadoop would read the path of a temporary folder as something else."""
-    if _PLAIN_PATH.fullmatch(str(folder)):
-        return
-    strange = sorted(set(_PLAIN_PATH.sub("", str(folder))))
-    raise MachineError(
-        f"the temporary folder {str(folder)!r} has characters in its path that Spark cannot take: "
-        f"{' '.join(map(repr, strange))}\n  set TMPDIR to a folder with a plain path, for instance TMPDIR=/tmp"
-    )
+    if strange := sorted(set(_PLAIN.sub("", str(folder)))):
+        raise MachineError(
+            f"the temporary folder {str(folder)!r} has characters in its path that Spark cannot take: "
+            f"{' '.join(map(repr, strange))}\n  set TMPDIR to a folder with a plain path, for instance TMPDIR=/tmp"
+        )
 
 
 def require_loadable_state(provider: str, folder: Path) -> None:

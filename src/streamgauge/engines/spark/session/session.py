@@ -126,10 +126,10 @@ def _java_options(session: Any, conf: Mapping[str, str]) -> dict[str, str]:
     spark_options = set(_module_options(session._jvm).split())
     if is_local(conf.get("spark.master", "")):
         spark_options |= set(conf.get("spark.driver.defaultJavaOptions", "").split())
-    extra_options = {name: value.split() for name, value in conf.items() if _EXTRA.fullmatch(name)}
     user_options = {
-        name: [option for option in options if option not in spark_options and not option.startswith(_IP)]
-        for name, options in extra_options.items()
+        name: [option for option in value.split() if option not in spark_options and not option.startswith(_IP)]
+        for name, value in conf.items()
+        if _EXTRA.fullmatch(name)
     }
     return {name: " ".join(options) for name, options in user_options.items() if options}
 
@@ -154,11 +154,13 @@ def unknown_settings(users: Mapping[str, str], names: frozenset[str]) -> list[Pr
         for name in users
         if name.startswith(SQL) and name not in names and not name.startswith(_OPEN)
     }
-    unknown = "is not a setting of Spark"
     return [
-        Problem(f"option {name}", unknown, users[name], f"--option {meant}=..." if meant else _NO_SIMILAR_NAME)
+        Problem(
+            f"option {name}", "is not a setting of Spark", users[name],
+            f"--option {meant}=..." if meant else _NO_SIMILAR_NAME,
+        )
         for name, meant in similar.items()
-    ]
+    ]  # fmt: skip
 
 
 def spark_setting_names(jvm: Any) -> frozenset[str]:
@@ -176,8 +178,7 @@ def _refused(users: Mapping[str, str], message: str) -> Problem | None:
     names = [name for name in users if re.search(rf"(?<![\w.]){re.escape(name)}(?!\.?\w)", message)]
     if len(names) != 1:
         return None
-    line = next(line.strip() for line in message.splitlines() if names[0] in line)
-    reason = _KIND.sub("", line)[:300]
+    reason = _KIND.sub("", next(line.strip() for line in message.splitlines() if names[0] in line))[:300]
     return Problem(
         f"option {names[0]}", f"is refused by Spark ({reason})", users[names[0]], "change its value, or leave it out"
     )

@@ -138,11 +138,10 @@ class PySparkJob:
 
     def _call_function(self, session: SparkSession, frames: Sequence[DataFrame]) -> DataFrame:
         """Calls the function. Raises JobError unless it returns a DataFrame."""
-        timed = [
-            frame.withColumn(time, F.timestamp_micros(F.col(EVENT_TIME)))
-            for frame, time in zip(frames, self.job.times, strict=True)
-        ]
-        inputs = {source.name: frame for source, frame in zip(self.job.inputs, timed, strict=True)}
+        inputs = {
+            source.name: frame.withColumn(time, F.timestamp_micros(EVENT_TIME))
+            for source, frame, time in zip(self.job.inputs, frames, self.job.times, strict=True)
+        }
         path, rule = Path(self.job.path), f"{self.job.name}() must run without an error"
         with user_errors(path, rule, self._advice), reported(path, self.job.name), no_query(path, self._refuse):
             result = self.function(session, inputs)
@@ -223,8 +222,11 @@ def _plain_windows(frame: DataFrame) -> DataFrame:
     kind = frame.schema[WINDOW].dataType if WINDOW in frame.columns else None
     if not isinstance(kind, StructType) or kind.names != ["start", "end"]:
         return frame
-    borders = [F.col(f"{WINDOW}.start").alias(WINDOW_START), F.col(f"{WINDOW}.end").alias(WINDOW_END)]
-    return frame.select(*borders, *[column(name) for name in frame.columns if name != WINDOW])
+    return frame.select(
+        F.col(f"{WINDOW}.start").alias(WINDOW_START),
+        F.col(f"{WINDOW}.end").alias(WINDOW_END),
+        *[column(name) for name in frame.columns if name != WINDOW],
+    )
 
 
 def _ship(session: SparkSession, path: Path, folder: Path) -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from streamgauge.dataflow.nodes import Window
 from streamgauge.engines.spark.dstream.lowering import Batch, closing
-from streamgauge.engines.spark.dstream.receivers import ReceivedBlocks, blocks_in
+from streamgauge.engines.spark.dstream.receivers import blocks_in, lines_of
 
 CUTS = st.lists(st.integers(1, 500), min_size=1, max_size=20, unique=True).map(sorted)
 
@@ -44,4 +44,4 @@ def test_blocks_have_a_number_and_lines() -> None:
 
 def test_lines_are_those_of_all_blocks() -> None:
     """Receiver by receiver."""
-    assert ReceivedBlocks((((10, 50), (20, 10)), (), ((10, 7),))).lines == (60, 0, 7)
+    assert lines_of((((10, 50), (20, 10)), (), ((10, 7),))) == (60, 0, 7)

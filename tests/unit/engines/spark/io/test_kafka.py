@@ -3,13 +3,13 @@
 import json
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from pyspark.sql.types import IntegerType, LongType, StructType
 
 from streamgauge.engines.spark.io import kafka
-from streamgauge.engines.spark.io.kafka import Writer, messages, report_positions
+from streamgauge.engines.spark.io.kafka import KafkaAdapter, messages, report_positions
 from streamgauge.engines.spi import Edge, Edges
 from streamgauge.transports.kafka.result_messages import Mark
 from streamgauge.transports.topics import topic_of
@@ -61,10 +61,12 @@ def test_the_types_of_a_query_are_asked_once(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(kafka, "Marks", lambda *_: type("Sent", (), {"send": lambda _, mark: sent.append(mark)})())
     (tmp_path / "offsets").mkdir()
     edges = Edges((Edge("", "run"),), Edge("", "run"), {}, transport_options={"brokers": "127.0.0.1:9092"})
-    writer, frame = Writer(edges, "q0", ["out"], tmp_path), Frame()
+    query, frame = SimpleNamespace(name="q0", sinks=[SimpleNamespace(name="out")]), Frame()
+    start: Any = SimpleNamespace(query=query, checkpoint=tmp_path, by_batch=lambda _, write: write)
+    write: Any = KafkaAdapter(edges, {}).start(cast(Any, frame), start)
     for batch in range(3):
         (tmp_path / "offsets" / str(batch)).write_text("v1\n{}\n{}\n")
-        writer.write(frame, batch)
+        write(frame, batch)
     assert frame.schemas == 1
     assert [mark.sinks for mark in sent if mark.first] == [{"out": {"n": "int", "event_time": "bigint"}}] * 3
     assert [(mark.batch, mark.first) for mark in sent] == [(n, first) for n in range(3) for first in (True, False)]

@@ -140,10 +140,10 @@ def test_a_row_waits_until_the_watermark_has_passed_it() -> None:
     """A row at the watermark itself may still have equals to come."""
     held = HeldRows([SCHEMA])
     assert times(held.release([rows(5, 7, 9)], 7)[0]) == [5]
-    assert len(held) == 2
+    assert sum(map(len, held._rows)) == 2
     assert times(held.release([rows(8)], 9)[0]) == [7, 8]
     assert times(held.release([rows()], END)[0]) == [9]
-    assert len(held) == 0
+    assert sum(map(len, held._rows)) == 0
 
 
 def test_a_row_behind_what_was_released_is_dropped_and_counted() -> None:
@@ -208,5 +208,5 @@ def test_an_empty_snapshot_is_read_again() -> None:
     """Before any row came."""
     again = HeldRows([SCHEMA])
     again.restore(HeldRows([SCHEMA]).to_bytes())
-    assert len(again) == 0
+    assert sum(map(len, again._rows)) == 0
     assert times(again.release([rows(3)], 4)[0]) == [3]
