@@ -90,7 +90,7 @@ def test_one_that_fails_is_told_once_and_ends_nothing() -> None:
         def sample(self, number: int) -> None:
             return None
 
-    timing = Timing.__new__(Timing)
+    timing: Any = Timing.__new__(Timing)
     timing._timed = {"failing": Failing(), "fine": Fine()}
     assert timing.slice(0) == {"failing": "lines", "fine": None}
     assert timing.slice(1) == {"fine": None}
