@@ -9,6 +9,7 @@ from streamgauge.cli import app
 from streamgauge.cli.parameters import one_option_a_side
 from streamgauge.config.options_and_settings import build
 from streamgauge.config.reproduce import command
+from tests.unit.cli.helpers_commands import Invoke
 
 BOTH = ["--cpus", "driver=0", "--cpus", "sut=1-3"]
 
@@ -41,3 +42,18 @@ def test_the_command_to_run_again_has_the_processors() -> None:
     experiment = build({"workload": "count", "cpus": {"driver": "0", "sut": "1-3"}})
     words = str(command(experiment.model_dump(mode="json"))).split()
     assert [words[at + 1] for at, word in enumerate(words) if word == "--cpus"] == ["driver=0", "sut=1-3"]
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"), [("compre", "Did you mean 'compare'?"), ("job.py", "Did you mean 'run job.py'?"), ("foo", "")]
+)
+def test_an_unknown_command_is_answered_with_the_commands(invoke: Invoke, word: str, meant: str) -> None:
+    done = invoke(word)
+    message = " ".join(done.stderr.split())
+    assert (done.returncode, f"No such command '{word}'." in message, meant in message) == (2, True, True)
+    assert all(name in message.partition("The commands: ")[2] for name in ("run", "sustain", "report"))
+
+
+def test_an_unknown_option_is_answered_with_the_nearest(invoke: Invoke) -> None:
+    done = invoke("run", "identity", "--rte", "5")
+    assert (done.returncode, "--rate" in done.stderr) == (2, True)
