@@ -135,8 +135,7 @@ def test_verification_is_written(run_folder: RunFolder) -> None:
     """The comparison has a file of its own."""
     verification = Verification(judged=True, independent=True, reference="DuckDB", expected=3, matched=3)
     run_folder.write_verification(verification)
-    text = (run_folder.path / "verification.json").read_text()
-    assert Verification.model_validate_json(text) == verification
+    assert Verification.model_validate_json((run_folder.path / "verification.json").read_text()) == verification
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])

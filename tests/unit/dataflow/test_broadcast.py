@@ -82,8 +82,7 @@ class OfAll(Totals):
     """Gives results of broadcast rows too."""
 
     def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
-        rows = pa.array(range(batch.num_rows))
-        columns = [batch.column("k"), batch.column("v"), batch.column(INPUT), rows]
+        columns = [batch.column("k"), batch.column("v"), batch.column(INPUT), pa.array(range(batch.num_rows))]
         return pa.RecordBatch.from_arrays(columns, names=["k", "v", "total", ROW])
 
 

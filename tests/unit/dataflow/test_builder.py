@@ -42,8 +42,7 @@ def test_windowed_aggregation() -> None:
 def test_every_word_makes_its_node() -> None:
     """where, select, join and running give one node each, with the names asked for."""
     seen = source("ads", ADS)
-    cheap = BOUGHT.where("price < 9", name="cheap")
-    assert cheap.node == Where(BOUGHT.node, "price < 9", "cheap")
+    assert BOUGHT.where("price < 9", name="cheap").node == Where(BOUGHT.node, "price < 9", "cheap")
     assert BOUGHT.select(p="price").node == Select(BOUGHT.node, (("p", "price"),))
     joined = BOUGHT.join(seen, window=tumble(2), on=("user_id", "gem_pack_id"), name="met")
     assert joined.node == WindowJoin(
@@ -87,8 +86,7 @@ def test_columns_may_be_called_name_or_keys() -> None:
 
     assert BOUGHT.select({"name": "price"}, other="price").columns == {"name": "int", "other": "int"}
     assert BOUGHT.running({"keys": "count(*)"}, keys="user_id").columns == {"user_id": "int", "keys": "bigint"}
-    windowed = BOUGHT.window(tumble(1), keys="user_id").aggregate({"name": "max(price)"})
-    assert windowed.columns["name"] == "int"
+    assert BOUGHT.window(tumble(1), keys="user_id").aggregate({"name": "max(price)"}).columns["name"] == "int"
 
 
 @pytest.mark.parametrize("wrong", [

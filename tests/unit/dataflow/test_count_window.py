@@ -121,8 +121,7 @@ def test_the_answer_does_not_depend_on_where_batches_end(
 ) -> None:
     """Cut between any two times, with a snapshot into a fresh instance at every cut, as engines do."""
     rows = table_of([(key, value) for key, value, _ in readings])
-    times = list(itertools.accumulate(step for *_, step in readings))
-    results_in_batches(flow_of(*window), rows, times, cuts)
+    results_in_batches(flow_of(*window), rows, list(itertools.accumulate(step for *_, step in readings)), cuts)
 
 
 @given(st.lists(st.floats(allow_nan=False, width=32), min_size=1, max_size=30), st.lists(st.integers(0, 29)))

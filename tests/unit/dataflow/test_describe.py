@@ -10,8 +10,7 @@ ADS = source("ads", Schema.from_types(user_id="int"))
 
 def test_every_node_in_order_with_its_label() -> None:
     """Inputs come before what reads them, the sink comes last, and each line is readable."""
-    flow = PURCHASES.where("price > 5").join(ADS, window=hop("8s", "4s"), on="user_id").sink("matches")
-    rows = describe(flow)
+    rows = describe(PURCHASES.where("price > 5").join(ADS, window=hop("8s", "4s"), on="user_id").sink("matches"))
     assert [(row["name"], row["kind"], row["label"], row["inputs"]) for row in rows] == [
         ("purchases", "source", "purchases(user_id int, price int)", []),
         ("where", "where", "where price > 5", ["purchases"]),

@@ -101,8 +101,7 @@ def test_two_operators_of_one_name_are_refused() -> None:
     twice = Where(Where(PURCHASES, "price > 1"), "price > 2")
     assert_refused("two operators have one name", builder.check, Flow((Sink(twice, "out", "append"),)))
     cheap = Where(PURCHASES, "price < 9", "cheap")
-    other = Select(cheap, (("user_id", "user_id"), ("p", "price")))
-    join = WindowJoin(cheap, other, tumble(1), ("user_id",))
+    join = WindowJoin(cheap, Select(cheap, (("user_id", "user_id"), ("p", "price"))), tumble(1), ("user_id",))
     builder.check(Flow((Sink(join, "out", "append"),)))
     assert [node.name for node in graph.walk(join)] == ["purchases", "cheap", "select", "join"]
     unlike = WindowJoin(PURCHASES, Source("purchases", Schema.from_types(user_id="int")), tumble(1), ("user_id",))

@@ -49,8 +49,7 @@ def test_numbered_operators_of_several_flows_stay_apart() -> None:
         rows = BOUGHT.where("price > 1", name="shared")
         return rows.where(f"price > {limit}").union(rows.where(f"price < {limit}")).sink(name)
 
-    joined = flow(sides("one", 10), sides("other", 20))
-    names = [node.name for node in graph.operators(joined)]
+    names = [node.name for node in graph.operators(flow(sides("one", 10), sides("other", 20)))]
     assert len(names) == len(set(names))
     assert names.count("shared") == 1
 

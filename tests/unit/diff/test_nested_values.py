@@ -91,8 +91,7 @@ def _in_another_form(shape: Shape, value: Any) -> Any:
         case ("struct", fields):
             return {name: _in_another_form(field, value[name]) for name, field in _named(fields).items()}
         case ("map", key, of):
-            pairs = [(_in_another_form(key, each), _in_another_form(of, value[each])) for each in value]
-            return pairs[::-1]
+            return [(_in_another_form(key, each), _in_another_form(of, value[each])) for each in value][::-1]
         case ("float" | "whole float",):
             return value * (1 + 1e-12)
         case ("decimal and float",):

@@ -49,13 +49,8 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
     return values
 
 
-def watching(values: dict[str, float], *processes: tuple[str, Role, int]) -> Monitors:
-    """Monitors that have taken their first sample."""
-    return started(values, list(processes))
-
-
 def started(values: dict[str, float], processes: list[tuple[str, Role, int]]) -> Monitors:
-    """Of processes that a test may change."""
+    """Monitors that have taken their first sample, of processes that a test may change."""
     monitors = Monitors(lambda: processes, lambda: round(values["now"] * US))
     assert monitors.sample() == []  # one reading is no use over time
     return monitors
@@ -65,7 +60,7 @@ def test_use_is_the_difference_of_two_readings(fake: dict[str, float]) -> None:
     """User and system time count, as a share of the time between the readings. An ended thread takes its waiting time
     along: the sum may fall, and is never negative.
     """
-    watched = watching(fake, ("spark", "sut", 1))
+    watched = started(fake, [("spark", "sut", 1)])
     fake.update(now=2.0, user=2.0, system=1.0, waited=0.5)
     assert watched.sample() == [Usage(2 * US, "spark", "sut", 150.0, 4096, 0.25, "jvm")]
     fake.update(now=4.0, user=2.0, system=1.0, waited=0.1)
@@ -99,7 +94,7 @@ def test_what_others_use_is_what_is_left_of_the_machine(fake: dict[str, float], 
     """Of 2.5 s of processor time in 2 s each of two watched processes used 1 s. What a virtual machine is denied looks
     like an engine that got slower.
     """
-    watched = watching(fake, ("spark", "sut", 1), (RUNNER, "driver", 2))
+    watched = started(fake, [("spark", "sut", 1), (RUNNER, "driver", 2)])
     assert watched.background_percent is None
     fake.update(now=2.0, user=1.0, machine=machine, stolen=stolen)
     watched.sample()
@@ -156,7 +151,7 @@ def test_a_child_that_was_not_reaped_takes_nothing_from_its_parent(fake: dict[st
 
 def test_a_process_that_has_gone_is_left_out(fake: dict[str, float]) -> None:
     """Workers come and go; the others are sampled all the same."""
-    watched = watching(fake, ("gone", "sut", 404), ("generator 0", "driver", 1))
+    watched = started(fake, [("gone", "sut", 404), ("generator 0", "driver", 1)])
     fake["now"] = 1.0
     assert [usage.name for usage in watched.sample()] == ["generator 0"]
 
@@ -190,7 +185,7 @@ def test_waiting_is_read_of_every_thread() -> None:
 def test_waiting_that_the_system_does_not_tell_is_not_known(fake: dict[str, float]) -> None:
     """Neither is it where one of two readings lacks it; the rest of the use is."""
     fake["waited"] = math.nan
-    watched = watching(fake, ("spark", "sut", 1))
+    watched = started(fake, [("spark", "sut", 1)])
     for now, waited in ((1.0, math.nan), (2.0, 5.0)):
         fake.update(now=now, user=now, waited=waited)
         (usage,) = watched.sample()

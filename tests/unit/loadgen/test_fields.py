@@ -78,8 +78,7 @@ def test_payloads_have_their_size_and_are_random() -> None:
     """Payloads have the size asked for, also across the end of the pool; bytes are about even."""
     column = Payload("data", 1000).column(BITS, 1000, 3000)
     assert {len(value) for value in column.to_pylist()} == {1000}
-    counts = np.bincount(np.frombuffer(column[0].as_py() * 1, dtype=np.uint8), minlength=256)
-    assert counts.max() < 25
+    assert np.bincount(np.frombuffer(column[0].as_py() * 1, dtype=np.uint8), minlength=256).max() < 25
     assert column[0].as_py() != column[1].as_py()
 
 
@@ -116,8 +115,7 @@ def test_schema_of_a_stream() -> None:
 @pytest.mark.parametrize("field", [*FIELDS[:-1], Payload("data", 100), Text("word", 1)], ids=lambda field: field.name)
 def test_row_bytes_are_what_a_row_takes(field: FieldSpec) -> None:
     """Bounds of queues and batches rest on it; Arrow counts the same, but for the lengths of texts, which vary."""
-    size = values(field, 0, 20_000).nbytes / 20_000
-    assert field.row_bytes == pytest.approx(size, rel=0.005)
+    assert field.row_bytes == pytest.approx(values(field, 0, 20_000).nbytes / 20_000, rel=0.005)
 
 
 def test_an_event_takes_what_its_columns_take() -> None:

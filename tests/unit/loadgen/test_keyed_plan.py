@@ -47,8 +47,7 @@ def plan_of(key: FieldSpec, partitions: int, rate_per_s: float = 5000.0, profile
 
 
 def column(plan: Plan, partition: int, name: str, stream: int = 0) -> pa.Array:
-    count = plan.count_before(stream, partition, plan.end_us)
-    return plan.batch(stream, partition, 0, count, [name]).column(0)
+    return plan.batch(stream, partition, 0, plan.count_before(stream, partition, plan.end_us), [name]).column(0)
 
 
 @pytest.mark.parametrize("partitions", [2, 3, 8])
@@ -68,8 +67,7 @@ def test_keys_are_as_frequent_as_declared(name: str) -> None:
     plan = plan_of(field, 4, 20_000.0, "constant")
     keys = np.concatenate([column(plan, each, "k").to_numpy() for each in range(4)])
     expected = len(keys) * probabilities(field.distribution, field.domain)
-    counts = np.bincount(keys, minlength=field.domain)
-    assert (np.abs(counts - expected) <= 6 * np.sqrt(expected) + 6).all()
+    assert (np.abs(np.bincount(keys, minlength=field.domain) - expected) <= 6 * np.sqrt(expected) + 6).all()
     assert abs(len(keys) - 400_000) <= 4
 
 
@@ -104,8 +102,7 @@ def test_a_slice_is_part_of_the_whole(name: str) -> None:
     """Any slice can be made alone."""
     plan = plan_of(KEYS[name], 3)
     partition = int(np.argmax(plan.partition_shares(0)))
-    whole = plan.batch(0, partition, 0, 900)
-    assert plan.batch(0, partition, 300, 700) == whole.slice(300, 400)
+    assert plan.batch(0, partition, 300, 700) == plan.batch(0, partition, 0, 900).slice(300, 400)
 
 
 @pytest.mark.parametrize(("key", "partitions"), [("k", 1), (None, 3)])

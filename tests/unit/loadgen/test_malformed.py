@@ -58,8 +58,7 @@ def test_any_value_is_as_likely_to_be_malformed() -> None:
     """What it would have been has no say in it."""
     whole = Decimal("double", 0.0, 1.0)
     column: pa.Array = with_malformed(whole, 0.1, None).column(BITS, 0, 60_000)
-    places = np.flatnonzero(column.is_null())
-    assert whole.column(BITS, 0, 60_000)[places].mean() == pytest.approx(0.5, abs=0.02)
+    assert whole.column(BITS, 0, 60_000)[np.flatnonzero(column.is_null())].mean() == pytest.approx(0.5, abs=0.02)
 
 
 @EACH

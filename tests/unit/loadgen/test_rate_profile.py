@@ -19,8 +19,7 @@ PROFILES = st.builds(parse_profile, TEXTS, RATE, st.just(60.0))
 @given(PROFILES, st.one_of(st.just(0.0), st.floats(1e-3, 90)))
 def test_events_by_is_the_integral_of_the_rate(profile: RateProfile, t_s: float) -> None:
     """The count in [0, t] equals the integral of `rate_at` within one event."""
-    jumps = [piece.start_s for piece in profile.pieces if 0 < piece.start_s < t_s]
-    edges = [0.0, *jumps, t_s]
+    edges = [0.0, *[piece.start_s for piece in profile.pieces if 0 < piece.start_s < t_s], t_s]
     integral = sum(quad(profile.rate_at, low, np.nextafter(high, 0))[0] for low, high in pairwise(edges))
     assert profile.events_by(t_s) == pytest.approx(integral, rel=1e-9, abs=1.0)
 
@@ -29,16 +28,13 @@ def test_events_by_is_the_integral_of_the_rate(profile: RateProfile, t_s: float)
 def test_time_of_is_the_inverse_of_events_by(profile: RateProfile, shares: list[float]) -> None:
     """Going from an event's number to its time and back gives the number within a hundredth."""
     n = np.floor(np.array(shares) * profile.events_by(60.0))
-    back = [profile.events_by(float(t)) for t in profile.time_of(n)]
-    assert np.allclose(back, n, rtol=1e-12, atol=0.01)
+    assert np.allclose([profile.events_by(float(t)) for t in profile.time_of(n)], n, rtol=1e-12, atol=0.01)
 
 
 @given(PROFILES, st.floats(0, 1.2))
 def test_times_never_fall(profile: RateProfile, share: float) -> None:
     """The n-th time is monotone in n, across the borders of pieces too."""
-    start = int(share * profile.events_by(60.0))
-    around = [int(events) for events in profile._events]
-    for low in (start, *around):
+    for low in (int(share * profile.events_by(60.0)), *[int(events) for events in profile._events]):
         times = profile.time_of(np.arange(max(low - 500, 0), low + 500))
         assert (np.diff(times) > 0).all()
 
@@ -47,8 +43,7 @@ def test_times_never_fall(profile: RateProfile, share: float) -> None:
 def test_a_time_does_not_depend_on_its_neighbours(profile: RateProfile, shares: list[float]) -> None:
     """Asked alone, each n gives the very bits that it gives among others."""
     n = np.floor(np.array(shares) * profile.events_by(60.0))
-    alone = np.concatenate([profile.time_of(n[i : i + 1]) for i in range(len(n))])
-    assert (profile.time_of(n) == alone).all()
+    assert (profile.time_of(n) == np.concatenate([profile.time_of(n[i : i + 1]) for i in range(len(n))])).all()
 
 
 def test_constant_is_n_over_rate() -> None:

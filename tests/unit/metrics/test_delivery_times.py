@@ -37,8 +37,7 @@ def test_what_a_batch_had_read_is_what_it_had_read_of_every_partition(make: Any)
         [part("purchases", 0, 1, 5, 1.1, 0), part("purchases", 1, 3, 5, 3.1, 1)],
         [part("purchases", 0, 0.5, 5, 1.1, 0)],
     ]
-    commits = (make.commit(0, START + 2 * US), make.commit(1, START + 4 * US))
-    trial_log = journal_of(make, *reads, commits=commits)
+    trial_log = journal_of(make, *reads, commits=(make.commit(0, START + 2 * US), make.commit(1, START + 4 * US)))
     assert trial_log.running.furthest("") == [START + US // 2, START + US // 2]
     assert trial_log.committed_until() == START + US // 2
 

@@ -53,8 +53,7 @@ def test_figures_equal_those_of_the_package(values: list[int], q: float) -> None
 
 def test_blocks_do_not_show() -> None:
     """More values than a block holds, some of them zero or negative, are counted as in one piece."""
-    random = np.random.default_rng(1)
-    values = random.lognormal(10, 3, 200_000).astype(np.int64) % TOP_US
+    values = np.random.default_rng(1).lognormal(10, 3, 200_000).astype(np.int64) % TOP_US
     values[[5, 70_000, 199_999]] = [0, -1, -(2**60)]
     expected = np.zeros(SLOTS, dtype=np.int64)
     for part in np.array_split(values, 7):

@@ -142,8 +142,7 @@ def test_operators_of_a_second_query_stand_once(make: Any) -> None:
 def test_batches_of_a_trial_before_are_left_out(make: Any) -> None:
     """A warm test bed's engine counts on; late reports of earlier batches belong to no trial."""
     rows = [OperatorRows("", batch, "half", 500) for batch in range(-40, 20)]
-    record = trial(make)
-    table = operators.table(HALVES, operators.operator_row_counts(rows, record.trial_log))
+    table = operators.table(HALVES, operators.operator_row_counts(rows, trial(make).trial_log))
     assert set(table["batch_id"].to_pylist()) == set(BATCHES)
 
 
@@ -170,8 +169,7 @@ def test_a_stream_that_a_batch_did_not_read_gave_nothing(make: Any) -> None:
     """Beside another one that it did read."""
     other = source("ads", Schema.from_types(user_id="int")).select(user_id="user_id", name="seen")
     both = PURCHASES.select(user_id="user_id", name="bought").union(other, name="all").sink("dear")
-    record = trial(make)
-    assert summed(both, [], record)["ads"].rows_out == 0
+    assert summed(both, [], trial(make))["ads"].rows_out == 0
 
 
 def test_figures_are_of_the_batches_that_are_known(make: Any) -> None:
@@ -202,8 +200,7 @@ def test_throughput_is_rows_by_time_and_not_the_mean_of_batches(make: Any) -> No
         replace(commit, committed_us=commit.committed_us + late[commit.batch]) for commit in record.trial_log.commits
     ]
     rows = [OperatorRows("", batch, "half", 1000 if batch % 2 else 100) for batch in BATCHES]
-    sums = summed(HALVES, rows, record)["quarter"]
-    assert sums.throughput_per_s == pytest.approx(5 * 1100 / 10)
+    assert summed(HALVES, rows, record)["quarter"].throughput_per_s == pytest.approx(5 * 1100 / 10)
 
 
 def test_a_batch_ends_where_its_first_sink_has_it(make: Any) -> None:

@@ -58,8 +58,7 @@ def test_the_backlog_of_a_steady_trial(make: Any) -> None:
 
 def test_a_growing_backlog_has_a_slope(make: Any) -> None:
     """5 % slower than the plan: a sample each 1.05 s, higher by 50 events."""
-    backlog = backlog_of(make.story(growth_us=50_000).record())
-    assert backlog.slope_per_s == pytest.approx(50 / 1.05, rel=1e-3)
+    assert backlog_of(make.story(growth_us=50_000).record()).slope_per_s == pytest.approx(50 / 1.05, rel=1e-3)
 
 
 def test_the_backlog_of_an_engine_that_stopped_is_largest_at_the_end(make: Any) -> None:
@@ -114,8 +113,7 @@ def test_a_partition_that_is_not_read_any_more_lags_alone(make: Any) -> None:
 
 def test_the_series_has_the_lag_of_each_partition(make: Any) -> None:
     """Their sum is the lag that it had before."""
-    record = make.story(commit_after_us=US).record(deadline_us=START + 22 * US)
-    rows = series_table(record, None).to_pydict()
+    rows = series_table(make.story(commit_after_us=US).record(deadline_us=START + 22 * US), None).to_pydict()
     assert [sum(each) for each in rows["lag_by_partition"]] == rows["lag_events"]
     assert rows["lag_events_mean"] == [events / 2 for events in rows["lag_events"]]
     assert rows["lag_by_partition"][10] == [1000, 1000]

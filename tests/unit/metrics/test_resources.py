@@ -68,10 +68,8 @@ def test_what_others_used_is_of_the_measured_span(make: Any, monkeypatch: pytest
     monkeypatch.setattr(resources, "machine_percent", lambda: 400.0)
     assert (resources.background_percent(record), resources.background_share(record)) == (80.0, 0.2)
     shown = series_table(record, None)["others_cpu_percent"].to_pylist()
-    record.trial_log.background = [
-        (START + US, 400.0),
-        (START + 2 * US, 200.0),
-    ]  # the queue was full before the span began
+    # The queue was full before the span began.
+    record.trial_log.background = [(START + US, 400.0), (START + 2 * US, 200.0)]
     assert (resources.background_percent(record), resources.background_share(record)) == (None, 0.75)
     assert shown[:8] == [None, 400.0, None, None, None, None, 100.0, 60.0]
 
@@ -110,10 +108,9 @@ def test_the_worst_seconds_beside_others_are_seen(make: Any, monkeypatch: pytest
     assert resources.background_burst_share(record, BACKGROUND_BURST_S) == pytest.approx(0.08)
 
 
-WAITED = [("delivering", "hand_out_share"), ("receiving", "receive_share"), ("writing", "disk_share")]
-
-
-@pytest.mark.parametrize(("log", "name"), WAITED)
+@pytest.mark.parametrize(
+    ("log", "name"), [("delivering", "hand_out_share"), ("receiving", "receive_share"), ("writing", "disk_share")]
+)
 @pytest.mark.parametrize(
     ("spent_s", "share"),
     [

@@ -79,8 +79,7 @@ def test_the_lag_right_after_a_commit_is_what_became_due_since_the_read(make: An
     assert rows["lag_events_mean"][2] == 500
     record = make.story(read_after_us=0, commit_after_us=300_000).record()
     del record.trial_log.commits[10:12]
-    unknown = [second for second, lag in enumerate(series(record)["lag_at_commit_mean"]) if lag is None]
-    assert unknown == [0, 11, 12]
+    assert [second for second, lag in enumerate(series(record)["lag_at_commit_mean"]) if lag is None] == [0, 11, 12]
 
 
 def test_commits_of_several_queries_have_no_common_phase(make: Any) -> None:
@@ -90,8 +89,7 @@ def test_commits_of_several_queries_have_no_common_phase(make: Any) -> None:
     for second in (3, 7):
         log.deliveries[0].append(Delivery("purchases", START, START + US, 0, START + US, second, True, query="other"))
         log.commits.append(make.commit(second, START + second * US + 900_000, query="other"))
-    known = [second for second, lag in enumerate(series(record)["lag_at_commit_mean"]) if lag is not None]
-    assert known == [3, 7]
+    assert [second for second, lag in enumerate(series(record)["lag_at_commit_mean"]) if lag is not None] == [3, 7]
 
 
 def test_schedule_delay_and_output_lag_by_second(make: Any) -> None:
@@ -132,8 +130,7 @@ def test_the_loopbacks_bytes_by_second(make: Any) -> None:
     """The counter's growth between two readings, in the second of the later one; null where it was not read."""
     record = make.story().record()
     record.trial_log.loopback = [(START, 1000), (START + US, 4000), (START + 3 * US, 5000)]
-    rates = series_table(record, None)["loopback_bytes_per_s"].to_pylist()
-    assert rates[:5] == [None, 3000.0, None, 500.0, None]
+    assert series_table(record, None)["loopback_bytes_per_s"].to_pylist()[:5] == [None, 3000.0, None, 500.0, None]
 
 
 def test_latency_by_second_lands_in_its_second(make: Any) -> None:

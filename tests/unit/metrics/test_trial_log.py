@@ -251,8 +251,7 @@ def test_output_lag_without_known_batches_takes_the_results_frontier(make: Any) 
 
 def test_results_between_two_reads_move_no_frontier(make: Any) -> None:
     """A group commits each second what it read by then; the results of a window come in slices, at other times."""
-    story = make.story(seconds=3, read_after_us=0, commit_after_us=400_000)
-    trial_log = story.trial_log()
+    trial_log = make.story(seconds=3, read_after_us=0, commit_after_us=400_000).trial_log()
     without = [each.tolist() for each in trial_log.output_lags()]
     trial_log.commits += [
         make.commit(90 + second, START + second * US + 100_000, frontier_us=START + second * US) for second in (1, 2, 3)
@@ -274,8 +273,7 @@ def test_output_lag_at_reads_has_no_batch_time_in_it(make: Any) -> None:
 
 def test_an_engine_that_reads_ahead_is_sampled_at_its_commits(make: Any) -> None:
     """It takes every second of input at once, and each batch is committed half a second later than the one before."""
-    story = make.story(seconds=12, read_after_us=0, commit_after_us=0)
-    trial_log = story.trial_log()
+    trial_log = make.story(seconds=12, read_after_us=0, commit_after_us=0).trial_log()
     trial_log.commits = [
         dataclasses.replace(commit, committed_us=commit.committed_us + number * US // 2)
         for number, commit in enumerate(trial_log.commits)
@@ -306,8 +304,7 @@ def test_ingest_times_are_those_of_the_first_hand_out(make: Any) -> None:
     ingest = IngestTimes(trial_log)
 
     def seconds(stream: str, partition: int) -> list[float]:
-        stamps = ingest.times_of(stream, partition, times)
-        return [(one - START) / US if one else 0.0 for one in stamps.tolist()]
+        return [(one - START) / US if one else 0.0 for one in ingest.times_of(stream, partition, times).tolist()]
 
     assert seconds("purchases", 0) == [1.1, 1.1, 2.2, 2.2, 0.0]
     assert seconds("purchases", 1) == [3.3, 3.3, 3.3, 3.3, 0.0]
@@ -337,8 +334,7 @@ def test_a_job_that_reads_its_input_twice_in_every_batch_retried_nothing(make: A
         log += [replace(part, again=True) for part in log]
     assert trial_log.reads_again(*EVER, as_a_rule=False) == 2 * 20
     assert trial_log.reads_again(*EVER, as_a_rule=True) == 0
-    retried = [part for part in trial_log.deliveries[0] if part.batch == 7][-1]
-    trial_log.deliveries[0].append(retried)
+    trial_log.deliveries[0].append([part for part in trial_log.deliveries[0] if part.batch == 7][-1])
     assert trial_log.reads_again(*EVER, as_a_rule=True) == 1
     once = make.story().trial_log()
     once.deliveries[0].append(replace(once.deliveries[0][3], again=True))
@@ -411,8 +407,7 @@ def test_what_a_partition_that_is_behind_has_not_read_is_kept(make: Any) -> None
         return Delivery("purchases", second[low], second[high], 10, second[high], batch, False)
 
     ahead = [read(batch, batch, batch + 1) for batch in range(4)]
-    commits = [make.commit(batch, second[batch + 1]) for batch in range(4)]
-    trial_log.add(make.tick([[], []], [ahead, []], commits))
+    trial_log.add(make.tick([[], []], [ahead, []], [make.commit(batch, second[batch + 1]) for batch in range(4)]))
     assert trial_log.forgettable_until() == 0
     trial_log.add(make.tick([[], []], [[], [read(1, 0, 1)]], []))
     assert trial_log.forgettable_until() == second[1]  # not that of the one ahead, which has come to 3 s

@@ -13,7 +13,6 @@ from streamgauge.metrics.trial_record import TrialRecord, phases
 
 SOURCE = Path(streamgauge.__file__).parent
 SPANS = TrialSpans(0, 5 * US, 15 * US, 20 * US)
-WRITERS = {"trial/phases.py", "trial/conclusion.py"}
 
 
 @pytest.fixture
@@ -57,7 +56,7 @@ def writes(code: str) -> set[str]:
 def test_only_phases_and_conclusion_write_a_record() -> None:
     """By methods; whatever else has it reads it."""
     written = {str(path.relative_to(SOURCE)): writes(path.read_text()) for path in SOURCE.rglob("*.py")}
-    assert {path for path, names in written.items() if names} == WRITERS
+    assert {path for path, names in written.items() if names} == {"trial/phases.py", "trial/conclusion.py"}
     assert written["trial/conclusion.py"] == {"interrupt"}
     assert not [name for names in written.values() for name in names if name.endswith("=")]
 
@@ -73,8 +72,7 @@ START = 1_700_000_000 * US
 
 def test_phases_follow_each_other_without_gaps() -> None:
     """Warm-up, measured, tail, drain; each begins where the last ended, and empty ones are left out."""
-    spans = TrialSpans(START, START + 5 * US, START + 15 * US, START + 20 * US)
-    result = phases(spans, START + 22 * US)
+    result = phases(TrialSpans(START, START + 5 * US, START + 15 * US, START + 20 * US), START + 22 * US)
     assert [phase.name for phase in result] == ["warm-up", "measured", "tail", "drain"]
     assert [phase.end_us for phase in result[:-1]] == [phase.start_us for phase in result[1:]]
     bare = phases(TrialSpans(START, START, START + US, START + US), START + US)

@@ -165,11 +165,9 @@ def test_columns_that_depend_on_each_other_are_one() -> None:
     assert interval.half_width < 1e-9
 
 
-def test_as_many_values_as_columns_are_fitted_by_anything() -> None:
+def test_an_estimate_of_too_little_is_unknown() -> None:
+    """As many values as columns are fitted by anything."""
     assert math.isinf(fitted_interval(np.eye(3), [1.0, 2.0, 3.0], [1.0, 0.0, 0.0]).high)
-
-
-def test_a_ratio_of_too_little_is_unknown() -> None:
     for above, below in (([1.0, 2.0], [1.0, 1.0]), ([1.0, 2.0, 3.0], [0.0, 0.0, 0.0])):
         assert math.isinf(ratio_interval(above, below).high)
     with pytest.raises(ValueError, match="must not be negative"):

@@ -62,8 +62,7 @@ def test_the_installed_one_and_folders_without_code_stay(tmp_path: Path) -> None
     import pyspark
 
     installed = str(Path(pyspark.__file__).parents[1])
-    environment = {"PYTHONPATH": os.pathsep.join([installed, str(tmp_path)])}
-    assert drop_foreign_pyspark(list(sys.path), environment) == []
+    assert drop_foreign_pyspark(list(sys.path), {"PYTHONPATH": os.pathsep.join([installed, str(tmp_path)])}) == []
 
 
 def test_the_command_line_imports_the_installed_one(tmp_path: Path, foreign: list[str]) -> None:

@@ -28,8 +28,7 @@ ZeroDivisionError: integer division or modulo by zero
 
 def test_only_the_users_lines_of_a_workers_traceback_are_kept(tmp_path: Path) -> None:
     file, beside = tmp_path / "my_job.py", tmp_path / "beside.py"
-    library = tmp_path / ".venv" / "site-packages" / "lib.py"
-    text = WORKER.format(file=file, beside=beside, library=library)
+    text = WORKER.format(file=file, beside=beside, library=tmp_path / ".venv" / "site-packages" / "lib.py")
     assert own_trace_in(text, file) == "\n".join([
         f'  File "{file}", line 8, in risky',
         "    return helper(x)",

@@ -83,8 +83,7 @@ def test_each_planted_fault_is_counted(case: Callable[..., Case], make: Any, flo
     """One row dropped, invented, doubled, altered or late is that fault, once, and nothing else."""
     trial = case(flow)
     rows = trial.answer()
-    place = rows.num_rows // 2
-    found = trial.verified(make, **{flow.sink.name: [planted(rows, flow, fault, place)]})
+    found = trial.verified(make, **{flow.sink.name: [planted(rows, flow, fault, rows.num_rows // 2)]})
     assert faults(found.verification) == {fault: 1}
     assert [example["fault"] for example in found.verification.examples] == [fault]
     assert latency_of(found).lower_bounds == (1 if fault == "missing" else 0)
@@ -180,8 +179,7 @@ def test_each_sink_is_verified_alone_and_all_are_summed(case: Callable[..., Case
     """A fault of one sink is no fault of another; examples and the sentence name it."""
     trial = case(flow_of(ROWS, WINDOWS))
     rows, windows = trial.answer("rows"), trial.answer("windows")
-    dropped = without(rows, 1000)
-    found = trial.verified(make, rows=[planted(dropped, ROWS, "duplicate", 500)], windows=[windows])
+    found = trial.verified(make, rows=[planted(without(rows, 1000), ROWS, "duplicate", 500)], windows=[windows])
     assert [(sink.name, faults(sink.verification)) for sink in found.sinks] == [
         ("rows", {"missing": 1, "duplicate": 1}),
         ("windows", {}),
@@ -314,8 +312,7 @@ def test_results_of_an_earlier_trial_are_left_out(case: Callable[..., Case], mak
     old = with_value(with_value(rows.slice(0, 1), EVENT_TIME, 0, START - US), "event_id", 0, 2**40)
     counts = []
     for earlier in (True, False):
-        trial = case(ROWS, earlier_trials=earlier)
-        counts.append(trial.faults(make, rows=[pa.concat_tables([rows, old])]))
+        counts.append(case(ROWS, earlier_trials=earlier).faults(make, rows=[pa.concat_tables([rows, old])]))
     assert counts == [{}, {"extra": 1}]
 
 
@@ -364,8 +361,7 @@ def test_updates_are_not_compared_row_by_row_with_every_cut() -> None:
     """Of a reader of batches DuckDB expects one row, and would join it with the batches' ends by a nested loop."""
     record: Any = SimpleNamespace(trial_log=None)
     with comparison(record) as compared:
-        rows = pa.table({"user_id": [1, 2], "t": [1, 2]}).to_reader()
-        compared.connection.register("events", rows)
+        compared.connection.register("events", pa.table({"user_id": [1, 2], "t": [1, 2]}).to_reader())
         compared.connection.register("cuts", pa.table({"cut": [1, 2, 3]}))
         query = "SELECT * FROM events ASOF JOIN cuts ON events.t < cuts.cut"
         plan = str(compared.connection.execute(f"EXPLAIN {query}").fetchall())

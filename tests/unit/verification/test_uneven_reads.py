@@ -17,7 +17,6 @@ from tests.unit.helpers_answers import ADS, PURCHASES, START, UPDATES, Case, fau
 
 BOTH = PURCHASES.union(ADS).running(keys="user_id", n="count(*)").sink("updates")
 MEANS = PURCHASES.running(keys="user_id", n="avg(price)").sink("updates")
-FIRSTS = PURCHASES.distinct(keys="user_id").running(keys="price", n="count(*)").sink("updates")
 LAG_US = 300_000
 
 
@@ -123,19 +122,16 @@ def test_a_row_that_was_counted_a_batch_too_early_is_wrong(over_broker: Callable
 def test_events_that_no_batch_read_are_missing(over_broker: Callable[..., Case], make: Any) -> None:
     """An engine that stops reading one partition owes its events."""
     trial = over_broker(UPDATES)
-    log = trial.record.trial_log.deliveries[1]
-    del log[24:]  # of two streams, from batch 12 on
-    found = trial.faults(make, updates=updates_of(rows_of(trial), len))
-    assert set(found) == {"missing"}
-    assert found["missing"] == 100  # the values of all keys with the events that were never read
+    del trial.record.trial_log.deliveries[1][24:]  # of two streams, from batch 12 on
+    # The values of all keys with the events that were never read.
+    assert trial.faults(make, updates=updates_of(rows_of(trial), len)) == {"missing": 100}
 
 
 def test_of_a_trial_that_ended_early_committed_batches_count(over_broker: Callable[..., Case], make: Any) -> None:
     """The engine died after ten batches."""
     trial = over_broker(UPDATES, engine_failed="it died", drained=False)
     tables = updates_of(rows_of(trial), len)[:10]
-    found = trial.verified(make, updates=tables).verification
-    assert faults(found) == {}
+    assert faults(trial.verified(make, updates=tables).verification) == {}
     assert trial.faults(make, updates=[*tables[:9], without(tables[9], 3)]) == {"missing": 1}
 
 
@@ -143,7 +139,7 @@ def test_the_first_row_of_a_key_is_that_of_the_first_batch_that_had_one(
     over_broker: Callable[..., Case], make: Any
 ) -> None:
     """Then the earliest of that batch, though a partition behind it may have an earlier one later."""
-    trial = over_broker(FIRSTS)
+    trial = over_broker(PURCHASES.distinct(keys="user_id").running(keys="price", n="count(*)").sink("updates"))
     firsts: dict[int, tuple[int, int, int, int]] = {}
     for row in rows_of(trial):
         firsts.setdefault(row[2], row)
@@ -181,7 +177,6 @@ def test_a_read_may_end_between_events_of_one_microsecond(over_broker: Callable[
 
 
 BEHIND_US = 700_000
-LARGEST = PURCHASES.running(keys="user_id", n="max(price)").sink("updates")
 AGGREGATES: dict[str, tuple[str, Callable[[list[int]], Any], pa.DataType]] = {
     "count": ("count(*)", len, pa.int64()),
     "maximum": ("max(price)", max, pa.int32()),
@@ -239,30 +234,47 @@ def test_fewer_updates_are_right_too(without_batches: Callable[..., Case], make:
     assert faults(found_of(trial, make, [tables[3], *tables[12:]])) == {}
 
 
-@pytest.mark.parametrize("fault", ["wrong", "duplicate", "extra"])
-def test_a_fault_at_the_end_is_found(without_batches: Callable[..., Case], make: Any, fault: str) -> None:
-    """Each counts once."""
+CHANGES: dict[str, tuple[Callable[[list[pa.Table]], list[pa.Table]], dict[str, int]]] = {
+    "a wrong value at the end": (
+        lambda tables: [*tables[:20], planted(tables[20], UPDATES, "wrong", 50)], {"wrong": 1},
+    ),
+    "a repetition at the end": (
+        lambda tables: [*tables[:20], planted(tables[20], UPDATES, "duplicate", 50)], {"duplicate": 1},
+    ),
+    "an invention at the end": (lambda tables: [*tables[:20], planted(tables[20], UPDATES, "extra", 50)], {"extra": 1}),
+    # The value before the lost one is not that of the whole input.
+    "a last update that was lost": (lambda tables: [*tables[:20], without(tables[20], 3)], {"wrong": 1}),
+    "a key without updates": (
+        lambda tables: [table.filter(pc.not_equal(table["user_id"], 50)) for table in tables], {"missing": 1},
+    ),
+    # As an engine that delivers at least once gives after a restart.
+    "updates that came again": (
+        lambda tables: [*tables[:10], tables[9].slice(3, 2), *tables[10:]], {"duplicate": 2},
+    ),
+    # The event time is that of an event of the key, which had been sent when the update came.
+    "a time of no event": (lambda tables: [*tables[:9], shifted(tables[9], EVENT_TIME, 1), *tables[10:]], {"wrong": 1}),
+    "before it was sent": (
+        lambda tables: [*tables[:9], shifted(tables[9], EMISSION_TIME, -2 * US), *tables[10:]], {"wrong": 1},
+    ),
+    # The last one is extra, and earlier ones are wrong.
+    "updates of an alien key": (
+        lambda tables: [planted(table, UPDATES, "extra", 50) if second in (9, 12) else table
+                        for second, table in enumerate(tables)],
+        {"extra": 1, "wrong": 1},
+    ),
+}  # fmt: skip
+
+
+def shifted(table: pa.Table, column: str, shift_us: int) -> pa.Table:
+    return with_value(table, column, 50, table[column][50].as_py() + shift_us)
+
+
+@pytest.mark.parametrize("fault", CHANGES)
+def test_each_fault_of_last_values_is_counted(without_batches: Callable[..., Case], make: Any, fault: str) -> None:
+    """Once, wherever it is."""
     trial = without_batches(UPDATES)
-    tables = arrivals_of(trial)
-    tables[20] = planted(tables[20], UPDATES, fault, 50)
-    assert faults(found_of(trial, make, tables)) == {fault: 1}
-
-
-def test_a_key_without_updates_is_missing(without_batches: Callable[..., Case], make: Any) -> None:
-    """All of its updates were lost."""
-    trial = without_batches(UPDATES)
-    key = 50
-    tables = [table.filter(pa.array([user != key for user in table["user_id"].to_pylist()])) for table in
-              arrivals_of(trial)]  # fmt: skip
-    assert faults(found_of(trial, make, tables)) == {"missing": 1}
-
-
-def test_a_last_update_that_was_lost_leaves_a_wrong_value(without_batches: Callable[..., Case], make: Any) -> None:
-    """The value before it is not that of the whole input."""
-    trial = without_batches(UPDATES)
-    tables = arrivals_of(trial)
-    tables[20] = without(tables[20], 3)
-    assert faults(found_of(trial, make, tables)) == {"wrong": 1}
+    change, found = CHANGES[fault]
+    assert faults(found_of(trial, make, change(arrivals_of(trial)))) == found
 
 
 @pytest.mark.parametrize("value", [0, 10_000])
@@ -280,16 +292,9 @@ def test_a_count_that_falls_or_is_too_great_is_wrong(
     assert found.examples[0]["fault"] == "wrong"
 
 
-def test_an_update_that_came_again_is_a_duplicate(without_batches: Callable[..., Case], make: Any) -> None:
-    """As an engine that delivers at least once gives after a restart."""
-    trial = without_batches(UPDATES)
-    tables = arrivals_of(trial)
-    assert faults(found_of(trial, make, [*tables[:10], tables[9].slice(3, 2), *tables[10:]])) == {"duplicate": 2}
-
-
 def test_values_that_are_no_counts_may_repeat(without_batches: Callable[..., Case], make: Any) -> None:
     """A row that came late in event time may leave a maximum and its time as they were."""
-    trial = without_batches(LARGEST)
+    trial = without_batches(PURCHASES.running(keys="user_id", n="max(price)").sink("updates"))
     tables = arrivals_of(trial, "maximum")
     assert faults(found_of(trial, make, [*tables[:10], tables[9], *tables[10:]])) == {}
     tables[20] = with_value(tables[20], "n", 0, 1)
@@ -308,8 +313,7 @@ def test_of_a_trial_that_ended_early_counts_must_rise(without_batches: Callable[
 
 def test_without_any_result_all_keys_are_missing(without_batches: Callable[..., Case], make: Any) -> None:
     """Nothing came from an engine that read everything."""
-    trial = without_batches(UPDATES)
-    assert faults(found_of(trial, make, [])) == {"missing": 100}
+    assert faults(found_of(without_batches(UPDATES), make, [])) == {"missing": 100}
 
 
 def test_what_has_no_bounds_is_counted(without_batches: Callable[..., Case], make: Any) -> None:
@@ -356,25 +360,6 @@ def test_a_minimum_below_that_of_all_is_wrong(without_batches: Callable[..., Cas
     tables = arrivals_of(trial, "minimum")
     tables[19] = with_value(tables[19], "n", 50, 0)
     assert faults(found_of(trial, make, tables)) == {"wrong": 1}
-
-
-@pytest.mark.parametrize(
-    ("column", "shift_us"), [(EVENT_TIME, 1), (EMISSION_TIME, -2 * US)], ids=["of no event", "before it was sent"]
-)
-def test_times_must_be_possible(without_batches: Callable[..., Case], make: Any, column: str, shift_us: int) -> None:
-    """The event time is that of an event of the key, which had been sent when the update came."""
-    trial = without_batches(UPDATES)
-    tables = arrivals_of(trial)
-    tables[9] = with_value(tables[9], column, 50, tables[9][column][50].as_py() + shift_us)
-    assert faults(found_of(trial, make, tables)) == {"wrong": 1}
-
-
-def test_each_update_of_an_alien_key_is_a_fault(without_batches: Callable[..., Case], make: Any) -> None:
-    """The last one is extra, and earlier ones are wrong."""
-    trial = without_batches(UPDATES)
-    tables = [planted(table, UPDATES, "extra", 50) if second in (9, 12) else table
-              for second, table in enumerate(arrivals_of(trial))]  # fmt: skip
-    assert faults(found_of(trial, make, tables)) == {"extra": 1, "wrong": 1}
 
 
 def test_a_flow_of_two_streams_has_bounds_too(without_batches: Callable[..., Case], make: Any) -> None:

@@ -164,8 +164,7 @@ def test_earlier_values_without_bounds_are_counted(job_case: Callable[..., Case]
 def test_windows_tell_the_values_of_a_key_apart(job_case: Callable[..., Case]) -> None:
     """By their end, if the key alone does not, as in the dry run."""
     windows = "SELECT user_id, event_time // 4000000 * 4000 + 4000 AS closed, count(*) AS n FROM purchases GROUP BY ALL"
-    text = UPDATES.replace(COUNTS, windows).replace('time = "ts"', 'window_end = "closed"')
-    program = job_case(text)
+    program = job_case(UPDATES.replace(COUNTS, windows).replace('time = "ts"', 'window_end = "closed"'))
     right = program.answer(windows)
     ends = pc.multiply(right.column("closed"), 1000)
     right = right.append_column(EVENT_TIME, pc.subtract(ends, 1))
@@ -342,8 +341,7 @@ def test_at_most_once_allows_the_stated_loss_only(job_case: Callable[..., Case],
     """Lost results are lower bounds of the latency, as missing ones without a guarantee are."""
     program = job_case(promised("at_most_once", loss_max))
     rows = with_time(program.answer(VALUES))
-    measured = pc.greater_equal(rows.column(EVENT_TIME), program.record.spans.measured_from_us)
-    first = pc.index(measured, True).as_py()
+    first = pc.index(pc.greater_equal(rows.column(EVENT_TIME), program.record.spans.measured_from_us), True).as_py()
     found = program.result(pa.concat_tables([rows.slice(0, first), rows.slice(first + 2)]))
     (sink,) = found.sinks
     assert found.verification.allowed == ({"missing": 2} if allows else {})

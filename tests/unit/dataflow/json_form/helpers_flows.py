@@ -52,5 +52,4 @@ class Picky(Processor):
 
 
 def picky(rule: Any) -> Flow:
-    gives = Schema.from_types(k="int")
-    return A.process(Picky, reads="k", gives=gives, parameters={"rule": rule}).sink("out")
+    return A.process(Picky, reads="k", gives=Schema.from_types(k="int"), parameters={"rule": rule}).sink("out")

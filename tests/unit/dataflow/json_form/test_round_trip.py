@@ -72,8 +72,7 @@ def test_every_kind_of_node_comes_back() -> None:
     """No kind is left out of the test, and none of the form."""
     whole = every_node()
     check_round_trip(whole)
-    kinds = {type(node) for node in graph.operators(whole)} | {InWindows}
-    assert kinds >= set(NODE_CLASSES.values())
+    assert ({type(node) for node in graph.operators(whole)} | {InWindows}) >= set(NODE_CLASSES.values())
 
 
 def test_a_shared_node_appears_once() -> None:
@@ -87,8 +86,7 @@ def test_a_shared_node_appears_once() -> None:
 
 def test_what_a_document_says() -> None:
     """Microseconds, typed expressions with the columns they read, keys and lineage of the results."""
-    summed = A.window(hop("8s", "4s"), keys="k").aggregate(total="sum(v)")
-    document = to_json(summed.sink("sums"), {"a": "k"})
+    document = to_json(A.window(hop("8s", "4s"), keys="k").aggregate(total="sum(v)").sink("sums"), {"a": "k"})
     (aggregate,), (sums,), (source_,) = document["nodes"], document["sinks"], document["sources"]
     assert (source_["name"], source_["key"], source_["event_time_column"]) == ("a", "k", "event_time")
     assert aggregate["window"] == {"range_us": 8_000_000, "slide_us": 4_000_000}
@@ -120,8 +118,7 @@ VALUES = {
 def test_a_static_table_comes_back(rows: int) -> None:
     """Every type with its edges: nulls, numbers that JSON lacks, bytes, times before 1970."""
     held = table("held", pa.table(VALUES).slice(0, rows), TYPES)
-    stream = source("a", Schema.from_types(id="bigint")).lookup(held, on="id")
-    check_round_trip(stream.sink("out"))
+    check_round_trip(source("a", Schema.from_types(id="bigint")).lookup(held, on="id").sink("out"))
 
 
 PLAIN = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.text())

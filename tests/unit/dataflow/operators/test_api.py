@@ -43,8 +43,7 @@ class Abstract(Processor):
 
 
 def keyed(stream: Stream = EVENTS, *others: Stream, **more: Any) -> Stream:
-    arguments = {"keys": "key", "reads": "value", "gives": GIVES} | more
-    return stream.process(Keyed, *others, **arguments)
+    return stream.process(Keyed, *others, **({"keys": "key", "reads": "value", "gives": GIVES} | more))
 
 
 def test_columns_lineage_and_identity_come_from_the_row() -> None:
@@ -84,8 +83,7 @@ def test_without_keys_ids_are_needed_only_where_rows_are_identified_by_them() ->
 
 def test_after_a_window_its_rows_are_identified_by_it() -> None:
     """Ids are carried under names that are free."""
-    windows = EVENTS.window(tumble(1), keys="key").aggregate(value="count(*)")
-    flow = keyed(windows).sink("out")
+    flow = keyed(EVENTS.window(tumble(1), keys="key").aggregate(value="count(*)")).sink("out")
     assert identity(flow) == ("id_key", "window_start")
     actual = schema.columns(with_lineage(flow).sink.input)
     assert (actual["id_key"], actual["window_start"]) == ("int", "timestamp")

@@ -32,12 +32,10 @@ def test_recent_is_the_last_values_of_each_key(readings: list[tuple[int, int]], 
     """Wherever the batches end, every window is the list's own tail; so are its sum and count."""
     recent = Recent(size)
     actual: list[list[float]] = []
-    borders = sorted({0, len(readings), *(min(cut, len(readings)) for cut in cuts)})
-    for low, high in pairwise(borders):
+    for low, high in pairwise(sorted({0, len(readings), *(min(cut, len(readings)) for cut in cuts)})):
         codes, values = (np.array([one[place] for one in readings[low:high]]) for place in (0, 1))
         windows = recent.add(codes.astype(np.int64), values.astype(np.float64))
-        spans = zip(windows.first, windows.end, strict=True)
-        new = [windows.values[first:end].tolist() for first, end in spans]
+        new = [windows.values[first:end].tolist() for first, end in zip(windows.first, windows.end, strict=True)]
         assert windows.sums.tolist() == [sum(window) for window in new]
         assert windows.counts.tolist() == [len(window) for window in new]
         actual += new

@@ -60,8 +60,7 @@ def worked(node: WindowAggregate, readings: list[Reading], cuts: list[int]) -> l
         if state is not None:
             instance.restore(state)
         rows = table_of([reading for reading in readings if low <= reading[2] < cut])
-        parts = list(instance.advance([rows], cut))
-        results += pa.concat_tables(parts).to_pylist()
+        results += pa.concat_tables(list(instance.advance([rows], cut))).to_pylist()
         state, low = instance.snapshot(), cut
     return results
 

@@ -50,8 +50,7 @@ def test_rewards_have_the_mean_and_deviation_of_their_action() -> None:
 
 def test_a_reward_is_what_lead_gen_computes() -> None:
     """In Python's own numbers: the sum of twelve draws as a normal value, cut towards zero, at least 0."""
-    lanes = BITS.lanes(0, 12 * 500)
-    sums = Uniform(99, 1).drawn(lanes).reshape(-1, 12).sum(axis=1).tolist()
+    sums = Uniform(99, 1).drawn(BITS.lanes(0, 12 * 500)).reshape(-1, 12).sum(axis=1).tolist()
     alone = Reward("reward", Action("action", ("page2",)), 1, ((60, 30),))
     expected = [max(0, int(((total - 600) * 30 + 60 * 100) / 100)) for total in sums]
     assert alone.column(BITS, 0, 500).tolist() == expected

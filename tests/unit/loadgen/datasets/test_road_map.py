@@ -86,8 +86,7 @@ def test_the_plane_is_the_box() -> None:
     east, north = BOX.to_plane(lat, lon)
     assert (east[0], north[0]) == (0, 0)
     assert [east[1], north[1]] == pytest.approx([SIDE, SIDE], abs=2)
-    back = to_degrees(east, north)
-    assert np.allclose(back, (lat, lon), rtol=0, atol=1e-12)
+    assert np.allclose(to_degrees(east, north), (lat, lon), rtol=0, atol=1e-12)
     middle = math.radians((BOX.south + BOX.north) / 2)
     assert abs(METRES_NORTH * math.cos(middle) - BOX.metres_east) < 1
 

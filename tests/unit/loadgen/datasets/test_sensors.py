@@ -40,8 +40,7 @@ def test_a_device_stays_near_its_own_level() -> None:
     means = np.array([values[devices == device].mean() for device in range(20)])
     assert np.ptp(means) > 22.0 * SPREAD / 2
     assert np.abs(means / 22.0 - 1).max() <= SPREAD + DRIFT
-    ratio = values / means[devices]
-    assert np.abs(ratio - 1).max() < 3 * DRIFT + 2 * NOISE
+    assert np.abs(values / means[devices] - 1).max() < 3 * DRIFT + 2 * NOISE
     assert np.abs(values[devices == 3][:100].mean() / means[3] - 1) < DRIFT
 
 
@@ -127,8 +126,7 @@ def test_an_overloaded_machine_uses_nearly_all() -> None:
 
 def test_phases_are_of_a_machine_whole_and_as_many_as_declared() -> None:
     """All its readings of a phase or none, in both metrics and in every partition; a fifth of machines and phases."""
-    events = 200 * PHASE_EVENTS
-    cpu = overloaded(2, 0, events).reshape(200, PHASE_READINGS, 50)
+    cpu = overloaded(2, 0, 200 * PHASE_EVENTS).reshape(200, PHASE_READINGS, 50)
     assert (cpu.all(axis=1) | ~cpu.any(axis=1)).all()
     assert cpu.mean() == pytest.approx(0.2, abs=0.02)
     assert 0 < cpu[:, :, 7].any(axis=1).sum() < 200

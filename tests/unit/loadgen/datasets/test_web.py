@@ -20,8 +20,7 @@ def lines(field: AccessLine, first: int, last: int) -> list[str]:
 
 def test_the_logs_clock_moves_on_with_its_lines() -> None:
     """A second every so many lines, from the morning of 18 June 1998 on, minutes and days carried."""
-    made = lines(AccessLine("line", 100, 2, 0.0), 0, 130)
-    times = [line.split("[")[1].split("]")[0] for line in made]
+    times = [line.split("[")[1].split("]")[0] for line in lines(AccessLine("line", 100, 2, 0.0), 0, 130)]
     assert times[:3] == ["18/Jun/1998:00:00:00 +0000"] * 2 + ["18/Jun/1998:00:00:01 +0000"]
     assert times[120] == "18/Jun/1998:00:01:00 +0000"
 

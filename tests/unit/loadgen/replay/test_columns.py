@@ -158,8 +158,7 @@ def test_a_field_that_may_be_null_may_be_so_in_every_row(tmp_path: Path) -> None
 def test_what_the_flow_does_not_read_may_be_missing(tmp_path: Path) -> None:
     """Or be anything: it is null in every event. A payload is carried as ever."""
     fields: tuple[FieldSpec, ...] = (*PURCHASES.fields, Integer("shop", 0, 1), Payload("payload", 8))
-    path = written(tmp_path, "a.csv")
-    stream = on(StreamSpec("purchases", fields), path, needed=("price",))
+    stream = on(StreamSpec("purchases", fields), written(tmp_path, "a.csv"), needed=("price",))
     assert values(stream, "price", 3) == [1, 2, 3]
     assert values(stream, "shop", 3) == values(stream, "user_id", 3) == [None] * 3
     assert all(len(payload) == 8 for payload in values(stream, "payload", 3))

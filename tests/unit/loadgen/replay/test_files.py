@@ -131,8 +131,7 @@ def test_lines_that_are_no_rows_are_left_out(tmp_path: Path, end: str) -> None:
 
 def test_a_line_that_is_no_json_is_a_row_without_values(tmp_path: Path) -> None:
     """One that was cut off, one of text, one of other JSON: the rows around them stay in their places."""
-    lines = '{"a": 1, "b": "x"}\n{"a": 2, "b"\nnone\n[3]\n{"b": "y"}\n{"a": 4'
-    path = written(tmp_path, "a.jsonl", lines)
+    path = written(tmp_path, "a.jsonl", '{"a": 1, "b": "x"}\n{"a": 2, "b"\nnone\n[3]\n{"b": "y"}\n{"a": 4')
     assert read(path, a="int", b="string") == {"a": [1, *[None] * 5], "b": ["x", None, None, None, "y", None]}
 
 

@@ -52,16 +52,14 @@ def test_the_same_file_gives_the_same_fields(tmp_path: Path) -> None:
 
 def test_skew_is_kept(tmp_path: Path) -> None:
     """The share of each frequent key, and how many of the rows are rare ones."""
-    field = fit(written(tmp_path, key=ZIPF), "timestamp").fields[0]
-    keys = made(field).to_numpy()
+    keys = made(fit(written(tmp_path, key=ZIPF), "timestamp").fields[0]).to_numpy()
     for key in (1, 2, 3):
         assert np.mean(keys == key) == pytest.approx(np.mean(key == ZIPF), abs=0.015)
     assert np.mean(keys > 1000) == pytest.approx(np.mean(ZIPF > 1000), abs=0.01)
 
 
 def test_the_number_of_keys_is_kept_where_the_sample_covers_them(tmp_path: Path) -> None:
-    path = written(tmp_path, key=RANDOM.integers(0, 300, ROWS))
-    sample = fit(path, "timestamp")
+    sample = fit(written(tmp_path, key=RANDOM.integers(0, 300, ROWS)), "timestamp")
     assert len(np.unique(made(sample.fields[0]).to_numpy())) == 300
     assert sample.notes[0].startswith("key bigint: 300 values, the most frequent in 0.00")
 

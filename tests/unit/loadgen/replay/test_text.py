@@ -147,8 +147,7 @@ def test_some_lines_in_another_encoding_are_left_out_and_called_so(tmp_path: Pat
 @pytest.mark.parametrize("before", [30, 30_000])
 def test_a_quote_that_is_not_closed_is_refused_by_its_line(tmp_path: Path, before: int) -> None:
     """Rather than dropping all that follows as one line, wherever it is."""
-    path = written(tmp_path, "a.csv", "u,town\n" + ROW * before + '2,"open\n' + ROW * 30)
-    for problem in both_problems(path):
+    for problem in both_problems(written(tmp_path, "a.csv", "u,town\n" + ROW * before + '2,"open\n' + ROW * 30)):
         assert problem.rule == "must close every quote"
         assert f"in whose line {before + 2:,} one begins" in str(problem.got)
         assert "Sniff" not in str(problem)

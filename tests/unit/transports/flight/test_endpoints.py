@@ -81,8 +81,7 @@ def test_what_is_read_is_what_the_queue_holds(served: Served) -> None:
     """The range arrives whole, in order, with its lineage and the stamp of its delivery."""
     offer(served.queue, range(10))
     read = pa.Table.from_batches(client.read_range(served.location, TOKEN, "ads", 0, 5 * CHUNK_US, COLUMNS, 3))
-    held = pa.Table.from_batches(served.queue.take("ads", 0, 5 * CHUNK_US, COLUMNS, 4))
-    assert read == held
+    assert read == pa.Table.from_batches(served.queue.take("ads", 0, 5 * CHUNK_US, COLUMNS, 4))
     assert read.column(EVENT_ID).to_pylist() == list(range(5 * ROWS))
     assert set(read.column(INGEST_TIME).to_pylist()) == {123_456}
 

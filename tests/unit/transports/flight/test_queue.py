@@ -244,8 +244,7 @@ def test_small_batches_are_merged() -> None:
     queue = queue_of()
     for index in range(1000):
         offer(queue, index, rows=100, first=index * 100)
-    got = queue.take("ads", at(0), at(1000), COLUMNS, 0)
-    assert [one.num_rows for one in got] == [100_000]
+    assert [one.num_rows for one in queue.take("ads", at(0), at(1000), COLUMNS, 0)] == [100_000]
 
 
 def test_large_batches_are_cut() -> None:

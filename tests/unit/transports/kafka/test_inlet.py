@@ -24,8 +24,7 @@ class Busy:
         monkeypatch.setattr(inlet, "ResultsConsumer", lambda *_: self)
         monkeypatch.setattr(group_offsets, "AdminClient", lambda _: None)
         monkeypatch.setattr(group_offsets, "committed_of", self.committed)
-        at = EndpointConfig("", 0, "run", {"brokers": "b:1"}, None, ((topic, 0, 0),), "group")
-        KafkaInlet(at, self)
+        KafkaInlet(EndpointConfig("", 0, "run", {"brokers": "b:1"}, None, ((topic, 0, 0),), "group"), self)
 
     def committed(self, *_: object) -> dict[TopicPartition, int]:
         return self.answer()

@@ -224,8 +224,7 @@ def test_each_time_must_be_near(
     """The event time and the end of the window, in every format, alone and beside a foreign message; to a day."""
     types = {"ts": "bigint", "closed": "bigint"}
     of = OutputTopic(types, ("ts", "closed"), "ts", "closed", format=MessageFormat(kind, schema=AVRO))
-    times = {"ts": NOW_MS, "closed": NOW_MS, field: NOW_MS + far_ms}
-    outcome = parsed(message(kind, **times), *beside, of=of)
+    outcome = parsed(message(kind, **{"ts": NOW_MS, "closed": NOW_MS, field: NOW_MS + far_ms}), *beside, of=of)
     assert (outcome.results.num_rows, outcome.foreign) == (1 - foreign, foreign + len(beside))
     assert not foreign or f"its {field} is in" in outcome.first
 

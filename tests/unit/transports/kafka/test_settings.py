@@ -29,8 +29,7 @@ def test_defaults_are_right() -> None:
     """Every setting has one, and nothing is wrong with any of them."""
     defaults = {setting.name: setting.default for setting in SETTINGS}
     assert vars(KafkaSettings()) == defaults
-    named = {name: default for name, default in defaults.items() if default}
-    assert list(problems({**named, **BROKERS})) == []
+    assert list(problems({**{name: default for name, default in defaults.items() if default}, **BROKERS})) == []
 
 
 @pytest.mark.parametrize(

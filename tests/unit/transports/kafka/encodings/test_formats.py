@@ -123,8 +123,7 @@ def test_protobuf_by_its_specification() -> None:
     assert written(framed, [ROW]) == [b"\0\0\0\0\x07" + b"\x02\x02" + plain]
     assert framed.fields(b"\0\0\0\0\x09\0" + plain) == ROW  # the first message of a file
     assert by.fields(b"") == dict.fromkeys(ROW)
-    wrong = (plain, b"\0\0\0\0\x07", b"\0\0\0\0\x07\x80", b"\0\0\0\0\x07\0" + plain[:-1])
-    for message in wrong:
+    for message in (plain, b"\0\0\0\0\x07", b"\0\0\0\0\x07\x80", b"\0\0\0\0\x07\0" + plain[:-1]):
         assert framed.table([message], schema_of(COLUMNS)) is None
         with pytest.raises(Foreign):
             framed.fields(message)
@@ -148,8 +147,7 @@ def test_foreign_avro_is_found(framed: bool) -> None:
     """A message that is cut short anywhere, or longer, or of another branch, between two right ones."""
     by = Avro(COLUMNS, SCHEMA, 7 if framed else None)
     (right,) = written(by, [ROW])
-    wrong = [right[:end] for end in range(len(right))] + [right + b"\0", right[:-9] + b"\x06" + right[-8:]]
-    for message in wrong:
+    for message in [right[:end] for end in range(len(right))] + [right + b"\0", right[:-9] + b"\x06" + right[-8:]]:
         assert by.table([right, message, right], schema_of(COLUMNS)) is None, message
         with pytest.raises(Foreign):
             by.fields(message)
