@@ -65,8 +65,7 @@ def test_the_script_for_ci_compares_whatever_the_runs_found(
         for _, language, code in fences((ROOT / "docs" / "how-to" / "compare-and-gate.md").read_text())
         if language == "sh"
     ]
-    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
-    done = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=environment, check=False)
+    done = subprocess.run(["sh", "-c", script], cwd=tmp_path, env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, check=False)
     calls = (tmp_path / "calls").read_text().splitlines()
     assert done.returncode == code
     assert len([line for line in calls if line.startswith("streamgauge run ")]) == runs

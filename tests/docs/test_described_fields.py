@@ -92,8 +92,7 @@ def test_a_field_without_a_docstring_is_refused(tmp_path: Path, monkeypatch: pyt
 
 def test_every_key_of_an_experiment_is_described() -> None:
     """docs/reference/experiment-file.md explains every key of an experiment file and names none that is not there."""
-    text = (ROOT / "docs" / "reference" / "experiment-file.md").read_text()
-    assert described(text) == set(fields(Experiment))
+    assert described((ROOT / "docs" / "reference" / "experiment-file.md").read_text()) == set(fields(Experiment))
 
 
 def test_every_figure_to_compare_by_is_described() -> None:

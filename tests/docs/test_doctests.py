@@ -16,8 +16,7 @@ SHOWING = sorted(path.relative_to(ROOT) for path in ROOT.rglob("*.py") if ">>> "
 @pytest.mark.parametrize("path", SHOWING, ids=str)
 def test_examples_give_what_they_show(path: Path) -> None:
     """Each as if it were typed in, in its module."""
-    module = importlib.import_module(".".join(("streamgauge", *path.with_suffix("").parts)))
-    failed, attempted = doctest.testmod(module)
+    failed, attempted = doctest.testmod(importlib.import_module(".".join(("streamgauge", *path.with_suffix("").parts))))
     assert (failed, attempted > 0) == (0, True)
 
 

@@ -20,8 +20,7 @@ from tests.helpers_modules import ROOT
 
 def anchors(text: str) -> set[str]:
     """The anchors of a page's headings, as GitHub makes them."""
-    prose = re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
-    headings = re.findall(r"^#+ (.+)$", prose, re.MULTILINE)
+    headings = re.findall(r"^#+ (.+)$", re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 
 

@@ -99,8 +99,7 @@ def test_every_test_of_the_checklist_exists(
     row: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By its path and name; the checklist itself has every line of the specification."""
-    ids = [row["id"] for row in COVERAGE.checklist_rows()]
-    assert ids == [
+    assert [row["id"] for row in COVERAGE.checklist_rows()] == [
         *(f"R{n}" for n in range(1, 27)),
         *(f"E{n}" for n in range(27, 35)),
         *(f"F{n}" for n in range(35, 41)),

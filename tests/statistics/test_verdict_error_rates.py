@@ -129,8 +129,7 @@ def test_a_few_quiet_windows_decide(slope: float, right: str, wrong: str) -> Non
     """Eight windows with 30 ms of noise tell no growth from 8 %."""
     found = dict.fromkeys(("ok", "failed", "undecided"), 0)
     for seed in range(20):
-        check = check_of(judge(evidence(output_lag=staircase(slope, 8, 0.03, seed))), "output_trend")
-        found[check.state] += 1
+        found[check_of(judge(evidence(output_lag=staircase(slope, 8, 0.03, seed))), "output_trend").state] += 1
     assert found[right] >= 15
     assert found[wrong] == 0
 

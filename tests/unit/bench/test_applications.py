@@ -17,8 +17,7 @@ PROBES = {
 
 def test_every_application_has_a_floor() -> None:
     """One that is added is found here."""
-    searched = (*applications.NATIVE, *applications.OTHERS)
-    assert sorted(searched) == sorted(set(registry.names()) - PROBES)
+    assert sorted((*applications.NATIVE, *applications.OTHERS)) == sorted(set(registry.names()) - PROBES)
     assert applications.floor_of("word_count") > applications.floor_of("voipstream")
 
 

@@ -23,8 +23,7 @@ def settings_of(change: Change, **options: str) -> JobSettings:
     """What the engine's process of one side would be started with."""
     resolved = ready_for("windowed_aggregation", **options)
     made = change(resolved, testbed_settings(resolved))
-    edges = Edges((), Edge("", ""), made.columns)
-    return JobSettings(SparkJob(made.flow, edges, made.options, "local[1]", "", ""))
+    return JobSettings(SparkJob(made.flow, Edges((), Edge("", ""), made.columns), made.options, "local[1]", "", ""))
 
 
 def test_both_sides_have_the_same_settings_and_interval() -> None:

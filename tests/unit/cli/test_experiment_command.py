@@ -37,8 +37,7 @@ def test_the_file_chooses_the_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, function: str
 ) -> None:
     """The experiment reaches the function of its command, whose result is printed and gives the exit code."""
-    verdict = SimpleNamespace(value="undecided")
-    result = SimpleNamespace(to_json=lambda: '{"made": "up"}', verdict=verdict, folder="")
+    result = SimpleNamespace(to_json=lambda: '{"made": "up"}', verdict=SimpleNamespace(value="undecided"), folder="")
     monkeypatch.setattr(f"streamgauge.studies.{function}", perform := Mock(return_value=result))
     done = run_file(tmp_path, f'command = "{command}"\n{TINY}', "--json")
     assert (done.exit_code, json.loads(done.stdout)) == (1, {"made": "up"})

@@ -211,7 +211,6 @@ def test_cells_are_selected_by_number(numbers: str) -> None:
 def test_a_problem_of_all_cells_is_reported_once() -> None:
     """One of some cells names them, at most five."""
     everywhere, some = Problem("a", "rule", 1, "b"), Problem("c", "rule", 2, "d")
-    by_cell = {n: [everywhere, some] if n > 1 else [everywhere] for n in range(1, 9)}
-    assert merge_problems(by_cell) == [
+    assert merge_problems({n: [everywhere, some] if n > 1 else [everywhere] for n in range(1, 9)}) == [
         everywhere, Problem("c", "rule (cells 2, 3, 4, 5, 6 and 2 more of the matrix)", 2, "d")
     ]  # fmt: skip

@@ -83,8 +83,7 @@ def test_a_result_takes_its_rows_lineage() -> None:
     """Rows may be left out and named in any order."""
     node = node_of(lambda batch: rows(value=[5, 6], _row=[2, 0]))
     table = side(node, event_id=[1, 2, 3], ingest_time=[11, 12, 13], **{TIME: [1, 2, 3]})
-    found = pa.concat_tables(list(OperatorRuntime(node).advance([table], 3))).to_pylist()
-    assert found == [
+    assert pa.concat_tables(list(OperatorRuntime(node).advance([table], 3))).to_pylist() == [
         {"value": 5, "event_time": 3, "ingest_time": 13, "event_id": 3, TIME: 3},
         {"value": 6, "event_time": 1, "ingest_time": 11, "event_id": 1, TIME: 1},
     ]
@@ -114,8 +113,7 @@ def test_several_inputs_are_a_tagged_union() -> None:
 
 def test_a_class_that_states_times_is_given_them() -> None:
     """Event and ingest time are in the batch, and what it states is what leaves."""
-    make = lambda batch: rows(value=[1], _time=[9], event_time=[4], ingest_time=[6])  # noqa: E731
-    node = node_of(make, identity="value")
+    node = node_of(lambda batch: rows(value=[1], _time=[9], event_time=[4], ingest_time=[6]), identity="value")
     instance = OperatorRuntime(node)
     found = pa.concat_tables(list(instance.advance([side(node, ingest_time=[6], **{TIME: [4]})], 9)))
     assert instance._class.given[0][0][0]["ingest_time"] == 6  # type: ignore[attr-defined]

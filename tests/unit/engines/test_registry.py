@@ -65,8 +65,7 @@ def test_an_engine_of_another_distribution_is_found(tmp_path: Path, monkeypatch:
     assert registry.streaming_engines() == (
         "spark", "spark-rtm", "spark-dstream", "flink", "kafka-streams", "storm", "external", "known", ENGINE,
     )  # fmt: skip
-    shown = CliRunner().invoke(app.app, ["engines", "--json"])
-    assert ENGINE in shown.output
+    assert ENGINE in CliRunner().invoke(app.app, ["engines", "--json"]).output
     refused = refusal("windowed_aggregation", "--engine", ENGINE, "--option", "a=b", "--master", "local[2]")
     for words in ("WindowAggregate", "option a: is not an option of python-consumer", "master: does not apply"):
         assert words in refused

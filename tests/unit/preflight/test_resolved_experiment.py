@@ -24,8 +24,7 @@ def test_spans_follow_from_the_request() -> None:
     assert (fresh.measured_from_us, warm.measured_from_us) == (45 * US, 22.4 * US)
     assert fresh.end_us - fresh.measured_to_us == 9 * US
     assert resolved.spans(0, True, 300.0).measured_from_us == pytest.approx(121.6 * US)
-    planned = checked(GOOD | {"load": {"warmup": "3s"}})
-    assert planned.spans(0, True, 60.0).measured_from_us == 3 * US
+    assert checked(GOOD | {"load": {"warmup": "3s"}}).spans(0, True, 60.0).measured_from_us == 3 * US
 
 
 @pytest.mark.parametrize(

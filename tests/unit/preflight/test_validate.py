@@ -42,8 +42,7 @@ def test_all_that_cannot_be_built_is_refused_at_once() -> None:
     """Types, bounds and unknown keys of every level in one answer."""
     load = {"rate": "fast", "duration": "soon", "seed": -1, "generators": 0, "rte": 1}
     problems = refused({"workload": "identity", "load": load, "search": {"x": 1}, "y": 2, "isolation": "alone"})
-    settings = {problem.setting for problem in problems}
-    assert settings == {
+    assert {problem.setting for problem in problems} == {
         "load.rate", "load.duration", "load.seed", "load.generators", "load.rte", "search.x", "y", "isolation",
     }  # fmt: skip
 
@@ -52,8 +51,7 @@ def test_what_only_follows_from_what_is_refused_is_no_problem() -> None:
     """Two generators are the default of a transport that the engine cannot read; over one that it can, it is one."""
     values = {"workload": "windowed_join", "engine": "spark-rtm", "transport": "flight"}
     for more, known in (({}, {"transport"}), ({"load": {"generators": 2}}, {"transport", "partitions"})):
-        settings = {problem.setting for problem in refused(values | more)}
-        assert settings & {"transport", "partitions"} == known
+        assert {problem.setting for problem in refused(values | more)} & {"transport", "partitions"} == known
 
 
 def test_all_that_cannot_be_run_is_refused_at_once(tmp_path: Path) -> None:

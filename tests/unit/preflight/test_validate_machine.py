@@ -26,8 +26,7 @@ def test_partitions_are_as_many_as_generators_unless_given(
 ) -> None:
     """By default there are no more generators than partitions, because each partition has one writer."""
     monkeypatch.setattr(validate, "cpus", lambda: [0, 1])
-    values = GOOD | {"load": {"generators": generators}, "partitions": partitions}
-    resolved = checked(values)
+    resolved = checked(GOOD | {"load": {"generators": generators}, "partitions": partitions})
     assert (resolved.generators, resolved.partitions) == expected
     assert resolved.plan(0, 1000.0, 10.0).partitions == expected[1]
 
@@ -111,8 +110,7 @@ def test_as_many_ports_are_tried_as_there_will_be_generators(
 ) -> None:
     """Where their number was not given too: one per core of the SUT, at most eight."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(16 if isolation == "shared" else 8)))
-    resolved = checked(GOOD | {"port": 5000, "isolation": isolation})
-    assert resolved.generators == generators
+    assert checked(GOOD | {"port": 5000, "isolation": isolation}).generators == generators
     assert tried == [0, *range(5000, 5001 + generators)]
 
 

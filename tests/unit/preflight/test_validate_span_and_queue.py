@@ -117,8 +117,7 @@ def test_a_level_on_a_latency_that_no_result_has_is_refused(workload: str, level
     (problem,) = refused({"workload": workload, "limits": [f"{level}<=20s"]})
     assert (problem.setting, problem.got) == ("limits", f"{level}<=20s")
     assert "no result of this workload has" in problem.rule
-    instead = problem.way_out.removeprefix("--limit ").strip('"')
-    checked({"workload": workload, "limits": [instead]})
+    checked({"workload": workload, "limits": [problem.way_out.removeprefix("--limit ").strip('"')]})
     checked({"workload": "windowed_join", "limits": [f"{level}<=20s"]})
 
 
@@ -177,5 +176,4 @@ def test_a_percentile_whose_results_are_not_countable_before_is_noted(
     workload: str, limits: list[str], noted: bool
 ) -> None:
     """Batches back to back have no known distance; windows have, and were checked."""
-    resolved = checked(GOOD | {"workload": workload, "limits": limits})
-    assert bool(sample_size.percentile_note(resolved)) is noted
+    assert bool(sample_size.percentile_note(checked(GOOD | {"workload": workload, "limits": limits}))) is noted

@@ -174,8 +174,7 @@ def test_steps_and_series_are_the_engines_own(
     took_us = {"write_out": 100_000, "merge": 500_000}
     batches = [BatchProgress("", number, at, at + 900_000, took_us) for number, at in enumerate(times)]
     series = [SeriesSample(at, "watermark behind", "s", 2.5, "aggregate") for at in times]
-    report = conclusion.EngineReport(batches, series=series)
-    concluded(KeyboardInterrupt(), report)
+    concluded(KeyboardInterrupt(), conclusion.EngineReport(batches, series=series))
     columns = pq.read_schema(folder.path / "engine" / "batches.parquet").names
     assert [name for name in columns if name.endswith("_ms")] == ["sort_ms", "merge_ms", "write_out_ms", "trigger_ms"]
     assert folder.read_engine_table("series")["value"].to_pylist() == [2.5] * 8

@@ -85,8 +85,7 @@ def test_one_silent_partition_is_named(testbed: FakeTestBed, partition: int, pac
     """What waits in the other partition excuses nothing."""
     testbed.silent_from_us, testbed.silent = START + 9 * US, (partition,)
     testbed.waiting[1 - partition], testbed.waiting[partition] = 1, -1  # reads that were reported before their events
-    record = conductor(testbed, pace_us=pace_us).conduct()
-    assert f"to partition {partition} since 9." in record.driver_failed
+    assert f"to partition {partition} since 9." in conductor(testbed, pace_us=pace_us).conduct().driver_failed
 
 
 def test_a_pace_waits_for_reads(testbed: FakeTestBed) -> None:

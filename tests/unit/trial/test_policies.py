@@ -195,10 +195,8 @@ def test_a_longer_warm_up_says_for_what(make: Any) -> None:
     """An engine that takes in the full rate while its backlog drains is not starting any more."""
     draining = warming(make, 20, growth_us=-100_000, read_after_us=3 * US)
     assert policies.warmup_incomplete_reason(draining) == Detail.DRAINING
-    behind = warming(make, 20, read_after_us=3 * US)
-    assert policies.warmup_incomplete_reason(behind, 1.0) == Detail.BEHIND
-    shorter = batches_of(make, [900] * 19 + [600] * 11)
-    assert policies.warmup_incomplete_reason(shorter) == Detail.FASTER
+    assert policies.warmup_incomplete_reason(warming(make, 20, read_after_us=3 * US), 1.0) == Detail.BEHIND
+    assert policies.warmup_incomplete_reason(batches_of(make, [900] * 19 + [600] * 11)) == Detail.FASTER
 
 
 def test_a_slope_at_its_limit_is_given_up(

@@ -34,8 +34,7 @@ RESOLVED = check(build({"workload": "identity"}))
 
 def facts_of(code: WarningCode, record: Any, resolved: ResolvedExperiment = RESOLVED, rate_per_s: float = 1e3) -> Any:
     """The numbers and names in a trial's warning of that code; None without one."""
-    warnings = {one.code: one.facts for one in warnings_of(resolved, record, rate_per_s)}
-    return warnings.get(code)
+    return {one.code: one.facts for one in warnings_of(resolved, record, rate_per_s)}.get(code)
 
 
 @pytest.fixture
@@ -70,8 +69,7 @@ def test_more_generators_than_processors_are_warned_of(
     """They wait for each other."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(processors)))
     resolved = check(build({"workload": "identity", "load": {"generators": 3}}))
-    facts = facts_of(WarningCode.MORE_GENERATORS_THAN_CORES, make.story().record(), resolved)
-    assert (facts is not None) is is_warned
+    assert (facts_of(WarningCode.MORE_GENERATORS_THAN_CORES, make.story().record(), resolved) is not None) is is_warned
 
 
 @pytest.mark.parametrize(("memory", "is_warned"), [("1GiB", False), ("40MiB", True)])

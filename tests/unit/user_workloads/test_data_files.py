@@ -133,8 +133,7 @@ def test_ids_of_mails_may_be_texts_in_both_streams(tmp_path: Path) -> None:
     analysis.write_text('{"id": "inmail.9", "message": "hello"}\n{"id": "inmail.1", "message": "buy"}\n')
     files = {"data.training": str(training), "data.analysis": str(analysis)}
     plan = check(build(values_of("spam_filter", **files))).plan(0, 1000.0, 1.0)
-    ids = [plan.batch(stream, 0, 0, 1, ["id"]).column("id").to_pylist() for stream in range(2)]
-    assert ids == [[0], [1]]
+    assert [plan.batch(stream, 0, 0, 1, ["id"]).column("id").to_pylist() for stream in range(2)] == [[0], [1]]
 
 
 def notes(plan: Plan) -> tuple[str, ...]:
@@ -171,8 +170,7 @@ def test_a_result_says_what_of_a_file_could_be_taken(data: Path) -> None:
 def test_how_often_a_file_comes_is_written_in_plain_numbers(data: Path, texts: str, events: int, message: str) -> None:
     """No powers of ten."""
     data.write_text("user_id,gem_pack_id,price\n" + texts)
-    plan = check(build(values_of("filter", data=str(data)))).plan(0, float(events), 1.0)
-    assert message in notes(plan)[0]
+    assert message in notes(check(build(values_of("filter", data=str(data)))).plan(0, float(events), 1.0))[0]
 
 
 def test_a_file_that_comes_once_needs_no_word(data: Path) -> None:
@@ -241,8 +239,7 @@ def test_a_time_that_the_whole_run_cannot_say_is_refused(data: Path) -> None:
     values = values_of("filter", data=str(data), **{"data.time": "price"})
     with pytest.raises(InputError, match="can say in all"):
         check(build(values))
-    few = {"rate": 1, "duration": "4s"}
-    resolved = check(build({**values, "command": "generate", "load": few}))
+    resolved = check(build({**values, "command": "generate", "load": {"rate": 1, "duration": "4s"}}))
     with pytest.raises(InputError, match="can say in all"):  # as a search at higher rates would find
         resolved.plan(0, 100_000.0, 60.0)
 
@@ -297,8 +294,7 @@ def test_a_run_has_the_whole_path_of_its_data(data: Path, monkeypatch: pytest.Mo
 
 def test_data_may_lie_beside_the_experiments_file(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are looked for from the working folder first."""
-    text = 'workload = "filter"\n[parameters]\ndata = "bought.csv"\nabove = "50"\n'
-    (data.parent / "mine.toml").write_text(text)
+    (data.parent / "mine.toml").write_text('workload = "filter"\n[parameters]\ndata = "bought.csv"\nabove = "50"\n')
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)

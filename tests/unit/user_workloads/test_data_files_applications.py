@@ -75,8 +75,7 @@ def answers(resolved: ResolvedExperiment, plan: Plan, by_classes: bool) -> list[
         with duckdb_session() as connection:
             connection.execute("SET TimeZone = 'UTC'")
             inputs = {name: _input(plan, name, columns) for name, columns in needed_columns(each).items()}
-            wanted = without_truth(each) if by_classes else each
-            rows = Oracle().answer(wanted, inputs, connection).fetchall()
+            rows = Oracle().answer(without_truth(each) if by_classes else each, inputs, connection).fetchall()
             found.append(sorted(tuple(map(_value_in_words, row)) for row in rows))
     return found
 

@@ -78,8 +78,7 @@ def test_a_file_is_a_workload(write: Write) -> None:
     )
     assert (flow.sink.mode, node.reach_us) == ("append", 20 * US)
     (note,) = workload.notes
-    start = "reach not declared: taken as 20s of event time, "
-    assert (note.startswith(start), 'reach="0s"' in note) == (True, True)
+    assert (note.startswith("reach not declared: taken as 20s of event time, "), 'reach="0s"' in note) == (True, True)
 
 
 def test_a_workload_is_found_by_name_or_by_file(write: Write) -> None:

@@ -70,8 +70,7 @@ def test_a_driver_that_keeps_the_system_waiting_is_not_taken_for_a_slow_system(
     resolved: ResolvedExperiment, make: Any, log: str, code: Cause, seconds: float, growth_us: int, value: str
 ) -> None:
     """Invalid from half of the span on, or from a quarter where the engine falls behind; below that it is its doing."""
-    record = waited_for(make, done_of(make, growth_us=growth_us), log, seconds)
-    verdict = judge(evidence_of(resolved, record))
+    verdict = judge(evidence_of(resolved, waited_for(make, done_of(make, growth_us=growth_us), log, seconds)))
     assert (verdict.value, verdict.checks[0].code) == (value, code if value == "invalid" else Cause.OK)
 
 

@@ -195,8 +195,7 @@ def test_the_engines_flag_says_whether_a_disk_was_full(
 
 def read_again(at_s: float) -> Delivery:
     """The first second, read once more then; it keeps the stamp of its first delivery."""
-    when = START + round(at_s * US)
-    return Delivery("purchases", START, START + US, 500, START + US, 9, again=True, read_us=when)
+    return Delivery("purchases", START, START + US, 500, START + US, 9, again=True, read_us=START + round(at_s * US))
 
 
 @pytest.mark.parametrize(("at_s", "counts"), [(4.9, 0), (5.0, 1), (34.9, 1), (35.0, 0)])

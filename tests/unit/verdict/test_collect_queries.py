@@ -91,8 +91,7 @@ def test_latency_is_no_trend_where_the_rate_changes(
 @pytest.mark.parametrize(("first_s", "last_s", "draining"), [(1.9, 0.9, False), (3.0, 0.9, True), (3.0, 1.6, False)])
 def test_what_drains_at_the_start_is_a_second_or_more(first_s: float, last_s: float, draining: bool) -> None:
     """Of a backlog that is small anyway, twice as much is nothing; and so is a second of a large one."""
-    waiting = Samples(np.arange(30.0), np.repeat([first_s, last_s], 15))
-    assert collect_module._draining(waiting) is draining
+    assert collect_module._draining(Samples(np.arange(30.0), np.repeat([first_s, last_s], 15))) is draining
 
 
 def test_what_was_offered_is_judged_though_it_was_not_due(resolved: ResolvedExperiment, make: Any) -> None:
@@ -117,8 +116,7 @@ def test_updates_without_batches_must_come_in_the_span(
     ]
     engine = replace(resolved.engine, has_batch_ids=has_batch_ids)
     result = replace(verified(), sinks=tuple(replace(sink, kind=kind) for sink in verified().sinks))
-    seen = helpers_collect.evidence_of(replace(resolved, engine=engine), record, result)
-    assert seen.silent_sinks == silent
+    assert helpers_collect.evidence_of(replace(resolved, engine=engine), record, result).silent_sinks == silent
 
 
 def test_the_busiest_query_says_how_much_time_is_left(make: Any, resolved: ResolvedExperiment) -> None:

@@ -68,8 +68,7 @@ def test_a_staircase_is_no_trend_unless_it_ends() -> None:
 
 def test_both_phases_mixed_are_no_trend() -> None:
     """Samples of both phases make a saw-tooth of half a second's height: the interval widens around 0."""
-    mixed = Samples(SECONDS, 1 + 0.5 * (SECONDS % 2))
-    check = check_of(judge(evidence(backlog=mixed)), "backlog_trend")
+    check = check_of(judge(evidence(backlog=Samples(SECONDS, 1 + 0.5 * (SECONDS % 2)))), "backlog_trend")
     assert check.state == "ok"
     assert (check.low or 0) < -0.002 < 0.002 < (check.high or 0)
 

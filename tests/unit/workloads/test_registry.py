@@ -161,8 +161,7 @@ def test_a_slide_longer_than_the_range_is_refused(name: str) -> None:
 
 def test_only_what_a_flow_reads_is_needed() -> None:
     """The aggregation reads two of three fields, the count one."""
-    aggregated = ("gem_pack_id", "price", "event_time")
-    assert needed_columns(flow_of("windowed_aggregation")) == {"purchases": aggregated}
+    assert needed_columns(flow_of("windowed_aggregation")) == {"purchases": ("gem_pack_id", "price", "event_time")}
     assert needed_columns(flow_of("count")) == {"purchases": ("gem_pack_id",)}
     assert needed_columns(flow_of("traffic_monitoring")) == {"traces": ("lat", "lon", "speed", "event_time")}
 

@@ -71,8 +71,7 @@ def test_where_keeps_only_true() -> None:
 
 def test_select_computes_and_keeps_lineage() -> None:
     """A select gives its expressions, and the lineage of the row."""
-    flow = with_lineage(A.select(twice="v * 2").sink("out"))
-    assert _answer(flow, [(1, 3, 5)]) == [(6, 5, 12, 0)]
+    assert _answer(with_lineage(A.select(twice="v * 2").sink("out")), [(1, 3, 5)]) == [(6, 5, 12, 0)]
 
 
 def test_nothing_in_nothing_out() -> None:
@@ -85,8 +84,7 @@ def test_nothing_in_nothing_out() -> None:
 
 def test_tumbling_windows_part_at_their_edges() -> None:
     """An event at a window's start is in it, one microsecond before is in the window before, also before 1970."""
-    rows = [(1, 1, 4 * S), (1, 2, 4 * S - 1), (1, 4, 8 * S), (1, 8, -1), (1, 16, 0)]
-    assert _answer(_sums(tumble(4)), rows) == [
+    assert _answer(_sums(tumble(4)), [(1, 1, 4 * S), (1, 2, 4 * S - 1), (1, 4, 8 * S), (1, 8, -1), (1, 16, 0)]) == [
         (1, -4 * S, 0, 8, -1, 6),
         (1, 0, 4 * S, 18, 4 * S - 1, 4 * S + 6),
         (1, 4 * S, 8 * S, 1, 4 * S, 4 * S + 7),
@@ -121,16 +119,14 @@ def test_running_at_asked_times() -> None:
     """The value up to and with each of them, if the key has an event then."""
     flow = with_lineage(A.running(keys="k", n="count(*)", high="max(v)").sink("out"))
     rows = [(1, 4, 10), (1, 1, 20), (1, 3, 30), (2, 5, 15), (None, 6, 1), (None, 9, 4)]
-    asked = [(1, 20), (1, 25), (1, 5), (None, 1), (3, 10)]
-    assert _at(flow, rows, asked) == [(1, 2, 4, 20, 27), (None, 1, 6, 1, 8)]
+    assert _at(flow, rows, [(1, 20), (1, 25), (1, 5), (None, 1), (3, 10)]) == [(1, 2, 4, 20, 27), (None, 1, 6, 1, 8)]
 
 
 def test_windows_chain_by_the_end_of_the_first() -> None:
     """A result of a window counts, in the next, at the last microsecond of its own."""
     first = A.window(tumble(4), keys=("k", "v")).aggregate(n="count(*)")
     flow = with_lineage(first.window(tumble(8), keys="k").aggregate(most="max(n)", windows="count(*)").sink("out"))
-    rows = [(1, 1, 0), (1, 1, 1), (1, 1, 7 * S), (1, 1, 8 * S)]
-    assert _answer(flow, rows) == [
+    assert _answer(flow, [(1, 1, 0), (1, 1, 1), (1, 1, 7 * S), (1, 1, 8 * S)]) == [
         (1, 0, 8 * S, 2, 2, 7 * S, 7 * S + 7),
         (1, 8 * S, 16 * S, 1, 1, 8 * S, 8 * S + 7),
     ]

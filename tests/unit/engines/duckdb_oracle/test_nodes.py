@@ -165,8 +165,7 @@ def test_interval_join(a: list[Row], b: list[Row], bounds: tuple[int, int]) -> N
 @given(rows=LEFT_ROWS, n=st.integers(1, 4))
 def test_top(rows: list[Row], n: int) -> None:
     """The greatest of each window; equal ones by key; nulls are not ranked, and all of them make its time."""
-    counted = A.window(tumble("5us"), keys="k").aggregate(total="sum(v)")
-    flow = counted.top(n, by="total", ties="k").sink("out")
+    flow = A.window(tumble("5us"), keys="k").aggregate(total="sum(v)").top(n, by="total", ties="k").sink("out")
     wanted = []
     for start in range(-30, 30, 5):
         inside = [row for row in rows if start <= row[3] < start + 5 and row[1] is not None]
@@ -188,8 +187,7 @@ def test_hopping_windows_are_ranked_apart() -> None:
         .top(1, by="n", ties="word", keys="k")
         .sink("out")
     )
-    rows = [(1, 0, "b a", 1), (1, 0, "b", 3), (2, 0, "z", 3)]
-    assert answer(ranked, rows) == Counter(
+    assert answer(ranked, [(1, 0, "b a", 1), (1, 0, "b", 3), (2, 0, "z", 3)]) == Counter(
         [
             (1, -2, 2, 1, "a", 1, 1, 8),
             (1, 0, 4, 1, "b", 2, 3, 10),

@@ -69,8 +69,7 @@ def test_the_reason_of_a_jvm_that_never_came_up_is_told(failing: Failing) -> Non
 def test_what_is_done_to_every_start_stands_among_the_settings(tmp_path: Path) -> None:
     """The home is a view without the zip, workers are spared, and Spark logs less than it would: no option says so."""
     child = SimpleNamespace(ask=lambda request, timeout_s: {"spark.x": "1"})
-    found = started(child)
-    assert found == {
+    assert started(child) == {
         "spark.x": "1",
         "spark home": HOME_NOTICE,
         "python workers": python_workers.WORKERS_NOTICE,
@@ -218,8 +217,7 @@ DSTREAM_INFO = SimpleNamespace(
 
 def test_a_dstream_batch_has_the_times_of_its_output() -> None:
     """To the microsecond; its one step is the processing of the data."""
-    progress = progress_of("q", 4, DSTREAM_INFO, [(0, 3, 1010, 2)])
-    assert progress == DStreamProgress(
+    assert progress_of("q", 4, DSTREAM_INFO, [(0, 3, 1010, 2)]) == DStreamProgress(
         query="q", batch=4, start_us=1_010_000, end_us=1_250_000, steps_us={"add_batch": 240_000},
         blocks=[(0, 3, 1010, 2)],
     )  # fmt: skip

@@ -91,8 +91,7 @@ def test_a_query_reads_unevenly_by_its_own_streams(transport: str, partitions: i
     flow = Flow((*BOUGHT.sink("rows").sinks, *MATCHES.sink("matches").sinks))
     edges = Edges((Edge("", ""),) * partitions, Edge("", ""), {}, transport=transport)
     settings = JobSettings(SparkJob(flow, edges, {}, "local[1]", "", ""))
-    found = [settings.is_uneven(Query(sink.name, (sink,))) for sink in flow.sinks]
-    assert found == (uneven or [False, False])
+    assert [settings.is_uneven(Query(sink.name, (sink,))) for sink in flow.sinks] == (uneven or [False, False])
 
 
 def test_a_plain_join_is_sparks_own() -> None:

@@ -62,8 +62,7 @@ def read(partition_to_ms: float, batch: int, when_ms: float, again: bool = False
 def trial_log() -> TrialLog:
     """Two partitions, the second of which offers later; a batch of both, a repeated read of it, and one batch more."""
     job = registry.get("stamped_text")
-    streams = job.build(job.read({}), 1000.0).streams
-    plan = Plan(streams, parse_profile("constant", 1000.0, 1), START_US, 1.0, 2, 1)
+    plan = Plan(job.build(job.read({}), 1000.0).streams, parse_profile("constant", 1000.0, 1), START_US, 1.0, 2, 1)
     found = TrialLog(plan, sinks=("times",))
     found.chunks = [[Chunk(at(0), at(10), 5, at(11)), Chunk(at(10), at(20), 5, at(21))],
                     [Chunk(at(0), at(10), 5, at(14)), Chunk(at(10), at(20), 5, at(29))]]  # fmt: skip
@@ -154,8 +153,7 @@ def test_moments_of_spark_that_are_moved_are_noticed(moved_us: int) -> None:
 
 def test_what_a_broker_knows_of_a_sample_is_two_stages_more() -> None:
     """When it had the event, and when it had the result: the latter lies within the batch's tasks."""
-    sample = Sample(np.array([0]), np.array([at(13)]), np.array([at(80)]))
-    stages, _, known = stages_of(BROKER, [4], [0], sample)
+    stages, _, known = stages_of(BROKER, [4], [0], Sample(np.array([0]), np.array([at(13)]), np.array([at(80)])))
     assert known.all()
     assert stages == {
         "generated": [7], "in Kafka": [2], "waiting": [0], "offset fixed": [4], "planned": [10],

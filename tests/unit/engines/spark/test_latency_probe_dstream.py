@@ -75,8 +75,7 @@ def test_what_is_not_known_is_refused(more: dict[str, object], setting: str) -> 
 
 def test_what_blocks_need_is_free_where_there_are_none() -> None:
     """Over a queue nothing is logged of them."""
-    options = {"spark.driver.extraJavaOptions": "-Xint"}
-    assert check_trials(build({**ASKED, "options": options}))
+    assert check_trials(build({**ASKED, "options": {"spark.driver.extraJavaOptions": "-Xint"}}))
 
 
 INTERVAL_US = 10_000
@@ -117,8 +116,7 @@ def test_blocks_are_in_the_order_of_their_batches() -> None:
 
 def test_after_a_block_without_a_time_nothing_is_known() -> None:
     """Of its partition, so that no line is counted into a wrong block."""
-    told = {block: when for block, when in TOLD.items() if block != (3, 1020)}
-    found = blocks_of(SAID, told)
+    found = blocks_of(SAID, {block: when for block, when in TOLD.items() if block != (3, 1020)})
     assert found[0].ends.tolist() == [2]
     assert found[1].ends.tolist() == [5]
 
@@ -148,8 +146,7 @@ def test_announcements_that_are_moved_are_noticed(moved_us: int) -> None:
 @pytest.mark.parametrize(("read_us", "apart"), [(at(60), []), (at(75), [5000]), (at(49), [6000])])
 def test_the_driver_is_told_of_a_batch_before_its_first_task(read_us: int, apart: list[int]) -> None:
     """And after Spark began with it: so what Spark says of its begin is held from both sides."""
-    moved = Batch(**{**BATCH.__dict__, "read_us": read_us})
-    assert list(moved.contradictions_us(READ_KNOWN_BEFORE_START)) == apart
+    assert list(Batch(**{**BATCH.__dict__, "read_us": read_us}).contradictions_us(READ_KNOWN_BEFORE_START)) == apart
 
 
 def test_the_start_is_a_whole_number_of_milliseconds() -> None:

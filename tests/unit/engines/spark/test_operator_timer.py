@@ -35,8 +35,7 @@ class Counting(Processor):
     def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
         SEEN.append((self._rows, batch.num_rows, watermark_us))
         self._rows += batch.num_rows
-        rows = pa.array(np.arange(batch.num_rows))
-        return pa.RecordBatch.from_arrays([batch.column("value"), rows], ["value", ROW])
+        return pa.RecordBatch.from_arrays([batch.column("value"), pa.array(np.arange(batch.num_rows))], ["value", ROW])
 
     def snapshot(self) -> bytes:
         return b""

@@ -94,12 +94,6 @@ def test_what_receivers_take() -> None:
     assert options_dstream.receiving(options, "flight") == {}
 
 
-def test_batches_are_cut_at_one_event_time() -> None:
-    """A window could not be known to be whole else."""
-    with pytest.raises(InputError, match="frontier: must be common for DStreams"):
-        DSTREAM.check(StartRequest(PLAIN, {}, None, "free"))
-
-
 def test_all_tasks_of_a_query_run_at_once() -> None:
     """One for the source, one behind the exchange of an aggregate, and of first rows; a master of our own has a slot
     for each.
@@ -147,10 +141,23 @@ def test_what_real_time_mode_would_choke_on_is_refused(
         REAL_TIME.check(StartRequest(flow, options, master, "common", transport="kafka"))
 
 
-def test_partitions_are_one() -> None:
-    """Of several, what results show to be read would be that of one task alone."""
-    with pytest.raises(InputError, match="partitions: must be 1 in real-time mode"):
-        REAL_TIME.check(StartRequest(COUNTED, {}, None, "common", transport="kafka", partitions=2))
+@pytest.mark.parametrize(
+    ("plugin", "request_", "said"),
+    [
+        (DSTREAM, StartRequest(PLAIN, {}, None, "free"), "frontier: must be common for DStreams"),
+        (
+            REAL_TIME,
+            StartRequest(COUNTED, {}, None, "common", transport="kafka", partitions=2),
+            "partitions: must be 1 in real-time mode",
+        ),
+    ],
+)
+def test_each_cuts_its_input_in_its_one_way(plugin: Any, request_: StartRequest, said: str) -> None:
+    """A window of DStreams could not be known to be whole else; of several partitions, what results show to be read
+    would be that of one task alone.
+    """
+    with pytest.raises(InputError, match=said):
+        plugin.check(request_)
 
 
 @pytest.mark.parametrize(("flow", "master"), [(COUNTED, "local[2]"), (COUNTED, "local[4, 3]"), (PLAIN, "local")])

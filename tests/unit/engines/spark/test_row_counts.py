@@ -64,8 +64,7 @@ class Store:
 def thrown(name: str) -> Py4JJavaError:
     kind = SimpleNamespace(getName=lambda: name)
     gateway = SimpleNamespace(send_command=lambda command: "!xnothing")
-    there = SimpleNamespace(_target_id="o1", _gateway_client=gateway, getClass=lambda: kind)
-    return Py4JJavaError("it failed", there)
+    return Py4JJavaError("it failed", SimpleNamespace(_target_id="o1", _gateway_client=gateway, getClass=lambda: kind))
 
 
 def node(place: int) -> Any:

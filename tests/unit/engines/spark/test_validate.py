@@ -140,8 +140,7 @@ def test_a_lowering_is_chosen_by_its_operators_name() -> None:
     """Whatever that name is."""
     assert problems({"lowering.aggregate": "window"}, flow=REVENUE) == []
     assert problems({"lowering.per_pack": "panes"}, flow=NAMED) == []
-    problem = refused({"lowering.per_pack": "fast"}, flow=NAMED)
-    assert problem.rule == "must be one of auto, panes, sliding, window"
+    assert refused({"lowering.per_pack": "fast"}, flow=NAMED).rule == "must be one of auto, panes, sliding, window"
 
 
 @pytest.mark.parametrize(

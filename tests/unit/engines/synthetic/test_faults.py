@@ -1,6 +1,9 @@
 """Planted faults: each changes what it says it changes, and counts it."""
 
+from typing import Any
+
 import pyarrow as pa
+import pytest
 
 from streamgauge.engines.synthetic.faults import FAR_ID, Faults
 
@@ -23,14 +26,16 @@ def _ids(table: pa.Table) -> list[int]:
 def test_every_nth_row_over_all_batches_is_hit() -> None:
     """Counting goes on from batch to batch: of 10 rows in two batches, every third is the 3rd, 6th and 9th."""
     faults = Faults("drop", 3)
-    left = [*_ids(faults.apply(_rows(0, 4))), *_ids(faults.apply(_rows(4, 6)))]
-    assert left == [0, 1, 3, 4, 6, 7, 9]
+    assert [*_ids(faults.apply(_rows(0, 4))), *_ids(faults.apply(_rows(4, 6)))] == [0, 1, 3, 4, 6, 7, 9]
     assert faults.planted_us == [1002, 1005, 1008]
 
 
-def test_doubled_rows_come_twice() -> None:
-    """The row is there again, unchanged."""
-    assert _ids(Faults("double", 4).apply(_rows(0, 5))) == [0, 1, 2, 3, 3, 4]
+@pytest.mark.parametrize(
+    ("fault", "every", "ids"), [("double", 4, [0, 1, 2, 3, 3, 4]), ("invent", 5, [0, 1, 2, 3, 4, 4 + FAR_ID])]
+)
+def test_a_row_too_many_is_there_twice_or_has_an_id_that_no_event_has(fault: Any, every: int, ids: list[int]) -> None:
+    """All true rows are still there."""
+    assert _ids(Faults(fault, every).apply(_rows(0, 5))) == ids
 
 
 def test_altered_rows_keep_their_identity() -> None:
@@ -55,16 +60,10 @@ def test_untimed_rows_have_no_event_time_and_are_else_as_they_were() -> None:
     assert faults.planted_us == [1003]
 
 
-def test_invented_rows_have_an_id_that_no_event_has() -> None:
-    """All true rows are still there."""
-    assert _ids(Faults("invent", 5).apply(_rows(0, 5))) == [0, 1, 2, 3, 4, 4 + FAR_ID]
-
-
 def test_an_invented_window_starts_where_none_does() -> None:
     """Windows have no event id; their start is moved by a microsecond."""
     starts = pa.array([0, 1_000_000], pa.timestamp("us", "UTC"))
-    rows = _rows(0, 2).drop_columns("event_id").append_column("window_start", starts)
-    got = Faults("invent", 2).apply(rows)
+    got = Faults("invent", 2).apply(_rows(0, 2).drop_columns("event_id").append_column("window_start", starts))
     assert got.column("window_start").cast(pa.int64()).to_pylist() == [0, 1_000_000, 1_000_001]
 
 

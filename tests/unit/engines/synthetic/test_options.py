@@ -47,6 +47,10 @@ def test_options_are_read_with_their_units() -> None:
         ("fault", "explode"),
         ("fault_every", "0"),
         ("fault_every", "1.5"),
+        ("contention", "1"),
+        ("coherency", "-1"),
+        ("noise", "x"),
+        ("knee", "1.5"),
         ("spark.sql.shuffle.partitions", "4"),
     ],
 )
@@ -87,8 +91,7 @@ def test_an_engine_has_the_capacity_of_its_instances(instances: int) -> None:
     """The option states that of one: 100 events take one of them a second."""
     purchases = Source("purchases", Schema.from_types(price="int"))
     edges = Edges((), Edge("grpc://127.0.0.1:1", "token"), {"purchases": ("price",)})
-    flow = Flow((Sink(purchases, "out", "append"),))
-    pace = Sut(SyntheticJob(flow, edges, {"capacity": "100"}, instances))._pace
+    pace = Sut(SyntheticJob(Flow((Sink(purchases, "out", "append"),)), edges, {"capacity": "100"}, instances))._pace
     before_us = pace.free_us
     pace.take_on(100)
     assert pace.free_us - before_us == pytest.approx(US / instances)
@@ -101,12 +104,3 @@ def test_noise_differs_from_start_to_start() -> None:
     assert statistics.mean(found) == pytest.approx(100, abs=2)
     assert statistics.stdev(found) == pytest.approx(10, abs=1)
     assert min(ScalingOptions(noise=0.99).capacity(100, 1, chance) for _ in range(400)) == 10
-
-
-@pytest.mark.parametrize(("name", "value"), [("contention", "1"), ("coherency", "-1"), ("noise", "x"), ("knee", "1.5")])
-def test_a_bad_law_is_refused_by_name(name: str, value: str) -> None:
-    """With a way out."""
-    with pytest.raises(InputError) as refused:
-        read_options({name: value})
-    (problem,) = refused.value.problems
-    assert problem.way_out.startswith(f"--option {name}=")

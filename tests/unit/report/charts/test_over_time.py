@@ -20,8 +20,7 @@ from streamgauge.results.search import SearchResult, TrialSummary
 
 def table(**columns: object) -> pa.Table:
     n = len(next(iter(columns.values())))
-    base = {"time_us": 5_000_000 + US * np.arange(n), "phase": ["measured"] * n}
-    return tables.conform(pa.table(base | columns))
+    return tables.conform(pa.table({"time_us": 5_000_000 + US * np.arange(n), "phase": ["measured"] * n} | columns))
 
 
 def timeline(series: pa.Table) -> Any:
@@ -59,8 +58,7 @@ def test_long_runs_are_binned_by_mean_and_maximum() -> None:
 
 def test_smoothing_keeps_the_rate_of_a_saw_tooth() -> None:
     """Deliveries of 0 and twice the rate have the rate as their mean."""
-    line = timeline(table(handed_out=np.tile([0, 200], 20)))
-    assert line.columns["handed_out_mean"][10:].tolist() == [100.0] * 30
+    assert timeline(table(handed_out=np.tile([0, 200], 20))).columns["handed_out_mean"][10:].tolist() == [100.0] * 30
 
 
 def test_unknown_values_break_or_skip() -> None:
@@ -88,8 +86,7 @@ def texts(svg: str) -> list[str]:
 
 
 def replaced(table: pa.Table, name: str, values: object) -> pa.Table:
-    column = pa.array(values, table.schema.field(name).type)
-    return table.set_column(table.schema.get_field_index(name), name, column)
+    return table.set_column(table.schema.get_field_index(name), name, pa.array(values, table.schema.field(name).type))
 
 
 def test_nothing_measured_nothing_drawn() -> None:
@@ -260,8 +257,7 @@ def test_steps_have_the_names_that_the_engine_gives_them(make_batches: Table) ->
     """Its labels, or the names of columns without one; more steps than colours are drawn too."""
     bare = make_batches().select(["batch_id", "start_us", "end_us", "trigger_ms"])
     assert [key.label for key in keys_of(make_batches())][-2:] == ["commit offsets", "everything else"]
-    labelled = tables.batches_schema({"merge": "merging runs"}).field("merge_ms")
-    table = bare.append_column(labelled, pa.array([5.0] * 44))
+    table = bare.append_column(tables.batches_schema({"merge": "merging runs"}).field("merge_ms"), pa.array([5.0] * 44))
     for number in range(6):
         table = table.append_column(f"step_{number}_ms", pa.array([1.0] * 44))
     keys = keys_of(table)
@@ -356,8 +352,7 @@ def test_an_upper_end_that_is_unproven_is_drawn_as_such() -> None:
         assert ("not shown" in figure.words) is not tested
     failed, invalid = trial(2, 3.0, "not_sustained"), trial(3, 2.0, "invalid")
     assert capacity.brackets([trials[0], failed, invalid])[-1] == (1.0, 3.0, True)
-    starved = invalid.model_copy(update={"starved": True})
-    assert capacity.brackets([trials[0], failed, starved])[-1] == (1.0, 2.0, False)
+    assert capacity.brackets([trials[0], failed, invalid.model_copy(update={"starved": True})])[-1] == (1.0, 2.0, False)
 
 
 def test_what_was_undecided_at_the_answer_or_below_bounds_nothing() -> None:
@@ -367,8 +362,7 @@ def test_what_was_undecided_at_the_answer_or_below_bounds_nothing() -> None:
     open_end = (10.5, 11.0, False)
     assert capacity.brackets(trials, 10.5)[1:] == [open_end] * 3
     assert capacity.brackets(trials)[-1] != open_end
-    failed = (*trials, trial(5, 10.5, "not_sustained"))
-    assert capacity.brackets(failed, 10.5)[-1] == (9.5, 10.5, True)
+    assert capacity.brackets((*trials, trial(5, 10.5, "not_sustained")), 10.5)[-1] == (9.5, 10.5, True)
 
 
 def test_search_without_rates_is_not_drawn() -> None:

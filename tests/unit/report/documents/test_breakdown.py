@@ -84,8 +84,7 @@ def test_an_interval_is_reported_shortly(interval: str, expected: str) -> None:
 def test_stages_of_one_bar_are_distinguished(names: tuple[str, ...], theme: str) -> None:
     """By colours that differ on light and on dark paper."""
     figure: Any = waterfall([trial(stages=tuple(stage(name) for name in names))])
-    css = PAGE_CSS.read_text()
-    light, dark = css.split("@media screen and (prefers-color-scheme: dark)")[:2]
+    light, dark = PAGE_CSS.read_text().split("@media screen and (prefers-color-scheme: dark)")[:2]
     palette = dict(re.findall(r"--([\w-]+): #([0-9a-f]{6})", light if theme == "light" else dark))
     colours = [[int(palette[key.colour][place : place + 2], 16) for place in (0, 2, 4)] for key in figure.keys]
     for one, other in combinations(zip(names, colours, strict=True), 2):

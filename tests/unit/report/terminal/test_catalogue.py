@@ -68,8 +68,7 @@ def test_workloads_are_listed_briefly(monkeypatch: pytest.MonkeyPatch, capsys: p
     """Name, sentence and source, streams and sinks; brackets are text; parameters are for those who ask for one."""
     monkeypatch.setenv("COLUMNS", "80")
     show_workloads([workload_row(), workload_row(name="other", source="thesis §3.3.1")])
-    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
-    assert lines == [
+    assert [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()] == [
         "made what is said of it [K §IV]", "purchases, ads -> matches",
         "other what is said of it [thesis §3.3.1]", "purchases, ads -> matches", MORE,
     ]  # fmt: skip

@@ -78,8 +78,7 @@ def test_bracket_says_what_is_not_known() -> None:
     assert phrases.bracket(search) == "no rate was found that holds, 2 M does not"
     undecided = search.model_copy(update={"low": 1e6, "high_verdict": "undecided"})
     assert phrases.bracket(undecided) == "1 M holds, 2 M is undecided"
-    invalid = undecided.model_copy(update={"high_verdict": "invalid"})
-    assert phrases.bracket(invalid) == "1 M holds, 2 M is invalid"
+    assert phrases.bracket(undecided.model_copy(update={"high_verdict": "invalid"})) == "1 M holds, 2 M is invalid"
 
 
 def test_what_was_not_judged_is_not_called_right() -> None:

@@ -44,9 +44,8 @@ def test_busy_batches_lead_to_an_approach_that_predicts_the_limit(monkeypatch: p
     climbed = BusyStairs(monkeypatch, 1e7)
     result = climbed.climb(180e6)
     assert climbed.steps[:3] == [(1e5, FIRST_S), (8e5, STEP_S), (6.4e6, STEP_S)]
-    cold_s = FRESH_WARMUP_S - FIRST_S - 2 * STEP_S
     assert climbed.steps[3:] == [
-        (pytest.approx(APPROACH_FACTOR * 1e7), cold_s),
+        (pytest.approx(APPROACH_FACTOR * 1e7), FRESH_WARMUP_S - FIRST_S - 2 * STEP_S),
         (pytest.approx(saturation_probe.APPROACH_FACTOR_WARM * 1e7), LAST_S),
     ]
     assert (climbed.drains, set(climbed.paces), result.kept_up) == (2, {PACE_S}, False)

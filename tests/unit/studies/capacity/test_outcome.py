@@ -270,7 +270,6 @@ def test_no_end_of_a_search_lacks_its_advice() -> None:
 def test_the_command_that_goes_on_can_be_pasted() -> None:
     """Also where the folder's name has a blank; the advice names that folder in whole."""
     folder = RunFolder(Path("my runs/one"))
-    result = searched_at(1000.0, ended_by=SearchEnd.FAILED, **WITH_LOW)
-    advice = outcome._verdict(result, None, None, folder).advice
+    advice = outcome._verdict(searched_at(1000.0, ended_by=SearchEnd.FAILED, **WITH_LOW), None, None, folder).advice
     assert "read the engine's log in my runs/one/engine and" in advice
     assert advice.endswith("streamgauge sustain --resume 'my runs/one'")

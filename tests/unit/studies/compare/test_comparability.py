@@ -130,10 +130,9 @@ def test_another_load_and_another_span_are_both_reported(three: Three) -> None:
 def test_a_search_up_to_a_limit_is_another_question(make_run: Make) -> None:
     """The rate is what a search is requested, and a limit lowers it; of a run it changes the verdict alone."""
     answer = SearchResult(sustained_per_s=1e6, low=1e6, high=1.05e6, relative_width=0.05, confirmed=True)
-    limited = experiment_values(command="sustain", limits=["p99 <= 9s"])
     a, b = (
         make_run("a", 1, search=answer, experiment=experiment_values(command="sustain")),
-        make_run("b", 2, search=answer, experiment=limited),
+        make_run("b", 2, search=answer, experiment=experiment_values(command="sustain", limits=["p99 <= 9s"])),
     )
     assert compare(str(a), str(b)).asked_otherwise == ("limits",)
 

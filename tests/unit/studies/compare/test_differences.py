@@ -78,8 +78,7 @@ def test_of_two_workloads_neither_is_better(make_run: Make) -> None:
     """A rate of another question says nothing; user jobs are named after their files, and may ask the same."""
     for files, says in (({}, set()), ({"job.py": "0" * 64}, {"better", "worse"})):
         a = make_run(f"a{len(files)}", 1, slower=1.3, job_files=files)
-        b = make_run(f"b{len(files)}", 2, rate=5e4, workload="filter", job_files=files)
-        comparison = compare(str(a), str(b))
+        comparison = compare(str(a), str(make_run(f"b{len(files)}", 2, rate=5e4, workload="filter", job_files=files)))
         assert {one.says for one in comparison.figures} & {"better", "worse"} == says
         assert ("workloads differ" in figure(comparison, "ingested").reason) is not bool(files)
         assert comparison_document.headline(comparison).endswith("no figure shows which side is better") is not bool(

@@ -198,8 +198,7 @@ def test_the_columns_are_number_settings_repetition_and_figures(tmp_path: Path) 
     matrix = {"load.rate": ["10k", "1.5M"], "parameters.range": ["4s"], "parameters.packs": [10], "tuning": ["tuned"]}
     first = CellFigures(verdict="sustained", ingested_per_s=9999.5, faults=0, sentence='said "so",\nin two lines')
     table, rows = written(tmp_path, matrix, first, CellFigures(verdict="invalid"))
-    names = ["number", *matrix, "repetition", *CellFigures.model_fields]
-    assert table.column_names == list(rows[0]) == names
+    assert table.column_names == list(rows[0]) == ["number", *matrix, "repetition", *CellFigures.model_fields]
     assert table.column("load.rate").to_pylist() == [10_000.0, 1_500_000.0]
     assert table.column("faults").to_pylist() == [0, None]
     types = [table.schema.field(name).type for name in ("parameters.packs", "parameters.range", "ingested_per_s")]

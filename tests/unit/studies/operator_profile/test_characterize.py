@@ -141,8 +141,7 @@ def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def time(resolved: Any, operators: Any, config: Any, *_: Any) -> Any:
         slices = {each.name: [Slice(100, 2e-4, 0.0)] * config.slices for each in operators}
-        methods = {each.name: "difference" for each in operators}
-        return Timings(slices, methods), [2**30] * 5, {"master": "local[1]"}
+        return Timings(slices, {each.name: "difference" for each in operators}), [2**30] * 5, {"master": "local[1]"}
 
     monkeypatch.setattr(characterize_module, "_time", time)
     monkeypatch.setattr(characterize_module, "require_machine", lambda resolved: None)

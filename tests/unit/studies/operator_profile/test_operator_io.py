@@ -139,8 +139,7 @@ def test_arrays_go_with_what_reads_them(connection: Any) -> None:
     rows = counted(connection, words.select(word="word", name="word"), Given(lines=LINES.slice(0, 2)))
     assert rows["words"].tuple_bytes == (2 * 4 + 3 * 4 + 3) / 2
     assert [(rows[name].rows_in, rows[name].rows_out) for name in ("each", "word")] == [((2,), 3), ((3,), 3)]
-    sources = [node.name for node in graph.walk(rows["word"].isolated) if isinstance(node, Source)]
-    assert sources == ["rows_of_lines"]
+    assert [node.name for node in graph.walk(rows["word"].isolated) if isinstance(node, Source)] == ["rows_of_lines"]
 
 
 @pytest.mark.parametrize(("type_", "values", "size"), [
@@ -201,8 +200,7 @@ def test_slices_have_equal_numbers_of_rows_in_order(connection: Any, tmp_path: P
 
 def test_slices_hold_what_is_read(connection: Any, tmp_path: Path) -> None:
     """A column that the operator does not read would be read for nothing in the run that is taken off."""
-    flow = NUMBERS.select(value="value", name="value")
-    rows = counted(connection, flow, Given(numbers=numbers([1], [2], [0])))
+    rows = counted(connection, NUMBERS.select(value="value", name="value"), Given(numbers=numbers([1], [2], [0])))
     (folder,) = write_slices(connection, rows["value"], tmp_path, 1).values()
     (file,) = folder.glob("*/*.parquet")
     assert pq.ParquetFile(file).schema_arrow.names == ["value"]
@@ -233,15 +231,13 @@ def test_both_inputs_are_cut_at_the_same_times(connection: Any, tmp_path: Path) 
 
 def test_a_keyed_process_gets_rows_of_one_time_together(connection: Any, tmp_path: Path) -> None:
     """It is promised that; a stateless one is not."""
-    plan = Given(numbers=numbers([1] * 6, [2] * 6, [0, 0, 0, 0, 5, 6]))
-    keyed = counted(connection, even("key"), plan)["even"]
+    keyed = counted(connection, even("key"), Given(numbers=numbers([1] * 6, [2] * 6, [0, 0, 0, 0, 5, 6])))["even"]
     assert parts_of(write_slices(connection, keyed, tmp_path, 3)) == {0: [0, 0, 0, 0], 2: [5, 6]}
 
 
 def test_a_generated_input_is_counted_as_plain_python_does(connection: Any) -> None:
     """Word Count over its own generator: ten words a line, and as many updates as a slice has words."""
-    values = {"command": "generate", "workload": "word_count", "load": {"rate": 1000, "generators": 1}}
-    resolved = check(build(values))
+    resolved = check(build({"command": "generate", "workload": "word_count", "load": {"rate": 1000, "generators": 1}}))
     span = Span(0, 2 * US, US // 4)
     plan = resolved.plan(0, 1000.0, 2.0)
     rows = counted(connection, resolved.flow, plan, span)

@@ -49,8 +49,7 @@ def profile_figures(
 ) -> dict[str, Any]:
     """The figures as they stand in characterization.json."""
     config, profiler = Characterize(**sizes), SparkOperatorProfiler()
-    figures = profile.profile_figures("made", flow, counted(flow, rows), timings, config, profiler)
-    return figures.model_dump(mode="json")
+    return profile.profile_figures("made", flow, counted(flow, rows), timings, config, profiler).model_dump(mode="json")
 
 
 STEADY = timed(dear=1.0, key=1.0, running=1.0)
@@ -147,8 +146,7 @@ def test_an_operator_of_two_inputs_works_for_both() -> None:
     """0.2 and 0.8 of the events come in, each tuple takes 2 us: 2 us an event; of sources the immediate weight is 1."""
     other = source("others", Schema.from_types(key="int"))
     flow = NUMBERS.join(other, window=tumble(1), on="key", name="join").sink("out")
-    document = profile_figures(timed(join=2.0), flow, {"numbers": 200, "others": 800, "join": 50})
-    join = by_name(document)["join"]
+    join = by_name(profile_figures(timed(join=2.0), flow, {"numbers": 200, "others": 800, "join": 50}))["join"]
     assert join["weights"] == {"cumulative": [0.2, 0.8], "immediate": [1.0, 1.0]}
     assert join["s_op_us"] == {"cumulative": pytest.approx(2.0), "immediate": pytest.approx(4.0)}
     assert join["selectivity"] == 0.05

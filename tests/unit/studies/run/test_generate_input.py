@@ -74,8 +74,7 @@ def test_what_a_run_of_these_settings_is_offered_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profile: str
 ) -> None:
     """With its start: the very plan that a fresh run follows, from its first event to the last of its tail."""
-    experiment = build({**VALUES, "load": {**VALUES["load"], "profile": profile}})
-    plan, spans = plan_of_a_run(monkeypatch, experiment)
+    plan, spans = plan_of_a_run(monkeypatch, build({**VALUES, "load": {**VALUES["load"], "profile": profile}}))
     write_input(plan, tmp_path / "offered", spans.start_us, spans.end_us)
     start = datetime.fromtimestamp(spans.start_us / US, UTC).isoformat()
     load = {**VALUES["load"], "profile": profile, "start": start}

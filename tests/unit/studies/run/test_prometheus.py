@@ -39,8 +39,7 @@ def experiment_with_port(port: int | None) -> Experiment:
 
 
 def verdict_reached(value: Any, p99: float = 2e6) -> VerdictReached:
-    latency = Latencies(event_time_us=Latency(p99=p99))
-    result = SimpleNamespace(verdict=Verdict(value=value), latency=latency)
+    result = SimpleNamespace(verdict=Verdict(value=value), latency=Latencies(event_time_us=Latency(p99=p99)))
     return VerdictReached(SimpleNamespace(result=result), None)
 
 
@@ -235,8 +234,7 @@ def test_a_partition_that_was_not_read_lags_by_all_its_events(make: Any) -> None
     end_us = make.start + 10 * US
     delivery = Delivery("purchases", make.start, end_us, 10 * RATE // 2, end_us, 0, False)
     trial_log.add(make.tick([[], []], [[delivery], []], [make.commit(0, make.start + 11 * US)]))
-    record = replace(make.story().record(), trial_log=trial_log)
-    assert load_figures(record, make.start + 12 * US)["lag_events"] == {
+    assert load_figures(replace(make.story().record(), trial_log=trial_log), make.start + 12 * US)["lag_events"] == {
         ("purchases", "0"): 1000,
         ("purchases", "1"): 6000,
     }

@@ -102,8 +102,7 @@ def test_noise_neither_loops_nor_reverses_levels(system: tuple[Grid, list[int]],
 def test_a_capacity_that_an_undecided_trial_bounds_is_not_decided(system: tuple[Grid, list[int]]) -> None:
     """The load above it may hold."""
     grid, sustained = system
-    first_failing = frozenset(Point(count, level) for level, count in enumerate(sustained))
-    outcomes = searched(grid, sustained, first_failing)
+    outcomes = searched(grid, sustained, frozenset(Point(count, level) for level, count in enumerate(sustained)))
     for one, count in zip(capacities(grid, outcomes), sustained, strict=True):
         assert one.load == (grid.loads[count - 1] if count else None)
         assert one.decided == (count == len(grid.loads))
@@ -112,8 +111,7 @@ def test_a_capacity_that_an_undecided_trial_bounds_is_not_decided(system: tuple[
 def test_an_undecided_trial_bounds_no_demand() -> None:
     """A lower level may sustain the load too, and a load without a demand may have one."""
     grid = Grid((1000.0, 2000.0, 3000.0), (1.0, 2.0))
-    result = demands(grid, searched(grid, [1, 2], frozenset({Point(1, 0), Point(2, 1)})))
-    assert result == (
+    assert demands(grid, searched(grid, [1, 2], frozenset({Point(1, 0), Point(2, 1)}))) == (
         Demand(load=1000.0, resources=1, decided=True),
         Demand(load=2000.0, resources=2, decided=False),
         Demand(load=3000.0, resources=None, decided=False),

@@ -63,8 +63,7 @@ def test_a_fixed_frequency_sets_the_rate_of_each_load(experiment: Any, rates: li
 
 
 def spark_experiment(resources: str) -> Any:
-    scale = {"resources": resources, "loads": "1k,2k"}
-    return build({"command": "scale", "workload": "identity", "scale": scale})
+    return build({"command": "scale", "workload": "identity", "scale": {"resources": resources, "loads": "1k,2k"}})
 
 
 def test_ehrensteins_criterion_has_its_own_spans() -> None:

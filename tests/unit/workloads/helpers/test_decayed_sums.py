@@ -53,8 +53,7 @@ def test_a_key_with_many_rows() -> None:
     rows = 1001
     results = DecayedSums((10,)).add(cells(*[7] * rows), np.arange(rows), np.ones((1, rows)))
     left = math.exp(-0.1)
-    expected = [(1 - left ** (n + 1)) / (1 - left) for n in range(rows)]
-    assert results[0].tolist() == pytest.approx(expected, rel=1e-12)
+    assert results[0].tolist() == pytest.approx([(1 - left ** (n + 1)) / (1 - left) for n in range(rows)], rel=1e-12)
 
 
 def test_after_a_long_pause_nothing_is_left() -> None:

@@ -9,8 +9,7 @@ def test_a_time_is_subtracted() -> None:
     records = ["0000000007,000000007000,abc", "", "no record of any kind at all", None]
     rows = table([(record,) for record in records], record="string")
     results = answered(flow_of("stamped_text", zero_us=1000), {"records": rows}).to_pylist()
-    expected = [(7, 6000), (None, None), (None, None), (None, None)]
-    assert [(row["id"], row["since_us"]) for row in results] == expected
+    assert [(row["id"], row["since_us"]) for row in results] == [(7, 6000), (None, None), (None, None), (None, None)]
 
 
 def test_records_have_the_size_of_the_parameter() -> None:

@@ -18,8 +18,7 @@ TOPOLOGIES = ("scalability_sink", "scalability_hierarchical", "scalability_tumbl
 
 def rows_of(partitions: int, keyed: bool, sensors: int = 40, rate: float = 400.0) -> dict[str, np.ndarray]:
     """All events of ten seconds, in the order of time."""
-    spec = measurements(sensors)
-    plan = Plan((spec,), parse_profile("constant", rate, 10.0), START, 10.0, partitions, 1, keyed)
+    plan = Plan((measurements(sensors),), parse_profile("constant", rate, 10.0), START, 10.0, partitions, 1, keyed)
     batches = [plan.batch(0, part, 0, plan.count_before(0, part, plan.end_us), COLUMNS) for part in range(partitions)]
     columns = {name: np.concatenate([batch.column(name).to_numpy() for batch in batches]) for name in COLUMNS}
     order = np.argsort(columns["event_time"], kind="stable")

@@ -103,8 +103,7 @@ def test_a_cluster_that_lacks_a_worker_is_refused(workers: Cluster) -> None:
 
 def test_a_cluster_whose_start_was_interrupted_is_refused(workers: Cluster) -> None:
     state.write(replace(workers, is_ready=False))
-    problem = refusal(workers.master)
-    assert "its start was interrupted (running: master as process" in problem.rule
+    assert "its start was interrupted (running: master as process" in refusal(workers.master).rule
 
 
 @pytest.mark.parametrize(("options", "setting"), [

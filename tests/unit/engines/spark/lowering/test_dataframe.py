@@ -101,6 +101,5 @@ def test_one_before_which_spark_may_move_a_condition(rows: Stream) -> None:
 
 def test_one_on_two_ways_needs_both_to_take_all() -> None:
     """As does one that several sinks share."""
-    both = WORDS.select(x="word").union(WORDS.select(x="text"))
-    assert of(both.sink("out")) == []
+    assert of(WORDS.select(x="word").union(WORDS.select(x="text")).sink("out")) == []
     assert of(flow(WORDS.sink("all"), WORDS.where("k > 1").sink("some"))) == []

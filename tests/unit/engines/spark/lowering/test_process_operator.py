@@ -103,8 +103,7 @@ def test_a_bucket_holds_rows_until_the_watermark_and_gives_them_in_order(skew_ms
         results += [pa.ipc.open_stream(block).read_all() for frame in given for block in frame[BLOCK]]
         before, seen = ends, max([seen, *fresh])
         assert batch or not results, "nothing is before the first watermark"
-    instance = OperatorRuntime(node)
-    (expected,) = instance.advance([rows_of(np.arange(1000), wanted)], 10**9)
+    (expected,) = OperatorRuntime(node).advance([rows_of(np.arange(1000), wanted)], 10**9)
     assert pa.concat_tables(results).combine_chunks().equals(expected.combine_chunks())
 
 
@@ -115,8 +114,7 @@ def test_late_rows_are_counted_and_not_passed_on() -> None:
     for times, watermark_us in (([100, 200], 150_000), ([10, 120, 300], 250_000), ([400], 350_000)):
         bucket = Bucket(node_of(), held=True)
         bucket.init(handle)
-        rows = rows_of(np.array(times), wanted)
-        frame = pd.DataFrame({"side": [0], "block": [arrow_blocks.block(rows)]})
+        frame = pd.DataFrame({"side": [0], "block": [arrow_blocks.block(rows_of(np.array(times), wanted))]})
         given = list(bucket.handleInputRows(0, iter([frame]), Watermark(watermark_us)))
         assert all((part[BLOCK].isna() == (part[LATE] > 0)).all() for part in given)
         late.append([number for part in given for number in part[LATE] if number])
@@ -194,8 +192,7 @@ def test_with_delay_enough_all_rows_come_once_in_order(restarts: bool, data: st.
 def test_a_snapshot_has_held_rows_of_every_input() -> None:
     """With their columns, and how far rows were released."""
     held = HeldRows([SCHEMA, OTHER])
-    text = pa.table({"text": ["a", None], TIME: [8, 3]}, OTHER)
-    held.release([rows(7, 9, key=4), text], 5)
+    held.release([rows(7, 9, key=4), pa.table({"text": ["a", None], TIME: [8, 3]}, OTHER)], 5)
     again = HeldRows([SCHEMA, OTHER])
     again.restore(held.to_bytes())
     one, other = again.release([rows(4), OTHER.empty_table()], END)

@@ -66,8 +66,7 @@ def test_spark_is_told_where_it_finds_how(tmp_path: Path) -> None:
     assert asked[BLOCKS_REPORTED]
     own, ours = asked[JAVA].removeprefix("-Dlog4j2.configurationFile=").split(",")
     assert own.endswith("log4j2-defaults.properties")
-    how = Path(ours.removeprefix("file://")).read_text()
-    assert f"appender.blocks.fileName = {tmp_path / 'blocks.log'}" in how
+    assert f"appender.blocks.fileName = {tmp_path / 'blocks.log'}" in Path(ours.removeprefix("file://")).read_text()
 
 
 def test_what_it_sets_is_not_to_be_given(tmp_path: Path) -> None:

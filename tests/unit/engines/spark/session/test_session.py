@@ -111,8 +111,7 @@ def test_workers_are_spoken_with_by_sockets_where_a_path_can_be_so_long(
     spare_bytes: int, told: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The kernel refuses a longer one, and Spark would not start its workers; TCP is slower, but works."""
-    needed = len(f"{tmp_path}/jvm/.{uuid4()}.sock")
-    monkeypatch.setattr(session, "_SOCKET_PATH_BYTES_MAX", needed + spare_bytes)
+    monkeypatch.setattr(session, "_SOCKET_PATH_BYTES_MAX", len(f"{tmp_path}/jvm/.{uuid4()}.sock") + spare_bytes)
     found = session._jvm("local[2]", tmp_path, "2g", ())
     assert {name: value for name, value in found.items() if "python" in name} == told
 

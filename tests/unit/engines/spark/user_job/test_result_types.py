@@ -32,8 +32,7 @@ def test_types_lose_their_widths_and_zones(nested: StructType) -> None:
     ids=["void", "variant", "months", "names alike"],
 )
 def test_what_cannot_be_compared_is_named_by_its_place(type_: DataType, place: str) -> None:
-    found = StructType().add("a", type_)
-    (problem,) = problems("my_job.py: f()", found, (), {})
+    (problem,) = problems("my_job.py: f()", StructType().add("a", type_), (), {})
     assert f"and {place} cannot" in problem.rule
     assert 'drop("a")' in problem.way_out
 

@@ -97,8 +97,7 @@ def test_an_average_since_the_beginning_of_a_period_by_hand(variant: Any, period
         (1, QUOTE, 17.0, 2),  # 8: exp(1) * 2
     ]
     times = [at(before)] * 3 + [at(after)] * 6
-    flow = variant(flow_of(vwap_window=1, **{"bi.vwap.period": period}))
-    assert answer(flow, events, times) == [
+    assert answer(variant(flow_of(vwap_window=1, **{"bi.vwap.period": period})), events, times) == [
         (2, 1, pytest.approx(math.exp(0.5) * 4)), (3, 1, pytest.approx(math.exp(1))),
         (6, 1, pytest.approx(math.exp(1))), (8, 1, pytest.approx(math.exp(1) * 2)),
     ]  # fmt: skip
@@ -234,8 +233,7 @@ def test_the_answer_does_not_depend_on_where_batches_end(
 ) -> None:
     """Within a minute, and between two."""
     times = [second * US for second in itertools.accumulate(pauses[: len(events)])]
-    rows = table(events, **TYPES)
-    results_in_batches(flow_of(**parameters), rows, times, [cut * US for cut in cuts], 3600 * US)
+    results_in_batches(flow_of(**parameters), table(events, **TYPES), times, [cut * US for cut in cuts], 3600 * US)
 
 
 def test_each_stock_keeps_its_own_average_beyond_the_end_of_a_batch() -> None:

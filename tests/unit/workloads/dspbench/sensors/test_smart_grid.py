@@ -76,8 +76,7 @@ def test_outliers_worked_by_hand(variant: Any) -> None:
         (1, A, 20.0, LOAD), (1, B, 50.0, LOAD), (1, C, 20.0, LOAD),
         (3, A, 90.0, LOAD), (3, C, 5.0, LOAD),
     ]  # fmt: skip
-    results = outliers(variant(flow_of("house_outliers", range="4s", slide="2s")), table(events))
-    assert results == {
+    assert outliers(variant(flow_of("house_outliers", range="4s", slide="2s")), table(events)) == {
         # Until 2 s: A 15, B 40, C 20; all of 10 20 20 20 30 50: 20.
         (2, 1): (1, 2), (2, 2): (0, 1),
         # Until 4 s: A 20, B 40, C 20; all of 5 10 20 20 | 20 30 50 90: 20.
@@ -179,8 +178,7 @@ THREE_A_DAY = {"slice_length": "2s", "slices_per_day": 3}
 @BOTH
 def test_predictions_of_plugs_worked_by_hand(variant: Any) -> None:
     """Three slices a day: slice i + 2 is at the time of day of slices i - 1, i - 4, ..."""
-    results = predictions(variant(flow_of("plug_predictions", **THREE_A_DAY)), table(HISTORY), PLUG)
-    assert results == {
+    assert predictions(variant(flow_of("plug_predictions", **THREE_A_DAY)), table(HISTORY), PLUG) == {
         (0, *A): (10.0, 10.0),  # there was no day before
         (2, *A): (20.0, 15.0),  # slice 0: 10
         (4, *A): (40.0, 30.0),  # slice 1: 20
@@ -196,8 +194,7 @@ def test_predictions_of_plugs_worked_by_hand(variant: Any) -> None:
 @BOTH
 def test_predictions_of_houses_worked_by_hand(variant: Any) -> None:
     """A house's load is the sum of its plugs' averages, not the mean of its readings."""
-    results = predictions(variant(flow_of("house_predictions", **THREE_A_DAY)), table(HISTORY), HOUSE)
-    assert results == {
+    assert predictions(variant(flow_of("house_predictions", **THREE_A_DAY)), table(HISTORY), HOUSE) == {
         (0, 1): (15.0, 15.0),  # 10 + 5, though the mean of 8, 12 and 5 is less
         (2, 1): (27.0, 21.0),  # slice 0: 15
         (4, 1): (40.0, 33.5),  # slice 1: 27
@@ -271,10 +268,9 @@ def ids(plugs: list[Plug]) -> dict[str, pa.Array]:
 def test_medians_do_not_depend_on_where_batches_end(counted: dict[tuple[int, Plug, int], int], cuts: list[int]) -> None:
     """Cut between any two windows, into fresh instances, as engines do."""
     numbers, plugs, loads = (list(each) for each in zip(*sorted(counted), strict=True))
-    counts = [counted[key] for key in sorted(counted)]
     rows = pa.table({
         **ids(plugs), "load_mw": pa.array(loads, pa.int64()), **windows(numbers),
-        "readings": pa.array(counts, pa.int64()),
+        "readings": pa.array([counted[key] for key in sorted(counted)], pa.int64()),
     })  # fmt: skip
     times = [10 * number + 9 for number in numbers]
     assert len(results_in_batches(flow_of("house_outliers", **US_SLICES), rows, times, cuts)) == len(counted)
@@ -348,6 +344,5 @@ def test_medians_of_counted_values() -> None:
 
 def test_medians_of_pieces() -> None:
     """In any order, overlapping, and empty."""
-    values = np.array([3.0, 1.0, 2.0, 8.0])
-    results = medians_between(values, np.array([0, 1, 2, 0]), np.array([3, 4, 2, 4]))
+    results = medians_between(np.array([3.0, 1.0, 2.0, 8.0]), np.array([0, 1, 2, 0]), np.array([3, 4, 2, 4]))
     assert results.tolist() == pytest.approx([2.0, 2.0, math.nan, 2.5], nan_ok=True)

@@ -89,8 +89,7 @@ VALUES = st.one_of(st.none(), st.just(math.nan), st.integers(-40, 40).map(lambda
 def test_a_sensor_that_never_changes_has_no_spikes(variant: Any, threshold: float) -> None:
     """22.1 fifteen times over is not 331.5 in doubles; beside others, which their sums have nothing to do with."""
     readings: list[Reading] = [(device, value) for _ in range(40) for device, value in ((1, 22.1), (2, 0.1), (3, 0.0))]
-    flow = variant(flow_of(moving_average_window=15, spike_detector_threshold=threshold))
-    assert answer(flow, readings) == []
+    assert answer(variant(flow_of(moving_average_window=15, spike_detector_threshold=threshold)), readings) == []
 
 
 @BOTH
@@ -109,8 +108,7 @@ def test_a_large_reading_is_gone_once_its_window_is(variant: Any, large: float) 
 @BOTH
 def test_an_average_that_overflows_has_no_spikes(variant: Any) -> None:
     """1e308 twice is beyond doubles, until the first of them has left the window of two."""
-    flow = variant(flow_of(moving_average_window=2))
-    results = answer(flow, [(1, 1e308), (1, 1.1e308), (1, -1.0), (1, 2.0)])
+    results = answer(variant(flow_of(moving_average_window=2)), [(1, 1e308), (1, 1.1e308), (1, -1.0), (1, 2.0)])
     assert [row["event_id"] for row in results] == [2, 3]
 
 

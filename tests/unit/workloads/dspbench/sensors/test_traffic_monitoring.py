@@ -172,8 +172,7 @@ def test_a_trace_is_matched_alone() -> None:
     rows = traces_at([tuple(place) for place in (start + end) / 2 + np.linspace(-20, 20, 40)[:, None]])
     for name in ("ingest_time", TIME):
         rows = rows.append_column(name, rows["event_id"])
-    flow = with_lineage(matcher(50, 11.18))
-    node = flow.sink.input
+    node = with_lineage(matcher(50, 11.18)).sink.input
     assert isinstance(node, Process)
     instance = OperatorRuntime(node)
     whole = instance.each(rows).to_pylist()
@@ -199,8 +198,7 @@ def test_speeds_worked_by_hand(variant: Any) -> None:
         (4, 51.0),  # 19: c = 351 / 7 = 50.14; sigma**2 = 1 / 6; 0.857 > 0.816: rejected, as is any other speed than
         (4, 50.0),  # 20: this one
     ]  # fmt: skip
-    results = averages(variant(calculator()), readings)
-    assert results == {
+    assert averages(variant(calculator()), readings) == {
         0: (1, 40.0, 1), 1: (1, 50.0, 2), 2: (2, 80.0, 1), 3: (1, 50.0, 3), 4: (1, 87.5, 4),
         **{5 + place: (3, 50.0, place + 1) for place in range(5)},
         10: (3, pytest.approx(301 / 6), 6), 12: (3, pytest.approx(354 / 7), 7),
@@ -238,8 +236,7 @@ def test_the_oldest_speed_leaves_the_window_but_not_yet_the_average(variant: Any
 def test_a_speed_is_taken_in_64ths(variant: Any) -> None:
     """To the nearest; the half upwards; the smallest there is as 0."""
     speeds = [1 / 64 + 1 / 200, 2.5 / 64, 1e-9]
-    results = [averages(variant(calculator()), [(1, speed)])[0][1] for speed in speeds]
-    assert results == [1 / 64, 3 / 64, 0.0]
+    assert [averages(variant(calculator()), [(1, speed)])[0][1] for speed in speeds] == [1 / 64, 3 / 64, 0.0]
 
 
 SPEEDS = st.one_of(

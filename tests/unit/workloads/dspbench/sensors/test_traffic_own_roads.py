@@ -100,8 +100,7 @@ def test_made_traces_follow_the_roads_of_a_file(tmp_path: Path) -> None:
 
 def test_streets_of_the_made_map_beside_a_file_are_refused(tmp_path: Path) -> None:
     """They would do nothing."""
-    path = written(tmp_path, line([7, 7], [8, 8]))
     assert_refused(
         "set streets: belongs to the generated map",
-        flow_of, "traffic_monitoring", map_matcher_shapefile=path, streets=50,
+        flow_of, "traffic_monitoring", map_matcher_shapefile=written(tmp_path, line([7, 7], [8, 8])), streets=50,
     )  # fmt: skip

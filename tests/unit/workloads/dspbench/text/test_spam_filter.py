@@ -199,8 +199,7 @@ def test_each_word_comes_in_its_place_with_its_mail(texts: list[str], cuts: list
     """A mail without words has one that is empty; and nothing is kept from batch to batch."""
     types = {"id": "int64", "words": "string", "spam": "bool", **SUMS}
     mails = table([(number, text, None, 10 * number, 7) for number, text in enumerate(texts)], **types)
-    flow = each_word(mail_source(**types)).sink("out")
-    whole = results_in_batches(flow, mails, list(range(len(texts))), cuts)
+    whole = results_in_batches(each_word(mail_source(**types)).sink("out"), mails, list(range(len(texts))), cuts)
     expected = [(number, word, 10 * number) for number, text in enumerate(texts) for word in text.split(" ")]
     assert [(row["id"], row["word"], row["spam_total"]) for row in whole] == expected
 

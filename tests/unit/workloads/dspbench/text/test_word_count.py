@@ -14,8 +14,7 @@ def counts(lines: Sequence[str | None]) -> dict[str, int]:
 
 def test_worked_by_hand() -> None:
     """Case tells no words apart; an underscore is of a word, a hyphen is not; lines without a word give nothing."""
-    lines = ["The cow jumped over the moon", "", None, "  ...!  ", "the_end: the-end THE", "Zoë 42 4_2"]
-    assert counts(lines) == {
+    assert counts(["The cow jumped over the moon", "", None, "  ...!  ", "the_end: the-end THE", "Zoë 42 4_2"]) == {
         "the": 4, "cow": 1, "jumped": 1, "over": 1, "moon": 1, "the_end": 1, "end": 1, "zo": 1, "42": 1, "4_2": 1,
     }  # fmt: skip
 

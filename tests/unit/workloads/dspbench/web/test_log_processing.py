@@ -154,8 +154,7 @@ def test_remembered_minutes_do_not_depend_on_where_batches_end(
         "log": pa.array(["all"] * len(minutes), pa.string()),
         "minute": pa.array([minute * 60 * US for minute in minutes], pa.timestamp("us")),
     })  # fmt: skip
-    times = list(itertools.accumulate(steps[: len(minutes)]))
-    results_in_batches(remembering(remembered), rows, times, cuts)
+    results_in_batches(remembering(remembered), rows, list(itertools.accumulate(steps[: len(minutes)])), cuts)
 
 
 @pytest.mark.parametrize("rows", [1, 7, 100])
