@@ -1,10 +1,7 @@
 """The four topologies of Ehrenstein 2020 on Spark against the oracle, in one session and as streams. Whole trials of
-them: `tests/engine_conformance/spark_trials/test_topologies.py`.
+them: `tests/engine_conformance/spark_trials/test_applications.py`.
 """
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +15,6 @@ from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.duckdb_oracle import lowering as lower
 from streamgauge.workloads import registry
 from tests.engine_conformance.spark_session.helpers_spark_session import cut, events, streamed
-from tests.helpers_modules import ROOT
 from tests.helpers_times import us_of
 from tests.unit.workloads.scalability.helpers_topologies import RATE, measured
 
@@ -67,18 +63,3 @@ def of_the_span(flow: Flow, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]
 def test_every_topology_is_tried() -> None:
     """None is forgotten above."""
     assert set(TOPOLOGIES) == {name for name in registry.names() if name.startswith("scalability_")}
-
-
-FILES = ("test_nodes.py", "test_expressions.py", "test_topologies.py")
-
-
-@pytest.mark.spark
-@pytest.mark.long
-@pytest.mark.parametrize("cores", ["1", "4"])
-def test_answers_do_not_depend_on_the_number_of_cores(cores: str) -> None:
-    """Rows of a key meet whether all are in one task, or in one of several."""
-    paths = [str(Path(__file__).with_name(name)) for name in FILES]
-    command = [sys.executable, "-m", "pytest", "-q", "-m", "spark and not long", *paths]
-    environment = {**os.environ, "STREAMGAUGE_TEST_CORES": cores}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=environment)
-    assert done.returncode == 0, done.stdout
