@@ -27,4 +27,6 @@ class Clock:
 
     def sleep_until(self, when_us: int) -> None:
         """Sleeps until `when_us`. Returns at once if it is past."""
-        time.sleep(max(0, when_us - self.now_us()) / US)
+        wait_us = when_us - self.now_us()
+        if wait_us > 0:
+            time.sleep(wait_us / US)

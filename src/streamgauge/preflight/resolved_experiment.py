@@ -31,6 +31,8 @@ from streamgauge.system.machine import cpus
 from streamgauge.transports.registry import BROKERED, STAMPS
 from streamgauge.workloads.registry import Workload
 
+UNSEEN_FACTOR = 1.25
+"""The queue holds at least so many times what may have been read before it is seen. Chosen."""
 FRESH_WARMUP_S = 45.0
 """A fresh JVM compiles for about this long. Measured: its batches become 15 times shorter meanwhile."""
 RISE_SHARE, WARM_RISE_S = 0.8, 4.0
@@ -300,8 +302,10 @@ class ResolvedExperiment:
 
     @property
     def queue_s(self) -> float:
-        """Seconds of input that the queue may hold: the requested ones, and no fewer than a program may wait."""
-        return max(self.experiment.load.bound, self.workload.patience_s)
+        """Seconds of input that the queue may hold: the requested ones, and no fewer than a program may wait, or than
+        may have been read before it is seen.
+        """
+        return max(self.experiment.load.bound, self.workload.patience_s, UNSEEN_FACTOR * self.unseen_s)
 
     def bound_s(self, rate_per_s: float) -> tuple[float, bool]:
         """(seconds of the rate that the queue holds, whether memory limits it below the requested bound).

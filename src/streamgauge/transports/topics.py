@@ -183,12 +183,7 @@ class ProgramTopics:
     @property
     def first_result_s(self) -> float:
         """How long it may take from the first event to the first result of any output."""
-        return self.timeout_s + self.reach_s
-
-    @property
-    def reach_s(self) -> float:
-        """The least reach of any output: the first results come so long after their events."""
-        return min(each.reach_s for each in self.outputs.values())
+        return self.timeout_s + min(each.reach_s for each in self.outputs.values())
 
     @property
     def planned(self) -> frozenset[str]:

@@ -78,8 +78,9 @@ class Program(UserWorkload):
 
     @property
     def unseen_s(self) -> float:
-        """Its group may commit late, or its progress be known by the results of windows."""
-        return 0.0 if self.topics.progress.checkpoints else COMMIT_S + self.topics.reach_s
+        """Its group may commit late, or its progress be known by the results of windows, of all outputs."""
+        longest_s = max(each.reach_s for each in self.topics.outputs.values())
+        return 0.0 if self.topics.progress.checkpoints else COMMIT_S + longest_s
 
     @property
     def can_restart(self) -> bool:

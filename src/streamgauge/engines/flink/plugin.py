@@ -11,3 +11,4 @@ class FlinkPlugin(JvmPlugin):
     conformance = "streamgauge.engines.flink.conformance:CONF"
     engine = "streamgauge.engines.flink.engine:FlinkEngine"
     least_s = LEAST_S
+    commits = "checkpoint_interval"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_args
 from streamgauge.core.errors import Problem, collected, require
 from streamgauge.core.plugin_options import IDIOMATIC, TUNED, Fetch, Setting, with_defaults
 from streamgauge.core.units import parse_duration, parse_size, parse_whole
-from streamgauge.dataflow.nodes import InWindows, Node, OpaqueNode, Process
+from streamgauge.dataflow.nodes import Flow, InWindows, Node, OpaqueNode, Process
 from streamgauge.engines.spi import Capabilities, EnginePlugin, TuningProfile, node_names
 
 if TYPE_CHECKING:
@@ -58,13 +58,18 @@ class JvmPlugin(EnginePlugin):
     """A plugin with the option `memory`, the heap of its JVM.
 
     `engine`: its `JvmEngine`, as `module:name`, which is loaded at a start. `least_s`: its options that are times, with
-    the least that each may be, in seconds. `counts`: those that are whole numbers, with the least of each.
+    the least that each may be, in seconds. `counts`: those that are whole numbers, with the least of each. `commits`:
+    the one that says how often its progress is committed.
     """
 
     interface = 2
     engine: ClassVar[str]
+    commits: ClassVar[str] = "commit_interval"
     least_s: ClassVar[Mapping[str, float]] = {}
     counts: ClassVar[Mapping[str, int]] = {}
+
+    def unseen_us(self, flow: Flow, options: Mapping[str, str]) -> int:
+        return MS * milliseconds(with_defaults(options, self.capabilities.settings)[self.commits])
 
     def option_problems(self, options: Mapping[str, str]) -> Iterable[Problem]:
         """Also sizes and times that cannot be read, and times that are too short."""

@@ -20,4 +20,5 @@ class StormPlugin(JvmPlugin):
     def unseen_us(self, flow: Flow, options: Mapping[str, str]) -> int:
         """Its own windows acknowledge a tuple when a window closes that no longer has it."""
         slides_us = (slide_us(sink.input) or 0 for sink in flow.sinks)
-        return (reach_us(flow) or 0) + max(slides_us) if options.get("windows") == "storm" else 0
+        in_windows_us = (reach_us(flow) or 0) + max(slides_us) if options.get("windows") == "storm" else 0
+        return super().unseen_us(flow, options) + in_windows_us

@@ -34,6 +34,8 @@ CLIMB_SHARE, KEPT_UP_SHARE = 0.8, 0.95
 few batches measure no better, and the next step corrects it."""
 CLOSING_S_MAX = 30.0
 """Longest wait for the ends of windows in a step. Chosen."""
+UNSEEN_S_MAX = 120.0
+"""Longest step in which progress is waited for that is seen late. Chosen."""
 
 # Approaching the limit from below.
 BUSY_SHARE_MIN, APPROACH_SHARE_MIN, APPROACH_SHARE_MAX = 0.3, 0.6, 0.97

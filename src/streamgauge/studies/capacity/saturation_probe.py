@@ -28,8 +28,11 @@ The result is only a guess for the search."""
 
 import math
 import time
+from collections import defaultdict
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any
 
 from streamgauge.core.clock import US
 from streamgauge.core.errors import DriverError
@@ -64,6 +67,7 @@ from streamgauge.studies.capacity.constants import (
     STEP,
     STEP_S,
     STEP_WHERE_NEAR,
+    UNSEEN_S_MAX,
 )  # fmt: skip
 from streamgauge.trial.conductor import TrialConductor, next_start
 from streamgauge.trial.phases import PacedLoad
@@ -185,7 +189,7 @@ def closing_s(resolved: ResolvedExperiment) -> float:
     Where progress is seen late: for it to be seen in both of them.
     """
     reach_s = (resolved.reach_us or 0) / US if keeps_rows(resolved) else 0.0
-    return min(2 * max(reach_s, resolved.unseen_s), CLOSING_S_MAX)
+    return max(min(2 * reach_s, CLOSING_S_MAX), min(2 * resolved.unseen_s, UNSEEN_S_MAX))
 
 
 def keeps_rows(resolved: ResolvedExperiment) -> bool:
@@ -312,9 +316,21 @@ def _drained(record: TrialRecord, seen_late: bool = False) -> float:
 
 
 def _drained_by(record: TrialRecord, trial_log: TrialLog, seen_late: bool) -> float:
-    """The drain rate of one query; the slowest query of a job decides."""
+    """The drain rate of one query; the slowest query of a job decides.
+
+    A batch reads all partitions. Progress that is seen late moves in each of them at other times: consumers of a group
+    commit one after the other, so that moves of all may lie a tenth of a second apart.
+    """
+    logs: dict[tuple[str, int] | None, list[Any]] = defaultdict(list)
+    for partition, log in enumerate(trial_log.deliveries):
+        for part in log:
+            logs[(part.stream, partition) if seen_late else None].append(part)
+    return sum(_drained_of(record, log, seen_late) for log in logs.values())
+
+
+def _drained_of(record: TrialRecord, log: Iterable[Any], seen_late: bool) -> float:
     batches: dict[int, tuple[int, int]] = {}
-    for part in trial_log.all_deliveries():
+    for part in log:
         if not part.again and part.reader == 0 and part.events:
             when, events = batches.get(part.batch, (part.when_us, 0))
             batches[part.batch] = (min(when, part.when_us), events + part.events)

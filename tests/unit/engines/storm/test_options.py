@@ -22,13 +22,17 @@ def test_storms_own_windows_let_all_their_tuples_be_on_their_way() -> None:
     assert configuration({"windows": "storm", "pending": "5"})["topology.max.spout.pending"] == "5"
 
 
-@pytest.mark.parametrize(("options", "unseen_s"), [({}, 0.0), ({"windows": "storm"}, 12.0)])
+@pytest.mark.parametrize(
+    ("options", "unseen_s"), [({}, 1.0), ({"commit_interval": "9s"}, 9.0), ({"windows": "storm"}, 13.0)]
+)
 def test_storms_own_windows_show_that_a_tuple_was_read_when_the_next_one_closes(
     options: dict[str, str], unseen_s: float
 ) -> None:
     """An overload trial that waited for three seconds of them drained nothing."""
     values = {"workload": "windowed_aggregation", "engine": "storm", "transport": "kafka", "options": options}
     assert check(build(values)).unseen_s == unseen_s
+    longer = check(build(values | {"parameters": {"range": "30s", "slide": "10s"}}))
+    assert longer.queue_s > longer.unseen_s  # or the queue would be full before the first tuple is acknowledged
 
 
 def test_idiomatic_has_the_values_of_storm() -> None:

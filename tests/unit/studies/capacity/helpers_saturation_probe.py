@@ -43,7 +43,7 @@ class Stairs:
     `last` are failures of the first step above the capacity, from step `last_from` on; `changed` may change a record.
     """
 
-    heap_per_s, closing_s, interval_s = math.inf, 0.0, 0.0
+    heap_per_s, closing_s, interval_s, unseen_s = math.inf, 0.0, 0.0, 0.0
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, capacity_per_s: float, **last: Any) -> None:
         self.steps: list[tuple[float, float]] = []
@@ -68,7 +68,7 @@ class Stairs:
 
     def climb(self, most_per_s: float, to_the_end: bool = False) -> saturation_probe.SaturationResult:
         near_limit = SimpleNamespace(near_limit=UNMEASURED)
-        resolved = SimpleNamespace(interval_s=self.interval_s, engine=near_limit, unseen_s=0.0)
+        resolved = SimpleNamespace(interval_s=self.interval_s, engine=near_limit, unseen_s=self.unseen_s)
         conductor: Any = SimpleNamespace(resolved=resolved, drain=self.drain)
         return saturation_probe.probe_saturation(conductor, most_per_s, to_the_end)
 

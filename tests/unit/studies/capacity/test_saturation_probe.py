@@ -336,6 +336,22 @@ def test_progress_that_is_seen_afterwards_covers_the_time_before_it(moves: Batch
     assert saturation_probe._drained(done_of(moves, seconds=16.0), seen_late=True) == pytest.approx(per_s)
 
 
+def test_each_partition_has_progress_of_its_own() -> None:
+    """Two consumers of a group, which commit each 5 s and a tenth of a second after each other, seen twice or once."""
+    moves = [done_of([(each + at, 200) for each in (0.0, 5.0)], seconds=10.0) for at in (2.0, 2.1)]
+    moves[0].trial_log.deliveries += moves[1].trial_log.deliveries
+    assert saturation_probe._drained(moves[0], seen_late=True) == pytest.approx(80.0)
+    moves[0].trial_log.deliveries = [log[:1] for log in moves[0].trial_log.deliveries]
+    assert saturation_probe._drained(moves[0], seen_late=True) == pytest.approx(40.0)
+
+
+def test_a_ladder_asks_whether_progress_is_seen_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    stairs = Stairs(monkeypatch, 1e9)
+    stairs.unseen_s = 5.0
+    stairs.changed = lambda _: done_of([(5.0, 500), (10.0, 100), (15.0, 300)], seconds=16.0)
+    assert stairs.climb(100.0).drained_per_s == pytest.approx(40.0)
+
+
 def changed(parts: list[Delivery], **fields: Any) -> list[Delivery]:
     return [replace(part, **fields) for part in parts]
 
