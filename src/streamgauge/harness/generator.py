@@ -109,6 +109,7 @@ class Generator:
     def __init__(self, settings: GeneratorSettings, clock: Clock, outlet: Outlet) -> None:
         self._settings, self._clock, self._outlet = settings, clock, outlet
         self._segment: Segment | None = None
+        self._thread: Thread | None = None
 
     @classmethod
     def opened(cls, settings: GeneratorSettings) -> Generator:
@@ -126,13 +127,17 @@ class Generator:
         return {"location": self._outlet.location}
 
     def segment(self, plan: str, end_us: int, chunk_us: int, pace_us: int | None = None) -> dict[str, int]:
-        """Starts to follow a plan; the previous one must have ended. Returns the outlet's positions before it."""
+        """Ends the previous plan and starts to follow this one. Returns the outlet's positions between them."""
         self.halt()
+        if self._thread is not None:
+            # A chunk in flight still belongs to the positions before.
+            self._thread.join()
         positions = self._outlet.positions()
         # An overflow of the previous trial must not count for this one.
         self._outlet.overflowed, self._outlet.memory_full_us = False, None
         self._segment = Segment(_load(plan), end_us, chunk_us, pace_us)
-        Thread(target=self._follow_safely, args=(self._segment,), daemon=True).start()
+        self._thread = Thread(target=self._follow_safely, args=(self._segment,), daemon=True)
+        self._thread.start()
         return positions
 
     def extend(self, end_us: int) -> None:

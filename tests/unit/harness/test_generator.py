@@ -1,6 +1,7 @@
 """The open loop itself, on a clock and an outlet that these tests play: no process, no socket, no time that passes."""
 
 import pickle
+import threading
 from collections.abc import Callable
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -105,6 +106,9 @@ class AtOnce:
     def start(self) -> None:
         self._work()
 
+    def join(self) -> None:
+        pass
+
 
 class Stage:
     """A generator of one partition with what is played around it."""
@@ -112,7 +116,7 @@ class Stage:
     def __init__(self, folder: Path, partition: int = 0) -> None:
         self.clock: Any = PlayedClock()
         self.outlet: Any = Recording()
-        self._folder = folder
+        self.folder = folder
         settings = module.GeneratorSettings(
             partition=partition, endpoint=EndpointConfig("", 0, ""), clock_offset_us=0, bound_us=US, bytes_max=1,
             columns={STREAM: ["price"]}, plan="", transport="flight",
@@ -120,7 +124,7 @@ class Stage:
         self.generator = module.Generator(settings, self.clock, self.outlet)
 
     def follow(self, plan: Plan, end_us: int, pace_us: int | None = None, chunk_us: int = CHUNK_US) -> None:
-        path = self._folder / "plan"
+        path = self.folder / "plan"
         path.write_bytes(pickle.dumps(plan))
         self.generator.segment(str(path), end_us, chunk_us, pace_us)
 
@@ -261,6 +265,30 @@ def test_a_new_segment_ends_the_one_before(stage: Stage) -> None:
     assert [chunk.events for chunk in stage.outlet.offered] == [50] * 2 + [100] * 5
 
 
+def test_a_new_segment_begins_after_the_chunk_in_flight(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or its events would be counted into the positions of the next plan."""
+    in_flight, joined = threading.Event(), threading.Event()
+
+    class Joined(threading.Thread):
+        def join(self, timeout: float | None = None) -> None:
+            joined.set()
+            super().join(timeout)
+
+    def slow(*chunk: Any) -> None:
+        in_flight.set()
+        joined.wait()
+        Recording.offer(stage.outlet, *chunk)
+
+    monkeypatch.setattr(module, "Thread", Joined)
+    monkeypatch.setattr(stage.outlet, "offer", slow)
+    stage.follow(plan_of(RATE), SECOND)
+    in_flight.wait()
+    path = str(stage.folder / "plan")
+    positions = stage.generator.segment(path, START + CHUNK_US, CHUNK_US)
+    joined.set()
+    assert positions == {STREAM: 50}
+
+
 def test_levelling_moves_the_frontier_without_events(stage: Stage) -> None:
     """Between two plans, so that what others offered may be read: once, and never back."""
     plan = plan_of(RATE)
@@ -332,7 +360,7 @@ def test_a_partition_without_events_does_not_wait_for_room(stage: Stage) -> None
     """No reader ever reads from it, so a closed loop would never go on."""
     spec = StreamSpec(STREAM, (Key("price", 9, "single"),), key="price")
     plan = Plan((spec,), parse_profile("constant", RATE, 60.0), START, 60.0, partitions=2, seed=1, keyed=True)
-    lone = Stage(stage._folder, int(np.argmin(plan.partition_shares(0))))
+    lone = Stage(stage.folder, int(np.argmin(plan.partition_shares(0))))
     lone.outlet.waits = lambda: US
     lone.follow(plan, START + 3 * CHUNK_US, pace_us=200_000)
     assert [chunk.events for chunk in lone.outlet.offered] == [0, 0, 0]
