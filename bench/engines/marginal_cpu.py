@@ -27,6 +27,7 @@ FLOOR, GOAL = 1.15, 1.10
 TIMES = ("--warmup", "30s", "--duration", "30s")
 PROGRAM = """
 kind = "program"
+answers = "windowed_aggregation"
 command = ["{{python}}", "{start}", "{engine}"]
 environment = {{ CORES = "{{parallelism}}" }}
 ready = "line"

@@ -50,6 +50,7 @@ from streamgauge.preflight.resolved_experiment import (
     trial_tail_us,
 )
 from streamgauge.preflight.resources import QUEUE_BYTES, Budget, assigned_cpus, processor_problems
+from streamgauge.preflight.same_question import same_question_problems
 from streamgauge.preflight.sample_size import (
     DECIDING,
     bound_problems,
@@ -487,6 +488,7 @@ CHECKS: tuple[Callable[[Draft], Iterable[Problem]], ...] = (
     _tuning_problems,
     _engine_problems,
     _program_problems,
+    same_question_problems,
     bound_problems,
     span_problems,
     percentile_problems,

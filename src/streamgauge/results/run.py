@@ -389,6 +389,8 @@ class Result(ResultPart):
     """When the plan's first event was due, UTC; `generate --start` takes it."""
     workload: str
     """What was measured."""
+    question: str = ""
+    """The built-in workload whose query a program answers too, so that both compare; empty if it is the workload."""
     engine: str
     """The engine under test."""
     isolation: str

@@ -69,6 +69,7 @@ def build_result(
         run_id=folder.read_result().run_id,
         start_time=datetime.fromtimestamp(record.spans.start_us / US, UTC).isoformat(),
         workload=resolved.workload.name,
+        question=resolved.workload.question,
         engine=experiment.engine,
         isolation=experiment.isolation,
         tuning=experiment.tuning,

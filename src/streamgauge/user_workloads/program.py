@@ -54,7 +54,11 @@ _ATTACHED = "the program ran already, so its CPU and memory are not known, and i
 
 @dataclass(frozen=True, kw_only=True)
 class Program(UserWorkload):
-    """A program from a file. `outputs`: sink to what the program declares of it. `brokers`: those of its file."""
+    """A program from a file.
+
+    `outputs`: sink to what the program declares of it. `brokers`: those of its file. `answers`: the built-in workload
+    whose query it answers, or "".
+    """
 
     observed_from_outside = True
     restarts = True
@@ -64,6 +68,7 @@ class Program(UserWorkload):
     topics: ProgramTopics
     launch: Launch
     brokers: str = ""
+    answers: str = ""
 
     def require(self) -> None:
         if self.launch.uses(SPARK_KAFKA_JARS):
@@ -71,6 +76,10 @@ class Program(UserWorkload):
 
     def described(self, sink: str) -> Description:
         return self.outputs[sink]
+
+    @property
+    def question(self) -> str:
+        return self.answers or self.name
 
     @property
     def patience_s(self) -> float:
@@ -126,7 +135,7 @@ def _program(table: ProgramTable) -> Program:
         source=str(path), parameters=NoParameters, build=lambda parameters, rate_per_s: Job(flow, streams),
         files={file: digest(place) for file, place in _files(table).items()}, path=path,
         notes=(*notes, *dict.fromkeys(assumed)), outputs=outputs, topics=_topics(table, nodes), launch=launch,
-        brokers=table.brokers,
+        brokers=table.brokers, answers=table.answers,
     )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ TOML, since the classes of fields name those of Python.
 """
 
 import base64
+import json
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields, replace
@@ -138,6 +139,7 @@ class ProgramTable(_Table):
 
     kind: Literal["program"]
     title: str = ""
+    answers: str = ""
     command: tuple[str, ...] = ()
     attach: bool = False
     brokers: str = ""
@@ -250,6 +252,7 @@ def _example(parts: list[str], got: object, choices: tuple[str, ...]) -> str:
 
 
 EXAMPLES = {
+    "answers": 'answers = "windowed_aggregation"',
     "environment": 'environment = { CORES = "{parallelism}" }',
     "command": 'command = ["{python}", "consumer.py"]',
     "inputs": FIELDS_EXAMPLE,
@@ -331,6 +334,16 @@ def specs_of(place: str, tables: Mapping[str, Any]) -> tuple[FieldSpec, ...]:
     specs = [attempt(partial(_field, f"{place}.fields.{name}", name, table), problems) for name, table in _flat(tables)]
     refuse(problems)
     return tuple(specs)
+
+
+def field_text(spec: FieldSpec) -> str:
+    """A field as its line of TOML, without defaults."""
+    kinds = {type_: kind for kind, type_ in FIELD_KINDS.items()}
+    arguments = {one.name: getattr(spec, one.name) for one in fields(spec) if one.init and one.name != "name"}
+    defaults = {one.name: one.default for one in fields(spec)}
+    given = {name: value for name, value in arguments.items() if value != defaults[name]}
+    shown = {"kind": kinds.get(type(spec), type(spec).__name__), **given}
+    return f"{spec.name} = {{ {', '.join(f'{name} = {json.dumps(value)}' for name, value in shown.items())} }}"
 
 
 def toml_type(value: object) -> str:

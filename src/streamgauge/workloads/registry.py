@@ -205,6 +205,11 @@ class Workload:
     notes: tuple[str, ...] = ()
 
     @property
+    def question(self) -> str:
+        """The workload whose query it answers; `compare` takes those with one question as alike."""
+        return self.name
+
+    @property
     def patience_s(self) -> float:
         """How long it may read nothing at its start."""
         return 0.0

@@ -207,7 +207,8 @@ def _kept_up(run: RunData) -> bool:
 def _workloads_differ(a: RunGroup, b: RunGroup) -> bool:
     """A user job is named after its file, so another name may be another query for the same question."""
     runs = (*a.runs, *b.runs)
-    return len({run.result.workload for run in runs}) > 1 and not all(map(_is_user_job, runs))
+    questions = {run.result.question or run.result.workload for run in runs}
+    return len(questions) > 1 and not all(map(_is_user_job, runs))
 
 
 def _is_user_job(run: RunData) -> bool:

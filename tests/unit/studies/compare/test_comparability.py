@@ -102,6 +102,15 @@ def test_built_in_workloads_on_own_data_are_no_own_jobs(three: Three) -> None:
     assert answer.asked_otherwise == ("workload",)
 
 
+def test_a_program_that_answers_a_workload_compares_with_it(three: Three) -> None:
+    """Its file's digest stands in the result; that of another workload is another question."""
+    program = {"workload": "consumer", "job_files": {"consumer.toml": "1" * 64}}
+    b = three("b", 20, **program, question="identity")
+    assert compare(three("a", 10, workload="identity"), b, RULES).asked_otherwise == ()
+    other = compare(three("c", 30, workload="identity"), three("d", 40, **program, question="filter"), RULES)
+    assert other.asked_otherwise == ("workload",)
+
+
 def test_runs_of_one_side_may_differ_where_those_of_the_other_do_too(make_run: Make) -> None:
     """As often: two short ones and a long one are not one short one and two long ones."""
 
