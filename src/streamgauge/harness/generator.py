@@ -179,6 +179,7 @@ class Generator:
             deliveries=deliveries,
             aborted_us=self._outlet.drain_aborted(),
             delivering=self._outlet.drain_delivering(),
+            paused=segment is not None and self._is_ahead(segment, segment.chunk_us),
         ).to_json()
 
     def _follow_safely(self, segment: Segment) -> None:

@@ -89,6 +89,8 @@ class TestBed:
         self.trials = 0
         self.reached_us = 0
         """The latest event time that any generator has offered."""
+        self.paused: list[bool] = []
+        """Whether each partition's generator said at the last tick that it pauses at its pace."""
         self._offered_events: Counter[int] = Counter()
         self._taken_events: dict[str, dict[tuple[str, int], Counter[int]]] = defaultdict(lambda: defaultdict(Counter))
         """Events of each stream that each of its readers (query, number) has taken."""
@@ -212,6 +214,7 @@ class TestBed:
         generators = [GeneratorReport.from_json(report) for report in self._ask_all("status")]
         recorder = RecorderReport.from_json(self._recorder.ask("status"))
         self._rejected = recorder.rejected
+        self.paused = [one.paused for one in generators]
         self.reached_us = max(self.reached_us, *(one.frontier_us for one in generators))
         self._reported_results += [path for commit in recorder.commits for path in commit.paths]
         reads = [*self._offsets.reads_of(recorder.reached), *recorder.reads]

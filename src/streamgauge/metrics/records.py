@@ -68,7 +68,8 @@ class Commit:
 class GeneratorReport:
     """The logs of one partition's generator since its last report, and its state. Fields as in `Tick`.
 
-    `ended`: it has offered its whole plan, or failed. `failed`: the reason of a failure, or empty.
+    `ended`: it has offered its whole plan, or failed. `failed`: the reason of a failure, or empty. `paused`: as much
+    event time waits for reads as a pace allows.
     """
 
     frontier_us: int
@@ -80,6 +81,7 @@ class GeneratorReport:
     deliveries: list[Delivery]
     aborted_us: list[int]
     delivering: list[BusyInterval]
+    paused: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Chunks and deliveries are lists, because there may be thousands of them."""

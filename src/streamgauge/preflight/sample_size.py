@@ -25,6 +25,8 @@ from streamgauge.transports.registry import STAMPS
 BOUND_INTERVALS_MIN = 3
 """Batches that must fit into the queue: one that the engine reads, one that waits for its trigger, and one more for a
 single slow batch."""
+UNSEEN_S_MAX = 60.0
+"""A search for which a read may be seen later than this needs a start rate. Chosen, for steps of two minutes."""
 SPANS_S = {
     "duration": (1, 7 * 86_400, "from 1 s to 7 days"),
     "warmup": (0, 3600, "at most an hour"),
@@ -192,6 +194,18 @@ def queue_problems(resolved: ResolvedExperiment) -> list[Problem]:
     needed = math.ceil(resolved.bytes_max * BOUND_S_MIN / seconds / 2**20) + 1
     more = f"--memory {needed}MiB, or " if needed * 2**20 <= memory_bytes() else ""
     return [Problem("load.rate", rule, format_rate(load.rate), f"{more}--rate {_rounded_down(lower)}")]
+
+
+def unseen_problems(resolved: ResolvedExperiment) -> list[Problem]:
+    """A search that would guess its first rate from progress that is seen minutes late."""
+    experiment, unseen_s = resolved.experiment, resolved.unseen_s
+    rule = (
+        f"must be given where a read may be seen {unseen_s:g} s later: the first guess is made from steps in which "
+        f"progress moves twice, and these may last {2 * UNSEEN_S_MAX:g} s"
+    )
+    way_out = "--start-rate 10k, a rate that surely holds; or shorter commit intervals or windows"
+    fits = experiment.command != "sustain" or experiment.search.start_rate or unseen_s <= UNSEEN_S_MAX
+    return broken(Rule(fits, "search.start_rate", rule, experiment.search.start_rate, way_out))
 
 
 def _rounded_down(rate_per_s: float) -> str:

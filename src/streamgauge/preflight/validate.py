@@ -59,6 +59,7 @@ from streamgauge.preflight.sample_size import (
     percentile_problems,
     queue_problems,
     span_problems,
+    unseen_problems,
 )
 from streamgauge.system.machine import at_most_half, cpus, memory_bytes
 from streamgauge.transports import registry as transports
@@ -107,7 +108,7 @@ def check(experiment: Experiment, new_folder: bool = True) -> ResolvedExperiment
         reach_us=reach_us(flow), limits=limits,
         driver_cpus=driver, sut_cpus=sut,
     )  # fmt: skip
-    refuse(queue_problems(resolved))
+    refuse([*queue_problems(resolved), *unseen_problems(resolved)])
     _check_longest_plan(resolved)
     return resolved
 

@@ -221,11 +221,13 @@ class PhaseRunner:
     def _without_excuse(self) -> list[int]:
         """The partitions whose generator may not pause.
 
-        It may only at the pace of a load without a verdict, while events of its own partition wait to be read.
+        It may only at the pace of a load without a verdict, while it says so and events of its own partition wait to be
+        read.
         """
         if self._policy.pace_us is None:
             return list(range(self._plan.partitions))
-        return [partition for partition, waiting in enumerate(self._testbed.waiting_events()) if waiting <= 0]
+        waits = zip(self._testbed.waiting_events(), self._testbed.paused, strict=True)
+        return [partition for partition, (events, paused) in enumerate(waits) if events <= 0 or not paused]
 
     def _require_offers(self, asked_us: int) -> None:
         """Raises DriverError if a generator without an excuse offers nothing of its plan.

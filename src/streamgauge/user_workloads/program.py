@@ -89,7 +89,8 @@ class Program(UserWorkload):
     def unseen_s(self) -> float:
         """Its group may commit late, or its progress be known by the results of windows, of all outputs."""
         longest_s = max(each.reach_s for each in self.topics.outputs.values())
-        return 0.0 if self.topics.progress.checkpoints else COMMIT_S + longest_s
+        by = self.topics.progress.by
+        return 0.0 if by == "spark_checkpoint" else COMMIT_S if by == "group" else COMMIT_S + longest_s
 
     @property
     def can_restart(self) -> bool:

@@ -225,6 +225,20 @@ def test_a_pace_makes_the_plan_stand_still_while_too_much_waits(
     assert stage.outlet.lateness() == lateness
 
 
+@pytest.mark.parametrize(
+    ("pace_us", "waiting_us", "paused"),
+    [(None, None, False), (200_000, 0, False), (200_000, 100_000, False), (200_000, 100_001, True)],
+)
+def test_a_status_says_whether_the_pace_is_reached(
+    stage: Stage, pace_us: int | None, waiting_us: int | None, paused: bool
+) -> None:
+    """With one more chunk."""
+    stage.outlet.waits = lambda: 0
+    stage.follow(plan_of(RATE), SECOND, pace_us=pace_us)
+    stage.outlet.waits = waiting_us if waiting_us is None else lambda: waiting_us
+    assert stage.status("paused") is paused
+
+
 def test_a_halt_ends_the_wait_for_room(stage: Stage) -> None:
     """Nothing reads any more; the chunk that waited is not offered."""
 

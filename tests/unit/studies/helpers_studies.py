@@ -44,4 +44,6 @@ def worker(study: RunFolder, ceiling_per_s: float = 1e6, engine: str = "known", 
 def conductor_at(seconds: float, run: Any = lambda *_: 1 / 0) -> Any:
     """A conductor of a test bed whose clock has gone on for so long."""
     clock = SimpleNamespace(now_us=lambda: round(seconds * US))
-    return SimpleNamespace(testbed=SimpleNamespace(clock=clock), resolved=SimpleNamespace(interval_s=0.0), run=run)
+    return SimpleNamespace(
+        testbed=SimpleNamespace(clock=clock), resolved=SimpleNamespace(interval_s=0.0, unseen_s=0.0), run=run
+    )

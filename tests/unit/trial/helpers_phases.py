@@ -51,6 +51,7 @@ class FakeTestBed:
     until_us: int = 0
     given_us: int = 0
     waiting: list[int] = field(default_factory=lambda: [0, 0])
+    paused: list[bool] = field(default_factory=lambda: [True, True])
     silent_from_us: int | None = None
     silent: tuple[int, ...] = (0, 1)
     """The partitions that get nothing from `silent_from_us` on."""

@@ -89,11 +89,14 @@ def test_one_silent_partition_is_named(testbed: FakeTestBed, partition: int, pac
 
 
 def test_a_pace_waits_for_reads(testbed: FakeTestBed) -> None:
-    """As long as its events wait, a generator stands still for the engine; an open loop has no such excuse."""
+    """As long as so much of its events waits, a generator stands still for the engine; an open loop has no such excuse,
+    and neither has one that waits for something else.
+    """
     testbed.silent_from_us, testbed.waiting = START + 9 * US, [1, 1]
     assert conductor(testbed, pace_us=2 * US, drain_s=0.0).conduct().driver_failed == ""
-    testbed.given_us, testbed.clock.now = 0, START - US // 2
-    assert conductor(testbed).conduct().driver_failed
+    for pace_us, testbed.paused in ((None, [True, True]), (2 * US, [False, True])):
+        testbed.given_us, testbed.clock.now = 0, START - US // 2
+        assert "to partition 0 since 9." in conductor(testbed, pace_us=pace_us, drain_s=0.0).conduct().driver_failed
 
 
 def test_a_pace_leaves_the_generators_time_after_a_read(testbed: FakeTestBed) -> None:

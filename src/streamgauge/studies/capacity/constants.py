@@ -34,8 +34,10 @@ CLIMB_SHARE, KEPT_UP_SHARE = 0.8, 0.95
 few batches measure no better, and the next step corrects it."""
 CLOSING_S_MAX = 30.0
 """Longest wait for the ends of windows in a step. Chosen."""
-UNSEEN_S_MAX = 120.0
-"""Longest step in which progress is waited for that is seen late. Chosen."""
+UNSEEN_SLACK_S = 3.0
+"""A step lasts so much longer than two moves of progress that is seen late, which come later under load. Chosen."""
+SILENT_GAPS = 2.0
+"""An engine that did nothing for so many times its longest gap until a step's end stands still. Chosen."""
 
 # Approaching the limit from below.
 BUSY_SHARE_MIN, APPROACH_SHARE_MIN, APPROACH_SHARE_MAX = 0.3, 0.6, 0.97

@@ -32,6 +32,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 from streamgauge.core.clock import US
@@ -64,10 +65,11 @@ from streamgauge.studies.capacity.constants import (
     LAST_S,
     PACE_S,
     PACE_SHARE_MAX,
+    SILENT_GAPS,
     STEP,
     STEP_S,
     STEP_WHERE_NEAR,
-    UNSEEN_S_MAX,
+    UNSEEN_SLACK_S,
 )  # fmt: skip
 from streamgauge.trial.conductor import TrialConductor, next_start
 from streamgauge.trial.phases import PacedLoad
@@ -186,10 +188,11 @@ def most_within_heap(resolved: ResolvedExperiment) -> float:
 def closing_s(resolved: ResolvedExperiment) -> float:
     """How long a step must be for windows to end in both of its halves; 0 if the flow keeps no rows until then.
 
-    Where progress is seen late: for it to be seen in both of them.
+    Where progress is seen late: for it to be seen in both of them, also if it comes a little later than it should.
     """
     reach_s = (resolved.reach_us or 0) / US if keeps_rows(resolved) else 0.0
-    return max(min(2 * reach_s, CLOSING_S_MAX), min(2 * resolved.unseen_s, UNSEEN_S_MAX))
+    unseen_s = 2 * resolved.unseen_s + UNSEEN_SLACK_S if resolved.unseen_s else 0.0
+    return max(min(2 * reach_s, CLOSING_S_MAX), unseen_s)
 
 
 def keeps_rows(resolved: ResolvedExperiment) -> bool:
@@ -221,7 +224,7 @@ class RateLadder:
         record = _step(self._conductor, rate_per_s, max(seconds, self._closing_s), pace_s)
         resolved = self._conductor.resolved
         share = busy_share(resolved, record) if self._predicts else None
-        return Step(record, rate_per_s, _drained(record, resolved.unseen_s > 0) or before_per_s, share)
+        return Step(record, rate_per_s, _drained(record, rate_per_s, resolved.unseen_s) or before_per_s, share)
 
     def stay(self, step: Step) -> Step:
         """The step again, until the engine is warm, with batches about as large as in a trial."""
@@ -306,16 +309,18 @@ def pace_us(resolved: ResolvedExperiment, rate_per_s: float, pace_s: float) -> i
     return round(min(min(pace_s, bound_s / 2) + unseen_s, PACE_SHARE_MAX * bound_s) * US)
 
 
-def _drained(record: TrialRecord, seen_late: bool = False) -> float:
-    """Events per second in the later half, by the times at which batches read.
+def _drained(record: TrialRecord, rate_per_s: float, unseen_s: float = 0.0) -> float:
+    """Events per second in the later half, by the times at which batches read, and no more than were offered.
 
-    `seen_late`: what is called a batch is progress seen from outside, which has its time from the end of its events.
+    `unseen_s`: for how long progress may not be seen. Above 0, what is called a batch is progress seen from outside,
+    which has its time from the end of its events.
     """
     log = record.trial_log
-    return min((_drained_by(record, log.of_query(query), seen_late) for query in log.queries()), default=0.0)
+    queries = (_drained_by(record, log.of_query(query), unseen_s) for query in log.queries())
+    return min(min(queries, default=0.0), rate_per_s)
 
 
-def _drained_by(record: TrialRecord, trial_log: TrialLog, seen_late: bool) -> float:
+def _drained_by(record: TrialRecord, trial_log: TrialLog, unseen_s: float) -> float:
     """The drain rate of one query; the slowest query of a job decides.
 
     A batch reads all partitions. Progress that is seen late moves in each of them at other times: consumers of a group
@@ -324,11 +329,11 @@ def _drained_by(record: TrialRecord, trial_log: TrialLog, seen_late: bool) -> fl
     logs: dict[tuple[str, int] | None, list[Any]] = defaultdict(list)
     for partition, log in enumerate(trial_log.deliveries):
         for part in log:
-            logs[(part.stream, partition) if seen_late else None].append(part)
-    return sum(_drained_of(record, log, seen_late) for log in logs.values())
+            logs[(part.stream, partition) if unseen_s else None].append(part)
+    return sum(_drained_of(record, log, unseen_s) for log in logs.values())
 
 
-def _drained_of(record: TrialRecord, log: Iterable[Any], seen_late: bool) -> float:
+def _drained_of(record: TrialRecord, log: Iterable[Any], unseen_s: float) -> float:
     batches: dict[int, tuple[int, int]] = {}
     for part in log:
         if not part.again and part.reader == 0 and part.events:
@@ -336,11 +341,19 @@ def _drained_of(record: TrialRecord, log: Iterable[Any], seen_late: bool) -> flo
             batches[part.batch] = (min(when, part.when_us), events + part.events)
     ordered = sorted(batches.values())
     later = [one for one in ordered if one[0] >= record.spans.measured_from_us]
-    chosen, least = later if len(later) >= BATCHES_MIN else ordered, 2 if seen_late else BATCHES_MIN
-    if len(chosen) < least:
+    chosen = later if len(later) >= BATCHES_MIN else ordered
+    times = [when for when, _ in chosen]
+    # Two moves of progress seen late may lie close together, and then say nothing.
+    least, apart_us = (2, unseen_s * US / 2) if unseen_s else (BATCHES_MIN, 1)
+    if len(chosen) < least or times[-1] - times[0] < apart_us:
         return sum(events for _, events in chosen) * US / max(1, record.deadline_us - record.spans.start_us)
-    between = chosen[1:] if seen_late else chosen[:-1]
-    return sum(events for _, events in between) * US / (chosen[-1][0] - chosen[0][0])
+    end_us = times[-1]
+    between = chosen[1:] if unseen_s else chosen[:-1]
+    if record.deadline_us - end_us > SILENT_GAPS * max(after - before for before, after in pairwise(times)):
+        # It stands still since, or is at work on its last batch.
+        end_us = record.deadline_us
+        between = chosen[1:] if unseen_s else chosen
+    return sum(events for _, events in between) * US / (end_us - times[0])
 
 
 def warm_up(conductor: TrialConductor, rate_per_s: float) -> TrialRecord:
@@ -371,10 +384,10 @@ def drained_where_far_behind(conductor: TrialConductor, record: TrialRecord, rat
 
     None if it is more, or if the engine had too little time to show it.
     """
+    resolved = conductor.resolved
     drained_per_s = record.trial_log.running.taken_events() / _since_start_s(conductor, record)
-    early = (
-        cold_s(conductor, record) > 0
-        or _since_start_s(conductor, record) < INTERVALS_MIN * conductor.resolved.interval_s
+    early = cold_s(conductor, record) > 0 or _since_start_s(conductor, record) < INTERVALS_MIN * max(
+        resolved.interval_s, resolved.unseen_s
     )
     if early or record.ended_early or not far_behind(drained_per_s / rate_per_s, resources.background_share(record)):
         return None

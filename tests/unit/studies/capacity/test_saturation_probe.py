@@ -11,6 +11,7 @@ import pytest
 
 from streamgauge.config.options_and_settings import build
 from streamgauge.core.clock import US
+from streamgauge.core.errors import InputError
 from streamgauge.core.trial import TrialSpans
 from streamgauge.engines.registry import entry
 from streamgauge.engines.spark.options import trigger
@@ -272,18 +273,58 @@ def test_what_may_wait_never_fills_the_queue(bound_s: float, unseen_s: float, pa
 
 @pytest.mark.parametrize(
     ("progress", "pace_s", "closing_s"),
-    [("", 18.0, 30.0), ('"results"', 18.0, 30.0),
+    [("", 18.0, 33.0), ('"results"', 18.0, 33.0), ('"group"', 8.0, 13.0),
      ('{ spark_checkpoint = ["{scratch}/c"] }\nready = "started"', 3.0, 0.0)],
 )  # fmt: skip
 def test_a_program_may_wait_for_its_windows_before_it_shows_that_it_reads(
     tmp_path: Path, progress: str, pace_s: float, closing_s: float
 ) -> None:
-    """Windows of 10 s, and the 5 s between commits; a checkpoint has the reads of each batch."""
+    """Windows of 10 s, and the 5 s between commits, or these alone; a checkpoint has the reads of each batch."""
     line = f"progress = {progress}\n" if progress else ""
     path = written(tmp_path, ("reference", f"{line}reference"), ('reach = "0s"', 'reach = "10s"'))
     resolved = check(build({"workload": str(path), "command": "sustain"}))
     assert saturation_probe.pace_us(resolved, 1e4, saturation_probe.PACE_S) == pytest.approx(pace_s * US)
     assert saturation_probe.closing_s(resolved) == closing_s
+
+
+@pytest.mark.parametrize(
+    ("reach", "more", "is_refused"),
+    [
+        ("55s", {}, False),
+        ("56s", {}, True),
+        ("56s", {"search": {"start_rate": "1k"}}, False),
+        ("1h", {"command": "run"}, False),
+    ],
+)
+def test_a_first_guess_needs_progress_within_minutes(
+    tmp_path: Path, reach: str, more: dict[str, Any], is_refused: bool
+) -> None:
+    """With 5 s for a commit. A rate to start at needs no guess."""
+    path = written(tmp_path, ('reach = "0s"', f'reach = "{reach}"'))
+    values = {"workload": str(path), "command": "sustain", "load": {"duration": "2h"}, **more}
+    with pytest.raises(InputError) if is_refused else nullcontext() as refusal:
+        check(build(values), new_folder=False)
+    assert refusal is None or [one.setting for one in refusal.value.problems] == ["search.start_rate"]
+
+
+@pytest.mark.parametrize(
+    ("unseen_s", "since_s", "drained_per_s"),
+    [
+        (0.0, 50.0, 10.0),
+        (0.0, 44.0, None),
+        (30.0, 119.0, None),
+        (30.0, 125.0, 4.0),
+    ],
+)
+def test_an_engine_is_far_behind_only_once_progress_must_have_moved(
+    unseen_s: float, since_s: float, drained_per_s: float | None
+) -> None:
+    """A fresh engine is not warm before, and its last visible commit may be of long ago."""
+    record = done_of([(1.0, 500)])
+    clock = SimpleNamespace(now_us=lambda: START + round(since_s * US))
+    resolved = SimpleNamespace(interval_s=0.0, unseen_s=unseen_s)
+    conductor: Any = SimpleNamespace(testbed=SimpleNamespace(clock=clock), resolved=resolved)
+    assert saturation_probe.drained_where_far_behind(conductor, record, 1e5) == drained_per_s
 
 
 @pytest.mark.parametrize("state_copied", [False, True])
@@ -325,7 +366,7 @@ def test_where_it_stays_no_more_waits_than_three_seconds_of_what_it_drains(
 )
 def test_drained_is_what_batches_took_by_when_the_next_one_came(batches: Batches, per_s: float) -> None:
     """In events a second."""
-    assert saturation_probe._drained(done_of(batches)) == pytest.approx(per_s)
+    assert saturation_probe._drained(done_of(batches), 1e9) == pytest.approx(per_s)
 
 
 @pytest.mark.parametrize(
@@ -333,16 +374,43 @@ def test_drained_is_what_batches_took_by_when_the_next_one_came(batches: Batches
 )
 def test_progress_that_is_seen_afterwards_covers_the_time_before_it(moves: Batches, per_s: float) -> None:
     """The first move also has what was read before the step."""
-    assert saturation_probe._drained(done_of(moves, seconds=16.0), seen_late=True) == pytest.approx(per_s)
+    assert saturation_probe._drained(done_of(moves, seconds=16.0), 1e9, unseen_s=5.0) == pytest.approx(per_s)
 
 
 def test_each_partition_has_progress_of_its_own() -> None:
     """Two consumers of a group, which commit each 5 s and a tenth of a second after each other, seen twice or once."""
-    moves = [done_of([(each + at, 200) for each in (0.0, 5.0)], seconds=10.0) for at in (2.0, 2.1)]
-    moves[0].trial_log.deliveries += moves[1].trial_log.deliveries
-    assert saturation_probe._drained(moves[0], seen_late=True) == pytest.approx(80.0)
-    moves[0].trial_log.deliveries = [log[:1] for log in moves[0].trial_log.deliveries]
-    assert saturation_probe._drained(moves[0], seen_late=True) == pytest.approx(40.0)
+    record, other = (done_of([(each + at, 200) for each in (0.0, 5.0)], seconds=10.0) for at in (2.0, 2.1))
+    record.trial_log.deliveries += [changed_batches(other.trial_log.deliveries[0])]
+    assert saturation_probe._drained(record, 1e9, unseen_s=5.0) == pytest.approx(80.0)
+    record.trial_log.deliveries = [log[:1] for log in record.trial_log.deliveries]
+    assert saturation_probe._drained(record, 1e9, unseen_s=5.0) == pytest.approx(40.0)
+
+
+def changed_batches(parts: list[Delivery]) -> list[Delivery]:
+    """Moves of another consumer, which are batches of their own."""
+    return [replace(part, batch=part.batch + 100) for part in parts]
+
+
+@pytest.mark.parametrize(
+    ("moves", "unseen_s", "per_s"),
+    [
+        ([(4.0, 100), (4.1, 900), (4.2, 100), (8.0, 100)], 0.0, 1100 / 4.0),  # by batches, each counts from its read
+        ([(7.0, 100), (7.1, 900)], 5.0, 100.0),  # moves close together say nothing: all of the step
+        ([(5.0, 500), (10.0, 300)], 5.0, 60.0),
+        (
+            [(0.5, 500), (1.0, 300), (1.5, 300), (2.0, 9999)],
+            0.0,
+            11099 / 9.5,
+        ),  # then it stood still, or worked on the last one
+        ([(1.0, 500), (3.0, 300)], 2.0, 300 / 9.0),  # so did progress that is seen late
+        ([(1.0, 9999), (6.0, 9999)], 5.0, 150.0),  # a backlog of earlier steps: no more than is offered
+    ],
+)
+def test_drained_is_no_more_than_time_and_load_allow(moves: Batches, unseen_s: float, per_s: float) -> None:
+    """In a step of 10 s."""
+    assert saturation_probe._drained(done_of(moves, seconds=10.0), 150.0 if per_s == 150 else 1e9, unseen_s) == (
+        pytest.approx(per_s)
+    )
 
 
 def test_a_ladder_asks_whether_progress_is_seen_late(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -362,9 +430,9 @@ def test_only_what_was_drained_counts() -> None:
     log = record.trial_log.deliveries[0]
     nothing = [part for number, part in enumerate(log, 99) for part in changed([part], events=0, batch=number)]
     record.trial_log.deliveries = [log + changed(log, again=True) + changed(log, reader=1) + nothing]
-    assert saturation_probe._drained(record) == pytest.approx(100.0)
+    assert saturation_probe._drained(record, 1e9) == pytest.approx(100.0)
     record.trial_log.deliveries = [log, log]
-    assert saturation_probe._drained(record) == pytest.approx(200.0)
+    assert saturation_probe._drained(record, 1e9) == pytest.approx(200.0)
 
 
 @pytest.mark.parametrize("late", [0, 1])
@@ -376,13 +444,13 @@ def test_a_batch_begins_with_the_first_of_its_parts(late: int) -> None:
     record.trial_log.deliveries[late] = [
         replace(part, ingest_us=part.ingest_us + 900_000) if part.batch == 4 else part for part in log
     ]
-    assert saturation_probe._drained(record) == pytest.approx(200.0)
+    assert saturation_probe._drained(record, 1e9) == pytest.approx(200.0)
 
 
 def test_the_slowest_query_says_what_a_job_drains() -> None:
     """One that has committed and never read has drained nothing."""
     record, slow = drained_at(300.0, query="fast"), drained_at(100.0, query="slow")
     record.trial_log.deliveries += slow.trial_log.deliveries
-    assert saturation_probe._drained(record) == pytest.approx(100.0)
+    assert saturation_probe._drained(record, 1e9) == pytest.approx(100.0)
     record.trial_log.commits = [Commit("idle", 0, "", START, START, 0, START, None, [])]
-    assert saturation_probe._drained(record) == 0.0
+    assert saturation_probe._drained(record, 1e9) == 0.0
