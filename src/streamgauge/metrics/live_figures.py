@@ -11,6 +11,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -49,23 +50,41 @@ class BatchTimes:
 
 
 class OnlineMetrics:
-    """Sums and columns of all records so far. They only grow."""
+    """Sums and columns of all records so far. They only grow.
 
-    def __init__(self, plan: Plan) -> None:
-        self._start_us = plan.start_us
+    A reader of a stream owes all partitions in which the plan has events of it, also those that it never read. Before
+    its first event a place holds nothing back.
+
+    Args:
+        plan: the plan of the events.
+        unread: the streams that no query has read, if other queries have figures of their own.
+    """
+
+    def __init__(self, plan: Plan, unread: set[str] | None = None) -> None:
+        self._plan, self._start_us = plan, plan.start_us
+        self.unread = {stream.name for stream in plan.streams} if unread is None else unread
         self.offered_events = 0
         self.chunk_us_max = 0
         self.reread_events = 0
         self.shared_events: Counter[str] = Counter()
         self.batches: dict[Batch, BatchTimes] = defaultdict(BatchTimes)
-        self._reads = _Moments()
         self._delivered: dict[tuple[str, int], _Moments] = defaultdict(_Moments)
         self._taken: dict[str, dict[Reader, dict[int, _Moments]]] = defaultdict(
             lambda: defaultdict(lambda: defaultdict(_Moments))
         )
         self._committed: dict[str, list[Batch]] = defaultdict(list)
-        self._partitions = 1
-        self._reached: dict[str, dict[ReaderPartition, _Reached]] = defaultdict(lambda: defaultdict(_Reached))
+        self._reached: dict[str, dict[ReaderPartition, _Reached]] = defaultdict(dict)
+
+    @cached_property
+    def _first_us(self) -> dict[tuple[int, str], int]:
+        """The time of the first event of each (partition, stream) that has events."""
+        plan = self._plan
+        return {
+            (partition, stream.name): int(plan.event_times(number, partition, 0, 1)[0])
+            for number, stream in enumerate(plan.streams)
+            for partition in range(plan.partitions)
+            if plan.count_before(number, partition, plan.end_us)
+        }
 
     def add_chunks(self, chunks: Iterable[Chunk]) -> None:
         for chunk in chunks:
@@ -73,10 +92,8 @@ class OnlineMetrics:
             self.chunk_us_max = max(self.chunk_us_max, chunk.to_us - chunk.from_us)
 
     def add_reads(self, parts: Iterable[Delivery], partition: int = 0) -> None:
-        self._partitions = max(self._partitions, partition + 1)
         for part in parts:
-            self._reached[part.query][partition, part.stream, part.reader].add(part.batch, part.to_us)
-            self._reads.add(part.when_us, part.to_us)
+            self._place(part, partition).add(part.batch, part.to_us)
             batch = self.batches[part.query, part.batch]
             batch.end_us = max(batch.end_us, part.to_us)
             taken = self._taken[part.stream][part.query, part.reader][partition]
@@ -90,6 +107,16 @@ class OnlineMetrics:
                 self.shared_events[part.stream] += part.events
             if part.first:
                 self._delivered[part.stream, partition].add(part.ingest_us, part.events)
+
+    def _place(self, part: Delivery, partition: int) -> _Reached:
+        """The place of a read. The first read of a reader adds its places in all partitions with events."""
+        places, stream, reader = self._reached[part.query], part.stream, part.reader
+        if (partition, stream, reader) not in places:
+            self.unread.discard(stream)
+            with_events = (number for number, name in self._first_us if name == stream)
+            for number in (partition, *with_events):
+                places.setdefault((number, stream, reader), _Reached(self._first_us.get((number, stream), 0)))
+        return places[partition, stream, reader]
 
     def add_commits(self, commits: Iterable[Commit]) -> None:
         for commit in commits:
@@ -139,9 +166,12 @@ class OnlineMetrics:
         return float(sum(self._of_slowest(lambda logs, query: _spread(*self._commits_of(logs, query), *span))))
 
     def read_until(self, before_us: int) -> int:
-        """The latest end of the reads before `before_us`, in event time; 0 without reads."""
-        when_us, ends_us = self._reads.columns()
-        return int(ends_us[when_us < before_us].max(initial=0))
+        """The event time up to which the batches begun before `before_us` had read every place, for one query.
+
+        0 without reads.
+        """
+        begun = [number for number, batch in self.firsts() if batch.read_us < before_us]
+        return self.reached_by(max(begun)) if begun else 0
 
     def furthest(self, sink: str) -> list[int]:
         """The ascending event times up to which the sink's last two committed batches had read every partition.
@@ -158,21 +188,25 @@ class OnlineMetrics:
         best = self._furthest(sink)
         if len(best) < 2:
             return 0
-        query, last = best[0]
-        places = self._reached[query]
-        readers = {(stream, reader) for _, stream, reader in places}
-        everywhere = ((partition, *reader) for partition in range(self._partitions) for reader in readers)
-        return min(places[place].by(last) if place in places else 0 for place in everywhere)
+        return min(self.ends_by(best[0]).values())
 
     def reached_by(self, batch: Batch) -> int:
         """The event time up to which a batch and its predecessors had read every place of their query."""
         query, number = batch
-        return min(place.by(number) for place in self._reached[query].values())
+        unread = (self._first_us[place] for place in self._unread_places())
+        return min(*(place.until(number) for place in self._reached[query].values()), *unread, FAR_FUTURE_US)
 
-    def starts_of(self, batch: Batch) -> dict[ReaderPartition, int]:
-        """The event time up to which each place of a batch's query was read before it; 0 for places not read yet."""
+    def ends_by(self, batch: Batch) -> dict[ReaderPartition, int]:
+        """The event time up to which a batch and its predecessors had read each place; 0 for places not read yet.
+
+        A stream that no query has read yet counts as one of every query.
+        """
         query, number = batch
-        return {place: reached.by(number - 1) for place, reached in self._reached.get(query, {}).items()}
+        unread = {(*place, 0): 0 for place in self._unread_places()}
+        return unread | {place: reached.by(number) for place, reached in self._reached.get(query, {}).items()}
+
+    def _unread_places(self) -> list[tuple[int, str]]:
+        return [place for place in self._first_us if place[1] in self.unread] if self.unread else []
 
     def ends_of(self, batch: Batch) -> set[int]:
         """The event times at which a batch ended, over the places that it read."""
@@ -217,9 +251,14 @@ class _Moments:
 
 
 class _Reached:
-    """The event time up to which one place was read, by batch. It includes earlier batches, so it never falls."""
+    """The event time up to which one place was read, by batch. It includes earlier batches, so it never falls.
 
-    def __init__(self) -> None:
+    Args:
+        first_us: the time of the place's first event.
+    """
+
+    def __init__(self, first_us: int) -> None:
+        self._first_us = first_us
         self._batches, self._ends_us = array("q"), array("q")
 
     def __contains__(self, batch: int) -> bool:
@@ -235,7 +274,12 @@ class _Reached:
             self._ends_us[at] = end_us
             at += 1
 
+    def until(self, batch: int) -> int:
+        """The event time before which nothing was unread after a batch."""
+        return max(self.by(batch), self._first_us)
+
     def by(self, batch: int) -> int:
+        """The end of what was read by a batch; 0 before the first read."""
         at = bisect_right(self._batches, batch)
         return self._ends_us[at - 1] if at else 0
 

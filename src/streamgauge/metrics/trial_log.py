@@ -82,6 +82,8 @@ class TrialLog:
     rows_ignored: dict[str, int] = field(default_factory=dict)
     ignored_before: dict[str, int] | None = None
     remarks: dict[str, tuple[int, str]] = field(default_factory=dict)
+    _unread: set[str] | None = field(default=None, init=False, repr=False, compare=False)
+    """In the log of a query: the streams that no query has read."""
     _fed: _Fed | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
@@ -252,7 +254,8 @@ class TrialLog:
 
     def _waiting_before(self, batch: Batch, since_us: int, when_us: int) -> int:
         """Events due and not read before a batch. Partitions that were read unevenly are counted one by one."""
-        starts = self.running.starts_of(batch)
+        query, number = batch
+        starts = self.running.ends_by((query, number - 1))
         if len(set(starts.values())) == 1:
             return self.plan.planned_events(max(since_us, self.plan.start_us), when_us)
         least: dict[tuple[str, int], int] = {}
@@ -268,9 +271,13 @@ class TrialLog:
     def backlog_waits(self) -> tuple[Int64s, Floats]:
         """(time, age in seconds) of the oldest waiting event, at the samples of `backlog_peaks`.
 
-        The trend check uses these, because a number of events shows a trend only at a constant rate.
+        The trend check uses these, because a number of events shows a trend only at a constant rate. The place that
+        is furthest behind has that event, whether the batch reads it or not.
         """
-        firsts = sorted((batch.read_us, batch.from_us) for _, batch in self.running.firsts())
+        reached = self.running.reached_by
+        firsts = sorted(
+            (batch.read_us, reached((query, number - 1))) for (query, number), batch in self.running.firsts()
+        )
         times, since = np.array(firsts, np.int64).reshape(-1, 2).T
         return times, np.maximum(0, times - np.maximum(since, self.plan.start_us)) / US
 
@@ -330,7 +337,7 @@ class TrialLog:
         return None if (at_reads < taken).any() else (times, (times - at_reads) / US)
 
     def waiting_at(self, when_us: int) -> float:
-        """Seconds of event time due by then and not delivered, for one query. It grows until the next delivery."""
+        """The age of the oldest event that waits for a batch then, seconds, for one query."""
         return max(0, when_us - max(self.running.read_until(when_us), self.plan.start_us)) / US
 
     def lag_at(self, when_us: int) -> float:
@@ -369,7 +376,7 @@ class _Fed:
     def __init__(self, trial_log: TrialLog, logs: list[Sequence[Any]]) -> None:
         self._logs = logs
         self._taken = [0] * len(logs)
-        self.running = OnlineMetrics(trial_log.plan)
+        self.running = OnlineMetrics(trial_log.plan, trial_log._unread)
         self.of_query: dict[str, TrialLog] = {}
 
     def goes_on(self, logs: list[Sequence[Any]]) -> bool:
@@ -398,6 +405,7 @@ class _Fed:
     def _query(self, trial_log: TrialLog, query: str) -> TrialLog:
         if query not in self.of_query:
             self.of_query[query] = _without_reads(trial_log)
+            self.of_query[query]._unread = self.running.unread
         return self.of_query[query]
 
 

@@ -69,17 +69,20 @@ def snapshot(record: TrialRecord, now_us: int, phase: str) -> TrialSnapshot:
 
 
 def _offered_per_s(log: Log[Chunk], start_us: int, since_us: int, now_us: int) -> float:
-    """Events/s of a generator's chunks since `since_us`.
+    """Events/s that a generator has published since `since_us`, also those that were due before.
 
     The chunk in progress counts neither events nor time, up to the length of a chunk and a poll. So a generator that
     stands still for longer shows.
     """
-    recent = list(takewhile(lambda chunk: chunk.to_us > since_us and chunk.from_us >= start_us, reversed(log)))
-    if not recent:
+    own = list(takewhile(lambda chunk: chunk.published_us > since_us and chunk.from_us >= start_us, reversed(log)))
+    if not own:
         return 0.0
-    last = recent[0]
-    until_us = max(last.to_us, now_us - (last.to_us - last.from_us) - POLL_US)
-    return sum(chunk.events for chunk in recent) / (until_us - recent[-1].from_us) * US
+    last, first = own[0], own[-1]
+    chunk_us = last.to_us - last.from_us
+    earlier = log[-len(own) - 1] if len(log) > len(own) else None
+    begun_us = first.from_us if earlier is None else max(earlier.published_us, since_us - chunk_us)
+    until_us = max(last.published_us, now_us - chunk_us - POLL_US)
+    return sum(chunk.events for chunk in own) / (until_us - max(begun_us, start_us)) * US
 
 
 def _note(record: TrialRecord, now_us: int) -> str:

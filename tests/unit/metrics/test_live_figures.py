@@ -62,19 +62,28 @@ def forgettable(trial_log: TrialLog, sink: str) -> int:
 
 
 def committed(trial_log: TrialLog, sink: str) -> int:
-    """What its query had read wherever it has read, by the sink's latest batch."""
+    """What its query had read everywhere, by the sink's latest batch."""
     return max((reached(trial_log, *batch) for batch in latest(trial_log, sink)), default=0)
 
 
 def reached(trial_log: TrialLog, query: str, last: int) -> int:
-    """What every reader of a query had read by a batch, wherever it has read anything."""
-    result: dict[tuple[int, str, int], int] = {}
-    for partition, log in enumerate(trial_log.deliveries):
-        for part in log:
-            place = (partition, part.stream, part.reader)
-            if part.query == query:
-                result[place] = max(result.get(place, 0), part.to_us if part.batch <= last else 0)
-    return min(result.values())
+    """What every reader of a query had read of every partition by a batch; its first event is unread until then."""
+    return min(
+        max(end_us, int(trial_log.plan.event_times(0, partition, 0, 1)[0]))
+        for (partition, _), end_us in ends_by(trial_log, query, last).items()
+    )
+
+
+def ends_by(trial_log: TrialLog, query: str, last: int) -> dict[tuple[int, int], int]:
+    """The end of what each reader of a query had read of each partition by a batch; 0 if nothing."""
+    reads = [(partition, part) for partition, log in enumerate(trial_log.deliveries) for part in log]
+    return {
+        (partition, reader): max(
+            (part.to_us for of, part in reads if (of, part.query, part.reader) == (partition, query, reader)
+             and part.batch <= last), default=0,
+        )
+        for partition in range(2) for reader in {part.reader for _, part in reads if part.query == query}
+    }  # fmt: skip
 
 
 @given(STEPS)
@@ -94,13 +103,13 @@ def test_running_figures_are_those_of_the_whole_logs(make: Any, steps: list[Any]
         assert trial_log.running.committed_by(moments).tolist() == [of_slowest(came, when.__gt__) for when in moments]
         assert trial_log.committed_until() == min(committed(trial_log, sink) for sink in SINKS)
         assert trial_log.forgettable_until() == min(forgettable(trial_log, sink) for sink in SINKS)
-        assert trial_log.waiting_at(START + 3 * US) == waiting(trial_log, START + 3 * US)
         since = START + (place - 3) * US // 2
         assert trial_log.ingested_since(since) == sum(p.events for p in reads if p.first and p.ingest_us >= since)
         assert trial_log.queries() == tuple(
             sorted({part.query for part in reads} | {c.query for c in trial_log.commits})
         )
         for query in trial_log.queries():
+            assert trial_log.of_query(query).waiting_at(START + 3 * US) == waiting(trial_log, query, START + 3 * US)
             assert peaks_of(trial_log.of_query(query)) == plain_peaks(trial_log, query)
             assert trial_log.of_query(query).commits == [one for one in trial_log.commits if one.query == query]
 
@@ -120,9 +129,10 @@ def of_slowest(reads: list[Delivery], chosen: Callable[[int], bool]) -> int:
     return sum(min(readers.values()) for readers in counts.values())
 
 
-def waiting(trial_log: TrialLog, when_us: int) -> float:
-    reached = [part.to_us for part in trial_log.all_deliveries() if part.when_us < when_us]
-    return max(0, when_us - max([START, *reached])) / US
+def waiting(trial_log: TrialLog, query: str, when_us: int) -> float:
+    reads = [part for part in trial_log.all_deliveries() if part.query == query and not part.again]
+    begun = [part.batch for part in reads if part.when_us < when_us]
+    return max(0, when_us - max(START, reached(trial_log, query, max(begun)) if begun else 0)) / US
 
 
 def peaks_of(trial_log: TrialLog) -> Counter[tuple[int, int]]:
@@ -142,11 +152,7 @@ def plain_peaks(trial_log: TrialLog, query: str) -> Counter[tuple[int, int]]:
 def _plain_peak(trial_log: TrialLog, query: str, number: int, parts: list[Delivery]) -> tuple[int, int]:
     """When a batch was first read, and what each partition had waiting then, if they had been read unevenly."""
     plan, when = trial_log.plan, min(part.when_us for part in parts)
-    ends: dict[tuple[int, int], int] = {}
-    for partition, log in enumerate(trial_log.deliveries):
-        for part in (part for part in log if part.query == query):
-            place = (partition, part.reader)
-            ends[place] = max(ends.get(place, 0), part.to_us if part.batch < number else 0)
+    ends = ends_by(trial_log, query, number - 1)
     if len(set(ends.values())) == 1:
         return when, plan.planned_events(max(min(part.from_us for part in parts), START), when)
     waiting = 0

@@ -415,6 +415,63 @@ def test_what_a_partition_that_is_behind_has_not_read_is_kept(make: Any) -> None
     assert trial_log.forgettable_until() == second[3]
 
 
+def reads_each_second(make: Any, until_s: tuple[int, ...], plan: Any, query: str = "") -> TrialLog:
+    """A batch a second that reads what is due, of each (stream, partition) in turn until a second, and its commit."""
+    trial_log, places = TrialLog(plan), [(spec.name, n) for spec in plan.streams for n in range(plan.partitions)]
+    for second in range(1, 7):
+        parts: list[list[Delivery]] = [[] for _ in range(plan.partitions)]
+        for (stream, partition), last in zip(places, until_s, strict=True):
+            if second <= last:
+                parts[partition].append(
+                    dataclasses.replace(part(stream, second - 1, second, 500, second + 0.2, second), query=query)
+                )
+        commit = make.commit(second, START + second * US + 300_000, query=query)
+        trial_log.add(make.tick([[] for _ in parts], parts, [commit]))
+    return trial_log
+
+
+@pytest.mark.parametrize(("streams", "until_s", "behind_s"), [
+    (1, (6, 6), 1), (1, (6, 2), 5), (1, (6, 0), 7), (2, (6, 6, 6, 6), 1), (2, (6, 6, 0, 0), 7), (2, (6, 6, 6, 3), 4),
+])  # fmt: skip
+def test_everything_was_read_as_far_as_the_place_that_is_furthest_behind(
+    make: Any, streams: int, until_s: tuple[int, ...], behind_s: int
+) -> None:
+    """A partition or stream that was never read is behind since its first event; one that stopped, since then."""
+    trial_log = reads_each_second(make, until_s, make.plan(streams=streams))
+    end, near = START + 7 * US, pytest.approx(behind_s, abs=0.01)
+    assert (end - trial_log.committed_until()) / US == near
+    assert (trial_log.waiting_at(end), trial_log.of_query("").waiting_at(end), trial_log.lag_at(end)) == (near,) * 3
+    assert trial_log.backlog_waits()[1][-1] == pytest.approx(max(behind_s - 0.8, 1.2), abs=0.01)
+    assert trial_log.backlog_peaks()[1][-1] >= 1200
+    assert trial_log.forgettable_until() == (0 if 0 in until_s else START + min(5, *until_s) * US)
+
+
+def test_a_partition_without_events_holds_nothing_back(make: Any) -> None:
+    """All keys of this plan are of one partition, so the other has nothing to read."""
+    plan = make.plan()
+    key = dataclasses.replace(plan.streams[0].fields[0], domain=1)
+    stream = dataclasses.replace(plan.streams[0], fields=(key, *plan.streams[0].fields[1:]), key=key.name)
+    plan = dataclasses.replace(plan, streams=(stream,), keyed=True)
+    shares = plan.partition_shares(0)
+    assert sorted(shares) == [0, 1]
+    until_s = (6, 0) if shares[0] else (0, 6)
+    trial_log = reads_each_second(make, until_s, plan)
+    assert trial_log.committed_until() == START + 6 * US
+    assert trial_log.backlog_waits()[1].tolist() == pytest.approx([1.2] * 6)
+    assert trial_log.forgettable_until() == START + 5 * US
+
+
+def test_a_stream_that_another_query_reads_holds_nothing_back(make: Any) -> None:
+    """Neither query reads what the other one does."""
+    plan = make.plan(streams=2)
+    whole = reads_each_second(make, (6, 6, 0, 0), plan, "q0")
+    other = reads_each_second(make, (0, 0, 6, 6), plan, "q1")
+    whole.add(make.tick([[], []], other.deliveries, other.commits))
+    assert [one.waiting_at(START + 7 * US) for one in whole.by_query()] == [1.0, 1.0]
+    assert [one.lag_at(START + 7 * US) for one in whole.by_query()] == [1.0, 1.0]
+    assert whole.of_query("q0").committed_until() == START + 6 * US
+
+
 def test_parts_of_a_journal(make: Any) -> None:
     """A query's part has what it read and committed; a sink's has its commits and all that was read."""
     trial_log = two_queries(make)

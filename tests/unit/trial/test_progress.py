@@ -1,5 +1,6 @@
 """What progress shows of a trial that runs."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -28,6 +29,21 @@ def test_progress_shows_that_a_generator_stands_still(make: Any) -> None:
     record.trial_log.chunks = [chunks_until(6 * US, 50_000)]
     assert snapshot(record, START + 9 * US, "measured").offered_per_s == pytest.approx(1000 / (5.0 - 0.05 - 0.3))
     assert snapshot(record, START + 12 * US, "measured").offered_per_s == 0
+
+
+@pytest.mark.parametrize("late_us", [0, 300_000, 8 * US])
+def test_progress_shows_what_a_late_generator_sends(make: Any, late_us: int) -> None:
+    """By the time of sending: all that it sends may have been due long ago, as on a busy machine. A burst counts as
+    that of the five seconds.
+    """
+    record = TrialRecord(make.story().trial_log(), TrialSpans(START, START + 5 * US, START + 15 * US, START + 20 * US))
+    chunks = [replace(chunk, published_us=chunk.published_us + late_us) for chunk in chunks_until(8 * US, 50_000)]
+    now_us = START + 7 * US + late_us
+    record.trial_log.chunks = [[chunk for chunk in chunks if chunk.published_us <= now_us]]
+    assert snapshot(record, now_us, "measured").offered_per_s == pytest.approx(500)
+    burst = [replace(chunk, published_us=now_us - US // 2) for chunk in chunks[1:100]]
+    record.trial_log.chunks = [[replace(chunks[0], published_us=START), *burst]]
+    assert snapshot(record, now_us, "measured").offered_per_s == pytest.approx(99 * 25 / (5.0 - 0.3))
 
 
 def test_progress_shows_the_events_due_and_not_delivered_as_the_backlog(make: Any) -> None:

@@ -269,7 +269,7 @@ def test_start_up_backlog_in_the_span_is_undecided(resolved: ResolvedExperiment,
     """A span that began while backlog of the start was worked off shows a slope that is not the rate's."""
     record = done_of(make)
     firsts = [
-        Delivery(p.stream, p.from_us - max(0, 12 - p.batch) * US, p.to_us, p.events, p.ingest_us, p.batch, False)
+        replace(p, from_us=p.from_us - max(0, 12 - p.batch) * US, to_us=p.to_us - max(0, 11 - p.batch) * US)
         for p in record.trial_log.deliveries[0]
     ]
     record.trial_log.deliveries[0] = firsts

@@ -164,8 +164,10 @@ class ProgramInlet:
             with contextlib.suppress(DriverError):  # the receiver has reported it; the rest is discarded
                 self._receiver.receive(address, results.schema, batches, stamped=True)
         until_us = min(each.until_us for each in self._outputs.values())
-        if not (self._has_committed or self._checkpoints) and until_us:  # the results show it until the group commits
-            self._receiver.reached(QUERY, self._batch, until_us)
+        if not (self._has_committed or self._checkpoints):  # the results show it until the group commits
+            self._remark_inferred()
+            if until_us:
+                self._receiver.reached(QUERY, self._batch, until_us)
         self._receiver.commit(QUERY, self._batch, [[0, 0]], self._sinks)
 
     @property
@@ -206,18 +208,12 @@ class ProgramInlet:
                 self._receiver.reject(reason)
             elif self._never_commits:
                 self._infer(ends)
-            elif self._group_must_commit and not self._has_committed and self._had(0.0):  # a short trial ends so
-                self._receiver.remark(
-                    UNOBSERVED,
-                    1,
-                    f"group {self._group.group} has committed no offset yet; progress is inferred from results, and "
-                    "lag is null",
-                )
 
     def _report(self) -> None:
         """Reports committed offsets as the reads of a batch without results."""
-        self._receiver.remark(UNOBSERVED, 0, "")
-        self._receiver.remark(NEVER_COMMITTED, 0, "")  # one that commits seldom may have been taken as one without
+        if self._has_committed:
+            self._receiver.remark(UNOBSERVED, 0, "")
+            self._receiver.remark(NEVER_COMMITTED, 0, "")
         if self._holds:
             self._cut()
         self._read(self._group.offsets)
@@ -268,15 +264,20 @@ class ProgramInlet:
         if ends != self._ends[0]:
             self._ends = (ends, time.monotonic())
 
+    def _remark_inferred(self) -> None:
+        """From the first result until the group commits, since a short trial may end before it would have."""
+        group = f"group {self._group.group} has committed no offset"
+        if self._group_must_commit:
+            code, text = UNOBSERVED, f"{group} yet"
+        elif self._by_results:
+            code, text = NEVER_COMMITTED, "the program's file names nothing else that shows how far it had read"
+        else:
+            spark = f"Spark commits none: {self._checkpoint_line} in its file"
+            code, text = NEVER_COMMITTED, f"{group}, so how far it had read is not known ({spark})"
+        self._receiver.remark(code, 1, f"{text}; progress is inferred from its results, and lag is null")
+
     def _infer(self, ends: RunOffsets) -> None:
-        """Progress of a program that never commits: what its results show, and everything once all is quiet."""
-        text = (
-            "the program's file names nothing else that shows how far it had read"
-            if self._by_results
-            else f"group {self._group.group} has committed no offset, so how far it had read is not known (Spark "
-            f"commits none: {self._checkpoint_line} in its file)"
-        )
-        self._receiver.remark(NEVER_COMMITTED, 1, f"{text}; progress is inferred from its results, and lag is null")
+        """A program that never commits is taken to have read everything once all is quiet."""
         quiet_s = time.monotonic() - max(self._ends[1], self._last_result_s)
         if ends and quiet_s > QUIET_S and ends != self._inferred:
             self._inferred = ends
