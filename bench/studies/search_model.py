@@ -21,11 +21,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from bench.support.row import Row, row
-from streamgauge.engines.spi import UNMEASURED
+from streamgauge.engines.spark.options import NEAR_LIMIT
 from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.capacity.search import Search, Settings, TrialOutcome, TrialRequest
 
-NEAR_LIMIT = UNMEASURED
 REPEATS, SEARCHES, AGAIN = 3, 200, 10
 WITHIN_MINUTES = 9.0
 AGES_S = (120.0, 300.0)
@@ -156,7 +155,7 @@ class Searched:
 
 def searched(kind: Kind, seed: int, predicts: bool) -> Searched:
     engine = ModelEngine(kind, seed, predicts)
-    search = Search(Settings(ceiling_per_s=kind.ceiling_per_s, keeps_rows=kind.keeps_rows))
+    search = Search(Settings(ceiling_per_s=kind.ceiling_per_s, keeps_rows=kind.keeps_rows, near_limit=NEAR_LIMIT))
     while search.request is not None:
         search.tell(engine(search.request))
     result = search.result()

@@ -28,8 +28,10 @@ def perform(experiment: Experiment, as_json: bool, verbose: bool, print_toml: bo
     """
     shorthand = SHORTHANDS[experiment.command]
     if print_toml:
+        from streamgauge.preflight.resolved_experiment import with_engine_transport
+
         shorthand.check(experiment)
-        print_answer(to_toml(experiment), end="")
+        print_answer(to_toml(with_engine_transport(experiment)), end="")
     elif dry_run and shorthand.plan is not None:
         shorthand.plan(experiment, as_json)
     else:

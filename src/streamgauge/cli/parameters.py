@@ -75,7 +75,7 @@ def _option(info: SettingInfo) -> Parameter:
     default: Any = Parameter.empty if info.required else info.default or (False if info.is_switch else None)
     text = "off" if info.is_switch else info.default_text
     if info.name in PROGRAM_DEFAULTS:  # the experiment fills it in, because a program has another one
-        default, text = None, f"{info.default}; {PROGRAM_DEFAULTS[info.name]} for FILE.toml"
+        default, text = None, f"{info.default_text or info.default}; {PROGRAM_DEFAULTS[info.name]} for FILE.toml"
     help_ = f"{info.help}  [default: {text}]" if text else info.help
     type_: Any = bool if info.is_switch else list[str] | None if info.repeatable else str | None
     option = typer.Option(info.flag, metavar=info.metavar or None, help=help_)

@@ -13,7 +13,15 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from streamgauge.config.options_and_settings import SETTINGS, Experiment, Matrix, build, flat_name, setting_of
+from streamgauge.config.options_and_settings import (
+    SETTINGS,
+    Experiment,
+    Matrix,
+    build,
+    flat_name,
+    setting_of,
+    undecided,
+)
 from streamgauge.config.setting_info import NAME_VALUE
 from streamgauge.core.errors import Problem, Rule, attempt, broken, first_broken, near, refuse, require
 from streamgauge.core.formatting import leaves
@@ -100,7 +108,7 @@ def value_of(experiment: Experiment, setting: str) -> Any:
 
 def values_of(experiment: Experiment, *without: str) -> dict[str, Any]:
     """The values that build the experiment, without some of its sections."""
-    return experiment.model_dump(mode="json", exclude_none=True, exclude=set(without))
+    return experiment.model_dump(mode="json", exclude_none=True, exclude={*without, *undecided(experiment)})
 
 
 def with_settings(base: Mapping[str, Any], settings: Settings) -> Experiment:

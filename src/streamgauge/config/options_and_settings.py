@@ -269,15 +269,14 @@ class Experiment(ConfigModel):
         "PROFILE", only=TUNABLE,
     )  # fmt: skip
     transport: str = setting(
-        "flight", "how events travel; flight: from memory; kafka: over a broker; socket: lines of text", "NAME"
-    )
+        "flight", "how events travel; flight: from memory; kafka: over a broker; socket: lines of text", "NAME",
+        default_text="flight, or the engine's first",
+    )  # fmt: skip
     transport_options: dict[str, str] = setting(
         {}, "a transport setting, such as encoding=json with kafka; repeatable", NAME_VALUE,
         flag="--transport-option", repeatable=True, default_text="none",
     )  # fmt: skip
-    master: str | None = setting(
-        None, "URL of the Spark master; for the Spark engines only", "URL", default_text="local[all cores]"
-    )
+    master: str | None = setting(None, "URL of the engine's cluster", "URL", default_text="local[all cores]")
     partitions: Annotated[int | None, Field(ge=1, le=2**PARTITION_BITS)] = setting(
         None, "partitions of each stream: queues in memory, or partitions of its topic", "N", example="4",
         default_text="as many as generators",
@@ -434,7 +433,9 @@ def read(path: Path) -> Experiment:
         del values["kind"]
     rule = "must be an experiment, and this is the file of a program"
     require(values.get("kind") != "program", "FILE", rule, str(path), f"streamgauge run {path}")
-    return build(change_files(build(values).model_dump(), partial(find_beside, folder=path.resolve().parent)))
+    experiment = build(values)
+    plain = experiment.model_dump(exclude=undecided(experiment))
+    return build(change_files(plain, partial(find_beside, folder=path.resolve().parent)))
 
 
 _UNREADABLE: Mapping[type[Exception], tuple[str, str]] = {
@@ -449,8 +450,13 @@ _UNREADABLE: Mapping[type[Exception], tuple[str, str]] = {
 """Rule and way out by the error of reading a file; the first that fits."""
 
 
+def undecided(experiment: Experiment) -> set[str]:
+    """The settings whose default depends on the engine, unless the user or `preflight.validate.check` set them."""
+    return {"transport"} - experiment.model_fields_set
+
+
 def to_toml(experiment: Experiment) -> str:
     """The experiment as TOML for `read`."""
     import tomli_w
 
-    return tomli_w.dumps(experiment.model_dump(exclude_none=True, mode="json"))
+    return tomli_w.dumps(experiment.model_dump(exclude_none=True, exclude=undecided(experiment), mode="json"))

@@ -222,6 +222,12 @@ class MachineError(StreamgaugeError):
     """The machine lacks something. The message says what, and how to get it."""
 
 
+class MissingOnMachine(InputError, MachineError):
+    """What the machine lacks, as problems in the form of refused settings. It was looked for before a start."""
+
+    exit_code = MachineError.exit_code
+
+
 class EngineError(StreamgaugeError):
     """The engine failed outside a measurement; `log` is the file with its whole output."""
 

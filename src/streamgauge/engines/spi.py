@@ -60,7 +60,9 @@ class NearLimit:
     """How the batches of an engine fill their time, and what it drains, near its limit.
 
     A search chooses its next load by these figures, and no verdict rests on them. The defaults are for an engine that
-    was not measured; a plugin whose engine was measured states its own.
+    was not measured, and none of them is a measurement: they choose a lower load, which takes more trials, where a
+    higher one might fail. Busy shares are those of batches, so an engine without batches uses only the last three. A
+    plugin whose engine was measured states its own.
 
     Attributes:
         full: busy share of an engine near its limit.
@@ -71,20 +73,22 @@ class NearLimit:
         sure: busy share at which most trials decide. After an undecided trial a search goes down to it at once, since
             every undecided rate on the way costs a minute. An undecided trial below it is repeated.
         fixed: share of the time that batches need at any rate. The rest grows with the rate. A low value makes steps up
-            too short rather than too long.
-        drain_factor: drain rate of an overload trial over the sustained rate.
+            too short rather than too long; 0 takes all of the time to grow.
+        drain_factor: drain rate of an overload trial over the sustained rate. A high value makes the first guess too
+            low rather than too high.
         drain_factor_keeping_rows: the same, of a flow that keeps rows until windows end.
-        heap_share: share of the heap that rows may take by their size in Arrow.
+        heap_share: share of the heap that rows may take by their size in Arrow. As objects of a JVM they take several
+            times that size.
     """
 
-    full: float = 0.93
-    over: float = 0.98
-    keeping_rows: float = 0.9
-    sure: float = 0.82
-    fixed: float = 0.15
-    drain_factor: float = 1.1
-    drain_factor_keeping_rows: float = 1.4
-    heap_share: float = 1 / 8
+    full: float = 0.9
+    over: float = 0.9
+    keeping_rows: float = 0.8
+    sure: float = 0.7
+    fixed: float = 0.0
+    drain_factor: float = 1.2
+    drain_factor_keeping_rows: float = 1.6
+    heap_share: float = 1 / 16
 
     def full_of(self, keeps_rows: bool) -> float:
         """The busy share near the limit of a flow that may keep rows until windows end."""

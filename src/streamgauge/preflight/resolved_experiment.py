@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from streamgauge.config.limits import EXTENSION_SHARE_MAX, EXTENSIONS_MAX, ServiceLevelObjective
-from streamgauge.config.options_and_settings import Experiment, Load
+from streamgauge.config.options_and_settings import Experiment, Load, undecided
 from streamgauge.core.clock import US
 from streamgauge.core.engine_reports import Guarantee
 from streamgauge.core.schema import INGEST_TIME, LINEAGE
@@ -20,7 +20,7 @@ from streamgauge.dataflow import graph
 from streamgauge.dataflow.lineage import needed_columns, with_lineage
 from streamgauge.dataflow.nodes import Flow, OpaqueNode, Process
 from streamgauge.dataflow.reach import reach_us, slide_us, tail_us
-from streamgauge.engines.registry import entry
+from streamgauge.engines.registry import capabilities, entry
 from streamgauge.engines.spi import BatchInterval, Capabilities, StartRequest, TuningProfile
 from streamgauge.loadgen.fields import Payload, StreamSpec
 from streamgauge.loadgen.plan import Plan
@@ -363,6 +363,18 @@ def _rise_s(warmup_s: float, fresh: bool) -> float:
 
 
 _EMPTY = TuningProfile()
+
+
+def with_engine_transport(experiment: Experiment) -> Experiment:
+    """The experiment with its transport decided: the given one, else the default or the first that the engine reads.
+
+    It stays undecided if the engine is unknown.
+    """
+    engine = capabilities().get(experiment.engine)
+    if engine is None or not engine.transports or not undecided(experiment):
+        return experiment
+    readable, default = engine.transports, experiment.transport
+    return experiment.model_copy(update={"transport": default if default in readable else readable[0]})
 
 
 def engine_options(experiment: Experiment, engine: Capabilities | None) -> dict[str, str]:

@@ -48,6 +48,7 @@ from streamgauge.preflight.resolved_experiment import (
     start_request_of,
     transport_options,
     trial_tail_us,
+    with_engine_transport,
 )
 from streamgauge.preflight.resources import QUEUE_BYTES, Budget, assigned_cpus, processor_problems
 from streamgauge.preflight.same_question import same_question_problems
@@ -81,6 +82,7 @@ def check(experiment: Experiment, new_folder: bool = True) -> ResolvedExperiment
     workload, parameters, flow = _workload(experiment, problems)
     experiment = _with_brokers(experiment, workload)
     engine = _engine(experiment, problems)
+    experiment = with_engine_transport(experiment)
     flow = _engine_flow(flow, engine)
     limits = tuple(limit for text in experiment.limits if (limit := attempt(partial(parse_limit, text), problems)))
     driver, sut = assigned_cpus(experiment)

@@ -1,4 +1,4 @@
-"""Finds the Java that Spark will use, explains what to do if none fits, and fetches jars.
+"""Finds the Java that engines and brokers run on, explains what to do if none fits, and fetches jars.
 
 Jars are resolved by their Maven coordinates with Spark's Ivy, and cached. The default path needs none. Each set has a
 folder in the user's cache. Its list of files is written last, so an interrupted resolution leaves no valid entry.
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from streamgauge.core.errors import MachineError
+from streamgauge.core.errors import MachineError, MissingOnMachine, Problem
 
 JAVA_FLOOR = 17
 OPTION_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
@@ -40,17 +40,21 @@ class Java:
     text: str
 
 
-def find_java() -> Java:
-    """The Java of JAVA_HOME, else of PATH.
+def find_java(needed_by: str = "") -> Java:
+    """The Java of JAVA_HOME, else of PATH. `needed_by`: who needs it, for the message.
 
     Raises:
-        MachineError: none was found, it does not start, or it is older than 17. The message says how to get one.
+        MissingOnMachine: none was found, it does not start, or it is older than 17. The message says how to get one.
     """
     home = os.environ.get("JAVA_HOME")
-    java = _java_at(str(Path(home) / "bin" / "java"), f"JAVA_HOME={home}") if home else _java_of_path()
+    java = _java_at(str(Path(home) / "bin" / "java")) if home else _java_of_path()
     if isinstance(java, Java):
         return java
-    raise MachineError(f"{java}\n  {(_other_home() if home else None) or install_hint()}")
+    rule = f"must lead to Java {JAVA_FLOOR} or later" + (f", which {needed_by} needs" if needed_by else "")
+    if home:
+        way_out = _other_home() or install_hint()
+        raise MissingOnMachine(Problem("JAVA_HOME", rule, f"{home} ({java})", way_out))
+    raise MissingOnMachine(Problem("PATH", rule, java, install_hint()))
 
 
 def java_environment(keep_properties: bool = False, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
@@ -67,24 +71,23 @@ def java_environment(keep_properties: bool = False, environment: Mapping[str, st
 
 
 def _java_of_path() -> Java | str:
-    return _java_at(shutil.which("java"), "PATH")
+    return _java_at(shutil.which("java"))
 
 
-def _java_at(path: str | None, where: str) -> Java | str:
-    """The Java at a path, or the reason why Spark cannot use it."""
-    needed = f"Java {JAVA_FLOOR} or later is needed by Spark"
+def _java_at(path: str | None) -> Java | str:
+    """The Java at a path, or why it cannot be used."""
     if path is None or not Path(path).exists():
-        return f"{needed}; none was found by {where}"
+        return "no java was found"
     try:
         done = subprocess.run(
             [path, "-version"], capture_output=True, text=True, timeout=30, check=False, env=java_environment()
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return f"Java at {path} does not start: {error}"
+        return f"{path} does not start: {error}"
     text = _version_line(done.stderr or done.stdout)
     version = parse_version(text)
     if version is None or version < JAVA_FLOOR:
-        return f"{needed}; {path} is {text or 'silent'}"
+        return f"{path} is {text or 'silent'}"
     return Java(path, version, text)
 
 
@@ -259,7 +262,7 @@ def _run_ivy(request: JarSet, work: Path) -> None:
     ]  # fmt: skip
     environment = java_environment(keep_properties=True) | {
         "SPARK_HOME": str(home),
-        "JAVA_HOME": str(Path(find_java().path).resolve().parents[1]),
+        "JAVA_HOME": str(Path(find_java("Ivy").path).resolve().parents[1]),
         "SPARK_LOCAL_IP": "127.0.0.1",  # needed if the name of this machine does not resolve
     }
     try:

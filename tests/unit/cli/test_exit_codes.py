@@ -249,5 +249,6 @@ def test_a_machine_without_java_is_exit_code_3(monkeypatch: pytest.MonkeyPatch, 
         monkeypatch.setenv(name, str(stand / "nowhere"))
     done = command("run", "identity", "--json")
     assert (done.returncode, done.stdout) == (3, "")
-    assert re.search("Java 17 or later is needed(.|\n)*install", done.stderr)
+    refused = "JAVA_HOME: must lead to Java 17 or later, which spark needs(.|\n)*try: install(.|\n)*nothing was started"
+    assert re.search(refused, done.stderr)
     assert list(stand.iterdir()) == []

@@ -12,8 +12,9 @@ from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import flow, source
-from streamgauge.engines.registry import capabilities
+from streamgauge.engines.registry import capabilities, streaming_engines
 from streamgauge.preflight import validate
+from streamgauge.preflight.resolved_experiment import with_engine_transport
 from streamgauge.studies.scalability.scale import plan_scale
 from streamgauge.workloads.registry import Job
 from tests.unit.helpers_requests import GOOD, checked, refused
@@ -141,6 +142,27 @@ def test_a_transport_that_the_engine_cannot_read_is_refused() -> None:
     problems = refused({"workload": "identity", "engine": "spark-rtm", "transport": "socket"})
     (problem,) = [one for one in problems if one.setting == "transport"]
     assert (problem.rule, problem.way_out) == ("must be one that spark-rtm can read: kafka", "--transport kafka")
+
+
+@pytest.mark.parametrize("engine", streaming_engines())
+def test_an_engine_takes_its_first_transport_unless_it_reads_the_default(engine: str) -> None:
+    """A file or a command without a transport; a given one stays, the default by name too."""
+    readable = capabilities()[engine].transports
+    default = experiment.Experiment.model_fields["transport"].default
+    taken = with_engine_transport(experiment.build({"workload": "identity", "engine": engine})).transport
+    assert taken == (default if default in readable else readable[0])
+    given = experiment.build({"workload": "identity", "engine": engine, "transport": default})
+    assert with_engine_transport(given).transport == default
+
+
+def test_the_transport_of_an_engine_is_written_down(tmp_path: Path) -> None:
+    """In the experiment that runs; what is undecided stays so in a file, and in the cells of its matrix."""
+    values = {"workload": "windowed_aggregation", "engine": "spark-rtm"}
+    assert 'transport = "kafka"' in experiment.to_toml(checked(values).experiment)
+    file = tmp_path / "experiment.toml"
+    file.write_text(experiment.to_toml(experiment.build(GOOD | {"matrix": {"engine": ["spark", "spark-rtm"]}})))
+    cells = expand(experiment.read(file))
+    assert [with_engine_transport(cell.experiment).transport for cell in cells] == ["flight", "kafka"]
 
 
 def test_an_engine_of_one_sink_refuses_several() -> None:

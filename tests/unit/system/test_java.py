@@ -47,7 +47,7 @@ def fake_java(folder: Path, body: str) -> Path:
 
 
 def test_the_java_of_java_home_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """JAVA_HOME wins over PATH, as it does for Spark; without it the first java of PATH is taken, which may name its
+    """JAVA_HOME wins over PATH, as it does for engines; without it the first java of PATH is taken, which may name its
     options first, where JAVA_TOOL_OPTIONS is set.
     """
     home = fake_java(tmp_path / "home", """echo 'openjdk version "21.0.1" 2023-10-17' >&2""")
@@ -69,15 +69,17 @@ def test_a_wrong_java_home_beside_a_java_that_fits(
     good = fake_java(tmp_path / "good", """echo 'openjdk version "17.0.1" 2021-10-19' >&2""")
     monkeypatch.setenv("JAVA_HOME", str(home))
     monkeypatch.setenv("PATH", str(good / "bin"), prepend=":")
-    with pytest.raises(MachineError, match="Java 17 or later is needed") as caught:
-        java.find_java()
+    with pytest.raises(
+        MachineError, match="JAVA_HOME: must lead to Java 17 or later, which the engine needs"
+    ) as caught:
+        java.find_java("the engine")
     assert str(caught.value).endswith(f"unset JAVA_HOME (PATH has Java 17), or set it to {good}")
     assert "install" not in str(caught.value)
 
 
 @pytest.mark.parametrize(("home", "body", "reason"), [
-    (None, None, "none was found by PATH"),
-    ("nothing", None, "none was found by JAVA_HOME="),
+    (None, None, "no java was found"),
+    ("nothing", None, "nothing (no java was found)"),
     *(("old", f"echo '{text}' >&2", text) for text in ('java version "1.8.0_392"', 'openjdk version "11.0.2"', "odd")),
     ("broken", "exit 0", "does not start"),
 ])  # fmt: skip
@@ -85,7 +87,7 @@ def test_no_java_that_fits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, home: str | None, body: str | None, reason: str
 ) -> None:
     """The message says what is needed, where it was sought or what was found, and the command that installs it. A wrong
-    JAVA_HOME is named, not passed over: Spark would use it too. A file that cannot be run is no Java.
+    JAVA_HOME is named, not passed over: an engine would use it too. A file that cannot be run is no Java.
     """
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
@@ -93,7 +95,9 @@ def test_no_java_that_fits(
         monkeypatch.setenv("JAVA_HOME", str(tmp_path / home))
     if body:
         (fake_java(tmp_path / str(home), body) / "bin" / "java").chmod(0o755 if "echo" in body else 0o644)
-    with pytest.raises(MachineError, match=r"Java 17 or later is needed|does not start") as caught:
+    with pytest.raises(
+        MachineError, match=rf"{'JAVA_HOME' if home else 'PATH'}: must lead to Java 17 or later;"
+    ) as caught:
         java.find_java()
     assert [part for part in (home or "", reason, java.install_hint()) if part not in str(caught.value)] == []
 
@@ -125,7 +129,9 @@ def test_tests_on_spark_need_java_once(
     session: Any = SimpleNamespace(config=SimpleNamespace(option=SimpleNamespace(collectonly=False)), items=[item])
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with (
-        pytest.raises(pytest.exit.Exception, match="none was found by JAVA_HOME") if marked else nullcontext() as ended
+        pytest.raises(pytest.exit.Exception, match="JAVA_HOME: must lead to Java 17")
+        if marked
+        else nullcontext() as ended
     ):
         conftest.pytest_collection_finish(session)
     assert ended is None or ended.value.returncode == MachineError.exit_code

@@ -86,7 +86,8 @@ def _compile(files: Sequence[Path], libraries: Sequence[Path], folder: Path) -> 
         classes = Path(work) / "classes"
         classes.mkdir()
         compiler = os.pathsep.join(map(str, spark_jars(COMPILER)))
-        command = [find_java().path, "-Xss8m", "-cp", compiler, "scala.tools.nsc.Main", "-deprecation", "-Xlint:unused"]
+        java = find_java("the Scala compiler").path
+        command = [java, "-Xss8m", "-cp", compiler, "scala.tools.nsc.Main", "-deprecation", "-Xlint:unused"]
         command += ["-d", str(classes), "-classpath", os.pathsep.join(map(str, libraries)), *map(str, files)]
         try:
             done = subprocess.run(

@@ -67,7 +67,7 @@ class JvmEngine(Engine):
 
     def classes(self) -> list[Path]:
         """The class path of its jobs; fetched and compiled at first use. Raises MachineError."""
-        find_java()
+        find_java(self.name)
         return class_path(
             Path(inspect.getfile(type(self))).parent / "scala", resolved([[each] for each in self.jar_sets()])
         )
@@ -97,7 +97,7 @@ class JvmEngine(Engine):
             classes = os.pathsep.join(map(str, self.classes()))
             memory = parse_size(options["memory"])
             self._command = [
-                find_java().path, f"-Xmx{memory}", f"-Xms{memory}", f"-Djava.io.tmpdir={self._folder}", *OPENS,
+                find_java(self.name).path, f"-Xmx{memory}", f"-Xms{memory}", f"-Djava.io.tmpdir={self._folder}", *OPENS,
                 "-cp", classes, self.main,
             ]  # fmt: skip
             _announce_results(flow, edges)

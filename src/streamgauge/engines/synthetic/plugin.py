@@ -4,7 +4,15 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, Problem
-from streamgauge.engines.spi import BatchInterval, Capabilities, Engine, EnginePlugin, StartRequest, node_names
+from streamgauge.engines.spi import (
+    BatchInterval,
+    Capabilities,
+    Engine,
+    EnginePlugin,
+    NearLimit,
+    StartRequest,
+    node_names,
+)
 from streamgauge.engines.synthetic.lowering import KINDS
 from streamgauge.engines.synthetic.options import SETTINGS, read_options
 
@@ -22,6 +30,7 @@ class SyntheticPlugin(EnginePlugin):
         settings=SETTINGS,
         sets_parallelism=True,
         simulated=True,
+        near_limit=NearLimit(drain_factor=1.1),  # it drains exactly what it sustains, so a guess just below holds
     )
     conformance = "streamgauge.engines.synthetic.conformance:CONF"
 

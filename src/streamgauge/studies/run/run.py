@@ -47,9 +47,10 @@ def require_machine(*trials: ResolvedExperiment) -> None:
     It also reads the code's commit for the results, before it can change.
     """
     machine.commit()
-    require_room(any(one.engine.needs_java for one in trials))
-    if any(one.engine.needs_java for one in trials):
-        find_java()
+    on_java = [one.engine.name for one in trials if one.engine.needs_java]
+    require_room(bool(on_java))
+    if on_java:
+        find_java(on_java[0])
     for one in _differing(trials, lambda of, _: (of.workload,)):
         one.workload.require()
     for one in _differing(trials, lambda of, _: (of.engine, of.transport)):

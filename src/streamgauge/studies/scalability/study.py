@@ -12,7 +12,7 @@ from streamgauge.config.options_and_settings import Experiment, Scale, setting_o
 from streamgauge.config.setting_info import NAME_VALUE
 from streamgauge.core.errors import InputError, Problem, Rule, attempt, broken, require_all
 from streamgauge.core.formatting import format_value
-from streamgauge.preflight.resolved_experiment import ResolvedExperiment, spare_s
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment, spare_s, with_engine_transport
 from streamgauge.preflight.validate import fixed_rate
 from streamgauge.results.scalability import ScalePlan
 from streamgauge.studies.capacity.saturation_probe import keeps_rows
@@ -102,6 +102,7 @@ def study_of(experiment: Experiment, rate_is_given: bool = False) -> Study:
 
     `rate_is_given`: a rate was given, which may be the default one; any other rate is known to be given.
     """
+    experiment = with_engine_transport(experiment)
     scale = experiment.scale or Scale()
     problems = list(reproduce.unsupported_settings(experiment))
     given = {setting.name: setting.value for setting in reproduce.settings(experiment.model_dump(mode="json"))}

@@ -118,7 +118,9 @@ class Broker(contextlib.AbstractContextManager["Broker"]):
 
     def _java(self, *words: str) -> None:
         options = [f"-Xmx{HEAP}", f"-Xms{HEAP}", f"-Djava.io.tmpdir={self._folder}", LOGGED, "-cp", self._class_path]
-        self.jvm = self._holder.ask("start", command=[find_java().path, *options, *words], log=str(self._log))
+        self.jvm = self._holder.ask(
+            "start", command=[find_java("the broker").path, *options, *words], log=str(self._log)
+        )
 
 
 def _answers(host: str, port: int) -> bool:

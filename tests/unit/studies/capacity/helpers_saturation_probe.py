@@ -9,7 +9,7 @@ import pytest
 
 from streamgauge.core.clock import US
 from streamgauge.core.trial import TrialSpans
-from streamgauge.engines.spi import UNMEASURED
+from streamgauge.engines.spark.options import NEAR_LIMIT
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.studies.capacity import saturation_probe
@@ -67,7 +67,7 @@ class Stairs:
         return [rate for rate, _ in self.steps]
 
     def climb(self, most_per_s: float, to_the_end: bool = False) -> saturation_probe.SaturationResult:
-        near_limit = SimpleNamespace(near_limit=UNMEASURED)
+        near_limit = SimpleNamespace(near_limit=NEAR_LIMIT)
         resolved = SimpleNamespace(interval_s=self.interval_s, engine=near_limit, unseen_s=self.unseen_s)
         conductor: Any = SimpleNamespace(resolved=resolved, drain=self.drain)
         return saturation_probe.probe_saturation(conductor, most_per_s, to_the_end)

@@ -6,13 +6,14 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from streamgauge.engines.spark.options import NEAR_LIMIT
 from streamgauge.results.search import SearchResult
 from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.capacity.search import Search, Settings, TrialCall, TrialOutcome, search
 from streamgauge.studies.capacity.search_state import TrialRequest
 
 CEILING = 50e6
-PLENTY = Settings(ceiling_per_s=CEILING, trials_max=200)
+PLENTY = Settings(ceiling_per_s=CEILING, trials_max=200, near_limit=NEAR_LIMIT)
 
 capacities = st.floats(0, 7.6).map(lambda exponent: 10**exponent)
 """1/s to 40 M/s, as likely at each magnitude."""

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from streamgauge.engines.spi import UNMEASURED
+from streamgauge.engines.spark.options import NEAR_LIMIT
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import FRESH_WARMUP_S
 from streamgauge.studies.capacity import saturation_probe
@@ -36,7 +36,7 @@ class BusyStairs(Stairs):
 
 def share_of(load: float) -> float:
     """The busy share of an engine at a share of the rate at which its batches are full."""
-    return UNMEASURED.fixed + (UNMEASURED.full - UNMEASURED.fixed) * load
+    return NEAR_LIMIT.fixed + (NEAR_LIMIT.full - NEAR_LIMIT.fixed) * load
 
 
 def test_busy_batches_lead_to_an_approach_that_predicts_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,7 +99,7 @@ def test_an_approach_is_repeated_where_batches_are_too_full_or_too_idle(
     [
         (
             {1: 2.0, 2: BUSY_SHARE_MIN - 0.01, 3: 0.5},
-            UNMEASURED.rate_at(UNMEASURED.full, 6.4e6, 0.5),
+            NEAR_LIMIT.rate_at(NEAR_LIMIT.full, 6.4e6, 0.5),
         ),  # cold, then idle, then neither
         ({1: 0.5, 2: 1.2}, 8e5),  # a backlog keeps batches full: no more than what was drained
     ],

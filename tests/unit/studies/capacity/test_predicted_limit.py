@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from streamgauge.engines.spi import UNMEASURED
+from streamgauge.engines.spark.options import NEAR_LIMIT
 from streamgauge.results import labels
 from streamgauge.results.codes import SearchEnd
 from streamgauge.results.verdict import VerdictValue
@@ -35,7 +35,7 @@ class Predicted(Sut):
         outcome = super().__call__(rate, purpose, fresh)
         if purpose == "overload":
             return dataclasses.replace(outcome, limit_per_s=self.predicted * self.capacity_per_s)
-        share = UNMEASURED.fixed + (UNMEASURED.over - UNMEASURED.fixed) * rate / self.capacity_per_s
+        share = NEAR_LIMIT.fixed + (NEAR_LIMIT.over - NEAR_LIMIT.fixed) * rate / self.capacity_per_s
         return dataclasses.replace(outcome, busy_share=share if self.busy else None)
 
 
@@ -46,7 +46,7 @@ def with_starts(sut: Sut, first: int = 0) -> Sut:
 
 
 @pytest.mark.parametrize(
-    ("keeps_rows", "share"), [(False, 1.0), (True, UNMEASURED.rate_at(UNMEASURED.keeping_rows, 1.0, UNMEASURED.full))]
+    ("keeps_rows", "share"), [(False, 1.0), (True, NEAR_LIMIT.rate_at(NEAR_LIMIT.keeping_rows, 1.0, NEAR_LIMIT.full))]
 )
 @pytest.mark.parametrize("quick", [False, True])
 def test_a_predicted_limit_gives_the_first_guess(keeps_rows: bool, share: float, quick: bool) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from streamgauge.core.errors import InputError
 from streamgauge.core.formatting import format_rate
-from streamgauge.engines.spi import UNMEASURED
+from streamgauge.engines.spark.options import NEAR_LIMIT
 from streamgauge.results.codes import SearchEnd
 from streamgauge.results.search import SearchResult
 from streamgauge.results.verdict import VerdictValue
@@ -325,7 +325,7 @@ def test_a_search_that_was_killed_goes_on_as_if_it_had_not_been(capacity: float,
 
 def test_the_trial_that_was_killed_is_made_again() -> None:
     """An interrupted last trial proves nothing; the ones before it do."""
-    overload = TrialOutcome(CEILING, "not_sustained", UNMEASURED.drain_factor * 1e6)
+    overload = TrialOutcome(CEILING, "not_sustained", NEAR_LIMIT.drain_factor * 1e6)
     request: Any = replay(PLENTY, [overload, TrialOutcome(1e6, "interrupted")]).request
     assert (request.rate_per_s, request.purpose) == (pytest.approx(1e6), "bracket")
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.engines.spi import UNMEASURED
+from streamgauge.engines.spark.options import NEAR_LIMIT
 from streamgauge.results.codes import SearchEnd
 from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.capacity.search import TrialOutcome, replay, search
@@ -20,7 +20,7 @@ from tests.unit.studies.capacity.helpers_search import CEILING, PLENTY, Sut, cap
 def test_a_driver_that_fails_twice_ends_the_search_and_keeps_what_held(verdict: VerdictValue, trials: int) -> None:
     """The highest rate that held stays as a lower bound, unconfirmed where that fails too, with the first reason."""
     changed = {"changed": lambda rate, number, purpose: verdict if number >= 5 else None}
-    sut = Sut(1e6, 1.2 * UNMEASURED.drain_factor, 1.2, **changed)
+    sut = Sut(1e6, 1.2 * NEAR_LIMIT.drain_factor, 1.2, **changed)
     result = searched(sut)
     low = max(rate for rate in sut.rates[1:4] if rate <= 1e6)
     end = {"invalid": SearchEnd.INVALID_TWICE, "interrupted": SearchEnd.INTERRUPTED}[verdict]
@@ -69,7 +69,7 @@ def test_what_an_engine_drained_beside_a_failed_driver_is_the_next_guess(
 ) -> None:
     """Within half of the guess, because such a trial proves nothing."""
     invalid = {"verdict": "invalid", "drained_per_s": drained}
-    sut = Sut(1e6, 1.5 * UNMEASURED.drain_factor, 1.4, fields=lambda _, number: invalid if number == 2 else {})
+    sut = Sut(1e6, 1.5 * NEAR_LIMIT.drain_factor, 1.4, fields=lambda _, number: invalid if number == 2 else {})
     assert searched(sut).confirmed
     assert sut.rates[1:3] == pytest.approx([1.5e6, following])
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.engines.spi import UNMEASURED
+from streamgauge.engines.spark.options import NEAR_LIMIT
 from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.capacity.constants import FAILED_OVERESTIMATE_FACTOR, PROMISED_MAX, STEP_MAX
 from streamgauge.studies.capacity.search import TrialOutcome
@@ -19,7 +19,7 @@ from tests.unit.studies.capacity.helpers_search import PLENTY, Sut, requested_af
 
 
 @pytest.mark.parametrize(
-    ("keeps_rows", "factor"), [(False, UNMEASURED.drain_factor), (True, UNMEASURED.drain_factor_keeping_rows)]
+    ("keeps_rows", "factor"), [(False, NEAR_LIMIT.drain_factor), (True, NEAR_LIMIT.drain_factor_keeping_rows)]
 )
 def test_the_first_bracket_rate_is_lower_than_what_was_drained(keeps_rows: bool, factor: float) -> None:
     """Much lower if windows that end later cost most."""
@@ -30,9 +30,9 @@ def test_the_first_bracket_rate_is_lower_than_what_was_drained(keeps_rows: bool,
 @pytest.mark.parametrize(
     ("capacity", "start", "share", "trials_max", "keeps_rows"),
     [
-        (1e6, 0.4e6, UNMEASURED.over, 7, False),  # too low by more than half, and batches show it
-        (1e6, 0.6e6, UNMEASURED.keeping_rows, 7, True),  # what most trials decide
-        (0.93e6, 0.88e6, UNMEASURED.over, 4, False),  # a trial that fails is shorter, and gives the upper end
+        (1e6, 0.4e6, NEAR_LIMIT.over, 7, False),  # too low by more than half, and batches show it
+        (1e6, 0.6e6, NEAR_LIMIT.keeping_rows, 7, True),  # what most trials decide
+        (0.93e6, 0.88e6, NEAR_LIMIT.over, 4, False),  # a trial that fails is shorter, and gives the upper end
     ],
 )
 def test_an_engine_is_offered_what_would_fill_its_batches(
@@ -58,24 +58,24 @@ def busy(capacity_per_s: float, full_per_s: float) -> Sut:
 
 def share_of(load: float) -> float:
     """The busy share of an engine at a share of the rate at which its batches are full."""
-    return UNMEASURED.fixed + (1 - UNMEASURED.fixed) * load
+    return NEAR_LIMIT.fixed + (1 - NEAR_LIMIT.fixed) * load
 
 
 def load_of(share: float) -> float:
     """The reverse of `share_of`."""
-    return (share - UNMEASURED.fixed) / (1 - UNMEASURED.fixed)
+    return (share - NEAR_LIMIT.fixed) / (1 - NEAR_LIMIT.fixed)
 
 
 @given(load=st.floats(0.02, 2), wanted=st.floats(0.2, 1))
 def test_the_rate_of_a_busy_share(load: float, wanted: float) -> None:
     """Batches need a fixed share of the time, and another that grows with the rate."""
-    assert UNMEASURED.rate_at(wanted, load * 1e6, share_of(load)) == pytest.approx(load_of(wanted) * 1e6)
+    assert NEAR_LIMIT.rate_at(wanted, load * 1e6, share_of(load)) == pytest.approx(load_of(wanted) * 1e6)
 
 
-@pytest.mark.parametrize("share", [0.0, 0.1, UNMEASURED.fixed])
+@pytest.mark.parametrize("share", [0.0, 0.1, NEAR_LIMIT.fixed])
 def test_batches_that_need_hardly_any_time_promise_much(share: float) -> None:
     """And no rate below zero."""
-    assert UNMEASURED.rate_at(UNMEASURED.full, 1e6, share) == pytest.approx(78e6)
+    assert NEAR_LIMIT.rate_at(NEAR_LIMIT.full, 1e6, share) == pytest.approx(78e6)
 
 
 @pytest.mark.parametrize("again", ["sustained", "undecided", "not_sustained"])
@@ -98,8 +98,8 @@ def test_an_undecided_trial_that_began_behind_is_repeated_once(again: VerdictVal
 @pytest.mark.parametrize(
     ("verdict", "busy_share", "repeated"),
     [
-        ("undecided", UNMEASURED.sure - 0.01, True),
-        ("undecided", UNMEASURED.sure + 0.01, False),
+        ("undecided", NEAR_LIMIT.sure - 0.01, True),
+        ("undecided", NEAR_LIMIT.sure + 0.01, False),
         ("undecided", None, False),
         ("not_sustained", 0.5, False),
     ],
@@ -132,7 +132,7 @@ def test_an_undecided_trial_counts_if_its_repetition_is_invalid() -> None:
 @pytest.mark.parametrize(
     ("verdict", "busy_share", "following"),
     [
-        ("undecided", 1.0, UNMEASURED.rate_at(UNMEASURED.sure, 1e6, 1.0)),
+        ("undecided", 1.0, NEAR_LIMIT.rate_at(NEAR_LIMIT.sure, 1e6, 1.0)),
         ("undecided", 0.84, 1e6 / 1.05),  # no nearer than a step
         ("undecided", None, 1e6 / 1.05),
         ("not_sustained", 1.0, 1e6 / 1.05),
@@ -157,9 +157,9 @@ def test_an_engine_that_is_full_a_little_above_a_width_is_offered_a_width_more()
     ("keeps_rows", "verdict", "busy_share", "step"),
     [
         (False, "undecided", 0.84, 1.05),
-        (False, "undecided", 1.0, 1 / UNMEASURED.rate_at(UNMEASURED.full, 1.0, 1.0)),
-        (False, "invalid", 1.0, 1 / UNMEASURED.rate_at(UNMEASURED.full, 1.0, 1.0)),
-        (True, "undecided", 1.0, 1 / UNMEASURED.rate_at(UNMEASURED.keeping_rows, 1.0, 1.0)),
+        (False, "undecided", 1.0, 1 / NEAR_LIMIT.rate_at(NEAR_LIMIT.full, 1.0, 1.0)),
+        (False, "invalid", 1.0, 1 / NEAR_LIMIT.rate_at(NEAR_LIMIT.full, 1.0, 1.0)),
+        (True, "undecided", 1.0, 1 / NEAR_LIMIT.rate_at(NEAR_LIMIT.keeping_rows, 1.0, 1.0)),
         (False, "undecided", 2.0, 1.25),
         (False, "undecided", None, 1.05),
         (False, "not_sustained", 2.0, 1.05),
@@ -179,11 +179,11 @@ def test_after_an_undecided_confirmation_the_step_depends_on_how_full_batches_we
 @pytest.mark.parametrize(("below", "purposes"), [(0.905, ["confirm"]), (0.84, ["at 90 %", "confirm"])])
 def test_a_trial_that_held_at_about_ninety_percent_is_not_repeated(below: float, purposes: list[str]) -> None:
     """At 85 to 95 % of the rate; the result shows that trial's figures."""
-    first = UNMEASURED.fixed + (UNMEASURED.over - UNMEASURED.fixed) * below
+    first = NEAR_LIMIT.fixed + (NEAR_LIMIT.over - NEAR_LIMIT.fixed) * below
     sut = Sut(
         1.001e6,
         changed=lambda rate, *_: "undecided" if rate > 1.001e6 else None,
-        fields=lambda _, number: {"busy_share": first if number == 1 else UNMEASURED.over, "drained_per_s": None},
+        fields=lambda _, number: {"busy_share": first if number == 1 else NEAR_LIMIT.over, "drained_per_s": None},
     )
     result = searched(sut, start_per_s=below * 1e6)
     assert (result.confirmed, result.low) == (True, pytest.approx(1e6))
@@ -215,7 +215,7 @@ def test_where_a_bracket_is_cut(
 ) -> None:
     state = State(PLENTY)
     for (rate, busy), verdict in ((low, "sustained"), (high, "undecided")):
-        outcome = TrialOutcome(rate, verdict, purpose="bracket", busy_share=busy and busy * UNMEASURED.full / 0.78)
+        outcome = TrialOutcome(rate, verdict, purpose="bracket", busy_share=busy and busy * NEAR_LIMIT.full / 0.78)
         state.trials.append((TrialRequest(rate, "bracket", False), outcome))
         state.note(outcome, rate)
     assert _rate_between(state, low[0], high[0]) == pytest.approx(expected)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.engines.spi import UNMEASURED
+from streamgauge.engines.spark.options import NEAR_LIMIT
 from streamgauge.results.codes import Cause
 from streamgauge.results.latency import Latencies, Latency
 from streamgauge.results.run import Rates
@@ -16,7 +16,7 @@ from streamgauge.studies.capacity.saturation_probe import SaturationResult
 from streamgauge.studies.capacity.search import TrialOutcome, TrialRequest
 from tests.unit.studies.helpers_studies import HELD_PER_S
 
-WITHOUT_BATCHES: Any = SimpleNamespace(engine=SimpleNamespace(has_batch_ids=False, near_limit=UNMEASURED))
+WITHOUT_BATCHES: Any = SimpleNamespace(engine=SimpleNamespace(has_batch_ids=False, near_limit=NEAR_LIMIT))
 """An experiment whose engine's results belong to no batches, so its busy share is unknown."""
 
 
@@ -64,10 +64,10 @@ def test_only_a_trial_that_fell_behind_shows_what_the_engine_drains(
 @pytest.mark.parametrize(
     ("verdict", "cause", "isolation", "ingested_per_s", "share", "starved"),
     [
-        ("invalid", Cause.SCHEDULE_DELAY, "shared", 1e5, UNMEASURED.full, True),
+        ("invalid", Cause.SCHEDULE_DELAY, "shared", 1e5, NEAR_LIMIT.full, True),
         ("invalid", Cause.PLAN_NOT_KEPT, "shared", 9e4, None, True),  # without a share, the backlog tells
         ("invalid", Cause.DRIVER_STARVED, "shared", 9e4, 1.0, True),
-        ("invalid", Cause.DRIVER_STARVED, "shared", 9e4, UNMEASURED.full - 0.01, False),
+        ("invalid", Cause.DRIVER_STARVED, "shared", 9e4, NEAR_LIMIT.full - 0.01, False),
         ("invalid", Cause.DRIVER_STARVED, "shared", 1e5, None, False),
         ("invalid", Cause.DRIVER_SLOWED_BY_BACKGROUND_LOAD, "shared", 9e4, 1.0, False),
         ("invalid", Cause.RECORDER_STALLED, "shared", 9e4, 1.0, False),

@@ -69,7 +69,7 @@ def no_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("no_java")
 def test_missing_java_is_the_machines_lack() -> None:
     """Only for engines that need it. Nothing is made before Java is found, and the message says how to get it."""
-    with pytest.raises(MachineError, match="Java 17 or later is needed") as failure:
+    with pytest.raises(MachineError, match="Java 17 or later") as failure:
         run_module.run_single(experiment.build(GOOD))
     assert (failure.value.exit_code, "install" in str(failure.value)) == (3, True)
     run_module.require_machine(resolved(engine="known"))

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamgauge.engines.spark.options import NEAR_LIMIT
 from streamgauge.results.scalability import Capacity
 from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.scalability.monotone_search import (
@@ -57,7 +58,8 @@ class Modelled:
 
 def searched(trial: Trial, levels: tuple[float, ...], rates: tuple[float, ...]) -> tuple[int, tuple[Capacity, ...]]:
     """(trials, answer) of a search that knows the busy shares if it knows the rates."""
-    grid, outcomes = Grid(LOADS, levels, rates), dict[Point, VerdictValue]()
+    grid = Grid(LOADS, levels, rates, near_limit=NEAR_LIMIT, full=NEAR_LIMIT.full)
+    outcomes = dict[Point, VerdictValue]()
     while (point := next_point(grid, outcomes)) is not None:
         assert point not in outcomes
         outcomes[point], share = trial(point)

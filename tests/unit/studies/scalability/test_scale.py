@@ -79,7 +79,7 @@ def test_an_easy_study_ends_after_its_hardest_load_and_goes_on_from_what_it_saw(
     perform, trials = simulated(LAWS["linear"], 13e6)
 
     def busy(experiment: Experiment, observers: cells.Observers) -> CellFigures:
-        observers.on_judged(Mock(record=0.2 + 0.7 * experiment.load.rate / 13e6 / (experiment.parallelism or 1)))
+        observers.on_judged(Mock(record=0.9 * experiment.load.rate / 13e6 / (experiment.parallelism or 1)))
         return perform(experiment, observers)
 
     monkeypatch.setattr(scale_module, "busy_share", lambda resolved, record: record)
@@ -91,7 +91,7 @@ def test_an_easy_study_ends_after_its_hardest_load_and_goes_on_from_what_it_saw(
     result = run(resumed(folder), busy)
     assert [(one.parallelism, one.load.rate) for one in trials] == [(2, 131100), (2, 1048576), (1, 1048576)]
     assert [(one.load, one.is_bound, one.measured) for one in result.capacities] == [(1048576, True, True)] * 2
-    assert [cell.busy_share for cell in result.cells] == pytest.approx([0.2035, 0.228, 0.256], abs=1e-3)
+    assert [cell.busy_share for cell in result.cells] == pytest.approx([0.0045, 0.0363, 0.0726], abs=1e-4)
 
 
 def test_every_level_needs_its_resources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,7 +53,7 @@ def start(request: ClusterRequest, report: Report) -> Cluster:
         MachineError: Java is missing, or a daemon did not start. Nothing is left running then.
     """
     planned = resolve(request)
-    find_java()
+    find_java("the cluster")
     at = state.owned_folder()
     require_plain_path(at)
     with _exclusive(at):

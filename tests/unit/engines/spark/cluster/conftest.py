@@ -90,7 +90,7 @@ def sleeping(place: Path, member: Callable[..., Member], monkeypatch: pytest.Mon
             self.members += [member(f"worker {number + 1}") for number in range(cluster.workers)]
 
     monkeypatch.setattr(service, "Daemons", Sleeping)
-    monkeypatch.setattr(service, "find_java", lambda: Java("java", 17, "17"))
+    monkeypatch.setattr(service, "find_java", lambda *_: Java("java", 17, "17"))
     monkeypatch.setattr(service, "memory_bytes", lambda: 16 * 2**30)
     monkeypatch.setattr(service, "require_plain_path", lambda _: None)
     monkeypatch.setattr(service, "ENDED_S", 5.0)
