@@ -206,7 +206,7 @@ def show_result(result: Result, verbose: bool, on: Console | None = None) -> Non
 
 
 def page_in(folder: str) -> str:
-    """The path of the page in a folder of a run or study; empty if there is none."""
+    """The path of the page in a folder of a run or study; empty without one."""
     path = os.path.join(folder, "report.html")
     return path if folder and os.path.exists(path) else ""
 
