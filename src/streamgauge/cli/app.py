@@ -32,6 +32,7 @@ from streamgauge.cli.parameters import (
     pairs,
     parameters_of,
 )
+from streamgauge.config.file_terms import in_file_terms
 from streamgauge.config.named_files import is_own_file
 from streamgauge.config.options_and_settings import SETTINGS
 from streamgauge.core.errors import InputError, MachineError, Problem, StreamgaugeError, near
@@ -83,9 +84,11 @@ def main() -> None:
     except InputError as error:
         from streamgauge.report.terminal.console import show_refusal
 
-        options = {name: info.flag for name, info in SETTINGS.items() if "." in name}
-        # The file of `experiment` uses the setting names.
-        show_refusal(error, options={} if sys.argv[1:2] == ["experiment"] else options)
+        if sys.argv[1:2] == ["experiment"]:
+            error.problems = tuple(map(in_file_terms, error.problems))
+            show_refusal(error)
+        else:
+            show_refusal(error, options={name: info.flag for name, info in SETTINGS.items() if "." in name})
         sys.exit(error.exit_code)
     except StreamgaugeError as error:
         print_progress(f"error: {error}")

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, NoReturn
 
 from streamgauge.config.options_and_settings import Experiment, read, to_toml
 from streamgauge.core.errors import InputError, Problem, StreamgaugeError, require
-from streamgauge.core.output import print_answer
+from streamgauge.core.output import print_answer, print_progress
 
 if TYPE_CHECKING:
+    from streamgauge.artifacts.run_folder import RunFolder, StudyResult
     from streamgauge.results.run import Result
+    from streamgauge.trial.events import FlowNodes
 
 EXITS = {"sustained": 0, "not_sustained": 1, "undecided": 1, "interrupted": 1, "invalid": 3}
 """Exit code by verdict."""
@@ -35,8 +37,8 @@ def perform(experiment: Experiment, as_json: bool, verbose: bool, print_toml: bo
     elif dry_run and shorthand.plan is not None:
         shorthand.plan(experiment, as_json)
     else:
-        with _failure_as_json(as_json):
-            shorthand.perform(experiment, as_json, verbose)
+        with _failure_as_json(as_json), _pages() as pages:
+            shorthand.perform(experiment, as_json, verbose, pages)
 
 
 def perform_file(
@@ -62,7 +64,8 @@ def perform_file(
 
             print_answer(plan.to_json()) if as_json else show_plan(plan)
     elif experiment.matrix is not None:
-        _matrix(experiment, cells, resume, as_json)
+        with _pages() as pages:
+            _matrix(experiment, cells, resume, as_json, pages)
     elif cells is not None:
         rule = "must name cells of a [matrix], and the file has none"
         raise InputError(Problem("--cells", rule, cells, "leave --cells out, or add a [matrix] to the file"))
@@ -92,15 +95,13 @@ def require_rate_is_used(experiment: Experiment) -> None:
     study_of(requested(experiment), rate_is_given=True)
 
 
-def _matrix(experiment: Experiment, cells: str | None, resume: str | None, as_json: bool) -> NoReturn:
+def _matrix(experiment: Experiment, cells: str | None, resume: str | None, as_json: bool, pages: _Pages) -> NoReturn:
     """Exits with 3 if a requested cell is invalid, else with 1 if one is undecided or missing."""
-    from streamgauge.report.documents.run import write_page
-    from streamgauge.report.documents.study_pages import write_study_page
     from streamgauge.report.terminal.studies import MatrixView, show_matrix
     from streamgauge.studies.matrix.matrix import run_matrix
 
     with MatrixView() as view:
-        result = run_matrix(experiment, view, cells, resume, write_page, write_study_page)
+        result = run_matrix(experiment, view, cells, resume, pages.of_run, pages.of_study)
     print_answer(result.to_json(), folder=result.folder) if as_json else show_matrix(result)
     named = None if cells is None else {int(number) for number in cells.split(",")}
     rows = [row for row in result.cells if named is None or row.number in named]
@@ -108,6 +109,49 @@ def _matrix(experiment: Experiment, cells: str | None, resume: str | None, as_js
     # A rate that is not sustained is a result here.
     codes = [0 if row.verdict in (None, "not_sustained") else EXITS[row.verdict] for row in rows]
     sys.exit(max([*codes, 0 if whole else EXITS["interrupted"]]))
+
+
+class _Pages:
+    """Writes the pages of runs and studies. A page that cannot be written ends nothing: the results are stored."""
+
+    def __init__(self) -> None:
+        self._failures: dict[str, StreamgaugeError] = {}
+
+    def of_run(self, folder: RunFolder, flow: FlowNodes) -> None:
+        from streamgauge.report.documents.run import write_page
+
+        with self._kept(str(folder.path)):
+            write_page(folder, flow)
+
+    def of_study(self, study: StudyResult) -> None:
+        from streamgauge.report.documents.study_pages import write_study_page
+
+        with self._kept(study.folder):
+            write_study_page(study)
+
+    @contextmanager
+    def _kept(self, folder: str) -> Iterator[None]:
+        try:
+            yield
+            self._failures.pop(folder, None)
+        except StreamgaugeError as error:
+            self._failures[folder] = error
+
+    def show_failures(self) -> None:
+        """Says which pages are missing, why, and how to make them from what is stored."""
+        for folder, error in self._failures.items():
+            print_progress(f"report.html could not be written: {error}")
+            print_progress(f"the figures are stored; afterwards, streamgauge report {folder} writes it")
+
+
+@contextmanager
+def _pages() -> Iterator[_Pages]:
+    """The writer of pages for one command; at the end it names the missing ones, whatever the end is."""
+    pages = _Pages()
+    try:
+        yield pages
+    finally:
+        pages.show_failures()
 
 
 @contextmanager
@@ -142,28 +186,26 @@ def _check_characterization(experiment: Experiment) -> None:
     check_all(experiment)
 
 
-def _run(experiment: Experiment, as_json: bool, verbose: bool) -> None:
+def _run(experiment: Experiment, as_json: bool, verbose: bool, pages: _Pages) -> None:
     """Runs one trial with its live view."""
-    from streamgauge.report.documents.run import write_page
     from streamgauge.report.terminal.console import TrialView, show_result
     from streamgauge.studies.run.run import run_single
     from streamgauge.trial.progress import snapshots
 
     with TrialView() as view:
-        result = run_single(experiment, snapshots(view.update), write_page)
+        result = run_single(experiment, snapshots(view.update), pages.of_run)
     if not as_json:
         show_result(result, verbose)
     _end(result, as_json)
 
 
-def _sustain(experiment: Experiment, as_json: bool, verbose: bool) -> None:
+def _sustain(experiment: Experiment, as_json: bool, verbose: bool, pages: _Pages) -> None:
     """Runs a search with its live view, which also shows the result."""
-    from streamgauge.report.documents.run import write_page
     from streamgauge.report.terminal.console import SearchView
     from streamgauge.studies.capacity.sustain import sustain
 
     with SearchView(verbose=verbose) as view:
-        result = sustain(experiment, view, write_page)
+        result = sustain(experiment, view, pages.of_run)
     _end(result, as_json)
 
 
@@ -174,7 +216,7 @@ def _end(result: Result, as_json: bool) -> NoReturn:
     sys.exit(EXITS[result.verdict.value])
 
 
-def _generate(experiment: Experiment, as_json: bool, verbose: bool) -> None:
+def _generate(experiment: Experiment, as_json: bool, verbose: bool, pages: _Pages) -> None:
     """Writes the planned input and lists its files."""
     if experiment.out is None:
         raise InputError(Problem("out", "must name the folder for the input", None, 'out = "DIR"'))
@@ -210,38 +252,32 @@ def _plan_scale(experiment: Experiment, as_json: bool) -> None:
     print_answer(plan.to_json()) if as_json else show_scale_plan(plan)
 
 
-def _scale(experiment: Experiment, as_json: bool, verbose: bool) -> None:
+def _scale(experiment: Experiment, as_json: bool, verbose: bool, pages: _Pages) -> None:
     """Exits with 0 if every cell is decided; a load that is not sustained is a result here."""
-    from streamgauge.report.documents.run import write_page
-    from streamgauge.report.documents.study_pages import write_study_page
     from streamgauge.report.terminal.studies import ScaleView, show_scale
     from streamgauge.studies.scalability.scale import exit_code, scale
 
     with ScaleView() as view:
-        result = scale(experiment, view, write_page, write_study_page)
+        result = scale(experiment, view, pages.of_run, pages.of_study)
     print_answer(result.to_json(), folder=result.folder) if as_json else show_scale(result)
     sys.exit(exit_code(result))
 
 
-def _anatomy(experiment: Experiment, as_json: bool, verbose: bool) -> None:
+def _anatomy(experiment: Experiment, as_json: bool, verbose: bool, pages: _Pages) -> None:
     """Exits with 3 if a trial is invalid; a rate that is not sustained is a result here."""
-    from streamgauge.report.documents.run import write_page
-    from streamgauge.report.documents.study_pages import write_study_page
     from streamgauge.report.terminal.console import TrialView
     from streamgauge.report.terminal.studies import show_anatomy
     from streamgauge.studies.latency_breakdown.anatomy import anatomy
 
     with TrialView() as view:
-        breakdown = anatomy(experiment, view.update, write_study_page, write_page)
+        breakdown = anatomy(experiment, view.update, pages.of_study, pages.of_run)
     print_answer(breakdown.to_json(), folder=breakdown.folder) if as_json else show_anatomy(breakdown)
     code = EXITS["invalid"] if any(trial.verdict == "invalid" for trial in breakdown.trials) else 0
     sys.exit(code if breakdown.finished else EXITS["interrupted"])
 
 
-def _characterize(experiment: Experiment, as_json: bool, verbose: bool) -> None:
+def _characterize(experiment: Experiment, as_json: bool, verbose: bool, pages: _Pages) -> None:
     """With `--apply` it also runs the advised instances and exits by that run's verdict."""
-    from streamgauge.report.documents.run import write_page
-    from streamgauge.report.documents.study_pages import write_study_page
     from streamgauge.report.terminal.console import StepView, TrialView
     from streamgauge.report.terminal.studies import show_applied, show_characterization
     from streamgauge.studies.operator_profile.characterize import apply_advice, characterize, check_all
@@ -250,12 +286,12 @@ def _characterize(experiment: Experiment, as_json: bool, verbose: bool) -> None:
     if apply:
         check_all(experiment)
     with StepView() as view:
-        profile = characterize(experiment, view.update, write_study_page)
+        profile = characterize(experiment, view.update, pages.of_study)
     if not as_json:
         show_characterization(profile, apply)
     if apply:
         with TrialView() as trial_view:
-            profile = apply_advice(experiment, profile, trial_view.update, write_study_page, write_page)
+            profile = apply_advice(experiment, profile, trial_view.update, pages.of_study, pages.of_run)
     if as_json:
         print_answer(profile.to_json(), folder=profile.folder)
     elif profile.applied is not None:
@@ -269,7 +305,7 @@ class Shorthand:
 
     Attributes:
         check: raises the InputError that `perform` would raise before it starts anything.
-        perform: performs an experiment; arguments: experiment, as JSON, every check.
+        perform: performs an experiment; arguments: experiment, as JSON, every check, writer of pages.
         workload_from: setting that names a run folder; with it the workload argument is optional.
         verbose: whether the command has `--verbose`.
         plan: shows what the command would run, for `--dry-run`; arguments: experiment, as JSON.
@@ -277,7 +313,7 @@ class Shorthand:
 
     help: str
     check: Callable[[Experiment], None]
-    perform: Callable[[Experiment, bool, bool], None]
+    perform: Callable[[Experiment, bool, bool, _Pages], None]
     short_help: str | None = None
     workload_from: str = ""
     verbose: bool = False

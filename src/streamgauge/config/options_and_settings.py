@@ -22,6 +22,7 @@ from streamgauge.config.setting_info import (
     Command,
     SettingInfo,
     are_separate,
+    file_line,
     list_of,
     parse_cpu_sets,
     parse_interval,
@@ -388,16 +389,31 @@ def setting_of(name: str) -> SettingInfo | None:
     return SETTINGS.get(name) or SETTINGS.get(name.partition(".")[0])
 
 
-_SHORTHANDS = {"brokers": "transport_options.brokers", "transport.brokers": "transport_options.brokers"}
+SHORTHANDS = {"brokers": "transport_options.brokers", "transport.brokers": "transport_options.brokers"}
 """Options of the command line that are no settings of a file, and the setting that each one gives."""
+
+
+TABLES_OF_USER = [name for name, info in SETTINGS.items() if info.metavar == NAME_VALUE]
+"""The settings that are tables of names which the user chooses."""
+
+
+def _split_name(fault: Fault) -> Problem:
+    """TOML reads an unquoted name with dots as tables, and a text was expected."""
+    name, value = fault.name, fault.got
+    while isinstance(value, dict) and value:
+        key, value = next(iter(value.items()))
+        name += f".{key}"
+    return Problem(name, "must be a text, and a name with dots must be quoted", value, file_line(name, str(value)))
 
 
 def _problems_of(fault: Fault) -> list[Problem]:
     name = fault.name
+    if name.partition(".")[0] in TABLES_OF_USER and isinstance(fault.got, dict) and len(fault.location) == 2:
+        return [_split_name(fault)]
     if fault.inner:
         return [_with_name(problem, name) if name else problem for problem in fault.inner]
     if fault.is_unknown:
-        meant = _SHORTHANDS.get(name)
+        meant = SHORTHANDS.get(name)
         way_out = f'{meant} = "{fault.got}"' if meant else "remove it, or correct its spelling"
         return [Problem(name, "is not a setting", fault.got, way_out)]
     return [Problem(name, fault.rule, fault.got, _way_out(name, fault))]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -58,6 +60,8 @@ class SettingInfo:
     @property
     def way_out(self) -> str:
         """What to type instead of a refused value."""
+        if self.is_switch:
+            return self.flag
         value = self.example or (self.default if isinstance(self.default, str) else "")
         return f"{self.flag} {value}" if value else f"{self.flag} with another value"
 
@@ -84,6 +88,15 @@ def settings_of(model: type[BaseModel], section: str = "") -> Iterator[SettingIn
             metadata: dict[str, Any] = {"flag": f"--{name.replace('_', '-')}", **info.json_schema_extra}
             default = None if metadata.get("repeatable") else info.default
             yield SettingInfo(f"{section}{name}", default, info.description or "", **metadata)
+
+
+def file_line(name: str, value: object) -> str:
+    """The line of an experiment file that gives a setting a value, and its table: `rate = "100k" below [load]`."""
+    table, dot, key = name.partition(".")
+    if not dot:
+        return f"{name} = {json.dumps(value)}"
+    key = key if re.fullmatch(r"[\w-]+", key) else json.dumps(key)
+    return f"{key} = {json.dumps(value)} below [{table}]"
 
 
 def parse_interval(text: Any) -> float:

@@ -90,6 +90,8 @@ def parse_duration(text: str | float | int, setting: str = "duration", *, way_ou
     `way_out` is the suggestion if the setting is not an option `--{setting}`.
     """
     rule = "must be a time such as 500ms, 60s, 2m (or 2min) or 1h; a number alone is seconds"
+    if re.match(r"\s*-\s*[0-9.]", str(text)):
+        rule = "must not be negative"
     return _quantity(setting, text, _TIME_UNITS, rule, way_out or f"--{setting} 60s")
 
 

@@ -252,3 +252,25 @@ def test_a_machine_without_java_is_exit_code_3(monkeypatch: pytest.MonkeyPatch, 
     refused = "JAVA_HOME: must lead to Java 17 or later, which spark needs(.|\n)*try: install(.|\n)*nothing was started"
     assert re.search(refused, done.stderr)
     assert list(stand.iterdir()) == []
+
+
+@pytest.mark.parametrize("words", [(), ("--json",)])
+def test_a_page_that_finds_no_room_hides_no_result(
+    stand: Path, monkeypatch: pytest.MonkeyPatch, invoke: Invoke, words: tuple[str, ...]
+) -> None:
+    """The disk is full after the result was stored: it is printed, and the command that makes the page is named."""
+    folder = RunFolder.create(stand / "runs", "identity", "spark", datetime.now(UTC))
+    result = result_of("sustained").model_copy(update={"folder": str(folder.path)})
+    folder.write_result(result)
+
+    def run(_: object, __: object, on_result: Callable[..., object]) -> Result:
+        monkeypatch.setattr("os.fsync", Mock(side_effect=OSError(errno.ENOSPC, "full")))
+        on_result(folder, [])
+        return result
+
+    monkeypatch.setattr("streamgauge.studies.run.run.run_single", run)
+    done = invoke("run", "identity", *words)
+    assert (done.returncode, "said so" in (done.stdout if words else done.stderr)) == (0, True)
+    assert "error:" not in done.stderr
+    assert done.stderr.count(f"streamgauge report {folder.path}") == 1
+    assert not any(line.startswith("report ") for line in done.stderr.splitlines())

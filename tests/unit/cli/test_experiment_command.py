@@ -12,6 +12,7 @@ from typer.testing import CliRunner, Result
 from streamgauge.cli import app
 from streamgauge.config.options_and_settings import read
 from streamgauge.core.errors import InputError, Problem
+from tests.unit.cli.helpers_commands import Invoke
 
 TINY = 'workload = "identity"\n[load]\nrate = "1k"\nduration = "1s"\ngenerators = 2\n'
 
@@ -55,6 +56,16 @@ def test_the_file_chooses_the_command(
 def test_a_bad_file_is_refused(tmp_path: Path, text: str, settings: set[str]) -> None:
     """Every key that there is not is reported, with its dotted name."""
     assert {problem.setting for problem in refused(run_file(tmp_path, text))} == settings
+
+
+def test_a_refusal_of_a_file_names_its_lines(tmp_path: Path, invoke: Invoke) -> None:
+    """A setting and the way out are those of the file; the same refusal of a command names its options."""
+    file = tmp_path / "experiment.toml"
+    file.write_text('workload = "filter"\n[parameters]\nabove = 500')
+    of_file, of_command = invoke("experiment", str(file)), invoke("run", "filter", "--set", "above=500")
+    assert (of_file.returncode, of_command.returncode) == (2, 2)
+    assert ("--set" in of_file.stderr, "error: parameters.above: " in of_file.stderr) == (False, True)
+    assert ("--set above=90" in of_command.stderr, "error: set above: " in of_command.stderr) == (True, True)
 
 
 def test_generate_writes_where_the_file_says(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """Experiments in files: read as they were written, and refused with the place of what is wrong."""
 
+import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -7,9 +9,10 @@ import pytest
 from pydantic import BaseModel
 
 from streamgauge.config import options_and_settings as experiment
+from streamgauge.config.file_terms import in_file_terms
 from streamgauge.config.options_and_settings import SETTINGS, Experiment, setting_of
 from streamgauge.config.setting_info import COMMANDS
-from streamgauge.core.errors import InputError
+from streamgauge.core.errors import InputError, Problem
 from tests.unit.helpers_refusals import problem_of
 from tests.unit.helpers_requests import GOOD
 
@@ -37,6 +40,50 @@ def test_a_bad_file_is_refused(tmp_path: Path, text: str, setting: str, got: str
     path.write_text(text)
     problem = problem_of(experiment.read, path)
     assert (problem.setting, got in str(problem.got), problem.way_out == "") == (setting, True, False)
+
+
+def lines_of(way_out: str) -> list[str]:
+    """The way out of a problem as lines of a file, with dotted names."""
+    text = in_file_terms(Problem("a setting", "a rule", "a value", way_out)).way_out
+    lines = [re.fullmatch(r"(.+?)(?: below \[(\w+)\])?", part) for part in text.split(" and ")]
+    return [f"{line[2]}.{line[1]}" if line[2] else line[1] for line in lines if line]
+
+
+@pytest.mark.parametrize("name", [name for name, info in SETTINGS.items() if info.is_switch or " " in info.way_out])
+def test_the_way_out_of_a_setting_is_a_line_of_the_file(name: str) -> None:
+    """The option's accepted value, in the file, builds an experiment that has it."""
+    info = SETTINGS[name]
+    if info.way_out.endswith("with another value"):
+        assert lines_of(info.way_out) == [f"{name} with another value"]
+        return
+    values = tomllib.loads("\n".join(["", *lines_of(info.way_out)]))
+    section, _, key = name.rpartition(".")
+    assert list(values[section] if section else values) == [key or name]
+    command = info.commands[0]
+    built = experiment.build({"workload": "filter", "command": command, **values})
+    assert built.model_dump(exclude_unset=True).keys() >= values.keys()
+
+
+@pytest.mark.parametrize(("way_out", "in_file"), [
+    ("--option spark.sql.x=4", '"spark.sql.x" = "4" below [options]'),
+    ("--cpus driver=0 sut=1-3", 'driver = "0" below [cpus] and sut = "1-3" below [cpus]'),
+    ("--brokers a:9092", 'brokers = "a:9092" below [transport_options]'),
+    ("leave --set out, except --set data=FILE", 'leave parameters out, except data = "FILE" below [parameters]'),
+    ("streamgauge sustain --resume DIR", "streamgauge sustain --resume DIR"),
+    ("a longer --chunk, or --rate 1.5M", 'a longer load.chunk, or rate = "1.5M" below [load]'),
+])  # fmt: skip
+def test_options_in_a_sentence_are_lines_of_the_file(way_out: str, in_file: str) -> None:
+    assert in_file_terms(Problem("a setting", "a rule", "a value", way_out)).way_out == in_file
+
+
+def test_a_name_with_dots_that_is_not_quoted_is_refused_with_its_line() -> None:
+    """TOML reads it as tables; the line, read again, is accepted."""
+    values = tomllib.loads("[options]\nspark.sql.shuffle.partitions = 3")
+    problem = problem_of(experiment.build, {"workload": "filter", **values})
+    assert (problem.setting, problem.got) == ("options.spark.sql.shuffle.partitions", 3)
+    line, _, table = problem.way_out.partition(" below ")
+    built = experiment.build({"workload": "filter", **tomllib.loads(f"{table}\n{line}")})
+    assert built.options == {"spark.sql.shuffle.partitions": "3"}
 
 
 @pytest.mark.parametrize(

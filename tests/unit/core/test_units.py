@@ -63,7 +63,8 @@ def test_quantities_are_read(parse: Callable[[Any], Any], text: Any, value: Any)
         (parse_cpus, "cpus", "must be processors such as 0, 1-3 or 0,2-5", "--cpus 0-1",
          ("", "a", "1-", "-1", "3-1", "0,,1", "1.5", "0-99999999999", f"{CPU_MAX + 1}", "0;1")),
         (parse_duration, "duration", "must be a time such as 500ms, 60s, 2m (or 2min) or 1h; a number alone is seconds",
-         "--duration 60s", ("2 weeks", "soon")),
+         "--duration 60s", ("2 weeks", "soon", "-soon")),
+        (parse_duration, "duration", "must not be negative", "--duration 60s", ("-5s", " - .5ms", -1)),
         # An argument of a function or an engine's option is not written `--name`.
         (partial(parse_duration, setting="@job reach", way_out='reach="12s"'), "@job reach", "must be a time",
          'reach="12s"', ("soon",)),

@@ -1,6 +1,5 @@
 """The answer of a run or a search as a document, from its result alone."""
 
-import os
 import re
 from collections import defaultdict
 from collections.abc import Sequence
@@ -334,8 +333,3 @@ def checks_table(result: Result) -> Table:
         for check in result.verdict.checks
     )
     return Table("Every check that the verdict rests on", columns, rows)
-
-
-def report_of(result: Result) -> str:
-    """The path of a result's page; empty if the result has no folder."""
-    return os.path.join(result.folder, "report.html") if result.folder else ""

@@ -202,7 +202,13 @@ def progress(snapshot: TrialSnapshot) -> str:
 
 def show_result(result: Result, verbose: bool, on: Console | None = None) -> None:
     """A finished trial or search: verdict, the checks that matter (`verbose`: all), figures, path of the report."""
-    show(run_answer.brief(result), run_answer.report_of(result), verbose, on)
+    show(run_answer.brief(result), page_in(result.folder), verbose, on)
+
+
+def page_in(folder: str) -> str:
+    """The path of the page in a folder of a run or study; empty without one."""
+    path = os.path.join(folder, "report.html")
+    return path if folder and os.path.exists(path) else ""
 
 
 def show(document: Document, report: str = "", verbose: bool = False, on: Console | None = None) -> None:

@@ -5,7 +5,7 @@ from rich.console import Console
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.core.formatting import format_duration
 from streamgauge.report.documents import breakdown, matrix, profile, scalability
-from streamgauge.report.terminal.console import STYLES, TrialView, console, say, show, show_result
+from streamgauge.report.terminal.console import STYLES, TrialView, console, page_in, say, show, show_result
 from streamgauge.results.breakdown import LatencyBreakdown
 from streamgauge.results.matrix import MatrixCell, MatrixPlan, MatrixResult
 from streamgauge.results.profile import AppliedAdvice, OperatorProfile
@@ -71,7 +71,7 @@ class ScaleView(_GrowingList):
 
 def show_characterization(study: OperatorProfile, apply: bool = False, on: Console | None = None) -> None:
     """The whole characterization; `apply`: also the option that is now set, and why other operators have none."""
-    show(profile.document(study, apply), f"{study.folder}/report.html", on=on)
+    show(profile.document(study, apply), page_in(study.folder), on=on)
 
 
 def show_applied(applied: AppliedAdvice, on: Console | None = None) -> None:
@@ -84,12 +84,12 @@ def show_applied(applied: AppliedAdvice, on: Console | None = None) -> None:
 
 def show_anatomy(study: LatencyBreakdown, on: Console | None = None) -> None:
     """The mean latency of each trial by stage, and each trial's verdict."""
-    show(breakdown.document(study), f"{study.folder}/report.html", on=on)
+    show(breakdown.document(study), page_in(study.folder), on=on)
 
 
 def show_matrix(study: MatrixResult, on: Console | None = None) -> None:
     """How many cells were run and how they ended; each cell was shown as it ended."""
-    show(matrix.document(study), f"{study.folder}/report.html", on=on)
+    show(matrix.document(study), page_in(study.folder), on=on)
 
 
 def show_plan(plan: MatrixPlan, on: Console | None = None) -> None:
@@ -99,7 +99,7 @@ def show_plan(plan: MatrixPlan, on: Console | None = None) -> None:
 
 def show_scale(study: ScaleResult, on: Console | None = None) -> None:
     """The capacity of each level, and the fitted laws; each trial was shown as it ended."""
-    show(scalability.document(study), f"{study.folder}/report.html", on=on)
+    show(scalability.document(study), page_in(study.folder), on=on)
 
 
 def show_scale_plan(plan: ScalePlan, on: Console | None = None) -> None:

@@ -18,6 +18,7 @@ from streamgauge.config.options_and_settings import Experiment
 from streamgauge.core.errors import EngineError, InputError, MachineError
 from streamgauge.engines.registry import entry
 from streamgauge.preflight.validate import check
+from streamgauge.report.documents.run import write_page
 from streamgauge.report.terminal.console import show_result
 from streamgauge.results.codes import SearchEnd
 from streamgauge.results.run import ProcessUse, Result, Verification
@@ -215,8 +216,9 @@ def test_the_seconds_of_a_search_are_those_of_all_its_sittings(sit: Sit) -> None
 @pytest.mark.parametrize("trials", [["interrupted"], [KeyboardInterrupt()]])
 def test_a_search_stopped_in_its_first_trial_has_every_line_of_its_end(sit: Sit, trials: Any) -> None:
     """What is still unknown is reported: a limit that is left out would be taken for none."""
-    console = Console(file=io.StringIO(), width=200)
-    show_result(sit(trials), False, console)
+    console, result = Console(file=io.StringIO(), width=200), sit(trials)
+    write_page(RunFolder.open(result.folder), None)
+    show_result(result, False, console)
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
     assert f"limit       {NOT_SEEN}" in lines
     assert any(line.startswith("answers     not judged") for line in lines)
