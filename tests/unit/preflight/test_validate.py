@@ -12,7 +12,7 @@ from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import flow, source
-from streamgauge.engines.registry import capabilities
+from streamgauge.engines.registry import capabilities, capability_problems
 from streamgauge.preflight import validate
 from streamgauge.studies.scalability.scale import plan_scale
 from streamgauge.workloads.registry import Job
@@ -147,10 +147,10 @@ def test_an_engine_of_one_sink_refuses_several() -> None:
     """Before anything starts, with the sinks by name; spark takes them."""
     bought = source("purchases", Schema.from_types(price="int"))
     several = flow(bought.sink("all"), bought.where("price > 90").sink("dear"))
-    (problem,) = validate._capability_problems(several, capabilities()["known"])
+    (problem,) = capability_problems(several, capabilities()["known"])
     assert (problem.rule, problem.got) == ("known writes to one sink only", "all, dear")
-    assert list(validate._capability_problems(several, capabilities()["spark"])) == []
-    assert list(validate._capability_problems(several.each()[0], capabilities()["known"])) == []
+    assert list(capability_problems(several, capabilities()["spark"])) == []
+    assert list(capability_problems(several.each()[0], capabilities()["known"])) == []
 
 
 def test_sparks_own_settings_are_sparks_business() -> None:
