@@ -5,11 +5,11 @@
 
 import copy
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import partial, reduce
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,8 @@ from streamgauge.artifacts.run_folder import place_problems
 from streamgauge.config import reproduce
 from streamgauge.config.limits import parse_limit
 from streamgauge.config.named_files import is_data, is_data_time
-from streamgauge.config.options_and_settings import SETTINGS, Experiment, build, parse_setting
+from streamgauge.config.options_and_settings import SETTINGS, Experiment, build, parse_setting, without_tables
+from streamgauge.config.setting_info import COMMANDS
 from streamgauge.core.errors import (
     InputError,
     Problem,
@@ -26,6 +27,7 @@ from streamgauge.core.errors import (
     attempt,
     broken,
     collected,
+    near,
     refuse,
     require,
 )
@@ -75,11 +77,13 @@ from streamgauge.workloads.registry import Workload
 _ROUNDING = 1e-6
 
 
-def check(experiment: Experiment, new_folder: bool = True) -> ResolvedExperiment:
+def check(experiment: Experiment, new_folder: bool = True, refused: Collection[str] = ()) -> ResolvedExperiment:
     """The resolved experiment. `new_folder`: also check the place of the new run folder.
 
+    `refused`: settings that are refused already, and stand at their defaults. What follows from them is not checked.
+
     Raises:
-        InputError: with every problem.
+        InputError: with every problem; always if settings are refused already.
     """
     problems: list[Problem] = []
     workload, parameters, flow = _workload(experiment, problems)
@@ -101,7 +105,11 @@ def check(experiment: Experiment, new_folder: bool = True) -> ResolvedExperiment
     request = start_request_of(experiment, engine, flow, bytes_max, partitions, budget.reserved_bytes(processes))
     draft = Draft(experiment, workload, engine, flow, transport, limits, budget, processes, partitions, request)
     checks = [one for one in CHECKS if new_folder or one is not _place_problems]
-    refuse([*problems, *(problem for one in checks for problem in one(draft))])
+    usable = [one for one in checks if not any(name in refused for name in PRESUMED.get(one, ()))]
+    problems += (problem for one in usable for problem in one(draft))
+    if refused:
+        raise InputError(problems, incomplete=True)
+    refuse(problems, incomplete=workload is None or flow is None or engine is None)
     assert workload is not None
     assert flow is not None
     assert engine is not None
@@ -143,20 +151,38 @@ def _check_longest_plan(resolved: ResolvedExperiment) -> None:
         resolved.trial_plan(resolved.spans(0, True, load.duration), rate, True, spare)
 
 
-def further_problems(values: dict[str, Any], problems: Sequence[Problem]) -> tuple[Problem, ...]:
-    """The other problems of `values`: those left when the settings in `problems` are at their defaults."""
-    remaining, reported = copy.deepcopy(values), {problem.setting for problem in problems}
-    for name in reported:
-        *sections, key = name.split(".")
-        table = reduce(lambda table, section: table.get(section, {}), sections, remaining)
-        table.pop(key, None)
-    if not remaining.get("workload"):
-        remaining["workload"] = ""
-        reported.add("workload")
+def further_problems(values: dict[str, Any], problems: Sequence[Problem]) -> list[Problem]:
+    """The other problems of `values`: those left when the settings in `problems` are at their defaults.
+
+    An unknown command is taken for the most similar one. The settings of a matrix are checked in its cells only.
+    """
+    remaining = attempt(partial(without_tables, copy.deepcopy(values)), [])
+    refused, command = {problem.setting for problem in problems}, values.get("command", "run")
+    meant = near(command, COMMANDS) if "command" in refused else command
+    if remaining is None or "matrix" in remaining or meant is None:
+        return []
+    for name in refused:
+        _leave_out(remaining, name)
+    remaining["command"] = meant
+    for name in ("workload", "engine", "transport"):
+        if name in refused or (name == "workload" and not remaining.get(name)):
+            refused.add(name)
+            remaining[name] = ""  # no default may stand in for it
     further: list[Problem] = []
     with suppress(StreamgaugeError):
-        attempt(lambda: check(build(remaining)), further)
-    return tuple(problem for problem in further if problem.setting not in reported)
+        attempt(lambda: check(build(remaining), refused=refused), further)
+    further = [problem for problem in further if problem.setting not in refused]
+    useless = ((SETTINGS[one.setting], one) for one in problems if one.setting in SETTINGS)
+    return further + broken(*(info.rule_of_command(meant, one.setting, one.got, info.flag) for info, one in useless))
+
+
+def _leave_out(table: dict[str, Any], name: str) -> None:
+    """Takes a dotted setting out of nested tables, whose keys may have dots too."""
+    for key, value in list(table.items()):
+        if key == name or (name.startswith(f"{key}.") and not isinstance(value, dict)):
+            del table[key]
+        elif name.startswith(f"{key}."):
+            _leave_out(value, name.removeprefix(f"{key}."))
 
 
 def start_us(experiment: Experiment) -> int | None:
@@ -385,3 +411,7 @@ CHECKS: tuple[Callable[[Draft], Iterable[Problem]], ...] = (
     latency_kind_problems,
 )
 """The checks of a draft, each independent of the others. All run, so that one error reports every problem."""
+PRESUMED: Mapping[Callable[[Draft], Iterable[Problem]], tuple[str, ...]] = {
+    percentile_problems: ("load.duration", "load.profile"),
+}
+"""Check to the settings without which it might refuse another one."""
