@@ -26,7 +26,7 @@ MAY_SAY_SPARK: Mapping[str, str] = {
         workloads/dspbench/text/sentiment_analysis.py
     """,
     "Spark programs of the user's own: their jars and checkpoints": """
-        engines/external/engine.py preflight/validate.py transports/kafka/program_inlet.py
+        engines/external/engine.py transports/kafka/program_inlet.py
         transports/kafka/spark_checkpoint.py transports/topics.py user_workloads/program.py
         user_workloads/program_checks.py user_workloads/program_file.py user_workloads/program_node.py
     """,

@@ -72,6 +72,18 @@ _FILES = (
 )  # fmt: skip
 
 
+def place_problems(root: Path, is_made: bool) -> list[Problem]:
+    """Why no run folder can stand below `root`. `is_made`: whether the folders above it are created too."""
+    existing = next((path for path in (root, *root.absolute().parents) if path.exists()), Path("/"))
+    above = is_made or root.absolute().parent.is_dir()
+    return first_broken(
+        Rule(existing.is_dir(), "out", "must be a folder, and a file has that name", str(root), "--out DIR"),
+        Rule(above, "out", "must be in an existing folder", str(root), "--out DIR with a folder you may write to"),
+        Rule(os.access(existing, os.W_OK), "out", f"must be a writable folder ({existing} is not)", str(root),
+             "--out DIR"),
+    )  # fmt: skip
+
+
 class OutputLocation(NamedTuple):
     """The setting that names a place to write to, and the option for another place."""
 

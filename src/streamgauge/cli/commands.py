@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from streamgauge.config.options_and_settings import Experiment, read, to_toml
+from streamgauge.cli.parameters import built
+from streamgauge.config.options_and_settings import Experiment, read_values, to_toml
 from streamgauge.core.errors import InputError, Problem, StreamgaugeError, require
 from streamgauge.core.output import print_answer, print_progress
 
@@ -75,7 +76,7 @@ def perform_file(
 
 def _requested(file: Path | None, out: str | None, resume: str | None) -> Experiment:
     """The experiment of a file, or of the matrix to resume."""
-    given = read(file) if file is not None else None
+    given = built(read_values(file)) if file is not None else None
     if resume is not None:
         rule = "must not be given with --resume, which goes on in the folder of its matrix"
         require(out is None, "--out", rule, out, "leave --out out")

@@ -140,11 +140,21 @@ def build_experiment(command: str, workload: str, words: Mapping[str, Any], work
         value = attempt(partial(pairs, info.flag, given), problems) if info.metavar == NAME_VALUE else given
         if value is not None:
             (values.setdefault(section, {}) if section else values)[key] = value
-    experiment = attempt(partial(build, values), problems)
-    if problems:
+    return built(values, problems)
+
+
+def built(values: dict[str, Any], problems: Sequence[Problem] = ()) -> Experiment:
+    """The experiment of plain values. `problems`: those known already, which the values no longer have.
+
+    Raises:
+        InputError: with all problems, if there are any of these, or values cannot be built.
+    """
+    known = list(problems)
+    experiment = attempt(partial(build, values), known)
+    if known:
         from streamgauge.preflight.validate import further_problems
 
-        raise InputError([*problems, *further_problems(values, problems)])
+        raise InputError([*known, *further_problems(values, known)], incomplete=True)
     assert isinstance(experiment, Experiment)
     return experiment
 

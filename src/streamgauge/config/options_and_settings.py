@@ -326,7 +326,7 @@ class Experiment(ConfigModel):
         """
         if not isinstance(values, dict):
             return values
-        values = _without_tables(values)
+        values = without_tables(values)
         command, load = values.get("command"), values.get("load", {})
         if are_separate(values.get("cpus")):
             values = {**values, "isolation": "pinned"}
@@ -362,7 +362,7 @@ def flat_name(name: str) -> str:
     return name if flat is None else f"{flat}{dot}{rest}"
 
 
-def _without_tables(values: dict[str, Any]) -> dict[str, Any]:
+def without_tables(values: dict[str, Any]) -> dict[str, Any]:
     """The values with the keys of `TABLES` as settings. A key that is no setting stays, and is refused."""
     flat = dict(values)
     for table, names in TABLES.items():
@@ -438,7 +438,12 @@ def build(values: dict[str, Any]) -> Experiment:
 
 
 def read(path: Path) -> Experiment:
-    """An experiment from a TOML file. Relative paths in it start at the working folder, then at the file's folder."""
+    """An experiment from a TOML file. Raises InputError with every problem of its settings."""
+    return build(read_values(path))
+
+
+def read_values(path: Path) -> dict[str, Any]:
+    """The values of a TOML file. Relative paths in it start at the working folder, then at the file's folder."""
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except tuple(_UNREADABLE) as error:
@@ -449,9 +454,7 @@ def read(path: Path) -> Experiment:
         del values["kind"]
     rule = "must be an experiment, and this is the file of a program"
     require(values.get("kind") != "program", "FILE", rule, str(path), f"streamgauge run {path}")
-    experiment = build(values)
-    plain = experiment.model_dump(exclude=undecided(experiment))
-    return build(change_files(plain, partial(find_beside, folder=path.resolve().parent)))
+    return change_files(values, partial(find_beside, folder=path.resolve().parent))
 
 
 _UNREADABLE: Mapping[type[Exception], tuple[str, str]] = {

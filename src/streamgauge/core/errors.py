@@ -135,11 +135,15 @@ class StreamgaugeError(Exception):
 
 
 class InputError(StreamgaugeError, ValueError):
-    """The request is invalid. Has every problem, because validation comes before the start."""
+    """The request is invalid. Has every problem, because validation comes before the start.
+
+    `incomplete`: whether some checks need a setting that is refused, so that more problems may follow.
+    """
 
     exit_code = 2
 
-    def __init__(self, problems: Problem | Sequence[Problem]) -> None:
+    def __init__(self, problems: Problem | Sequence[Problem], incomplete: bool = False) -> None:
+        self.incomplete = incomplete
         self.problems: tuple[Problem, ...] = (problems,) if isinstance(problems, Problem) else tuple(problems)
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
@@ -184,10 +188,10 @@ def require_all(*rules: Rule) -> None:
     refuse(broken(*rules))
 
 
-def refuse(problems: Sequence[Problem], error: type[InputError] = InputError) -> None:
+def refuse(problems: Sequence[Problem], error: type[InputError] = InputError, incomplete: bool = False) -> None:
     """Raises one error with all problems, if there are any."""
     if problems:
-        raise error(problems)
+        raise error(problems, incomplete)
 
 
 @contextmanager

@@ -157,6 +157,8 @@ class OpaqueNode:
     code: ClassVar[str]
     plural: ClassVar[str]
     """What it is, and such nodes, in the words of a refusal."""
+    other_engine: ClassVar[str] = ""
+    """The way out on an engine that does not support it; empty for that of the engine."""
     reads_lineage: ClassVar[bool] = True
     """Whether its inputs carry the lineage columns; otherwise only the declared fields."""
 

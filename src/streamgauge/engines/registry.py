@@ -1,16 +1,17 @@
 """The engines by name: those of streamgauge, and those that other distributions declare as entry points."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from streamgauge.core.errors import InputError, Problem
-from streamgauge.core.plugin_options import Setting
-from streamgauge.dataflow.nodes import InWindows
+from streamgauge.core.errors import InputError, Problem, Rule, attempt, broken, nearest
+from streamgauge.core.plugin_options import TUNED, Setting
+from streamgauge.dataflow.graph import operators
+from streamgauge.dataflow.nodes import Flow, InWindows, OpaqueNode
 from streamgauge.engines.local_cluster import LocalCluster
-from streamgauge.engines.spi import INTERFACE, Capabilities, Engine, EnginePlugin
+from streamgauge.engines.spi import ANOTHER_ENGINE, INTERFACE, Capabilities, Engine, EnginePlugin, StartRequest
 from streamgauge.transports import registry as transports
 
 GROUP = "streamgauge.engines"
@@ -122,6 +123,60 @@ def require(engine: str, transport: str, options: Mapping[str, str]) -> None:
 def require_master(engine: str, master: str | None, options: Mapping[str, str], parallelism: int | None) -> None:
     """Raises InputError if nothing answers at the master's address, or it cannot hold what is asked for."""
     entry(engine).require_master(master, options, parallelism)
+
+
+def name_problems(engine: str) -> list[Problem]:
+    """A name that no streaming engine has."""
+    names = streaming_engines()
+    way_out = f"--engine {nearest(engine, names)} (streamgauge engines lists them)"
+    return broken(Rule(engine in names, "engine", f"must be one of {', '.join(names)}", engine, way_out))
+
+
+def tuning_problems(engine: Capabilities, tuning: str, may_run_on: Callable[[Collection[str]], bool]) -> list[Problem]:
+    """A profile that the engine does not have. `may_run_on`: whether an engine with these nodes runs the workload."""
+    others = (capabilities()[name] for name in streaming_engines())
+    having = [other.name for other in others if tuning in other.profiles and may_run_on(other.nodes)]
+    way_out = f"--tuning {TUNED}" + (f", or --engine {having[0]}" if having else "")
+    rule = f"must be {' or '.join(engine.profiles)}: {engine.name} has no other tuning profile"
+    return broken(Rule(tuning in engine.profiles, "tuning", rule, tuning, way_out))
+
+
+def capability_problems(flow: Flow, engine: Capabilities) -> Iterator[Problem]:
+    """The nodes and sinks of a flow that the engine does not support."""
+    for node in operators(flow):
+        kind = what = type(node).__name__
+        if kind not in engine.nodes:
+            because = f": {engine.unsupported_reasons[kind]}" if kind in engine.unsupported_reasons else ""
+            way_out = f"--engine {engine.fallback_engine}" if engine.fallback_engine else ANOTHER_ENGINE
+            if isinstance(node, OpaqueNode):
+                what, way_out = node.plural, node.other_engine or way_out
+            yield Problem("engine", f"does not support {what}{because}", engine.name, way_out)
+    names, few = ", ".join(sink.name for sink in flow.sinks), len(flow.sinks) == 1 or engine.several_sinks
+    modes = dict.fromkeys(sink.mode for sink in flow.sinks)
+    yield from broken(
+        Rule(few, "engine", f"{engine.name} writes to one sink only", names, ANOTHER_ENGINE),
+        *(Rule(mode in engine.sink_modes, "engine", f"does not support results in {mode} mode", engine.name,
+               ANOTHER_ENGINE)
+          for mode in modes),
+    )  # fmt: skip
+
+
+def start_problems(request: StartRequest, engine: Capabilities) -> list[Problem]:
+    """What the engine refuses of a start: a parallelism that it does not set, and what its plugin checks."""
+    problems = broken(
+        Rule(request.parallelism is None or engine.sets_parallelism, "parallelism",
+             f"does not apply to the engine {engine.name}", request.parallelism, "leave --parallelism out")
+    )  # fmt: skip
+    attempt(partial(entry(engine.name).check, request), problems)
+    return problems
+
+
+def encoding_problems(engine: Capabilities, encoding: str) -> list[Problem]:
+    """An encoding of messages that the engine cannot read; empty for a transport without one."""
+    rule = f"must be one that {engine.name} reads: {', '.join(engine.encodings)}"
+    way_out = f"--transport-option encoding={''.join(engine.encodings[:1])}"
+    fits = not encoding or encoding in engine.encodings
+    return broken(Rule(fits, "transport option encoding", rule, encoding, way_out))
 
 
 def matrix() -> list[dict[str, Any]]:

@@ -29,6 +29,7 @@ from streamgauge.loadgen.replay.columns import require_times
 from streamgauge.preflight.resources import Budget
 from streamgauge.system.machine import cpus
 from streamgauge.transports.registry import BROKERED, STAMPS
+from streamgauge.user_workloads.lookup import kind_of
 from streamgauge.workloads.registry import Workload
 
 UNSEEN_FACTOR = 1.25
@@ -87,8 +88,13 @@ class Draft:
     @property
     def reader(self) -> Capabilities | None:
         """The engine, unless it cannot run the workload over any transport."""
-        could_run = self.engine is not None and (self.workload is None or self.workload.may_run_on(self.engine.nodes))
+        could_run = self.engine is not None and self.kind.may_run_on(self.engine.nodes)
         return self.engine if could_run else None
+
+    @property
+    def kind(self) -> type[Workload]:
+        """What answers questions about the workload where its file is refused."""
+        return kind_of(self.experiment.workload)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ from streamgauge.engines.duckdb_oracle.process_operator import computed
 from streamgauge.loadgen.fields import RecordTime, StreamSpec
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
-from streamgauge.preflight.resolved_experiment import Draft
 from streamgauge.user_workloads.program_file import field_text
 from streamgauge.user_workloads.user_workload import UserWorkload, user_workload
 from streamgauge.workloads import registry
@@ -30,11 +29,9 @@ _OWN = (EVENT_TIME, WINDOW_START)
 """Columns of a flow's results that a program need not give."""
 
 
-def same_question_problems(draft: Draft) -> list[Problem]:
-    """The problems of a program's `answers`; none if its file has no such setting."""
-    if draft.workload is None or draft.workload.question == draft.workload.name:
-        return []
-    own = user_workload(draft.workload)
+def same_question_problems(workload: Workload) -> list[Problem]:
+    """The problems of a program's `answers`, which its file gives."""
+    own = user_workload(workload)
     setting, name, known = f"{own.path.name}: answers", own.question, registry.names()
     if name not in known:
         return [Problem(setting, "must be a built-in workload", name, f'answers = "{nearest(name, known)}"')]

@@ -5,20 +5,20 @@
 
 import copy
 import math
-import os
-import socket
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import partial, reduce
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from streamgauge.artifacts.run_folder import place_problems
 from streamgauge.config import reproduce
 from streamgauge.config.limits import parse_limit
-from streamgauge.config.named_files import is_data, is_data_time, is_program
-from streamgauge.config.options_and_settings import SETTINGS, Experiment, build, parse_setting
+from streamgauge.config.named_files import is_data, is_data_time
+from streamgauge.config.options_and_settings import SETTINGS, Experiment, build, parse_setting, without_tables
+from streamgauge.config.setting_info import COMMANDS
 from streamgauge.core.errors import (
     InputError,
     Problem,
@@ -27,18 +27,24 @@ from streamgauge.core.errors import (
     attempt,
     broken,
     collected,
-    first_broken,
-    nearest,
+    near,
     refuse,
     require,
 )
-from streamgauge.core.plugin_options import TUNED
 from streamgauge.core.units import parse_size
-from streamgauge.dataflow.graph import operators, with_early_firing
-from streamgauge.dataflow.nodes import Flow, OpaqueNode
+from streamgauge.dataflow.graph import with_early_firing
+from streamgauge.dataflow.nodes import Flow
 from streamgauge.dataflow.reach import reach_us
-from streamgauge.engines.registry import capabilities, entry, streaming_engines
-from streamgauge.engines.spi import ANOTHER_ENGINE, Capabilities, StartRequest
+from streamgauge.engines.registry import (
+    capabilities,
+    capability_problems,
+    encoding_problems,
+    entry,
+    name_problems,
+    start_problems,
+    tuning_problems,
+)
+from streamgauge.engines.spi import Capabilities
 from streamgauge.loadgen.rate_profile import RATE_MAX_PER_S, parse_profile
 from streamgauge.preflight.resolved_experiment import (
     Draft,
@@ -51,7 +57,6 @@ from streamgauge.preflight.resolved_experiment import (
     with_engine_transport,
 )
 from streamgauge.preflight.resources import QUEUE_BYTES, Budget, assigned_cpus, processor_problems
-from streamgauge.preflight.same_question import same_question_problems
 from streamgauge.preflight.sample_size import (
     DECIDING,
     bound_problems,
@@ -66,22 +71,27 @@ from streamgauge.system.machine import at_most_half, cpus, memory_bytes
 from streamgauge.transports import registry as transports
 from streamgauge.user_workloads.data_files import idle_parameters, with_user_data
 from streamgauge.user_workloads.lookup import get as get_workload
-from streamgauge.user_workloads.program_node import ProgramNode
+from streamgauge.user_workloads.lookup import kind_of
+from streamgauge.user_workloads.program import request_problems
 from streamgauge.workloads.registry import Workload
 
 _ROUNDING = 1e-6
 
 
-def check(experiment: Experiment, new_folder: bool = True) -> ResolvedExperiment:
+def check(experiment: Experiment, new_folder: bool = True, refused: Collection[str] = ()) -> ResolvedExperiment:
     """The resolved experiment. `new_folder`: also check the place of the new run folder.
 
+    `refused`: settings that are refused already, and stand at their defaults. What follows from them is not checked.
+
     Raises:
-        InputError: with every problem.
+        InputError: with every problem; always if settings are refused already.
     """
     problems: list[Problem] = []
     workload, parameters, flow = _workload(experiment, problems)
     experiment = _with_brokers(experiment, workload)
-    engine = _engine(experiment, problems)
+    unknown = name_problems(experiment.engine)
+    engine = None if unknown else capabilities()[experiment.engine]
+    problems += unknown
     experiment = with_engine_transport(experiment)
     flow = _engine_flow(flow, engine)
     limits = tuple(limit for text in experiment.limits if (limit := attempt(partial(parse_limit, text), problems)))
@@ -97,7 +107,11 @@ def check(experiment: Experiment, new_folder: bool = True) -> ResolvedExperiment
     request = start_request_of(experiment, engine, flow, bytes_max, partitions, budget.reserved_bytes(processes))
     draft = Draft(experiment, workload, engine, flow, transport, limits, budget, processes, partitions, request)
     checks = [one for one in CHECKS if new_folder or one is not _place_problems]
-    refuse([*problems, *(problem for one in checks for problem in one(draft))])
+    usable = [one for one in checks if not any(name in refused for name in PRESUMED.get(one, ()))]
+    problems += (problem for one in usable for problem in one(draft))
+    if refused:
+        raise InputError(problems, incomplete=True)
+    refuse(problems, incomplete=workload is None or flow is None or engine is None)
     assert workload is not None
     assert flow is not None
     assert engine is not None
@@ -139,20 +153,38 @@ def _check_longest_plan(resolved: ResolvedExperiment) -> None:
         resolved.trial_plan(resolved.spans(0, True, load.duration), rate, True, spare)
 
 
-def further_problems(values: dict[str, Any], problems: Sequence[Problem]) -> tuple[Problem, ...]:
-    """The other problems of `values`: those left when the settings in `problems` are at their defaults."""
-    remaining, reported = copy.deepcopy(values), {problem.setting for problem in problems}
-    for name in reported:
-        *sections, key = name.split(".")
-        table = reduce(lambda table, section: table.get(section, {}), sections, remaining)
-        table.pop(key, None)
-    if not remaining.get("workload"):
-        remaining["workload"] = ""
-        reported.add("workload")
+def further_problems(values: dict[str, Any], problems: Sequence[Problem]) -> list[Problem]:
+    """The other problems of `values`: those left when the settings in `problems` are at their defaults.
+
+    An unknown command is taken for the most similar one. The settings of a matrix are checked in its cells only.
+    """
+    remaining = attempt(partial(without_tables, copy.deepcopy(values)), [])
+    refused, command = {problem.setting for problem in problems}, values.get("command", "run")
+    meant = near(command, COMMANDS) if "command" in refused else command
+    if remaining is None or "matrix" in remaining or meant is None:
+        return []
+    for name in refused:
+        _leave_out(remaining, name)
+    remaining["command"] = meant
+    for name in ("workload", "engine", "transport"):
+        if name in refused or (name == "workload" and not remaining.get(name)):
+            refused.add(name)
+            remaining[name] = ""  # no default may stand in for it
     further: list[Problem] = []
     with suppress(StreamgaugeError):
-        attempt(lambda: check(build(remaining)), further)
-    return tuple(problem for problem in further if problem.setting not in reported)
+        attempt(lambda: check(build(remaining), refused=refused), further)
+    further = [problem for problem in further if problem.setting not in refused]
+    useless = ((SETTINGS[one.setting], one) for one in problems if one.setting in SETTINGS)
+    return further + broken(*(info.rule_of_command(meant, one.setting, one.got, info.flag) for info, one in useless))
+
+
+def _leave_out(table: dict[str, Any], name: str) -> None:
+    """Takes a dotted setting out of nested tables, whose keys may have dots too."""
+    for key, value in list(table.items()):
+        if key == name or (name.startswith(f"{key}.") and not isinstance(value, dict)):
+            del table[key]
+        elif name.startswith(f"{key}."):
+            _leave_out(value, name.removeprefix(f"{key}."))
 
 
 def start_us(experiment: Experiment) -> int | None:
@@ -210,35 +242,8 @@ def refuse_program(experiment: Experiment) -> None:
     """Raises InputError for a program of the user's own, for commands that look at single operators."""
     rule = "does not apply to a program over Kafka, whose operators are not known"
     way_out = f"streamgauge run {experiment.workload}, or sustain"
-    require(not is_program(experiment.workload), experiment.command, rule, experiment.workload, way_out)
-
-
-def _program_problems(draft: Draft) -> list[Problem]:
-    """What cannot be found out of a program of the user's own."""
-    command, name, workload = draft.experiment.command, draft.experiment.workload, draft.workload
-    if not is_program(name):
-        return []
-    topics = workload.program_topics if workload is not None else None
-    by_results = topics is not None and topics.progress.by == "results"
-    encoding = draft.experiment.transport_options.get("encoding")
-    return broken(
-        Rule(
-            not encoding, "transport option encoding",
-            "is for workloads of the list, and a program's file names the format of each topic", encoding,
-            'format = "avro" below [inputs.NAME]',
-        ),
-        Rule(
-            not by_results or draft.partitions == 1, "partitions",
-            'must be 1 with progress = "results", as results do not show how far each partition was read',
-            draft.partitions,
-            "--partitions 1, or in its file progress = { spark_checkpoint = [...] }, or a group that commits",
-        ),
-        Rule(
-            command != "sustain" or workload is None or workload.can_restart, command,
-            "starts the program anew for each trial, and with attach it runs already", name,
-            f"command = [...] in its file, or streamgauge run {name}",
-        ),
-    )  # fmt: skip
+    is_program = kind_of(experiment.workload).observed_from_outside
+    require(not is_program, experiment.command, rule, experiment.workload, way_out)
 
 
 SEARCHING = ("sustain", "anatomy")
@@ -264,25 +269,6 @@ def _fixed_rate_problems(experiment: Experiment, fixed: float | None) -> list[Pr
     )  # fmt: skip
 
 
-def _engine(experiment: Experiment, problems: list[Problem]) -> Capabilities | None:
-    names = streaming_engines()
-    way_out = f"--engine {nearest(experiment.engine, names)} (streamgauge engines lists them)"
-    rule = f"must be one of {', '.join(names)}"
-    problems += broken(Rule(experiment.engine in names, "engine", rule, experiment.engine, way_out))
-    return capabilities()[experiment.engine] if experiment.engine in names else None
-
-
-def _tuning_problems(draft: Draft) -> list[Problem]:
-    """A profile that the engine does not have. No other engine runs a program of the user's own."""
-    engine, tuning = draft.engine, draft.experiment.tuning
-    if engine is None:
-        return []
-    having = [name for name in streaming_engines() if tuning in capabilities()[name].profiles]
-    others = f", or --engine {having[0]}" if having and not is_program(draft.experiment.workload) else ""
-    rule = f"must be {' or '.join(engine.profiles)}: {engine.name} has no other tuning profile"
-    return broken(Rule(tuning in engine.profiles, "tuning", rule, tuning, f"--tuning {TUNED}{others}"))
-
-
 def _engine_flow(flow: Flow | None, engine: Capabilities | None) -> Flow | None:
     """The flow as the engine runs it: an engine that never closes windows emits their values so far."""
     return with_early_firing(flow) if flow is not None and engine is not None and engine.early_firing else flow
@@ -294,11 +280,11 @@ def _engine_problems(draft: Draft) -> Iterator[Problem]:
     if engine is None:
         return
     if request.flow is not None:
-        yield from _capability_problems(request.flow, engine)
-    certain = _request_problems(request, engine)
+        yield from capability_problems(request.flow, engine)
+    certain = start_problems(request, engine)
     yield from certain
     if request.flow is None and draft.workload is not None and (flow := _fallback_flow(draft)) is not None:
-        for problem in _request_problems(replace(request, flow=_engine_flow(flow, engine)), engine):
+        for problem in start_problems(replace(request, flow=_engine_flow(flow, engine)), engine):
             if problem not in certain:
                 yield replace(problem, rule=f"{problem.rule} (checked without the refused settings)")
 
@@ -315,42 +301,6 @@ def _fallback_flow(draft: Draft) -> Flow | None:
     return None
 
 
-def _capability_problems(flow: Flow, engine: Capabilities) -> Iterator[Problem]:
-    for node in operators(flow):
-        kind = type(node).__name__
-        if kind not in engine.nodes:
-            because = f": {engine.unsupported_reasons[kind]}" if kind in engine.unsupported_reasons else ""
-            way_out = f"--engine {engine.fallback_engine}" if engine.fallback_engine else ANOTHER_ENGINE
-            if isinstance(node, ProgramNode):
-                way_out = "leave --engine out: external runs programs"
-            what = node.plural if isinstance(node, OpaqueNode) else kind
-            yield Problem("engine", f"does not support {what}{because}", engine.name, way_out)
-    names, few = ", ".join(sink.name for sink in flow.sinks), len(flow.sinks) == 1 or engine.several_sinks
-    modes = dict.fromkeys(sink.mode for sink in flow.sinks)
-    yield from broken(
-        Rule(few, "engine", f"{engine.name} writes to one sink only", names, ANOTHER_ENGINE),
-        *(
-            Rule(
-                mode in engine.sink_modes, "engine", f"does not support results in {mode} mode", engine.name,
-                ANOTHER_ENGINE,
-            )
-            for mode in modes
-        ),
-    )  # fmt: skip
-
-
-def _request_problems(request: StartRequest, engine: Capabilities) -> list[Problem]:
-    problems = broken(
-        Rule(
-            request.parallelism is None or engine.sets_parallelism, "parallelism",
-            f"does not apply to the engine {engine.name}", request.parallelism, "leave --parallelism out",
-        )
-    )  # fmt: skip
-    attempt(partial(entry(engine.name).check, request), problems)
-    return problems
-
-
-LOOPBACK = "127.0.0.1"
 NUL = "\0"
 """The system refuses it in paths and addresses with an error that does not name the setting."""
 
@@ -380,69 +330,6 @@ def _usable(text: str) -> bool:
     return text != "" and NUL not in text
 
 
-def _transport_problems(draft: Draft) -> Iterator[Problem]:
-    experiment, engine, names = draft.experiment, draft.reader, transports.NAMES
-    name, readable = experiment.transport, engine.transports if engine else names
-    if name not in names:
-        rule, way_out = f"must be one of {', '.join(names)}", f"--transport {nearest(name, names)}"
-        yield Problem("transport", rule, name, way_out)
-    elif engine and name not in readable:
-        rule = f"must be one that {engine.name} can read: {', '.join(readable)}"
-        yield Problem("transport", rule, name, f"--transport {readable[0]}")
-    else:
-        own = transports.problems(name, experiment.transport_options)
-        yield from own or _encoding_problems(experiment, engine)
-    if name in transports.BROKERED and experiment.port is not None:
-        rule = f"does not apply to the transport {name}: its broker takes a free port"
-        yield Problem("port", rule, experiment.port, "leave --port out")
-
-
-def _encoding_problems(experiment: Experiment, engine: Capabilities | None) -> list[Problem]:
-    """Messages that the engine cannot read; those of a program are of the formats in its file."""
-    encoding = transport_options(experiment, engine).get("encoding") if engine else None
-    if not engine or not encoding or is_program(experiment.workload):
-        return []
-    rule = f"must be one that {engine.name} reads: {', '.join(engine.encodings)}"
-    way_out = f"--transport-option encoding={engine.encodings[0]}"
-    return broken(Rule(encoding in engine.encodings, "transport option encoding", rule, encoding, way_out))
-
-
-def _port_problems(draft: Draft) -> Iterator[Problem]:
-    """An address of another machine, else the first of the driver's ports that is not free; and Prometheus's port."""
-    experiment, first, prometheus = draft.experiment, draft.experiment.port, draft.experiment.prometheus
-    ports = range(first, first + 1 + draft.partitions) if first is not None else range(0)
-    if _usable(experiment.bind):
-        if reason := _port_problem(experiment.bind, 0):
-            yield Problem("bind", f"must be an address of this machine ({reason})", experiment.bind, "--bind 127.0.0.1")
-        else:
-            yield from _busy(experiment.bind, "port", ports, "leave --port out to use free ports")
-    way_out = "--prometheus with another port"
-    if prometheus in ports:
-        rule = f"must differ from the driver's own ports, {ports[0]} to {ports[-1]}"
-        yield Problem("prometheus", rule, prometheus, way_out)
-    elif prometheus is not None:
-        yield from _busy(LOOPBACK, "prometheus", [prometheus], way_out)
-
-
-def _busy(host: str, setting: str, ports: Iterable[int], way_out: str) -> Iterator[Problem]:
-    """The first of the ports that is not free."""
-    for port in ports:
-        if reason := _port_problem(host, port):
-            yield Problem(setting, f"must be free on {host} ({reason})", port, way_out)
-            return
-
-
-def _port_problem(host: str, port: int) -> str:
-    with socket.socket() as probe:
-        # Servers bind like this too, so a connection that has just ended does not block the port.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            return error.strerror or str(error)
-    return ""
-
-
 def _load_problems(draft: Draft) -> list[Problem]:
     load, problems = draft.experiment.load, load_problems(draft.experiment)
     if load.duration > 0 and load.rate <= RATE_MAX_PER_S:
@@ -465,21 +352,49 @@ def _budget(experiment: Experiment, engine: Capabilities | None, problems: list[
     return Budget(total, entry(engine.name).heap_bytes(experiment.options) if engine else 0, queue)
 
 
+def _tuning_problems(draft: Draft) -> list[Problem]:
+    return tuning_problems(draft.engine, draft.experiment.tuning, draft.kind.may_run_on) if draft.engine else []
+
+
+def _transport_problems(draft: Draft) -> list[Problem]:
+    experiment, engine = draft.experiment, draft.reader
+    problems = transports.choice_problems(
+        experiment.transport, experiment.transport_options, experiment.port,
+        engine.transports if engine else transports.NAMES, engine.name if engine else "",
+    )  # fmt: skip
+    if problems or engine is None or draft.kind.declares_formats:
+        return problems
+    return encoding_problems(engine, transport_options(experiment, engine).get("encoding", ""))
+
+
+def _port_problems(draft: Draft) -> Iterator[Problem]:
+    experiment = draft.experiment
+    address = experiment.bind if _usable(experiment.bind) else ""
+    return transports.port_problems(address, experiment.port, 1 + draft.partitions, experiment.prometheus)
+
+
+def _program_problems(draft: Draft) -> list[Problem]:
+    if not draft.kind.observed_from_outside:
+        return []
+    experiment, topics = draft.experiment, draft.workload.program_topics if draft.workload is not None else None
+    encoding = experiment.transport_options.get("encoding", "")
+    return request_problems(experiment.command, experiment.workload, topics, draft.partitions, encoding)
+
+
+def _same_question_problems(draft: Draft) -> list[Problem]:
+    """Loads the oracle for a program that answers a built-in workload only."""
+    if draft.workload is None or draft.workload.question == draft.workload.name:
+        return []
+    from streamgauge.preflight.same_question import same_question_problems
+
+    return same_question_problems(draft.workload)
+
+
 def _place_problems(draft: Draft) -> list[Problem]:
     out = draft.experiment.out
     if out is not None and not _usable(out):
         return []
-    root = Path(out or "runs")
-    existing = next((path for path in (root, *root.absolute().parents) if path.exists()), Path("/"))
-    is_made = draft.experiment.command == "generate" or root.absolute().parent.is_dir()
-    return first_broken(
-        Rule(existing.is_dir(), "out", "must be a folder, and a file has that name", str(root), "--out DIR"),
-        Rule(is_made, "out", "must be in an existing folder", str(root), "--out DIR with a folder you may write to"),
-        Rule(
-            os.access(existing, os.W_OK), "out", f"must be a writable folder ({existing} is not)", str(root),
-            "--out DIR",
-        ),
-    )  # fmt: skip
+    return place_problems(Path(out or "runs"), draft.experiment.command == "generate")
 
 
 CHECKS: tuple[Callable[[Draft], Iterable[Problem]], ...] = (
@@ -491,10 +406,14 @@ CHECKS: tuple[Callable[[Draft], Iterable[Problem]], ...] = (
     _tuning_problems,
     _engine_problems,
     _program_problems,
-    same_question_problems,
+    _same_question_problems,
     bound_problems,
     span_problems,
     percentile_problems,
     latency_kind_problems,
 )
 """The checks of a draft, each independent of the others. All run, so that one error reports every problem."""
+PRESUMED: Mapping[Callable[[Draft], Iterable[Problem]], tuple[str, ...]] = {
+    percentile_problems: ("load.duration", "load.profile"),
+}
+"""Check to the settings without which it might refuse another one."""

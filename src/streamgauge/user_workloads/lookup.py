@@ -12,8 +12,8 @@ from streamgauge.config.named_files import is_data, is_own_file, is_program
 from streamgauge.config.options_and_settings import Experiment
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.transports import registry as transports
-from streamgauge.user_workloads.program import program
-from streamgauge.user_workloads.user_job import user_job
+from streamgauge.user_workloads.program import Program, program
+from streamgauge.user_workloads.user_job import UserJob, user_job
 from streamgauge.workloads import registry
 from streamgauge.workloads.registry import Workload
 
@@ -28,6 +28,13 @@ def get(name: str) -> Workload:
         rule = "a user job must be a file that ends in .py, and a program over Kafka one that ends in .toml"
         raise InputError(Problem("workload", rule, name, file))
     return registry.get(name)
+
+
+def kind_of(name: str) -> type[Workload]:
+    """The class of the workload of a name or a file, which need not exist. It answers questions about all of them."""
+    if is_program(name):
+        return Program
+    return UserJob if name.endswith(".py") else Workload
 
 
 def _intended_file(name: str) -> str | None:

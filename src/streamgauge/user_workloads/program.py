@@ -11,7 +11,7 @@ from typing import Any
 
 from streamgauge.core.clock import US
 from streamgauge.core.engine_reports import Guarantee
-from streamgauge.core.errors import InputError, JobError, Rule
+from streamgauge.core.errors import InputError, JobError, Problem, Rule, broken
 from streamgauge.core.schema import EVENT_TIME, WINDOW_END, quote
 from streamgauge.core.value_types import TIMESTAMP, ValueType
 from streamgauge.dataflow.nodes import Flow, Sink, Source
@@ -61,6 +61,7 @@ class Program(UserWorkload):
     """
 
     observed_from_outside = True
+    declares_formats = True
     restarts = True
     node_kind = ProgramNode
 
@@ -108,6 +109,25 @@ class Program(UserWorkload):
     @property
     def program_topics(self) -> ProgramTopics:
         return self.topics
+
+
+def request_problems(
+    command: str, name: str, topics: ProgramTopics | None, partitions: int, encoding: str
+) -> list[Problem]:
+    """What a command cannot find out of a program. `topics`: None if its file is refused."""
+    by_results = topics is not None and topics.progress.by == "results"
+    attached = topics is not None and topics.attached
+    return broken(
+        Rule(not encoding, "transport option encoding",
+             "is for workloads of the list, and a program's file names the format of each topic", encoding,
+             'format = "avro" below [inputs.NAME]'),
+        Rule(not by_results or partitions == 1, "partitions",
+             'must be 1 with progress = "results", as results do not show how far each partition was read', partitions,
+             "--partitions 1, or in its file progress = { spark_checkpoint = [...] }, or a group that commits"),
+        Rule(command != "sustain" or not attached, command,
+             "starts the program anew for each trial, and with attach it runs already", name,
+             f"command = [...] in its file, or streamgauge run {name}"),
+    )  # fmt: skip
 
 
 def program(path: Path) -> Program:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from streamgauge.dataflow.nodes import OpaqueNode
+from streamgauge.dataflow.nodes import Flow, OpaqueNode
 
 Ready = Literal["consumer", "committed", "line", "started"]
 RUN_PLACEHOLDERS = (
@@ -64,6 +64,7 @@ class ProgramNode(OpaqueNode):
     kind = "program"
     code = "any code over Kafka"
     plural = "programs over Kafka"
+    other_engine = "leave --engine out: external runs programs"
     reads_lineage = False
 
     launch: Launch = Launch()
@@ -71,6 +72,12 @@ class ProgramNode(OpaqueNode):
     @property
     def label(self) -> str:
         return " ".join(self.launch.command) or "a running program"
+
+
+def launch_of(flow: Flow) -> Launch | None:
+    """How the program of a flow is started; None for a flow without one. All of its sinks have the same."""
+    node = flow.sinks[0].input
+    return node.launch if isinstance(node, ProgramNode) else None
 
 
 def placeholders(streams: Iterable[str], sinks: Iterable[str]) -> list[str]:

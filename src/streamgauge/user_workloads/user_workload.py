@@ -36,8 +36,9 @@ class UserWorkload(Workload, ABC):
 
     path: Path
 
-    def may_run_on(self, nodes: Collection[str]) -> bool:
-        return self.node_kind.__name__ in nodes
+    @classmethod
+    def may_run_on(cls, nodes: Collection[str]) -> bool:
+        return cls.node_kind.__name__ in nodes
 
     @abstractmethod
     def described(self, sink: str) -> Description:

@@ -190,6 +190,8 @@ class Workload:
     """Whether it may replay files in place of generated streams."""
     observed_from_outside: ClassVar[bool] = False
     """Whether its progress is read from the offsets that it commits; otherwise the engine reports it."""
+    declares_formats: ClassVar[bool] = False
+    """Whether its file names the format of its messages; otherwise an option of the transport does."""
 
     name: str
     title: str
@@ -247,7 +249,8 @@ class Workload:
     def require(self) -> None:
         """Raises MachineError if this machine lacks what it needs beside the engine and cannot get it."""
 
-    def may_run_on(self, nodes: Collection[str]) -> bool:
+    @classmethod
+    def may_run_on(cls, nodes: Collection[str]) -> bool:
         """Whether an engine with these nodes could run it, over some transport."""
         return True
 

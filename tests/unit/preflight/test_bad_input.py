@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from streamgauge.config.options_and_settings import SETTINGS
+from streamgauge.config.options_and_settings import SETTINGS, build
+from streamgauge.core.errors import attempt
 from streamgauge.core.units import parse_rate
+from streamgauge.preflight.validate import further_problems
 from streamgauge.workloads.registry import Parameters, get
 from tests.unit.helpers_refusals import problem_of
 from tests.unit.helpers_requests import GOOD, checked, refused
@@ -252,3 +254,15 @@ def test_a_refusal_names_what_was_meant(
     problem = problem_of(checked, values, new_folder=False)
     assert (problem.setting, rule in problem.rule) == (setting, True)
     assert problem.way_out.startswith(way_out)
+
+
+def test_a_value_of_no_right_type_gives_one_problem_only() -> None:
+    """What stands in for it is not refused; a setting of another command is refused as such."""
+    unbuilt = {}
+    for number, (more, _, _) in enumerate(BAD):
+        attempt(lambda values=GOOD | more: build(values), problems := [])
+        if problems:
+            further = further_problems(GOOD | more, problems)
+            unbuilt[number] = {one.setting for one in further} - {one.setting for one in problems}
+    assert len(unbuilt) > 20
+    assert not [each for each in unbuilt.values() if each]

@@ -8,11 +8,12 @@ import pytest
 
 from streamgauge.config import options_and_settings as experiment
 from streamgauge.config.matrix import expand
+from streamgauge.config.options_and_settings import build
 from streamgauge.core.clock import US
-from streamgauge.core.errors import InputError
+from streamgauge.core.errors import InputError, Problem, attempt
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import flow, source
-from streamgauge.engines.registry import capabilities, streaming_engines
+from streamgauge.engines.registry import capabilities, capability_problems, streaming_engines
 from streamgauge.preflight import validate
 from streamgauge.preflight.resolved_experiment import with_engine_transport
 from streamgauge.studies.scalability.scale import plan_scale
@@ -46,6 +47,41 @@ def test_all_that_cannot_be_built_is_refused_at_once() -> None:
     assert {problem.setting for problem in problems} == {
         "load.rate", "load.duration", "load.seed", "load.generators", "load.rte", "search.x", "y", "isolation",
     }  # fmt: skip
+
+
+def test_what_can_be_checked_beside_values_that_cannot_be_built_is() -> None:
+    """The workload's name, the engine's, parameters, options and limits, however many values are of no right type.
+
+    The command is taken for the most similar one, and what needs the duration is not checked without it.
+    """
+    for alone in ({"load": {"duration": "soon"}, "limits": ["p99<=2s"]}, {"engine": 3, "options": {"of_another": "1"}}):
+        attempt(lambda values=GOOD | alone: build(values), one := [])
+        assert (len(one), validate.further_problems(GOOD | alone, one)) == (1, [])
+    values: dict[str, Any] = {
+        "command": "sustian", "workload": "windowed_aggregation", "tunng": "tuned",
+        "engine": {"options": {"triger": "4 seconds", "spark": {"sql": {"x": 3}}}, "parallelism": 0},
+        "parameters": {"range": "8 apples", "pcks": 3}, "limits": ["p99<2s"],
+        "load": {"rate": "fast", "duration": "60 parsecs"}, "search": {"tolerance": 5, "quick": True},
+    }  # fmt: skip
+    problems: list[Problem] = []
+    attempt(lambda: build(values), problems)
+    assert {one.setting for one in problems} == {
+        "command", "tunng", "options.spark.sql.x", "parallelism", "load.rate", "load.duration", "search.tolerance",
+    }  # fmt: skip
+    further = validate.further_problems(values, problems)
+    assert sorted(one.setting for one in further) == ["limits", "load.rate", "option triger", "set pcks", "set range"]
+    assert validate.further_problems(values | {"command": "?"}, problems) == []
+    unknown = {"workload": "windowed_agg", "engine": "sprk", "load": {"rate": "fast"}, "limits": ["p99<2s"]}
+    attempt(lambda: build(unknown), problems := [])
+    assert [one.setting for one in validate.further_problems(unknown, problems)] == ["workload", "engine", "limits"]
+
+
+def test_a_refusal_says_whether_more_may_follow() -> None:
+    """It does where the flow or the engine is not known."""
+    for values, incomplete in (({"limits": ["p99"]}, False), ({"engine": "sprk"}, True), ({"workload": "x"}, True)):
+        with pytest.raises(InputError) as caught:
+            checked(GOOD | values)
+        assert caught.value.incomplete == incomplete
 
 
 def test_what_only_follows_from_what_is_refused_is_no_problem() -> None:
@@ -169,10 +205,10 @@ def test_an_engine_of_one_sink_refuses_several() -> None:
     """Before anything starts, with the sinks by name; spark takes them."""
     bought = source("purchases", Schema.from_types(price="int"))
     several = flow(bought.sink("all"), bought.where("price > 90").sink("dear"))
-    (problem,) = validate._capability_problems(several, capabilities()["known"])
+    (problem,) = capability_problems(several, capabilities()["known"])
     assert (problem.rule, problem.got) == ("known writes to one sink only", "all, dear")
-    assert list(validate._capability_problems(several, capabilities()["spark"])) == []
-    assert list(validate._capability_problems(several.each()[0], capabilities()["known"])) == []
+    assert list(capability_problems(several, capabilities()["spark"])) == []
+    assert list(capability_problems(several.each()[0], capabilities()["known"])) == []
 
 
 def test_sparks_own_settings_are_sparks_business() -> None:

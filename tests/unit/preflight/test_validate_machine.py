@@ -11,6 +11,7 @@ from streamgauge.engines.spark import options as settings
 from streamgauge.preflight import validate
 from streamgauge.preflight.resources import GENERATOR_BYTES
 from streamgauge.system import machine
+from streamgauge.transports import registry as transports
 from tests.helpers_recording import append_and_return
 from tests.unit.helpers_requests import GOOD, checked, refused
 
@@ -49,7 +50,7 @@ def test_what_cannot_be_had_together_is_refused(
     monkeypatch: pytest.MonkeyPatch, values: dict[str, Any], setting: str, got: int, rule: str, way_out: str
 ) -> None:
     busy = {("127.0.0.1", 9464): "Address already in use"}
-    monkeypatch.setattr(validate, "_port_problem", lambda host, port: busy.get((host, port), ""))
+    monkeypatch.setattr(transports, "port_problem", lambda host, port: busy.get((host, port), ""))
     (problem,) = refused(GOOD | values)
     assert (problem.setting, problem.got, problem.rule) == (setting, got, rule)
     assert problem.way_out.startswith(way_out)
@@ -59,7 +60,7 @@ def test_what_cannot_be_had_together_is_refused(
 def test_a_busy_port_is_named(monkeypatch: pytest.MonkeyPatch, distance: int) -> None:
     """Every port that will be needed is tried: the recorder's and one for each generator."""
     busy = Mock(side_effect=lambda _, port: "Address already in use" if port == 5000 + distance else "")
-    monkeypatch.setattr(validate, "_port_problem", busy)
+    monkeypatch.setattr(transports, "port_problem", busy)
     (problem,) = refused(GOOD | {"port": 5000, "load": {"generators": 2}})
     assert [call.args[1] for call in busy.call_args_list] == [0, *range(5000, 5000 + distance + 1)]
     assert (problem.setting, problem.got) == ("port", 5000 + distance)
@@ -72,8 +73,8 @@ def test_a_port_that_another_listens_on_is_busy() -> None:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        assert validate._port_problem("127.0.0.1", taken.getsockname()[1]) == "Address already in use"
-    assert validate._port_problem("127.0.0.1", 0) == ""
+        assert transports.port_problem("127.0.0.1", taken.getsockname()[1]) == "Address already in use"
+    assert transports.port_problem("127.0.0.1", 0) == ""
 
 
 def test_a_port_whose_last_connections_are_not_forgotten_yet_is_free() -> None:
@@ -87,14 +88,14 @@ def test_a_port_whose_last_connections_are_not_forgotten_yet_is_free() -> None:
         accepted, _ = server.accept()
         accepted.close()  # who closes first keeps the port
         assert client.recv(1) == b""
-    assert validate._port_problem("127.0.0.1", port) == ""
+    assert transports.port_problem("127.0.0.1", port) == ""
 
 
 @pytest.fixture
 def tried(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The ports that are tried; all of them are free."""
     ports: list[int] = []
-    monkeypatch.setattr(validate, "_port_problem", lambda _, port: append_and_return(ports, port, ""))
+    monkeypatch.setattr(transports, "port_problem", lambda _, port: append_and_return(ports, port, ""))
     return ports
 
 

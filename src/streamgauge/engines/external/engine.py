@@ -25,7 +25,7 @@ from streamgauge.system.process_holder import hold
 from streamgauge.transports.kafka.settings import KafkaSettings
 from streamgauge.transports.kafka.spark_checkpoint import SparkCheckpoint
 from streamgauge.transports.topics import group_of, input_topics, output_topics, scratch_purpose
-from streamgauge.user_workloads.program_node import ESCAPED, PLACEHOLDER, SCRATCH, Launch, ProgramNode
+from streamgauge.user_workloads.program_node import ESCAPED, PLACEHOLDER, SCRATCH, Launch, launch_of
 
 REQUEST_S = 20.0
 TERM_S, STOP_S = 2.0, 4.0
@@ -49,11 +49,11 @@ class ExternalEngine(Engine):
 
     def start(self, flow: Flow, edges: Edges, options: dict[str, str], master: str | None, folder: Path) -> None:
         """Starts the program and waits until it is ready. Raises EngineError with what was seen."""
-        node = flow.sinks[0].input
-        assert isinstance(node, ProgramNode)
+        launch = launch_of(flow)
+        assert launch is not None
         folder.mkdir(parents=True, exist_ok=True)
         run, self._log = edges.output.token, folder / "program.log"
-        self._scratch, launch = Scratch(scratch_purpose(run)), node.launch
+        self._scratch = Scratch(scratch_purpose(run))
         self._checkpoints = [SparkCheckpoint(place, run) for place in launch.checkpoints]
         settings = KafkaSettings.from_options(edges.transport_options)
         environment = ProgramEnvironment(
@@ -125,9 +125,9 @@ class ExternalEngine(Engine):
         return self._settings
 
     def consumer_group(self, flow: Flow, run: str) -> str:
-        node = flow.sinks[0].input
-        assert isinstance(node, ProgramNode)
-        return group_of(run, node.launch.group)
+        launch = launch_of(flow)
+        assert launch is not None
+        return group_of(run, launch.group)
 
     def stop(self) -> None:
         if self._child is not None:

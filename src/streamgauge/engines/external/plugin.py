@@ -8,7 +8,7 @@ from streamgauge.dataflow.describe import KINDS
 from streamgauge.dataflow.nodes import Source
 from streamgauge.engines.spi import Capabilities, Engine, EnginePlugin, StartRequest
 from streamgauge.transports.topics import Kind
-from streamgauge.user_workloads.program_node import PARALLELISM, ProgramNode
+from streamgauge.user_workloads.program_node import PARALLELISM, launch_of
 
 
 class ExternalPlugin(EnginePlugin):
@@ -38,17 +38,17 @@ class ExternalPlugin(EnginePlugin):
         yield from super().request_problems(request)
         if request.flow is None:
             return
-        node, parallelism = request.flow.sinks[0].input, request.parallelism
+        launch, parallelism = launch_of(request.flow), request.parallelism
         is_built_in = all(isinstance(sink.input, Source) for sink in request.flow.sinks)
         yield from broken(
             Rule(not is_built_in, "engine", "must run a program, and has none of its own for a workload of the list",
                  self.capabilities.name, "--engine spark, or a program.toml")
         )  # fmt: skip
-        if isinstance(node, ProgramNode) and parallelism is not None:
+        if launch is not None and parallelism is not None:
             yield from first_broken(
-                Rule(not node.launch.attached, "parallelism", "cannot be set for a program that runs already",
+                Rule(not launch.attached, "parallelism", "cannot be set for a program that runs already",
                      parallelism, "leave it out, or have the program started: command = [...]"),
-                Rule(node.launch.uses(PARALLELISM), "parallelism",
+                Rule(launch.uses(PARALLELISM), "parallelism",
                      f"must reach the program, and neither its command nor its environment has {PARALLELISM}",
                      parallelism,
                      f'add it to the file: environment = {{ CORES = "{PARALLELISM}" }}; '

@@ -287,6 +287,7 @@ def show_refusal(error: InputError, on: Console | None = None, options: Mapping[
         say(to, f"  got: {format_value(problem.got)}")
         say(to, f"  try: {problem.way_out}")
     said = "nothing was measured" if isinstance(error, JobError | SettingError) else "nothing was started"
+    said += "; more problems may follow once these are corrected" if error.incomplete else ""
     say(to, f"{said}; the engine's log is in {error.folder}" if error.folder else said)
 
 
