@@ -61,6 +61,11 @@ def quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def text_literal(text: str) -> str:
+    """A text as SQL, for DuckDB and Spark."""
+    return "'" + text.replace("'", "''") + "'"
+
+
 def quoted(names: Iterable[str]) -> str:
     """A quoted list of names for DuckDB."""
     return ", ".join(map(quote, names))

@@ -131,17 +131,19 @@ def _reading_problems(node: Process, columns: Sequence[Types]) -> Iterator[Broke
 
 
 def _giving_problems(node: Process) -> Iterator[Broken]:
-    names, types = [name for name, _ in node.gives], ", ".join(TYPES)
-    keys, identity = bool(node.keys), bool(node.identity)
-    rules = (
-        (not names, "must give at least one column", "none", "gives=Schema.from_types(name='type')"),
-        *((type_ not in TYPES, f"column {name} has no type of a flow", type_, f"one of {types}")
-          for name, type_ in node.gives),
-        *((name not in (*names, EVENT_TIME), f"identity {name!r} must be a column it gives", name,
-           f"one of {', '.join(names)}") for name in node.identity),
-        (identity and not keys, "has an identity, so it must have keys", "no keys", "keys='...', or no identity"),
-        (node.broadcast and (identity or not keys), "broadcasts an input, so it must have keys and no identity",
-         "an identity" if identity else "no keys", "keys='...' and no identity"),
-        (identity and node.several, "has an identity, so several does not apply", "several", "remove several"),
-    )  # fmt: skip
-    return (broken for is_broken, *broken in rules if is_broken)
+    names = [name for name, _ in node.gives]
+    if not names:
+        yield "must give at least one column", "none", "gives=Schema.from_types(name='type')"
+    for name, type_ in node.gives:
+        if type_ not in TYPES:
+            yield f"column {name} has no type of a flow", type_, f"one of {', '.join(TYPES)}"
+    for name in node.identity:
+        if name not in (*names, EVENT_TIME):
+            yield f"identity {name!r} must be a column it gives", name, f"one of {', '.join(names)}"
+    if node.identity and not node.keys:
+        yield "has an identity, so it must have keys", "no keys", "keys='...', or no identity"
+    if node.broadcast and (node.identity or not node.keys):
+        got = "an identity" if node.identity else "no keys"
+        yield "broadcasts an input, so it must have keys and no identity", got, "keys='...' and no identity"
+    if node.identity and node.several:
+        yield "has an identity, so several does not apply", "several", "remove several"

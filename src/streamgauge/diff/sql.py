@@ -9,7 +9,16 @@ are their digits, maps are lists of entries sorted by key. Floats are equal with
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
-from streamgauge.core.schema import EMISSION_TIME, EVENT_ID, EVENT_TIME, WINDOW_START, equal_columns, quote, quoted
+from streamgauge.core.schema import (
+    EMISSION_TIME,
+    EVENT_ID,
+    EVENT_TIME,
+    WINDOW_START,
+    equal_columns,
+    quote,
+    quoted,
+    text_literal,
+)
 from streamgauge.core.value_types import (
     DECIMAL,
     FLOAT,
@@ -88,8 +97,7 @@ def _entries(map_: ValueType) -> ValueType:
 
 
 def _field(value: str, name: str) -> str:
-    text = name.replace("'", "''")
-    return f"struct_extract({value}, '{text}')"
+    return f"struct_extract({value}, {text_literal(name)})"
 
 
 FLOAT_TOLERANCE = 1e-9

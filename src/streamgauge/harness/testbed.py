@@ -388,6 +388,7 @@ def tick_of(generators: Sequence[GeneratorReport], recorder: RecorderReport) -> 
     """Combines the reports of all processes."""
     overflowed = [one for one in generators if one.overflowed]
     memory_full_us = [one.memory_full_us for one in overflowed if one.memory_full_us is not None]
+    every_one_by_memory = len(memory_full_us) == len(overflowed)
     return Tick(
         chunks=[one.chunks for one in generators],
         deliveries=[one.deliveries for one in generators],
@@ -403,7 +404,7 @@ def tick_of(generators: Sequence[GeneratorReport], recorder: RecorderReport) -> 
         writing=recorder.writing,
         stood_still=recorder.stood_still,
         remarks=recorder.remarks,
-        memory_full_us=max(memory_full_us, default=None) if len(memory_full_us) == len(overflowed) else None,
+        memory_full_us=max(memory_full_us, default=None) if every_one_by_memory else None,
     )
 
 

@@ -194,6 +194,11 @@ class Key(FieldSpec):
         return partition_shares(self.distribution, self.domain, partitions, self.exponent)
 
 
+def column_of_one_partition(field: FieldSpec, bits: PhiloxBits, first: int, last: int) -> Any:
+    """`column` of a kind with `of_events`, for a stream with one partition, which numbers its events without gaps."""
+    return field.of_events(bits, first, last, lambda: np.arange(first, last, dtype=np.int64))
+
+
 @dataclass(frozen=True)
 class RoundRobinKey(Key):
     """A key of 0..domain-1 in turn: event n of a stream has key n modulo `domain`, however the stream is partitioned.
@@ -201,8 +206,7 @@ class RoundRobinKey(Key):
     So every key comes at one fixed frequency, its share of the rate.
     """
 
-    def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.int32]:
-        return self.of_events(bits, first, last, lambda: np.arange(first, last, dtype=np.int64))
+    column = column_of_one_partition
 
     def of_events(self, bits: PhiloxBits, first: int, last: int, numbers: EventNumbers) -> npt.NDArray[np.int32]:
         return (numbers() % self.domain).astype(np.int32)

@@ -48,6 +48,11 @@ def snapshots(show: Show) -> Observer:
     return observe
 
 
+def show_one_of_several(show: Show, which: str, snapshot: TrialSnapshot) -> None:
+    """Shows a trial's progress with the words that say which trial of a study it is."""
+    show(replace(snapshot, note=f"{which}; {snapshot.note}" if snapshot.note else which))
+
+
 def snapshot(record: TrialRecord, now_us: int, phase: str) -> TrialSnapshot:
     """A snapshot of a trial in `phase`, with the figures of the last five seconds."""
     trial_log, spans = record.trial_log, record.spans

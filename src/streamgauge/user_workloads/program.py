@@ -241,19 +241,19 @@ def _topics(table: ProgramTable, nodes: Mapping[str, ProgramNode]) -> ProgramTop
         name: InputTopic(each.topic, each.message_format(folder), each.record_timestamp)
         for name, each in table.inputs.items()
     }
-    outputs = {
-        sink: OutputTopic(
-            {name: message_type(type_) for name, type_ in nodes[sink].reference or ()},
-            tuple(dict.fromkeys(
-                (*output.keys, *output.latency_key, *filter(None, (output.time, output.window_end)))
-            )),
-            output.time or "", output.window_end or "", UNITS[output.time_unit], output.topic,
-            output.message_format(folder), (nodes[sink].reach_us or 0) / US,
-        )
-        for sink, output in table.by_sink.items()
-    }  # fmt: skip
+    outputs = {sink: _output_topic(output, nodes[sink], folder) for sink, output in table.by_sink.items()}
     progress = replace(table.progress, checkpoints=_checkpoints(table))
     return ProgramTopics(inputs, outputs, table.attach, table.timeout, progress)
+
+
+def _output_topic(output: OutputTable, node: ProgramNode, folder: Path) -> OutputTopic:
+    types = {name: message_type(type_) for name, type_ in node.reference or ()}
+    times = filter(None, (output.time, output.window_end))
+    identity = tuple(dict.fromkeys((*output.keys, *output.latency_key, *times)))
+    return OutputTopic(
+        types, identity, output.time or "", output.window_end or "", UNITS[output.time_unit], output.topic,
+        output.message_format(folder), (node.reach_us or 0) / US,
+    )  # fmt: skip
 
 
 def _checkpoints(table: ProgramTable) -> tuple[str, ...]:

@@ -77,30 +77,40 @@ def check_tables(table: ProgramTable) -> None:
 
 def _start_rules(table: ProgramTable) -> Iterator[Rule]:
     """On how the program is started, or found."""
-    attach, ready, line, by = table.attach, table.ready, table.ready_line, table.progress.by
-    needs_no_group = by == "spark_checkpoint" or (by == "results" and ready == "started")
-    with_attach = "must be given with attach, as the program runs already"
-    yield from (
-        Rule(bool(table.command) != attach, "command",
-             "must be given, or attach = true for a program that runs already", "both" if attach else "neither",
-             EXAMPLES["command"]),
-        Rule((ready == "line") == bool(line), "ready_line", 'must be given with ready = "line", and only then', line,
-             'ready = "line" and ready_line = "started"'),
-        Rule(by != "spark_checkpoint" or ready not in ("consumer", "committed"), "ready",
-             'must be "line" or "started" with spark_checkpoint, as Spark joins no group and commits to none', ready,
-             'ready = "started"' if attach else 'ready = "line" and ready_line = "^query started"'),
-        Rule(table.timeout > 0, "timeout", "must be above 0s", f"{table.timeout:g}s", 'timeout = "30s"'),
-        Rule(not attach or ready != "line", "ready", "must not be line with attach, as its output is not seen", ready,
-             'ready = "consumer"'),
-        Rule(not attach or table.brokers, "brokers", with_attach, "", 'brokers = "localhost:9092"'),
-        Rule(not attach or table.group or needs_no_group, "group", with_attach, "", 'group = "my-group"'),
-    )  # fmt: skip
+    command = "both" if table.attach else "neither"
+    rule = "must be given, or attach = true for a program that runs already"
+    yield Rule(bool(table.command) != table.attach, "command", rule, command, EXAMPLES["command"])
+    yield Rule(table.timeout > 0, "timeout", "must be above 0s", f"{table.timeout:g}s", 'timeout = "30s"')
+    yield from _ready_rules(table)
+    if table.attach:
+        yield from _attach_rules(table)
+
+
+def _ready_rules(table: ProgramTable) -> Iterator[Rule]:
+    """On the sign that the program is ready."""
+    ready, line = table.ready, table.ready_line
+    rule, way_out = 'must be given with ready = "line", and only then', 'ready = "line" and ready_line = "started"'
+    yield Rule((ready == "line") == bool(line), "ready_line", rule, line, way_out)
+    if table.progress.by == "spark_checkpoint":
+        rule = 'must be "line" or "started" with spark_checkpoint, as Spark joins no group and commits to none'
+        way_out = 'ready = "started"' if table.attach else 'ready = "line" and ready_line = "^query started"'
+        yield Rule(ready not in ("consumer", "committed"), "ready", rule, ready, way_out)
     try:
         re.compile(line)
     except re.error as error:
-        yield Rule(
-            False, "ready_line", f"must be a regular expression ({error})", line, f"ready_line = '{re.escape(line)}'"
-        )
+        rule = f"must be a regular expression ({error})"
+        yield Rule(False, "ready_line", rule, line, f"ready_line = '{re.escape(line)}'")
+
+
+def _attach_rules(table: ProgramTable) -> Iterator[Rule]:
+    """On what streamgauge cannot see or choose of a program that runs already."""
+    ready, by = table.ready, table.progress.by
+    rule = "must not be line with attach, as its output is not seen"
+    yield Rule(ready != "line", "ready", rule, ready, 'ready = "consumer"')
+    rule = "must be given with attach, as the program runs already"
+    yield Rule(table.brokers, "brokers", rule, "", 'brokers = "localhost:9092"')
+    needs_group = by != "spark_checkpoint" and not (by == "results" and ready == "started")
+    yield Rule(table.group or not needs_group, "group", rule, "", 'group = "my-group"')
 
 
 def _progress_rules(table: ProgramTable) -> Iterator[Rule]:
@@ -195,24 +205,29 @@ def _input_rules(setting: str, name: str, given: InputTable, fields: Sequence[Fi
     ]  # fmt: skip
 
 
-def _output_rules(setting: str, sink: str, output: OutputTable) -> list[Rule]:
-    updates, lossy = output.mode == "update", output.delivery == "at_most_once"
-    return [
-        _name_rule(setting, sink, "[outputs.totals]"),
-        Rule(not updates or output.keys, f"{setting}.keys", "must name the fields whose values are updated", [],
-             EXAMPLES["keys"]),
-        Rule(not updates or output.delivery == "exactly_once", f"{setting}.delivery",
-             'applies to mode = "append" only: of updates the last value of each key is compared', output.delivery,
-             "leave it out"),
-        Rule(lossy != (output.loss_max is None), f"{setting}.loss_max",
-             "must be given with at_most_once, and only with it: the share of results that may be lost",
-             output.loss_max, EXAMPLES["loss_max"] if lossy else 'delivery = "at_most_once", or leave loss_max out'),
-        Rule(not output.latency_key or not (updates or output.time or output.window_end), f"{setting}.latency_key",
-             'applies to mode = "append" without time and window_end only: these say the event time',
-             list(output.latency_key), "leave it out"),
-        Rule(output.reference, "reference" if setting == "output" else f"{setting}.reference", "must be given",
-             None, EXAMPLES["reference"]),
-    ]  # fmt: skip
+def _output_rules(setting: str, sink: str, output: OutputTable) -> Iterator[Rule]:
+    updates = output.mode == "update"
+    yield _name_rule(setting, sink, "[outputs.totals]")
+    if updates:
+        rule = "must name the fields whose values are updated"
+        yield Rule(output.keys, f"{setting}.keys", rule, [], EXAMPLES["keys"])
+        rule = 'applies to mode = "append" only: of updates the last value of each key is compared'
+        is_default = output.delivery == "exactly_once"
+        yield Rule(is_default, f"{setting}.delivery", rule, output.delivery, "leave it out")
+    yield _loss_rule(f"{setting}.loss_max", output)
+    if output.latency_key:
+        rule = 'applies to mode = "append" without time and window_end only: these say the event time'
+        has_event_time = updates or output.time or output.window_end
+        yield Rule(not has_event_time, f"{setting}.latency_key", rule, list(output.latency_key), "leave it out")
+    reference = "reference" if setting == "output" else f"{setting}.reference"
+    yield Rule(output.reference, reference, "must be given", None, EXAMPLES["reference"])
+
+
+def _loss_rule(place: str, output: OutputTable) -> Rule:
+    may_lose, is_given = output.delivery == "at_most_once", output.loss_max is not None
+    rule = "must be given with at_most_once, and only with it: the share of results that may be lost"
+    way_out = EXAMPLES["loss_max"] if may_lose else 'delivery = "at_most_once", or leave loss_max out'
+    return Rule(may_lose == is_given, place, rule, output.loss_max, way_out)
 
 
 def _format_rules(setting: str, given: InputTable | OutputTable, folder: Path) -> Iterator[Rule]:

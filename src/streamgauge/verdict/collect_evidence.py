@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -37,13 +38,22 @@ def collect_evidence(
     latencies: Latencies | None,
 ) -> Evidence:
     """The evidence of a trial. Without `verified` the answers are not judged."""
-    trial_log = record.trial_log
+    evidence = _of_record(resolved, record, rate_per_s)
+    if verified is not None:
+        evidence = _with_answers(evidence, resolved, record, verified)
+    if latencies is not None:
+        evidence = replace(evidence, latencies=latencies, levels=resolved.limits)
+    return evidence
+
+
+def _of_record(resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: float) -> Evidence:
+    """The evidence without the answers."""
+    trial_log, from_us, until_us = record.trial_log, record.spans.measured_from_us, record.measured_until
     planned, offered = _offered_in_time(record)
     backlogs = backlogs_of(record)
     bound_s, cut = resolved.bound_s(rate_per_s)
     user_job = not resolved.workload.operators_known
-    steady = resolved.experiment.load.profile == "constant"
-    return Evidence(
+    evidence = Evidence(
         planned_per_s=planned.astype(float),
         offered_per_s=offered.astype(float),
         schedule_delay_us_p99=resources.schedule_delay(record).p99,
@@ -58,35 +68,20 @@ def collect_evidence(
         sut_unobserved=record.engine_unobserved,
         backlog=backlogs,
         output_lag=_output_lags(record),
-        # Only at a steady rate: more load makes longer batches, and their length is part of the lag.
-        output_lag_at_commits=_lags_at_commits(record) if steady else (),
         work=_work(record, resolved),
-        latency=_latencies(verified, record) if verified and steady else (),
-        steady=steady,
-        latency_drift_s=_commit_gap_s(record) if verified and not _has_delivery_times(verified) else 0.0,
+        steady=resolved.experiment.load.profile == "constant",
         interval_s=resolved.interval_s,
         output_delay_s=min((float(np.median(lags)) for _, lags in _at_commits(record) if lags.size), default=0.0),
         backlog_max_s=max(float(each.value.max(initial=0.0)) for each in backlogs),
         overflowed=trial_log.overflowed,
-        memory_full_s=None if trial_log.memory_full_us is None else trial_log.memory_full_us / US,
-        span_began=record.offered_until() > record.spans.measured_from_us or not trial_log.overflowed,
+        span_began=record.offered_until() > from_us or not trial_log.overflowed,
         bound_s=bound_s,
         bound_cut_by_memory=cut and bound_s < BOUND_S_MIN,
-        verification=verified.verification if verified else None,
-        batches=batches_between(trial_log, record.spans.measured_from_us, record.spans.measured_to_us),
+        verification=None,
+        batches=batches_between(trial_log, from_us, record.spans.measured_to_us),
         ingested_share=ingested_share(record, resolved.interval_s),
         batches_ever=batches_between(trial_log, record.spans.start_us, FAR_FUTURE_US),
-        windows_closed=verified.windows_closed if verified else None,
-        window_gap_s=verified.window_gap_us / US if verified else 0.0,
-        latencies=latencies or Latencies(),
-        sinks=verified.results if verified else (),
-        silent_sinks=_silent_sinks(record, verified) if verified and not resolved.engine.has_batch_ids else (),
-        # A user job may end a read early, for example by `limit`.
-        aborted_reads=0
-        if user_job
-        else trial_log.aborted_between(record.spans.measured_from_us, record.measured_until),
-        retried_tasks=trial_log.retried_tasks(record.spans.measured_from_us, record.measured_until, as_a_rule=user_job),
-        negative_latencies=verified.negatives if verified else 0,
+        retried_tasks=trial_log.retried_tasks(from_us, until_us, as_a_rule=user_job),
         draining_at_start=draining_at_start(record),
         interrupted=record.interrupted,
         user_job=user_job,
@@ -95,11 +90,40 @@ def collect_evidence(
         receive_share=resources.share_of_span(record, trial_log.receiving),
         disk_share=resources.share_of_span(record, trial_log.writing),
         recorder_stall_s=resources.stood_still_us(record) / US,
-        span_s=max(0, record.measured_until - record.spans.measured_from_us) / US,
+        span_s=max(0, until_us - from_us) / US,
         background_share=resources.background_share(record),
         background_burst_share=resources.background_burst_share(record, BACKGROUND_BURST_S),
-        levels=resolved.limits if latencies is not None else (),
     )
+    if evidence.steady:
+        # More load makes longer batches, and their length is part of the lag.
+        evidence = replace(evidence, output_lag_at_commits=_lags_at_commits(record))
+    if trial_log.memory_full_us is not None:
+        evidence = replace(evidence, memory_full_s=trial_log.memory_full_us / US)
+    if not user_job:
+        # A user job may end a read early, for example by `limit`.
+        evidence = replace(evidence, aborted_reads=trial_log.aborted_between(from_us, until_us))
+    return evidence
+
+
+def _with_answers(
+    evidence: Evidence, resolved: ResolvedExperiment, record: TrialRecord, verified: VerificationResult
+) -> Evidence:
+    """The evidence with what the verification of the answers shows."""
+    evidence = replace(
+        evidence,
+        verification=verified.verification,
+        windows_closed=verified.windows_closed,
+        window_gap_s=verified.window_gap_us / US,
+        sinks=verified.results,
+        negative_latencies=verified.negatives,
+    )
+    if evidence.steady:
+        evidence = replace(evidence, latency=_latencies(verified, record))
+    if not _has_delivery_times(verified):
+        evidence = replace(evidence, latency_drift_s=_commit_gap_s(record))
+    if not resolved.engine.has_batch_ids:
+        evidence = replace(evidence, silent_sinks=_silent_sinks(record, verified))
+    return evidence
 
 
 def ingested_share(record: TrialRecord, interval_s: float) -> float:
@@ -142,7 +166,7 @@ def _with_open_backlog(trial_log: TrialLog, record: TrialRecord) -> Pair:
 
 
 def _with_open_lag(trial_log: TrialLog, record: TrialRecord) -> Pair:
-    """The samples of the measured span and the lag at its end; `criteria.trend.steps` decides whether the end counts.
+    """The samples of the measured span and the lag at its end; `trend_checks.steps` decides whether the end counts.
 
     At reads the end is added only if it is the largest lag, as for the backlog.
     """

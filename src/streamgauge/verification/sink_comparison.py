@@ -186,17 +186,21 @@ def of_all(sinks: list[SinkDiff], record: TrialRecord) -> Verification:
     each = [(sink.name, sink.verification) for sink in sinks]
     names = ("expected", "matched", *FAULTS, "not_judged", "seconds")
     promised = {one.delivery for _, one in each}
+    wrong_first = sorted(each, key=lambda pair: pair[1].right)
+    examples = [{"sink": name, **example} for name, one in each for example in one.examples]
+    allowed = sum((Counter(one.allowed) for _, one in each), Counter[str]())
+    sums: dict[str, Any] = {name: sum(getattr(one, name) for _, one in each) for name in names}
     return Verification(
         judged=all(one.judged for _, one in each),
         independent=all(one.independent for _, one in each),
         reference="; ".join(dict.fromkeys(one.reference for _, one in each)),
         uncommitted=sum(record.trial_log.rows_ignored.values()),
-        sentence="; ".join(f"{name}: {one.sentence}" for name, one in sorted(each, key=lambda pair: pair[1].right)),
-        examples=tuple({"sink": name, **example} for name, one in each for example in one.examples),
+        sentence="; ".join(f"{name}: {one.sentence}" for name, one in wrong_first),
+        examples=tuple(examples),
         delivery=promised.pop() if len(promised) == 1 else None,
-        allowed=dict(sum((Counter(one.allowed) for _, one in each), Counter[str]())),
+        allowed=dict(allowed),
         wrong_columns={f"{name}.{column}": count for name, one in each for column, count in one.wrong_columns.items()},
-        **{name: sum(getattr(one, name) for _, one in each) for name in names},
+        **sums,
     )
 
 

@@ -41,6 +41,8 @@ NOT_EMPTY = Limits(min_length=1)
 CLASS, FIELDS = "class", "fields"
 """The members of an object that stands for an instance of a frozen dataclass."""
 Rows = Mapping[str, list[Any]]
+Parameters = tuple[tuple[str, Any], ...]
+"""(name, value) of each parameter of a process."""
 _NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _AS_TEXT = {str(number): text for text, number in _NOT_FINITE.items()}
 
@@ -269,37 +271,52 @@ def _column_from_json(values: list[Any], type_: str, place: str) -> pa.Array:
         ) from None
 
 
+def _read_sql(data: Any, _: str) -> str:
+    sql: str = data["sql"]
+    return sql
+
+
+def _write_columns(columns: Columns, available: Types) -> list[dict[str, Any]]:
+    return [{"name": name, **_expression(sql, available)} for name, sql in columns]
+
+
+def _write_class(class_: type, _: Types) -> str:
+    return path_of(class_)
+
+
+def _write_parameters(parameters: Parameters, _: Types) -> dict[str, Any]:
+    return {name: value_to_json(value, f"parameter {name!r}") for name, value in parameters}
+
+
+def _read_parameters(data: Any, place: str) -> Parameters:
+    return tuple((name, value_from_json(value, f"{place}.{name}")) for name, value in data.items())
+
+
+def _write_table(table_: Table, available: Types) -> dict[str, Any]:
+    schema = codec_of(Schema).write(table_.schema, available)
+    return {"name": table_.name, "schema": schema, "rows": rows_of(table_)}
+
+
+def _read_table(data: Any, place: str) -> Table:
+    schema = codec_of(Schema).read(data["schema"], f"{place}.schema")
+    return table_of(data["name"], schema, data["rows"], f"{place}.rows")
+
+
 _RULES[Field] = record(Field, type=LITERAL[TYPES])
+_TABLE = object_form(
+    "Table",
+    {"name": str, "schema": codec_of(Schema).form, "rows": dict[str, list[JsonValue]]},
+    "A static table. `rows` holds the values of each column; binary is base64, a timestamp is in microseconds.",
+)
+_NAMED_EXPRESSIONS = typing.Annotated[LIST[NAMED_EXPRESSION], NOT_EMPTY]
 _RULES |= {
-    Expression: Codec(EXPRESSION, _expression, lambda data, _: data["sql"]),
+    Expression: Codec(EXPRESSION, _expression, _read_sql),
     Positive: _plain(typing.Annotated[int, Limits(ge=1)]),
     Keys: _list(_plain(str))._replace(form=typing.Annotated[list[str], NOT_EMPTY]),
-    Columns: Codec(
-        typing.Annotated[LIST[NAMED_EXPRESSION], NOT_EMPTY],
-        lambda pairs, available: [{"name": name, **_expression(sql, available)} for name, sql in pairs],
-        lambda data, _: tuple((each["name"], each["sql"]) for each in data),
-    ),
+    Columns: _pairs(_NAMED_EXPRESSIONS, "sql")._replace(write=_write_columns),
     OutputTypes: _pairs(typing.Annotated[LIST[COLUMN], NOT_EMPTY], "type"),
     Copies: _pairs(LIST[COPY], "column"),
-    type[Processor]: Codec(str, lambda class_, _: path_of(class_), operator_at),
-    tuple[tuple[str, Any], ...]: Codec(
-        dict[str, JsonValue],
-        lambda pairs, _: {name: value_to_json(value, f"parameter {name!r}") for name, value in pairs},
-        lambda data, place: tuple((name, value_from_json(value, f"{place}.{name}")) for name, value in data.items()),
-    ),
-    Table: Codec(
-        object_form(
-            "Table",
-            {"name": str, "schema": codec_of(Schema).form, "rows": dict[str, list[JsonValue]]},
-            "A static table. `rows` holds the values of each column; binary is base64, a timestamp is in microseconds.",
-        ),
-        lambda table, available: {
-            "name": table.name,
-            "schema": codec_of(Schema).write(table.schema, available),
-            "rows": rows_of(table),
-        },
-        lambda data, place: table_of(
-            data["name"], codec_of(Schema).read(data["schema"], f"{place}.schema"), data["rows"], f"{place}.rows"
-        ),
-    ),
+    type[Processor]: Codec(str, _write_class, operator_at),
+    Parameters: Codec(dict[str, JsonValue], _write_parameters, _read_parameters),
+    Table: Codec(_TABLE, _write_table, _read_table),
 }

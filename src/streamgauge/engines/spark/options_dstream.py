@@ -31,7 +31,7 @@ SETTINGS = (
     ),
     *(setting for setting in options.SETTINGS if setting.name in _ALIKE),
 )
-LEAST_S = {BATCH: 0.05, BLOCK: 0.001, PRESSURE: None}
+LEAST_S = {BATCH: 0.05, BLOCK: 0.001}
 """The least interval of each option that is one."""
 
 UNSUPPORTED_REASONS = {
@@ -102,53 +102,51 @@ def master_for(processors: int, transport: str, partitions: int) -> str:
 
 def request_problems(request: StartRequest) -> Iterator[Problem]:
     """What DStreams would fail on or ignore."""
-    settings, has_receivers = request.options, request.transport == RECEIVERS
-    jobs = settings.get(_JOBS_AT_ONCE, "1")
-    given, default = ({name: requested_value(each, name) for name in LEAST_S} for each in (settings, {}))
-    batch, block = (round(1000 * seconds(given[name])) for name in (BATCH, BLOCK))
     yield from validate.option_problems(request, CAPABILITIES, _OWN_OPTIONS)
     not_here = {lowering: f"must not be {lowering} in DStreams" for lowering in ("packed", "sliding")}
-    yield from validate.refused_lowerings(settings, not_here)
-    yield from broken(
-        Rule(
-            jobs == "1", f"option {_JOBS_AT_ONCE}", "must be 1: a batch needs the state of earlier batches",
-            jobs, "leave it out",
-        ),
-        Rule(
-            request.frontier == "common", "frontier", "must be common for DStreams: a batch is one range",
-            request.frontier, "--frontier common",
-        ),
-        *(
-            Rule(
-                least_s is None or seconds(given[name]) >= least_s, f"option {name}",
-                f"must be a whole number of s or ms, at least {(least_s or 0) * 1000:g}ms",
-                given[name], f"--option {name}={default[name]}",
-            )
-            for name, least_s in LEAST_S.items()
-        ),
-        # A block that spans two batches would go to the later one, so batches would be uneven.
-        Rule(
-            not has_receivers or not batch or not block or batch % block == 0, f"option {BATCH}",
-            f"must be a multiple of {BLOCK} ({given[BLOCK]})",
-            given[BATCH], f"--option {BLOCK}={batch}ms, or a part of it",
-        ),
-        *(
-            Rule(
-                has_receivers or given[name] == default[name], f"option {name}",
-                "is for receivers, and over this transport each batch is a range of the queue",
-                given[name], f"--transport {RECEIVERS}, or leave it out",
-            )
-            for name in (BLOCK, PRESSURE)
-        ),
-    )  # fmt: skip
-    if has_receivers:
+    yield from validate.refused_lowerings(request.options, not_here)
+    yield from broken(*_common_rules(request), *_length_rules(request), *_receiver_rules(request))
+    if request.transport == RECEIVERS:
         needed = receivers(request.transport, request.partitions) + 1  # which use this machine's loopback
         yield from slot_problems(request, needed, "a slot for each receiver and at least one more")
     if request.flow is not None:
-        yield from _of_flow(request.flow, request)
+        yield from _flow_problems(request.flow, request)
 
 
-def _of_flow(flow: Flow, request: StartRequest) -> Iterator[Problem]:
+def _common_rules(request: StartRequest) -> Iterator[Rule]:
+    jobs, frontier = request.options.get(_JOBS_AT_ONCE, "1"), request.frontier
+    rule = "must be 1: a batch needs the state of earlier batches"
+    yield Rule(jobs == "1", f"option {_JOBS_AT_ONCE}", rule, jobs, "leave it out")
+    rule = "must be common for DStreams: a batch is one range"
+    yield Rule(frontier == "common", "frontier", rule, frontier, "--frontier common")
+
+
+def _length_rules(request: StartRequest) -> Iterator[Rule]:
+    """On the lengths of batches and blocks."""
+    for name, least_s in LEAST_S.items():
+        length, way_out = requested_value(request.options, name), f"--option {name}={requested_value({}, name)}"
+        rule = f"must be a whole number of s or ms, at least {least_s * 1000:g}ms"
+        yield Rule(seconds(length) >= least_s, f"option {name}", rule, length, way_out)
+
+
+def _receiver_rules(request: StartRequest) -> Iterator[Rule]:
+    """On the options of receivers: with them a batch is whole blocks, without them they have no effect."""
+    values = {name: requested_value(request.options, name) for name in (BATCH, BLOCK, PRESSURE)}
+    if request.transport == RECEIVERS:
+        batch_ms, block_ms = (round(1000 * seconds(values[name])) for name in (BATCH, BLOCK))
+        # A block that spans two batches would go to the later one, so batches would be uneven.
+        is_even = not batch_ms or not block_ms or batch_ms % block_ms == 0
+        rule, way_out = f"must be a multiple of {BLOCK} ({values[BLOCK]})", f"--option {BLOCK}={batch_ms}ms"
+        yield Rule(is_even, f"option {BATCH}", rule, values[BATCH], f"{way_out}, or a part of it")
+        return
+    for name in (BLOCK, PRESSURE):
+        rule = "is for receivers, and over this transport each batch is a range of the queue"
+        is_default = values[name] == requested_value({}, name)
+        way_out = f"--transport {RECEIVERS}, or leave it out"
+        yield Rule(is_default, f"option {name}", rule, values[name], way_out)
+
+
+def _flow_problems(flow: Flow, request: StartRequest) -> Iterator[Problem]:
     for node in graph.operators(flow):
         if isinstance(node, RunningAggregate):
             names, way_out = non_mergeable(node), f"--engine {CAPABILITIES.fallback_engine}"

@@ -33,20 +33,26 @@ MEAN_MAX, DEVIATION_MAX = 10_000, 1_000
 _LEARNERS = a_count(2**31 - 1, "8")
 
 
-@dataclass(frozen=True)
-class Turn(FieldSpec):
-    """The learner that must choose: 0 to `learners` - 1 in turn, once per round."""
+class _Learner(FieldSpec):
+    """A learner, as a stream's key."""
 
     learners: int
     sql_type: ClassVar[str] = "int"
     is_key: ClassVar[bool] = True
+
+    def partition_shares(self, partitions: int) -> npt.NDArray[np.float64] | None:
+        return partition_shares("uniform", self.learners, partitions)
+
+
+@dataclass(frozen=True)
+class Turn(_Learner):
+    """The learner that must choose: 0 to `learners` - 1 in turn, once per round."""
+
+    learners: int
     limits: ClassVar[Mapping[str, Limits]] = {"learners": _LEARNERS}
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> Int32s:
         return keys_in_turn(bits, self.learners, first, last)
-
-    def partition_shares(self, partitions: int) -> npt.NDArray[np.float64] | None:
-        return partition_shares("uniform", self.learners, partitions)
 
 
 @dataclass(frozen=True)
@@ -68,13 +74,11 @@ class Round(FieldSpec):
 
 
 @dataclass(frozen=True)
-class Owner(FieldSpec):
+class Owner(_Learner):
     """The learner of a reward, uniformly distributed. A share `malformed` of the rewards (0 to 1) has none."""
 
     learners: int
     malformed: float
-    sql_type: ClassVar[str] = "int"
-    is_key: ClassVar[bool] = True
     limits: ClassVar[Mapping[str, Limits]] = {"learners": _LEARNERS, "malformed": a_share("0.001")}
 
     @property
@@ -87,9 +91,6 @@ class Owner(FieldSpec):
         return self.concatenated(
             [pa.array(by.drawn(lanes[::2]), mask=lanes[1::2] < limit) for _, lanes in bits.blocks(first, last, 2)]
         )
-
-    def partition_shares(self, partitions: int) -> npt.NDArray[np.float64] | None:
-        return partition_shares("uniform", self.learners, partitions)
 
 
 @dataclass(frozen=True)

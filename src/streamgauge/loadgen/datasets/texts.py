@@ -7,6 +7,7 @@ with some positive and negative ones, in various spellings. Hashtags are words o
 records have a unique number and their creation time, as in the latency study of Spark Streaming.
 """
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -29,6 +30,7 @@ from streamgauge.loadgen.fields import (
     Text,
     a_count,
     a_share,
+    column_of_one_partition,
     joined,
     vocabulary,
 )
@@ -158,8 +160,21 @@ FORMS: tuple[tuple[Callable[[str], str], float], ...] = (
 """Spellings of a word, with their shares."""
 
 
+class _Line(FieldSpec):
+    """A line of words, each by two random numbers."""
+
+    words: int
+
+    def column(self, bits: PhiloxBits, first: int, last: int) -> pa.Array:
+        return self.concatenated([self._lines(lanes) for _, lanes in bits.blocks(first, last, 2 * self.words)])
+
+    @abstractmethod
+    def _lines(self, lanes: Lanes) -> pa.Array:
+        """The lines of some events, from their random numbers."""
+
+
 @dataclass(frozen=True)
-class Opinion(FieldSpec):
+class Opinion(_Line):
     """A line of `words` words; a share `opinions` of them (0 to 1) is from `good` or `bad`, equally often.
 
     The others are ordinary: `small` words, most frequent first, and words of `vocabulary` that are in no list.
@@ -186,9 +201,6 @@ class Opinion(FieldSpec):
     def row_bytes(self) -> float:
         between_words = 1
         return OFFSET_BYTES + self.words * (_word_bytes(self) + between_words) - between_words
-
-    def column(self, bits: PhiloxBits, first: int, last: int) -> pa.Array:
-        return self.concatenated([self._lines(lanes) for _, lanes in bits.blocks(first, last, 2 * self.words)])
 
     def _lines(self, lanes: Lanes) -> pa.Array:
         places = _draws(self).drawn(lanes[::2])
@@ -244,7 +256,7 @@ def _word_bytes(field: Opinion) -> float:
 
 
 @dataclass(frozen=True)
-class Tweet(FieldSpec):
+class Tweet(_Line):
     """A line of `words` words with Zipf's frequencies; a share `hashtags` of them (0 to 1) has a `#` before it."""
 
     words: int
@@ -259,10 +271,7 @@ class Tweet(FieldSpec):
     def row_bytes(self) -> float:
         return Text(self.name, self.words).row_bytes + self.words * self.hashtags
 
-    def column(self, bits: PhiloxBits, first: int, last: int) -> pa.Array:
-        return self.concatenated([self._lines(lanes) for _, lanes in bits.blocks(first, last, 2 * self.words)])
-
-    def _lines(self, lanes: np.ndarray) -> pa.Array:
+    def _lines(self, lanes: Lanes) -> pa.Array:
         places = sampler("zipf", len(vocabulary())).drawn(lanes[::2])
         places += len(vocabulary()) * (lanes[1::2] < self.hashtags * 2.0**32)
         return joined(_words_and_hashtags(), places, self.words)
@@ -299,8 +308,7 @@ class TimestampedText(FieldSpec):
     def row_bytes(self) -> float:
         return self.size_bytes + OFFSET_BYTES
 
-    def column(self, bits: PhiloxBits, first: int, last: int) -> pa.Array:
-        return self.of_events(bits, first, last, lambda: np.arange(first, last, dtype=np.int64))
+    column = column_of_one_partition
 
     def of_events(self, bits: PhiloxBits, first: int, last: int, numbers: EventNumbers) -> pa.Array:
         ids = numbers()

@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, Problem, refuse, require
 from streamgauge.core.schema import arrow_type
-from streamgauge.loadgen.fields import EventNumbers, FieldSpec, Payload, StreamSpec
+from streamgauge.loadgen.fields import EventNumbers, FieldSpec, Payload, StreamSpec, column_of_one_partition
 from streamgauge.loadgen.random import PhiloxBits, key_texts, partitions_of
 from streamgauge.loadgen.replay.files import ColumnsError, Content, File, content, digest, no_value, require_data
 
@@ -85,8 +85,7 @@ class ReplayedColumn(FieldSpec):
     def row_bytes(self) -> float:
         return self.values.nbytes / len(self.values)
 
-    def column(self, bits: PhiloxBits, first: int, last: int) -> pa.Array:
-        return self.of_events(bits, first, last, lambda: np.arange(first, last, dtype=np.int64))
+    column = column_of_one_partition
 
     def of_events(self, bits: PhiloxBits, first: int, last: int, numbers: EventNumbers) -> pa.Array:
         rounds, places = np.divmod(numbers(), len(self.values))

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamgauge.core.errors import DriverError, InputError, Problem, near, require
-from streamgauge.core.schema import ColumnTypes, arrow_type, quote
+from streamgauge.core.schema import ColumnTypes, arrow_type, quote, text_literal
 from streamgauge.loadgen.replay import text as text_files
 from streamgauge.loadgen.replay.fit_sample import READERS
 from streamgauge.loadgen.replay.text import COMPRESSED, NONE_LEFT_OUT, LeftOut, quoted_path
@@ -218,7 +218,7 @@ def _source(path: Path, kind: str, columns: ColumnTypes, typed: bool = False, re
         # For JSON lines, a line that is no JSON is a row without values.
         options = ", format = 'newline_delimited', ignore_errors = true" if kind in JSON_LINES else ""
         # For texts and numbers in one column DuckDB would guess the type JSON, which keeps the quotes.
-        texts = ", ".join(f"{text_files.quoted_text(name)}: 'VARCHAR'" for name, _ in columns)
+        texts = ", ".join(f"{text_literal(name)}: 'VARCHAR'" for name, _ in columns)
         options += f", columns = {{{texts}}}" if typed else ""
     return f"{reader}({quoted_path(path)}{options})"
 

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from streamgauge.core.errors import InputError, Problem, near, require
-from streamgauge.core.schema import LINEAGE, arrow_type, quote
+from streamgauge.core.schema import LINEAGE, arrow_type, quote, text_literal
 from streamgauge.loadgen.fields import FieldSpec
 from streamgauge.loadgen.fitted import Fitted
 from streamgauge.loadgen.replay import text as text_files
@@ -172,8 +172,7 @@ def _json(
     """Reads JSON by DuckDB's `types`. A quoted number stays a text; a text may be a time, in the forms of a CSV."""
     texts = [name for name, type_ in types.items() if type_ in _JSON_TEXTS]
     declared = ", ".join(
-        f"{text_files.quoted_text(name)}: {text_files.quoted_text('VARCHAR' if name in texts else type_)}"
-        for name, type_ in types.items()
+        f"{text_literal(name)}: {text_literal('VARCHAR' if name in texts else type_)}" for name, type_ in types.items()
     )
     plain = f"read_json_auto({text_files.quoted_path(path)}, columns = {{{declared}}})"
     connection.execute(f"CREATE TEMP TABLE sampled AS {_sampled(plain)}")

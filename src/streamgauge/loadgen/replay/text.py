@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from streamgauge.core.errors import InputError, Problem, require
+from streamgauge.core.schema import text_literal
 
 if TYPE_CHECKING:
     import duckdb
@@ -165,7 +166,7 @@ def _unique_names(names: Iterable[str]) -> Iterator[str]:
 
 def csv_source(path: Path, of: Header, rejects: bool = False) -> str:
     """A CSV as DuckDB SQL with text columns. It skips lines that are no rows; `rejects` stores these in `REJECTS`."""
-    columns = ", ".join(f"{quoted_text(name)}: 'VARCHAR'" for name in of.names)
+    columns = ", ".join(f"{text_literal(name)}: 'VARCHAR'" for name in of.names)
     storing = f", store_rejects = true, rejects_table = '{REJECTS}'" if rejects else ""
     return f"read_csv({quoted_path(path)}, {_CSV}, delim = '{of.separator}', columns = {{{columns}}}{storing})"
 
@@ -213,8 +214,4 @@ def require_names(of: Header, path: Path, setting: str, needed: Sequence[str] | 
 
 def quoted_path(path: Path) -> str:
     """A path as SQL text that names only this file, with pattern characters escaped."""
-    return quoted_text("".join(f"[{sign}]" if sign in "[*?" else sign for sign in str(path)))
-
-
-def quoted_text(plain: str) -> str:
-    return "'" + plain.replace("'", "''") + "'"
+    return text_literal("".join(f"[{sign}]" if sign in "[*?" else sign for sign in str(path)))

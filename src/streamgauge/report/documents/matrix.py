@@ -22,6 +22,7 @@ from streamgauge.report.document_blocks import (
     Paragraph,
     Section,
     Table,
+    blocks,
     environment_table,
     numbers,
     table,
@@ -52,20 +53,22 @@ def document(result: MatrixResult) -> Document:
     verdicts = labels.counted_verdicts(row.verdict for row in result.cells)
     repeated = any(row.repetition > 1 for row in result.cells)
     chart = combinations(result)
+    sections = [Section("cells", "Cells", blocks(chart, _cells(result)), "Cells")]
+    if repeated:
+        sections.append(Section("repetitions", "Repetitions together", (_summary(result),), "Repetitions"))
+    sections.append(Section("environment", "Environment", (environment_table(result.environment),), "Environment"))
+    engine = "" if "engine" in result.varied else f" on {result.engine}"
+    cells = f"{len(result.cells)} of {result.planned} cells"
     return Document(
         name=result.workload,
-        on=f"matrix of {result.command}" + (f" on {result.engine}" if "engine" not in result.varied else ""),
+        on=f"matrix of {result.command}{engine}",
         title=f"{result.workload}, matrix",
-        headline=f"{len(result.cells)} of {result.planned} cells{': ' if verdicts else ''}{verdicts}",
+        headline=f"{cells}: {verdicts}" if verdicts else cells,
         style="" if result.finished else "interrupted",
         meta=(" · ".join((result.start_time, result.folder)),),
         lead=(Paragraph(f"varied: {', '.join(result.varied) or 'nothing'}."),),
         remarks=tuple(_remarks(result)),
-        sections=(
-            Section("cells", "Cells", (*([chart] if chart else []), _cells(result)), "Cells"),
-            *([Section("repetitions", "Repetitions together", (_summary(result),), "Repetitions")] if repeated else []),
-            Section("environment", "Environment", (environment_table(result.environment),), "Environment"),
-        ),
+        sections=tuple(sections),
     )
 
 

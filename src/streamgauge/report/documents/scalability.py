@@ -221,16 +221,18 @@ def _capacities(result: ScaleResult) -> Table:
     return table(
         "Capacity: the hardest load that each level sustains",
         (*texts(short(result.resource)), *numbers(_metric(result), "not sustained"), *texts("shown by")),
-        (
-            (
-                str(one.resources),
-                Cell(capacity_of(result, one), style="sustained" if one.load is not None else ""),
-                load_text(one.refused, result.load_unit) if one.refused is not None and one.decided else NONE,
-                ("a trial" if one.measured else "a lower level") if one.load is not None else NONE,
-            )
-            for one in result.capacities
-        ),
+        (_capacity_cells(result, one) for one in result.capacities),
     )
+
+
+def _capacity_cells(result: ScaleResult, one: Capacity) -> tuple[Cell | str, ...]:
+    shown_by, style = ("a trial" if one.measured else "a lower level"), "sustained"
+    if one.load is None:
+        shown_by, style = NONE, ""
+    refused = NONE
+    if one.refused is not None and one.decided:
+        refused = load_text(one.refused, result.load_unit)
+    return str(one.resources), Cell(capacity_of(result, one), style=style), refused, shown_by
 
 
 def _demands(result: ScaleResult) -> Table:

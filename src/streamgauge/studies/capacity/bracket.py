@@ -4,6 +4,7 @@ A load is an event rate, or its place in a list. *Holds* means that the verdict 
 as "does not hold", but only `not_sustained` proves it.
 """
 
+import math
 from dataclasses import dataclass, field
 
 from streamgauge.engines.spi import VARIABLE_SHARE_MIN, NearLimit
@@ -15,7 +16,8 @@ class Bracket:
     """The highest load that held, and the least above it that did not.
 
     `refused` are the loads that were shown to fail; `high` may be below them if its trial decided nothing. `shares`:
-    the share of the time that batches needed at a load, if known.
+    the share of the time that batches needed at a load, if known. `within`: a load that is known to hold and one that
+    is known to fail without a trial, by those of other levels of resources, whose shares do not count here.
     """
 
     held: set[float] = field(default_factory=set)
@@ -23,11 +25,18 @@ class Bracket:
     high_verdict: VerdictValue | None = None
     refused: set[float] = field(default_factory=set)
     shares: dict[float, float] = field(default_factory=dict)
+    within: tuple[float, float] = (-math.inf, math.inf)
 
     @property
     def low(self) -> float | None:
         """The highest load that held and was not refuted since."""
         return max(self.held, default=None)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The highest load known to hold and the least known to fail, from outside if no trial shows them."""
+        low, high = self.within
+        return low if self.low is None else self.low, high if self.high is None else self.high
 
     @property
     def high_is_proven(self) -> bool:

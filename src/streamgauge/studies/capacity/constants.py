@@ -83,3 +83,13 @@ FAR_ABOVE = 1.25
 """An engine that was offered more than so many times a rate confirms it no longer. Chosen."""
 DRAIN_TIMEOUT_S = 90.0
 """Longest wait for the backlog of a trial before the next one on the same engine. Chosen."""
+SHARE_BELOW = 0.9
+"""Rate of a second confirmation over the answer. Karimov."""
+
+# The size of a search.
+TOLERANCE, TRIALS_MAX = 0.05, 16
+"""Relative width of the bracket and most trials, if the user sets none. Chosen: repetitions of one experiment differ by
+a few percent."""
+TRIALS_TYPICAL, STARTS_TYPICAL = 8, 2
+"""Trials of a search, and starts of an engine: for the overload trial, and for the bracket or the confirmation. Used
+only to foresee how long a matrix takes. Chosen."""

@@ -10,7 +10,14 @@ from streamgauge.results.codes import SearchEnd
 from streamgauge.results.search import TrialSummary
 from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.capacity.bracket import Bracket
-from streamgauge.studies.capacity.constants import ABOUT_90_PERCENT, FAR_ABOVE, SLACK
+from streamgauge.studies.capacity.constants import (
+    ABOUT_90_PERCENT,
+    FAR_ABOVE,
+    SHARE_BELOW,
+    SLACK,
+    TOLERANCE,
+    TRIALS_MAX,
+)
 
 Purpose = Literal["overload", "bracket", "bisect", "confirm", "at 90 %"]
 
@@ -26,11 +33,11 @@ class Settings:
     """
 
     ceiling_per_s: float
-    tolerance: float = 0.05
+    tolerance: float = TOLERANCE
     quick: bool = False
     start_per_s: float | None = None
     floor_per_s: float = 1.0
-    trials_max: int = 16
+    trials_max: int = TRIALS_MAX
     fresh_always: bool = False
     keeps_rows: bool = False
     near_limit: NearLimit = UNMEASURED
@@ -71,7 +78,7 @@ class TrialOutcome:
     """The outcome of a trial.
 
     `drained_per_s` is the ingested rate while there was a backlog, None if unknown. Of an invalid trial it is no proof,
-    but the best guess. `limit_per_s`: the rate at which batches would need `BUSY_FULL` of the time, of an overload
+    but the best guess. `limit_per_s`: the rate at which batches would need `Settings.full` of the time, of an overload
     trial that predicts it. `busy_share`: the share of the time that the engine's batches needed; None if unknown.
     `began_behind`: whether the span began while a backlog was draining. `starved`: whether it is invalid because an
     engine near its limit left the driver too little CPU. `wrong_answers`: faults in the results of a trial that
@@ -162,7 +169,7 @@ class State(Bracket):
 
     def rate_at_90_percent(self, rate_per_s: float) -> float:
         """90 % of a rate, but not less than the lowest rate to try."""
-        return max(0.9 * rate_per_s, self.settings.floor_per_s)
+        return max(SHARE_BELOW * rate_per_s, self.settings.floor_per_s)
 
     def tried_before(self, rate_per_s: float) -> float:
         """The rate of an earlier trial that differs from this one by rounding only; else this one."""

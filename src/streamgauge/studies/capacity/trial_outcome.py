@@ -21,28 +21,28 @@ def outcome_of(
     """What the search needs of a trial's result."""
     result = judged.result
     event_time, counted = result.latency.event_time_us, result.latency.until_counted_us
-    failing = result.verdict.value == "not_sustained"
+    failing, invalid = result.verdict.value == "not_sustained", result.verdict.value == "invalid"
     rate, share = result.rate, busy_share(resolved, judged.record)
-    invalid = result.verdict.value == "invalid"
     # The engine took clearly less than it was offered.
     swamped = invalid and rate is not None and rate.ingested_per_s < SWAMPED_SHARE * rate.offered_per_s
+    near_limit = swamped if share is None else share >= resolved.engine.near_limit.full
+    early_stop = judged.record.early_stop if failing else ""
+    slopes = [check.value for check in result.verdict.checks if check.name == "backlog_trend"]
     return TrialOutcome(
         rate_per_s=request.rate_per_s,
         verdict=result.verdict.value,
         drained_per_s=_drained_per_s(judged) if failing or swamped else None,
-        why=(judged.record.early_stop if failing else "") or _why(result),
+        why=early_stop or _why(result),
         event_time_p50_us=event_time.p50 if event_time else None,
         event_time_p99_us=event_time.p99 if event_time else None,
         until_counted_p50_us=counted.p50 if counted else None,
         until_counted_p99_us=counted.p99 if counted else None,
-        backlog_slope_share=next((one.value for one in result.verdict.checks if one.name == "backlog_trend"), None),
+        backlog_slope_share=slopes[0] if slopes else None,
         busy_share=share,
         folder=str(folder.path),
         wrong_answers=wrong_answers(result),
         began_behind=draining_at_start(judged.record),
-        starved=invalid
-        and _is_late(result)
-        and (swamped if share is None else share >= resolved.engine.near_limit.full),
+        starved=invalid and near_limit and _is_late(result),
     )
 
 

@@ -225,22 +225,20 @@ def differing(of_a: list[dict[str, Any]], of_b: list[dict[str, Any]]) -> tuple[N
 def _facts(run: RunData) -> dict[str, Any]:
     """Dotted name to value of everything that should be the same in a comparison."""
     result = run.result
-    left_out = (
-        (*_IRRELEVANT, "load.rate", "search.start_rate", "search.resume") if run.kind == "search" else _IRRELEVANT
-    )
+    left_out, environment = set(_IRRELEVANT), flatten(result.environment)
+    if run.kind == "search":
+        left_out |= {"load.rate", "search.start_rate", "search.resume"}
+    experiment = {name: value for name, value in flatten(result.experiment).items() if name not in left_out}
+    settings = {name: value for name, value in result.settings.items() if name not in location_settings()}
     return {
         "workload": result.workload,
         "engine": result.engine,
         "tuning": result.tuning,
         "isolation": result.isolation,
-        **{
-            name: value
-            for name, value in flatten(result.experiment).items()
-            if name not in left_out and _counts(name, run)
-        },
+        **{name: value for name, value in experiment.items() if _counts(name, run)},
         **{f"job_files.{name}": f"SHA-256 {digest[:12]}" for name, digest in result.job_files.items()},
-        **{f"settings.{name}": value for name, value in result.settings.items() if name not in location_settings()},
-        **{f"environment.{name}": value for name, value in flatten(result.environment).items()},
+        **{f"settings.{name}": value for name, value in settings.items()},
+        **{f"environment.{name}": value for name, value in environment.items()},
     }
 
 

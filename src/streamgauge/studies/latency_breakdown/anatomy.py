@@ -19,7 +19,6 @@ from streamgauge.config.matrix import expand
 from streamgauge.config.options_and_settings import Anatomy, Experiment, Matrix
 from streamgauge.core.clock import US, Clock
 from streamgauge.core.errors import DriverError, EngineError, Rule, broken, refuse, require
-from streamgauge.core.trial import TrialSnapshot
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Explode, Flow, Lookup, Select, Source, Where
 from streamgauge.engines.latency_probe import LatencyProbe, ProbeRequest
@@ -32,7 +31,7 @@ from streamgauge.studies.run.run import require_machine, run_judged
 from streamgauge.system.disk import Scratch
 from streamgauge.system.machine import environment
 from streamgauge.trial.events import Observer, OnResult, OnStudy, TrialEvent, VerdictReached, ignore
-from streamgauge.trial.progress import Show, snapshots
+from streamgauge.trial.progress import Show, show_one_of_several, snapshots
 
 RECORD_SIZE = "record_bytes"
 """The parameter of a workload that has records of a chosen size."""
@@ -80,7 +79,7 @@ def anatomy(
     _write(folder, breakdown, on_study)
     for number, resolved in enumerate(trials, 1):
         which = f"trial {number} of {len(trials)}, {_trial_name(resolved.experiment, probe)}"
-        trial = _trial(resolved, probe, folder, partial(_show_progress, on_progress, which), on_result)
+        trial = _trial(resolved, probe, folder, partial(show_one_of_several, on_progress, which), on_result)
         breakdown = breakdown.with_trial(trial)
         _write(folder, breakdown, on_study)
         if trial.verdict == "interrupted":
@@ -165,11 +164,6 @@ def _refuse(experiment: Experiment, config: Anatomy, probe: LatencyProbe) -> Non
             ),
         ),
     ])  # fmt: skip
-
-
-def _show_progress(on_progress: Show, which: str, snapshot: TrialSnapshot) -> None:
-    """Shows a trial's progress, with its number."""
-    on_progress(replace(snapshot, note=f"{which}; {snapshot.note}" if snapshot.note else which))
 
 
 def _collecting_evidence(evidence: TrialEvidence, follow: Observer) -> Observer:

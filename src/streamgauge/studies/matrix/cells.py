@@ -26,6 +26,7 @@ from streamgauge.results.matrix import CellFigures, MatrixResult
 from streamgauge.results.run import Result
 from streamgauge.results.search import TrialSummary
 from streamgauge.results.verdict import VerdictValue
+from streamgauge.studies.capacity.constants import STARTS_TYPICAL, TRIALS_TYPICAL
 from streamgauge.studies.capacity.sustain import sustain
 from streamgauge.studies.latency_breakdown.anatomy import anatomy, check_trials
 from streamgauge.studies.operator_profile.characterize import characterize, check_all, check_input
@@ -37,10 +38,6 @@ from streamgauge.user_workloads.lookup import changed_files
 
 JAVA_START_S, START_S = 20.0, 6.0
 """Start of an engine, with and without a JVM, the end of the trial and its verification included."""
-SEARCH_TRIALS = 8
-"""Typical trials of a search."""
-SEARCH_STARTS = 2
-"""Engines that a search starts: for its overload trial, and for the bracket or the confirmation."""
 
 
 @dataclass(frozen=True)
@@ -105,9 +102,9 @@ def _check_search(experiment: Experiment) -> tuple[ResolvedExperiment, float]:
     resolved = check(experiment)
     fresh_s = _trial_s(resolved, fresh=True) + _start_s(resolved)
     if resolved.reach_us is None:  # each trial gets an engine of its own
-        return resolved, SEARCH_TRIALS * fresh_s
-    starts = 1 if experiment.search.quick else SEARCH_STARTS
-    return resolved, (SEARCH_TRIALS - starts) * _trial_s(resolved, fresh=False) + starts * fresh_s
+        return resolved, TRIALS_TYPICAL * fresh_s
+    starts = 1 if experiment.search.quick else STARTS_TYPICAL
+    return resolved, (TRIALS_TYPICAL - starts) * _trial_s(resolved, fresh=False) + starts * fresh_s
 
 
 def _check_anatomy(experiment: Experiment) -> tuple[ResolvedExperiment, float]:

@@ -17,6 +17,7 @@ The search is a function of the outcomes so far, so it goes on after a kill, and
 added at any time.
 """
 
+import math
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -126,12 +127,15 @@ def contradictions(outcomes: Outcomes) -> Iterator[tuple[Point, Point]]:
 class _Search:
     """One pass through the outcomes; `_Unknown` if it needs another one.
 
-    `best`: index of the highest sustained load of each level; -1 without one.
+    `best`: index of the highest sustained load of each level; -1 without one. `_loads` are the loads of brackets, with
+    ends that need no trial before and after them.
     """
 
     def __init__(self, grid: Grid, outcomes: Outcomes) -> None:
         self._grid, self._outcomes = grid, outcomes
         self._spare = SPARE_TRIALS if grid.are_rates else 0
+        loads = grid.rates if grid.are_rates else range(len(grid.loads))
+        self._loads = (-math.inf, *loads, math.inf)
         self.best = [-1] * len(grid.resources)
         self._narrow_levels(range(len(grid.resources)), -1, len(grid.loads), None)
 
@@ -153,16 +157,16 @@ class _Search:
 
     def _narrow(self, level: int, low: int, high: int, limit: float | None) -> tuple[int, float | None]:
         """(the highest place between both that held, the rate at which the level is expected to be full)."""
-        grid, bracket = self._grid, Bracket()
+        grid, bracket = self._grid, Bracket(within=(self._loads[low + 1], self._loads[high + 1]))
         trials = (high - low - 1).bit_length() + self._spare
         while high - low > 1:
             point = Point(self._next_place(low, high, limit, trials), level)
             if point not in self._outcomes:
                 raise _Unknown(point)
             outcome, trials = self._outcomes[point], trials - 1
-            low, high = (point.load, high) if outcome == "sustained" else (low, point.load)
+            bracket.narrow(self._loads[point.load + 1], outcome, grid.shares.get(point))
+            low, high = (self._loads.index(end) - 1 for end in bracket.ends)
             if grid.are_rates:
-                bracket.narrow(grid.rates[point.load], outcome, grid.shares.get(point))
                 limit = bracket.expected_limit(grid.near_limit, grid.full)
         self._spare = trials
         return low, limit

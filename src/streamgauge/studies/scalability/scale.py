@@ -11,7 +11,6 @@ A study that is killed keeps every trial that ended; `--resume` goes on, and rep
 
 import csv
 from contextlib import ExitStack
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -32,7 +31,7 @@ from streamgauge.studies.scalability.monotone_search import Point
 from streamgauge.studies.scalability.study import PARALLELISM, Study, study_of
 from streamgauge.system.machine import environment
 from streamgauge.trial.events import OnResult, OnStudy, ignore
-from streamgauge.trial.progress import Show
+from streamgauge.trial.progress import Show, show_one_of_several
 from streamgauge.trial.trial_result import TrialResult
 from streamgauge.user_workloads.lookup import with_absolute_paths
 from streamgauge.verdict.collect_evidence import busy_share
@@ -157,7 +156,7 @@ def _run(study: Study, result: ScaleResult, point: Point, show: Show, on_result:
     which = f"trial {count} of at most {study.trials_max}" if count <= study.trials_max else f"trial {count}"
     experiment = study.trial(point)
     trials: list[TrialResult] = []
-    observers = Observers(partial(_show, show, which), on_result, on_judged=trials.append)
+    observers = Observers(partial(show_one_of_several, show, which), on_result, on_judged=trials.append)
     figures = perform_within(folder, number, experiment, observers)
     run, resolved = folder / figures.folder, study.checked[point.load].resolved
     judged = judge(study.scale.criterion, figures, run, experiment.load.duration, study.resolved.interval_s)
@@ -168,10 +167,6 @@ def _run(study: Study, result: ScaleResult, point: Point, show: Show, on_result:
         outcome=judged.outcome, lag_growth=judged.lag_growth, wrong_answers=judged.wrong_answers,
         busy_share=next((busy_share(resolved, trial.record) for trial in trials), None),
     )  # fmt: skip
-
-
-def _show(show: Show, which: str, snapshot: TrialSnapshot) -> None:
-    show(replace(snapshot, note=f"{which}; {snapshot.note}" if snapshot.note else which))
 
 
 def _store(study: Study, result: ScaleResult, on_study: OnStudy) -> ScaleResult:

@@ -44,19 +44,17 @@ class Item:
 def _by_letter(sizes: Sizes, view: View) -> dict[str, list[Callable[[], Iterator[CheckResult]]]]:
     """Letter to its checks."""
 
-    def one(check: Callable[[], CheckResult]) -> Callable[[], Iterator[CheckResult]]:
-        return lambda: iter([check()])
+    def one(check: Callable[..., CheckResult], *more: Any, **options: Any) -> Callable[[], Iterator[CheckResult]]:
+        return lambda: iter([check(*more, sizes, view=view, **options)])
 
+    faults = [one(checks.fault, kind, of=of) for of in ROWS for kind in checks.FAULTS]
     return {
         "a": [partial(checks.capacity, mode, sizes, view=view) for mode in MODES],
-        "b": [one(lambda: checks.stall(sizes, view=view)), one(lambda: checks.degradation(sizes, view=view))],
-        "c": [
-            *(one(partial(checks.fault, kind, sizes, of=of, view=view)) for of in ROWS for kind in checks.FAULTS),
-            one(lambda: checks.search_with_wrong_answers(sizes, view=view)),
-        ],
-        "d": [one(lambda: checks.generator(sizes, view=view))],
-        "e": [one(lambda: checks.clock(sizes, view=view))],
-        "f": [one(lambda: checks.seed(sizes))],
+        "b": [one(checks.stall), one(checks.degradation)],
+        "c": [*faults, one(checks.search_with_wrong_answers)],
+        "d": [one(checks.generator)],
+        "e": [one(checks.clock)],
+        "f": [lambda: iter([checks.seed(sizes)])],
     }
 
 

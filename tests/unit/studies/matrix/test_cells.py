@@ -16,9 +16,9 @@ from streamgauge.config.options_and_settings import build
 from streamgauge.core.errors import EngineError, InputError, MachineError, Problem
 from streamgauge.results.matrix import CellFigures, MatrixCell, MatrixResult
 from streamgauge.results.search import SearchResult
+from streamgauge.studies.capacity.constants import TRIALS_TYPICAL
 from streamgauge.studies.matrix import cells as module
 from streamgauge.studies.matrix.cells import (
-    SEARCH_TRIALS,
     TABLES,
     Observers,
     cells_table,
@@ -47,7 +47,7 @@ def test_a_runs_time_is_that_of_its_phases_and_its_start() -> None:
 
 def test_a_searchs_time_is_that_of_some_trials() -> None:
     """Without its confirmation it is shorter."""
-    assert seconds("sustain", search={"quick": True}) < seconds("sustain") <= SEARCH_TRIALS * seconds("run")
+    assert seconds("sustain", search={"quick": True}) < seconds("sustain") <= TRIALS_TYPICAL * seconds("run")
 
 
 def test_an_anatomys_time_is_that_of_its_trials() -> None:

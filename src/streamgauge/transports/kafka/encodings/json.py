@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
-from streamgauge.core.schema import ColumnTypes, quote
+from streamgauge.core.schema import ColumnTypes, quote, text_literal
 from streamgauge.core.units import backquote, sql_text
 from streamgauge.transports.kafka.encodings.api import (
     EngineEncoding,
@@ -110,10 +110,6 @@ def _read(field: str, kind: str) -> str:
     return {"timestamp": f"timestamp_micros({field})", "binary": f"unbase64({field})"}.get(kind, field)
 
 
-def _text(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
-
-
 def _by_first(fields: Iterable[tuple[list[str], Value]]) -> dict[str, list[tuple[list[str], Value]]]:
     """First name to the fields below it, each as (its further names by level, its value)."""
     below: dict[str, list[tuple[list[str], Value]]] = {}
@@ -124,9 +120,8 @@ def _by_first(fields: Iterable[tuple[list[str], Value]]) -> dict[str, list[tuple
 
 def _object(fields: Iterable[tuple[list[str], str]]) -> str:
     """DuckDB's SQL of an object: `fields` are (names by level, SQL of the value)."""
-    parts = (
-        f"{_text(name)}, {_object(each) if each[0][0] else each[0][1]}" for name, each in _by_first(fields).items()
-    )
+    values = {name: _object(each) if each[0][0] else each[0][1] for name, each in _by_first(fields).items()}
+    parts = (f"{text_literal(name)}, {value}" for name, value in values.items())
     return f"json_object({', '.join(parts)})"
 
 
