@@ -99,7 +99,7 @@ MAY_IMPORT: dict[str, str] = {
         "artifacts core dataflow dataflow.expressions diff engines engines.duckdb_oracle jobs loadgen "
         "loadgen.replay metrics preflight results results.text system transports user_workloads"
     ),
-    "verdict": "config core metrics preflight results results.text stats verification",
+    "verdict": "config core metrics preflight results stats verification",
     "trial": (
         "artifacts config core dataflow engines harness loadgen metrics preflight results results.text stats system "
         "transports user_workloads verdict verification"

@@ -3,7 +3,7 @@
 Sentences are for people and may change; programs use the code. `docs/reference/result-files.md` lists all codes.
 """
 
-from enum import StrEnum
+from enum import StrEnum, unique
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -107,6 +107,40 @@ class Cause(_Code):
     RESULTS_OUTSTANDING = "results_outstanding", "a latency is a lower bound, because results had not arrived"
     NO_LATENCY = "no_latency", "no result has a latency of that kind"
     TOO_FEW_RESULTS = "too_few_results", "too few independent results for that percentile"
+
+
+@unique
+class Detail(StrEnum):
+    """What else a check says, and what ends or extends a phase of a trial."""
+
+    NUMBER_UNKNOWN = "number_unknown"
+    CORE_WAIT_UNKNOWN = "core_wait_unknown"
+    NO_FAULTS = "no_faults"
+    BACKLOG_GROWS_LATER = "backlog_grows_later"
+    RESULTS_FALL_BEHIND_LATER = "results_fall_behind_later"
+    LATENCY_GROWS_LATER = "latency_grows_later"
+    SPARE_TIME = "spare_time"
+    HARDLY_READ = "hardly_read"
+    NO_LATENCIES = "no_latencies"
+    NOT_SHOWN_TO_FAIL = "not_shown_to_fail"
+    WITHIN_DRIFT = "within_drift"
+    BACKLOG_REACHED = "backlog_reached"
+    SILENT_SINKS = "silent_sinks"
+    NO_SUCH_LATENCY = "no_such_latency"
+    LOWER_PERCENTILE = "lower_percentile"
+    LATENCY_UNKNOWN = "latency_unknown"
+    NO_RESULT_IN_SPAN = "no_result_in_span"
+    GUARANTEE_ALLOWS = "guarantee_allows"
+
+    QUEUE_REACHED = "queue_reached"
+    MEMORY_FULL = "memory_full"
+    BEHIND_PLAN = "behind_plan"
+    BOUND_REACHED = "bound_reached"
+    CANNOT_DRAIN = "cannot_drain"
+    NOTHING_COMMITTED = "nothing_committed"
+    DRAINING = "draining"
+    BEHIND = "behind"
+    FASTER = "faster"
 
 
 class SearchEnd(_Code):

@@ -15,8 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from streamgauge.core.arrays import Floats
-from streamgauge.results.codes import Cause
-from streamgauge.results.text.sentences import Detail
+from streamgauge.results.codes import Cause, Detail
 from streamgauge.results.verdict import CheckState, Finding, Judgement, Remark, VerdictValue
 from streamgauge.stats.bootstrap import independent_slope_interval, slope_interval
 from streamgauge.verdict.check_spec import CheckFunction, CheckSpec

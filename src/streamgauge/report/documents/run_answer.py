@@ -307,9 +307,10 @@ def trial_row(trial: TrialSummary, link: str = "") -> Row:
 def checks_table(result: Result) -> Table:
     """Each check with its number and limit; those that failed or decided are marked to matter.
 
-    The verdict's sentence says the reason already, so it does not stand here again.
+    The verdict's sentence has the sentences of the checks that decided, so they do not stand here again; results older
+    than the codes may lack them there.
     """
-    decided, reason = result.verdict.decided_by, result.verdict.sentence
+    decided = result.verdict.decided_by
     columns = (
         Column("check"),
         Column("outcome"),
@@ -325,7 +326,7 @@ def checks_table(result: Result) -> Table:
                     format_quantity(check.value, check.unit),
                     phrases.interval(check),
                     format_quantity(check.limit, check.unit),
-                    "see above" if check.name in decided and check.sentence in reason else check.sentence,
+                    "see above" if check.name in decided and check.code is not None else check.sentence,
                 )
             ),
             strong=check.name in decided,

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from streamgauge.core.formatting import format_us, share_beside
-from streamgauge.results.codes import Cause, WarningCode
+from streamgauge.results.codes import Cause, Detail, WarningCode
 from streamgauge.results.run import Caution
 from streamgauge.results.verdict import BackgroundLoad, Check, Finding, Judgement, Remark, Verdict
 from streamgauge.system.disk import WAY_OUT
@@ -112,42 +112,38 @@ CAUSES: dict[StrEnum, str] = {
 }  # fmt: skip
 """What the condition behind a cause is. A check that holds says the same of its number."""
 
-
-class Detail(StrEnum):
-    """What else a check says, and what ends or extends a phase of a trial; each with its template."""
-
-    NUMBER_UNKNOWN = "could not be judged: its number is unknown"
-    CORE_WAIT_UNKNOWN = "its wait for a core is unknown"
-    NO_FAULTS = "no process died, no read was aborted, no task was retried"
-    BACKLOG_GROWS_LATER = "but in the later half, the backlog grows by {slope:.2%} (at least {low:.2%})"
-    RESULTS_FALL_BEHIND_LATER = "but in the later half, results fall behind by {slope:.2%} (at least {low:.2%})"
-    LATENCY_GROWS_LATER = "but in the later half, the latency grows by {slope:.2%} (at least {low:.2%})"
-    SPARE_TIME = (
+DETAILS: dict[StrEnum, str] = {
+    Detail.NUMBER_UNKNOWN: "could not be judged: its number is unknown",
+    Detail.CORE_WAIT_UNKNOWN: "its wait for a core is unknown",
+    Detail.NO_FAULTS: "no process died, no read was aborted, no task was retried",
+    Detail.BACKLOG_GROWS_LATER: "but in the later half, the backlog grows by {slope:.2%} (at least {low:.2%})",
+    Detail.RESULTS_FALL_BEHIND_LATER: "but in the later half, results fall behind by {slope:.2%} (at least {low:.2%})",
+    Detail.LATENCY_GROWS_LATER: "but in the later half, the latency grows by {slope:.2%} (at least {low:.2%})",
+    Detail.SPARE_TIME:
         "but batches take all that waits and need {share:.0%} of the time (at most {high:.0%}, limit {limit:.0%}), so "
-        "nothing accumulates"
-    )
-    HARDLY_READ = "the system read only {share:.2%} of the offered events"
-    NO_LATENCIES = "not judged, because no latencies were counted"
-    NOT_SHOWN_TO_FAIL = "not shown to fail"
-    WITHIN_DRIFT = "within the {drift_s:.2g} s that windows and batches may drift against each other"
-    BACKLOG_REACHED = "the backlog reached {value:.3g} s of the rate (limit {limit:.3g} s)"
-    SILENT_SINKS = "no value of {sinks} came in the span, so how late values are is not known"
-    NO_SUCH_LATENCY = f"{_LEVEL}no result had a latency of that kind ({{kind}})"
-    LOWER_PERCENTILE = f"{_LEVEL}{_EVERY}{{lower}} is already {{value:us}}{_NEWEST}"
-    LATENCY_UNKNOWN = f"{_LEVEL}{_EVERY}it is {{note}}{_NEWEST}"
-    NO_RESULT_IN_SPAN = f"{_LEVEL}no result came in the span, so there is no latency"
-    GUARANTEE_ALLOWS = "{allowed} of {expected:,} results, as its guarantee allows"
-
-    QUEUE_REACHED = "the queue's bound was reached"
-    MEMORY_FULL = "the queue's memory was full"
-    PLAN_NOT_KEPT = "the generators did not keep the plan"
-    BOUND_REACHED = "the backlog reached the queue's bound of {bound_s:.3g} s of the rate"
-    CANNOT_DRAIN = "the backlog grows by {slope:.1%} of the rate and can no longer drain in the {left_s:.0f} s left"
-    NOTHING_COMMITTED = "the engine had committed nothing yet"
-    DRAINING = "the engine's backlog was still draining"
-    BEHIND = "more waited than one and a half batch intervals"
-    FASTER = "the engine was still getting faster"
-
+        "nothing accumulates",
+    Detail.HARDLY_READ: "the system read only {share:.2%} of the offered events",
+    Detail.NO_LATENCIES: "not judged, because no latencies were counted",
+    Detail.NOT_SHOWN_TO_FAIL: "not shown to fail",
+    Detail.WITHIN_DRIFT: "within the {drift_s:.2g} s that windows and batches may drift against each other",
+    Detail.BACKLOG_REACHED: "the backlog reached {value:.3g} s of the rate (limit {limit:.3g} s)",
+    Detail.SILENT_SINKS: "no value of {sinks} came in the span, so how late values are is not known",
+    Detail.NO_SUCH_LATENCY: f"{_LEVEL}no result had a latency of that kind ({{kind}})",
+    Detail.LOWER_PERCENTILE: f"{_LEVEL}{_EVERY}{{lower}} is already {{value:us}}{_NEWEST}",
+    Detail.LATENCY_UNKNOWN: f"{_LEVEL}{_EVERY}it is {{note}}{_NEWEST}",
+    Detail.NO_RESULT_IN_SPAN: f"{_LEVEL}no result came in the span, so there is no latency",
+    Detail.GUARANTEE_ALLOWS: "{allowed} of {expected:,} results, as its guarantee allows",
+    Detail.QUEUE_REACHED: "the queue's bound was reached",
+    Detail.MEMORY_FULL: "the queue's memory was full",
+    Detail.BEHIND_PLAN: "the generators did not keep the plan",
+    Detail.BOUND_REACHED: "the backlog reached the queue's bound of {bound_s:.3g} s of the rate",
+    Detail.CANNOT_DRAIN:
+        "the backlog grows by {slope:.1%} of the rate and can no longer drain in the {left_s:.0f} s left",
+    Detail.NOTHING_COMMITTED: "the engine had committed nothing yet",
+    Detail.DRAINING: "the engine's backlog was still draining",
+    Detail.BEHIND: "more waited than one and a half batch intervals",
+    Detail.FASTER: "the engine was still getting faster",
+}  # fmt: skip
 
 WARNINGS: dict[StrEnum, str] = {
     WarningCode.SHARED_CORES: "driver and SUT share {cores}, so these figures hold only for this arrangement",
@@ -180,12 +176,12 @@ WARNINGS: dict[StrEnum, str] = {
 }  # fmt: skip
 
 
+_TEMPLATES: dict[type[StrEnum], dict[StrEnum, str]] = {Cause: CAUSES, Detail: DETAILS, WarningCode: WARNINGS}
+
+
 def sentence(remark: Remark) -> str:
     """A remark in words."""
-    code = remark.code
-    if isinstance(code, WarningCode):
-        return fill(WARNINGS[code], **remark.facts)
-    return fill(code if isinstance(code, Detail) else CAUSES[code], **remark.facts)
+    return fill(_TEMPLATES[type(remark.code)][remark.code], **remark.facts)
 
 
 def check_sentence(finding: Finding) -> str:
