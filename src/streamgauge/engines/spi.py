@@ -375,6 +375,10 @@ class EnginePlugin:
         and parallelism ask for.
         """
 
+    def usable_cores(self, master: str | None, cores: int) -> int | None:
+        """How many of this machine's `cores` its tasks may use; None if a master is or may be on another machine."""
+        return cores if master is None else None
+
     def place(self, master: str | None, cores: int) -> str:
         """Where it runs, in words."""
         return master or f"{cores} core{'s' * (cores > 1)}"

@@ -156,6 +156,49 @@ class SearchEnd(_Code):
     TRIALS_USED_UP = "trials_used_up", "the search made as many trials as it was allowed"
 
 
+class NextStep(StrEnum):
+    """What to do after a search."""
+
+    READ_ENGINE_LOG = "read_engine_log"
+    READ_DRIVER_LOGS = "read_driver_logs"
+    START_LOW = "start_low"
+    MEND_AND_SEARCH = "mend_and_search"
+    TRY_LOW_RATE = "try_low_rate"
+    MORE_TRIALS = "more_trials"
+    GO_ON = "go_on"
+    CORRECT_JOB = "correct_job"
+    REPORT_WRONG = "report_wrong"
+    PROVE_A_RATE = "prove_a_rate"
+    MORE_GENERATORS = "more_generators"
+    SEPARATE_DRIVER = "separate_driver"
+    DECIDE_UPPER_END = "decide_upper_end"
+    CONFIRM = "confirm"
+    DECIDE_AT_90 = "decide_at_90"
+    MEASURE_LATENCY = "measure_latency"
+
+
+class RateLimit(StrEnum):
+    """What keeps a rate from being higher, as far as the driver can see."""
+
+    NOT_SEEN = "not_seen"
+    ELSEWHERE = "elsewhere"
+    BACKGROUND_LOAD = "background_load"
+    ENGINE_CPU = "engine_cpu"
+    ALLOWANCE = "allowance"
+    SHARED_CPU = "shared_cpu"
+    NOT_CPU = "not_cpu"
+
+
+class LagGrowth(StrEnum):
+    """The growth of a lag: measured, across its limit, or why it is unknown."""
+
+    MEASURED = "measured"
+    UNDECIDED = "undecided"
+    SPAN_INCOMPLETE = "span_incomplete"
+    TOO_FEW_COMMITS = "too_few_commits"
+    LAG_UNKNOWN = "lag_unknown"
+
+
 class WarningCode(_Code):
     """A warning about the figures."""
 

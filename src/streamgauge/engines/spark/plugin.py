@@ -13,7 +13,7 @@ from streamgauge.engines.spark.cluster import master as cluster_master
 from streamgauge.engines.spark.latency_probe import MicroBatch, RealTime
 from streamgauge.engines.spark.latency_probe_dstream import DStream
 from streamgauge.engines.spark.operator_profiler import SparkOperatorProfiler
-from streamgauge.engines.spark.session import environment
+from streamgauge.engines.spark.session import environment, masters
 from streamgauge.engines.spi import (
     BatchAnswer,
     BatchInterval,
@@ -35,6 +35,8 @@ class _PluginOfMode(EnginePlugin):
     require = staticmethod(environment.require)
     require_master = staticmethod(cluster_master.require_master)
     is_own_default = staticmethod(tuning.is_own_default)
+
+    usable_cores = staticmethod(masters.usable_cores)
 
     def place(self, master: str | None, cores: int) -> str:
         return master or f"local[{cores}]"

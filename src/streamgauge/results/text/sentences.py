@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any
 
-from streamgauge.core.formatting import format_us, share_beside
+from streamgauge.core.formatting import format_digits, format_rate, format_us, share_beside
 from streamgauge.results.codes import Cause, Detail, WarningCode
 from streamgauge.results.run import Caution
 from streamgauge.results.verdict import BackgroundLoad, Check, Finding, Judgement, Remark, Verdict
@@ -19,11 +19,14 @@ COLUMNS_SHOWN = 3
 
 
 class _Words(string.Formatter):
-    """Formats templates, with formats of its own.
+    """Formats templates, with formats of its own. Counts by kind and names stand with commas.
 
-    `{x:?text}` is the text if x is true (not empty, not 0), `{x:!text}` if it is not; `{x:us}` a time in microseconds;
-    `{x:beside 0.5 1}` a share beside its limit, with so many digits at least; `{x:slope|grows|shrinks}` one or the
-    other and by how much; `{x:columns}` how often columns differ. Counts by kind and names stand with commas.
+    - `{x:?text}` is the text if x is true (not empty, not 0), `{x:!text}` if it is not.
+    - `{x:us}` a time in microseconds; `{x:rate}` a rate; `{x:trials}` trials by number.
+    - `{x:beside 0.5 1}` a share, or a range of shares, beside its limit, with so many digits at least.
+    - `{x:sign grew|fell}` one or the other by its sign; `{x:digits}` its amount.
+    - `{x:slope|grows|shrinks}` one or the other and by how much; `{x:columns}` how often columns differ.
+    - `{x:after text}`, `{x:before text}` a text without that begin or end.
     """
 
     def format_field(self, value: Any, spec: str) -> str:
@@ -32,9 +35,22 @@ class _Words(string.Formatter):
             return spec[1:] if bool(value) is (spec[0] == "?") else ""
         if kind == "us":
             return format_us(value)
+        if kind == "rate":
+            return format_rate(value)
+        if kind == "after":
+            return str(value).removeprefix(rest)
+        if kind == "before":
+            return str(value).removesuffix(rest)
+        if kind == "digits":
+            return format_digits(abs(value))
+        if kind == "sign":
+            return rest.split("|")[value < 0]
+        if kind == "trials":
+            return trials_in_words(value)
         if kind == "beside":
             limit, *digits = rest.split()
-            return share_beside(value, float(limit), *map(int, digits))
+            shares = value if isinstance(value, tuple) else (value,)
+            return " to ".join(dict.fromkeys(share_beside(one, float(limit), *map(int, digits)) for one in shares))
         if spec.startswith("slope|"):
             shown = round(value, 4) + 0.0  # rounded first, so that a printed 0 counts as positive
             return f"{spec.split('|')[2 if shown < 0 else 1]} by {abs(shown):.2%}"
@@ -173,6 +189,11 @@ WARNINGS: dict[StrEnum, str] = {
     WarningCode.FOREIGN_MESSAGES: "{text}",
     WarningCode.OPERATOR_ROWS_INCOMPLETE: "rows of operators were not counted to the end: {reason}",
     WarningCode.BROKER_TIMES_UNKNOWN: "the broker's append times are unknown: {reason}",
+    WarningCode.TRIAL_BACKGROUND_LOAD:
+        "{trials:trials}: background processes used {shares:beside {limit}} of the CPU",
+    WarningCode.MACHINE_CHANGED:
+        "the machine's speed differed between trials: the reference work took {fast_us:us} in trial {fast}, "
+        "{slow_us:us} in trial {slow}. Run it again on a quiet machine",
 }  # fmt: skip
 
 
@@ -207,6 +228,19 @@ def fill(template: str, **facts: Any) -> str:
 def counts_in_words(counts: Mapping[str, int]) -> str:
     """Rows by kind: `3 missing, 1 wrong`; empty without any."""
     return ", ".join(f"{count:,} {kind}" for kind, count in counts.items() if count)
+
+
+def trials_in_words(numbers: Iterable[int]) -> str:
+    """Trials by their ascending numbers: `trial 2`, `trials 1, 3 and 5 to 9`."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    named = [f"{run[0]} to {run[-1]}" if len(run) > 2 else " and ".join(map(str, run)) for run in runs]
+    several = len(runs) > 1 or len(runs[0]) > 1
+    return f"trial{'s' * several} {' and '.join(filter(None, (', '.join(named[:-1]), named[-1])))}"
 
 
 def columns_in_words(columns: Mapping[str, int]) -> str:
@@ -254,9 +288,10 @@ _FASTER_DRIVER = (
 _READ_LOG = "read the log that is named there, or else those in engine/ of the run folder, before you try another rate"
 _PROGRAM = "correct the program or its file, as the sentence says"
 _MORE_MEMORY = "give the queue more memory (--memory), or lower the rate or the payload"
+RUN_AGAIN = ", then run it again"
 ADVICE = {
     Cause.DISK_FULL: f"{WAY_OUT}; then run it again",
-    Cause.BACKGROUND_LOAD: "close the background processes (`top` lists them), then run it again",
+    Cause.BACKGROUND_LOAD: f"close the background processes (`top` lists them){RUN_AGAIN}",
     Cause.CHECK_FAILED_TO_RUN: "report it with result.json: a check crashed",
     Cause.DRIVER_STARVED: _QUIETER,
     Cause.RECORDER_BUSY: _QUIETER,
@@ -268,11 +303,11 @@ ADVICE = {
     Cause.LIMIT_REACHED:
         "raise the limit, or lower what needs it: the heap (--option driver_memory), the queue (--memory), the "
         "generators (--generators)",
-    Cause.DRIVER_FAILED: "remove the reason named above (logs: engine/ of the run folder), then run it again",
+    Cause.DRIVER_FAILED: f"remove the reason named above (logs: engine/ of the run folder){RUN_AGAIN}",
     Cause.RECORDER_DISK_BUSY: "put scratch files on a faster disk (TMPDIR), or lower the rate",
     Cause.DELIVERY_BUSY: "use more generators (--generators), fewer bytes per event, or a lower rate",
     Cause.RECORDER_STALLED:
-        "let nothing pause the driver (a debugger, a suspended container or virtual machine), then run it again",
+        f"let nothing pause the driver (a debugger, a suspended container or virtual machine){RUN_AGAIN}",
     Cause.SUT_DIED: _READ_LOG,
     Cause.READS_ABORTED: _READ_LOG,
     Cause.TASKS_RETRIED: _READ_LOG,
@@ -296,9 +331,9 @@ ADVICE = {
     Cause.LIMIT_EXCEEDED: "lower the rate, or change a setting of the engine",
 }  # fmt: skip
 """What to do about the cause of the first deciding check."""
+BUILT_IN = "the workload is built in, so the engine, its lowering or streamgauge is at fault"
 _BUILT_IN_WRONG = (
-    "look at the examples in verification.json; the workload is built in, so the engine, its lowering or streamgauge "
-    "is at fault: report it with verification.json and experiment.toml"
+    f"look at the examples in verification.json; {BUILT_IN}: report it with verification.json and experiment.toml"
 )
 """The advice for wrong answers to a workload that no user wrote."""
 
