@@ -100,6 +100,8 @@ WARNED: dict[WarningCode, dict[str, Any]] = {
     WarningCode.FOREIGN_MESSAGES: {"text": "3 messages are no results"},
     WarningCode.OPERATOR_ROWS_INCOMPLETE: {"reason": "Spark forgot it"},
     WarningCode.BROKER_TIMES_UNKNOWN: {"reason": "no answer"},
+    WarningCode.TRIAL_BACKGROUND_LOAD: {"trials": (2, 3, 4, 7), "shares": (0.101, 0.4), "limit": 0.1},
+    WarningCode.MACHINE_CHANGED: {"fast": 1, "fast_us": 1000.0, "slow": 2, "slow_us": 1200.0},
 }  # fmt: skip
 
 

@@ -292,13 +292,13 @@ def trial_row(trial: TrialSummary, link: str = "") -> Row:
             (
                 Cell(str(trial.number), link=link),
                 trial.purpose,
-                format_rate(trial.offered_per_s) if trial.offered_per_s is not None else "overload",
+                phrases.trial_rate(trial),
                 Cell(phrases.trial_verdict(trial), style=trial.verdict or ""),
                 format_us(trial.event_time_p50_us),
                 format_us(trial.event_time_p99_us),
                 phrases.slope(trial.backlog_slope_share),
                 format_duration(trial.seconds),
-                trial.why or NONE,
+                phrases.trial_reason(trial) or NONE,
             )
         )
     )
