@@ -43,6 +43,9 @@ MORE: dict[str, dict[str, Any]] = {
     "open beside background load": {"backlog": ramp(0.01), "background_share": 0.103},
     "slow beside a burst": {"backlog": ramp(0.05), "background_share": 0.08, "background_burst_share": 0.58},
     "driver slowed by background load": {"core_wait_us": 50_000.0, "background_share": 0.8},
+    "rejected program beside background load and a late driver": {
+        "sut_alive": False, "sut_rejected": True, "sut_reason": "no message came", "core_wait_us": 50_000.0,
+        "background_share": 0.8},
     "driver ended beside background load": {"driver_reason": "ended", "background_share": 0.4},
     "hardly read": {"ingested_share": 0.01},
     "a span too short": SHORT,

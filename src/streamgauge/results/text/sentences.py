@@ -271,6 +271,7 @@ _BESIDE_LOAD = {
 _SMALL_MEMORY = "the queue's memory limit (--memory) is too small"
 _FAULTS = {
     Cause.PROGRESS_UNKNOWN: "nothing showed how far the program had read",
+    Cause.NO_RESULTS: "no result of the program could be read",
     Cause.NEGATIVE_LATENCY: "a clock is wrong",
     Cause.LIMIT_REACHED: "a limit of this environment ended a process",
     Cause.SCHEDULE_DELAY: "the driver was late",
