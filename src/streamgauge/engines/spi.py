@@ -315,6 +315,8 @@ class EnginePlugin:
     """What to call the truth that `batch_answer` gives; empty if the engine has no batch mode."""
     or_another_engine = ", or use another --engine"
     """The end of a way out; empty if what this engine runs can run on no other."""
+    memory_option = ""
+    """The option by which a user gives it less memory; empty if it has none."""
     conformance: str = ""
     """Where its `TestConf` is, as `module:name`; only the conformance suite loads it."""
 

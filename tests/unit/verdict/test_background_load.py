@@ -76,6 +76,12 @@ def test_what_kept_the_driver_from_its_work_is_named_first(fault: dict[str, Any]
     assert (quiet.load, beside.load) == (None, BackgroundLoad(0.8, 0.1))
 
 
+@pytest.mark.parametrize("option", ["memory", ""])
+def test_less_memory_is_advised_by_the_engines_own_option(option: str) -> None:
+    verdict = judge(evidence(driver_reason="killed", limit_reached=True))
+    assert (f"(--option {option})" in advice(verdict, option)) is bool(option)
+
+
 @pytest.mark.parametrize(
     ("unobserved", "cause"),
     [(False, Cause.NO_RESULTS), (True, Cause.PROGRESS_UNKNOWN)],

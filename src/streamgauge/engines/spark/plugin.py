@@ -29,6 +29,7 @@ class _PluginOfMode(EnginePlugin):
     """What the three modes share. `mode`: a name in `engine`, which is loaded at a start."""
 
     interface = 2
+    memory_option = "driver_memory"
     mode: str
 
     heap_bytes = staticmethod(options.heap_bytes)

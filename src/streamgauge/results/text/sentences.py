@@ -302,8 +302,8 @@ ADVICE = {
         "check the time synchronisation of every machine (and of the broker): a clock moved or differs, for instance "
         "after a suspend; then run it again",
     Cause.LIMIT_REACHED:
-        "raise the limit, or lower what needs it: the heap (--option driver_memory), the queue (--memory), the "
-        "generators (--generators)",
+        "raise the limit, or lower what needs it: {memory_option:?the heap (--option {memory_option}), }the queue "
+        "(--memory), the generators (--generators)",
     Cause.DRIVER_FAILED: f"remove the reason named above (logs: engine/ of the run folder){RUN_AGAIN}",
     Cause.RECORDER_DISK_BUSY: "put scratch files on a faster disk (TMPDIR), or lower the rate",
     Cause.DELIVERY_BUSY: "use more generators (--generators), fewer bytes per event, or a lower rate",
@@ -339,15 +339,15 @@ _BUILT_IN_WRONG = (
 """The advice for wrong answers to a workload that no user wrote."""
 
 
-def in_words(judgement: Judgement) -> Verdict:
-    """The verdict as it is written, with its sentences."""
+def in_words(judgement: Judgement, memory_option: str = "") -> Verdict:
+    """The verdict as it is written, with its sentences. `memory_option`: the engine's."""
     return Verdict(
         value=judgement.value,
         cause=judgement.cause,
         checks=tuple(map(_check, judgement.checks)),
         decided_by=judgement.decided_by,
         sentence=verdict_sentence(judgement),
-        advice=advice(judgement),
+        advice=advice(judgement, memory_option),
     )
 
 
@@ -381,7 +381,7 @@ def _wrong_answers(judgement: Judgement) -> str:
     return f"; answers are wrong too{counted}: see verification.json"
 
 
-def advice(judgement: Judgement) -> str:
+def advice(judgement: Judgement, memory_option: str = "") -> str:
     """What to do next, by the first deciding check."""
     if judgement.value == "sustained":
         return ""
@@ -391,18 +391,18 @@ def advice(judgement: Judgement) -> str:
         return ADVICE[Cause.BACKGROUND_LOAD]
     first = judgement.deciding[0]
     if first.code == Cause.DISK_FULL or not judgement.load_may_explain:
-        return _advice(judgement, first)
+        return _advice(judgement, first, memory_option)
     also = "; but first close background processes: they used {load} meanwhile, which may be the reason"
-    return _advice(judgement, first) + fill(also, load=judgement.load)
+    return _advice(judgement, first, memory_option) + fill(also, load=judgement.load)
 
 
-def _advice(judgement: Judgement, first: Finding) -> str:
+def _advice(judgement: Judgement, first: Finding, memory_option: str) -> str:
     if first.code == Cause.WRONG_ANSWERS and not judgement.user_job:
         return _BUILT_IN_WRONG
     if judgement.value == "undecided" and judgement.span_needed_s is not None:
         return f"a longer span: --duration {math.ceil(judgement.span_needed_s)}s or more"
     if first.code in ADVICE:
-        return ADVICE[first.code]
+        return fill(ADVICE[first.code], memory_option=memory_option)
     if first.low is not None and first.high is not None and first.value is not None and first.limit is not None:
         return longer(abs(first.limit - first.value), (first.high - first.low) / 2)
     if judgement.draining_at_start:
