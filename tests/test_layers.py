@@ -99,7 +99,7 @@ MAY_IMPORT: dict[str, str] = {
         "artifacts core dataflow dataflow.expressions diff engines engines.duckdb_oracle jobs loadgen "
         "loadgen.replay metrics preflight results results.text system transports user_workloads"
     ),
-    "verdict": "config core metrics preflight results results.text stats verification",
+    "verdict": "config core metrics preflight results stats verification",
     "trial": (
         "artifacts config core dataflow engines harness loadgen metrics preflight results results.text stats system "
         "transports user_workloads verdict verification"
@@ -109,8 +109,8 @@ MAY_IMPORT: dict[str, str] = {
         "artifacts config core dataflow engines loadgen metrics preflight results system trial user_workloads workloads"
     ),
     "studies.capacity": (
-        "artifacts config core dataflow engines metrics preflight results studies studies.run system trial "
-        "user_workloads verdict"
+        "artifacts config core dataflow engines metrics preflight results results.text studies studies.run system "
+        "trial user_workloads verdict"
     ),
     "studies.compare": "artifacts config core engines metrics results results.text stats verdict",
     "studies.latency_breakdown": (
@@ -126,8 +126,8 @@ MAY_IMPORT: dict[str, str] = {
         "studies.operator_profile studies.run system trial user_workloads"
     ),
     "studies.scalability": (
-        "artifacts config core engines preflight results studies studies.capacity studies.matrix studies.run system "
-        "trial user_workloads verdict"
+        "artifacts config core engines preflight results results.text studies studies.capacity studies.matrix "
+        "studies.run system trial user_workloads verdict"
     ),
     "studies.selftest": (
         "config core engines.synthetic harness metrics preflight results studies.capacity studies.run system trial"

@@ -319,6 +319,8 @@ class EnginePlugin:
     """What to call the truth that `batch_answer` gives; empty if the engine has no batch mode."""
     or_another_engine = ", or use another --engine"
     """The end of a way out; empty if what this engine runs can run on no other."""
+    memory_option = ""
+    """The option by which a user gives it less memory; empty if it has none."""
     conformance: str = ""
     """Where its `TestConf` is, as `module:name`; only the conformance suite loads it."""
 
@@ -378,6 +380,10 @@ class EnginePlugin:
         """Raises InputError if nothing answers at the address of a master, or what is there cannot hold what options
         and parallelism ask for.
         """
+
+    def usable_cores(self, master: str | None, cores: int) -> int | None:
+        """How many of this machine's `cores` its tasks may use; None if a master is or may be on another machine."""
+        return cores if master is None else None
 
     def place(self, master: str | None, cores: int) -> str:
         """Where it runs, in words."""

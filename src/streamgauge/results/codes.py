@@ -3,7 +3,7 @@
 Sentences are for people and may change; programs use the code. `docs/reference/result-files.md` lists all codes.
 """
 
-from enum import StrEnum
+from enum import StrEnum, unique
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -109,6 +109,40 @@ class Cause(_Code):
     TOO_FEW_RESULTS = "too_few_results", "too few independent results for that percentile"
 
 
+@unique
+class Detail(StrEnum):
+    """What else a check says, and what ends or extends a phase of a trial."""
+
+    NUMBER_UNKNOWN = "number_unknown"
+    CORE_WAIT_UNKNOWN = "core_wait_unknown"
+    NO_FAULTS = "no_faults"
+    BACKLOG_GROWS_LATER = "backlog_grows_later"
+    RESULTS_FALL_BEHIND_LATER = "results_fall_behind_later"
+    LATENCY_GROWS_LATER = "latency_grows_later"
+    SPARE_TIME = "spare_time"
+    HARDLY_READ = "hardly_read"
+    NO_LATENCIES = "no_latencies"
+    NOT_SHOWN_TO_FAIL = "not_shown_to_fail"
+    WITHIN_DRIFT = "within_drift"
+    BACKLOG_REACHED = "backlog_reached"
+    SILENT_SINKS = "silent_sinks"
+    NO_SUCH_LATENCY = "no_such_latency"
+    LOWER_PERCENTILE = "lower_percentile"
+    LATENCY_UNKNOWN = "latency_unknown"
+    NO_RESULT_IN_SPAN = "no_result_in_span"
+    GUARANTEE_ALLOWS = "guarantee_allows"
+
+    QUEUE_REACHED = "queue_reached"
+    MEMORY_FULL = "memory_full"
+    BEHIND_PLAN = "behind_plan"
+    BOUND_REACHED = "bound_reached"
+    CANNOT_DRAIN = "cannot_drain"
+    NOTHING_COMMITTED = "nothing_committed"
+    DRAINING = "draining"
+    BEHIND = "behind"
+    FASTER = "faster"
+
+
 class SearchEnd(_Code):
     """Why a search ended before its bracket was as narrow as requested."""
 
@@ -120,6 +154,49 @@ class SearchEnd(_Code):
     NOTHING_DRAINED = "nothing_drained", "the engine drained nothing in the overload trial"
     NO_RATE_HELD = "no_rate_held", "not even the lowest rate held or was confirmed"
     TRIALS_USED_UP = "trials_used_up", "the search made as many trials as it was allowed"
+
+
+class NextStep(StrEnum):
+    """What to do after a search."""
+
+    READ_ENGINE_LOG = "read_engine_log"
+    READ_DRIVER_LOGS = "read_driver_logs"
+    START_LOW = "start_low"
+    MEND_AND_SEARCH = "mend_and_search"
+    TRY_LOW_RATE = "try_low_rate"
+    MORE_TRIALS = "more_trials"
+    GO_ON = "go_on"
+    CORRECT_JOB = "correct_job"
+    REPORT_WRONG = "report_wrong"
+    PROVE_A_RATE = "prove_a_rate"
+    MORE_GENERATORS = "more_generators"
+    SEPARATE_DRIVER = "separate_driver"
+    DECIDE_UPPER_END = "decide_upper_end"
+    CONFIRM = "confirm"
+    DECIDE_AT_90 = "decide_at_90"
+    MEASURE_LATENCY = "measure_latency"
+
+
+class RateLimit(StrEnum):
+    """What keeps a rate from being higher, as far as the driver can see."""
+
+    NOT_SEEN = "not_seen"
+    ELSEWHERE = "elsewhere"
+    BACKGROUND_LOAD = "background_load"
+    ENGINE_CPU = "engine_cpu"
+    ALLOWANCE = "allowance"
+    SHARED_CPU = "shared_cpu"
+    NOT_CPU = "not_cpu"
+
+
+class LagGrowth(StrEnum):
+    """The growth of a lag: measured, across its limit, or why it is unknown."""
+
+    MEASURED = "measured"
+    UNDECIDED = "undecided"
+    SPAN_INCOMPLETE = "span_incomplete"
+    TOO_FEW_COMMITS = "too_few_commits"
+    LAG_UNKNOWN = "lag_unknown"
 
 
 class WarningCode(_Code):

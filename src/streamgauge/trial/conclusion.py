@@ -10,6 +10,7 @@ from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.core.engine_reports import BatchProgress, OperatorCounts, SeriesSample
 from streamgauge.core.errors import DriverError, is_full
 from streamgauge.core.trial import ProgressText
+from streamgauge.engines.registry import entry
 from streamgauge.engines.spi import ReportsSeries
 from streamgauge.harness.testbed import TestBed
 from streamgauge.metrics import operators, resources, time_series
@@ -246,4 +247,4 @@ def _late_results_came(testbed: TestBed, record: TrialRecord) -> bool:
 
 
 def _with_verdict(result: Result, judgement: Judgement) -> Result:
-    return result.model_copy(update={"verdict": in_words(judgement)})
+    return result.model_copy(update={"verdict": in_words(judgement, entry(result.engine).memory_option)})

@@ -21,8 +21,9 @@ from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import HOLD_US, LEVEL_MAX_US, ResolvedExperiment, spare_s
 from streamgauge.results import labels
+from streamgauge.results.codes import Detail
 from streamgauge.results.latency import PERCENTILES
-from streamgauge.results.text.sentences import Detail, sentence, unsettled
+from streamgauge.results.text.sentences import sentence, unsettled
 from streamgauge.results.verdict import Finding, Remark
 from streamgauge.stats.bootstrap import independent_slope_interval
 from streamgauge.stats.samples import carries, observations_needed
@@ -191,7 +192,7 @@ def invalid_reason(record: TrialRecord) -> Detail | None:
         return None
     from_us = low_us + max(0, whole - PLAN_WINDOW_S) * US
     planned, offered = record.trial_log.events_in_time(from_us, low_us + whole * US, SCHEDULE_DELAY_US_MAX)
-    return Detail.PLAN_NOT_KEPT if (offered < PLAN_SHARE_MIN * planned).any() else None
+    return Detail.BEHIND_PLAN if (offered < PLAN_SHARE_MIN * planned).any() else None
 
 
 def reason_to_stop_early(
@@ -267,7 +268,7 @@ class JudgedTrial(TrialPolicy):
         if not self.may_extend or record.prolonged_us >= LEVEL_MAX_US:
             return None
         reason = warmup_incomplete_reason(record, self.resolved.interval_s, self.behind_max_us)
-        return Extension(LEVEL_STEP_US, reason) if reason else None
+        return Extension(LEVEL_STEP_US, sentence(Remark(reason))) if reason else None
 
     def early_stop_reason(self, record: TrialRecord, now_us: int) -> str | None:
         reason = reason_to_stop_early(self.resolved, record, self.rate_per_s, now_us)
@@ -304,7 +305,10 @@ class SearchTrial(JudgedTrial):
     behind_max_us = 2 * LEVEL_STEP_US
 
     def early_stop_reason(self, record: TrialRecord, now_us: int) -> str | None:
-        return super().early_stop_reason(record, now_us) or invalid_reason(record)
+        if (reason := super().early_stop_reason(record, now_us)) is not None:
+            return reason
+        invalid = invalid_reason(record)
+        return sentence(Remark(invalid)) if invalid is not None else None
 
     def span_extension(self, record: TrialRecord) -> Extension | None:
         """None for a span that began with a backlog: it would take longer to decide than another trial."""

@@ -6,8 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from streamgauge.core.clock import US
-from streamgauge.results.codes import Cause
-from streamgauge.results.text.sentences import Detail
+from streamgauge.results.codes import Cause, Detail
 from streamgauge.results.verdict import Finding, Remark
 from streamgauge.verdict.check_spec import Condition, combine
 from streamgauge.verdict.evidence import Evidence

@@ -3,9 +3,8 @@
 from typing import Any
 
 from streamgauge.config.limits import BATCHES_MIN, BOUND_S_MIN, WINDOWS_MIN, ServiceLevelObjective
-from streamgauge.results.codes import Cause
+from streamgauge.results.codes import Cause, Detail
 from streamgauge.results.latency import PERCENTILES, Latencies
-from streamgauge.results.text.sentences import Detail
 from streamgauge.results.verdict import CheckState, Finding, Remark
 from streamgauge.stats.samples import observations_needed
 from streamgauge.verdict.check_spec import CheckFunction, Condition, combine, worst

@@ -29,8 +29,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from streamgauge.results.codes import Cause
-from streamgauge.results.text.sentences import Detail
+from streamgauge.results.codes import Cause, Detail
 from streamgauge.results.verdict import CheckState, Finding, Remark
 from streamgauge.stats.bootstrap import slope_interval
 from streamgauge.verdict.check_spec import Condition, worst

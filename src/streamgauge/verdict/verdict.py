@@ -7,6 +7,7 @@ chance (the bootstrap has a fixed seed).
   only if every check is ok; a check of proven growth may stay unjudged. A check that crashes is undecided.
 - A slow or undecided trial is invalid if background processes were busy, or if the SUT may have waited for the driver.
   A trial that passed in spite of it stays sustained.
+- A program that the driver rejected is the first reason, before a late driver and background load.
 - A SUT that read almost nothing of the load is not sustained, whatever queue, generators and background processes did.
 """
 
@@ -15,8 +16,7 @@ from dataclasses import replace
 import numpy as np
 
 from streamgauge.core.arrays import Floats
-from streamgauge.results.codes import Cause
-from streamgauge.results.text.sentences import Detail
+from streamgauge.results.codes import Cause, Detail
 from streamgauge.results.verdict import CheckState, Finding, Judgement, Remark, VerdictValue
 from streamgauge.stats.bootstrap import independent_slope_interval, slope_interval
 from streamgauge.verdict.check_spec import CheckFunction, CheckSpec
@@ -70,6 +70,10 @@ def judge(evidence: Evidence) -> Judgement:
     if far_behind is not None:
         checks = tuple(far_behind if check.name == far_behind.name else check for check in checks)
         value, deciding = "not_sustained", (far_behind,)
+    if evidence.sut_rejected and not (evidence.driver_reason or evidence.interrupted):
+        # Neither a late driver nor a busy machine explains it, and only its own reason says what to correct.
+        rejected = next(check for check in checks if check.name == "connected")
+        deciding = (rejected, *(check for check in deciding if check is not rejected))
     load = background_load(evidence.background_share, evidence.background_burst_share)
     causes: dict[VerdictValue, Cause] = {"sustained": Cause.ALL_CHECKS_HOLD, "interrupted": Cause.INTERRUPTED}
     cause = causes.get(value) or deciding[0].code
@@ -79,9 +83,9 @@ def judge(evidence: Evidence) -> Judgement:
         value, cause = "invalid", Cause.BACKGROUND_LOAD
     elif value == "invalid":
         # A lost process is worth reporting even in an invalid trial.
-        died = tuple(check for check in checks if check.name == "connected" and check.state == "failed")
+        died = tuple(one for one in checks if one.name == "connected" and one.state == "failed" and one not in deciding)
         # Background processes can slow the driver, but bring about neither its crash nor a wrong clock.
-        failed = evidence.driver_reason or evidence.negative_latencies
+        failed = evidence.driver_reason or evidence.negative_latencies or evidence.sut_rejected
         if load is not None and not failed and any(check.name == "driver" for check in deciding):
             cause = Cause.DRIVER_SLOWED_BY_BACKGROUND_LOAD
     return Judgement(

@@ -41,6 +41,17 @@ def test_every_engine_is_under_its_own_name() -> None:
         assert set(each.profiles) <= {TUNED, IDIOMATIC}
 
 
+def test_the_option_of_an_engines_memory_is_one_of_its_options() -> None:
+    """Advice names it; an engine without a heap of its own has none."""
+    named = {name: registry.entry(name).memory_option for name in registry.declared()}
+    assert all(
+        option in {each.name for each in registry.capabilities()[name].settings}
+        for name, option in named.items()
+        if option
+    )
+    assert (named["spark"], named["flink"], named["external"]) == ("driver_memory", "memory", "")
+
+
 @pytest.mark.parametrize("name", registry.streaming_engines())
 def test_every_engine_that_runs_streams_can_be_made_and_refuses(name: str) -> None:
     """A fresh start each time; an option that nobody has is refused."""

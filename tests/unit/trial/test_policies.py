@@ -14,8 +14,8 @@ from streamgauge.core.trial import TrialSpans
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
-from streamgauge.results.codes import Cause
-from streamgauge.results.text.sentences import Detail, check_sentence, unsettled
+from streamgauge.results.codes import Cause, Detail
+from streamgauge.results.text.sentences import check_sentence, unsettled
 from streamgauge.results.verdict import Finding, Judgement, Remark
 from streamgauge.transports.spi import Delivery
 from streamgauge.trial import policies

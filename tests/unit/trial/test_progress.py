@@ -8,7 +8,6 @@ import pytest
 from streamgauge.core.clock import US
 from streamgauge.core.trial import TrialSpans
 from streamgauge.metrics.trial_record import TrialRecord
-from streamgauge.results.text.sentences import Detail
 from streamgauge.transports.spi import Chunk
 from streamgauge.trial.progress import snapshot
 from tests.unit.helpers_trials import START, done_of
@@ -69,8 +68,8 @@ def test_progress_says_why_a_trial_takes_longer(make: Any) -> None:
         return snapshot(record, START + US, "measured").note
 
     assert note() == ""
-    record.prolong_warmup(10 * US, Detail.NOTHING_COMMITTED)
-    record.prolong_warmup(5 * US, Detail.DRAINING)
+    record.prolong_warmup(10 * US, "the engine had committed nothing yet")
+    record.prolong_warmup(5 * US, "the engine's backlog was still draining")
     assert note() == "warm-up 15 s longer, because the engine's backlog was still draining"
     record.extend_span(10 * US, "evidence")
     assert note().endswith("; extended, because evidence was undecided")

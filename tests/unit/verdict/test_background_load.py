@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from streamgauge.results.codes import Cause
-from streamgauge.results.text.sentences import advice
+from streamgauge.results.text.sentences import ADVICE, advice
 from streamgauge.results.verdict import BackgroundLoad
 from streamgauge.verdict.verdict import judge
 from tests.unit.verdict.helpers_evidence import LEVEL, RIGHT, evidence, lag, ramp
@@ -74,6 +74,30 @@ def test_what_kept_the_driver_from_its_work_is_named_first(fault: dict[str, Any]
     assert (quiet.cause, beside.cause) == (quiet.checks[0].code, Cause.DRIVER_SLOWED_BY_BACKGROUND_LOAD)
     assert (quiet.value, quiet.decided_by, quiet.checks) == ("invalid", beside.decided_by, beside.checks)
     assert (quiet.load, beside.load) == (None, BackgroundLoad(0.8, 0.1))
+
+
+@pytest.mark.parametrize("option", ["memory", ""])
+def test_less_memory_is_advised_by_the_engines_own_option(option: str) -> None:
+    verdict = judge(evidence(driver_reason="killed", limit_reached=True))
+    assert (f"(--option {option})" in advice(verdict, option)) is bool(option)
+
+
+@pytest.mark.parametrize(
+    ("unobserved", "cause"),
+    [(False, Cause.NO_RESULTS), (True, Cause.PROGRESS_UNKNOWN)],
+    ids=("no results", "unobserved"),
+)
+@pytest.mark.parametrize("late", [{}, {"core_wait_us": 50_000.0}, {"overflowed": True}])
+def test_a_rejected_program_is_the_first_reason(unobserved: bool, cause: Cause, late: dict[str, Any]) -> None:
+    """A busy machine or a late driver explains no program that cannot be read; what to do next is its correction."""
+    rejected = {"sut_alive": False, "sut_rejected": True, "sut_unobserved": unobserved, "sut_reason": "no offset"}
+    verdict = judge(evidence(background_share=0.8, **rejected, **late))
+    assert (verdict.cause, verdict.decided_by[0], verdict.died) == (cause, "connected", ())
+    assert verdict.decided_by.count("connected") == 1
+    assert advice(verdict) == ADVICE[cause]
+    crashed = judge(evidence(background_share=0.8, driver_reason="ended", **rejected))
+    assert crashed.cause == Cause.DRIVER_FAILED
+    assert judge(evidence(interrupted=True, **rejected)).deciding == ()
 
 
 @pytest.mark.parametrize("fault", [{"negative_latencies": 1}, {"bound_s": 9.0, "bound_cut_by_memory": True}])

@@ -11,8 +11,7 @@ from streamgauge.metrics import resources
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
-from streamgauge.results.codes import Cause
-from streamgauge.results.text.sentences import Detail
+from streamgauge.results.codes import Cause, Detail
 from streamgauge.results.verdict import Remark
 from streamgauge.trial import policies
 from streamgauge.verdict import collect_evidence as collect_module

@@ -13,8 +13,7 @@ from streamgauge.metrics.rates_and_backlog import backlog_of
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
-from streamgauge.results.codes import Cause
-from streamgauge.results.text.sentences import Detail
+from streamgauge.results.codes import Cause, Detail
 from streamgauge.transports.spi import Delivery
 from streamgauge.trial import policies
 from streamgauge.user_workloads.user_job import UserJob

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from streamgauge.results.codes import Cause
+from streamgauge.results.codes import Cause, Detail
 from streamgauge.results.latency import Latencies
 from streamgauge.results.run import SinkResult
-from streamgauge.results.text.sentences import Detail
 from streamgauge.verdict.verdict import judge
 from tests.unit.verdict.helpers_evidence import LATENCY, RATE, SECONDS, check_of, evidence
 

@@ -8,10 +8,9 @@ import pytest
 
 from streamgauge.config.limits import parse_limit
 from streamgauge.metrics.event_latency import ENGINE_BATCH, LatencyRule, sink_latencies
-from streamgauge.results.codes import Cause
+from streamgauge.results.codes import Cause, Detail
 from streamgauge.results.latency import Latencies, Latency
 from streamgauge.results.run import SinkResult
-from streamgauge.results.text.sentences import Detail
 from streamgauge.results.verdict import Finding
 from streamgauge.verdict.evidence import Samples
 from streamgauge.verdict.verdict import judge

@@ -43,6 +43,9 @@ MORE: dict[str, dict[str, Any]] = {
     "open beside background load": {"backlog": ramp(0.01), "background_share": 0.103},
     "slow beside a burst": {"backlog": ramp(0.05), "background_share": 0.08, "background_burst_share": 0.58},
     "driver slowed by background load": {"core_wait_us": 50_000.0, "background_share": 0.8},
+    "rejected program beside background load and a late driver": {
+        "sut_alive": False, "sut_rejected": True, "sut_reason": "no message came", "core_wait_us": 50_000.0,
+        "background_share": 0.8},
     "driver ended beside background load": {"driver_reason": "ended", "background_share": 0.4},
     "hardly read": {"ingested_share": 0.01},
     "a span too short": SHORT,
@@ -100,6 +103,8 @@ WARNED: dict[WarningCode, dict[str, Any]] = {
     WarningCode.FOREIGN_MESSAGES: {"text": "3 messages are no results"},
     WarningCode.OPERATOR_ROWS_INCOMPLETE: {"reason": "Spark forgot it"},
     WarningCode.BROKER_TIMES_UNKNOWN: {"reason": "no answer"},
+    WarningCode.TRIAL_BACKGROUND_LOAD: {"trials": (2, 3, 4, 7), "shares": (0.101, 0.4), "limit": 0.1},
+    WarningCode.MACHINE_CHANGED: {"fast": 1, "fast_us": 1000.0, "slow": 2, "slow_us": 1200.0},
 }  # fmt: skip
 
 

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamgauge.results.codes import Cause
-from streamgauge.results.text.sentences import Detail
+from streamgauge.results.codes import Cause, Detail
 from streamgauge.verdict.evidence import Samples
 from streamgauge.verdict.verdict import cannot_recover, judge
 from tests.unit.verdict.helpers_evidence import RIGHT, SECONDS, check_of, evidence, lag, ramp, sink

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamgauge.results.codes import Cause
-from streamgauge.results.text.sentences import Detail
+from streamgauge.results.codes import Cause, Detail
 from streamgauge.verdict.evidence import Evidence, Samples, Work
 from streamgauge.verdict.trend_checks import BATCH_SHARE_MAX, may_decide
 from streamgauge.verdict.verdict import CHECKS

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from streamgauge.core.clock import US
-from streamgauge.results.codes import Cause
-from streamgauge.results.text.sentences import Detail, sentence
+from streamgauge.results.codes import Cause, Detail
+from streamgauge.results.text.sentences import sentence
 from streamgauge.results.verdict import Remark
 from streamgauge.verdict.collect_evidence import ingested_share
 from streamgauge.verdict.evidence import Samples

@@ -63,6 +63,7 @@ class JvmPlugin(EnginePlugin):
     """
 
     interface = 2
+    memory_option = "memory"
     engine: ClassVar[str]
     commits: ClassVar[str] = "commit_interval"
     least_s: ClassVar[Mapping[str, float]] = {}

@@ -13,7 +13,7 @@ from streamgauge.engines.spark.cluster import master as cluster_master
 from streamgauge.engines.spark.latency_probe import MicroBatch, RealTime
 from streamgauge.engines.spark.latency_probe_dstream import DStream
 from streamgauge.engines.spark.operator_profiler import SparkOperatorProfiler
-from streamgauge.engines.spark.session import environment
+from streamgauge.engines.spark.session import environment, masters
 from streamgauge.engines.spi import (
     BatchAnswer,
     BatchInterval,
@@ -29,12 +29,15 @@ class _PluginOfMode(EnginePlugin):
     """What the three modes share. `mode`: a name in `engine`, which is loaded at a start."""
 
     interface = 2
+    memory_option = "driver_memory"
     mode: str
 
     heap_bytes = staticmethod(options.heap_bytes)
     require = staticmethod(environment.require)
     require_master = staticmethod(cluster_master.require_master)
     is_own_default = staticmethod(tuning.is_own_default)
+
+    usable_cores = staticmethod(masters.usable_cores)
 
     def place(self, master: str | None, cores: int) -> str:
         return master or f"local[{cores}]"

@@ -292,13 +292,13 @@ def trial_row(trial: TrialSummary, link: str = "") -> Row:
             (
                 Cell(str(trial.number), link=link),
                 trial.purpose,
-                format_rate(trial.offered_per_s) if trial.offered_per_s is not None else "overload",
+                phrases.trial_rate(trial),
                 Cell(phrases.trial_verdict(trial), style=trial.verdict or ""),
                 format_us(trial.event_time_p50_us),
                 format_us(trial.event_time_p99_us),
                 phrases.slope(trial.backlog_slope_share),
                 format_duration(trial.seconds),
-                trial.why or NONE,
+                phrases.trial_reason(trial) or NONE,
             )
         )
     )
@@ -307,26 +307,27 @@ def trial_row(trial: TrialSummary, link: str = "") -> Row:
 def checks_table(result: Result) -> Table:
     """Each check with its number and limit; those that failed or decided are marked to matter.
 
-    The verdict's sentence says the reason already, so it does not stand here again.
+    The verdict's sentence has the sentences of the checks that decided, so they do not stand here again; results older
+    than the codes may lack them there.
     """
-    decided, reason = result.verdict.decided_by, result.verdict.sentence
+    decided = result.verdict.decided_by
     columns = (
         Column("check"),
         Column("outcome"),
         *numbers("number", "interval", "limit"),
         Column("in words", prose=True),
     )
-    rows = tuple(_check_row(check, check.name in decided, reason) for check in result.verdict.checks)
+    rows = tuple(_check_row(check, check.name in decided) for check in result.verdict.checks)
     return Table("Every check that the verdict rests on", columns, rows)
 
 
-def _check_row(check: Check, decides: bool, reason: str) -> Row:
+def _check_row(check: Check, decides: bool) -> Row:
     row = (
         check.name,
         Cell(phrases.state(check), "decided" if decides else "", f"state-{check.state}"),
         format_quantity(check.value, check.unit),
         phrases.interval(check),
         format_quantity(check.limit, check.unit),
-        "see above" if decides and check.sentence in reason else check.sentence,
+        "see above" if decides and check.code is not None else check.sentence,
     )
     return Row(cells(row), strong=decides, matters=decides or check.state != "ok")

@@ -92,6 +92,17 @@ def trial_verdict(trial: TrialSummary) -> str:
     return labels.VERDICTS[trial.verdict] if trial.verdict else STATES["not_judged"]
 
 
+def trial_rate(trial: TrialSummary) -> str:
+    """A trial's rate; an overload trial offers as much as is taken, so its reason has the drained rate."""
+    is_overload = trial.offered_per_s is None or trial.purpose == "overload"
+    return "overload" if is_overload else format_rate(trial.offered_per_s)
+
+
+def trial_reason(trial: TrialSummary) -> str:
+    """How a trial ended, without the verdict that stands beside it."""
+    return trial.why.removeprefix(f"{trial_verdict(trial)}: ")
+
+
 def verified(verification: Verification | None) -> str:
     """The verification in one sentence without its full stop."""
     if verification is None or not verification.judged:

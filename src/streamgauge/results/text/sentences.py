@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any
 
-from streamgauge.core.formatting import format_us, share_beside
-from streamgauge.results.codes import Cause, WarningCode
+from streamgauge.core.formatting import format_digits, format_rate, format_us, share_beside
+from streamgauge.results.codes import Cause, Detail, WarningCode
 from streamgauge.results.run import Caution
 from streamgauge.results.verdict import BackgroundLoad, Check, Finding, Judgement, Remark, Verdict
 from streamgauge.system.disk import WAY_OUT
@@ -19,11 +19,14 @@ COLUMNS_SHOWN = 3
 
 
 class _Words(string.Formatter):
-    """Formats templates, with formats of its own.
+    """Formats templates, with formats of its own. Counts by kind and names stand with commas.
 
-    `{x:?text}` is the text if x is true (not empty, not 0), `{x:!text}` if it is not; `{x:us}` a time in microseconds;
-    `{x:beside 0.5 1}` a share beside its limit, with so many digits at least; `{x:slope|grows|shrinks}` one or the
-    other and by how much; `{x:columns}` how often columns differ. Counts by kind and names stand with commas.
+    - `{x:?text}` is the text if x is true (not empty, not 0), `{x:!text}` if it is not.
+    - `{x:us}` a time in microseconds; `{x:rate}` a rate; `{x:trials}` trials by number.
+    - `{x:beside 0.5 1}` a share, or a range of shares, beside its limit, with so many digits at least.
+    - `{x:sign grew|fell}` one or the other by its sign; `{x:digits}` its amount.
+    - `{x:slope|grows|shrinks}` one or the other and by how much; `{x:columns}` how often columns differ.
+    - `{x:after text}`, `{x:before text}` a text without that begin or end.
     """
 
     def format_field(self, value: Any, spec: str) -> str:
@@ -32,9 +35,22 @@ class _Words(string.Formatter):
             return spec[1:] if bool(value) is (spec[0] == "?") else ""
         if kind == "us":
             return format_us(value)
+        if kind == "rate":
+            return format_rate(value)
+        if kind == "after":
+            return str(value).removeprefix(rest)
+        if kind == "before":
+            return str(value).removesuffix(rest)
+        if kind == "digits":
+            return format_digits(abs(value))
+        if kind == "sign":
+            return rest.split("|")[value < 0]
+        if kind == "trials":
+            return trials_in_words(value)
         if kind == "beside":
             limit, *digits = rest.split()
-            return share_beside(value, float(limit), *map(int, digits))
+            shares = value if isinstance(value, tuple) else (value,)
+            return " to ".join(dict.fromkeys(share_beside(one, float(limit), *map(int, digits)) for one in shares))
         if spec.startswith("slope|"):
             shown = round(value, 4) + 0.0  # rounded first, so that a printed 0 counts as positive
             return f"{spec.split('|')[2 if shown < 0 else 1]} by {abs(shown):.2%}"
@@ -112,42 +128,38 @@ CAUSES: dict[StrEnum, str] = {
 }  # fmt: skip
 """What the condition behind a cause is. A check that holds says the same of its number."""
 
-
-class Detail(StrEnum):
-    """What else a check says, and what ends or extends a phase of a trial; each with its template."""
-
-    NUMBER_UNKNOWN = "could not be judged: its number is unknown"
-    CORE_WAIT_UNKNOWN = "its wait for a core is unknown"
-    NO_FAULTS = "no process died, no read was aborted, no task was retried"
-    BACKLOG_GROWS_LATER = "but in the later half, the backlog grows by {slope:.2%} (at least {low:.2%})"
-    RESULTS_FALL_BEHIND_LATER = "but in the later half, results fall behind by {slope:.2%} (at least {low:.2%})"
-    LATENCY_GROWS_LATER = "but in the later half, the latency grows by {slope:.2%} (at least {low:.2%})"
-    SPARE_TIME = (
+DETAILS: dict[StrEnum, str] = {
+    Detail.NUMBER_UNKNOWN: "could not be judged: its number is unknown",
+    Detail.CORE_WAIT_UNKNOWN: "its wait for a core is unknown",
+    Detail.NO_FAULTS: "no process died, no read was aborted, no task was retried",
+    Detail.BACKLOG_GROWS_LATER: "but in the later half, the backlog grows by {slope:.2%} (at least {low:.2%})",
+    Detail.RESULTS_FALL_BEHIND_LATER: "but in the later half, results fall behind by {slope:.2%} (at least {low:.2%})",
+    Detail.LATENCY_GROWS_LATER: "but in the later half, the latency grows by {slope:.2%} (at least {low:.2%})",
+    Detail.SPARE_TIME:
         "but batches take all that waits and need {share:.0%} of the time (at most {high:.0%}, limit {limit:.0%}), so "
-        "nothing accumulates"
-    )
-    HARDLY_READ = "the system read only {share:.2%} of the offered events"
-    NO_LATENCIES = "not judged, because no latencies were counted"
-    NOT_SHOWN_TO_FAIL = "not shown to fail"
-    WITHIN_DRIFT = "within the {drift_s:.2g} s that windows and batches may drift against each other"
-    BACKLOG_REACHED = "the backlog reached {value:.3g} s of the rate (limit {limit:.3g} s)"
-    SILENT_SINKS = "no value of {sinks} came in the span, so how late values are is not known"
-    NO_SUCH_LATENCY = f"{_LEVEL}no result had a latency of that kind ({{kind}})"
-    LOWER_PERCENTILE = f"{_LEVEL}{_EVERY}{{lower}} is already {{value:us}}{_NEWEST}"
-    LATENCY_UNKNOWN = f"{_LEVEL}{_EVERY}it is {{note}}{_NEWEST}"
-    NO_RESULT_IN_SPAN = f"{_LEVEL}no result came in the span, so there is no latency"
-    GUARANTEE_ALLOWS = "{allowed} of {expected:,} results, as its guarantee allows"
-
-    QUEUE_REACHED = "the queue's bound was reached"
-    MEMORY_FULL = "the queue's memory was full"
-    PLAN_NOT_KEPT = "the generators did not keep the plan"
-    BOUND_REACHED = "the backlog reached the queue's bound of {bound_s:.3g} s of the rate"
-    CANNOT_DRAIN = "the backlog grows by {slope:.1%} of the rate and can no longer drain in the {left_s:.0f} s left"
-    NOTHING_COMMITTED = "the engine had committed nothing yet"
-    DRAINING = "the engine's backlog was still draining"
-    BEHIND = "more waited than one and a half batch intervals"
-    FASTER = "the engine was still getting faster"
-
+        "nothing accumulates",
+    Detail.HARDLY_READ: "the system read only {share:.2%} of the offered events",
+    Detail.NO_LATENCIES: "not judged, because no latencies were counted",
+    Detail.NOT_SHOWN_TO_FAIL: "not shown to fail",
+    Detail.WITHIN_DRIFT: "within the {drift_s:.2g} s that windows and batches may drift against each other",
+    Detail.BACKLOG_REACHED: "the backlog reached {value:.3g} s of the rate (limit {limit:.3g} s)",
+    Detail.SILENT_SINKS: "no value of {sinks} came in the span, so how late values are is not known",
+    Detail.NO_SUCH_LATENCY: f"{_LEVEL}no result had a latency of that kind ({{kind}})",
+    Detail.LOWER_PERCENTILE: f"{_LEVEL}{_EVERY}{{lower}} is already {{value:us}}{_NEWEST}",
+    Detail.LATENCY_UNKNOWN: f"{_LEVEL}{_EVERY}it is {{note}}{_NEWEST}",
+    Detail.NO_RESULT_IN_SPAN: f"{_LEVEL}no result came in the span, so there is no latency",
+    Detail.GUARANTEE_ALLOWS: "{allowed} of {expected:,} results, as its guarantee allows",
+    Detail.QUEUE_REACHED: "the queue's bound was reached",
+    Detail.MEMORY_FULL: "the queue's memory was full",
+    Detail.BEHIND_PLAN: "the generators did not keep the plan",
+    Detail.BOUND_REACHED: "the backlog reached the queue's bound of {bound_s:.3g} s of the rate",
+    Detail.CANNOT_DRAIN:
+        "the backlog grows by {slope:.1%} of the rate and can no longer drain in the {left_s:.0f} s left",
+    Detail.NOTHING_COMMITTED: "the engine had committed nothing yet",
+    Detail.DRAINING: "the engine's backlog was still draining",
+    Detail.BEHIND: "more waited than one and a half batch intervals",
+    Detail.FASTER: "the engine was still getting faster",
+}  # fmt: skip
 
 WARNINGS: dict[StrEnum, str] = {
     WarningCode.SHARED_CORES: "driver and SUT share {cores}, so these figures hold only for this arrangement",
@@ -177,15 +189,20 @@ WARNINGS: dict[StrEnum, str] = {
     WarningCode.FOREIGN_MESSAGES: "{text}",
     WarningCode.OPERATOR_ROWS_INCOMPLETE: "rows of operators were not counted to the end: {reason}",
     WarningCode.BROKER_TIMES_UNKNOWN: "the broker's append times are unknown: {reason}",
+    WarningCode.TRIAL_BACKGROUND_LOAD:
+        "{trials:trials}: background processes used {shares:beside {limit}} of the CPU",
+    WarningCode.MACHINE_CHANGED:
+        "the machine's speed differed between trials: the reference work took {fast_us:us} in trial {fast}, "
+        "{slow_us:us} in trial {slow}. Run it again on a quiet machine",
 }  # fmt: skip
+
+
+_TEMPLATES: dict[type[StrEnum], dict[StrEnum, str]] = {Cause: CAUSES, Detail: DETAILS, WarningCode: WARNINGS}
 
 
 def sentence(remark: Remark) -> str:
     """A remark in words."""
-    code = remark.code
-    if isinstance(code, WarningCode):
-        return fill(WARNINGS[code], **remark.facts)
-    return fill(code if isinstance(code, Detail) else CAUSES[code], **remark.facts)
+    return fill(_TEMPLATES[type(remark.code)][remark.code], **remark.facts)
 
 
 def check_sentence(finding: Finding) -> str:
@@ -211,6 +228,19 @@ def fill(template: str, **facts: Any) -> str:
 def counts_in_words(counts: Mapping[str, int]) -> str:
     """Rows by kind: `3 missing, 1 wrong`; empty without any."""
     return ", ".join(f"{count:,} {kind}" for kind, count in counts.items() if count)
+
+
+def trials_in_words(numbers: Iterable[int]) -> str:
+    """Trials by their ascending numbers: `trial 2`, `trials 1, 3 and 5 to 9`."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    named = [f"{run[0]} to {run[-1]}" if len(run) > 2 else " and ".join(map(str, run)) for run in runs]
+    several = len(runs) > 1 or len(runs[0]) > 1
+    return f"trial{'s' * several} {' and '.join(filter(None, (', '.join(named[:-1]), named[-1])))}"
 
 
 def columns_in_words(columns: Mapping[str, int]) -> str:
@@ -241,6 +271,7 @@ _BESIDE_LOAD = {
 _SMALL_MEMORY = "the queue's memory limit (--memory) is too small"
 _FAULTS = {
     Cause.PROGRESS_UNKNOWN: "nothing showed how far the program had read",
+    Cause.NO_RESULTS: "no result of the program could be read",
     Cause.NEGATIVE_LATENCY: "a clock is wrong",
     Cause.LIMIT_REACHED: "a limit of this environment ended a process",
     Cause.SCHEDULE_DELAY: "the driver was late",
@@ -258,9 +289,10 @@ _FASTER_DRIVER = (
 _READ_LOG = "read the log that is named there, or else those in engine/ of the run folder, before you try another rate"
 _PROGRAM = "correct the program or its file, as the sentence says"
 _MORE_MEMORY = "give the queue more memory (--memory), or lower the rate or the payload"
+RUN_AGAIN = ", then run it again"
 ADVICE = {
     Cause.DISK_FULL: f"{WAY_OUT}; then run it again",
-    Cause.BACKGROUND_LOAD: "close the background processes (`top` lists them), then run it again",
+    Cause.BACKGROUND_LOAD: f"close the background processes (`top` lists them){RUN_AGAIN}",
     Cause.CHECK_FAILED_TO_RUN: "report it with result.json: a check crashed",
     Cause.DRIVER_STARVED: _QUIETER,
     Cause.RECORDER_BUSY: _QUIETER,
@@ -270,13 +302,13 @@ ADVICE = {
         "check the time synchronisation of every machine (and of the broker): a clock moved or differs, for instance "
         "after a suspend; then run it again",
     Cause.LIMIT_REACHED:
-        "raise the limit, or lower what needs it: the heap (--option driver_memory), the queue (--memory), the "
-        "generators (--generators)",
-    Cause.DRIVER_FAILED: "remove the reason named above (logs: engine/ of the run folder), then run it again",
+        "raise the limit, or lower what needs it: {memory_option:?the heap (--option {memory_option}), }the queue "
+        "(--memory), the generators (--generators)",
+    Cause.DRIVER_FAILED: f"remove the reason named above (logs: engine/ of the run folder){RUN_AGAIN}",
     Cause.RECORDER_DISK_BUSY: "put scratch files on a faster disk (TMPDIR), or lower the rate",
     Cause.DELIVERY_BUSY: "use more generators (--generators), fewer bytes per event, or a lower rate",
     Cause.RECORDER_STALLED:
-        "let nothing pause the driver (a debugger, a suspended container or virtual machine), then run it again",
+        f"let nothing pause the driver (a debugger, a suspended container or virtual machine){RUN_AGAIN}",
     Cause.SUT_DIED: _READ_LOG,
     Cause.READS_ABORTED: _READ_LOG,
     Cause.TASKS_RETRIED: _READ_LOG,
@@ -300,22 +332,22 @@ ADVICE = {
     Cause.LIMIT_EXCEEDED: "lower the rate, or change a setting of the engine",
 }  # fmt: skip
 """What to do about the cause of the first deciding check."""
+BUILT_IN = "the workload is built in, so the engine, its lowering or streamgauge is at fault"
 _BUILT_IN_WRONG = (
-    "look at the examples in verification.json; the workload is built in, so the engine, its lowering or streamgauge "
-    "is at fault: report it with verification.json and experiment.toml"
+    f"look at the examples in verification.json; {BUILT_IN}: report it with verification.json and experiment.toml"
 )
 """The advice for wrong answers to a workload that no user wrote."""
 
 
-def in_words(judgement: Judgement) -> Verdict:
-    """The verdict as it is written, with its sentences."""
+def in_words(judgement: Judgement, memory_option: str = "") -> Verdict:
+    """The verdict as it is written, with its sentences. `memory_option`: the engine's."""
     return Verdict(
         value=judgement.value,
         cause=judgement.cause,
         checks=tuple(map(_check, judgement.checks)),
         decided_by=judgement.decided_by,
         sentence=verdict_sentence(judgement),
-        advice=advice(judgement),
+        advice=advice(judgement, memory_option),
     )
 
 
@@ -349,7 +381,7 @@ def _wrong_answers(judgement: Judgement) -> str:
     return f"; answers are wrong too{counted}: see verification.json"
 
 
-def advice(judgement: Judgement) -> str:
+def advice(judgement: Judgement, memory_option: str = "") -> str:
     """What to do next, by the first deciding check."""
     if judgement.value == "sustained":
         return ""
@@ -359,18 +391,18 @@ def advice(judgement: Judgement) -> str:
         return ADVICE[Cause.BACKGROUND_LOAD]
     first = judgement.deciding[0]
     if first.code == Cause.DISK_FULL or not judgement.load_may_explain:
-        return _advice(judgement, first)
+        return _advice(judgement, first, memory_option)
     also = "; but first close background processes: they used {load} meanwhile, which may be the reason"
-    return _advice(judgement, first) + fill(also, load=judgement.load)
+    return _advice(judgement, first, memory_option) + fill(also, load=judgement.load)
 
 
-def _advice(judgement: Judgement, first: Finding) -> str:
+def _advice(judgement: Judgement, first: Finding, memory_option: str) -> str:
     if first.code == Cause.WRONG_ANSWERS and not judgement.user_job:
         return _BUILT_IN_WRONG
     if judgement.value == "undecided" and judgement.span_needed_s is not None:
         return f"a longer span: --duration {math.ceil(judgement.span_needed_s)}s or more"
     if first.code in ADVICE:
-        return ADVICE[first.code]
+        return fill(ADVICE[first.code], memory_option=memory_option)
     if first.low is not None and first.high is not None and first.value is not None and first.limit is not None:
         return longer(abs(first.limit - first.value), (first.high - first.low) / 2)
     if judgement.draining_at_start:

@@ -1,29 +1,29 @@
 """The result of a search: whose figures it shows, its verdict, the limit of its rate, and changes between trials."""
 
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import Experiment
 from streamgauge.core.errors import InputError, StreamgaugeError
-from streamgauge.core.formatting import format_count, format_us, resume_command, share_beside
+from streamgauge.core.formatting import format_count, resume_command
+from streamgauge.engines.registry import entry
 from streamgauge.engines.spi import CLUSTER_CORES
 from streamgauge.results import labels
-from streamgauge.results.codes import Cause, SearchEnd, WarningCode
-from streamgauge.results.run import Caution, Result
+from streamgauge.results.codes import Cause, NextStep, RateLimit, SearchEnd, WarningCode
+from streamgauge.results.run import Result
 from streamgauge.results.search import SearchResult, TrialSummary
-from streamgauge.results.verdict import Verdict, VerdictValue
+from streamgauge.results.text.search import limit_sentence, next_step, stopped_sentence
+from streamgauge.results.text.sentences import cautions
+from streamgauge.results.verdict import Remark, Verdict, VerdictValue
 from streamgauge.system.machine import machine_percent
 from streamgauge.verdict.evidence import BACKGROUND_SHARE_MAX, machine_speed_differs
 
 EndedBy = KeyboardInterrupt | StreamgaugeError | None
 """The end of a search before its time: the user stopped it, or a test bed failed."""
-NOT_SEEN = "not known: the search was stopped before a trial showed it"
-_LOCAL_MASTER = re.compile(r"local\[(\d+|\*)")
 _LONGER_S = 120.0
-_QUIET = "close background processes or separate the driver's cores (--isolation pinned)"
 _MORE_TRIALS = 8
 _BUSY = 0.85
 """Share of the allowed CPU that counts as used up."""
@@ -37,11 +37,11 @@ def result_of(
     stopped = isinstance(ended_by, KeyboardInterrupt)
     search = with_interference(folder, search).model_copy(update={
         "seconds": seconds,
-        "limit": _limit(chosen, search) or (NOT_SEEN if stopped else ""),
+        "limit": limit_sentence(_limit(chosen, search, stopped)),
         "ended_by": SearchEnd.INTERRUPTED if stopped else search.ended_by,
     })  # fmt: skip
     begun = folder.read_result()
-    return (chosen or begun).warned(*warnings_of(search)).model_copy(update={
+    return (chosen or begun).warned(*cautions(warnings_of(search))).model_copy(update={
         "run_id": begun.run_id,
         "experiment": experiment.model_dump(mode="json"),
         "verdict": _verdict(search, chosen, ended_by, folder),
@@ -72,23 +72,22 @@ def _with_machine(folder: RunFolder, trial: TrialSummary) -> TrialSummary:
     return trial
 
 
-def warnings_of(search: SearchResult) -> Iterator[Caution]:
+def warnings_of(search: SearchResult) -> Iterator[Remark]:
     """Warnings for trials beside background load, and for a machine whose speed changed between trials."""
-    for trial in search.trials:
-        share = (trial.others_cpu_percent or 0.0) / machine_percent()
-        if share > BACKGROUND_SHARE_MAX:
-            used = share_beside(share, BACKGROUND_SHARE_MAX)
-            sentence = f"trial {trial.number}: background processes used {used} of the CPU"
-            yield Caution(WarningCode.TRIAL_BACKGROUND_LOAD, sentence)
+    shares = {trial.number: (trial.others_cpu_percent or 0.0) / machine_percent() for trial in search.trials}
+    beside = {number: share for number, share in shares.items() if share > BACKGROUND_SHARE_MAX}
+    if beside:
+        yield Remark(WarningCode.TRIAL_BACKGROUND_LOAD, {
+            "trials": tuple(beside), "shares": (min(beside.values()), max(beside.values())),
+            "limit": BACKGROUND_SHARE_MAX,
+        })  # fmt: skip
     timed = [trial for trial in search.trials if trial.reference_work_us]
     fast, slow = (pick(timed, key=_reference_work_us, default=None) for pick in (min, max))
     if fast and slow and machine_speed_differs(_reference_work_us(fast), _reference_work_us(slow)):
-        sentence = (
-            f"the machine's speed differed between trials: the reference work took "
-            f"{format_us(fast.reference_work_us)} in trial {fast.number}, "
-            f"{format_us(slow.reference_work_us)} in trial {slow.number}. Run it again on a quiet machine"
-        )
-        yield Caution(WarningCode.MACHINE_CHANGED, sentence)
+        yield Remark(WarningCode.MACHINE_CHANGED, {
+            "fast": fast.number, "fast_us": fast.reference_work_us,
+            "slow": slow.number, "slow_us": slow.reference_work_us,
+        })  # fmt: skip
 
 
 def _reference_work_us(trial: TrialSummary) -> float:
@@ -113,52 +112,47 @@ def trial_shown(folder: RunFolder, search: SearchResult) -> Result | None:
 def _verdict(search: SearchResult, chosen: Result | None, ended_by: EndedBy, folder: RunFolder) -> Verdict:
     checks = chosen.verdict.checks if chosen else ()
     if isinstance(ended_by, KeyboardInterrupt):
-        sentence = (
-            f"the search was stopped; so far: {search.sentence}" if search.trials else "stopped in its first trial"
-        )
         return Verdict(
-            value="interrupted", cause=Cause.INTERRUPTED, checks=checks, sentence=sentence,
-            advice=f"to go on: {resuming(folder)}",
+            value="interrupted", cause=Cause.INTERRUPTED, checks=checks, sentence=stopped_sentence(search),
+            advice=next_step(Remark(NextStep.GO_ON, {"go_on": resuming(folder)})),
         )  # fmt: skip
     value = _value(search, failed=ended_by is not None)
     wrong = search.ended_by == SearchEnd.WRONG_ANSWERS
     cause = Cause.WRONG_ANSWERS if wrong else _CAUSES.get(value, Cause.NO_RATE_HELD)
     return Verdict(
-        value=value, cause=cause, checks=checks, sentence=search.sentence, advice=_advice(search, chosen, folder)
-    )
+        value=value, cause=cause, checks=checks, sentence=search.sentence,
+        advice=next_step(_next_step(search, chosen, folder)),
+    )  # fmt: skip
 
 
-_ADVICE = {
-    SearchEnd.FAILED: "read the engine's log in {folder}/engine and remove the cause; then go on: {go_on}",
-    SearchEnd.DRIVER_FAILED: (
-        "the driver failed, not the engine: {folder}/engine has the generators' and the broker's logs; search again, "
-        "or from a low rate (--start-rate)"
-    ),
-    SearchEnd.NOTHING_DRAINED: ("read the engine's log in {folder}/engine; then search from a low rate (--start-rate)"),
-    SearchEnd.INVALID_TWICE: "{quiet}; then search again (the reason: {invalid})",
-    SearchEnd.NO_RATE_HELD: (
-        "read in {last} why not even that rate held, then try the job at a low rate: streamgauge run WORKLOAD --rate 1k"
-    ),
-    SearchEnd.TRIALS_USED_UP: "go on with more trials: {go_on} --trials-max {more}",
-    SearchEnd.INTERRUPTED: "to go on: {go_on}",
+_AFTER = {
+    SearchEnd.FAILED: NextStep.READ_ENGINE_LOG,
+    SearchEnd.DRIVER_FAILED: NextStep.READ_DRIVER_LOGS,
+    SearchEnd.NOTHING_DRAINED: NextStep.START_LOW,
+    SearchEnd.INVALID_TWICE: NextStep.MEND_AND_SEARCH,
+    SearchEnd.NO_RATE_HELD: NextStep.TRY_LOW_RATE,
+    SearchEnd.TRIALS_USED_UP: NextStep.MORE_TRIALS,
+    SearchEnd.INTERRUPTED: NextStep.GO_ON,
 }
 """What to do after a search that something ended."""
 
 
-def _advice(search: SearchResult, chosen: Result | None, study: RunFolder) -> str:
+def _next_step(search: SearchResult, chosen: Result | None, study: RunFolder) -> Remark:
     """What to do after a search, by its end."""
     folder = str(study.path)
     if search.ended_by == SearchEnd.WRONG_ANSWERS:
-        return _advice_wrong(chosen, folder)
+        # The user's job is the user's to correct, a built-in workload is not.
+        correct = chosen is None or bool(chosen.job_files)
+        where = {"folder": chosen.folder if chosen else f"{folder}/trials"}
+        return Remark(NextStep.CORRECT_JOB if correct else NextStep.REPORT_WRONG, where)
     if search.ended_by is None:
         load = chosen.experiment.get("load", {}) if chosen else {}
-        longer_s = max(_LONGER_S, 2 * load.get("duration", 0.0))
-        return _advice_at_end(search, f"longer trials (--duration {longer_s:.0f}s) may decide")
+        return Remark(_step_at_end(search), {"longer_s": max(_LONGER_S, 2 * load.get("duration", 0.0))})
     invalid = _folder_of_last([one for one in search.trials if one.verdict == "invalid"], folder)
-    return _ADVICE[search.ended_by].format(
-        folder=folder, go_on=resuming(study), more=len(search.trials) + _MORE_TRIALS, invalid=invalid,
-        last=_folder_of_last(search.trials, folder), quiet=_advice_of(invalid) or _QUIET,
-    )  # fmt: skip
+    return Remark(_AFTER[search.ended_by], {
+        "folder": folder, "go_on": resuming(study), "more": len(search.trials) + _MORE_TRIALS, "invalid": invalid,
+        "last": _folder_of_last(search.trials, folder), "advice": _advice_of(invalid),
+    })  # fmt: skip
 
 
 def _folder_of_last(trials: Sequence[TrialSummary], folder: str) -> str:
@@ -174,34 +168,18 @@ def _advice_of(trial: str) -> str:
     return ""
 
 
-def _advice_at_end(search: SearchResult, longer: str) -> str:
-    """What to do after a search that came to its end by itself. `longer`: the advice for what is undecided."""
+def _step_at_end(search: SearchResult) -> NextStep:
+    """What to do after a search that came to its end by itself."""
     at_90 = search.at_90_percent
-    advice = (
-        (search.sustained_per_s is None,
-         f"no rate was proven: {longer}, and a rate to start from (--start-rate) saves trials"),
-        (search.high is None,
-         "the generators are the limit, not the engine: use more of them (--generators) or more cores"),
-        (search.high_verdict == "invalid",
-         "the upper end is open: give the driver CPUs of its own (--isolation pinned), or more cores"),
-        (search.high_is_unproven, f"the upper end is open: {longer} it"),
-        (not search.confirmed, "search again without --quick, which confirms the rate, before you publish it"),
-        (at_90 is None or at_90.verdict != "sustained", f"the rate at 90 % is open: {longer} it"),
-        (True, "measure the latency at the rate that you plan for: streamgauge run WORKLOAD --rate RATE, with the same "
-         "options"),
-    )  # fmt: skip
-    return next(text for applies, text in advice if applies)
-
-
-def _advice_wrong(chosen: Result | None, folder: str) -> str:
-    """What to do about wrong answers: the user's job is the user's to correct, a built-in workload is not."""
-    examples = f"look at the examples in {chosen.folder if chosen else f'{folder}/trials'}/verification.json"
-    if chosen is None or chosen.job_files:
-        return f"{examples}, correct the job or a setting, and search again"
-    return (
-        f"{examples}; the workload is built in, so the engine, its lowering or streamgauge is at fault: report it with "
-        "that file and experiment.toml"
+    steps = (
+        (search.sustained_per_s is None, NextStep.PROVE_A_RATE),
+        (search.high is None, NextStep.MORE_GENERATORS),
+        (search.high_verdict == "invalid", NextStep.SEPARATE_DRIVER),
+        (search.high_is_unproven, NextStep.DECIDE_UPPER_END),
+        (not search.confirmed, NextStep.CONFIRM),
+        (at_90 is None or at_90.verdict != "sustained", NextStep.DECIDE_AT_90),
     )
+    return next((step for applies, step in steps if applies), NextStep.MEASURE_LATENCY)
 
 
 _CAUSES = {"sustained": Cause.RATE_HELD, "invalid": Cause.SEARCH_FAILED}
@@ -229,66 +207,44 @@ def _value(search: SearchResult, failed: bool) -> VerdictValue:
     return "not_sustained" if "not_sustained" in verdicts else "undecided"
 
 
-def _limit(shown: Result | None, search: SearchResult) -> str:
-    """The limit in words. Without an upper end, nothing limited the engine yet, as far as trials were valid."""
+def _limit(shown: Result | None, search: SearchResult, stopped: bool) -> Remark | None:
+    """What keeps the rate from being higher. Without an upper end, nothing limited the engine yet."""
     limit = limit_of(shown)
-    if not limit or not search.low or search.high:
-        return limit
-    invalid = any(
-        one.verdict == "invalid" and one.folder and (one.offered_per_s or 0) > search.low for one in search.trials
-    )
-    why = "the trials at higher rates were invalid" if invalid else "every tried rate held"
-    return f"not found, because {why}: {limit}"
+    if limit is None:
+        return Remark(RateLimit.NOT_SEEN) if stopped else None
+    # What to do next then stands in the advice.
+    facts = {**limit.facts, "advised": search.ended_by == SearchEnd.INVALID_TWICE}
+    if search.low and not search.high:
+        invalid = any(
+            one.verdict == "invalid" and one.folder and (one.offered_per_s or 0) > search.low for one in search.trials
+        )
+        facts["above"] = "invalid" if invalid else "held"
+    return Remark(limit.code, facts)
 
 
-def limit_of(shown: Result | None) -> str:
-    """The limit of the rate that the driver can see."""
+def limit_of(shown: Result | None) -> Remark | None:
+    """The limit of the rate that the driver can see, with the CPU used in percent of a core."""
     sut = next((one for one in shown.processes if one.role == "sut"), None) if shown is not None else None
     if shown is None or sut is None:
-        return ""
+        return None
     driver, broker = (
         sum(one.cpu_percent_mean for one in shown.processes if one.role == role) for role in ("driver", "broker")
     )
-    beside = f"driver used {driver:.0f} %" + (f", broker {broker:.0f} %" if broker else "")
-    others = shown.others_cpu_percent or 0.0
+    used = sut.cpu_percent_mean
     cores = len(shown.environment.get("sut_cpus", ())) or shown.environment.get("cpus", 1)
+    facts: dict[str, Any] = {"sut": used, "driver": driver, "broker": broker, "others": shown.others_cpu_percent or 0.0}
     of_cluster = shown.settings.get(CLUSTER_CORES)
-    allowed = int(of_cluster) if of_cluster else cores_of(shown.experiment.get("master"), cores)
+    allowed = int(of_cluster) if of_cluster else entry(shown.engine).usable_cores(shown.experiment.get("master"), cores)
     if allowed is None:
-        here = f"SUT CPU {sut.cpu_percent_mean:.0f} % on this machine"
-        return f"{here}: not known, because executors run elsewhere; {beside}"
+        return Remark(RateLimit.ELSEWHERE, facts)
     allowed = min(allowed, shown.experiment.get("parallelism") or allowed)
-    shared = driver + broker if shown.isolation == "shared" else 0.0
+    facts |= {"allowed": 100.0 * allowed, "single": used >= _BUSY * 100}
+    at_allowance = used >= _BUSY * 100.0 * allowed
     # A master that allows less than the machine stays the limit beside background load.
-    at_allowance = allowed < cores and sut.cpu_percent_mean >= _BUSY * 100.0 * allowed
-    if others > BACKGROUND_SHARE_MAX * machine_percent() and not at_allowance:
-        bound = f"background processes used {others:.0f} %, so the limit is not known. Close them and search again"
-    else:
-        bound = _bound(sut.cpu_percent_mean, shared, 100.0 * allowed, 100.0 * cores, broker > 0)
-        bound += f"; background processes used {others:.0f} %" if others else ""
-    return f"SUT CPU {sut.cpu_percent_mean:.0f} % of {100 * allowed} %: {bound}; {beside}"
-
-
-def _bound(sut: float, shared: float, allowed: float, whole: float, has_broker: bool) -> str:
-    """The limit of a SUT by its CPU use within its master's allowance.
-
-    `shared`: the use of its cores by the driver and the broker, if there is one.
-    """
-    if sut >= _BUSY * allowed:
-        return "the engine is CPU bound" if allowed >= whole else "the engine has used up what its master allows it"
-    if sut + shared >= _BUSY * whole:
-        return f"{'engine, driver and broker' if has_broker else 'engine and driver'} together have used up the CPU"
-    single = "; a single busy task uses only one core" if sut >= _BUSY * 100 else ""
-    return f"not all of the CPU: look at the engine's batches{single}"
-
-
-def cores_of(master: str | None, cores: int) -> int | None:
-    """The number of `cores` that tasks may use; None if the master is or may be on another machine."""
-    if master is None:
-        return cores
-    if master == "local":
-        return 1
-    match = _LOCAL_MASTER.match(master)
-    if match is None:
-        return None
-    return cores if match.group(1) == "*" else min(int(match.group(1)), cores)
+    below_machine = at_allowance and allowed < cores
+    if facts["others"] > BACKGROUND_SHARE_MAX * machine_percent() and not below_machine:
+        return Remark(RateLimit.BACKGROUND_LOAD, facts)
+    if at_allowance:
+        return Remark(RateLimit.ALLOWANCE if below_machine else RateLimit.ENGINE_CPU, facts)
+    shared = driver + broker if shown.isolation == "shared" else 0.0
+    return Remark(RateLimit.SHARED_CPU if used + shared >= _BUSY * 100.0 * cores else RateLimit.NOT_CPU, facts)

@@ -1,21 +1,21 @@
 """The search for the highest sustained rate as a state machine: it gives a request and takes its outcome.
 
 The strategy is in `studies.capacity.strategy`, the state in `studies.capacity.search_state`. This module has the rest:
-the ends of a search, resuming it, and its sentences. The same outcomes always lead to the same next trial, so a killed
+the ends of a search and resuming it. The same outcomes always lead to the same next trial, so a killed
 search is resumed by replaying its outcomes. An interruption ends the search, and so do two invalid trials in a row (the
 driver failed); the highest rate that held is then a lower bound. Wrong answers in a trial that otherwise kept up end it
 without a rate. The result says what ended the search, and whether its rate was confirmed.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from streamgauge.core.errors import require
-from streamgauge.core.formatting import format_rate
-from streamgauge.results import labels
 from streamgauge.results.codes import SearchEnd
-from streamgauge.results.search import SearchResult, TrialSummary
+from streamgauge.results.search import SearchResult
+from streamgauge.results.text.search import search_sentence
+from streamgauge.results.verdict import Remark
 from streamgauge.studies.capacity.constants import SLACK
 from streamgauge.studies.capacity.search_state import (
     Purpose,
@@ -63,26 +63,29 @@ class Search:
         if outcome.wrong_answers:
             # A lower rate would only hide the fault, because a trial then has too few results to show it.
             state.forget_held()
-            rate = format_rate(outcome.rate_per_s)
-            reason = f"the answers are wrong at {rate}, although the system keeps up: {outcome.wrong_answers}"
-            return self.end(SearchEnd.WRONG_ANSWERS, reason)
+            facts = {"rate": outcome.rate_per_s, "faults": outcome.wrong_answers}
+            return self._end(Remark(SearchEnd.WRONG_ANSWERS, facts))
         if outcome.verdict == "interrupted":
-            return self.end(SearchEnd.INTERRUPTED, f"interrupted: {outcome.why or 'no reason was given'}")
+            return self._end(Remark(SearchEnd.INTERRUPTED, {"why": outcome.why}))
         self._advance(lambda: self._asking.send(outcome))
         if self.request is not None and len(state.trials) >= state.settings.trials_max:
-            self.end(SearchEnd.TRIALS_USED_UP, f"all {state.settings.trials_max} allowed trials are used")
+            self._end(Remark(SearchEnd.TRIALS_USED_UP, {"n": state.settings.trials_max}))
         return None
 
     def end(self, by: SearchEnd, reason: str) -> None:
-        """Ends the search; the result says why."""
+        """Ends the search for a reason from outside; the result says why."""
+        self._end(Remark(by, {"reason": reason}))
+
+    def _end(self, end: Remark) -> None:
         self._asking.close()
-        self._state.ended_by, self._state.ended, self.request = by, reason, None
+        self._state.ended, self.request = end, None
 
     def result(self) -> SearchResult:
         """The answer so far."""
         state = self._state
         trials = tuple(summary(number, *trial) for number, trial in enumerate(state.trials, start=1))
-        return SearchResult(
+        settings, low = state.settings, state.low
+        found = SearchResult(
             sustained_per_s=state.low,
             low=state.low,
             high=state.high,
@@ -94,8 +97,12 @@ class Search:
             trials=trials,
             seconds=sum(trial.seconds for trial in trials),
             ended_by=state.ended_by,
-            sentence="; ".join(_sentences(state, trials)),
         )
+        sentence = search_sentence(
+            found, state.ended, quick=settings.quick, narrow_to=settings.tolerance if state.is_narrow else None,
+            at_ceiling=low is not None and low >= settings.ceiling_per_s * (1 - SLACK),
+        )  # fmt: skip
+        return found.model_copy(update={"sentence": sentence})
 
     def _advance(self, step: Callable[[], TrialRequest]) -> None:
         try:
@@ -103,7 +110,7 @@ class Search:
         except StopIteration:
             self.request = None
         except SearchEnded as reason:
-            self.end(reason.by, str(reason))
+            self._end(reason.end)
 
 
 def search(trial: TrialCall, settings: Settings, recorded: Iterable[TrialOutcome] = ()) -> SearchResult:
@@ -137,29 +144,3 @@ def _require_same(request: TrialRequest, outcome: TrialOutcome) -> None:
         f"{outcome.purpose or 'a trial'} at {outcome.rate_per_s:.6g}/s",
         "another version of streamgauge made it: start a new search, without --resume",
     )  # fmt: skip
-
-
-def _sentences(state: State, trials: Sequence[TrialSummary]) -> list[str]:
-    settings = state.settings
-    said = ["no rate was found that holds" if state.low is None else f"{format_rate(state.low)} holds"]
-    if state.high is not None:
-        said.append(f"{format_rate(state.high)} {_NOT_HELD.get(str(state.high_verdict), 'does not')}")
-    elif state.low is not None and state.low >= settings.ceiling_per_s * (1 - SLACK):
-        said.append("the generator can offer no more, so the engine may sustain more")
-    if state.high_is_proven and state.low is not None and not state.ended and not state.is_narrow:
-        said.append(f"the bracket is {state.width:.0%} wide")
-    if state.confirmed_per_s is not None:
-        said.append(labels.confirmed(trials, state.confirmed_per_s, state.at_90_percent))
-    elif state.low is not None:
-        said.append("not confirmed (quick)" if settings.quick and not state.ended else "not confirmed")
-    if state.ended:
-        said.append(f"ended early: {state.ended}")
-    elif state.is_narrow:
-        said.append(f"the search ended because the two rates lie within {100 * settings.tolerance:.3g} %")
-    return said
-
-
-_NOT_HELD = {
-    "undecided": "was undecided, which is not proof that it fails",
-    "invalid": "was invalid, because the engine left the driver too little CPU, which is not proof that it fails",
-}

@@ -2,13 +2,13 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from streamgauge.core.errors import Rule, broken, refuse
 from streamgauge.engines.spi import UNMEASURED, NearLimit
 from streamgauge.results.codes import SearchEnd
 from streamgauge.results.search import TrialSummary
-from streamgauge.results.verdict import VerdictValue
+from streamgauge.results.verdict import Remark, VerdictValue
 from streamgauge.studies.capacity.bracket import Bracket
 from streamgauge.studies.capacity.constants import (
     ABOUT_90_PERCENT,
@@ -118,11 +118,11 @@ class TrialOutcome:
 
 
 class SearchEnded(Exception):
-    """The search cannot go on; the message says why, and `by` is its code."""
+    """The search cannot go on: what ended it, with the facts of its sentence."""
 
-    def __init__(self, by: SearchEnd, reason: str = "") -> None:
-        super().__init__(reason)
-        self.by = by
+    def __init__(self, by: SearchEnd, **facts: Any) -> None:
+        super().__init__(by)
+        self.end = Remark(by, facts)
 
 
 @dataclass
@@ -140,8 +140,12 @@ class State(Bracket):
     short_steps: int = 0
     fresh_bracket: bool = False
     confirmed_per_s: float | None = None
-    ended_by: SearchEnd | None = None
-    ended: str = ""
+    ended: Remark | None = None
+
+    @property
+    def ended_by(self) -> SearchEnd | None:
+        """The code of what ended the search early."""
+        return None if self.ended is None else SearchEnd[self.ended.code.name]
 
     @property
     def low(self) -> float | None:

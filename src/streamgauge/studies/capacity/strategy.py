@@ -41,7 +41,6 @@ from collections.abc import Generator
 from contextlib import suppress
 from dataclasses import replace
 
-from streamgauge.core.formatting import format_rate
 from streamgauge.results.codes import SearchEnd
 from streamgauge.studies.capacity.constants import (
     CONFIRM_STEP_MAX,
@@ -81,7 +80,7 @@ def steps(state: State) -> TrialRequests:
     except SearchEnded as reason:
         stopped = reason
     if state.low is None:
-        raise stopped or SearchEnded(SearchEnd.NO_RATE_HELD, f"not even {format_rate(state.settings.floor_per_s)} held")
+        raise stopped or SearchEnded(SearchEnd.NO_RATE_HELD, rate=state.settings.floor_per_s, confirmed=False)
     if not state.settings.quick:
         # A rate that held is a lower bound, and can be confirmed even without an upper one.
         yield from _confirm(state)
@@ -100,9 +99,8 @@ def _first_guess(state: State) -> Generator[TrialRequest, TrialOutcome, float]:
         return offered
     if not outcome.drained_per_s:
         if outcome.verdict == "invalid":
-            raise SearchEnded(SearchEnd.DRIVER_FAILED, f"the overload trial is invalid: {outcome.why}")
-        why = outcome.why or outcome.verdict
-        raise SearchEnded(SearchEnd.NOTHING_DRAINED, f"the overload trial drained nothing ({why})")
+            raise SearchEnded(SearchEnd.DRIVER_FAILED, why=outcome.why)
+        raise SearchEnded(SearchEnd.NOTHING_DRAINED, why=outcome.why or outcome.verdict)
     near = settings.near_limit
     if outcome.limit_per_s is not None:
         state.fresh_bracket = not settings.quick
@@ -313,7 +311,7 @@ def _next_to_confirm(settings: Settings, outcome: TrialOutcome) -> float:
     """
     rate = outcome.rate_per_s
     if rate <= settings.floor_per_s * (1 + SLACK):
-        raise SearchEnded(SearchEnd.NO_RATE_HELD, f"not even {format_rate(settings.floor_per_s)} was confirmed")
+        raise SearchEnded(SearchEnd.NO_RATE_HELD, rate=settings.floor_per_s, confirmed=True)
     lower = rate / (1 + settings.tolerance)
     if outcome.unproven and outcome.busy_share:
         lower = max(
@@ -339,12 +337,11 @@ def _try(state: State, rate: float, purpose: Purpose, fresh: bool = False, repea
 
 def _run_trial(state: State, request: TrialRequest, repeat_invalid: bool = True) -> Trial:
     """The outcome of a trial, repeated once if invalid; `SearchEnded` if it is invalid again."""
-    outcome, times = (yield request), ""
+    outcome, twice = (yield request), False
     if repeat_invalid and _is_inconclusive(request, outcome):
-        outcome, times = (yield request), "twice "
+        outcome, twice = (yield request), True
     if _is_inconclusive(request, outcome):
-        reason = f"invalid {times}at {format_rate(request.rate_per_s)}: {outcome.why or 'no reason was given'}"
-        raise SearchEnded(SearchEnd.INVALID_TWICE, reason)
+        raise SearchEnded(SearchEnd.INVALID_TWICE, twice=twice, rate=request.rate_per_s, why=outcome.why)
     return outcome
 
 

@@ -3,12 +3,13 @@
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.core.clock import US
 from streamgauge.core.formatting import format_rate
+from streamgauge.engines.registry import entry
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.results.codes import Cause
 from streamgauge.results.run import Result
 from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.capacity.constants import SWAMPED_SHARE
-from streamgauge.studies.capacity.outcome import cores_of, wrong_answers
+from streamgauge.studies.capacity.outcome import wrong_answers
 from streamgauge.studies.capacity.saturation_probe import SaturationResult
 from streamgauge.studies.capacity.search import TrialOutcome, TrialRequest
 from streamgauge.trial.trial_result import TrialResult
@@ -48,7 +49,8 @@ def outcome_of(
 
 def _is_late(result: Result) -> bool:
     """Whether the driver of a trial was late on cores that it shares with the engine."""
-    shares_cores = result.isolation == "shared" and cores_of(result.experiment.get("master"), 1) is not None
+    runs_here = entry(result.engine).usable_cores(result.experiment.get("master"), 1) is not None
+    shares_cores = result.isolation == "shared" and runs_here
     return shares_cores and result.verdict.cause in (Cause.PLAN_NOT_KEPT, Cause.SCHEDULE_DELAY, Cause.DRIVER_STARVED)
 
 

@@ -18,10 +18,10 @@ from scipy.special import stdtrit
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.core.arrays import Floats
-from streamgauge.core.formatting import format_digits
-from streamgauge.results.codes import WarningCode
+from streamgauge.results.codes import LagGrowth, WarningCode
 from streamgauge.results.matrix import CellFigures
-from streamgauge.results.verdict import Verdict, VerdictValue
+from streamgauge.results.text.search import growth_sentence
+from streamgauge.results.verdict import Remark, Verdict, VerdictValue
 from streamgauge.studies.capacity.outcome import wrong_answers
 
 CONFIDENCE = 0.95
@@ -54,7 +54,7 @@ def end_s(interval_s: float) -> int:
     return max(END_S_MIN, math.ceil(COMMITS_MIN * interval_s))
 
 
-def lag_growth(series: pa.Table, span_s: float, end_s: int) -> Growth | str:
+def lag_growth(series: pa.Table, span_s: float, end_s: int) -> Growth | Remark:
     """The growth of the lag, mean over partitions, or why it is unknown. Extensions of the span are left out.
 
     Without any commit in the span, each end is the least lag at the ends of its first or last `end_s` seconds.
@@ -63,7 +63,7 @@ def lag_growth(series: pa.Table, span_s: float, end_s: int) -> Growth | str:
     measured = series.filter(pc.field("phase") == "measured").slice(0, seconds)
     lags = measured.column("lag_events_mean").to_pylist()
     if len(lags) < seconds or None in lags:
-        return "its span was not complete"
+        return Remark(LagGrowth.SPAN_INCOMPLETE)
     # Run folders of older versions have no such column.
     known = "lag_at_commit_mean" in measured.column_names
     at_commits = measured.column("lag_at_commit_mean").to_pylist() if known else []
@@ -75,10 +75,7 @@ def lag_growth(series: pa.Table, span_s: float, end_s: int) -> Growth | str:
         ends = [c for c in commits if c[0] < window], [c for c in commits if c[0] >= seconds - window]
         if min(map(len, ends)) >= COMMITS_MIN:
             return _between(*ends, seconds)
-    return (
-        f"each end of its span needs {COMMITS_MIN} commits, and the span has {len(commits)}: "
-        "use a longer --duration, or --criterion slope"
-    )
+    return Remark(LagGrowth.TOO_FEW_COMMITS, {"least": COMMITS_MIN, "n": len(commits)})
 
 
 def _between(begin: Sequence[tuple[int, float]], end: Sequence[tuple[int, float]], seconds: int) -> Growth:
@@ -113,7 +110,6 @@ LAG_GROWTH_MAX = 100.0
 """Records of lag by which a partition may grow over the span."""
 _REGARDLESS = ("connected", "answers")
 """Checks of a run that count under every criterion."""
-_UNKNOWN = "the lag is unknown, because the program commits no offsets: use --criterion slope"
 
 
 class Judged(NamedTuple):
@@ -137,15 +133,16 @@ def judge(criterion: str, figures: CellFigures, run: Path, span_s: float, interv
     if criterion == EHRENSTEIN and verdict not in ("invalid", "interrupted"):
         folder = RunFolder.open(run)
         result = folder.read_result()
-        is_known = not result.warning(WarningCode.LAG_UNKNOWN)
-        growth = lag_growth(folder.read_series(), span_s, end_s(interval_s)) if is_known else _UNKNOWN
+        growth: Growth | Remark = Remark(LagGrowth.LAG_UNKNOWN)
+        if not result.warning(WarningCode.LAG_UNKNOWN):
+            growth = lag_growth(folder.read_series(), span_s, end_s(interval_s))
         judged = _by_growth(result.verdict, growth)
     if verdict == "not_sustained" and figures.faults:
         return judged._replace(wrong_answers=wrong_answers(RunFolder.open(run).read_result()))
     return judged
 
 
-def _by_growth(verdict: Verdict, growth: Growth | str) -> Judged:
+def _by_growth(verdict: Verdict, growth: Growth | Remark) -> Judged:
     """`growth`: the reason, if it is unknown. The verdict of the run may then still show that it was not sustained."""
     records = growth.records if isinstance(growth, Growth) else None
     for check in verdict.checks:
@@ -155,18 +152,11 @@ def _by_growth(verdict: Verdict, growth: Growth | str) -> Judged:
     if not isinstance(growth, Growth):
         return Judged(
             "not_sustained" if verdict.value == "not_sustained" else "undecided",
-            f"{growth}; the run: {verdict.sentence}",
+            f"{growth_sentence(growth)}; the run: {verdict.sentence}",
         )
-    half = (growth.high - growth.low) / 2
-    amount = format_digits(abs(growth.records)) + (f" ± {format_digits(half)}" if half else "")
-    grew = "grew" if growth.records >= 0 else "fell"
-    words = f"the lag {grew} by {amount} records a partition (limit {LAG_GROWTH_MAX:g})"
-    if growth.high < LAG_GROWTH_MAX:
-        return Judged("sustained", words, growth.records)
-    if growth.low >= LAG_GROWTH_MAX:
-        return Judged("not_sustained", words, growth.records)
-    advice = (
-        f"its interval contains the limit, because the lag right after commits scatters by "
-        f"{format_digits(growth.scatter)} records. Use a longer --duration, a lower rate or --criterion slope"
-    )
-    return Judged("undecided", f"{words}: {advice}", growth.records)
+    outcome = "sustained" if growth.high < LAG_GROWTH_MAX else "not_sustained"
+    if growth.low < LAG_GROWTH_MAX <= growth.high:
+        outcome = "undecided"
+    facts = {**growth._asdict(), "half": (growth.high - growth.low) / 2, "limit": LAG_GROWTH_MAX}
+    code = LagGrowth.UNDECIDED if outcome == "undecided" else LagGrowth.MEASURED
+    return Judged(outcome, growth_sentence(Remark(code, facts)), growth.records)

@@ -11,7 +11,7 @@ from streamgauge.dataflow.builder import hop, source
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.spark.parallelism import parallelism_problems
 from streamgauge.engines.spark.plugin import SparkPlugin
-from streamgauge.engines.spark.session.masters import is_local, is_valid_local, local_slots
+from streamgauge.engines.spark.session.masters import is_local, is_valid_local, local_slots, usable_cores
 from streamgauge.engines.spi import StartRequest
 
 BOUGHT = source("purchases", Schema.from_types(user_id="int", pack="int", price="int"))
@@ -213,3 +213,15 @@ def test_masters_on_this_machine(master: str, valid: bool, slots: int | None) ->
 @pytest.mark.parametrize("master", ["", "spark://local:7077", "yarn", "k8s://local"])
 def test_masters_elsewhere(master: str) -> None:
     assert (is_local(master), is_valid_local(master), local_slots(master)) == (False, False, None)
+
+
+@pytest.mark.parametrize(
+    ("master", "cores"),
+    [
+        (None, 4), ("local", 1), ("local[1]", 1), ("local[2, 4]", 2), ("local[8]", 4), ("local[*]", 4),
+        ("local-cluster[2,1,1024]", None), ("spark://far:7077", None), ("yarn", None),
+    ],
+)  # fmt: skip
+def test_a_master_allows_so_many_of_four_cores(master: str | None, cores: int | None) -> None:
+    """Those of this machine; executors elsewhere use none of them."""
+    assert usable_cores(master, 4) == cores

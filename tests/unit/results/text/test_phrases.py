@@ -143,3 +143,16 @@ def test_a_trial_of_updates_has_the_wait_of_every_event_behind_the_newest_one() 
     assert phrases.until_counted(trial) == ""
     counted = trial.model_copy(update={"until_counted_p50_us": 2.8e6})
     assert phrases.until_counted(counted) == ", newest event; until counted p50 2.8 s, p99 -"
+
+
+def test_an_overload_trial_has_no_rate_to_show() -> None:
+    """It plans all that generators can make, which is never offered."""
+    trial = TrialSummary(number=1, purpose="overload", offered_per_s=61.7e6, verdict=None)
+    assert phrases.trial_rate(trial) == "overload"
+    assert phrases.trial_rate(trial.model_copy(update={"purpose": "bracket"})) == "61.7 M/s"
+
+
+def test_a_trials_reason_does_not_repeat_its_verdict() -> None:
+    trial = TrialSummary(number=2, purpose="bracket", offered_per_s=1.0, verdict="not_sustained")
+    trials = [trial.model_copy(update={"why": why}) for why in ("not sustained: slow", "slow")]
+    assert [phrases.trial_reason(one) for one in trials] == ["slow", "slow"]

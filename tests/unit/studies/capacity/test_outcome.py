@@ -10,10 +10,11 @@ import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.engines.spi import CLUSTER_CORES
-from streamgauge.results.codes import Cause, SearchEnd, WarningCode
+from streamgauge.results.codes import Cause, NextStep, RateLimit, SearchEnd, WarningCode
 from streamgauge.results.run import ProcessUse, Verification
 from streamgauge.results.search import SearchResult, TrialSummary
-from streamgauge.results.verdict import Verdict, VerdictValue
+from streamgauge.results.text.search import next_step
+from streamgauge.results.verdict import Remark, Verdict, VerdictValue
 from streamgauge.studies.capacity import outcome
 from streamgauge.studies.capacity.outcome import limit_of, trial_shown, warnings_of, with_interference, wrong_answers
 from streamgauge.studies.capacity.saved_search import recorded
@@ -31,7 +32,7 @@ def test_a_search_that_went_on_shows_the_trial_that_held(study: RunFolder) -> No
     shown: Any = trial_shown(study, result)
     assert result.sustained_per_s == HELD_PER_S
     assert [check.name for check in shown.verdict.checks] == [f"of {HELD_PER_S:g}"]
-    assert limit_of(shown) == ""
+    assert limit_of(shown) is None
     settings = replace(QUICK, start_per_s=FAILED_PER_S)
     assert trial_shown(study, Search(settings).result()) is None
     shown = trial_shown(study, replay(settings, recorded(study)[1:]).result())
@@ -78,14 +79,14 @@ def test_a_search_that_wrong_answers_ended_says_where_to_look(study: RunFolder) 
     assert (result.sustained_per_s, result.ended_by) == (None, SearchEnd.WRONG_ANSWERS)
     shown: Any = trial_shown(study, result)
     user_job = shown.model_copy(update={"job_files": {"job.py": "0" * 64}})
-    verdicts = [outcome._verdict(result, one, None, study) for one in (shown, user_job, None)]
-    assert {(one.value, one.cause) for one in verdicts} == {("not_sustained", Cause.WRONG_ANSWERS)}
-    built_in = f"look at the examples in {trial.path}/verification.json; the workload is built in"
-    assert verdicts[0].advice.startswith(built_in)
-    assert "correct the job or a setting" in verdicts[1].advice
+    verdict = outcome._verdict(result, shown, None, study)
+    assert (verdict.value, verdict.cause) == ("not_sustained", Cause.WRONG_ANSWERS)
+    steps = [outcome._next_step(result, one, study) for one in (shown, user_job, None)]
+    assert [step.code for step in steps] == [NextStep.REPORT_WRONG, NextStep.CORRECT_JOB, NextStep.CORRECT_JOB]
+    assert [step.facts["folder"] for step in steps] == [str(trial.path)] * 2 + [f"{study.path}/trials"]
 
 
-def limit_message(
+def limit(
     sut: float = 110.0,
     driver: float = 20.0,
     broker: float | None = None,
@@ -93,92 +94,86 @@ def limit_message(
     others: float | None = None,
     settings: dict[str, str] | None = None,
     **experiment: Any,
-) -> str:
+) -> Remark | None:
     used = {"sut": sut, "driver": driver, "broker": broker}
     shown: Any = SimpleNamespace(
         processes=[SimpleNamespace(role=role, cpu_percent_mean=used[role]) for role in used if used[role] is not None],
         isolation=isolation, environment={"cpus": 2}, experiment=experiment, settings=settings or {},
-        others_cpu_percent=others,
+        others_cpu_percent=others, engine="spark",
     )  # fmt: skip
     return limit_of(shown)
 
 
-@pytest.mark.parametrize(
-    ("above", "message"),
-    [
-        ("sustained", "not found, because every tried rate held: SUT"),
-        ("invalid", "the trials at higher rates were invalid"),
-    ],
-)
-def test_invalid_trials_are_not_reported_as_held(study: RunFolder, above: VerdictValue, message: str) -> None:
+@pytest.mark.parametrize(("verdict", "above"), [("sustained", "held"), ("invalid", "invalid")])
+def test_invalid_trials_are_not_reported_as_held(study: RunFolder, verdict: VerdictValue, above: str) -> None:
     """Without an upper end: either every rate held, or nothing is known of the rates above."""
     result = replay(QUICK, recorded(study)[:1]).result()
     higher = TrialSummary(
-        number=2, purpose="bracket", offered_per_s=1.2 * HELD_PER_S, verdict=above, folder="trials/02"
+        number=2, purpose="bracket", offered_per_s=1.2 * HELD_PER_S, verdict=verdict, folder="trials/02"
     )
     result = result.model_copy(update={"trials": (*result.trials, higher)})
     use = ProcessUse(name="engine", role="sut", cpu_percent_mean=110.0, cpu_percent_max=120.0, memory_bytes_max=1)
     shown: Any = trial_shown(study, result)
-    shown = shown.model_copy(update={"processes": (use,), "environment": {"cpus": 2}})
-    assert message in outcome._limit(shown, result)
+    shown = shown.model_copy(update={"processes": (use,), "environment": {"cpus": 2}, "engine": "spark"})
+    found = outcome._limit(shown, result, stopped=False)
+    assert found is not None
+    assert (found.code, found.facts["above"]) == (RateLimit.NOT_CPU, above)
 
 
-ALLOWED, CLUSTER = "110 % of 100 %: the engine has used up what its master allows it", "spark://127.0.0.1:7077"
+CLUSTER = "spark://127.0.0.1:7077"
 
 
 @pytest.mark.parametrize(
-    ("used", "message"),
+    ("used", "code", "allowed"),
     [
-        ({"sut": 180.0, "driver": 15.0}, "the engine is CPU bound"),
+        ({"sut": 180.0, "driver": 15.0}, RateLimit.ENGINE_CPU, 200),
         # A driver that takes the processors from the engine is not called the engine's limit; nor is it blamed for
         # what the broker took.
-        ({"driver": 75.0}, "engine and driver together have used up the CPU; driver used 75 %"),
-        (
-            {"driver": 15.0, "broker": 60.0},
-            "engine, driver and broker together have used up the CPU; driver used 15 %, broker 60 %",
-        ),
-        ({"driver": 75.0, "isolation": "pinned"}, "a single busy task uses only one core"),
-        ({"sut": 80.0}, "not all of the CPU: look at the engine's batches;"),
+        ({"driver": 75.0}, RateLimit.SHARED_CPU, 200),
+        ({"driver": 15.0, "broker": 60.0}, RateLimit.SHARED_CPU, 200),
+        ({"driver": 75.0, "isolation": "pinned"}, RateLimit.NOT_CPU, 200),
+        ({"sut": 80.0}, RateLimit.NOT_CPU, 200),
         # One core of two that is used up is no idle machine, and this machine shows nothing of executors elsewhere.
-        ({"master": "local"}, ALLOWED),
-        ({"master": "local[1]"}, ALLOWED),
-        ({"master": "local[1, 4]"}, ALLOWED),
-        ({"master": "local[2]"}, "110 % of 200 %: not all"),
-        ({"master": "local[8]"}, "110 % of 200 %: not all"),
-        ({"master": "local[*]"}, "110 % of 200 %: not all"),
-        ({"master": "spark://far:7077"}, "110 % on this machine: not known, because executors run elsewhere"),
-        ({"master": "yarn"}, "not known, because executors run elsewhere"),
+        ({"master": "local[1]"}, RateLimit.ALLOWANCE, 100),
+        ({"master": "local[2]"}, RateLimit.NOT_CPU, 200),
+        ({"master": "yarn"}, RateLimit.ELSEWHERE, None),
         # Executors of a cluster of this machine are processes of the system under test.
-        ({"master": CLUSTER, "settings": {CLUSTER_CORES: "1"}}, ALLOWED),
-        ({"master": CLUSTER, "settings": {CLUSTER_CORES: "2"}}, "110 % of 200 %: not all"),
-        ({"parallelism": 1}, ALLOWED),
-        ({"parallelism": 8}, "110 % of 200 %: not all"),
+        ({"master": CLUSTER, "settings": {CLUSTER_CORES: "1"}}, RateLimit.ALLOWANCE, 100),
+        ({"master": CLUSTER, "settings": {CLUSTER_CORES: "2"}}, RateLimit.NOT_CPU, 200),
+        ({"parallelism": 1}, RateLimit.ALLOWANCE, 100),
+        ({"parallelism": 8}, RateLimit.NOT_CPU, 200),
         # Only an engine at its master's allowance, below the whole machine, is limited by that beside background load.
-        ({"others": 60.0}, "background processes used 60 %, so the limit is not known. Close them"),
-        ({"sut": 172.0, "others": 25.0}, "background processes used 25 %, so the limit is not known"),
-        ({"sut": 172.0, "others": 8.0}, "the engine is CPU bound; background processes used 8 %"),
-        ({"sut": 98.0, "others": 60.0, "master": "local[1]"}, "allows it; background processes used 60 %"),
+        ({"others": 60.0}, RateLimit.BACKGROUND_LOAD, 200),
+        ({"sut": 172.0, "others": 25.0}, RateLimit.BACKGROUND_LOAD, 200),
+        ({"sut": 172.0, "others": 8.0}, RateLimit.ENGINE_CPU, 200),
+        ({"sut": 98.0, "others": 60.0, "master": "local[1]"}, RateLimit.ALLOWANCE, 100),
     ],
 )
 def test_the_limit_names_what_used_the_processors(
-    monkeypatch: pytest.MonkeyPatch, used: dict[str, Any], message: str
+    monkeypatch: pytest.MonkeyPatch, used: dict[str, Any], code: RateLimit, allowed: float | None
 ) -> None:
     monkeypatch.setattr(outcome, "machine_percent", lambda: 200.0)
-    sentence = limit_message(**used)
-    assert message in sentence
-    assert ("broker" in sentence) is ("broker" in used)
-    assert ("not known" in sentence) is ("not known" in message)
+    found = limit(**used)
+    assert found is not None
+    assert (found.code, found.facts.get("allowed")) == (code, allowed)
+    assert found.facts["broker"] == used.get("broker", 0.0)
+    assert found.facts.get("single", True) is (used.get("sut", 110.0) >= 85)
 
 
-def test_a_search_names_what_ran_beside_each_of_its_trials(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The trial that is shown may have been quiet while the one that the upper end rests on was not."""
+def test_a_search_names_what_ran_beside_its_trials(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The trial that is shown may have been quiet while the one that the upper end rests on was not. One warning."""
     monkeypatch.setattr(outcome, "machine_percent", lambda: 200.0)
     busy = RunFolder.open(study.path / "trials" / "02")
     busy.write_result(busy.read_result().model_copy(update={"others_cpu_percent": 80.0}))
     result = replay(QUICK, recorded(study)).result()
     shown = with_interference(study, result)
     assert [trial.others_cpu_percent for trial in shown.trials] == [None, 80.0]
-    assert [one.sentence for one in warnings_of(shown)] == ["trial 2: background processes used 40% of the CPU"]
+    more = (shown.trials[1].model_copy(update={"number": number, "others_cpu_percent": 90.0}) for number in (3, 4))
+    shown = shown.model_copy(update={"trials": (*shown.trials, *more)})
+    (warning,) = warnings_of(shown)
+    assert (warning.code, warning.facts) == (
+        WarningCode.TRIAL_BACKGROUND_LOAD, {"trials": (2, 3, 4), "shares": (0.4, 0.45), "limit": 0.1},
+    )  # fmt: skip
     shutil.rmtree(busy.path)
     assert with_interference(study, result).trials[1].others_cpu_percent is None
 
@@ -191,8 +186,8 @@ def test_a_search_warns_if_the_machine_was_not_the_same(study: RunFolder, slow_u
         trial.write_result(trial.read_result().model_copy(update={"reference_work_us": took_us}))
     result = with_interference(study, replay(QUICK, recorded(study)).result())
     assert [trial.reference_work_us for trial in result.trials] == [1000.0, slow_us]
-    sentences = [one.sentence for one in warnings_of(result) if one.code == WarningCode.MACHINE_CHANGED]
-    assert ["1 ms in trial 1, 1.2 ms in trial 2" in sentence for sentence in sentences] == [True] * warned
+    differing = {"fast": 1, "fast_us": 1000.0, "slow": 2, "slow_us": 1200.0}
+    assert [one.facts for one in warnings_of(result) if one.code == WarningCode.MACHINE_CHANGED] == [differing] * warned
 
 
 def searched_at(rate_per_s: float, number: int = 1, **changes: Any) -> SearchResult:
@@ -209,35 +204,37 @@ NONE_HELD: dict[str, Any] = {"sustained_per_s": None, "low": None, "confirmed": 
 WITH_LOW = {"confirmed": False, "at_90_percent": None}
 ONE = RunFolder(Path("runs/one"))
 RESUME = "streamgauge sustain --resume runs/one"
-ENDS: list[tuple[dict[str, Any], str]] = [
-    ({}, "measure the latency at the rate that you plan for: streamgauge run WORKLOAD --rate RATE"),
-    ({"high_verdict": "undecided", "relative_width": None}, "the upper end is open: longer trials (--duration 120s)"),
-    ({"high_verdict": "invalid", "relative_width": None}, "the upper end is open: give the driver CPUs of its own"),
-    ({"high": None, "high_verdict": None}, "the generators are the limit, not the engine: use more"),
-    (WITH_LOW, "search again without --quick"),
-    ({"at_90_percent": None}, "the rate at 90 % is open: longer trials (--duration 120s)"),
-    (NONE_HELD, "no rate was proven: longer trials (--duration 120s)"),
-    (NONE_HELD | {"ended_by": SearchEnd.WRONG_ANSWERS}, "look at the examples in runs/one/trials/verification.json"),
-    (WITH_LOW | {"ended_by": SearchEnd.FAILED}, f"read the engine's log in runs/one/engine and remove the cause; then "
-     f"go on: {RESUME}"),
-    (NONE_HELD | {"ended_by": SearchEnd.DRIVER_FAILED}, "the driver failed, not the engine"),
-    (NONE_HELD | {"ended_by": SearchEnd.NOTHING_DRAINED}, "read the engine's log in runs/one/engine; then search from"),
-    (WITH_LOW | {"ended_by": SearchEnd.INVALID_TWICE}, "close background processes or separate the driver's"),
-    (NONE_HELD | {"ended_by": SearchEnd.NO_RATE_HELD}, "read in runs/one why not even that"),
-    (WITH_LOW | {"ended_by": SearchEnd.TRIALS_USED_UP}, f"go on with more trials: {RESUME} --trials-max 9"),
-    (WITH_LOW | {"ended_by": SearchEnd.INTERRUPTED}, f"to go on: {RESUME}"),
-]  # fmt: skip
+ENDS: list[tuple[dict[str, Any], NextStep]] = [
+    ({}, NextStep.MEASURE_LATENCY),
+    ({"high_verdict": "undecided", "relative_width": None}, NextStep.DECIDE_UPPER_END),
+    ({"high_verdict": "invalid", "relative_width": None}, NextStep.SEPARATE_DRIVER),
+    ({"high": None, "high_verdict": None}, NextStep.MORE_GENERATORS),
+    (WITH_LOW, NextStep.CONFIRM),
+    ({"at_90_percent": None}, NextStep.DECIDE_AT_90),
+    (NONE_HELD, NextStep.PROVE_A_RATE),
+    (NONE_HELD | {"ended_by": SearchEnd.WRONG_ANSWERS}, NextStep.CORRECT_JOB),
+    (WITH_LOW | {"ended_by": SearchEnd.FAILED}, NextStep.READ_ENGINE_LOG),
+    (NONE_HELD | {"ended_by": SearchEnd.DRIVER_FAILED}, NextStep.READ_DRIVER_LOGS),
+    (NONE_HELD | {"ended_by": SearchEnd.NOTHING_DRAINED}, NextStep.START_LOW),
+    (WITH_LOW | {"ended_by": SearchEnd.INVALID_TWICE}, NextStep.MEND_AND_SEARCH),
+    (NONE_HELD | {"ended_by": SearchEnd.NO_RATE_HELD}, NextStep.TRY_LOW_RATE),
+    (WITH_LOW | {"ended_by": SearchEnd.TRIALS_USED_UP}, NextStep.MORE_TRIALS),
+    (WITH_LOW | {"ended_by": SearchEnd.INTERRUPTED}, NextStep.GO_ON),
+]
 
 
-@pytest.mark.parametrize(("changes", "message"), ENDS)
-def test_every_end_of_a_search_says_what_to_do_next(changes: dict[str, Any], message: str) -> None:
+@pytest.mark.parametrize(("changes", "step"), ENDS)
+def test_every_end_of_a_search_says_what_to_do_next(changes: dict[str, Any], step: NextStep) -> None:
     """In the verdict, whose advice is a line of terminal and report; a stop tells how to go on, before any rate held
     too.
     """
     result = searched_at(1000.0, **changes)
-    assert outcome._verdict(result, None, None, ONE).advice.startswith(message)
+    found = outcome._next_step(result, None, ONE)
+    assert found.code == step
+    assert outcome._verdict(result, None, None, ONE).advice == next_step(found)
+    assert found.facts.get("go_on", RESUME) == RESUME
     stopped = outcome._verdict(result, None, KeyboardInterrupt(), ONE)
-    assert (stopped.value, stopped.advice) == ("interrupted", f"to go on: {RESUME}")
+    assert (stopped.value, stopped.advice) == ("interrupted", next_step(Remark(NextStep.GO_ON, {"go_on": RESUME})))
 
 
 def test_a_search_that_invalid_trials_ended_has_the_advice_of_the_last(study: RunFolder) -> None:
@@ -248,18 +245,19 @@ def test_a_search_that_invalid_trials_ended_has_the_advice_of_the_last(study: Ru
     last = TrialSummary(number=2, purpose="bisect", offered_per_s=1.0, verdict="invalid", folder="elsewhere/trials/02")
     confirming = last.model_copy(update={"number": 3, "verdict": "sustained", "folder": "elsewhere/trials/03"})
     result = searched_at(1000.0, trials=(last, confirming), ended_by=SearchEnd.INVALID_TWICE, **WITH_LOW)
-    advice = outcome._verdict(result, None, None, study).advice
-    assert advice == f"give the queue more memory (--memory); then search again (the reason: {trial.path})"
+    step = outcome._next_step(result, None, study)
+    assert step.facts["advice"] == verdict.advice
+    assert step.facts["invalid"] == str(trial.path)
 
 
-@pytest.mark.parametrize(("duration_s", "longer"), [(30.0, "120s"), (120.0, "240s")])
-def test_longer_trials_are_longer_than_those_before(study: RunFolder, duration_s: float, longer: str) -> None:
+@pytest.mark.parametrize(("duration_s", "longer_s"), [(30.0, 120.0), (120.0, 240.0)])
+def test_longer_trials_are_longer_than_those_before(study: RunFolder, duration_s: float, longer_s: float) -> None:
     """Two minutes, or twice the length."""
     chosen = RunFolder.open(study.path / "trials" / "02").read_result()
     chosen = chosen.model_copy(update={"experiment": {"load": {"duration": duration_s}}})
     result = searched_at(1000.0, high_verdict="undecided", relative_width=None)
-    advice = outcome._verdict(result, chosen, None, study).advice
-    assert advice == f"the upper end is open: longer trials (--duration {longer}) may decide it"
+    step = outcome._next_step(result, chosen, study)
+    assert (step.code, step.facts["longer_s"]) == (NextStep.DECIDE_UPPER_END, longer_s)
 
 
 def test_no_end_of_a_search_lacks_its_advice() -> None:

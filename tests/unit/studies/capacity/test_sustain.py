@@ -20,12 +20,12 @@ from streamgauge.engines.registry import entry
 from streamgauge.preflight.validate import check
 from streamgauge.report.documents.run import write_page
 from streamgauge.report.terminal.console import show_result
-from streamgauge.results.codes import SearchEnd
+from streamgauge.results.codes import RateLimit, SearchEnd
 from streamgauge.results.run import ProcessUse, Result, Verification
+from streamgauge.results.text.search import LIMITS
 from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.capacity import saved_search
 from streamgauge.studies.capacity import sustain as sustain_module
-from streamgauge.studies.capacity.outcome import NOT_SEEN
 from streamgauge.studies.capacity.saved_search import CEILING, MEMO, recorded, stored_ceiling
 from streamgauge.studies.capacity.search import Search, Settings, TrialOutcome, TrialRequest
 from streamgauge.studies.exclusive_folder import LOCK
@@ -220,7 +220,7 @@ def test_a_search_stopped_in_its_first_trial_has_every_line_of_its_end(sit: Sit,
     write_page(RunFolder.open(result.folder), None)
     show_result(result, False, console)
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
-    assert f"limit       {NOT_SEEN}" in lines
+    assert f"limit       {LIMITS[RateLimit.NOT_SEEN]}" in lines
     assert any(line.startswith("answers     not judged") for line in lines)
     assert lines[-1].startswith("report ")
 

@@ -90,7 +90,9 @@ def test_an_engine_near_its_limit_starves_a_driver_on_its_cores(
     rates = Rates(offered_per_s=1e5, achieved_per_s=9e4, ingested_per_s=ingested_per_s, planned_per_s=1e5)
     changes: Any = {"verdict": Verdict(value=verdict, cause=cause, sentence=""), "rate": rates, "isolation": isolation}
     for master, local in ((None, True), ("local[2]", True), ("spark://elsewhere:7077", False)):
-        assert outcome_in(study, experiment={"master": master}, **changes).starved is (starved and local)
+        assert outcome_in(study, engine="spark", experiment={"master": master}, **changes).starved is (
+            starved and local
+        )
 
 
 def test_a_trial_of_updates_has_the_wait_of_every_event_too(study: RunFolder) -> None:

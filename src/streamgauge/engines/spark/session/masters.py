@@ -30,6 +30,13 @@ def local_slots(master: str) -> int | None:
     return int(match[1] or 1) if match is not None and match[1] != "*" else None
 
 
+def usable_cores(master: str | None, cores: int) -> int | None:
+    """How many of this machine's `cores` its tasks may use; None if executors run elsewhere, or may."""
+    if master is None:
+        return cores
+    return min(local_slots(master) or cores, cores) if _LOCAL.fullmatch(master) else None
+
+
 def is_standalone(master: str | None) -> bool:
     """Whether it is the address of a standalone master, and not of another kind of cluster or a local Spark."""
     return master is not None and master.startswith(SCHEME)
