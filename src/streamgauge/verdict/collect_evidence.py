@@ -74,7 +74,7 @@ def collect_evidence(
         bound_cut_by_memory=cut and bound_s < BOUND_S_MIN,
         verification=verified.verification if verified else None,
         batches=batches_between(trial_log, record.spans.measured_from_us, record.spans.measured_to_us),
-        ingested_share=ingested_share(record, resolved.interval_s),
+        ingested_share=ingested_share(record, max(resolved.interval_s, resolved.unseen_s)),
         batches_ever=batches_between(trial_log, record.spans.start_us, FAR_FUTURE_US),
         windows_closed=verified.windows_closed if verified else None,
         window_gap_s=verified.window_gap_us / US if verified else 0.0,
@@ -105,7 +105,8 @@ def collect_evidence(
 def ingested_share(record: TrialRecord, interval_s: float) -> float:
     """Events delivered to every reader over offered events.
 
-    1 while the system had too little time: a fresh engine in its warm-up, and any engine for a few batch intervals.
+    1 while the system had too little time: a fresh engine in its warm-up, and any engine for a few batch intervals, or
+    a few times as long as a read may be unseen. `interval_s`: the longer of both.
     """
     trial_log, until = record.trial_log, record.offered_until()
     starting = until <= record.spans.measured_from_us and not record.earlier_trials
