@@ -79,7 +79,7 @@ def _of_record(resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: fl
         bound_cut_by_memory=cut and bound_s < BOUND_S_MIN,
         verification=None,
         batches=batches_between(trial_log, from_us, record.spans.measured_to_us),
-        ingested_share=ingested_share(record, resolved.interval_s),
+        ingested_share=ingested_share(record, max(resolved.interval_s, resolved.unseen_s)),
         batches_ever=batches_between(trial_log, record.spans.start_us, FAR_FUTURE_US),
         retried_tasks=trial_log.retried_tasks(from_us, until_us, as_a_rule=user_job),
         draining_at_start=draining_at_start(record),
@@ -129,7 +129,8 @@ def _with_answers(
 def ingested_share(record: TrialRecord, interval_s: float) -> float:
     """Events delivered to every reader over offered events.
 
-    1 while the system had too little time: a fresh engine in its warm-up, and any engine for a few batch intervals.
+    1 while the system had too little time: a fresh engine in its warm-up, and any engine for a few batch intervals, or
+    a few times as long as a read may be unseen. `interval_s`: the longer of both.
     """
     trial_log, until = record.trial_log, record.offered_until()
     starting = until <= record.spans.measured_from_us and not record.earlier_trials

@@ -98,7 +98,7 @@ def test_events_wait_until_the_slowest_reader_has_them(tmp_path: Path) -> None:
     bed = testbed_of(tmp_path, [generator(5), generator(5)], QUIET)
     bed._count(tick_with([[Chunk(0, 5, 100, 5)], [Chunk(0, 5, 20, 5)]], [[], []]))
     assert bed.waiting_events() == [100, 20]
-    bed._count(tick_with([[], []], [[read("q0", 100), read("q1", 40)], [read("q0", 20), read("q0", 20, again=True)]]))
+    bed._count(tick_with([[], []], [[read("q0", 100), read("q1", 40), read("q1", 40, again=True)], [read("q0", 20)]]))
     assert bed.waiting_events() == [60, 20]
     bed._count(tick_with([[], []], [[read("q1", 60)], []]))
     assert bed.waiting_events() == [0, 20]

@@ -205,11 +205,23 @@ def test_nested_fields_have_dotted_names(tmp_path: Path) -> None:
     assert (stream.schema.names, stream.key) == (("user.id", "user.name", "price", "ts"), "user.id")
 
 
+def with_outputs(folder: Path, outputs: str) -> Path:
+    path = written(folder)
+    text, _, _ = path.read_text().partition("[output]")
+    path.write_text("\n".join(line for line in text.splitlines() if not line.startswith("reference")) + outputs)
+    return path
+
+
+def test_what_was_read_shows_after_the_longest_reach(tmp_path: Path) -> None:
+    """Of all outputs, or when the group commits, every 5 s by default."""
+    workload = program(with_outputs(tmp_path, TWO_OUTPUTS.replace('"0s"', '"7s"')))
+    assert sorted(one.reach_s for one in workload.topics.outputs.values()) == [0.0, 7.0]
+    assert workload.unseen_s == 12.0
+
+
 def test_several_outputs(tmp_path: Path) -> None:
     """Each is a sink with its own mode, reach, reference, topic and format."""
-    path = written(tmp_path)
-    text, _, _ = path.read_text().partition("[output]")
-    path.write_text("\n".join(line for line in text.splitlines() if not line.startswith("reference")) + TWO_OUTPUTS)
+    path = with_outputs(tmp_path, TWO_OUTPUTS)
     workload = program(path)
     experiment = resolved(path)
     assert [(sink.name, sink.mode) for sink in experiment.flow.sinks] == [("dear", "append"), ("totals", "update")]

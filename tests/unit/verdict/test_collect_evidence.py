@@ -276,6 +276,17 @@ def test_start_up_backlog_in_the_span_is_undecided(resolved: ResolvedExperiment,
     assert not evidence_of(resolved, done_of(make)).draining_at_start
 
 
+@pytest.mark.parametrize(("unseen_s", "share"), [(9.0, 0.0), (13.0, 1.0)])
+def test_reads_that_are_seen_late_are_not_missed_too_early(
+    resolved: ResolvedExperiment, make: Any, monkeypatch: pytest.MonkeyPatch, unseen_s: float, share: float
+) -> None:
+    """Of a trial of 40 s: what is seen after 13 s would be a small share in the first of these spans."""
+    monkeypatch.setattr(ResolvedExperiment, "unseen_s", unseen_s)
+    record = done_of(make)
+    record.trial_log.deliveries = [[], []]
+    assert evidence_of(resolved, record).ingested_share == share
+
+
 def test_numbers_are_of_the_measured_span(resolved: ResolvedExperiment, make: Any) -> None:
     """Batches, seconds and samples of warm-up and tail are left out."""
     seen = evidence_of(resolved, done_of(make))

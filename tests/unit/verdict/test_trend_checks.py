@@ -1,5 +1,6 @@
 """verdict/trend_checks.py: slopes with their intervals, and growth that fails a trial or does not."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +11,7 @@ from streamgauge.core.clock import US
 from streamgauge.results.codes import Cause, Detail
 from streamgauge.results.text.sentences import sentence
 from streamgauge.results.verdict import Remark
+from streamgauge.stats.bootstrap import slope_interval
 from streamgauge.verdict.collect_evidence import ingested_share
 from streamgauge.verdict.evidence import Samples
 from streamgauge.verdict.trend_checks import steps
@@ -37,6 +39,16 @@ def test_an_output_that_first_falls_and_then_surely_grows_is_undecided(points: i
     check = check_of(judge(evidence(output_lag=falling_then_growing(points, growth))), "output_trend")
     assert (check.state, (check.high or 0) <= (check.limit or 0)) == (state, True)
     assert (check.remarks[-1].code == Detail.RESULTS_FALL_BEHIND_LATER) is (state == "undecided")
+
+
+def test_a_later_half_that_may_grow_by_chance_turns_no_trend() -> None:
+    """It grows by more than the limit, and its interval reaches far below 0."""
+    samples = falling_then_growing(12, 0.02)
+    samples = replace(samples, value=samples.value + np.where(np.arange(12) % 2, 0.1, -0.1))
+    later = slope_interval(samples.time_s[6:], samples.value[6:], evidence().confidence)
+    check = check_of(judge(evidence(output_lag=samples)), "output_trend")
+    assert later.low < 0 < (check.limit or 0) < later.estimate
+    assert check.state == "ok"
 
 
 @pytest.mark.parametrize("slope", [0.0, -0.00001])

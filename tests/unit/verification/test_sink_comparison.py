@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
+from streamgauge.core.engine_reports import Guarantee
 from streamgauge.diff.compare import Counts
 from streamgauge.results.latency import Latencies, Latency
 from streamgauge.results.run import Verification
-from streamgauge.verification.sink_comparison import VerificationResult, outcome
+from streamgauge.verification.sink_comparison import VerificationResult, allowed_by, outcome
 
 
 def sink(p50_us: float, windows_closed: int | None, window_gap_us: int | None) -> Any:
@@ -45,3 +46,10 @@ def test_nothing_due_is_not_called_matched() -> None:
     wrong = outcome(Counts(expected=3, matched=1, wrong=2, wrong_columns=columns), complete=True)
     assert wrong.endswith("2 wrong; differing: handled in 2 rows, price in 1 rows, n in 1 rows, and 1 columns more")
     assert outcome(Counts(extra=2), complete=True) == "0 results expected of warm-up and span, 0 matched, 2 extra"
+
+
+@pytest.mark.parametrize(("conflicting", "allowed"), [(0, {"duplicate": 3}), (1, {"duplicate": 2}), (3, {})])
+def test_only_duplicates_with_the_right_value_are_allowed(conflicting: int, allowed: dict[str, int]) -> None:
+    """A job that delivers at least once may repeat a result, and not send another value for it."""
+    counts = Counts(expected=9, matched=9, duplicate=3, conflicting=conflicting)
+    assert allowed_by(Guarantee("at_least_once"), counts) == allowed

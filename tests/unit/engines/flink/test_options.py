@@ -4,16 +4,24 @@ from pathlib import Path
 
 import pytest
 
+from streamgauge.config.options_and_settings import build
 from streamgauge.core.plugin_options import IDIOMATIC
 from streamgauge.engines.flink.engine import FlinkEngine
 from streamgauge.engines.flink.options import CAPABILITIES, configuration
 from streamgauge.engines.flink.plugin import FlinkPlugin
+from streamgauge.preflight.validate import check
 
 
 def test_times_are_passed_with_their_unit() -> None:
     """A bare number is seconds here, and milliseconds in Flink's own settings."""
     assert configuration({"checkpoint_interval": "2"})["execution.checkpointing.interval"] == "2000 ms"
     assert configuration({"buffer_timeout": "0.5s"})["execution.buffer-timeout.interval"] == "500 ms"
+
+
+@pytest.mark.parametrize(("options", "unseen_s"), [({}, 1.0), ({"checkpoint_interval": "7s"}, 7.0)])
+def test_a_checkpoint_shows_what_was_read(options: dict[str, str], unseen_s: float) -> None:
+    values = {"workload": "filter", "engine": "flink", "transport": "kafka", "options": options}
+    assert check(build(values)).unseen_s == unseen_s
 
 
 def test_idiomatic_has_the_values_of_flink() -> None:

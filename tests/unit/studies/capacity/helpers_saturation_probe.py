@@ -16,7 +16,7 @@ from streamgauge.studies.capacity import saturation_probe
 from streamgauge.transports.spi import Delivery
 
 START = 1_700_000_000 * US
-PLAN: Any = SimpleNamespace(start_us=START)
+PLAN: Any = SimpleNamespace(start_us=START, streams=())
 Batches = list[tuple[float, int]]
 """(second of its first delivery, events) of each batch."""
 

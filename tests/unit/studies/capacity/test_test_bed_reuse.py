@@ -95,7 +95,7 @@ def warm(work: sustain_module.Sustain, backlog: int = 0, fails: bool = False, al
     conductor: Any = conductor_module.TrialConductor(
         work.resolved, testbed, snapshots(lambda shown: work.view.trial_progress(shown))
     )
-    conductor.last_log = TrialLog(SimpleNamespace(start_us=0))
+    conductor.last_log = TrialLog(SimpleNamespace(start_us=0, streams=()))
     conductor.last_log.running.offered_events = backlog
     work._conductor = conductor
     return conductor
@@ -162,7 +162,7 @@ def test_what_a_trial_left_is_drained_before_the_next_one_on_its_test_bed(
     """By the log of the trial before."""
     drain = Mock(return_value=True)
     monkeypatch.setattr(conductor_module, "drain_backlog", drain)
-    logs = [TrialLog(SimpleNamespace(start_us=start)) for start in range(3)]
+    logs = [TrialLog(SimpleNamespace(start_us=start, streams=())) for start in range(3)]
     work, following = worker(study), iter(logs)
 
     def judged(conductor: conductor_module.TrialConductor, *_: Any) -> TrialOutcome:
