@@ -67,7 +67,7 @@ def profiled_operator(
         advised_instances_by_weights={"cumulative": instances, "immediate": instances},
         advised_instances_interval={"cumulative": between, "immediate": between},
         thesis=(PublishedInstances(operator=name, instances=5),),
-        instances_on_spark=EngineInstances(acts=False, reason="fused"),
+        engine_instances=EngineInstances(acts=False, reason="fused"),
     )  # fmt: skip
     return operator.model_copy(update=changes)
 

@@ -40,8 +40,7 @@ MAY_SAY_SPARK: Mapping[str, str] = {
         workloads/micro/timestamped_text.py
     """,
     "fields of results that others read": """
-        report/documents/profile.py results/breakdown.py results/profile.py results/run.py
-        studies/operator_profile/profile.py
+        results/breakdown.py results/profile.py results/run.py
     """,
 }  # fmt: skip
 """Reason to the modules, or the folders with a slash, that may have the word."""

@@ -220,7 +220,7 @@ class Characterize(ConfigModel):
     multipliers: Annotated[tuple[int, ...], list_of(partial(parse_number, 1, 10_000))] = _characterize_only(
         "1,2,4,8", "factors for the instances, in the three methods of Bordin's thesis", "N,N"
     )
-    apply: bool = _characterize_only(False, "run the workload with the advised instances, where Spark supports them")
+    apply: bool = _characterize_only(False, "run the workload with the advised instances, where the engine takes them")
 
     @property
     def total_slices(self) -> int:
@@ -283,7 +283,7 @@ class Experiment(ConfigModel):
         default_text="as many as generators",
     )  # fmt: skip
     parallelism: Annotated[int | None, Field(ge=1, le=4096)] = setting(
-        None, "cores of the engine, and tasks after an exchange; on Spark N of local[N], or of all executors", "N",
+        None, "cores of the engine, in a cluster those of all executors; also tasks after an exchange", "N",
         only=("run", "sustain", "anatomy"), example="2",
         default_text="all cores; tasks: as many as partitions, at least 2",
     )  # fmt: skip

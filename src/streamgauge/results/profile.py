@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from streamgauge.results.codes import ResultPart, version_field
 from streamgauge.results.verdict import VerdictValue
@@ -110,7 +110,7 @@ class ProfiledOperator(ResultPart):
     """Why there is no time, or no p99; null if there is one."""
     weights: dict[Weights, tuple[float, ...]]
     """Sin of each input, by both weights."""
-    instances_on_spark: EngineInstances
+    engine_instances: EngineInstances
     """Whether a setting of the engine acts on its instances."""
     s_op_us: dict[Weights, float | None] = Field(default_factory=dict)
     """Work per source tuple, by both weights; null without a p99, 0 if the operator cannot be told from only reading.
@@ -123,6 +123,15 @@ class ProfiledOperator(ResultPart):
     """By both weights: 5th and 95th percentile over bootstrap samples of the slices; null without advice."""
     thesis: tuple[PublishedInstances, ...] = ()
     """The operators of Bordin 2017 that it is, with their instances."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_engine_instances(cls, values: Any) -> Any:
+        """Takes `engine_instances` of older results from its name there."""
+        if not isinstance(values, dict) or "instances_on_spark" not in values:
+            return values
+        renamed = {name: value for name, value in values.items() if name != "instances_on_spark"}
+        return {**renamed, "engine_instances": values["instances_on_spark"]}
 
 
 class ParallelismPlan(ResultPart):

@@ -49,10 +49,11 @@ def test_a_breakdown_of_schema_version_1_is_read() -> None:
 
 
 def test_a_profile_from_before_tuning_profiles_is_read() -> None:
-    """Nor had it an interval of the median, or advice that was applied."""
+    """Nor had it an interval of the median, or advice that was applied; and a field had an engine's name."""
     stored = as_json(operator_profile())
     del stored["tuning"], stored["applied"]
     for operator in stored["operators"]:
+        operator["instances_on_spark"] = operator.pop("engine_instances")
         if operator["time_per_tuple_us"]:
             del operator["time_per_tuple_us"]["interval"]
     assert OperatorProfile.model_validate(stored) == operator_profile()

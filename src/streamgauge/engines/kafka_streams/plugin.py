@@ -1,8 +1,20 @@
 """The plugin of Kafka Streams."""
 
+from collections.abc import Mapping
+
 from streamgauge.core.clock import US
 from streamgauge.dataflow import graph
-from streamgauge.dataflow.nodes import Distinct, Node, SessionAggregate, TopN, WindowAggregate, WindowJoin
+from streamgauge.dataflow.nodes import (
+    Distinct,
+    Flow,
+    IntervalJoin,
+    Node,
+    RunningAggregate,
+    SessionAggregate,
+    TopN,
+    WindowAggregate,
+    WindowJoin,
+)
 from streamgauge.dataflow.reach import slide_us
 from streamgauge.engines.jvm.plugin import JvmPlugin
 from streamgauge.engines.kafka_streams.options import CAPABILITIES, LEAST_S, delay_s
@@ -10,6 +22,10 @@ from streamgauge.engines.spi import StartRequest
 
 WAITING = (WindowAggregate, SessionAggregate, WindowJoin, Distinct, TopN)
 """The kinds whose results wait until a later row shows that no earlier one comes."""
+OWN_TOPICS = {**dict.fromkeys((*WAITING, RunningAggregate), 1), IntervalJoin: 2}
+"""Kind to the topics of the job's own that it reads: rows by its key, those of each side of an interval join. It reads
+none if messages have that key already.
+"""
 
 
 class KafkaStreamsPlugin(JvmPlugin):
@@ -29,6 +45,14 @@ class KafkaStreamsPlugin(JvmPlugin):
         """The results of windows close other windows, so the next ones have to come."""
         before = (slide_us(each) or 0 for each in graph.inputs(node))
         return max(before, default=0) if isinstance(node, WAITING) else 0
+
+    def unseen_us(self, flow: Flow, options: Mapping[str, str]) -> int:
+        """At most a commit interval for the input, and one for each topic of the job's own.
+
+        The driver takes an event as processed when each of them was read once more after it.
+        """
+        own_topics = sum(OWN_TOPICS.get(type(node), 0) for node in graph.operators(flow))
+        return super().unseen_us(flow, options) * (own_topics + 1)
 
 
 def _levels(node: Node) -> int:

@@ -3,8 +3,8 @@
 One job comes in by file, and four commands by pipe. Where to look:
 
 - `job_settings`: what the job's options mean for Spark, in its execution mode, and the adapter of its transport.
-- `streaming_queries`: how a query comes to its frame; the started queries, their status and progress. Those of DStreams
-  are in `dstream_queries`.
+- `queries`: how a query comes to its frame; the started queries, their status and progress. Those of DStreams
+  are in `queries_dstream`.
 - `row_counts`: the rows of their operators.
 """
 
@@ -21,6 +21,7 @@ from streamgauge.engines.spark.job_settings import SETTINGS_BY_MODE, DStreamSett
 from streamgauge.engines.spark.launch import SparkJob, serve_job
 from streamgauge.engines.spark.lowering.queries import queries
 from streamgauge.engines.spark.options import JVM_OPTIONS
+from streamgauge.engines.spark.queries import StreamingQueries
 from streamgauge.engines.spark.row_counts import RowCounters, RowCounting
 from streamgauge.engines.spark.session.python_workers import UNCHANGED
 from streamgauge.engines.spark.session.session import (
@@ -31,12 +32,11 @@ from streamgauge.engines.spark.session.session import (
     jvm_ended,
     open_checked,
 )
-from streamgauge.engines.spark.streaming_queries import StreamingQueries
 from streamgauge.engines.spark.user_job.pyspark_job import PySparkJob, load
 from streamgauge.system.child_processes import Handlers, announce
 
 if TYPE_CHECKING:
-    from streamgauge.engines.spark.dstream_queries import DStreamQueries
+    from streamgauge.engines.spark.queries_dstream import DStreamQueries
 
 
 class Sut:
@@ -90,7 +90,7 @@ class Sut:
 
     def _queries_of(self, session: Any, user_job: PySparkJob | None) -> StreamingQueries | DStreamQueries:
         if isinstance(self._settings, DStreamSettings):
-            from streamgauge.engines.spark.dstream_queries import DStreamQueries
+            from streamgauge.engines.spark.queries_dstream import DStreamQueries
 
             return DStreamQueries(session, self._settings)
         return StreamingQueries(session, self._settings, self._counting, user_job)

@@ -143,8 +143,8 @@ def _instances(profile: OperatorProfile, apply: bool) -> Iterator[Block]:
     option, reason = profile.apply.line, profile.apply.reason
     yield Paragraph(f"`{option}` ({reason})" if option else reason, label=f"on {profile.engine}", terminal=apply)
     for row in profile.operators if apply else ():
-        if not row.instances_on_spark.acts:
-            yield Paragraph(f"{row.name}: not applicable: {row.instances_on_spark.reason}", terminal=True)
+        if not row.engine_instances.acts:
+            yield Paragraph(f"{row.name}: not applicable: {row.engine_instances.reason}", terminal=True)
     if profile.applied is not None:
         yield _applied(profile.applied, profile.input.rate_per_s)
     yield table(

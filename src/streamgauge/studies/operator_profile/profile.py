@@ -170,7 +170,7 @@ def _operator(
         time_method=timings.methods.get(node.name) if time else None,
         time_reason=_time_reason(node, time, timings),
         weights=_weights(before, events),
-        instances_on_spark=EngineInstances(acts=parallelism.acts, reason=parallelism.reason),
+        engine_instances=EngineInstances(acts=parallelism.acts, reason=parallelism.reason),
     )
 
 
@@ -192,7 +192,7 @@ def _sink(words: Mapping[str, Any], counted: Mapping[Node, OperatorIO], sink: Si
         time_method=None,
         time_reason=SINK_REASON,
         weights=_weights([before], events),
-        instances_on_spark=EngineInstances(acts=False, reason="a sink runs in the tasks of the operator before it"),
+        engine_instances=EngineInstances(acts=False, reason="a sink runs in the tasks of the operator before it"),
     )
 
 

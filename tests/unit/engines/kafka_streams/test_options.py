@@ -40,6 +40,23 @@ def test_windows_of_windows_close_a_slide_later() -> None:
 
 
 @pytest.mark.parametrize(
+    ("case", "commits"),
+    [
+        ("where", 1),
+        ("hopping window", 2),
+        ("running aggregate", 2),
+        ("aggregate of aggregate", 3),
+        ("interval join", 3),
+    ],
+)
+def test_progress_is_seen_after_a_commit_for_each_topic(case: str, commits: int) -> None:
+    """The input's, and those of the job's own."""
+    flow, plugin = CASES[case].flow, KafkaStreamsPlugin()
+    assert plugin.unseen_us(flow, {}) == commits * 1_000_000
+    assert plugin.unseen_us(flow, {"commit_interval": "200ms"}) == commits * 200_000
+
+
+@pytest.mark.parametrize(
     ("name", "value"), [("commit_interval", "1ms"), ("watermark_delay", "late"), ("state_store", "disk")]
 )
 def test_what_cannot_be_read_is_refused(name: str, value: str) -> None:

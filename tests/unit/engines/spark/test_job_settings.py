@@ -24,10 +24,10 @@ from streamgauge.engines.spark.job_settings import SETTINGS_BY_MODE, JobSettings
 from streamgauge.engines.spark.launch import SparkJob
 from streamgauge.engines.spark.lowering.queries import Query, queries
 from streamgauge.engines.spark.options import CAPABILITIES
+from streamgauge.engines.spark.queries import StreamingQueries
 from streamgauge.engines.spark.row_counts import RowCounting
 from streamgauge.engines.spark.session import session
 from streamgauge.engines.spark.session.environment import recorded
-from streamgauge.engines.spark.streaming_queries import StreamingQueries
 from streamgauge.engines.spark.tuning import BY_SPARK, OF_SPARK, PROFILES, is_own_default
 from streamgauge.engines.spi import Edge, Edges, EnginePlugin
 from streamgauge.workloads.registry import get

@@ -156,9 +156,9 @@ def test_spark_has_one_number_for_what_follows_an_exchange() -> None:
     """The filter's nine instances cannot be chosen; the most of those after an exchange is what is set."""
     document = profile_figures(timed(dear=1.0, key=1.0, running=20.0))
     assert document["apply"]["line"] == "--option spark.sql.shuffle.partitions=7"  # 2 of 3.1, of ten
-    acts = column(document, "instances_on_spark", "acts")
+    acts = column(document, "engine_instances", "acts")
     assert acts == {"numbers": False, "dear": False, "key": False, "running": True, "out": False}
-    assert all(column(document, "instances_on_spark", "reason").values())
+    assert all(column(document, "engine_instances", "reason").values())
     alone = profile_figures(timed(dear=1.0), NUMBERS.where("value > 1", name="dear").sink("out"))
     assert document["s_app_us"] == {"cumulative": pytest.approx(3.1), "immediate": pytest.approx(21.1)}
     assert alone["apply"] == {

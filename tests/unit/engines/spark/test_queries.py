@@ -22,8 +22,8 @@ from streamgauge.engines.spark.io.spi import QueryStart
 from streamgauge.engines.spark.job_settings import JobSettings
 from streamgauge.engines.spark.launch import SparkJob
 from streamgauge.engines.spark.lowering.queries import queries
+from streamgauge.engines.spark.queries import StreamingQueries
 from streamgauge.engines.spark.row_counts import RowCounting
-from streamgauge.engines.spark.streaming_queries import StreamingQueries
 from streamgauge.engines.spi import Edge, Edges
 from streamgauge.system.child_processes import wait_until
 from tests.unit.engines.spark.test_job_settings import BOUGHT, MEAN, REVENUE
