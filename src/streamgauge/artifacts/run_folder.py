@@ -33,7 +33,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 from pydantic import ValidationError
 
 from streamgauge.config.options_and_settings import Experiment, to_toml
-from streamgauge.core.errors import InputError, MachineError, Problem, Rule, first_broken, is_full, refuse
+from streamgauge.core.errors import InputError, MachineError, Problem, Rule, faults_of, first_broken, is_full, refuse
 from streamgauge.results.breakdown import LatencyBreakdown
 from streamgauge.results.codes import Cause
 from streamgauge.results.matrix import MatrixResult
@@ -343,14 +343,14 @@ def _plain(text: str) -> str:
 def _is_damaged(error: Exception) -> bool:
     """Whether a file is no JSON at all."""
     if isinstance(error, ValidationError):
-        return error.errors()[0]["type"] == "json_invalid"
+        return faults_of(error)[0].kind == "json_invalid"
     return isinstance(error, json.JSONDecodeError | UnicodeDecodeError)
 
 
 def _first_fault(error: ValidationError | ValueError) -> str:
     if isinstance(error, ValidationError):
-        fault = error.errors()[0]
-        return f"{'.'.join(str(part) for part in fault['loc']) or 'file'}: {fault['msg']}"
+        fault = faults_of(error)[0]
+        return f"{fault.name or 'file'}: {fault.rule}"
     return str(error)
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -33,7 +35,7 @@ from streamgauge.config.setting_info import (
     settings_of,
     whole,
 )
-from streamgauge.core.errors import Fault, InputError, Problem, faults_of, nearest, require
+from streamgauge.core.errors import Fault, InputError, Problem, faults_of, nearest, problems_of, require
 from streamgauge.core.plugin_options import TUNED, Tuning
 from streamgauge.core.units import PARTITION_BITS, parse_duration, parse_rate, parse_share
 from streamgauge.results.profile import Weights
@@ -44,16 +46,18 @@ def parse_setting(parse: Callable[..., Any], name: str, value: Any) -> Any:
     try:
         return parse(value)
     except InputError as error:
-        raise InputError([_with_name(problem, name) for problem in error.problems]) from None
+        raise InputError([
+            replace(problem, setting=name, way_out=_with_option(name, problem.way_out)) for problem in error.problems
+        ]) from None  # fmt: skip
 
 
-def _with_name(problem: Problem, name: str) -> Problem:
-    """The problem with the setting's own name, and its option in the way out."""
-    option, _, example = problem.way_out.partition(" ")
-    way_out, info = problem.way_out, SETTINGS.get(name)
-    if info is not None and option.startswith("--"):
-        way_out = f"{info.flag} {example}" if example and not info.example else info.way_out
-    return Problem(name, problem.rule, problem.got, way_out)
+def _with_option(name: str, way_out: str) -> str:
+    """The way out with the setting's own option, whatever option a parser named."""
+    option, _, example = way_out.partition(" ")
+    info = SETTINGS.get(name)
+    if info is None or not option.startswith("--"):
+        return way_out
+    return f"{info.flag} {example}" if example and not info.example else info.way_out
 
 
 TUNABLE = ("run", "sustain", "scale", "anatomy", "characterize")
@@ -397,30 +401,30 @@ TABLES_OF_USER = [name for name, info in SETTINGS.items() if info.metavar == NAM
 """The settings that are tables of names which the user chooses."""
 
 
-def _split_name(fault: Fault) -> Problem:
-    """TOML reads an unquoted name with dots as tables, and a text was expected."""
-    name, value = fault.name, fault.got
+def _joined_name(fault: Fault) -> Fault:
+    """TOML reads an unquoted name with dots as tables: the fault of the whole name, if a text was expected."""
+    if fault.name.partition(".")[0] not in TABLES_OF_USER or len(fault.location) != 2:
+        return fault
+    location: tuple[int | str, ...] = fault.location
+    value = fault.got
     while isinstance(value, dict) and value:
         key, value = next(iter(value.items()))
-        name += f".{key}"
-    return Problem(name, "must be a text, and a name with dots must be quoted", value, file_line(name, str(value)))
+        location = (*location, key)
+    return fault if location == fault.location else Fault(_UNQUOTED, location, value, {})
 
 
-def _problems_of(fault: Fault) -> list[Problem]:
-    name = fault.name
-    if name.partition(".")[0] in TABLES_OF_USER and isinstance(fault.got, dict) and len(fault.location) == 2:
-        return [_split_name(fault)]
-    if fault.inner:
-        return [_with_name(problem, name) if name else problem for problem in fault.inner]
-    if fault.is_unknown:
-        meant = SHORTHANDS.get(name)
-        way_out = f'{meant} = "{fault.got}"' if meant else "remove it, or correct its spelling"
-        return [Problem(name, "is not a setting", fault.got, way_out)]
-    return [Problem(name, fault.rule, fault.got, _way_out(name, fault))]
+def _unknown(fault: Fault) -> tuple[str, str]:
+    meant = SHORTHANDS.get(fault.name)
+    return "is not a setting", f'{meant} = "{fault.got}"' if meant else "remove it, or correct its spelling"
 
 
-def _way_out(name: str, fault: Fault) -> str:
+def _way_out(fault: Fault, offered: str) -> str:
     """An option with an accepted value; without an option, the line of the file."""
+    name = fault.name
+    if offered:
+        return _with_option(name, offered)
+    if fault.kind == _UNQUOTED:
+        return file_line(name, str(fault.got))
     info, meant = setting_of(name), nearest(fault.got, fault.choices) if fault.choices else ""
     if info is None:
         return f'{name} = "{meant}"' if meant else f"another value for {name or 'the file'}"
@@ -429,12 +433,17 @@ def _way_out(name: str, fault: Fault) -> str:
     return f"{info.flag} {meant}" if meant else info.way_out
 
 
+_UNQUOTED = "unquoted_name"
+_RULES = {_UNQUOTED: "must be a text, and a name with dots must be quoted"}
+
+
 def build(values: dict[str, Any]) -> Experiment:
     """An experiment from plain values. One InputError holds every problem."""
     try:
         return Experiment.model_validate(values)
     except ValidationError as error:
-        raise InputError([problem for fault in faults_of(error) for problem in _problems_of(fault)]) from None
+        faults = map(_joined_name, faults_of(error))
+        raise InputError(problems_of(faults, attrgetter("name"), _unknown, _way_out, _RULES)) from None
 
 
 def read(path: Path) -> Experiment:

@@ -20,12 +20,13 @@ import errno
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
+    from pydantic.fields import FieldInfo
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,7 @@ _RULES = {
 }
 """Keyed by the first word of pydantic's error type."""
 _BOUNDS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
+_MISSING = ("missing", "union_tag_not_found")
 _LENGTHS = {"too_short": ("at least", "min_length"), "too_long": ("at most", "max_length")}
 
 
@@ -103,9 +105,13 @@ class Fault:
     @property
     def rule(self) -> str:
         """The broken rule as text."""
-        for bound, says in _BOUNDS.items():
-            if (limit := self.context.get(bound)) is not None:
-                return f"must be {says} {f'{limit:g}' if isinstance(limit, float) else limit}"
+        limits = [
+            f"{says} {f'{limit:g}' if isinstance(limit, float) else limit}"
+            for bound, says in _BOUNDS.items()
+            if (limit := self.context.get(bound)) is not None
+        ]
+        if limits:
+            return f"must be {' and '.join(limits)}"
         if self.kind in _LENGTHS:
             says, bound = _LENGTHS[self.kind]
             number = self.context[bound]
@@ -117,9 +123,46 @@ class Fault:
         return _RULES.get(self.kind.partition("_")[0], "must be a value of another kind")
 
 
-def faults_of(error: ValidationError) -> list[Fault]:
-    """The faults that pydantic found, in its order."""
-    return [Fault(item["type"], item["loc"], item["input"], item.get("ctx", {})) for item in error.errors()]
+def faults_of(error: ValidationError, fields: Mapping[str, FieldInfo] | None = None) -> list[Fault]:
+    """The faults that pydantic found, in its order. With `fields` of the model, a rule names both bounds."""
+    return [_fault(item, fields or {}) for item in error.errors()]
+
+
+def _fault(item: Mapping[str, Any], fields: Mapping[str, FieldInfo]) -> Fault:
+    location, context = item["loc"], item.get("ctx", {})
+    if not _BOUNDS.keys().isdisjoint(context) and (field := fields.get(location[0])) is not None:
+        context = {bound: getattr(mark, bound) for mark in field.metadata for bound in _BOUNDS if hasattr(mark, bound)}
+    return Fault(item["type"], location, context.get("tag", item["input"]), context)
+
+
+def problems_of(
+    faults: Iterable[Fault],
+    setting: Callable[[Fault], str],
+    unknown: Callable[[Fault], tuple[str, str]],
+    way_out: Callable[[Fault, str], str],
+    rules: Mapping[str, str] | None = None,
+) -> list[Problem]:
+    """The faults in words. What differs between kinds of files and options is passed in.
+
+    - `setting`: the name of the setting.
+    - `unknown`: rule and way out of a setting that does not exist.
+    - `way_out`: what to do next; its second argument is what the validator of the value offers, or empty.
+    - `rules`: other rules than those of `Fault.rule`, by kind of fault.
+    """
+    problems: list[Problem] = []
+    for fault in faults:
+        name, got, rule = setting(fault), fault.got, (rules or {}).get(fault.kind) or fault.rule
+        if fault.inner:
+            problems += (
+                replace(one, setting=name or one.setting, way_out=way_out(fault, one.way_out)) for one in fault.inner
+            )
+        elif fault.is_unknown:
+            got = f"a table of {', '.join(got)}" if got and isinstance(got, dict) else got
+            rule, todo = unknown(fault)
+            problems.append(Problem(name, rule, got, todo))
+        else:
+            problems.append(Problem(name, rule, None if fault.kind in _MISSING else got, way_out(fault, "")))
+    return problems
 
 
 FULL_IN_WORDS = "No space left on device"

@@ -37,6 +37,7 @@ from streamgauge.core.errors import (
     in_file,
     near,
     nearest,
+    problems_of,
     refuse,
     require_all,
 )
@@ -208,7 +209,8 @@ def read(path: Path) -> ProgramTable:
         faults = faults_of(error)
         named_otherwise = {near(one.name, _TABLES) for one in faults if one.is_unknown and len(one.location) == 1}
         missing = [fault for fault in faults if fault.kind == "missing" and fault.location[0] in named_otherwise]
-        raise InputError([_problem(path, fault) for fault in faults if fault not in missing]) from None
+        faults = [fault for fault in faults if fault not in missing]
+        raise InputError(problems_of(faults, lambda fault: f"{path.name}: {fault.name}", _unknown, _way_out)) from None
     table._path = path
     return table
 
@@ -222,26 +224,24 @@ def _rules_of_topics_without_names(values: dict[str, Any]) -> Iterator[Rule]:
                        f"settings {', '.join(settings)}", way_out)  # fmt: skip
 
 
-def _problem(path: Path, fault: Fault) -> Problem:
-    """The problem in one fault that pydantic found."""
-    parts, rule, got = list(map(str, fault.location)), fault.rule, fault.got
-    if fault.inner:
-        (problem,) = fault.inner
-        rule, got, way_out = problem.rule, problem.got, problem.way_out
-    elif fault.is_unknown:
-        known = list(_MODELS.get(parts[0], ProgramTable).model_fields)
-        rule = f"is not a setting; these are: {', '.join(known)}"
-        way_out = _table_for(parts, got, known) if isinstance(got, dict) else _place_for(parts[-1], known)
-        got = f"a table of {', '.join(got)}" if isinstance(got, dict) else got
-    elif fault.kind == "missing":
-        got, way_out = None, EXAMPLES.get(parts[0], f"{parts[-1]} = ...")
-    else:
-        way_out = _example(parts, got, fault.choices)
-    return Problem(f"{path.name}: {fault.name}", rule, got, way_out)
+def _unknown(fault: Fault) -> tuple[str, str]:
+    parts = list(map(str, fault.location))
+    known = list(_MODELS.get(parts[0], ProgramTable).model_fields)
+    is_table = isinstance(fault.got, dict)
+    way_out = _table_for(parts, fault.got, known) if is_table else _place_for(parts[-1], known)
+    return f"is not a setting; these are: {', '.join(known)}", way_out
 
 
-def _example(parts: list[str], got: object, choices: tuple[str, ...]) -> str:
+def _way_out(fault: Fault, offered: str) -> str:
+    parts = list(map(str, fault.location))
+    if offered:
+        return offered
+    return EXAMPLES.get(parts[0], f"{parts[-1]} = ...") if fault.kind == "missing" else _example(parts, fault)
+
+
+def _example(parts: list[str], fault: Fault) -> str:
     """A right value of a setting."""
+    got, choices = fault.got, fault.choices
     name, word = parts[-1], str(got).lower()
     if name != parts[0] and (value := _EXAMPLES_BELOW.get(parts[0] if len(parts) == 2 else parts[-2])):
         return f"{name} = {value.format(got)}"

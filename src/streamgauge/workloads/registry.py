@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
 
-from streamgauge.core.errors import Fault, InputError, Problem, faults_of, near, require
+from streamgauge.core.errors import Fault, InputError, faults_of, near, problems_of, require
 from streamgauge.core.units import parse_duration
 from streamgauge.dataflow.builder import Names, Stream, tumble
 from streamgauge.dataflow.describe import describe
@@ -264,7 +264,10 @@ class Workload:
         try:
             return self.parameters.model_validate({self._plain(name): value for name, value in values.items()})
         except ValidationError as error:
-            raise InputError([self._problem(fault) for fault in faults_of(error)]) from None
+            faults = faults_of(error, self.parameters.model_fields)
+            raise InputError(
+                problems_of(faults, lambda fault: f"set {fault.name}", self._unknown, self._way_out)
+            ) from None
 
     def flow_document(self, parameters: Parameters, rate_per_s: float) -> dict[str, Any]:
         """The JSON form of the flow at these parameters, which engines outside Python read."""
@@ -280,18 +283,18 @@ class Workload:
     def _plain(self, name: str) -> str:
         return name.removeprefix(f"{self.prefix}.").replace(".", "_") if self.prefix else name
 
-    def _problem(self, fault: Fault) -> Problem:
+    def _unknown(self, fault: Fault) -> tuple[str, str]:
         parameter_names = tuple(self.parameters.model_fields)
-        setting, name = f"set {fault.name}", fault.name
-        if fault.is_unknown:
-            meant = near(name, (*parameter_names, *self.extra_names))
-            if not parameter_names and not meant:
-                return Problem(setting, f"{self.name} has no parameters", fault.got, self.without_parameters)
-            way_out = f"--set {meant}=..." if meant else f"one of {', '.join(parameter_names)}"
-            return Problem(setting, f"is not a parameter of {self.name}", fault.got, way_out)
-        rule = fault.inner[0].rule if fault.inner else fault.rule
-        default = default_of(self.parameters.model_fields[name]) if name in parameter_names else "..."
-        return Problem(setting, rule, fault.got, f"--set {name}={near(fault.got, fault.choices) or default}")
+        meant = near(fault.name, (*parameter_names, *self.extra_names))
+        if not parameter_names and not meant:
+            return f"{self.name} has no parameters", self.without_parameters
+        way_out = f"--set {meant}=..." if meant else f"one of {', '.join(parameter_names)}"
+        return f"is not a parameter of {self.name}", way_out
+
+    def _way_out(self, fault: Fault, _: str) -> str:
+        field_info = self.parameters.model_fields.get(fault.name)
+        default = default_of(field_info) if field_info is not None else "..."
+        return f"--set {fault.name}={near(fault.got, fault.choices) or default}"
 
 
 def default_of(field: FieldInfo) -> Any:

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("quiet")
         ('workload = "identity"\nenginee = "spark"\n', "enginee", "spark"),
         ('workload = "identity"\n[load]\nrat = 5\n', "load.rat", "5"),
         ('workload = "identity"\n[search]\nquik = true\n', "search.quik", "True"),
-        ('engine = "spark"\n', "workload", "engine"),
+        ('engine = "spark"\n', "workload", "None"),
         ('workload = "identity"\n[load]\nrate = "fast"\n', "load.rate", "fast"),
         ('workload = "identity"\nlimits = "p99<=2s"\n', "limits", "p99<=2s"),
         ('workload = "filter"\nengine.cores = 2', "engine.cores", "2"),

@@ -12,7 +12,7 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import Field, JsonValue, TypeAdapter, ValidationError
 from pydantic.json_schema import GenerateJsonSchema
 
-from streamgauge.core.errors import Fault, InputError, Problem, faults_of, near, require
+from streamgauge.core.errors import Fault, InputError, Problem, faults_of, near, problems_of, require
 from streamgauge.core.schema import EVENT_TIME
 from streamgauge.dataflow import builder, graph, lineage, schema
 from streamgauge.dataflow.describe import KINDS
@@ -241,22 +241,24 @@ def _checked_form(document: Any) -> dict[str, Any]:
     try:
         return document_form().validate_python(document)
     except ValidationError as error:
-        raise InputError([_problem(fault) for fault in faults_of(error)]) from None
+        raise InputError(problems_of(faults_of(error), _setting, lambda _: _UNKNOWN, _way_out, _RULES)) from None
 
 
-def _problem(fault: Fault) -> Problem:
-    place, kind = f"{DOCUMENT}, {_place(fault.location)}", fault.context.get("tag")
-    kinds, nearest = ", ".join(NODE_CLASSES), near(kind, NODE_CLASSES)
-    rule = "must be an object" if fault.kind in ("dict_type", "model_attributes_type") else fault.rule
-    special = {
-        "missing": (place, "must be given", "nothing", f"null if it does not apply; {WAY_OUT}"),
-        "extra_forbidden": (place, "is not a field of the form", fault.got, f"leave it out; {WAY_OUT}"),
-        "union_tag_not_found": (f"{place}.kind", "must be given", "nothing", kinds),
-        "union_tag_invalid": (
-            f"{place}.kind", "must be a kind of node", kind, f"{nearest} ({kinds})" if nearest else kinds
-        ),
-    }  # fmt: skip
-    return Problem(*special.get(fault.kind, (place, rule, fault.got, near(fault.got, fault.choices) or WAY_OUT)))
+def _setting(fault: Fault) -> str:
+    return f"{DOCUMENT}, {_place(fault.location)}{'.kind' if fault.kind in _OF_KINDS else ''}"
+
+
+def _way_out(fault: Fault, _: str) -> str:
+    if fault.kind in _OF_KINDS:
+        kinds, meant = ", ".join(NODE_CLASSES), near(fault.context.get("tag", ""), NODE_CLASSES)
+        return f"{meant} ({kinds})" if meant else kinds
+    meant = near(fault.got, fault.choices) or WAY_OUT
+    return f"null if it does not apply; {WAY_OUT}" if fault.kind == "missing" else meant
+
+
+_OF_KINDS = {"union_tag_not_found": "must be given", "union_tag_invalid": "must be a kind of node"}
+_RULES = {**_OF_KINDS, **dict.fromkeys(("dict_type", "model_attributes_type"), "must be an object")}
+_UNKNOWN = "is not a field of the form", f"leave it out; {WAY_OUT}"
 
 
 def _place(location: tuple[int | str, ...]) -> str:
