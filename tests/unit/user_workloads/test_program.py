@@ -94,7 +94,7 @@ def test_a_window_has_the_event_time_of_its_end(tmp_path: Path) -> None:
 @pytest.mark.parametrize("word", ["export A=1; " * 30, ":".join(["/opt/jars/one.jar"] * 400)])
 def test_a_word_of_the_command_may_be_longer_than_a_path(tmp_path: Path, word: str) -> None:
     """A script of a shell, or a class path."""
-    assert program(written(tmp_path, ("--from={input}", word))).files.keys() == {"program.toml"}
+    assert program(written(tmp_path, ("--from={input}", word))).files.keys() == {"program.toml", "consumer.py"}
 
 
 @pytest.mark.parametrize("end", ["", "-- of the dear ones", ";;", "/* it's all */", "ORDER BY ts;"])
