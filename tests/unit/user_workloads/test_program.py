@@ -344,3 +344,16 @@ def test_files_in_the_command_belong_to_the_program(tmp_path: Path) -> None:
     assert program(path).files == sha256
     (path.parent / "src" / "consumer.py").write_text("print(2)")
     assert program(path).files["src/consumer.py"] != sha256["src/consumer.py"]
+
+
+def test_what_holds_for_every_program_is_checked_where_its_file_is_refused(tmp_path: Path) -> None:
+    """A question about the kind of workload needs no file: the encoding is no program's, and none has flight."""
+    path = written(tmp_path, ("domain = 1000", "domian = 1000"))
+    with pytest.raises(InputError) as refusal:
+        resolved(path, transport_options={"encoding": "json"}, engine="spark")
+    field, encoding = (problem.setting for problem in refusal.value.problems)
+    assert (field, encoding) == ("program.toml: inputs.purchases.fields.user_id.domian", "transport option encoding")
+    assert refusal.value.incomplete
+    with pytest.raises(InputError) as refusal:
+        check_trials(build({"workload": str(path), "command": "anatomy", "anatomy": {}}))
+    assert [problem.setting for problem in refusal.value.problems] == ["anatomy"]

@@ -300,7 +300,8 @@ def test_all_problems_are_answered_at_once(tmp_path: Path, changes: list[tuple[s
 @pytest.mark.parametrize(
     ("change", "incomplete"),
     [(("{python}", "no-such-program"), False), (("{input}", "{inptu}"), False),
-     (("SELECT user_id", "SELECT user"), True), (("domain =", "domian ="), True), (('reach = "0s"', "reach = 0"), True)],
+     (("SELECT user_id", "SELECT user"), True), (("domain =", "domian ="), True),
+     (('reach = "0s"', "reach = 0"), True)],
 )  # fmt: skip
 def test_a_refusal_says_whether_more_may_follow(tmp_path: Path, change: tuple[str, str], incomplete: bool) -> None:
     """It does where the references did not run over events, or a setting was left out."""
