@@ -4,14 +4,15 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from streamgauge.core.clock import US
 from streamgauge.core.engine_reports import Guarantee
-from streamgauge.core.errors import InputError, JobError, Problem, Rule, broken
+from streamgauge.core.errors import InputError, JobError, Problem, Rule, attempt, broken, in_file, near, refuse
 from streamgauge.core.schema import EVENT_TIME, WINDOW_END, quote
 from streamgauge.core.value_types import TIMESTAMP, ValueType
 from streamgauge.dataflow.nodes import Flow, Sink, Source
@@ -23,13 +24,14 @@ from streamgauge.results.run import FITTED
 from streamgauge.system.java import spark_kafka_jars
 from streamgauge.transports.topics import UNITS, InputTopic, OutputTopic, ProgramTopics
 from streamgauge.user_workloads.program_checks import (
-    check_tables,
     column_rules,
     dry_run_rules,
+    independent,
     inputs_with,
     message_type,
     sample_unit_rule,
     stream_rules,
+    table_problems,
 )
 from streamgauge.user_workloads.program_file import OutputTable, ProgramTable, read, specs_of
 from streamgauge.user_workloads.program_node import SCRATCH, SPARK_KAFKA_JARS, Launch, ProgramNode
@@ -133,19 +135,37 @@ def request_problems(
 def program(path: Path) -> Program:
     """The program in a file. Raises JobError with every problem."""
     try:
-        table = read(path)
-        check_tables(table)
-        return _program(table)
+        table, refused = read(path)
     except InputError as error:
-        raise JobError(error.problems) from None
+        raise JobError(error.problems, error.incomplete) from None
+    found = table_problems(table)
+    launch = attempt(partial(_launch, table), found)
+    wrong = [one.setting.removeprefix(table.place_of("")) for one in (*found, *refused)]
+    inputs, columns = None, None
+    if not any(name.startswith("inputs") and name.rpartition(".")[2] not in _OF_MESSAGES for name in wrong):
+        inputs = attempt(partial(_streams, table), found)
+    if inputs is not None:
+        columns = attempt(partial(_columns, table, inputs[0], wrong), found)
+    refuse([*refused, *independent(found, refused)], JobError, incomplete=bool(refused) or columns is None)
+    assert inputs is not None
+    assert columns is not None
+    streams, notes = inputs
+    return _program(table, streams, notes, launch, columns)
 
 
-def _program(table: ProgramTable) -> Program:
+_OF_MESSAGES = ("topic", "format", "time_unit", "record_timestamp")
+"""Settings of an input that say nothing of its events."""
+
+
+def _program(
+    table: ProgramTable,
+    streams: tuple[StreamSpec, ...],
+    notes: tuple[str, ...],
+    launch: Launch,
+    columns: Mapping[str, Mapping[str, ValueType]],
+) -> Program:
     path, folder = table.path, table.folder
-    streams, notes = _streams(table)
-    launch = _launch(table)
     inputs = tuple(Input(each.name, (), None, None, time_name(each), each.key) for each in streams)
-    columns = _columns(table, streams)
     nodes = {sink: _node(table, sink, columns[sink], streams, launch) for sink in table.by_sink}
     outputs = {sink: _described(inputs, output, nodes[sink], streams) for sink, output in table.by_sink.items()}
     name = folder.name if path.stem == "program" else path.stem
@@ -274,6 +294,13 @@ def _launch(table: ProgramTable) -> Launch:
 def _command(table: ProgramTable) -> tuple[str, ...]:
     if not table.command:
         return ()
+    script = _script(table.command)
+    scripts = [path.name for path in table.folder.glob("*.*") if path.suffix == Path(script).suffix]
+    table.require([
+        Rule(not script or os.path.exists(table.folder / script), "command",
+             "must name a script that exists, by its path from the file's folder", script,
+             near(script, scripts) or "correct its path, or write it"),
+    ])  # fmt: skip
     first = table.command[0].replace("{python}", sys.executable)
     if "{" in first or shutil.which(first) is not None:
         return table.command
@@ -286,16 +313,47 @@ def _command(table: ProgramTable) -> tuple[str, ...]:
     return (str(beside), *table.command[1:])
 
 
-def _columns(table: ProgramTable, streams: tuple[StreamSpec, ...]) -> dict[str, dict[str, ValueType]]:
-    """Sink to its reference's columns. Raises InputError if one fails or lacks a field that its output names."""
-    table.require(stream_rules(table, streams))
+def _script(command: Sequence[str]) -> str:
+    """The script that Python, or the archive that Java, is started with; empty if that is not certain."""
+    first, *words = command
+    name = Path(first).name
+    if name == "java" and "-jar" in words[:-1]:
+        script = words[words.index("-jar") + 1]
+    else:
+        is_python = name == "{python}" or re.fullmatch(r"python[\d.]*", name)
+        script = words[0] if is_python and words and not words[0].startswith("-") else ""
+    return "" if "{" in script else script
+
+
+def _columns(
+    table: ProgramTable, streams: tuple[StreamSpec, ...], wrong: Sequence[str]
+) -> dict[str, dict[str, ValueType]]:
+    """Sink to its reference's columns. `wrong`: settings that are refused already, whose rules are left out.
+
+    Raises InputError if a reference fails or lacks a field that its output names. If nothing is wrong with inputs and
+    outputs, the references also run over some events.
+    """
+    in_tables = [name for name in wrong if name.startswith(("inputs", "output"))]
+    problems = broken(*in_file(table.path.name, [] if in_tables else stream_rules(table, streams)))
     columns = {
-        sink: program_columns(table.place_of(table.reference_setting_of(sink)), output.reference, streams)
+        sink: attempt(partial(program_columns, table.place_of(setting), output.reference, streams), problems)
         for sink, output in table.by_sink.items()
+        if output.reference
+        for setting in [table.reference_setting_of(sink)]
     }
-    table.require(rule for sink in columns for rule in column_rules(table, sink, columns[sink], streams))
-    table.require(dry_run_rules(table, streams))
+    for sink in columns:
+        place = f"{table.setting_of(sink)}."
+        of_columns = [one for one in in_tables if one.startswith(place) and one.removeprefix(place) not in _OF_RESULTS]
+        if columns[sink] is not None and not of_columns:
+            problems += broken(*in_file(table.path.name, column_rules(table, sink, columns[sink], streams)))
+    if not (problems or in_tables):
+        problems = broken(*in_file(table.path.name, dry_run_rules(table, streams)))
+    refuse(problems)
     return columns
+
+
+_OF_RESULTS = ("reach", "delivery", "loss_max", "topic")
+"""Settings of an output that say nothing of its columns."""
 
 
 def _streams(table: ProgramTable) -> tuple[tuple[StreamSpec, ...], tuple[str, ...]]:

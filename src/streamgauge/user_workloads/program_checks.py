@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.core.clock import US
-from streamgauge.core.errors import Problem, Rule, attempt, broken, first, in_file, nearest, refuse
+from streamgauge.core.errors import Problem, Rule, attempt, broken, first, in_file, nearest
 from streamgauge.core.schema import EVENT_TIME, LINEAGE, WINDOW_END, WINDOW_START, quote, quoted
 from streamgauge.core.value_types import BOOLEAN, DECIMAL, FLOAT, INT, LIST, STRING, TIMESTAMP, ValueType
-from streamgauge.loadgen.fields import FieldSpec, StreamSpec
+from streamgauge.loadgen.fields import StreamSpec
 from streamgauge.loadgen.plan import BATCH_BYTES_MAX, Plan
 from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.system.user_code import duckdb_lines, first_line
@@ -28,6 +28,7 @@ from streamgauge.user_workloads.program_file import (
     InputTable,
     OutputTable,
     ProgramTable,
+    field_names,
     specs_of,
 )
 from streamgauge.user_workloads.program_node import SCRATCH, placeholders, unknown_placeholders
@@ -60,19 +61,45 @@ _SCHEMA_GIVES = {"bigint": ("bigint", "int"), "double": ("double", "bigint", "in
 """Type of a result's field to the types of values in a schema from which it is read."""
 
 
-def check_tables(table: ProgramTable) -> None:
-    """Raises InputError with the problems of the file, without those of its references."""
+def table_problems(table: ProgramTable) -> list[Problem]:
+    """The problems of the file, without those of its samples and references."""
     problems: list[Problem] = []
     rules = [*_start_rules(table), *_progress_rules(table), *_table_rules(table)]
     for name, given in table.inputs.items():
         setting = f"inputs.{name}"
-        fields = attempt(partial(specs_of, table.place_of(setting), given.fields), problems)
-        rules += [*_input_rules(setting, name, given, fields or ()), *_format_rules(setting, given, table.folder)]
+        attempt(partial(specs_of, table.place_of(setting), given.fields), problems)
+        rules += [*_input_rules(setting, name, given), *_format_rules(setting, given, table.folder)]
     for sink, output in table.by_sink.items():
         setting = table.setting_of(sink)
         rules += [*_output_rules(setting, sink, output), *_format_rules(setting, output, table.folder)]
     rules += [*_topic_rules(table), *_placeholder_rules(table)]
-    refuse([*problems, *broken(*in_file(table.path.name, rules))])
+    return problems + broken(*in_file(table.path.name, rules))
+
+
+def independent(found: Sequence[Problem], refused: Sequence[Problem]) -> list[Problem]:
+    """Those of the found problems that do not follow from the `refused` ones, whose settings were left out."""
+    left_out = {f"{one.setting}." for one in refused}
+    follow = {name for one in refused for name in _FOLLOW.get(_last(one.setting), ())}
+    return [
+        one
+        for one in found
+        if _last(one.setting) not in follow
+        and not any(f"{one.setting}.".startswith(each) or each.startswith(f"{one.setting}.") for each in left_out)
+    ]
+
+
+def _last(setting: str) -> str:
+    """A setting without its file and tables."""
+    return re.split(r"\.| ", setting)[-1]
+
+
+_FOLLOW = {
+    "format": _FORMATS, "mode": ("keys", "delivery", "latency_key"), "delivery": ("loss_max",),
+    "time": ("latency_key",), "window_end": ("latency_key",), "progress": ("ready", "group"),
+    "ready": ("ready_line", "group"), "ready_line": ("ready",), "command": ("attach",),
+    "attach": ("command", "ready", "brokers", "group", "topic", "spark_checkpoint"),
+}  # fmt: skip
+"""Setting to those whose rules need it."""
 
 
 def _start_rules(table: ProgramTable) -> Iterator[Rule]:
@@ -189,8 +216,9 @@ def _name_rule(setting: str, name: str, way_out: str) -> Rule:
     )  # fmt: skip
 
 
-def _input_rules(setting: str, name: str, given: InputTable, fields: Sequence[FieldSpec]) -> list[Rule]:
-    names = [one.name for one in fields]
+def _input_rules(setting: str, name: str, given: InputTable) -> list[Rule]:
+    declared = field_names(given.fields)
+    names = declared if all(declared) else []
     taken = (*LINEAGE, *names)
     return [
         _name_rule(setting, name, "[inputs.purchases]"),

@@ -5,6 +5,7 @@ TOML, since the classes of fields name those of Python.
 """
 
 import base64
+import copy
 import json
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -190,8 +191,11 @@ class ProgramTable(_Table):
         require_all(*in_file(self._path.name, rules))
 
 
-def read(path: Path) -> ProgramTable:
-    """The tables of a file, each valid by itself. Raises InputError with every problem."""
+def read(path: Path) -> tuple[ProgramTable, list[Problem]]:
+    """The tables of a file, each valid by itself, and the problems of the settings that were left out of them.
+
+    Raises InputError with every problem if the others make no tables.
+    """
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -203,16 +207,36 @@ def read(path: Path) -> ProgramTable:
     way_out = f'kind = "program" in its first line; an experiment file: streamgauge experiment {path}'
     require_all(*in_file(path.name, [Rule(kind == "program", "kind", rule, kind, way_out)]))
     require_all(*in_file(path.name, _rules_of_topics_without_names(values)))
+    problems: list[Problem] = []
     try:
         table = ProgramTable.model_validate(values)
     except ValidationError as error:
         faults = faults_of(error)
         named_otherwise = {near(one.name, _TABLES) for one in faults if one.is_unknown and len(one.location) == 1}
         missing = [fault for fault in faults if fault.kind == "missing" and fault.location[0] in named_otherwise]
-        faults = [fault for fault in faults if fault not in missing]
-        raise InputError(problems_of(faults, lambda fault: f"{path.name}: {fault.name}", _unknown, _way_out)) from None
+        named = [fault for fault in faults if fault not in missing]
+        problems = problems_of(named, lambda fault: f"{path.name}: {fault.name}", _unknown, _way_out)
+        try:
+            table = ProgramTable.model_validate(_repaired(values, faults))
+        except ValidationError:
+            raise InputError(problems, incomplete=True) from None
     table._path = path
-    return table
+    return table, problems
+
+
+def _repaired(values: dict[str, Any], faults: Iterable[Fault]) -> dict[str, Any]:
+    """The values without their faults. An unknown name is taken for the most similar one, if that is not given."""
+    repaired = copy.deepcopy(values)
+    for fault in faults:
+        *above, name = fault.location
+        table, known = repaired, _MODELS.get(str(fault.location[0]), ProgramTable).model_fields
+        while above and isinstance(table.get(str(above[0])), dict):
+            table = table[str(above.pop(0))]
+        value = table.pop(str([*above, name][0]), None)  # a list with a wrong item is left out as a whole
+        meant = near(name, known) if fault.is_unknown else None
+        if meant is not None and meant not in table:
+            table[meant] = value
+    return repaired
 
 
 def _rules_of_topics_without_names(values: dict[str, Any]) -> Iterator[Rule]:
@@ -334,6 +358,11 @@ def specs_of(place: str, tables: Mapping[str, Any]) -> tuple[FieldSpec, ...]:
     specs = [attempt(partial(_field, f"{place}.fields.{name}", name, table), problems) for name, table in _flat(tables)]
     refuse(problems)
     return tuple(specs)
+
+
+def field_names(tables: Mapping[str, Any]) -> list[str]:
+    """The names of an input's fields, whatever their tables hold."""
+    return [name for name, _ in _flat(tables)]
 
 
 def field_text(spec: FieldSpec) -> str:

@@ -35,7 +35,7 @@ TIMELESS = ('time = "ts"\nreach', 'latency_key = ["user_id", "ts"]\nreach')
 def written(folder: Path, *changes: tuple[str, str], name: str = "program.toml") -> Path:
     """The good file, in the folder `dear`, with texts replaced, each of which it must have.
 
-    Beside it are two schemas, each with another name for one of its fields.
+    Beside it are its empty script and two schemas, each with another name for one of its fields.
     """
     text = GOOD
     for old, new in changes:
@@ -44,6 +44,7 @@ def written(folder: Path, *changes: tuple[str, str], name: str = "program.toml")
     path = folder / "dear" / name
     path.parent.mkdir(exist_ok=True)
     path.write_text(text)
+    path.with_name("consumer.py").touch()
     for schema, field, other in (("other.avsc", "user_id", "user"), ("more.avsc", '"price"', '"cost"')):
         path.with_name(schema).write_text(SCHEMA.replace(field, other))
     return path

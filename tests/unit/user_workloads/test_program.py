@@ -94,7 +94,7 @@ def test_a_window_has_the_event_time_of_its_end(tmp_path: Path) -> None:
 @pytest.mark.parametrize("word", ["export A=1; " * 30, ":".join(["/opt/jars/one.jar"] * 400)])
 def test_a_word_of_the_command_may_be_longer_than_a_path(tmp_path: Path, word: str) -> None:
     """A script of a shell, or a class path."""
-    assert program(written(tmp_path, ("--from={input}", word))).files.keys() == {"program.toml"}
+    assert program(written(tmp_path, ("--from={input}", word))).files.keys() == {"program.toml", "consumer.py"}
 
 
 @pytest.mark.parametrize("end", ["", "-- of the dear ones", ";;", "/* it's all */", "ORDER BY ts;"])
@@ -356,3 +356,16 @@ def test_files_in_the_command_belong_to_the_program(tmp_path: Path) -> None:
     assert program(path).files == sha256
     (path.parent / "src" / "consumer.py").write_text("print(2)")
     assert program(path).files["src/consumer.py"] != sha256["src/consumer.py"]
+
+
+def test_what_holds_for_every_program_is_checked_where_its_file_is_refused(tmp_path: Path) -> None:
+    """A question about the kind of workload needs no file: the encoding is no program's, and none has flight."""
+    path = written(tmp_path, ("domain = 1000", "domian = 1000"))
+    with pytest.raises(InputError) as refusal:
+        resolved(path, transport_options={"encoding": "json"}, engine="spark")
+    field, encoding = (problem.setting for problem in refusal.value.problems)
+    assert (field, encoding) == ("program.toml: inputs.purchases.fields.user_id.domian", "transport option encoding")
+    assert refusal.value.incomplete
+    with pytest.raises(InputError) as refusal:
+        check_trials(build({"workload": str(path), "command": "anatomy", "anatomy": {}}))
+    assert [problem.setting for problem in refusal.value.problems] == ["anatomy"]

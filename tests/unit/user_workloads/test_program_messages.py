@@ -255,12 +255,72 @@ def test_a_setting_that_is_nearly_right(
             [('kind = "program"', 'kind = "program"\nattach = true')],
             ["command", "brokers", "group", "inputs.purchases.topic", "output.topic"],
         ),
+        (  # tables that are right are checked beside those that are not
+            [
+                ('kind = "program"', 'kind = "program"\ntitel = "x"'),
+                ("{python}", "{pyton}"),
+                ('key = "user_id"', 'key = "user"\nformat = "xml"\nschema_file = "x"'),
+                ("domain = ", "domian = "),
+                ('reach = "0s"', 'reach = "fast"\ndelivery = "at-most-once"\nloss_max = 0.1'),
+            ],
+            [
+                "inputs.purchases.format",
+                "output.delivery",
+                "output.reach",
+                "titel",
+                "inputs.purchases.fields.user_id.domian",
+                "inputs.purchases.key",
+                "command",
+            ],
+        ),
+        (  # and references over inputs that are right
+            [
+                ('key = "user_id"', 'key = "user_id"\nformat = "xml"'),
+                ("consumer.py", "nothere.py"),
+                ("SELECT user_id", "SELECT userid"),
+            ],
+            ["inputs.purchases.format", "command", "reference"],
+        ),
+        ([("consumer.py", "nothere.py"), ('["user_id", "ts"]', '["user"]')], ["command", "output.keys"]),
+        # A field that is left out, or an unknown table, is not missed in the reference.
+        ([("price = { kind", "price = 3 # { kind")], ["inputs.purchases.fields.price"]),
+        (
+            [("{python}", "no-such-program"), (HEADER, "[inputs.purchases.feilds]")],
+            ["inputs.purchases.feilds", "command"],
+        ),
+        ([('["{python}", "consumer.py", "--from={input}"]', '["{python}", 3]')], ["command.1"]),
     ],
 )
 def test_all_problems_are_answered_at_once(tmp_path: Path, changes: list[tuple[str, str]], settings: list[str]) -> None:
     with pytest.raises(JobError) as refusal:
         program(written(tmp_path, *changes))
     assert [problem.setting for problem in refusal.value.problems] == [f"program.toml: {each}" for each in settings]
+
+
+@pytest.mark.parametrize(
+    ("change", "incomplete"),
+    [(("{python}", "no-such-program"), False), (("{input}", "{inptu}"), False),
+     (("SELECT user_id", "SELECT user"), True), (("domain =", "domian ="), True),
+     (('reach = "0s"', "reach = 0"), True)],
+)  # fmt: skip
+def test_a_refusal_says_whether_more_may_follow(tmp_path: Path, change: tuple[str, str], incomplete: bool) -> None:
+    """It does where the references did not run over events, or a setting was left out."""
+    with pytest.raises(JobError) as refusal:
+        program(written(tmp_path, change))
+    assert refusal.value.incomplete == incomplete
+
+
+@pytest.mark.parametrize(
+    ("command", "right"),
+    [('["{python}", "other.py"]', False), ('["java", "-jar", "app.jar"]', False), ('["{python}", "-m", "x.py"]', True),
+     ('["sh", "-c", "python x.py"]', True), ('["{python}", "{scratch}/x.py"]', True)],
+)  # fmt: skip
+def test_a_script_that_does_not_exist_is_refused(tmp_path: Path, command: str, right: bool) -> None:
+    """Where the word that names it is certain."""
+    path = written(tmp_path, ('["{python}", "consumer.py", "--from={input}"]', command), ("price > 90", "prize > 90"))
+    with pytest.raises(JobError) as refusal:
+        program(path)
+    assert len(refusal.value.problems) == (1 if right else 2), refusal.value
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,7 @@ reference = "{ROWS.replace("> 90", "< 10")}"
 def job_case(tmp_path: Path, make: Any) -> Callable[..., Case]:
     def made(text: str, user_ids: int = 100, **more: Any) -> Case:
         path = tmp_path / "program.toml"
+        path.with_name("job.py").touch()
         path.write_text(HEAD.replace("domain = 100 ", f"domain = {user_ids} ") + text)
         load = {"rate": "1k", "duration": "10s", "warmup": "5s", "generators": 2}
         resolved = check(build({"workload": str(path), "load": load, "out": str(tmp_path)}))
