@@ -54,7 +54,7 @@ def test_a_group_that_is_not_to_be_seen_has_the_limits_of_those_that_are(group: 
     assert memory_limit() == 3 * GIB
 
 
-def test_a_kill_for_memory_is_told_with_the_limit(group: tuple[int, Path]) -> None:
+def test_a_kill_for_memory_is_reported_with_the_limit(group: tuple[int, Path]) -> None:
     """Whatever the failure looked like, and only if it came since."""
     write(group, "memory", "a/memory.max", 2 * GIB)
     write(group, "memory", "a/b/memory.events", "oom 4\noom_kill 3")
@@ -64,7 +64,7 @@ def test_a_kill_for_memory_is_told_with_the_limit(group: tuple[int, Path]) -> No
     assert watch.reached() == "killed for memory: the control group allows 2 GiB"
 
 
-def test_a_refused_process_is_told_with_the_limit(group: tuple[int, Path]) -> None:
+def test_a_refused_process_is_reported_with_the_limit(group: tuple[int, Path]) -> None:
     """If something failed: a program may well do with fewer."""
     write(group, "pids", "a/pids.max", 40)
     write(group, "pids", "a/pids.current", 38)
@@ -80,7 +80,7 @@ def test_a_refused_process_is_told_with_the_limit(group: tuple[int, Path]) -> No
     ("the process ended (exit code -24); its log: x", True), ("Spark's JVM ended (SIGXCPU)", True),
     ("the program was killed by signal 9; it printed nothing", True), ("the program ended with exit code 1", False),
 ])  # fmt: skip
-def test_a_limit_of_cpu_time_is_told(
+def test_a_limit_of_cpu_time_is_reported(
     group: tuple[int, Path], monkeypatch: pytest.MonkeyPatch, failure: str, told: bool
 ) -> None:
     """If there is one, and the process was killed."""

@@ -163,7 +163,7 @@ def test_a_file_without_any_event_time_is_extra_and_kept(case: Callable[..., Cas
     assert pq.read_table(folder.path / "results.parquet").column(EVENT_TIME).null_count == 2
 
 
-def test_a_pair_whose_window_ended_before_the_first_event_is_told(case: Callable[..., Case], make: Any) -> None:
+def test_a_pair_whose_window_ended_before_the_first_event_is_reported(case: Callable[..., Case], make: Any) -> None:
     """That window has no last event to count a latency from: a fault of the answers, and nothing is raised."""
     trial = case(PAIRS)
     rows = trial.answer()

@@ -99,7 +99,7 @@ def test_wrong_updates_on_the_way_are_found(job_case: Callable[..., Case]) -> No
     assert faults(trial.verify(*rows)) == {"wrong": 1600}
 
 
-def test_updates_of_a_window_are_told_apart_by_it_too(job_case: Callable[..., Case]) -> None:
+def test_updates_differ_by_their_window_too(job_case: Callable[..., Case]) -> None:
     text = WINDOWS.replace("\n", " ")
     trial = job_case(f'mode="update", keys="user_id", reference="{text}"')
     ends = trial.record.trial_log.batch_ends()

@@ -115,7 +115,7 @@ def _at(flow: Flow, rows: list[Row], points: list[Row]) -> list[Row]:
     return _answer(flow, rows, text=lambda flow, relations: lowering.at_points(flow, relations, "asked"))
 
 
-def test_running_at_asked_times() -> None:
+def test_running_at_requested_times() -> None:
     """The value up to and with each of them, if the key has an event then."""
     flow = with_lineage(A.running(keys="k", n="count(*)", high="max(v)").sink("out"))
     rows = [(1, 4, 10), (1, 1, 20), (1, 3, 30), (2, 5, 15), (None, 6, 1), (None, 9, 4)]

@@ -67,7 +67,7 @@ def test_which_flows_keep_their_state_in_rocksdb() -> None:
     assert [name for name in flows if options.keeps_first_rows(flows[name])] == ["first rows"]
 
 
-def test_what_a_jvm_is_told_by_each_way_of_compiling() -> None:
+def test_options_of_a_jvm_by_way_of_compiling() -> None:
     """Each choice has its options, and `jvm` leaves the JVM alone."""
     jit = next(setting for setting in options.SETTINGS if setting.name == "jit")
     assert options.JVM_OPTIONS.keys() == set(jit.choices)

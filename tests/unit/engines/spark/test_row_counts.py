@@ -187,7 +187,7 @@ def test_a_batch_that_runs_keeps_none_of_another_query_from_being_read() -> None
     assert store.read == [1, 2, 0]
 
 
-def test_batches_that_were_told_of_are_waited_for() -> None:
+def test_reported_batches_are_waited_for() -> None:
     """Spark tells of a batch before its execution can be read, but of the one to come when that is not there at all."""
     store = Store([execution(0, 0)], to_come=[execution(1, 9, run=OTHER), execution(2, 1)])
     found = probed(store)
@@ -303,7 +303,7 @@ def test_an_operator_that_spark_did_not_count_is_left_out(monkeypatch: pytest.Mo
     assert read(probed(Store([execution(0, 0)]))) == [OperatorRows("q0", 0, "purchases", 20_000)]
 
 
-def test_where_nothing_is_probed_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_probes_there_is_no_request(monkeypatch: pytest.MonkeyPatch) -> None:
     """As of a user job: neither store nor plan."""
     monkeypatch.setattr(row_counts, "WAITING_MAX", -1)
     found = probed(Store([execution(0, 0)]), operators=())

@@ -51,7 +51,7 @@ def test_the_best_way_depends_on_the_overlap(window: Window, aggregate: str, str
     assert lowering_of(node, {}, structured) == way
 
 
-def test_a_join_is_sparks_own_unless_asked_otherwise() -> None:
+def test_a_join_is_sparks_own_by_default() -> None:
     """Whether it can be packed depends on the transport, so the job's settings decide."""
     node = (
         BOUGHT.select(pack="pack", price="price")

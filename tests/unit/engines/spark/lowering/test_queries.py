@@ -136,7 +136,7 @@ def test_sinks_on_one_operator_share_a_query(case: str) -> None:
         assert [query.name for query in found] == [f"q{number}" for number in range(len(wanted))]
 
 
-def test_a_query_reads_only_what_its_sinks_need_and_what_is_carried_for_nobody() -> None:
+def test_a_query_reads_only_what_its_sinks_need_and_what_is_carried_unread() -> None:
     """Ids of the row-wise sink are not read for the aggregate; a payload that no sink uses goes to every query."""
     made = with_lineage(flow(DEAR.select(price="price").sink("dear"), COUNTS.sink("counts")))
     given = {"purchases": ("note", *needed_columns(made)["purchases"])}
@@ -148,7 +148,7 @@ def test_a_query_reads_only_what_its_sinks_need_and_what_is_carried_for_nobody()
     assert alone.columns(Flow(alone.sinks), given) == given
 
 
-def test_rows_are_told_apart_by_what_is_not_null() -> None:
+def test_rows_differ_by_what_is_not_null() -> None:
     """A row may be for one sink, for several, or for none; a null inside a row is a value like another."""
     dear = pa.array([{"price": 95, "note": None}, None, {"price": 99, "note": "x"}, None])
     even = pa.array([None, {"half": 2}, {"half": None}, None])

@@ -74,7 +74,7 @@ def test_java_options_of_the_environment_stand_in_the_result(
     assert found == ({} if recorded is None else {"spark.driver.extraJavaOptions": recorded})
 
 
-def test_a_value_that_spark_refuses_is_told_as_the_users_setting(
+def test_a_value_that_spark_refuses_is_reported_as_the_users_setting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In Spark's own words, without its stack; an error that speaks of no setting goes on as it is."""
@@ -95,7 +95,7 @@ def test_a_value_that_spark_refuses_is_told_as_the_users_setting(
         session.open_checked("local[1]", {}, {}, tmp_path)
 
 
-def test_only_a_jvm_of_this_machine_is_told_how_to_compile(tmp_path: Path) -> None:
+def test_only_a_jvm_of_this_machine_gets_options_of_compiling(tmp_path: Path) -> None:
     """Beside its heap and its folder; a cluster's are started by others."""
     (options,) = (
         value
@@ -141,7 +141,7 @@ def test_what_is_shipped_works_from_its_archive(tmp_path: Path) -> None:
     ("does", "said"),
     [("kill -KILL $$", "SIGKILL"), ("exit 137", "SIGKILL"), ("exit 3", "exit code 3"), ("exec sleep 60", "")],
 )
-def test_a_jvm_that_ended_is_said_with_its_signal(monkeypatch: pytest.MonkeyPatch, does: str, said: str) -> None:
+def test_a_jvm_that_ended_is_reported_with_its_signal(monkeypatch: pytest.MonkeyPatch, does: str, said: str) -> None:
     """Whoever sent it; one that runs has not ended."""
     from pyspark import SparkContext
 
@@ -177,6 +177,6 @@ java.io.IOException: No space left on device
         ("x" * 400, "x" * 300),
     ],
 )  # fmt: skip
-def test_a_reason_is_what_was_said_and_its_last_cause(said: str, reason: str) -> None:
+def test_a_reason_is_the_message_and_its_last_cause(said: str, reason: str) -> None:
     """One or two lines, each once and not too long; where no cause is named, what was said first."""
     assert error_message(said) == reason
