@@ -42,7 +42,7 @@ from tests.unit.helpers_answers import (
 
 
 @pytest.mark.parametrize(
-    ("flow", "ended", "said"),
+    ("flow", "ended", "message"),
     [
         (ROWS, "", "results expected of warm-up and span, "),
         (WINDOWS, "", "windows expected of warm-up and span, "),
@@ -51,12 +51,12 @@ from tests.unit.helpers_answers import (
     ],
 )
 def test_the_sentence_says_what_was_expected(
-    case: Callable[..., Case], make: Any, flow: Flow, ended: str, said: str
+    case: Callable[..., Case], make: Any, flow: Flow, ended: str, message: str
 ) -> None:
     """Of a run that ended before its input was committed, less is owed than was offered."""
     trial = case(flow, drained=not ended, engine_failed=ended)
     found = trial.verified(make, **{flow.sink.name: [without(trial.answer(), 0)]}).verification
-    assert found.sentence == f"{found.expected:,} {said}{found.matched:,} matched, 1 missing"
+    assert found.sentence == f"{found.expected:,} {message}{found.matched:,} matched, 1 missing"
 
 
 # --- rows, windows and pairs ---

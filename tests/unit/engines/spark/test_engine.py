@@ -112,20 +112,20 @@ def test_what_is_refused_is_the_users(tmp_path: Path, kind: str, error: type[Inp
 
 
 @pytest.mark.parametrize(
-    ("stage", "kind", "said"),
+    ("stage", "kind", "message"),
     [
         (f"{RUNNING}: dear(): my_job.py, line 7: sleep(600)", JobError, "my_job.py, line 7: sleep"),
         (UP, EngineError, "spark did not start"),
     ],
 )
 def test_a_function_that_does_not_return_is_the_users(
-    tmp_path: Path, stage: str, kind: type[Exception], said: str
+    tmp_path: Path, stage: str, kind: type[Exception], message: str
 ) -> None:
     """With the line at which it was; Spark itself has started then."""
     silent = Failing(tmp_path / "log", ChildSilent("no answer"))
     silent.log.touch()
     silent.stage = stage
-    with pytest.raises(kind, match=said):
+    with pytest.raises(kind, match=message):
         started(silent)
 
 

@@ -101,8 +101,8 @@ def test_a_plain_join_is_sparks_own() -> None:
 
 def test_a_request_stands_as_it_was_made() -> None:
     """Without that word."""
-    asked = {"trigger": "2 seconds", "lowering.aggregate": "window"}
-    assert effective_settings(REVENUE.sink("out"), **asked) == asked
+    requested = {"trigger": "2 seconds", "lowering.aggregate": "window"}
+    assert effective_settings(REVENUE.sink("out"), **requested) == requested
     packed = {"trigger": "auto", "lowering.join": "packed"}
     assert effective_settings(MATCHES.sink("out"), **packed) == {
         "trigger": "1400 milliseconds (auto)",

@@ -30,8 +30,8 @@ ASKED = {"command": "anatomy", "workload": "identity", "engine": "spark-dstream"
 
 
 def job(batch: int, when_ms: int, **more: str) -> str:
-    said = {BATCH_ID: str(batch), BATCH_TIME: str(when_ms), **more}
-    return json.dumps({"Event": "SparkListenerJobStart", "Stage IDs": [batch], "Properties": said})
+    message = {BATCH_ID: str(batch), BATCH_TIME: str(when_ms), **more}
+    return json.dumps({"Event": "SparkListenerJobStart", "Stage IDs": [batch], "Properties": message})
 
 
 def test_a_batch_was_made_at_the_time_of_its_jobs(tmp_path: Path) -> None:
@@ -138,8 +138,8 @@ def test_stages_are_worked_out_by_hand() -> None:
 @pytest.mark.parametrize("moved_us", [-30_000, 40_000])
 def test_announcements_that_are_moved_are_noticed(moved_us: int) -> None:
     """Before their events were offered, or after their batch began."""
-    told = {block: when + moved_us for block, when in TOLD.items()}
-    _, _, ways = stages_of(results([4], [0], [0]), blocks_of(SAID, told))
+    reported = {block: when + moved_us for block, when in TOLD.items()}
+    _, _, ways = stages_of(results([4], [0], [0]), blocks_of(SAID, reported))
     assert decompose.contradicted_share(ways) > 0.02
 
 

@@ -163,16 +163,16 @@ def interrupted(sleeping: Path, member: Callable[..., Member]) -> Cluster:
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("command", "message"),
     [(stop, []), (lambda report: start(TWO, report), ["removed what an interrupted start left"])],
 )
 def test_what_an_interrupted_start_left_is_ended(
-    interrupted: Cluster, reports: list[str], command: Callable[..., Any], said: list[str]
+    interrupted: Cluster, reports: list[str], command: Callable[..., Any], message: list[str]
 ) -> None:
     done = command(reports.append)
     assert interrupted.ended() == interrupted.members
-    assert reports == said
-    assert state.read() == (done if said else None)
+    assert reports == message
+    assert state.read() == (done if message else None)
 
 
 def test_what_does_not_end_is_killed(member: Callable[..., Member], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ ADS = source("ads", Schema.from_types(user_id="int", pack="int"))
 
 
 @pytest.mark.parametrize(
-    ("aggregate", "asked", "way"),
+    ("aggregate", "requested", "way"),
     [
         ("sum(price)", {}, "panes"),
         ("sum(price)", {"aggregate": "auto"}, "panes"),
@@ -25,11 +25,11 @@ ADS = source("ads", Schema.from_types(user_id="int", pack="int"))
         ("sum(price)", {"aggregate": "sliding"}, "sliding"),
     ],
 )
-def test_an_aggregate_goes_by_panes_where_it_can(aggregate: str, asked: dict[str, str], way: str) -> None:
+def test_an_aggregate_goes_by_panes_where_it_can(aggregate: str, requested: dict[str, str], way: str) -> None:
     """Unless its own name was given another way."""
     node = BOUGHT.window(hop(2, 1), keys="pack").aggregate(found=aggregate).node
     assert isinstance(node, WindowAggregate)
-    assert lowering_of(node, asked) == way
+    assert lowering_of(node, requested) == way
 
 
 @pytest.mark.parametrize(

@@ -62,9 +62,9 @@ def test_a_block_was_reported_at_the_time_of_its_line(tmp_path: Path) -> None:
 
 def test_spark_gets_the_path_of_the_compiler_options(tmp_path: Path) -> None:
     """Beside its own configuration, in the folder that takes the log."""
-    asked = block_log_options(tmp_path)
-    assert asked[BLOCKS_REPORTED]
-    own, ours = asked[JAVA].removeprefix("-Dlog4j2.configurationFile=").split(",")
+    requested = block_log_options(tmp_path)
+    assert requested[BLOCKS_REPORTED]
+    own, ours = requested[JAVA].removeprefix("-Dlog4j2.configurationFile=").split(",")
     assert own.endswith("log4j2-defaults.properties")
     assert f"appender.blocks.fileName = {tmp_path / 'blocks.log'}" in Path(ours.removeprefix("file://")).read_text()
 

@@ -181,11 +181,11 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "said"), CASES)
-def test_a_refusal_leads_to_what_can_be_done(text: str, said: list[str]) -> None:
+@pytest.mark.parametrize(("text", "message"), CASES)
+def test_a_refusal_leads_to_what_can_be_done(text: str, message: list[str]) -> None:
     """By its class, and by its message where a class is a whole family."""
     found = str(advice_for(AnalysisException(text), "ts"))
-    assert all(words in found for words in said), found
+    assert all(words in found for words in message), found
     assert "{time}" not in found
 
 
