@@ -26,10 +26,10 @@ class Restart:
 
     def once(self, testbed: TestBed) -> Callable[[TrialSnapshot], None]:
         """To be called at every look of a trial, whose commits are seen as the test bed tells of them."""
-        told = testbed.tick
+        reported = testbed.tick
 
         def tick() -> Tick:
-            found = told()
+            found = reported()
             self._recorded |= {commit.sink for commit in found.commits}
             if self._recorded >= set(testbed.sinks) and testbed.engine_can_restart():
                 self._commits_since -= len(found.commits)

@@ -149,8 +149,8 @@ def environment(folder: Path) -> str:
     """A virtual environment that has what this one has, and our source tree. Returns its interpreter."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     python = folder / "bin" / "python"
-    asked = [str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
-    site = Path(subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip())
+    requested = [str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
+    site = Path(subprocess.run(requested, check=True, capture_output=True, text=True).stdout.strip())
     (site / "project.pth").write_text(f"{ROOT / 'src'}\n{sysconfig.get_path('purelib')}\n")
     return str(python)
 

@@ -16,9 +16,9 @@ from tests.unit.verdict.helpers_evidence import SECONDS, check_of, evidence, sta
 pytestmark = pytest.mark.usefixtures("quick_draws")
 
 
-@pytest.mark.parametrize(("growth", "said"), [(0.0, "sustained"), (0.015, "undecided"), (0.04, "not_sustained")])
+@pytest.mark.parametrize(("growth", "message"), [(0.0, "sustained"), (0.015, "undecided"), (0.04, "not_sustained")])
 @pytest.mark.parametrize("length_s", [0.8, 1.1])
-def test_batches_that_grow_towards_their_interval(growth: float, said: str, length_s: float) -> None:
+def test_batches_that_grow_towards_their_interval(growth: float, message: str, length_s: float) -> None:
     """Batches of 1.4 s at most, in half a minute: what grows too slowly to be sure of it, but would fill the interval
     in another one, is no proof that the rate is held.
     """
@@ -27,8 +27,8 @@ def test_batches_that_grow_towards_their_interval(growth: float, said: str, leng
         lengths = length_s + growth * begun + np.random.default_rng(seed).normal(0, 0.1, begun.size)
         at_commits = Samples(begun + lengths, lengths)
         seen.append(judge(evidence(output_lag_at_commits=at_commits, interval_s=1.4)).value)
-    assert seen.count(said) >= 15
-    if said == "undecided":
+    assert seen.count(message) >= 15
+    if message == "undecided":
         assert judge(evidence(output_lag_at_commits=at_commits, interval_s=1.4)).cause == Cause.BATCHES_FILL_INTERVAL
 
 

@@ -28,7 +28,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
@@ -45,6 +45,7 @@ from streamgauge.results.verdict import Verdict
 if TYPE_CHECKING:
     import pyarrow as pa
 
+Reopened = TypeVar("Reopened", MatrixResult, ScaleResult)
 StudyResult = LatencyBreakdown | MatrixResult | OperatorProfile | ScaleResult
 
 STARTED = "The run has no verdict: it is still running, or it was killed."
@@ -306,6 +307,13 @@ def read_study(folder: Path, file: str) -> StudyResult:
             rule = f"{file} must be whole, and this one is damaged or cut off ({fault})"
         way_out = f"streamgauge {study.command} makes one anew"
     raise InputError(Problem(RUN.setting, rule, str(folder), way_out))
+
+
+def reopen(folder: Path, file: str, model: type[Reopened]) -> Reopened:
+    """Reads a study that goes on, in the folder in which it is now."""
+    study = read_study(folder, file)
+    assert isinstance(study, model)
+    return study.model_copy(update={"folder": str(folder)})
 
 
 def write_text(path: Path, text: str, place: OutputLocation) -> None:

@@ -121,7 +121,7 @@ def every_function() -> Flow:
 
 
 def every_aggregate() -> Flow:
-    """Of windows, each with several hundred edge rows of a key."""
+    """Every aggregate over windows, each with several hundred edge rows of a key."""
     columns = {f"x_{number}": each for number, each in enumerate(AGGREGATES) if each not in UNSURE}
     return EDGES.window(tumble("1s"), keys="g").aggregate(columns).sink("out")
 

@@ -78,7 +78,7 @@ def trials(of: Subject) -> Parameters:
 
 
 def one_trial(of: Subject) -> Parameters:
-    """Of the case that every engine of flows runs."""
+    """One trial of the case that every engine of flows runs."""
     return [parameters(of, trial=True)] if "source" in of.cases else []
 
 
@@ -198,7 +198,7 @@ def test_answers_are_right_over_every_transport(
 
 @with_each("subject", "parallelism", values=parallelisms)
 def test_answers_are_right_with_any_parallelism(tmp_path: Path, subject: Subject, parallelism: int) -> None:
-    """Of windows, whose rows go from task to task; the result says how many it was started with."""
+    """Windows, because their rows go from task to task. The result says how many instances it was started with."""
     with started(subject, tmp_path, "hopping window", parallelism=parallelism) as running:
         judged = running.trial()
     check_answers(judged, ["hopping window"])

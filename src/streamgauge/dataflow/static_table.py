@@ -41,7 +41,7 @@ def table(name: str, rows: pa.Table | Mapping[str, Sequence[Any]] | str | Path, 
     columns = schema or Schema(tuple(Field(each.name, _sql_type(name, each)) for each in arrow_table.schema))
     setting, rule, got = f"table {name!r}", f"must have at most {ROWS_MAX:,} rows", f"{arrow_table.num_rows:,}"
     require(arrow_table.num_rows <= ROWS_MAX, setting, rule, got, "a stream of its own, and a join")
-    return Table(name, columns, _serialized(_cast(name, arrow_table, columns)))
+    return Table(name, columns, serialized(_cast(name, arrow_table, columns)))
 
 
 def _read(name: str, rows: pa.Table | Mapping[str, Sequence[Any]] | str | Path) -> pa.Table:
@@ -98,7 +98,8 @@ def _cast(name: str, rows: pa.Table, schema: Schema) -> pa.Table:
         ) from None
 
 
-def _serialized(rows: pa.Table) -> bytes:
+def serialized(rows: pa.Table) -> bytes:
+    """Rows as one Arrow IPC stream of one batch."""
     import pyarrow as pa
 
     sink = pa.BufferOutputStream()

@@ -37,7 +37,7 @@ def rates_of(record: TrialRecord, ceiling_per_s: float | None, schedule_delay_us
 
 
 def offered_input(record: TrialRecord, generators: int) -> Input:
-    """The input as it was offered: what `trial.generate_input` makes again from it."""
+    """The input as it was offered: what `studies.run.generate_input` makes again from it."""
     plan, spans = record.trial_log.plan, record.offered_spans
     return Input(
         start_us=plan.start_us,

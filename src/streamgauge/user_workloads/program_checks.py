@@ -20,7 +20,6 @@ from streamgauge.loadgen.fields import StreamSpec
 from streamgauge.loadgen.plan import BATCH_BYTES_MAX, Plan
 from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.system.user_code import duckdb_lines, first_line
-from streamgauge.transports.kafka.encodings.choice import schema_fields
 from streamgauge.transports.topics import FRAMED, PROTOBUF, UNITS, WITH_SCHEMA, in_year, units_of
 from streamgauge.user_workloads.program_file import (
     EXAMPLES,
@@ -273,7 +272,7 @@ def _format_rules(setting: str, given: InputTable | OutputTable, folder: Path) -
     )  # fmt: skip
     if kind in WITH_SCHEMA and file:
         try:
-            schema_fields(given.message_format(folder))
+            given.schema_fields(folder)
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else error
             what = "a descriptor set of a message" if is_protobuf else "an Avro schema of a record"
@@ -297,7 +296,7 @@ def stream_rules(table: ProgramTable, streams: Sequence[StreamSpec]) -> Iterator
             'format = "csv"',
         )  # fmt: skip
         if given.format in WITH_SCHEMA:
-            declared = schema_fields(given.message_format(table.folder))
+            declared = given.schema_fields(table.folder)
             in_schema = {each.name: each.type for each in declared}
             lacking = {each.name for each in declared if not each.nullable}
             yield from (
@@ -363,7 +362,7 @@ def column_rules(
     yield from _result_rules(setting, table.reference_setting_of(sink), output, columns)
     if output.format in WITH_SCHEMA:
         types = {name: message_type(type_) for name, type_ in columns.items()}
-        in_schema = {each.name: each.type for each in schema_fields(output.message_format(table.folder))}
+        in_schema = {each.name: each.type for each in output.schema_fields(table.folder)}
         yield from _schema_rules(setting, types, in_schema, _SCHEMA_GIVES)
     if set(output.latency_key) <= columns.keys():
         yield from _latency_key_rules(f"{setting}.latency_key", output.latency_key, columns, streams)

@@ -46,6 +46,8 @@ from streamgauge.core.units import parse_duration
 from streamgauge.jobs import DEFAULT_REACH, UNBOUNDED
 from streamgauge.loadgen.fields import Decimal, FieldSpec, Integer, Key, Payload, Text
 from streamgauge.loadgen.fitted import Choice
+from streamgauge.transports.kafka.encodings.api import SchemaField
+from streamgauge.transports.kafka.encodings.avro import leaves
 from streamgauge.transports.topics import PROTOBUF, WITH_SCHEMA, Kind, MessageFormat, ProgressSource, RecordTimestamp
 from streamgauge.user_workloads.program_node import Ready
 from streamgauge.user_workloads.user_workload import SINK
@@ -99,6 +101,15 @@ class _TopicTable(_Table):
         schema = (folder / self.schema_file).read_bytes() if self.format in WITH_SCHEMA else b""
         text = base64.b64encode(schema).decode() if self.format in PROTOBUF else schema.decode()
         return MessageFormat(self.format, self.delimiter, text, self.schema_id, self.message)
+
+    def schema_fields(self, folder: Path) -> Sequence[SchemaField]:
+        """The fields of the format's schema. Raises OSError, and ValueError with what is wrong with it."""
+        declared = self.message_format(folder)
+        if declared.kind in PROTOBUF:
+            from streamgauge.transports.kafka.encodings.protobuf import fields_of
+
+            return fields_of(declared.schema, declared.message)
+        return leaves(declared.schema)
 
 
 class InputTable(_TopicTable):

@@ -74,6 +74,7 @@ def _of_record(resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: fl
         output_delay_s=min((float(np.median(lags)) for _, lags in _at_commits(record) if lags.size), default=0.0),
         backlog_max_s=max(float(each.value.max(initial=0.0)) for each in backlogs),
         overflowed=trial_log.overflowed,
+        memory_full_s=None if trial_log.memory_full_us is None else trial_log.memory_full_us / US,
         span_began=record.offered_until() > from_us or not trial_log.overflowed,
         bound_s=bound_s,
         bound_cut_by_memory=cut and bound_s < BOUND_S_MIN,
@@ -97,8 +98,6 @@ def _of_record(resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: fl
     if evidence.steady:
         # More load makes longer batches, and their length is part of the lag.
         evidence = replace(evidence, output_lag_at_commits=_lags_at_commits(record))
-    if trial_log.memory_full_us is not None:
-        evidence = replace(evidence, memory_full_s=trial_log.memory_full_us / US)
     if not user_job:
         # A user job may end a read early, for example by `limit`.
         evidence = replace(evidence, aborted_reads=trial_log.aborted_between(from_us, until_us))

@@ -163,8 +163,8 @@ def test_answers_are_right_across_a_restart_on_brokers_of_ones_own(
         options = {"brokers": brokers, "client": str(client)}
         workload = together(OF_KEYS_AND_UPDATES)
         monkeypatch.setitem(registry._all(), workload.name, workload)
-        asked: dict[str, Any] = {"partitions": 2, "transport_options": options}
-        with started(tmp_path / "runs", workload.name, "4k", **asked) as started_:
+        requested: dict[str, Any] = {"partitions": 2, "transport_options": options}
+        with started(tmp_path / "runs", workload.name, "4k", **requested) as started_:
             resolved, testbed, folder = started_
             judged = trial(resolved, testbed, folder, on_progress=restart.once(testbed))
             assert topics.names()
@@ -233,7 +233,7 @@ def test_a_topic_that_is_deleted_ends_the_trial(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"options": {"watermark_delay": "soon"}}, "option watermark_delay: must be auto, or a number of"),
         ({"port": 9000}, "port: does not apply to the transport kafka"),
@@ -250,7 +250,7 @@ def test_a_topic_that_is_deleted_ends_the_trial(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_kafka_cannot_carry_yet_is_refused(changes: dict[str, Any], said: str) -> None:
+def test_what_kafka_cannot_carry_yet_is_refused(changes: dict[str, Any], message: str) -> None:
     """Before anything is started, with the way out."""
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         check(build({"workload": "identity", "transport": "kafka", **changes}))

@@ -84,25 +84,25 @@ def first_rows_of_an_array(bought: Stream) -> Flow:
     return bought.explode(number="array(user_id, price)").distinct(keys="number").sink("firsts")
 
 
-def asking(asked: Callable[[Stream], Flow]) -> Workload:
+def asking(requested: Callable[[Stream], Flow]) -> Workload:
     """A workload of purchases."""
 
     def build(parameters: Purchases, _: float) -> Job:
         bought = purchases(parameters, parameters.users)
-        return Job(asked(source("purchases", bought.schema)), (bought,))
+        return Job(requested(source("purchases", bought.schema)), (bought,))
 
-    return Workload(asked.__name__, "", "", "", Purchases, build)
+    return Workload(requested.__name__, "", "", "", Purchases, build)
 
 
 @pytest.mark.long
 @on_a_broker
-@pytest.mark.parametrize("asked", [first_rows, counted_first_rows, first_rows_of_an_array])
+@pytest.mark.parametrize("requested", [first_rows, counted_first_rows, first_rows_of_an_array])
 def test_first_rows_are_the_earliest(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: Callable[[Stream], Flow]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, requested: Callable[[Stream], Flow]
 ) -> None:
     """Of every user, by the event that they come from, though nothing is put in order; an aggregate may follow."""
-    monkeypatch.setitem(registry._all(), asked.__name__, asking(asked))
-    with started(tmp_path, asked.__name__, "2k", ENGINE, **USERS) as (resolved, testbed, folder):
+    monkeypatch.setitem(registry._all(), requested.__name__, asking(requested))
+    with started(tmp_path, requested.__name__, "2k", ENGINE, **USERS) as (resolved, testbed, folder):
         judged = trial(resolved, testbed, folder)
     check_answers(judged, 3000)
     driver = judged.result.driver

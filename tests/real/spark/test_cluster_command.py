@@ -175,13 +175,13 @@ def test_a_worker_that_is_killed_in_a_trial_is_named(place: Path, cluster: dict[
             assert psutil.Process(worker["pid"]).children() != []
             assert listening([run.pid, *(member["pid"] for member in cluster["members"])]) == {"127.0.0.1"}
             os.kill(worker["pid"], signal.SIGKILL)
-            said, _ = run.communicate(timeout=COMMAND_S)
+            message, _ = run.communicate(timeout=COMMAND_S)
         finally:
             run.terminate()
     (folder,) = (place / "killed").iterdir()
     result = RunFolder(folder).read_result()
-    assert result.verdict.value == "not_sustained", said
-    assert f"worker 2 ended (process {worker['pid']})" in said
+    assert result.verdict.value == "not_sustained", message
+    assert f"worker 2 ended (process {worker['pid']})" in message
     assert f"worker 2 ended (process {worker['pid']})" in result.verdict.sentence
     status = say(place, "cluster", "status")
     assert status.returncode == 1

@@ -329,8 +329,10 @@ REFUSED = [
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("body", "said"), [bad[1:] for bad in REFUSED], ids=[bad[0] for bad in REFUSED])
-def test_a_bad_result_gets_one_message_before_anything_is_measured(tmp_path: Path, body: str, said: list[str]) -> None:
+@pytest.mark.parametrize(("body", "message"), [bad[1:] for bad in REFUSED], ids=[bad[0] for bad in REFUSED])
+def test_a_bad_result_gets_one_message_before_anything_is_measured(
+    tmp_path: Path, body: str, message: list[str]
+) -> None:
     """Spark looks at the function when it starts: an input error, never a traceback of ours."""
     file = tmp_path / "bad_job.py"
     file.write_text(textwrap.dedent(HEAD) + f"\n@job(PURCHASES)\ndef f(spark, inputs):\n    {body}\n")
@@ -338,7 +340,7 @@ def test_a_bad_result_gets_one_message_before_anything_is_measured(tmp_path: Pat
         pass
     shown = str(caught.value)
     assert len(caught.value.problems) == 1
-    for words in said:
+    for words in message:
         assert words in shown
     assert "streamgauge/engines" not in shown
     assert "Traceback" not in shown

@@ -24,8 +24,8 @@ except Exception as error:
 def of_code(code: str, **streams: object) -> tuple[int, str, str]:
     both: dict[str, object] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams}
     with subprocess.Popen([sys.executable, "-c", code], text=True, **both) as child:  # type: ignore[call-overload]
-        said, told = child.communicate()
-    return child.returncode, said, told
+        message, reported = child.communicate()
+    return child.returncode, message, reported
 
 
 def test_a_full_standard_error_ends_nothing() -> None:
@@ -37,7 +37,7 @@ def test_a_full_standard_error_ends_nothing() -> None:
 def test_an_answer_that_cannot_be_written_says_where_the_run_is() -> None:
     """It is no defect: exit code 3, and no second complaint of the interpreter."""
     with open("/dev/full", "w") as full:
-        code, _, told = of_code(TOLD, stdout=full)
-    assert (code, told.splitlines()) == (3, [
+        code, _, reported = of_code(TOLD, stdout=full)
+    assert (code, reported.splitlines()) == (3, [
         "progress", "error: standard output cannot be written (No space left on device); the run is in runs/7",
     ])  # fmt: skip

@@ -63,10 +63,10 @@ def test_it_refuses_other_conditions_before_a_start() -> None:
 
 def test_messages_are_json_by_default_and_nothing_else() -> None:
     """Over Kafka, as its capabilities say."""
-    asked = {"workload": "filter", "engine": ENGINE, "transport": "kafka", "load": {"rate": "1k"}}
-    assert check(build(asked)).transport_options == {"encoding": "json"}
+    requested = {"workload": "filter", "engine": ENGINE, "transport": "kafka", "load": {"rate": "1k"}}
+    assert check(build(requested)).transport_options == {"encoding": "json"}
     with pytest.raises(InputError, match="encoding: must be one that python-consumer reads: json"):
-        check(build({**asked, "transport_options": {"encoding": "compact"}}))
+        check(build({**requested, "transport_options": {"encoding": "compact"}}))
 
 
 class Driver:

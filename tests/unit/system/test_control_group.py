@@ -54,7 +54,7 @@ def test_a_group_that_is_not_to_be_seen_has_the_limits_of_those_that_are(group: 
     assert memory_limit() == 3 * GIB
 
 
-def test_a_kill_for_memory_is_told_with_the_limit(group: tuple[int, Path]) -> None:
+def test_a_kill_for_memory_is_reported_with_the_limit(group: tuple[int, Path]) -> None:
     """Whatever the failure looked like, and only if it came since."""
     write(group, "memory", "a/memory.max", 2 * GIB)
     write(group, "memory", "a/b/memory.events", "oom 4\noom_kill 3")
@@ -64,7 +64,7 @@ def test_a_kill_for_memory_is_told_with_the_limit(group: tuple[int, Path]) -> No
     assert watch.reached() == "killed for memory: the control group allows 2 GiB"
 
 
-def test_a_refused_process_is_told_with_the_limit(group: tuple[int, Path]) -> None:
+def test_a_refused_process_is_reported_with_the_limit(group: tuple[int, Path]) -> None:
     """If something failed: a program may well do with fewer."""
     write(group, "pids", "a/pids.max", 40)
     write(group, "pids", "a/pids.current", 38)
@@ -76,27 +76,27 @@ def test_a_refused_process_is_told_with_the_limit(group: tuple[int, Path]) -> No
     assert "the control group allows 40 (pids.max)" in watch.reached("the engine ended")
 
 
-@pytest.mark.parametrize(("failure", "told"), [
+@pytest.mark.parametrize(("failure", "reported"), [
     ("the process ended (exit code -24); its log: x", True), ("Spark's JVM ended (SIGXCPU)", True),
     ("the program was killed by signal 9; it printed nothing", True), ("the program ended with exit code 1", False),
 ])  # fmt: skip
-def test_a_limit_of_cpu_time_is_told(
-    group: tuple[int, Path], monkeypatch: pytest.MonkeyPatch, failure: str, told: bool
+def test_a_limit_of_cpu_time_is_reported(
+    group: tuple[int, Path], monkeypatch: pytest.MonkeyPatch, failure: str, reported: bool
 ) -> None:
     """If there is one, and the process was killed."""
     assert LimitWatch().reached(failure) == ""
     monkeypatch.setattr(resource, "getrlimit", lambda _: (60, 90))
-    assert ("a process may use 60 s (ulimit -t)" in LimitWatch().reached(failure)) == told
+    assert ("a process may use 60 s (ulimit -t)" in LimitWatch().reached(failure)) == reported
 
 
-@pytest.mark.parametrize(("files", "free", "java", "said"), [
+@pytest.mark.parametrize(("files", "free", "java", "message"), [
     (100, 500, False, "ulimit -n allows 100 open files, and a run needs 256"),
     (300, 500, False, ""), (300, 500, True, "ulimit -n allows 300 open files, and a run needs 1,024"),
     (4096, 40, False, "pids.max of the control group allows 40 more processes"), (4096, 150, False, ""),
     (4096, 150, True, "and a run needs 200"), (4096, 500, True, ""),
 ])  # fmt: skip
 def test_a_limit_that_no_start_survives_is_named_before_it(
-    group: tuple[int, Path], monkeypatch: pytest.MonkeyPatch, files: int, free: int, java: bool, said: str
+    group: tuple[int, Path], monkeypatch: pytest.MonkeyPatch, files: int, free: int, java: bool, message: str
 ) -> None:
     """Of open files, and of processes and threads; Java needs more of both."""
     endless = resource.RLIM_INFINITY
@@ -104,5 +104,5 @@ def test_a_limit_that_no_start_survives_is_named_before_it(
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (limits.get(kind, endless), endless))
     write(group, "pids", "a/b/pids.max", free + 7)
     write(group, "pids", "a/b/pids.current", 7)
-    with pytest.raises(MachineError, match=re.escape(said)) if said else nullcontext():
+    with pytest.raises(MachineError, match=re.escape(message)) if message else nullcontext():
         require_room(java)

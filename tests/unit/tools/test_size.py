@@ -41,6 +41,24 @@ def test_statements_are_counted_without_bare_strings() -> None:
     assert size.statements(ast.parse(text)) == 4
 
 
+def test_packed_statements_have_as_many_nodes() -> None:
+    """Of `a = b or c` and its unfolded form, without their docstrings."""
+    packed, unfolded = '"""A."""\na = b or c', '"""A."""\nif b:\n    a = b\nelse:\n    a = c'
+    assert [size.statements(ast.parse(text)) for text in (packed, unfolded)] == [1, 3]
+    assert [size.nodes(ast.parse(text)) for text in (packed, unfolded)] == [10, 14]
+
+
+def test_added_engines_are_left_out(tmp_path: Path) -> None:
+    """Their folders only, wherever they are below `engines`."""
+    names = "engines/storm/a.py", "unit/engines/storm/deep/b.py", "engines/spark/c.py", "storm/d.py", "engines/storm.py"
+    for name in names:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    assert {path.name for path in size.sources(tmp_path)} == {"a.py", "b.py", "c.py", "d.py", "storm.py"}
+    assert {path.name for path in size.sources(tmp_path, {"storm"})} == {"c.py", "d.py", "storm.py"}
+
+
 def test_a_crumb_is_small_and_has_one_importer_and_no_excuse(package: size.Package) -> None:
     """A reason, a name in a string, a workload, a second importer or more lines each excuse."""
     crumbs = {name.removeprefix("planted.") for name in package.crumbs()}

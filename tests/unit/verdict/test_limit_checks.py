@@ -17,7 +17,7 @@ from streamgauge.verdict.verdict import judge
 from tests.unit.verdict.helpers_evidence import LATENCY, LEVEL, RIGHT, check_of, evidence, ramp, sink
 
 
-def said(check: Finding) -> Any:
+def message(check: Finding) -> Any:
     """The code of what it says first."""
     return check.remarks[0].code
 
@@ -54,7 +54,7 @@ def test_a_job_that_gives_and_owes_nothing_needs_no_longer_trial(rows: int) -> N
     verdict = judge(evidence(verification=nothing, sinks=(silent,), latencies=none, latency=(), levels=(LEVEL,)))
     assert (verdict.value, check_of(verdict, "answers").code) == ("undecided", Cause.NO_RESULT_DUE)
     assert check_of(verdict, "answers").remarks[0].facts["came"] is bool(rows)
-    assert said(check_of(verdict, LEVEL.name)) == Detail.NO_RESULT_IN_SPAN
+    assert message(check_of(verdict, LEVEL.name)) == Detail.NO_RESULT_IN_SPAN
 
 
 def test_updates_that_come_only_once_the_load_has_ended_show_no_latency() -> None:
@@ -109,7 +109,7 @@ def test_a_level_is_decided_by_batches_and_not_by_rows(slow: int, batches: int, 
     assert check.state == state
     if state == "undecided":
         facts = check.remarks[0].facts
-        assert (said(check), facts["n"], facts["least"]) == (Cause.TOO_FEW_RESULTS, batches, 100)
+        assert (message(check), facts["n"], facts["least"]) == (Cause.TOO_FEW_RESULTS, batches, 100)
 
 
 def of_updates(**counted: Any) -> Latencies:
@@ -136,7 +136,7 @@ def test_a_level_on_updates_is_held_against_every_event(
     limit = parse_limit(level)
     check = check_of(judge(evidence(levels=(limit,), latencies=of_updates(**counted))), limit.name)
     newest_us = 818_000.0 if limit.statistic == "p50" else 900_000.0
-    assert (check.state, said(check)) == (state, code)
+    assert (check.state, message(check)) == (state, code)
     assert (check.remarks[0].facts["counted"], check.remarks[0].facts["newest_us"]) == (True, newest_us)
 
 
@@ -144,7 +144,7 @@ def test_a_level_on_updates_of_unknown_batches_is_undecided() -> None:
     """The newest event's latency alone says nothing of the others, however good it is."""
     unknown = of_updates().model_copy(update={"until_counted_us": Latency(note="not known: no batch is")})
     check = check_of(judge(evidence(levels=(parse_limit("p50<=1s"),), latencies=unknown)), "event_time_p50")
-    assert (check.state, check.value, said(check)) == ("undecided", None, Detail.LATENCY_UNKNOWN)
+    assert (check.state, check.value, message(check)) == ("undecided", None, Detail.LATENCY_UNKNOWN)
 
 
 @pytest.mark.parametrize(("text", "value"), [("until_counted_p50<=3s", 2.8e6), ("processing_time_p50<=3s", 1e6)])

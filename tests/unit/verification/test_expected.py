@@ -42,7 +42,7 @@ from tests.unit.helpers_answers import (
 
 
 @pytest.mark.parametrize(
-    ("flow", "ended", "said"),
+    ("flow", "ended", "message"),
     [
         (ROWS, "", "results expected of warm-up and span, "),
         (WINDOWS, "", "windows expected of warm-up and span, "),
@@ -51,12 +51,12 @@ from tests.unit.helpers_answers import (
     ],
 )
 def test_the_sentence_says_what_was_expected(
-    case: Callable[..., Case], make: Any, flow: Flow, ended: str, said: str
+    case: Callable[..., Case], make: Any, flow: Flow, ended: str, message: str
 ) -> None:
     """Of a run that ended before its input was committed, less is owed than was offered."""
     trial = case(flow, drained=not ended, engine_failed=ended)
     found = trial.verified(make, **{flow.sink.name: [without(trial.answer(), 0)]}).verification
-    assert found.sentence == f"{found.expected:,} {said}{found.matched:,} matched, 1 missing"
+    assert found.sentence == f"{found.expected:,} {message}{found.matched:,} matched, 1 missing"
 
 
 # --- rows, windows and pairs ---
@@ -163,7 +163,7 @@ def test_a_file_without_any_event_time_is_extra_and_kept(case: Callable[..., Cas
     assert pq.read_table(folder.path / "results.parquet").column(EVENT_TIME).null_count == 2
 
 
-def test_a_pair_whose_window_ended_before_the_first_event_is_told(case: Callable[..., Case], make: Any) -> None:
+def test_a_pair_whose_window_ended_before_the_first_event_is_reported(case: Callable[..., Case], make: Any) -> None:
     """That window has no last event to count a latency from: a fault of the answers, and nothing is raised."""
     trial = case(PAIRS)
     rows = trial.answer()

@@ -139,7 +139,7 @@ def test_verification_makes_no_record_for_the_count_alone(
 
 
 @pytest.mark.parametrize(
-    ("rules", "said"),
+    ("rules", "message"),
     [
         ({"clicks": "price > 1"}, "must be of a stream of the job"),
         ({"purchases": "cost > 1"}, "column cost"),
@@ -149,7 +149,7 @@ def test_verification_makes_no_record_for_the_count_alone(
         ({"purchases": "hash(price) = 1"}, "is not allowed"),
     ],
 )
-def test_a_rule_that_is_none_is_refused(make: Any, rules: Mapping[str, str], said: str) -> None:
+def test_a_rule_that_is_none_is_refused(make: Any, rules: Mapping[str, str], message: str) -> None:
     """By the same binder as all expressions."""
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         Job(ROWS, make.plan(streams=2).streams, rules).check_rules()

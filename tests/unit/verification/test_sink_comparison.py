@@ -40,8 +40,8 @@ def test_nothing_due_is_not_called_matched() -> None:
     )
     nothing = "no matches were due of warm-up and span, so there was nothing to compare"
     assert outcome(Counts(), complete=True, noun="matches") == nothing
-    said = "3 windows expected of warm-up and span, all matched"
-    assert outcome(Counts(expected=3, matched=3), complete=True, noun="windows") == said
+    message = "3 windows expected of warm-up and span, all matched"
+    assert outcome(Counts(expected=3, matched=3), complete=True, noun="windows") == message
     columns = {"price": 1, "handled": 2, "n": 1, "m": 1}
     wrong = outcome(Counts(expected=3, matched=1, wrong=2, wrong_columns=columns), complete=True)
     assert wrong.endswith("2 wrong; differing: handled in 2 rows, price in 1 rows, n in 1 rows, and 1 columns more")

@@ -43,8 +43,10 @@ def test_columns_that_the_reference_leaves_out_are_named(job_case: Callable[...,
     assert verified.verification.sentence.endswith("; not compared, as the reference leaves them out: seven")
     assert verified.notes == ("answers: not compared, as the reference leaves them out: seven",)
     trial = job_case('reference="SELECT event_time, event_id FROM purchases"')
-    said = trial.verify(trial.answer(ROWS)).sentence
-    assert "leaves them out: user_id, third; so only the presence of results and their event_time were compared" in said
+    message = trial.verify(trial.answer(ROWS)).sentence
+    assert (
+        "leaves them out: user_id, third; so only the presence of results and their event_time were compared" in message
+    )
 
 
 def test_an_ingest_time_that_the_reference_leaves_out_is_checked_by_the_log(job_case: Callable[..., Case]) -> None:
@@ -57,19 +59,19 @@ def test_an_ingest_time_that_the_reference_leaves_out_is_checked_by_the_log(job_
         (few, few.replace("price,", "price, ingest_time,"), "by the delivery log", 15_000),
         (windows, stamped, "ingest_time by the delivery log", 800),
     ]
-    for query, full, said, count in cases:
+    for query, full, message, count in cases:
         trial = job_case(f'reference="{query}", reach="2s"')
         rows = trial.answer(full)
         right = trial.verify(rows)
         assert faults(right) == {}, query
-        assert said in right.sentence
+        assert message in right.sentence
         assert "ingest_time" not in right.sentence.partition("not compared")[2]
         trial = job_case(f'reference="{query}", reach="2s"')
         assert faults(trial.verify(shifted(rows, ingest_time=5)))["wrong"] >= count * 0.8, query
 
 
 @pytest.mark.parametrize(
-    ("query", "said"),
+    ("query", "message"),
     [
         (ROWS, "event_time and ingest_time by event_id"),
         ("SELECT user_id, price, event_time, ingest_time FROM purchases", "event_time and ingest_time by the delivery"),
@@ -77,7 +79,7 @@ def test_an_ingest_time_that_the_reference_leaves_out_is_checked_by_the_log(job_
     ],
 )
 def test_lineage_that_the_function_moves_in_batch_too_is_wrong(
-    job_case: Callable[..., Case], monkeypatch: pytest.MonkeyPatch, query: str, said: str
+    job_case: Callable[..., Case], monkeypatch: pytest.MonkeyPatch, query: str, message: str
 ) -> None:
     """The batch run shifts it alike, so the plan and the delivery log decide."""
     for shift, kinds in (({}, set()), ({"event_time": 40_007, "ingest_time": 5}, {"wrong"})):
@@ -87,7 +89,7 @@ def test_lineage_that_the_function_moves_in_batch_too_is_wrong(
         monkeypatch.setattr("streamgauge.engines.spark.batch_answer.batch_answer", lambda _, rows=moved: in_file(rows))
         found = trial.verify(moved)
         assert {*faults(found)} == kinds
-        assert said in found.sentence
+        assert message in found.sentence
         assert found.wrong in (0, found.expected)
 
 

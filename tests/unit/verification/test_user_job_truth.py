@@ -231,7 +231,7 @@ RENAMED = f"""
 
 
 @pytest.mark.parametrize(
-    ("query", "said"),
+    ("query", "message"),
     [
         (SESSION, "closing delay: not given, as the window is in the column session_window"),
         (RENAMED, "if two of since, until are a window's borders, name them window_start and window_end"),
@@ -239,13 +239,13 @@ RENAMED = f"""
         (ROWS, ""),
     ],
 )
-def test_windows_that_are_not_named_so_get_a_note(job_case: Callable[..., Case], query: str, said: str) -> None:
+def test_windows_that_are_not_named_so_get_a_note(job_case: Callable[..., Case], query: str, message: str) -> None:
     """A missing closing delay without a reason looks as if there were none."""
     trial = job_case(f'reach="2s", keys="user_id", reference="{" ".join(query.split())}"')
     notes = trial.result(trial.answer(query)).notes
     found = [note for note in notes if note.startswith("closing delay")]
-    assert len(found) == bool(said)
-    assert all(said in note for note in found)
+    assert len(found) == bool(message)
+    assert all(message in note for note in found)
     if query == RENAMED:  # without a reach there are no windows
         trial = job_case(f'reach="0s", keys="user_id", reference="{" ".join(query.split())}"')
         notes = trial.result(trial.answer(query)).notes

@@ -67,15 +67,15 @@ GARBAGE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("beside", "expected", "said"), [each[1:] for each in GARBAGE], ids=[e[0] for e in GARBAGE])
+@pytest.mark.parametrize(("beside", "expected", "message"), [each[1:] for each in GARBAGE], ids=[e[0] for e in GARBAGE])
 def test_garbage_beside_each_update_is_extra(
-    job_case: Callable[..., Case], beside: Callable[[pa.Table], list[pa.Table]], expected: dict[str, int], said: str
+    job_case: Callable[..., Case], beside: Callable[[pa.Table], list[pa.Table]], expected: dict[str, int], message: str
 ) -> None:
     """A batch owes one value of a key; the last is the one that arrived last, whatever time it claims."""
     trial = job_case(f'mode="update", keys="user_id", reference="{UPDATES}"')
     found = trial.verify(*[pa.concat_tables(beside(rows)) for rows in updates(trial)])
     assert faults(found) == expected
-    assert said in found.sentence
+    assert message in found.sentence
     assert any(example["fault"] == "extra" for example in found.examples)
 
 
@@ -99,7 +99,7 @@ def test_wrong_updates_on_the_way_are_found(job_case: Callable[..., Case]) -> No
     assert faults(trial.verify(*rows)) == {"wrong": 1600}
 
 
-def test_updates_of_a_window_are_told_apart_by_it_too(job_case: Callable[..., Case]) -> None:
+def test_updates_differ_by_their_window_too(job_case: Callable[..., Case]) -> None:
     text = WINDOWS.replace("\n", " ")
     trial = job_case(f'mode="update", keys="user_id", reference="{text}"')
     ends = trial.record.trial_log.batch_ends()

@@ -280,10 +280,6 @@ def _write_columns(columns: Columns, available: Types) -> list[dict[str, Any]]:
     return [{"name": name, **_expression(sql, available)} for name, sql in columns]
 
 
-def _write_class(class_: type, _: Types) -> str:
-    return path_of(class_)
-
-
 def _write_parameters(parameters: Parameters, _: Types) -> dict[str, Any]:
     return {name: value_to_json(value, f"parameter {name!r}") for name, value in parameters}
 
@@ -316,7 +312,7 @@ _RULES |= {
     Columns: _pairs(_NAMED_EXPRESSIONS, "sql")._replace(write=_write_columns),
     OutputTypes: _pairs(typing.Annotated[LIST[COLUMN], NOT_EMPTY], "type"),
     Copies: _pairs(LIST[COPY], "column"),
-    type[Processor]: Codec(str, _write_class, operator_at),
+    type[Processor]: Codec(str, lambda class_, _: path_of(class_), operator_at),
     Parameters: Codec(dict[str, JsonValue], _write_parameters, _read_parameters),
     Table: Codec(_TABLE, _write_table, _read_table),
 }

@@ -11,7 +11,7 @@ from streamgauge.engines.jvm.engine import JvmEngine
 from streamgauge.system.java import JarSet
 
 VERSIONS = (("2.2.1", "5.0.0-2.2"), ("2.2.0", "5.0.0-2.2"))
-"""Of Flink and its Kafka connector, in the order in which they are tried."""
+"""Versions of Flink and its Kafka connector, in the order in which they are tried."""
 
 
 class FlinkEngine(JvmEngine):

@@ -16,7 +16,7 @@ from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Flow, Sink, Source, Union, WindowAggregate, WindowJoin
 from streamgauge.engines.spark.lowering.queries import queries
 from streamgauge.engines.spark.lowering.windows import NO_DELAY
-from streamgauge.engines.spark.options import lowerings_in_force, reads_blocks, split, trigger
+from streamgauge.engines.spark.options import effective_lowerings, reads_blocks, split, trigger
 from streamgauge.engines.spi import BatchInterval, StartRequest
 from streamgauge.transports.registry import BROKERED
 
@@ -30,11 +30,11 @@ PROCESS_DELAY_US = 5 * US
 def interval_of(sinks: Iterable[Sink], options: Mapping[str, str], packs: bool) -> str:
     """The batch interval of the query that serves these sinks, in Spark's format. `options` include defaults.
 
-    `packs`: whether the job can pack joins, see `lowerings_in_force`.
+    `packs`: whether the job can pack joins, see `effective_lowerings`.
     """
     nodes = list(graph.walk(*(sink.input for sink in sinks)))
     windowed = any(isinstance(node, WindowAggregate | WindowJoin) for node in nodes)
-    lowerings = lowerings_in_force(nodes, options, packs)
+    lowerings = effective_lowerings(nodes, options, packs)
     copies_state = any(isinstance(node, WindowJoin) and lowerings.get(node.name) != "packed" for node in nodes)
     return trigger(options["trigger"], windowed, copies_state)
 

@@ -23,8 +23,8 @@ from streamgauge.engines.spark.options import (
     UNCHECKED_OPERATIONS,
     chosen_lowerings,
     defaults,
+    effective_lowerings,
     keeps_first_rows,
-    lowerings_in_force,
     needs_rocksdb,
     reads_blocks,
     sends_all_columns,
@@ -91,7 +91,7 @@ class JobSettings:
     @property
     def lowerings(self) -> dict[str, str]:
         """Operator to its lowering, where it is not the one of every transport."""
-        return lowerings_in_force(list(graph.operators(self.job.flow)), self.options, self.packs)
+        return effective_lowerings(list(graph.operators(self.job.flow)), self.options, self.packs)
 
     def columns(self, query: Query) -> dict[str, tuple[str, ...]]:
         """The columns of each stream that a query reads."""

@@ -38,7 +38,7 @@ from streamgauge.engines.spark.lowering.columns import column, ddl
 from streamgauge.engines.spark.lowering.dataframe import TIME, Lowering
 from streamgauge.engines.spark.lowering.windows import lowering_of
 from streamgauge.engines.spark.operator_profiler import CLASS_ONLY, IsolatedJob, method_of
-from streamgauge.engines.spark.options import JVM_OPTIONS, defaults, lowerings_in_force, split
+from streamgauge.engines.spark.options import JVM_OPTIONS, defaults, effective_lowerings, split
 from streamgauge.engines.spark.session.python_workers import UNCHANGED
 from streamgauge.engines.spark.session.session import LocalSession, error_message, open_checked
 from streamgauge.engines.spark.user_job.pyspark_job import PySparkJob, load
@@ -243,7 +243,7 @@ class Timing:
             return PythonTimer(operator, self._clock)
         if operator.name in user_jobs:
             return UserJobTimer(session, operator, user_jobs[operator.name], self._clock)
-        choices = lowerings_in_force([operator.node], self._own_options, packs=True)
+        choices = effective_lowerings([operator.node], self._own_options, packs=True)
         if isinstance(operator.node, WindowAggregate) and lowering_of(operator.node, choices) == "sliding":
             choices = {operator.node.name: "panes"}  # a process keeps state, which batches do not have
         return SparkTimer(session, operator, choices, int(self._own_options["buckets"]), self._clock)

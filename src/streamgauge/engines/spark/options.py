@@ -294,7 +294,7 @@ def defaults(
     return conf
 
 
-def lowerings_in_force(nodes: Collection[Node], options: Mapping[str, str], packs: bool) -> dict[str, str]:
+def effective_lowerings(nodes: Collection[Node], options: Mapping[str, str], packs: bool) -> dict[str, str]:
     """Operator name to its lowering: the chosen one, or packed where the job `packs` and both sides allow it.
 
     An operator for which neither holds is not in it.

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
-from streamgauge.artifacts.run_folder import MATRIX, OUT, new_folder, read_study, write_study, write_text
+from streamgauge.artifacts.run_folder import MATRIX, OUT, new_folder, reopen, write_study, write_text
 from streamgauge.config.matrix import Cell, expand, run_order, select, varied
 from streamgauge.config.options_and_settings import Experiment, Matrix, read, to_toml
 from streamgauge.core.errors import require
@@ -62,7 +62,7 @@ def plan_matrix(experiment: Experiment, numbers: str | None = None, resume: str 
     cells = expand(_with_files_of_here(experiment))
     chosen = _chosen(cells, experiment, numbers)
     if resume is not None:
-        chosen = tuple(_missing(chosen, _read(Path(resume)), named=numbers is not None))
+        chosen = tuple(_missing(chosen, reopen(Path(resume), MATRIX, MatrixResult), named=numbers is not None))
     return MatrixPlan(
         workload=experiment.workload,
         command=experiment.command,
@@ -98,7 +98,7 @@ def run_matrix(
         if resume is not None:
             folder = Path(resume)
             alone.enter_context(exclusive(folder, "--resume", "a matrix"))
-            result = _read(folder)
+            result = reopen(folder, MATRIX, MatrixResult)
             chosen = tuple(_missing(chosen, result, named=numbers is not None))
             checked = check_cells(chosen)
             require_same_files(checked, result.job_files, resume)
@@ -165,12 +165,6 @@ def _begin(experiment: Experiment, cells: Sequence[Cell], checked: Sequence[Chec
         job_files={name: digest for one in checked for name, digest in one.resolved.workload.files.items()},
         start_time=now.isoformat(timespec="seconds"), folder=str(folder),
     )  # fmt: skip
-
-
-def _read(folder: Path) -> MatrixResult:
-    result = read_study(folder, MATRIX)
-    assert isinstance(result, MatrixResult)
-    return result.model_copy(update={"folder": str(folder)})
 
 
 def _write(folder: Path, result: MatrixResult, cells: dict[int, Cell], on_study: OnStudy) -> None:

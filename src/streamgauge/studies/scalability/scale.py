@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from streamgauge.artifacts.run_folder import OUT, SCALE, new_folder, read_study, write_study, write_text
+from streamgauge.artifacts.run_folder import OUT, SCALE, new_folder, reopen, write_study, write_text
 from streamgauge.config import reproduce
 from streamgauge.config.options_and_settings import Experiment, Scale, read, to_toml
 from streamgauge.core.errors import Rule, broken, refuse, require
@@ -78,7 +78,7 @@ def scale(
             result = _begin(study)
             alone.enter_context(exclusive(Path(result.folder), RESUME, STUDY))
         else:
-            stored = _read(Path(resume))
+            stored = reopen(Path(resume), SCALE, ScaleResult)
             require_same_files(study.checked, stored.job_files, resume)
             result = stored.model_copy(update={"cells": without_undecided(stored)})
         result = _store(study, result, on_study)
@@ -139,12 +139,6 @@ def _begin(study: Study) -> ScaleResult:
         start_time=now.isoformat(timespec="seconds"), folder=str(folder), notes=tuple(study.notes()),
         published=ehrenstein() if same_axes and experiment.workload == MEASURED_TOPOLOGY else (),
     )  # fmt: skip
-
-
-def _read(folder: Path) -> ScaleResult:
-    result = read_study(folder, SCALE)
-    assert isinstance(result, ScaleResult)
-    return result.model_copy(update={"folder": str(folder)})
 
 
 def _run(study: Study, result: ScaleResult, point: Point, show: Show, on_result: OnResult) -> ScaleCell:

@@ -111,11 +111,11 @@ def test_every_aggregate_in_panes_and_expanded() -> None:
 
 def _at(flow: Flow, rows: list[Row], points: list[Row]) -> list[Row]:
     keys, times = pa.array([point[0] for point in points], pa.int32()), pa.array([point[1] for point in points])
-    OPEN[0].register("asked", pa.table({"k": keys, "event_time": times.cast(pa.int64())}))
-    return _answer(flow, rows, text=lambda flow, relations: lowering.at_points(flow, relations, "asked"))
+    OPEN[0].register("requested", pa.table({"k": keys, "event_time": times.cast(pa.int64())}))
+    return _answer(flow, rows, text=lambda flow, relations: lowering.at_points(flow, relations, "requested"))
 
 
-def test_running_at_asked_times() -> None:
+def test_running_at_requested_times() -> None:
     """The value up to and with each of them, if the key has an event then."""
     flow = with_lineage(A.running(keys="k", n="count(*)", high="max(v)").sink("out"))
     rows = [(1, 4, 10), (1, 1, 20), (1, 3, 30), (2, 5, 15), (None, 6, 1), (None, 9, 4)]
@@ -243,10 +243,10 @@ def test_running_is_its_plain_statement(rows: list[Row]) -> None:
 @given(
     rows=LEFT_ROWS,
     cuts=st.lists(TIMES, max_size=5),
-    asked=st.lists(st.tuples(KEYS, TIMES), max_size=8),
+    requested=st.lists(st.tuples(KEYS, TIMES), max_size=8),
 )
 def test_running_values_are_those_at_every_event_time(
-    more: dict[str, str], rows: list[Row], cuts: list[int], asked: list[Row]
+    more: dict[str, str], rows: list[Row], cuts: list[int], requested: list[Row]
 ) -> None:
     """The last one of each key and span, and those at asked times."""
     parts = {"n": "count(*)", "total": "sum(v)", "low": "min(v)", **more}
@@ -257,4 +257,4 @@ def test_running_values_are_those_at_every_event_time(
     by_spans = _answer(flow, rows, text=lambda flow, relations: lowering.by_spans(flow, relations, number))
     assert {(row[0], row[-1]): row[:-1] for row in by_spans} == last
     assert len(by_spans) == len(last)
-    assert _at(flow, rows, asked) == [row for row in every if (row[0], row[-2]) in asked]
+    assert _at(flow, rows, requested) == [row for row in every if (row[0], row[-2]) in requested]

@@ -36,16 +36,16 @@ LEFT_ROWS = st.lists(st.tuples(KEYS, VALUES, TEXTS, TIMES), max_size=12)
 RIGHT_ROWS = st.lists(st.tuples(KEYS, VALUES, TIMES), max_size=12)
 
 
-def answer(flow: Flow, a: list[Row], b: list[Row] | None = None, asked: list[Row] | None = None) -> Counter[Row]:
+def answer(flow: Flow, a: list[Row], b: list[Row] | None = None, requested: list[Row] | None = None) -> Counter[Row]:
     """The rows of a flow with lineage."""
     register("a_rows", LEFT, a)
     register("b_rows", RIGHT, b or [], B_ID)
     traced, relations = with_lineage(flow), {"a": "a_rows", "b": "b_rows"}
     text = lowering.sql(traced, relations)
-    if asked is not None:
-        keys, times = pa.array([p[0] for p in asked], pa.string()), pa.array([p[1] for p in asked], pa.int64())
-        OPEN[0].register("asked", pa.table({"word": keys, "event_time": times}))
-        text = lowering.at_points(traced, relations, "asked")
+    if requested is not None:
+        keys, times = pa.array([p[0] for p in requested], pa.string()), pa.array([p[1] for p in requested], pa.int64())
+        OPEN[0].register("requested", pa.table({"word": keys, "event_time": times}))
+        text = lowering.at_points(traced, relations, "requested")
     return Counter(ask(text))
 
 
@@ -69,8 +69,8 @@ def test_explode(rows: list[Row]) -> None:
     assert answer(WORDS.sink("out"), rows) == Counter(wanted)
 
 
-@given(rows=LEFT_ROWS, asked=st.lists(st.tuples(st.sampled_from(["x", "y", ""]), TIMES), max_size=6))
-def test_running_after_explode(rows: list[Row], asked: list[Row]) -> None:
+@given(rows=LEFT_ROWS, requested=st.lists(st.tuples(st.sampled_from(["x", "y", ""]), TIMES), max_size=6))
+def test_running_after_explode(rows: list[Row], requested: list[Row]) -> None:
     """At every event time of a word: all its rows up to and with that time, several of one event among them."""
     flow = WORDS.running(keys="word", n="count(*)", most="max(v)").sink("out")
     whole = {}
@@ -79,7 +79,9 @@ def test_running_after_explode(rows: list[Row], asked: list[Row]) -> None:
         most = max((value for value in values if value is not None), default=None)
         whole[key, time] = (key, len(values), most, time, time + 7)
     assert answer(flow, rows) == Counter(whole.values())
-    assert answer(flow, rows, asked=asked) == Counter(whole[place] for place in set(asked) if place in whole)
+    assert answer(flow, rows, requested=requested) == Counter(
+        whole[place] for place in set(requested) if place in whole
+    )
 
 
 @given(rows=LEFT_ROWS)

@@ -29,7 +29,7 @@ def test_a_program_that_ran_already_has_no_command() -> None:
     }  # fmt: skip
 
 
-def test_a_program_that_ends_by_itself_is_told_what_to_change() -> None:
+def test_a_program_that_ends_by_itself_gets_a_way_out() -> None:
     """Also one that ends without an error and prints nothing."""
     assert ended_by_itself(0, "") == (
         "the program ended with exit code 0; it must run until SIGTERM ends it: correct it, or command in its file"

@@ -54,7 +54,7 @@ def failing(tmp_path: Path) -> Failing:
     return Failing(log, ChildFailed("JAVA_GATEWAY_EXITED"))
 
 
-def test_the_reason_of_a_jvm_that_never_came_up_is_told(failing: Failing) -> None:
+def test_the_reason_of_a_jvm_that_never_came_up_is_reported(failing: Failing) -> None:
     """It stands in the log alone: two lines of it, after Spark's own message."""
     with pytest.raises(EngineError) as caught:
         started(failing)
@@ -112,20 +112,20 @@ def test_what_is_refused_is_the_users(tmp_path: Path, kind: str, error: type[Inp
 
 
 @pytest.mark.parametrize(
-    ("stage", "kind", "said"),
+    ("stage", "kind", "message"),
     [
         (f"{RUNNING}: dear(): my_job.py, line 7: sleep(600)", JobError, "my_job.py, line 7: sleep"),
         (UP, EngineError, "spark did not start"),
     ],
 )
 def test_a_function_that_does_not_return_is_the_users(
-    tmp_path: Path, stage: str, kind: type[Exception], said: str
+    tmp_path: Path, stage: str, kind: type[Exception], message: str
 ) -> None:
     """With the line at which it was; Spark itself has started then."""
     silent = Failing(tmp_path / "log", ChildSilent("no answer"))
     silent.log.touch()
     silent.stage = stage
-    with pytest.raises(kind, match=said):
+    with pytest.raises(kind, match=message):
         started(silent)
 
 
@@ -177,7 +177,7 @@ def test_a_restart_starts_the_process_as_the_start_did(tmp_path: Path, monkeypat
         ("No space left on device", "RuntimeError", False, True),
     ],
 )
-def test_the_end_of_its_jvm_is_told_with_its_log(
+def test_the_end_of_its_jvm_is_reported_with_its_log(
     tmp_path: Path, reason: str, kind: str, logged: bool, full: bool
 ) -> None:
     """The process outlives it and answers with what it saw, as one that ended itself is told. A full disk is a flag,

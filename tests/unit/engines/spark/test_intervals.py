@@ -76,6 +76,6 @@ def test_it_is_refused_where_it_would_do_nothing(workload: str, options: dict[st
         checked(build(values))
 
 
-def test_none_is_asked_of_a_flow_that_is_not_known() -> None:
+def test_none_is_requested_of_an_unknown_flow() -> None:
     """Where the workload itself is refused."""
     SparkPlugin().check(StartRequest(None, {"watermark_delay": "3 seconds"}, None, "common"))

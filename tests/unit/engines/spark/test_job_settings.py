@@ -99,10 +99,10 @@ def test_a_plain_join_is_sparks_own() -> None:
     assert effective_settings(MATCHES.sink("out"), lowering="plain")["lowering.join"] == "stream_stream"
 
 
-def test_what_was_asked_for_stands_as_it_was_asked() -> None:
+def test_a_request_stands_as_it_was_made() -> None:
     """Without that word."""
-    asked = {"trigger": "2 seconds", "lowering.aggregate": "window"}
-    assert effective_settings(REVENUE.sink("out"), **asked) == asked
+    requested = {"trigger": "2 seconds", "lowering.aggregate": "window"}
+    assert effective_settings(REVENUE.sink("out"), **requested) == requested
     packed = {"trigger": "auto", "lowering.join": "packed"}
     assert effective_settings(MATCHES.sink("out"), **packed) == {
         "trigger": "1400 milliseconds (auto)",
@@ -118,7 +118,7 @@ def test_what_was_asked_for_stands_as_it_was_asked() -> None:
         ("spark://host:7077", {}, "jvm (remote executors"),
     ],
 )
-def test_how_the_jvm_compiles_stands_with_what_it_was_told(master: str, options: dict[str, str], stands: str) -> None:
+def test_how_the_jvm_compiles_stands_with_its_options(master: str, options: dict[str, str], stands: str) -> None:
     """A result that hides a JVM's options cannot be made again."""
     settings = JobSettings(SparkJob(BOUGHT.sink("out"), Edges((), Edge("", ""), {}), options, master, "", ""))
     assert settings.effective_settings()["jit"].startswith(stands)
@@ -320,7 +320,7 @@ READ, ALL = ["pack", "price", "event_time"], ["user_id", "pack", "price", "event
         (PLAIN, ALL, ALL),
     ],
 )
-def test_the_source_gives_the_columns_that_are_asked_for(
+def test_the_source_gives_the_requested_columns(
     monkeypatch: pytest.MonkeyPatch, chosen: dict[str, str], columns: list[str], nullable: list[str]
 ) -> None:
     """Several queries read a stream: by default each only its own columns, and by `idiomatic` every one of them."""

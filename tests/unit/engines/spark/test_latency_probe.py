@@ -282,7 +282,7 @@ def test_a_silent_broker_is_a_reason(run: Path) -> None:
     )
 
 
-def test_without_results_nothing_is_told(tmp_path: Path) -> None:
+def test_without_results_nothing_is_reported(tmp_path: Path) -> None:
     """Nor is it an error."""
     evidence = TrialEvidence(RealTime().evidence(ProbeRequest({}, "kafka", "common"), tmp_path))
     assert decompose(judged(), tmp_path, evidence).reason == "no result came"

@@ -30,8 +30,8 @@ ASKED = {"command": "anatomy", "workload": "identity", "engine": "spark-dstream"
 
 
 def job(batch: int, when_ms: int, **more: str) -> str:
-    said = {BATCH_ID: str(batch), BATCH_TIME: str(when_ms), **more}
-    return json.dumps({"Event": "SparkListenerJobStart", "Stage IDs": [batch], "Properties": said})
+    message = {BATCH_ID: str(batch), BATCH_TIME: str(when_ms), **more}
+    return json.dumps({"Event": "SparkListenerJobStart", "Stage IDs": [batch], "Properties": message})
 
 
 def test_a_batch_was_made_at_the_time_of_its_jobs(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_stages_that_both_have_mean_the_same() -> None:
     assert {name for name in both if STAGES[name] != OF_MICRO_BATCHES[name]} == {"waiting", unseen}
 
 
-def test_an_interval_is_asked_for_as_of_micro_batches() -> None:
+def test_an_interval_is_requested_as_of_micro_batches() -> None:
     """By the words in which Spark has it."""
     (resolved,) = check_trials(build({**ASKED, "anatomy": {"rates": "1k", "batch_windows": "500ms"}}))
     assert resolved.experiment.options["batch_interval"] == "500 milliseconds"
@@ -138,13 +138,13 @@ def test_stages_are_worked_out_by_hand() -> None:
 @pytest.mark.parametrize("moved_us", [-30_000, 40_000])
 def test_announcements_that_are_moved_are_noticed(moved_us: int) -> None:
     """Before their events were offered, or after their batch began."""
-    told = {block: when + moved_us for block, when in TOLD.items()}
-    _, _, ways = stages_of(results([4], [0], [0]), blocks_of(SAID, told))
+    reported = {block: when + moved_us for block, when in TOLD.items()}
+    _, _, ways = stages_of(results([4], [0], [0]), blocks_of(SAID, reported))
     assert decompose.contradicted_share(ways) > 0.02
 
 
 @pytest.mark.parametrize(("read_us", "apart"), [(at(60), []), (at(75), [5000]), (at(49), [6000])])
-def test_the_driver_is_told_of_a_batch_before_its_first_task(read_us: int, apart: list[int]) -> None:
+def test_a_batch_is_reported_before_its_first_task(read_us: int, apart: list[int]) -> None:
     """And after Spark began with it: so what Spark says of its begin is held from both sides."""
     assert list(Batch(**{**BATCH.__dict__, "read_us": read_us}).contradictions_us(READ_KNOWN_BEFORE_START)) == apart
 

@@ -78,7 +78,7 @@ def test_only_a_keyed_class_is_run_by_itself() -> None:
     assert {keys: method_of(counting(keys)) for keys in ("key", ())} == {"key": CLASS_ONLY, (): DIFFERENCE}
 
 
-def test_one_that_fails_is_told_once_and_ends_nothing() -> None:
+def test_one_that_fails_is_reported_once_and_ends_nothing() -> None:
     """Its reason instead of a sample; the others go on without it."""
 
     class Failing:
@@ -158,7 +158,7 @@ class Taking(SparkTimer):
         return SimpleNamespace(count=count)
 
 
-def test_the_operator_is_told_from_reading_and_from_what_is_paid_anyhow() -> None:
+def test_the_time_of_the_operator_is_without_reading_and_fixed_costs() -> None:
     """7 s with it and 2 s without; over no rows 1 s and 0.25 s."""
     taking = Taking(rows=5)
     assert taking.sample(0) == Slice(5, 7.0, 2.0, 0.75)

@@ -14,7 +14,7 @@ from streamgauge.workloads.registry import get
 
 
 @pytest.mark.parametrize(
-    ("asked", "windowed", "state_copied", "used"),
+    ("requested", "windowed", "state_copied", "used"),
     [
         ("auto", True, False, "1400 milliseconds"),
         ("auto", True, True, "2 seconds"),
@@ -23,9 +23,9 @@ from streamgauge.workloads.registry import get
         ("250 milliseconds", False, False, "250 milliseconds"),
     ],
 )
-def test_the_trigger_that_is_used(asked: str, windowed: bool, state_copied: bool, used: str) -> None:
+def test_the_trigger_that_is_used(requested: str, windowed: bool, state_copied: bool, used: str) -> None:
     """A user's own word stands; else windows get an interval, and row by row work goes back to back."""
-    assert options.trigger(asked, windowed, state_copied) == used
+    assert options.trigger(requested, windowed, state_copied) == used
 
 
 def test_a_users_options_stand_over_ours() -> None:
@@ -67,7 +67,7 @@ def test_which_flows_keep_their_state_in_rocksdb() -> None:
     assert [name for name in flows if options.keeps_first_rows(flows[name])] == ["first rows"]
 
 
-def test_what_a_jvm_is_told_by_each_way_of_compiling() -> None:
+def test_options_of_a_jvm_by_way_of_compiling() -> None:
     """Each choice has its options, and `jvm` leaves the JVM alone."""
     jit = next(setting for setting in options.SETTINGS if setting.name == "jit")
     assert options.JVM_OPTIONS.keys() == set(jit.choices)

@@ -39,7 +39,7 @@ def test_how_far_apart_batches_are() -> None:
 
 
 @pytest.mark.parametrize(
-    ("flow", "options", "said"),
+    ("flow", "options", "message"),
     [
         (PLAIN, {"batch_interval": "soon"}, "batch_interval: must be a whole number of s or ms, at least 50ms"),
         (PLAIN, {"batch_interval": "0.5s"}, "batch_interval: must be a whole number"),
@@ -52,14 +52,14 @@ def test_how_far_apart_batches_are() -> None:
         (MEANS, {}, "mergeable running aggregates, and mean of running is not mergeable"),
     ],
 )
-def test_what_dstreams_would_choke_on_is_refused(flow: Flow, options: dict[str, str], said: str) -> None:
+def test_what_dstreams_would_choke_on_is_refused(flow: Flow, options: dict[str, str], message: str) -> None:
     """Also what it would do without a word."""
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         DSTREAM.check(StartRequest(flow, options, None, "common"))
 
 
 @pytest.mark.parametrize(
-    ("flow", "options", "master", "partitions", "said"),
+    ("flow", "options", "master", "partitions", "message"),
     [
         (PLAIN, {"block_interval": "0ms"}, None, 1, "block_interval: must be a whole number of s or ms, at least 1ms"),
         (PLAIN, {"batch_interval": "1s", "block_interval": "300ms"}, None, 1, "batch_interval: must be a multiple of"),
@@ -74,10 +74,10 @@ def test_what_dstreams_would_choke_on_is_refused(flow: Flow, options: dict[str, 
     ],
 )
 def test_what_receivers_cannot_do_is_refused(
-    flow: Flow, options: dict[str, str], master: str | None, partitions: int, said: str
+    flow: Flow, options: dict[str, str], master: str | None, partitions: int, message: str
 ) -> None:
     """Batches would wait for a slot without end, or rows would be others."""
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         DSTREAM.check(StartRequest(flow, options, master, "common", transport="socket", partitions=partitions))
 
 
@@ -110,7 +110,7 @@ def test_how_often_progress_is_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("flow", "options", "master", "said"),
+    ("flow", "options", "master", "message"),
     [
         (COUNTED, {}, "local[1]", r"master: must be local\[N\] with a slot for each task, .*: 2 here"),
         (COUNTED, {}, "local", "master: must be local"),
@@ -134,15 +134,15 @@ def test_how_often_progress_is_kept() -> None:
     ],
 )
 def test_what_real_time_mode_would_choke_on_is_refused(
-    flow: Flow, options: dict[str, str], master: str | None, said: str
+    flow: Flow, options: dict[str, str], master: str | None, message: str
 ) -> None:
     """Spark's own rules, and what would be a wrong figure."""
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         REAL_TIME.check(StartRequest(flow, options, master, "common", transport="kafka"))
 
 
 @pytest.mark.parametrize(
-    ("plugin", "request_", "said"),
+    ("plugin", "request_", "message"),
     [
         (DSTREAM, StartRequest(PLAIN, {}, None, "free"), "frontier: must be common for DStreams"),
         (
@@ -152,11 +152,11 @@ def test_what_real_time_mode_would_choke_on_is_refused(
         ),
     ],
 )
-def test_each_cuts_its_input_in_its_one_way(plugin: Any, request_: StartRequest, said: str) -> None:
+def test_each_cuts_its_input_in_its_one_way(plugin: Any, request_: StartRequest, message: str) -> None:
     """A window of DStreams could not be known to be whole else; of several partitions, what results show to be read
     would be that of one task alone.
     """
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         plugin.check(request_)
 
 
@@ -167,7 +167,7 @@ def test_what_real_time_mode_takes(flow: Flow, master: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         (
             {"engine": "spark-dstream", "workload": "spike_detection"},
@@ -212,16 +212,16 @@ def test_what_real_time_mode_takes(flow: Flow, master: str) -> None:
         ),
     ],
 )
-def test_flows_that_a_mode_cannot_do_are_refused(changes: dict[str, Any], said: str) -> None:
+def test_flows_that_a_mode_cannot_do_are_refused(changes: dict[str, Any], message: str) -> None:
     """By the rule, and with the engine to take."""
-    with pytest.raises(InputError, match=said) as refused:
+    with pytest.raises(InputError, match=message) as refused:
         check(build(changes))
-    if "does not support" in said:
+    if "does not support" in message:
         assert "--engine spark" in str(refused.value)
 
 
 def test_chunks_are_as_short_as_its_latencies() -> None:
     """Unless others are asked for."""
-    asked = {"workload": "identity", "engine": "spark-rtm", "transport": "kafka"}
-    assert check(build(asked)).chunk_for(20e3) == options_realtime.CHUNK_US
-    assert check(build({**asked, "load": {"chunk": "10ms"}})).chunk_for(20e3) == 10_000
+    requested = {"workload": "identity", "engine": "spark-rtm", "transport": "kafka"}
+    assert check(build(requested)).chunk_for(20e3) == options_realtime.CHUNK_US
+    assert check(build({**requested, "load": {"chunk": "10ms"}})).chunk_for(20e3) == 10_000

@@ -33,13 +33,13 @@ class Failing:
     """Counters that counted one batch and then fail."""
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.requested = 0
 
     def started(self, *what: Any) -> None:
         """Registered."""
 
     def _fail(self, *what: Any) -> None:
-        self.asked += 1
+        self.requested += 1
         raise RuntimeError("gone")
 
     keep_up = read = count_in = _fail
@@ -87,11 +87,11 @@ def test_probes_that_fail_end_no_query(monkeypatch: pytest.MonkeyPatch, call: st
         "operator_row_counts": counting.take,
     }
     calls[call]()
-    assert failing.asked == 1
+    assert failing.requested == 1
     assert streaming.status() == {"alive": True, "busy": []}
     write(written_to(written), 5)
     assert counting.take() == OperatorCounts([OperatorRows("q0", 3, "purchases", 10)], "gone")
-    assert failing.asked == 1
+    assert failing.requested == 1
     assert len(written) == (2 if call == "batch" else 1)
 
 
@@ -117,7 +117,7 @@ def test_a_batch_before_its_query_is_registered_is_not_counted() -> None:
     """Spark may call before it has given the handle by which rows are counted."""
     failing: Any = Failing()
     RowCounting(failing).batch_written("q0", 0)
-    assert failing.asked == 0
+    assert failing.requested == 0
 
 
 def test_without_probes_nothing_is_counted() -> None:
@@ -154,12 +154,12 @@ def test_a_query_that_failed_says_whether_a_disk_was_full(reason: str, full: boo
 @pytest.mark.spark
 def test_a_query_is_busy_in_a_batch_alone(tmp_path: Path, spark: Any) -> None:
     """One with data, and the one after it that closes windows; not while Spark looks for more."""
-    registered, said = Event(), []
+    registered, wording = Event(), []
     streaming: list[StreamingQueries] = []
 
     def batch(frame: Any, number: int) -> None:
         assert registered.wait(60)
-        said.append((number, frame.count(), streaming[0].status()["busy"]))
+        wording.append((number, frame.count(), streaming[0].status()["busy"]))
 
     folder = tmp_path / "times"
     folder.mkdir()
@@ -172,7 +172,7 @@ def test_a_query_is_busy_in_a_batch_alone(tmp_path: Path, spark: Any) -> None:
     running.processAllAvailable()
     assert wait_until(lambda: streaming[0].status()["busy"] == [], 60)
     running.stop()
-    assert said == [(0, 0, ["q0"]), (1, 1, ["q0"])]
+    assert wording == [(0, 0, ["q0"]), (1, 1, ["q0"])]
 
 
 def test_named_sources_differ_by_nothing_but_their_names() -> None:

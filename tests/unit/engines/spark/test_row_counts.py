@@ -121,9 +121,9 @@ def row_of(value: int | None) -> Any:
     return SimpleNamespace(isNullAt=lambda place: value is None, getLong=lambda place: value)
 
 
-def running_one(plan: Any = PLAN, said: Mapping[str, int | None] | None = None) -> Any:
+def running_one(plan: Any = PLAN, message: Mapping[str, int | None] | None = None) -> Any:
     """A query whose last batch observed what is `said`: name to sum."""
-    known = said or {}
+    known = message or {}
 
     def one(name: str) -> Any:
         return SimpleNamespace(isDefined=lambda: name in known, get=lambda: row_of(known[name]))
@@ -147,8 +147,8 @@ def reporting(reports: Sequence[Any] = (), run: str = RUN) -> Any:
     return SimpleNamespace(runId=run, _jsq=SimpleNamespace(recentProgress=lambda: list(reports)))
 
 
-def progress(batch: int, worked: bool = True, **said: int | None) -> Any:
-    observed = {f"rows of {operator}": row_of(value) for operator, value in said.items()}
+def progress(batch: int, worked: bool = True, **message: int | None) -> Any:
+    observed = {f"rows of {operator}": row_of(value) for operator, value in message.items()}
     return SimpleNamespace(
         batchId=lambda: batch,
         durationMs=lambda: {row_counts.WORKED: 1} if worked else {},
@@ -187,7 +187,7 @@ def test_a_batch_that_runs_keeps_none_of_another_query_from_being_read() -> None
     assert store.read == [1, 2, 0]
 
 
-def test_batches_that_were_told_of_are_waited_for() -> None:
+def test_reported_batches_are_waited_for() -> None:
     """Spark tells of a batch before its execution can be read, but of the one to come when that is not there at all."""
     store = Store([execution(0, 0)], to_come=[execution(1, 9, run=OTHER), execution(2, 1)])
     found = probed(store)
@@ -210,7 +210,7 @@ def test_rows_that_stand_for_more_are_counted_by_what_they_state(monkeypatch: py
     found = probed(Store([]))
     for operator in ("long", "short", "elsewhere"):
         found.behind(operator, Frame(), rows="_rows")
-    found.count_in("q0", running_one(said={"rows of long": 7, "rows of short": None}), 3)
+    found.count_in("q0", running_one(message={"rows of long": 7, "rows of short": None}), 3)
     stated = {("long", 7), ("short", 0)}
     assert {(one.operator, one.rows) for one in found.take()} == {("purchases", 500), *stated}
 
@@ -303,7 +303,7 @@ def test_an_operator_that_spark_did_not_count_is_left_out(monkeypatch: pytest.Mo
     assert read(probed(Store([execution(0, 0)]))) == [OperatorRows("q0", 0, "purchases", 20_000)]
 
 
-def test_where_nothing_is_probed_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_probes_there_is_no_request(monkeypatch: pytest.MonkeyPatch) -> None:
     """As of a user job: neither store nor plan."""
     monkeypatch.setattr(row_counts, "WAITING_MAX", -1)
     found = probed(Store([execution(0, 0)]), operators=())

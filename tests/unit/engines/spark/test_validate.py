@@ -154,7 +154,7 @@ def test_a_lowering_of_no_operator_is_refused(flow: Flow, way_out: str) -> None:
     assert problem.way_out == way_out
 
 
-def test_all_problems_are_told_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     """Of options, lowerings, Spark's settings and the master."""
     found = problems({"buckets": "0", "lowering.x": "y", "spark.executor.cores": "no", "colour": "blue"}, "yarm")
     assert {problem.setting for problem in found} == {

@@ -58,7 +58,7 @@ def test_html_is_written_beside_the_answer(call: Call, make_run: Make, tmp_path:
 
 
 @pytest.mark.parametrize("name", ["series.parquet", "latency.hlog"])
-def test_a_file_that_is_gone_is_said(call: Call, make_run: Make, name: str) -> None:
+def test_a_missing_file_is_reported(call: Call, make_run: Make, name: str) -> None:
     """Its figures are left out, and nothing says that they were never recorded."""
     a, b = make_run("a", 1), make_run("b", 2)
     (b / name).unlink()

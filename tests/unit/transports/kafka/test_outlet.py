@@ -124,7 +124,7 @@ def test_records_have_the_given_times(broker: Broker) -> None:
     assert untimed.timestamp()[1] >= now_ms
 
 
-def test_a_message_that_is_too_large_is_said_with_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_message_that_is_too_large_is_reported_with_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """The client takes those of the largest payload."""
     producer = Producer(KafkaSettings("127.0.0.1:9"), 0, {"a": ("numbers", lambda encoded: encoded.to_pylist())})
     assert producer.send({"a": pa.array([bytes(2**21)])}) == 1

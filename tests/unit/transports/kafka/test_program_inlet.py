@@ -386,7 +386,7 @@ def test_a_checkpoint_that_shows_nothing_rejects_the_program(monkeypatch: pytest
     assert UNOBSERVED in program.remarks
 
 
-def test_a_silent_program_without_a_group_is_not_asked_for_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_silent_program_needs_no_group(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The advice names what it was given."""
     program = Followed(monkeypatch, progress=ProgressSource("spark_checkpoint", (str(tmp_path),)), results=OF)
     program.ends = 1000

@@ -146,7 +146,7 @@ def test_the_scratch_folder_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 class Remarks(SimpleNamespace):
     def remark(self, code: str, count: int, text: str) -> None:
-        self.said = (code, count, text)
+        self.message = (code, count, text)
 
 
 def test_several_queries_are_readers_of_their_own(tmp_path: Path) -> None:
@@ -162,8 +162,8 @@ def test_several_queries_are_readers_of_their_own(tmp_path: Path) -> None:
     assert (second.ended_us - first.ended_us) / US == pytest.approx(6.5, abs=0.1)
     receiver: Any = Remarks()
     every.remark(receiver)
-    assert receiver.said[:2] == (COMMITS, 2)
-    assert "checkpoints, where a batch ended every 6.5 s" in receiver.said[2]
+    assert receiver.message[:2] == (COMMITS, 2)
+    assert "checkpoints, where a batch ended every 6.5 s" in receiver.message[2]
 
 
 def test_what_shows_nothing_is_a_problem(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamgauge.core.arrays import Int64s
+from streamgauge.dataflow.static_table import serialized
 
 BUCKET, SIDE, SERIAL, TIME, BLOCK, ROWS = "_bucket", "_side", "_serial", "_time", "_block", "_rows"
 """`_rows`: the number of rows that a process gave."""
@@ -96,7 +97,7 @@ def cut(rows: pa.Table, times_us: Int64s, bucket: Int64s, buckets: int, pane_us:
     sorted_times = times_us[order]
     for code, (start, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
         if start < end:
-            yield code % buckets, int(sorted_times[start:end].max()), block(sorted_rows.slice(start, end - start))
+            yield code % buckets, int(sorted_times[start:end].max()), serialized(sorted_rows.slice(start, end - start))
 
 
 def packer(
@@ -142,11 +143,3 @@ def first_serial() -> int:
 
     context = TaskContext.get()
     return context.taskAttemptId() << 20 if context is not None else 0
-
-
-def block(rows: pa.Table) -> bytes:
-    """Rows as one Arrow IPC stream."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema) as stream:
-        stream.write_table(rows.combine_chunks())
-    return bytes(sink.getvalue().to_pybytes())

@@ -30,6 +30,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from streamgauge.core.schema import EVENT_TIME
 from streamgauge.dataflow import schema
 from streamgauge.dataflow.nodes import Node, Process, Source
+from streamgauge.dataflow.static_table import serialized
 from streamgauge.engines.operator_runtime import OperatorRuntime, column_layouts
 from streamgauge.engines.spark.lowering import arrow_blocks
 from streamgauge.engines.spark.lowering.arrow_blocks import (
@@ -249,7 +250,7 @@ class Bucket(StatefulProcessor):
         more = {LATE: 0} if self._holds else {}
         for results in instance.advance(sides, watermark_us):
             if len(results):
-                yield pd.DataFrame({BLOCK: [arrow_blocks.block(results)]}).assign(**more)
+                yield pd.DataFrame({BLOCK: [serialized(results)]}).assign(**more)
 
     def _wake_later(self, timer_values: Any) -> None:
         self._handle.registerTimer(timer_values.getCurrentWatermarkInMs() + 1)
@@ -301,7 +302,7 @@ class HeldRows:
 
     def to_bytes(self) -> bytes:
         """The held rows, and how far rows were released."""
-        blocks = [arrow_blocks.block(rows) for rows in self._rows]
+        blocks = [serialized(rows) for rows in self._rows]
         released_us = -(2**63) if self._released_us is None else self._released_us
         sizes = json.dumps([len(block) for block in blocks]).encode()
         return b"".join([_HEADER.pack(released_us, len(sizes)), sizes, *blocks])

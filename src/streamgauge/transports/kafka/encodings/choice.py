@@ -1,16 +1,14 @@
 """The encoding of a topic: by the transport's option, or by the declaration of a program."""
 
-from collections.abc import Sequence
-
 import pyarrow as pa
 
 from streamgauge.core.schema import TYPES, ColumnTypes, arrow_type
-from streamgauge.transports.kafka.encodings.api import EngineEncoding, ProgramFormat, SchemaField
-from streamgauge.transports.kafka.encodings.avro import Avro, leaves
+from streamgauge.transports.kafka.encodings.api import EngineEncoding, ProgramFormat
+from streamgauge.transports.kafka.encodings.avro import Avro
 from streamgauge.transports.kafka.encodings.compact import Compact
 from streamgauge.transports.kafka.encodings.json import Json
 from streamgauge.transports.kafka.encodings.text import Csv, Text
-from streamgauge.transports.topics import FRAMED, PROTOBUF, MessageFormat
+from streamgauge.transports.topics import FRAMED, MessageFormat
 
 _KINDS = {arrow_type(kind): kind for kind in TYPES}
 
@@ -35,15 +33,6 @@ def format_of(declared: MessageFormat, columns: ColumnTypes) -> ProgramFormat:
             from streamgauge.transports.kafka.encodings.protobuf import Protobuf
 
             return Protobuf(columns, declared)
-
-
-def schema_fields(declared: MessageFormat) -> Sequence[SchemaField]:
-    """The fields of a format's schema. Raises ValueError with what is wrong with it."""
-    if declared.kind in PROTOBUF:
-        from streamgauge.transports.kafka.encodings.protobuf import fields_of
-
-        return fields_of(declared.schema, declared.message)
-    return leaves(declared.schema)
 
 
 def columns_of(schema: pa.Schema) -> ColumnTypes:

@@ -163,16 +163,16 @@ def interrupted(sleeping: Path, member: Callable[..., Member]) -> Cluster:
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("command", "message"),
     [(stop, []), (lambda report: start(TWO, report), ["removed what an interrupted start left"])],
 )
 def test_what_an_interrupted_start_left_is_ended(
-    interrupted: Cluster, reports: list[str], command: Callable[..., Any], said: list[str]
+    interrupted: Cluster, reports: list[str], command: Callable[..., Any], message: list[str]
 ) -> None:
     done = command(reports.append)
     assert interrupted.ended() == interrupted.members
-    assert reports == said
-    assert state.read() == (done if said else None)
+    assert reports == message
+    assert state.read() == (done if message else None)
 
 
 def test_what_does_not_end_is_killed(member: Callable[..., Member], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,7 +198,7 @@ def _ignores(pid: int, number: int) -> bool:
     (ClusterRequest(2, cpus="2-3"), (2, 1, 2 * 2**30, (2, 3))),
     (ClusterRequest(2, cores=1, memory="1GiB"), (2, 1, 2**30, (0, 1, 2, 3))),
 ])  # fmt: skip
-def test_resources_are_those_that_were_asked_for(request_: ClusterRequest, expected: Any) -> None:
+def test_resources_are_those_requested(request_: ClusterRequest, expected: Any) -> None:
     found = resolve(request_)
     assert (found.workers, found.cores, found.memory_bytes, found.cpus) == expected
 
@@ -315,7 +315,7 @@ def test_executors_belong_to_the_processes_of_a_cluster(member: Make) -> None:
     psutil.Process(pids[1]).kill()
 
 
-def test_resources_are_said_in_words() -> None:
+def test_resources_are_shown_in_words() -> None:
     assert cluster_of().resources == "2 workers, 1 core and 2 GiB each, processors 0-1"
     one = Cluster(MASTER, 1, 3, 768 * 2**20, (1, 3))
     assert (one.resources, one.memory) == ("1 worker, 3 cores and 0.75 GiB, processors 1,3", "768m")

@@ -55,7 +55,7 @@ def test_of_several_sinks_a_message_is_an_object_of_rows_that_are_there() -> Non
     assert frame.selected[1] == f"to_json(struct({first}, {second})) AS value"
 
 
-def test_the_types_of_a_query_are_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_types_of_a_query_are_requested_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each question crosses to the JVM, in the path of every batch; every batch's mark says them all the same."""
     sent: list[Any] = []
     monkeypatch.setattr(kafka, "Marks", lambda *_: type("Sent", (), {"send": lambda _, mark: sent.append(mark)})())
@@ -103,7 +103,7 @@ class Marks:
         self.taken.append(mark)
 
 
-def test_what_a_broker_has_not_taken_is_told_again(
+def test_what_a_broker_has_not_taken_is_sent_again(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Until it has, even where no further batch comes; each batch that was taken once."""

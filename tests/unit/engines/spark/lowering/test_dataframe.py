@@ -15,7 +15,7 @@ ADS = source("ads", Schema.from_types(user_id="int", pack="int"))
 
 
 @pytest.mark.parametrize(
-    ("aggregate", "asked", "way"),
+    ("aggregate", "requested", "way"),
     [
         ("sum(price)", {}, "panes"),
         ("sum(price)", {"aggregate": "auto"}, "panes"),
@@ -25,11 +25,11 @@ ADS = source("ads", Schema.from_types(user_id="int", pack="int"))
         ("sum(price)", {"aggregate": "sliding"}, "sliding"),
     ],
 )
-def test_an_aggregate_goes_by_panes_where_it_can(aggregate: str, asked: dict[str, str], way: str) -> None:
+def test_an_aggregate_goes_by_panes_where_it_can(aggregate: str, requested: dict[str, str], way: str) -> None:
     """Unless its own name was given another way."""
     node = BOUGHT.window(hop(2, 1), keys="pack").aggregate(found=aggregate).node
     assert isinstance(node, WindowAggregate)
-    assert lowering_of(node, asked) == way
+    assert lowering_of(node, requested) == way
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_the_best_way_depends_on_the_overlap(window: Window, aggregate: str, str
     assert lowering_of(node, {}, structured) == way
 
 
-def test_a_join_is_sparks_own_unless_asked_otherwise() -> None:
+def test_a_join_is_sparks_own_by_default() -> None:
     """Whether it can be packed depends on the transport, so the job's settings decide."""
     node = (
         BOUGHT.select(pack="pack", price="price")

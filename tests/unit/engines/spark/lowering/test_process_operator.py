@@ -15,8 +15,8 @@ from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import source
 from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.dataflow.nodes import Process
+from streamgauge.dataflow.static_table import serialized
 from streamgauge.engines.operator_runtime import OperatorRuntime, column_layouts
-from streamgauge.engines.spark.lowering import arrow_blocks
 from streamgauge.engines.spark.lowering.arrow_blocks import BLOCK, TIME
 from streamgauge.engines.spark.lowering.process_operator import LATE, Bucket, HeldRows
 from streamgauge.workloads.dspbench.sensors.spike_detection import MovingAverage, truth
@@ -95,7 +95,7 @@ def test_a_bucket_holds_rows_until_the_watermark_and_gives_them_in_order(skew_ms
         bucket.init(handle)
         watermark = Watermark(1000 * max(0, seen - DELAY) if end < 1200 else 10**9)
         if len(fresh):
-            frame = pd.DataFrame({"side": [0], "block": [arrow_blocks.block(rows_of(fresh, wanted))]})
+            frame = pd.DataFrame({"side": [0], "block": [serialized(rows_of(fresh, wanted))]})
             given = bucket.handleInputRows(0, iter([frame]), watermark)
         else:
             assert handle.timers, "rows that wait need a timer"
@@ -114,7 +114,7 @@ def test_late_rows_are_counted_and_not_passed_on() -> None:
     for times, watermark_us in (([100, 200], 150_000), ([10, 120, 300], 250_000), ([400], 350_000)):
         bucket = Bucket(node_of(), held=True)
         bucket.init(handle)
-        frame = pd.DataFrame({"side": [0], "block": [arrow_blocks.block(rows_of(np.array(times), wanted))]})
+        frame = pd.DataFrame({"side": [0], "block": [serialized(rows_of(np.array(times), wanted))]})
         given = list(bucket.handleInputRows(0, iter([frame]), Watermark(watermark_us)))
         assert all((part[BLOCK].isna() == (part[LATE] > 0)).all() for part in given)
         late.append([number for part in given for number in part[LATE] if number])

@@ -29,7 +29,7 @@ def noted(name: str) -> Stream:
     return DEAR.process(
         Saying,
         reads="note",
-        gives=Schema.from_types(said="string"),
+        gives=Schema.from_types(message="string"),
         truth="SELECT note AS said, _row FROM input",
         name=name,
     )
@@ -69,10 +69,10 @@ CASES: dict[str, tuple[Flow, list[tuple[str, ...]]]] = {
     "running aggregates, a process beside rows": (
         flow(
             DEAR.running(keys="pack", n="count(*)", name="packs").sink("packs"),
-            noted("upper").running(keys="said", n="count(*)", name="said").sink("said"),
-            noted("upper").running(keys="said", there="count(said)", name="there").sink("there"),
+            noted("upper").running(keys="message", n="count(*)", name="message").sink("message"),
+            noted("upper").running(keys="message", there="count(said)", name="there").sink("there"),
         ),
-        [("packs", "said", "there")],
+        [("packs", "message", "there")],
     ),
     "steps between a process and its aggregate, beside rows": (
         flow(
@@ -84,23 +84,23 @@ CASES: dict[str, tuple[Flow, list[tuple[str, ...]]]] = {
     "sums that parts would round, beside a process": (
         flow(
             DEAR.running(keys="pack", n="sum(price * 0.5e0)", name="packs").sink("packs"),
-            noted("upper").running(keys="said", n="count(*)", name="said").sink("said"),
+            noted("upper").running(keys="message", n="count(*)", name="message").sink("message"),
         ),
-        [("packs",), ("said",)],
+        [("packs",), ("message",)],
     ),
     "running aggregates that all have the process": (
         flow(
-            noted("upper").running(keys="said", n="count(*)", name="said").sink("said"),
+            noted("upper").running(keys="message", n="count(*)", name="message").sink("message"),
             noted("upper").select(size="length(said)").running(keys="size", n="count(*)", name="sizes").sink("sizes"),
         ),
-        [("said", "sizes")],
+        [("message", "sizes")],
     ),
     "running aggregates behind different processes": (
         flow(
-            noted("upper").running(keys="said", n="count(*)", name="said").sink("said"),
-            noted("lower").running(keys="said", n="count(*)", name="hushed").sink("hushed"),
+            noted("upper").running(keys="message", n="count(*)", name="message").sink("message"),
+            noted("lower").running(keys="message", n="count(*)", name="hushed").sink("hushed"),
         ),
-        [("said",), ("hushed",)],
+        [("message",), ("hushed",)],
     ),
     "what is aggregated under one name has one type": (
         flow(
@@ -136,7 +136,7 @@ def test_sinks_on_one_operator_share_a_query(case: str) -> None:
         assert [query.name for query in found] == [f"q{number}" for number in range(len(wanted))]
 
 
-def test_a_query_reads_only_what_its_sinks_need_and_what_is_carried_for_nobody() -> None:
+def test_a_query_reads_only_what_its_sinks_need_and_what_is_carried_unread() -> None:
     """Ids of the row-wise sink are not read for the aggregate; a payload that no sink uses goes to every query."""
     made = with_lineage(flow(DEAR.select(price="price").sink("dear"), COUNTS.sink("counts")))
     given = {"purchases": ("note", *needed_columns(made)["purchases"])}
@@ -148,7 +148,7 @@ def test_a_query_reads_only_what_its_sinks_need_and_what_is_carried_for_nobody()
     assert alone.columns(Flow(alone.sinks), given) == given
 
 
-def test_rows_are_told_apart_by_what_is_not_null() -> None:
+def test_rows_differ_by_what_is_not_null() -> None:
     """A row may be for one sink, for several, or for none; a null inside a row is a value like another."""
     dear = pa.array([{"price": 95, "note": None}, None, {"price": 99, "note": "x"}, None])
     even = pa.array([None, {"half": 2}, {"half": None}, None])

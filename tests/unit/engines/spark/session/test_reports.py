@@ -48,7 +48,7 @@ def test_a_batch_is_its_jobs_together(tmp_path: Path) -> None:
     }
 
 
-def test_a_block_was_told_of_at_the_time_of_its_line(tmp_path: Path) -> None:
+def test_a_block_was_reported_at_the_time_of_its_line(tmp_path: Path) -> None:
     """As Spark 4.3 writes it; half a line, and lines of anything else, are passed over."""
     lines = [
         "1795565482616 Stream 0 received block input-0-1795565482500",
@@ -60,11 +60,11 @@ def test_a_block_was_told_of_at_the_time_of_its_line(tmp_path: Path) -> None:
     assert blocks_stored(tmp_path) == {(0, 1795565482500): 1795565482616000, (1, 1795565482500): 1795565482618000}
 
 
-def test_spark_is_told_where_it_finds_how(tmp_path: Path) -> None:
+def test_spark_gets_the_path_of_the_compiler_options(tmp_path: Path) -> None:
     """Beside its own configuration, in the folder that takes the log."""
-    asked = block_log_options(tmp_path)
-    assert asked[BLOCKS_REPORTED]
-    own, ours = asked[JAVA].removeprefix("-Dlog4j2.configurationFile=").split(",")
+    requested = block_log_options(tmp_path)
+    assert requested[BLOCKS_REPORTED]
+    own, ours = requested[JAVA].removeprefix("-Dlog4j2.configurationFile=").split(",")
     assert own.endswith("log4j2-defaults.properties")
     assert f"appender.blocks.fileName = {tmp_path / 'blocks.log'}" in Path(ours.removeprefix("file://")).read_text()
 

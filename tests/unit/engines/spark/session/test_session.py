@@ -74,15 +74,15 @@ def test_java_options_of_the_environment_stand_in_the_result(
     assert found == ({} if recorded is None else {"spark.driver.extraJavaOptions": recorded})
 
 
-def test_a_value_that_spark_refuses_is_told_as_the_users_setting(
+def test_a_value_that_spark_refuses_is_reported_as_the_users_setting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In Spark's own words, without its stack; an error that speaks of no setting goes on as it is."""
     wrong = "[INVALID_CONF_VALUE] The value 'four' in the config \"spark.sql.shuffle.partitions\" is invalid."
-    said = f"Error:\n\tat org.x\nCaused by: org.x.SparkIllegalArgumentException: {wrong}\n\tat y"
+    message = f"Error:\n\tat org.x\nCaused by: org.x.SparkIllegalArgumentException: {wrong}\n\tat y"
 
     def fails(*_: object) -> None:
-        raise RuntimeError(said)
+        raise RuntimeError(message)
 
     monkeypatch.setattr(session, "open_session", fails)
     users = {"spark.sql.shuffle.partitions": "four", "spark.sql.shuffle": "x"}
@@ -95,7 +95,7 @@ def test_a_value_that_spark_refuses_is_told_as_the_users_setting(
         session.open_checked("local[1]", {}, {}, tmp_path)
 
 
-def test_only_a_jvm_of_this_machine_is_told_how_to_compile(tmp_path: Path) -> None:
+def test_only_a_jvm_of_this_machine_gets_options_of_compiling(tmp_path: Path) -> None:
     """Beside its heap and its folder; a cluster's are started by others."""
     (options,) = (
         value
@@ -106,14 +106,14 @@ def test_only_a_jvm_of_this_machine_is_told_how_to_compile(tmp_path: Path) -> No
     assert session._jvm("spark://there:7077", tmp_path, "2g", ("-XX:One",)) == {}
 
 
-@pytest.mark.parametrize(("spare_bytes", "told"), [(0, {session._SOCKETS: "true"}), (-1, {})])
+@pytest.mark.parametrize(("spare_bytes", "reported"), [(0, {session._SOCKETS: "true"}), (-1, {})])
 def test_workers_are_spoken_with_by_sockets_where_a_path_can_be_so_long(
-    spare_bytes: int, told: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spare_bytes: int, reported: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The kernel refuses a longer one, and Spark would not start its workers; TCP is slower, but works."""
     monkeypatch.setattr(session, "_SOCKET_PATH_BYTES_MAX", len(f"{tmp_path}/jvm/.{uuid4()}.sock") + spare_bytes)
     found = session._jvm("local[2]", tmp_path, "2g", ())
-    assert {name: value for name, value in found.items() if "python" in name} == told
+    assert {name: value for name, value in found.items() if "python" in name} == reported
 
 
 ADDRESSES = ("1.2.3.4", "77.0.0.1", "no address")
@@ -128,8 +128,10 @@ print(json.dumps([places.__file__, [places.place_of("", address) for address in 
 def test_what_is_shipped_works_from_its_archive(tmp_path: Path) -> None:
     """Executors elsewhere have no folder of the package: what its modules read beside them is found there too."""
     archive = session._own_code(tmp_path)
-    asked = [sys.executable, "-c", FROM_THE_ARCHIVE]
-    done = subprocess.run(asked, cwd=tmp_path, env={"PYTHONPATH": archive}, capture_output=True, text=True, check=False)
+    requested = [sys.executable, "-c", FROM_THE_ARCHIVE]
+    done = subprocess.run(
+        requested, cwd=tmp_path, env={"PYTHONPATH": archive}, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     file, found = json.loads(done.stdout)
     assert file.startswith(archive)
@@ -138,19 +140,19 @@ def test_what_is_shipped_works_from_its_archive(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("does", "said"),
+    ("does", "message"),
     [("kill -KILL $$", "SIGKILL"), ("exit 137", "SIGKILL"), ("exit 3", "exit code 3"), ("exec sleep 60", "")],
 )
-def test_a_jvm_that_ended_is_said_with_its_signal(monkeypatch: pytest.MonkeyPatch, does: str, said: str) -> None:
+def test_a_jvm_that_ended_is_reported_with_its_signal(monkeypatch: pytest.MonkeyPatch, does: str, message: str) -> None:
     """Whoever sent it; one that runs has not ended."""
     from pyspark import SparkContext
 
-    monkeypatch.setattr(session, "JVM_ENDS_S", 0.0 if not said else 60.0)
+    monkeypatch.setattr(session, "JVM_ENDS_S", 0.0 if not message else 60.0)
     with subprocess.Popen(["sh", "-c", does]) as jvm:
         monkeypatch.setattr(SparkContext, "_gateway", SimpleNamespace(proc=jvm))
         found = session.jvm_ended()
         jvm.kill()
-    assert found == (f"Spark's JVM ended ({said})" if said else "")
+    assert found == (f"Spark's JVM ended ({message})" if message else "")
 
 
 STACK = """
@@ -166,7 +168,7 @@ java.io.IOException: No space left on device
 
 
 @pytest.mark.parametrize(
-    ("said", "reason"),
+    ("message", "reason"),
     [
         (STACK, "[STREAM_FAILED] Query q0 terminated with exception: Job aborted\n"
                 "java.io.IOException: No space left on device"),
@@ -177,6 +179,6 @@ java.io.IOException: No space left on device
         ("x" * 400, "x" * 300),
     ],
 )  # fmt: skip
-def test_a_reason_is_what_was_said_and_its_last_cause(said: str, reason: str) -> None:
+def test_a_reason_is_the_message_and_its_last_cause(message: str, reason: str) -> None:
     """One or two lines, each once and not too long; where no cause is named, what was said first."""
-    assert error_message(said) == reason
+    assert error_message(message) == reason

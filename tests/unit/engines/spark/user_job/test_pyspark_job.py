@@ -40,7 +40,7 @@ class BatchFrame(DataFrame):
     columns = ("id",)
 
 
-def test_a_batch_frame_is_told_as_that(tmp_path: Path) -> None:
+def test_a_batch_frame_is_reported_as_that(tmp_path: Path) -> None:
     """That it lacks event_time as well is no help: what is wrong is where it comes from."""
     job = UserJobNode((), (), str(tmp_path / "my_job.py"), "mine")
     session: Any = SimpleNamespace(sparkContext=SimpleNamespace(master="local[1]"))
@@ -54,7 +54,7 @@ def test_a_batch_frame_is_told_as_that(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("result", "way_out"), [
     ((1, 2), "a file for each result"), ({"a": 1}, "unionByName"), (None, "end mine() with return"),
 ])  # fmt: skip
-def test_several_results_are_told_to_be_one(tmp_path: Path, result: Any, way_out: str) -> None:
+def test_several_results_are_refused(tmp_path: Path, result: Any, way_out: str) -> None:
     """Where the text did not show them."""
     job = UserJobNode((), (), str(tmp_path / "my_job.py"), "mine")
     session: Any = SimpleNamespace(sparkContext=SimpleNamespace(master="local[1]"))
@@ -181,11 +181,11 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "said"), CASES)
-def test_a_refusal_leads_to_what_can_be_done(text: str, said: list[str]) -> None:
+@pytest.mark.parametrize(("text", "message"), CASES)
+def test_a_refusal_leads_to_what_can_be_done(text: str, message: list[str]) -> None:
     """By its class, and by its message where a class is a whole family."""
     found = str(advice_for(AnalysisException(text), "ts"))
-    assert all(words in found for words in said), found
+    assert all(words in found for words in message), found
     assert "{time}" not in found
 
 
@@ -193,7 +193,7 @@ def job_in(path: Path) -> PySparkJob:
     return PySparkJob(UserJobNode((), ("ts",), str(path), "mine"), lambda spark, inputs: None)
 
 
-def test_sessions_in_update_mode_are_told_to_use_append_mode(tmp_path: Path) -> None:
+def test_sessions_in_update_mode_must_use_append_mode(tmp_path: Path) -> None:
     """The job has update mode already, so it must not be told to set it."""
     with pytest.raises(JobError) as caught, job_in(tmp_path / "my_job.py").refusals():
         raise AnalysisException(SESSIONS)

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from streamgauge.core.schema import ColumnTypes
 from streamgauge.transports.kafka.encodings.api import Foreign, ProgramFormat
 from streamgauge.transports.kafka.encodings.avro import Avro, leaves
-from streamgauge.transports.kafka.encodings.choice import format_of, schema_fields
+from streamgauge.transports.kafka.encodings.choice import format_of
+from streamgauge.transports.kafka.encodings.protobuf import fields_of
 from streamgauge.transports.spi import EndpointConfig
 from streamgauge.transports.topics import InputTopic, MessageFormat, OutputTopic, ProgramTopics
 
@@ -139,7 +140,7 @@ def test_protobuf_by_its_specification() -> None:
 )
 def test_descriptor_sets_that_name_no_message(schema: str, message: str, words: str) -> None:
     with pytest.raises(ValueError, match=words):
-        schema_fields(MessageFormat("protobuf", schema=schema, message=message))
+        fields_of(schema, message)
 
 
 @pytest.mark.parametrize("framed", [False, True])
