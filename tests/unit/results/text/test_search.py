@@ -41,6 +41,7 @@ def test_every_code_has_words(codes: type[StrEnum], words: dict[StrEnum, str]) -
 
 
 def test_sentences() -> None:
+    scenes: list[tuple[dict[StrEnum, str], StrEnum, dict[str, Any]]]
     scenes = [(words, code, {}) for words in (ENDS, NEXT_STEPS, LIMITS, GROWTHS) for code in words] + VARIANTS
     lines = [f"{code}: {fill(words[code], **FACTS | changed)}\n" for words, code, changed in scenes]
     lines += [
