@@ -45,7 +45,7 @@ test-fast: setup ## unit tests only (3 minutes on 2 cores)
 	$(UNIT_TESTS)
 
 golden: setup ## renew the files of whole outputs (pages, terminal, sentences); read their diff before you commit it
-	RENEW_GOLDEN=1 $(BIN)/python -m pytest -q tests/unit/verdict/test_sentences.py tests/unit/report/test_golden.py
+	RENEW_GOLDEN=1 $(BIN)/python -m pytest -q tests/unit/verdict/test_sentences.py tests/unit/results/text/test_search.py tests/unit/report/test_golden.py
 	@git diff --stat -- '*/golden/*'
 
 check: setup ## lint, types (tests too) and layers

@@ -23,7 +23,9 @@ from streamgauge.dataflow.nodes import Flow, Node, Select, Source
 from streamgauge.metrics.delivery_times import read_skew_us
 from streamgauge.metrics.trial_log import Batch, TrialLog
 from streamgauge.metrics.trial_record import TrialRecord
+from streamgauge.results.codes import WarningCode
 from streamgauge.results.run import Operator
+from streamgauge.results.verdict import Remark
 from streamgauge.stats.samples import carries
 
 LOW = 0.05
@@ -236,12 +238,10 @@ def late_rows(progress: Iterable[BatchProgress], since_us: int) -> int | None:
     return sum(known) if known else None
 
 
-def late_rows_in_words(rows: int, record: TrialRecord, is_user_job: bool) -> str:
+def late_rows_warning(rows: int, record: TrialRecord, is_user_job: bool) -> Remark:
     """A warning about late rows with the skew that was read, and the least delay that keeps rows of such a skew."""
     skew_us = read_skew_us(record.trial_log, record.spans.start_us, record.spans.end_us, across_streams=True)
-    delay = f"{max(1, math.ceil(skew_us / STEP_US)) / 10:g} seconds"
-    option = f'withWatermark(..., "{delay}")' if is_user_job else f'--option watermark_delay="{delay}"'
-    return (
-        f"by its own count the engine dropped {rows:,} rows as late; partitions were read up to {skew_us / US:.2g} s "
-        f"apart. A watermark delay of at least that keeps such rows: {option}"
-    )
+    return Remark(WarningCode.ROWS_DROPPED_AS_LATE, {
+        "rows": rows, "skew_s": skew_us / US, "delay_s": max(1, math.ceil(skew_us / STEP_US)) / 10,
+        "is_user_job": is_user_job,
+    })  # fmt: skip

@@ -18,7 +18,7 @@ from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.results.codes import WarningCode
 from streamgauge.results.latency import Latencies
-from streamgauge.results.run import Caution, Result, Verification
+from streamgauge.results.run import Result, Verification
 from streamgauge.results.text.sentences import cautions, in_words
 from streamgauge.results.verdict import Judgement, Remark
 from streamgauge.trial.events import Observer, Verifying
@@ -99,8 +99,8 @@ class Conclusion:
         base = _with_operators(resolved, folder, record, report, base)
         late = operators.late_rows(report.progress, record.spans.start_us)
         if late:
-            words = operators.late_rows_in_words(late, record, not resolved.workload.watermark_known)
-            base = base.warned(Caution(WarningCode.ROWS_DROPPED_AS_LATE, words))
+            warning = operators.late_rows_warning(late, record, not resolved.workload.watermark_known)
+            base = base.warned(*cautions([warning]))
         folder.write_result(base)
         since_us, steps, counted = record.spans.start_us, resolved.engine.batch_steps, resolved.engine.has_batch_ids
         batches = time_series.batches_table(report.progress, since_us, record.trial_log, steps, counted)

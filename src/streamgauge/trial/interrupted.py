@@ -24,8 +24,9 @@ from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.results.codes import WarningCode
 from streamgauge.results.latency import Latencies
-from streamgauge.results.run import Caution, Result, Verification
-from streamgauge.results.text.sentences import in_words
+from streamgauge.results.run import Result, Verification
+from streamgauge.results.text.sentences import cautions, in_words
+from streamgauge.results.verdict import Remark
 from streamgauge.system.disk import full_disk
 from streamgauge.trial.policies import JudgedTrial
 from streamgauge.trial.trial_result import TrialResult
@@ -43,7 +44,6 @@ UNVERIFIED = "unverified: only results that had arrived when the run was stopped
 NOT_BEGUN = "not measured: the run was stopped before its measured span began"
 NOT_COUNTED = "not counted: the run was stopped a second time before that was done"
 NONE_CAME = "no result of the measured span had arrived when the run was stopped"
-NOT_STORED = "results were not stored: "
 NO_TIME = "the run was stopped, and no time was left to write them"
 RESOURCE_ERRORS = (OSError, MemoryError)
 """Too little disk or memory to read or verify results. Other figures stay valid."""
@@ -94,7 +94,7 @@ def _with_unverified_latencies(
     keep_in = folder if trial.keep_results else None
     partial, warnings = latencies_without_verification(resolved, record, keep_in, Budget(BUDGET_S))
     slowest = partial.slowest.latencies
-    result = result.warned(*(Caution(WarningCode.RESULTS_NOT_STORED, sentence) for sentence in warnings))
+    result = result.warned(*cautions(warnings))
     result = result.model_copy(update={
         "sinks": partial.results, "latency": slowest.latencies, "verification": partial.verification,
     })  # fmt: skip
@@ -108,7 +108,7 @@ def _with_unverified_latencies(
 
 def latencies_without_verification(
     resolved: ResolvedExperiment, record: TrialRecord, keep_in: RunFolder | None, budget: Budget
-) -> tuple[VerificationResult, tuple[str, ...]]:
+) -> tuple[VerificationResult, tuple[Remark, ...]]:
     """(latencies of the results in the measured span, warnings that name requested work that was left out).
 
     Also stores the results in `keep_in`, if given.
@@ -126,7 +126,9 @@ def latencies_without_verification(
         _not_stored(of_sink, keep_in.path / results_file(one.flow.sink.name, len(parts) > 1), budget)
         for one, of_sink in parts
     ]
-    return verified, tuple(dict.fromkeys(f"{NOT_STORED}{reason}" for reason in reasons if reason))
+    return verified, tuple(
+        Remark(WarningCode.RESULTS_NOT_STORED, {"reason": reason}) for reason in dict.fromkeys(filter(None, reasons))
+    )
 
 
 def _nothing_compared(record: TrialRecord) -> Verification:

@@ -11,7 +11,7 @@ from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import flow, source
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.metrics import operators
-from streamgauge.metrics.operators import late_rows, late_rows_in_words
+from streamgauge.metrics.operators import late_rows, late_rows_warning
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.results.run import Operator
 
@@ -245,11 +245,9 @@ def test_the_last_report_of_each_batch_counts() -> None:
 
 
 def test_the_delay_is_the_skew_rounded_up(make: Any) -> None:
-    """In the words of whoever sets it: the job's own watermark, or the option."""
+    """To tenths of a second, and a tenth at least; a user's job sets it by its own watermark."""
     record = make.story().record()
     log = record.trial_log.deliveries[1]
     log[:] = [replace(part, from_us=max(part.from_us - 730_000, START), to_us=part.to_us - 730_000) for part in log]
-    words = late_rows_in_words(1234, record, is_user_job=True)
-    assert "dropped 1,234 rows as late; partitions were read up to 0.73 s apart" in words
-    assert words.endswith('withWatermark(..., "0.8 seconds")')
-    assert late_rows_in_words(1, record, is_user_job=False).endswith('--option watermark_delay="0.8 seconds"')
+    facts = late_rows_warning(1234, record, is_user_job=True).facts
+    assert facts == {"rows": 1234, "skew_s": 0.728, "delay_s": 0.8, "is_user_job": True}

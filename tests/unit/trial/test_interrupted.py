@@ -16,7 +16,6 @@ from streamgauge.trial import interrupted as module
 from streamgauge.trial.interrupted import (
     NO_TIME,
     NONE_CAME,
-    NOT_STORED,
     NOTHING_COMPARED,
     UNVERIFIED,
     Budget,
@@ -120,7 +119,7 @@ def test_results_that_there_was_no_time_to_store_are_not_there_in_part(
     trial.receive(make, rows=tables)
     counting = 3 + sum(table.num_rows > 0 for table in tables)
     _, warnings = counted(trial, folder, looks(counting))
-    assert warnings == (NOT_STORED + NO_TIME,)
+    assert [one.facts for one in warnings] == [{"reason": NO_TIME}]
     assert list(folder.path.glob("*results*")) == []
 
 
@@ -131,7 +130,7 @@ def test_a_full_disk_takes_nothing_but_the_results(
     monkeypatch.setattr(module, "write_results", Mock(side_effect=OSError("no space left")))
     trial.receive(make, rows=by_second(trial))
     result, warnings = counted(trial, folder)
-    assert warnings == (f"{NOT_STORED}no space left",)
+    assert [one.facts for one in warnings] == [{"reason": "no space left"}]
     assert result.slowest.latencies.effective_count
 
 

@@ -103,6 +103,8 @@ WARNED: dict[WarningCode, dict[str, Any]] = {
     WarningCode.FOREIGN_MESSAGES: {"text": "3 messages are no results"},
     WarningCode.OPERATOR_ROWS_INCOMPLETE: {"reason": "Spark forgot it"},
     WarningCode.BROKER_TIMES_UNKNOWN: {"reason": "no answer"},
+    WarningCode.ROWS_DROPPED_AS_LATE: {"rows": 1234, "skew_s": 0.73, "delay_s": 0.8, "is_user_job": True},
+    WarningCode.RESULTS_NOT_STORED: {"reason": "no space left"},
     WarningCode.TRIAL_BACKGROUND_LOAD: {"trials": (2, 3, 4, 7), "shares": (0.101, 0.4), "limit": 0.1},
     WarningCode.MACHINE_CHANGED: {"fast": 1, "fast_us": 1000.0, "slow": 2, "slow_us": 1200.0},
 }  # fmt: skip
@@ -111,6 +113,7 @@ WARNED: dict[WarningCode, dict[str, Any]] = {
 def test_every_warning_has_a_sentence() -> None:
     """In the order of their table."""
     assert list(WARNED) == list(WARNINGS)
+    assert set(WARNINGS) == set(WarningCode)
     text = "".join(f"{code}: {sentence(Remark(code, facts))}\n" for code, facts in WARNED.items())
     assert_golden(Path(__file__).parent / "golden" / "warnings.txt", text)
 

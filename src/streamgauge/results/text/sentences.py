@@ -189,6 +189,11 @@ WARNINGS: dict[StrEnum, str] = {
     WarningCode.FOREIGN_MESSAGES: "{text}",
     WarningCode.OPERATOR_ROWS_INCOMPLETE: "rows of operators were not counted to the end: {reason}",
     WarningCode.BROKER_TIMES_UNKNOWN: "the broker's append times are unknown: {reason}",
+    WarningCode.ROWS_DROPPED_AS_LATE:
+        "by its own count the engine dropped {rows:,} rows as late; partitions were read up to {skew_s:.2g} s apart. A "
+        'watermark delay of at least that keeps such rows: {is_user_job:?withWatermark(..., "{delay_s:g} seconds")}'
+        '{is_user_job:!--option watermark_delay="{delay_s:g} seconds"}',
+    WarningCode.RESULTS_NOT_STORED: "results were not stored: {reason}",
     WarningCode.TRIAL_BACKGROUND_LOAD:
         "{trials:trials}: background processes used {shares:beside {limit}} of the CPU",
     WarningCode.MACHINE_CHANGED:

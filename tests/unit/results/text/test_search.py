@@ -1,5 +1,6 @@
 """What searches say: one file of sentences, one for each code."""
 
+from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,8 @@ from typing import Any
 import pytest
 
 from streamgauge.results.codes import LagGrowth, NextStep, RateLimit, SearchEnd
-from streamgauge.results.text.search import ENDS, GROWTHS, LIMITS, NEXT_STEPS, limit_sentence
+from streamgauge.results.search import SearchResult, TrialSummary
+from streamgauge.results.text.search import ENDS, GROWTHS, LIMITS, NEXT_STEPS, limit_sentence, search_sentence
 from streamgauge.results.text.sentences import RUN_AGAIN, fill, trials_in_words
 from streamgauge.results.verdict import Remark
 from tests.helpers_golden import assert_golden
@@ -41,12 +43,37 @@ def test_every_code_has_words(codes: type[StrEnum], words: dict[StrEnum, str]) -
 
 
 def test_sentences() -> None:
+    scenes: list[tuple[dict[StrEnum, str], StrEnum, dict[str, Any]]]
     scenes = [(words, code, {}) for words in (ENDS, NEXT_STEPS, LIMITS, GROWTHS) for code in words] + VARIANTS
     lines = [f"{code}: {fill(words[code], **FACTS | changed)}\n" for words, code, changed in scenes]
     lines += [
         f"{limit_sentence(Remark(RateLimit.ENGINE_CPU, FACTS | {'above': above}))}\n" for above in ("held", "invalid")
     ]
+    lines += [f"{one}\n" for one in _answers()]
     assert_golden(Path(__file__).parent / "golden" / "search.txt", "".join(lines))
+
+
+def _answers() -> Iterator[str]:
+    """A search that found its rate, and one for each thing that may be missing there."""
+    trial = TrialSummary(number=1, purpose="confirm", offered_per_s=1e6, verdict="sustained", engine_start=2)
+    found = SearchResult(
+        sustained_per_s=1e6, low=1e6, high=1.04e6, high_verdict="not_sustained", relative_width=0.04, confirmed=True,
+        at_90_percent=trial, trials=(trial,),
+    )  # fmt: skip
+    ended = Remark(SearchEnd.TRIALS_USED_UP, FACTS)
+    cases: list[tuple[dict[str, Any], Remark | None, dict[str, Any]]] = [
+        ({}, None, {"narrow_to": 0.05}),
+        ({"relative_width": 0.2}, None, {}),
+        ({"high_verdict": "undecided", "relative_width": None}, None, {}),
+        ({"high_verdict": "invalid", "relative_width": None}, None, {}),
+        ({"high": None, "high_verdict": None, "relative_width": None}, None, {"at_ceiling": True}),
+        ({"confirmed": False}, None, {"quick": True}),
+        ({"confirmed": False}, ended, {"quick": True}),
+        ({"low": None, "relative_width": None, "confirmed": False}, ended, {}),
+    ]
+    for changed, end, options in cases:
+        asked = {"quick": False, "at_ceiling": False, "narrow_to": None} | options
+        yield search_sentence(found.model_copy(update=changed), end, **asked)
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,6 @@ def test_nothing_holds() -> None:
     """Not even the lowest rate: no answer, and no invented one."""
     result = searched(Sut(0.0, flatters=1.0), start_per_s=1000)
     assert (result.sustained_per_s, result.confirmed, result.ended_by) == (None, False, SearchEnd.NO_RATE_HELD)
-    assert "not even 1 /s held" in result.sentence
 
 
 def test_an_overload_trial_that_drains_nothing_ends_the_search() -> None:
@@ -300,7 +299,6 @@ def test_no_more_trials_than_allowed(allowed: int) -> None:
     sut = Sut(1.234e6, flatters=3.0)
     result = searched(sut, trials_max=allowed)
     assert (len(sut.requests), result.confirmed, result.ended_by) == (allowed, False, SearchEnd.TRIALS_USED_UP)
-    assert "allowed trials are used" in result.sentence
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,6 @@ def test_a_driver_that_fails_twice_ends_the_search_and_keeps_what_held(verdict: 
     low = max(rate for rate in sut.rates[1:4] if rate <= 1e6)
     end = {"invalid": SearchEnd.INVALID_TWICE, "interrupted": SearchEnd.INTERRUPTED}[verdict]
     assert (len(sut.requests), result.low, result.confirmed, result.ended_by) == (trials, low, False, end)
-    assert f"ended early: {verdict}" in result.sentence
 
 
 @given(capacity=capacities, disturbed=st.sets(st.integers(2, 12)), cut=st.integers(0, 24))
@@ -89,9 +88,8 @@ def test_a_driver_that_starves_just_above_what_held_ends_the_search() -> None:
     """There is no rate left to try: what held is confirmed as a lower bound, and the reason is reported."""
     sut = Sut(1e6, changed=lambda rate, number, purpose: "invalid" if rate > 1e6 else None)
     result = searched(sut, start_per_s=5e5)
-    assert (result.confirmed, result.high) == (True, None)
+    assert (result.confirmed, result.high, result.ended_by) == (True, None, SearchEnd.INVALID_TWICE)
     assert 1e6 / (1 + PLENTY.tolerance) ** 2 < result.low <= 1e6
-    assert "ended early: invalid twice" in result.sentence
     starved = [rate for rate in sut.rates if rate > 1e6]
     assert starved == sorted(starved, reverse=True), "nothing above what starved is tried again"
 
@@ -109,7 +107,6 @@ def test_an_engine_near_its_limit_that_starves_the_driver_is_not_repeated(purpos
     assert len(set(zip(sut.rates, sut.purposes, strict=True))) == len(sut.requests)
     assert (result.confirmed, result.high_verdict, result.relative_width) == (True, "invalid", None)
     assert 0.9e6 < result.low <= 1e6
-    assert "left the driver too little CPU, which is not proof" in result.sentence
     assert result.ended_by is None
 
 
@@ -129,7 +126,6 @@ def test_a_driver_that_fails_at_any_rate_has_a_fault(
     result = searched(trial, start_per_s=1e5)
     assert (result.low, result.confirmed, result.ended_by) == (None, False, SearchEnd.INVALID_TWICE)
     assert len(result.trials) <= trials_max
-    assert "ended early: invalid twice" in result.sentence
 
 
 def test_a_trial_that_starved_the_driver_by_chance_is_repeated() -> None:
@@ -197,7 +193,7 @@ def test_a_driver_that_fails_in_the_overload_trial_proves_nothing_of_the_engine(
     assert replay(PLENTY, outcomes[:1]).request == TrialRequest(CEILING, "overload", fresh=True)
     result = replay(PLENTY, outcomes).result()
     assert [trial.verdict for trial in result.trials] == ["invalid", "invalid"]
-    assert "ended early: invalid twice" in result.sentence
+    assert result.ended_by == SearchEnd.INVALID_TWICE
     assert "generator 1 ended" in result.sentence
 
 
