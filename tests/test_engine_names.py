@@ -9,6 +9,7 @@ import pytest
 
 import streamgauge
 from streamgauge.engines.registry import BUILT_IN
+from streamgauge.transports import registry as transports
 
 SOURCE = Path(streamgauge.__file__).parent
 
@@ -53,6 +54,10 @@ MAY_NAME_ENGINES = {
 """Modules with an engine's name as a text."""
 
 
+PART_MIN = 5
+"""Least letters of the beginning of a name."""
+
+
 def texts() -> dict[str, str]:
     """The text of every module outside `engines/spark`, by its path."""
     paths = {str(path.relative_to(SOURCE)): path for path in SOURCE.rglob("*.py")}
@@ -64,9 +69,10 @@ def saying_spark(modules: Mapping[str, str]) -> set[str]:
 
 
 def naming_engines(modules: Mapping[str, str]) -> set[str]:
-    """Modules with a text that is the name of an engine."""
+    """Modules with a text that is the name of an engine, or begins it: `startswith` needs no more."""
+    begun = {name[:length] for name in BUILT_IN for length in range(PART_MIN, len(name) + 1)} - set(transports.NAMES)
     outside = {name: text for name, text in modules.items() if not name.startswith("engines/")}
-    return {name for name, text in outside.items() if _literals(text) & set(BUILT_IN)}
+    return {name for name, text in outside.items() if _literals(text) & {*BUILT_IN, *begun}}
 
 
 def _literals(text: str) -> set[object]:
@@ -101,6 +107,7 @@ def test_a_planted_word_is_found(planted: str) -> None:
 
 
 def test_a_planted_name_is_found() -> None:
-    """As a text of its own, outside `engines/`."""
+    """As a text of its own, outside `engines/`, or its beginning; a transport has the beginning of one for its name."""
     modules = {"trial/phases.py": 'engine == "known"', "engines/x.py": '"known"', "cli/app.py": '"it is known"'}
-    assert naming_engines(modules) == {"trial/phases.py"}
+    modules |= {"cli/commands.py": 'name.startswith("kafka-str")', "results/run.py": 'transport == "kafka"'}
+    assert naming_engines(modules) == {"trial/phases.py", "cli/commands.py"}

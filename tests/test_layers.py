@@ -65,7 +65,7 @@ MAY_IMPORT: dict[str, str] = {
         "config core dataflow dataflow.expressions jobs loadgen loadgen.replay results system transports "
         "transports.kafka.encodings workloads"
     ),
-    "engines": "core dataflow dataflow.operators transports",
+    "engines": "core dataflow dataflow.operators system transports",
     "engines.duckdb_oracle": "core dataflow dataflow.expressions dataflow.operators engines system",
     "engines.external": "core dataflow engines system transports transports.kafka user_workloads",
     "engines.jvm": (

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from streamgauge.config.options_and_settings import build
 from streamgauge.core.errors import InputError, Problem
+from streamgauge.engines.jvm.plugin import JvmPlugin
+from streamgauge.engines.registry import entry, streaming_engines
 from streamgauge.preflight.validate import check
 
 MACHINE_SETTINGS = ("load.memory", "load.generators", "partitions", "bind", "isolation")
@@ -17,3 +19,8 @@ def incompatibility(workload: str, engine: str, transport: str) -> tuple[Problem
     except InputError as error:
         return tuple(problem for problem in error.problems if problem.setting not in MACHINE_SETTINGS)
     return ()
+
+
+def on_jvms() -> tuple[str, ...]:
+    """The engines on a JVM of their own, in the order of the registry."""
+    return tuple(name for name in streaming_engines() if isinstance(entry(name), JvmPlugin))

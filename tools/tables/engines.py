@@ -13,7 +13,7 @@ from streamgauge.engines.registry import capabilities, matrix, streaming_engines
 from streamgauge.report.terminal.catalogue import DELIVERY, LISTS, TRUTH, guarantee_of
 from streamgauge.transports.registry import transport as transport_of
 from streamgauge.workloads.registry import names
-from tables.compatibility import incompatibility
+from tables.compatibility import incompatibility, on_jvms
 from tables.markdown import DOCS, code, listed, table
 
 EXAMPLE = DOCS.parent / "examples" / "engine_plugin"
@@ -105,13 +105,13 @@ def what_works() -> str:
         runs = sum(not refused(workload, engine, transport) for workload in names())
         return f"all {count}" if runs == count else f"{runs} of {count}"
 
-    on_jvms = ("flink", "kafka-streams", "storm")
+    jvms = [capabilities()[engine].summary.partition(",")[0].removeprefix("Apache ") for engine in on_jvms()]
     rows = [
         ("Spark micro-batch, built-in workloads", able("spark", "flight"), able("spark", "kafka")),
         ("Spark micro-batch, a PySpark function of yours", "yes", "yes"),
         ("Spark real-time mode", "no", able("spark-rtm", "kafka")),
         ("Spark DStreams", able("spark-dstream", "flight"), f"no; over sockets {able('spark-dstream', 'socket')}"),
-        ("Flink, Kafka Streams, Storm", "no", " / ".join(dict.fromkeys(able(one, "kafka") for one in on_jvms))),
+        (", ".join(jvms), "no", " / ".join(dict.fromkeys(able(engine, "kafka") for engine in on_jvms()))),
         ("a program of yours over Kafka, any language", "no", "yes"),
     ]
     return table(("", "in memory", "over Kafka (own broker or yours)"), rows)

@@ -3,12 +3,15 @@
 import os
 import signal
 from pathlib import Path
+from pkgutil import resolve_name
 
 import psutil
 import pytest
 
+from streamgauge.engines.registry import entry
 from streamgauge.results.codes import Cause
 from tests.helpers_broker_trials import WINDOW, InMidTrial, check_answers, require_jars, started, trial
+from tools.tables.compatibility import on_jvms
 
 pytestmark = [pytest.mark.broker, pytest.mark.process]
 
@@ -62,11 +65,11 @@ WORKLOADS: dict[str, dict[str, str]] = {
 
 @pytest.mark.long
 @pytest.mark.parametrize("workload", WORKLOADS)
-@pytest.mark.parametrize("engine", ["flink", "kafka-streams", "storm"])
+@pytest.mark.parametrize("engine", on_jvms())
 def test_workloads_are_right(tmp_path: Path, engine: str, workload: str) -> None:
     """Verified over one partition, as the table of pairs says. A busy machine may keep one side of a join for long."""
     require_jars(engine)
-    options = {"task_idle": "30s"} if engine == "kafka-streams" else {}
+    options = dict(resolve_name(entry(engine).conformance).options)
     with started(tmp_path, workload, "1k", engine, options=options, **WORKLOADS[workload]) as (
         resolved, testbed, folder,
     ):  # fmt: skip

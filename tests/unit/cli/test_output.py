@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from streamgauge.config.options_and_settings import read
+from streamgauge.engines.registry import capabilities
 from streamgauge.results.verdict import Check
 from streamgauge.studies.capacity import sustain as sustain_module
 from streamgauge.studies.selftest import checks
+from streamgauge.transports.registry import transport
 from tests.unit.cli.helpers_commands import Invoke, command, result_of
 
 
@@ -29,19 +31,17 @@ def test_engines_as_json_have_the_options_of_their_transports(invoke: Invoke) ->
 
 
 def test_engines_as_json_say_what_they_read_promise_and_fetch(invoke: Invoke) -> None:
-    """With what their transports fetch; what a program promises stands in its file."""
+    """As their capabilities do, and with what their transports fetch; what a program promises stands in its file."""
     rows = {row["name"]: row for row in json.loads(invoke("engines", "--json").stdout)}
-    assert {name: row["encodings"][:1] for name, row in rows.items() if row["encodings"]} == {
-        "spark": ["compact"], "spark-rtm": ["compact"], "flink": ["compact"], "kafka-streams": ["compact"],
-        "storm": ["compact"], "external": ["json"],
-    }  # fmt: skip
-    assert {name: row["delivery"] for name, row in rows.items() if row["delivery"] != "exactly_once"} == {
-        "spark-rtm": "at_least_once", "flink": "at_least_once", "kafka-streams": "at_least_once",
-        "storm": "at_least_once", "external": None, "oracle": None,
-    }  # fmt: skip
-    assert {name: len(row["fetches"]) for name, row in rows.items() if row["fetches"]} == {
-        "spark": 3, "spark-rtm": 3, "flink": 2, "kafka-streams": 2, "storm": 2, "external": 1,
-    }  # fmt: skip
+    assert list(rows) == list(capabilities())
+    for name, each in capabilities().items():
+        row, own, over = rows[name], len(each.fetches), [len(transport(one).fetches) for one in each.transports]
+        assert (row["encodings"], row["delivery"]) == (list(each.encodings), each.delivery)
+        assert len(row["fetches"]) == own + sum(over)
+    assert {name for name, row in rows.items() if row["fetches"]} == {
+        name for name, each in capabilities().items() if "kafka" in each.transports
+    }
+    assert rows["external"]["delivery"] is None
 
 
 @pytest.mark.parametrize("what", ["workloads", "engines"])

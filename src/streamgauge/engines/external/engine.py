@@ -16,8 +16,9 @@ from streamgauge.core.engine_reports import BatchProgress
 from streamgauge.core.errors import EngineError, StreamgaugeError
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.external.readiness import POLL_S, Readiness, last_lines
-from streamgauge.engines.spi import Edges, Engine, EngineStatus
-from streamgauge.system.child_processes import Child, ChildFailed
+from streamgauge.engines.held_engine import HeldEngine
+from streamgauge.engines.spi import Edges, EngineStatus
+from streamgauge.system.child_processes import ChildFailed
 from streamgauge.system.disk import Scratch
 from streamgauge.system.java import spark_kafka_jars
 from streamgauge.system.machine import cpus
@@ -34,18 +35,15 @@ PREFIX = "STREAMGAUGE_"
 _BRACES = re.compile(f"{ESCAPED.pattern}|{PLACEHOLDER.pattern}")
 
 
-class ExternalEngine(Engine):
+class ExternalEngine(HeldEngine):
     """One start of the user's program."""
 
+    stop_s = STOP_S
+
     def __init__(self, on_cpus: Sequence[int] | None = None, parallelism: int | None = None) -> None:
-        self._cpus, self._parallelism = on_cpus, parallelism
-        self._child: Child | None = None
-        self._scratch: Scratch | None = None
-        self._settings: dict[str, str] = {}
+        super().__init__(on_cpus, parallelism)
         self._checkpoints: list[SparkCheckpoint] = []
         self._batches: list[BatchProgress] = []
-        self._log = Path()
-        self._stage = ""
 
     def start(self, flow: Flow, edges: Edges, options: dict[str, str], master: str | None, folder: Path) -> None:
         """Starts the program and waits until it is ready. Raises EngineError with what was seen."""
@@ -114,28 +112,10 @@ class ExternalEngine(Engine):
             return EngineStatus(True)
         return EngineStatus(False, f"{_end_in_words(code)}{self._last_output()}; its log: {self._log}")
 
-    def stage(self) -> str:
-        return self._stage
-
-    def pids(self) -> list[int]:
-        """The processes of the program, without the one that holds it."""
-        return self._child.pids()[1:] if self._child is not None else []
-
-    def settings(self) -> dict[str, str]:
-        return self._settings
-
     def consumer_group(self, flow: Flow, run: str) -> str:
         launch = launch_of(flow)
         assert launch is not None
         return group_of(run, launch.group)
-
-    def stop(self) -> None:
-        if self._child is not None:
-            self._child.stop(STOP_S)
-            self._child = None
-        if self._scratch is not None:
-            self._scratch.cleanup()
-            self._scratch = None
 
     def _exit_code(self) -> int | None:
         """None while the program runs, as one does that was not started here."""

@@ -17,10 +17,11 @@ from streamgauge.core.errors import EngineError, StreamgaugeError
 from streamgauge.core.plugin_options import Setting, with_defaults
 from streamgauge.core.units import parse_size
 from streamgauge.dataflow.nodes import Flow
+from streamgauge.engines.held_engine import HeldEngine
 from streamgauge.engines.jvm.compiled import class_path
 from streamgauge.engines.jvm.plan import ALL, JobPlan, job_plan, read_flow, sink_types
-from streamgauge.engines.spi import Edges, Engine, EngineStatus
-from streamgauge.system.child_processes import Child, ChildFailed
+from streamgauge.engines.spi import Edges, EngineStatus
+from streamgauge.system.child_processes import ChildFailed
 from streamgauge.system.disk import Scratch
 from streamgauge.system.java import OPTION_VARIABLES, JarSet, find_java, resolved
 from streamgauge.system.machine import cpus
@@ -39,9 +40,10 @@ OPENS = (
 START_S, POLL_S, REQUEST_S, TERM_S, STOP_S = 120.0, 0.05, 20.0, 1.0, 3.0
 
 
-class JvmEngine(Engine):
+class JvmEngine(HeldEngine):
     """One start of one job. A subclass names its jars and settings."""
 
+    stop_s = STOP_S
     name: str
     main: str
     """The class that runs a plan. Its sources are in the folder `scala` beside the module."""
@@ -49,16 +51,11 @@ class JvmEngine(Engine):
     """Its options."""
 
     def __init__(self, on_cpus: Sequence[int] | None = None, parallelism: int | None = None) -> None:
-        self._cpus, self._parallelism = on_cpus, parallelism
-        self._child: Child | None = None
-        self._scratch: Scratch | None = None
+        super().__init__(on_cpus, parallelism)
         self._plan: JobPlan | None = None
         self._folder = Path()
         """That of the scratch."""
-        self._log = Path()
-        self._stage = ""
         self._command: list[str] = []
-        self._settings: dict[str, str] = {}
 
     @staticmethod
     @abstractmethod
@@ -153,13 +150,6 @@ class JvmEngine(Engine):
         failure = self._failure()
         return EngineStatus(False, f"{failure}; its log: {self._log}") if failure else EngineStatus(True)
 
-    def stage(self) -> str:
-        return self._stage
-
-    def pids(self) -> list[int]:
-        """The processes of the job, without the one that holds them."""
-        return self._child.pids()[1:] if self._child is not None and self._child.alive else []
-
     def series(self, timeout_s: float = 30.0) -> list[SeriesSample]:
         """What the job has written of its own."""
         try:
@@ -167,9 +157,6 @@ class JvmEngine(Engine):
         except OSError:
             return []
         return [SeriesSample(*json.loads(line)) for line in lines if line.endswith("\n")]
-
-    def settings(self) -> dict[str, str]:
-        return self._settings
 
     def consumer_group(self, flow: Flow, run: str) -> str:
         return group_of(run)
@@ -184,14 +171,6 @@ class JvmEngine(Engine):
         self._child.ask("kill", REQUEST_S)
         self._child.stop(0.0)
         self._launch(replace(self._plan, restore=self.latest_state(self._folder)))
-
-    def stop(self) -> None:
-        if self._child is not None:
-            self._child.stop(STOP_S)
-            self._child = None
-        if self._scratch is not None:
-            self._scratch.cleanup()
-            self._scratch = None
 
 
 def _announce_results(flow: Flow, edges: Edges) -> None:

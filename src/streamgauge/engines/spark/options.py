@@ -27,6 +27,7 @@ from streamgauge.dataflow.nodes import (
 )
 from streamgauge.engines.spark.session.environment import AVRO
 from streamgauge.engines.spark.session.reports import BATCH_STEPS
+from streamgauge.engines.spark.session.session import FILE_MANAGER, SHUFFLE_PARTITIONS, STATE_STORE, WAREHOUSE
 from streamgauge.engines.spark.tuning import PROFILES
 from streamgauge.engines.spi import Capabilities, NearLimit, node_names
 from streamgauge.system.java import SPARK_KAFKA
@@ -176,8 +177,6 @@ SETTINGS = (
     ),
 )
 
-WAREHOUSE = "spark.sql.warehouse.dir"
-"""A folder where the command ran."""
 JVM_OPTIONS = {
     # Spark's planner calls thousands of methods per batch. Compiling them took 20 % of two processors for two minutes,
     # and made a fresh engine look slower. Loops over rows are compiled by loop counts, which this does not change.
@@ -253,7 +252,7 @@ TUNED_SETTINGS = {
 """Spark configuration that only makes it faster."""
 LOCAL_CHECKPOINT = {
     # Hadoop's checksummed local files fork a chmod per file: 60 ms of every batch.
-    "spark.sql.streaming.checkpointFileManagerClass": _FILE_MANAGER,
+    FILE_MANAGER: _FILE_MANAGER,
     # Both are for disks and executors that fail. Here the checkpoint ends with the run, and no executor is lost.
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
     "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
@@ -279,7 +278,7 @@ def defaults(
     """
     settings = options or {}
     conf = {
-        "spark.sql.shuffle.partitions": str(partitions),
+        SHUFFLE_PARTITIONS: str(partitions),
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -324,12 +323,11 @@ def chosen_lowerings(nodes: Iterable[Node], options: Mapping[str, str]) -> dict[
     return by_profile | {name: value for name, value in named.items() if value != "auto"}
 
 
-_STORE = "spark.sql.streaming.stateStore."
-ROCKSDB = {f"{_STORE}providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"}
+ROCKSDB = {f"{STATE_STORE}providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"}
 TUNED_ROCKSDB = {
     # Each batch writes only changes; the number of keys is not used.
-    f"{_STORE}rocksdb.changelogCheckpointing.enabled": "true",
-    f"{_STORE}rocksdb.trackTotalNumberOfRows": "false",
+    f"{STATE_STORE}rocksdb.changelogCheckpointing.enabled": "true",
+    f"{STATE_STORE}rocksdb.trackTotalNumberOfRows": "false",
 }
 
 

@@ -36,9 +36,10 @@ from streamgauge.engines.spark.session.masters import (
     local_slots,
     whole,
 )
+from streamgauge.engines.spark.session.session import SHUFFLE_PARTITIONS
 from streamgauge.engines.spi import StartRequest
 
-SETTING = "spark.sql.shuffle.partitions"
+SETTING = SHUFFLE_PARTITIONS
 INSTANCES = "spark.executor.instances"
 
 NOT_VISIBLE = (

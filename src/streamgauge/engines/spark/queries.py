@@ -20,12 +20,12 @@ from streamgauge.engines.spark.lowering.queries import Query
 from streamgauge.engines.spark.row_counts import RowCounting
 from streamgauge.engines.spark.session.environment import require_loadable_state
 from streamgauge.engines.spark.session.reports import batch_progress
-from streamgauge.engines.spark.session.session import error_message
+from streamgauge.engines.spark.session.session import STATE_STORE, error_message
 from streamgauge.engines.spark.user_job.pyspark_job import PySparkJob
 
 BATCH_UNDER_WAY = ("Processing new data", "No new data but cleaning up state")
 """A query's status messages during a batch. It is also active while it looks for data."""
-STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
+PROVIDER = f"{STATE_STORE}providerClass"
 
 
 class StreamingQueries:
@@ -74,7 +74,7 @@ class StreamingQueries:
         """Starts a query, and returns Spark's handle of it."""
         self._adapter.prepare(self._session, query)
         frame = self._frame(query)
-        require_loadable_state(self._session.conf.get(STATE_STORE), Path(self._job.folder))
+        require_loadable_state(self._session.conf.get(PROVIDER), Path(self._job.folder))
         start = QueryStart(
             query,
             Path(self._job.checkpoint) / query.name,

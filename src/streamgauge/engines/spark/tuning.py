@@ -1,6 +1,7 @@
 """What the tuning profiles set on Spark, as data; loads no Spark."""
 
 from streamgauge.core.plugin_options import IDIOMATIC, TUNED
+from streamgauge.engines.spark.session.session import SHUFFLE_PARTITIONS, STATE_STORE, WAREHOUSE
 from streamgauge.engines.spi import TuningProfile
 
 BY_SPARK = {
@@ -31,7 +32,7 @@ _WITHOUT_EFFECT = {"buckets": ("8",), "probes": ("progress", "off")}
 _OF_PYSPARK = (
     "spark.serializer.objectStreamReset",
     "spark.sql.artifact.isolation.enabled",
-    "spark.sql.warehouse.dir",
+    WAREHOUSE,
 )
 """What PySpark sets for every session."""
 OF_SPARK = {
@@ -44,12 +45,12 @@ OF_SPARK = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
     "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "128",
     "spark.sql.shuffle.orderIndependentChecksum.enabled": "true",
-    "spark.sql.shuffle.partitions": "200",
+    SHUFFLE_PARTITIONS: "200",
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "true",
     "spark.sql.streaming.minBatchesToRetain": "100",
     "spark.sql.streaming.numRecentProgressUpdates": "100",
-    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "false",
-    "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "true",
+    f"{STATE_STORE}rocksdb.changelogCheckpointing.enabled": "false",
+    f"{STATE_STORE}rocksdb.trackTotalNumberOfRows": "true",
     "spark.sql.streaming.unsupportedOperationCheck": "true",
     "spark.ui.enabled": "true",
     # Of DStreams, with our options for them.

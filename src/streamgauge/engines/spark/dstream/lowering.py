@@ -27,6 +27,7 @@ from streamgauge.engines.spark.lowering.dataframe import (
 )
 from streamgauge.engines.spark.lowering.operators import merged_aggregates, panes_of, window_of, windows_of
 from streamgauge.engines.spark.lowering.windows import lowering_of
+from streamgauge.engines.spark.session.session import SHUFFLE_PARTITIONS
 
 TOUCHED = "_touched"
 
@@ -164,7 +165,7 @@ class BatchLowering(Lowering):
         pending = self._state.add(operator, part, self._batch.latest_us)
         if ends.any:
             # Every part has one task per partition, and a window may have many parts.
-            tasks = part.sparkSession.conf.get("spark.sql.shuffle.partitions")
+            tasks = part.sparkSession.conf.get(SHUFFLE_PARTITIONS)
             assert tasks is not None
             pending = self._state.all(operator).coalesce(int(tasks))
         self._state.forget(operator, ends.open_us)

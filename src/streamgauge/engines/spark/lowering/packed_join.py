@@ -24,6 +24,7 @@ from streamgauge.engines.spark.lowering.arrow_blocks import BLOCK, BUCKET, PACKE
 from streamgauge.engines.spark.lowering.columns import columns, ddl
 from streamgauge.engines.spark.lowering.operators import MARK, window_of
 from streamgauge.engines.spark.lowering.windows import NO_DELAY, pane_width_us
+from streamgauge.engines.spark.session.session import SHUFFLE_PARTITIONS
 
 WINDOW = "_window"
 
@@ -51,7 +52,7 @@ def packed_join(
     borders = [
         F.unix_micros(f"{WINDOW}.{end}").alias(name) for end, name in (("start", WINDOW_START), ("end", WINDOW_END))
     ]
-    tasks = int(stored_blocks.sparkSession.conf.get("spark.sql.shuffle.partitions"))
+    tasks = int(stored_blocks.sparkSession.conf.get(SHUFFLE_PARTITIONS))
     # By number, because a hash may send the few buckets of a closed window to one task.
     gathered = stored_blocks.select(*borders, BUCKET, SIDE, BLOCK).repartitionById(
         tasks, F.pmod(F.col(BUCKET), F.lit(tasks))

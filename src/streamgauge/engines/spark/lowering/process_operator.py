@@ -47,6 +47,7 @@ from streamgauge.engines.spark.lowering.columns import column, columns, ddl
 from streamgauge.engines.spark.lowering.operators import MARK, is_marked
 from streamgauge.engines.spark.lowering.windows import NO_DELAY
 from streamgauge.engines.spark.session.reports import LATE_ROWS_OF
+from streamgauge.engines.spark.session.session import SHUFFLE_PARTITIONS
 
 BLOCKS = f"{BLOCK} binary"
 STATE = "snapshot binary"
@@ -186,7 +187,7 @@ def _spread_broadcast(packed: DataFrame, node: Process, number: int, buckets: in
 def _bucket_ids(frame: DataFrame, buckets: int) -> list[int]:
     """An id per bucket such that buckets are spread evenly over shuffle partitions; small ids hash unevenly."""
     session = frame.sparkSession
-    partitions = int(str(session.conf.get("spark.sql.shuffle.partitions")))
+    partitions = int(str(session.conf.get(SHUFFLE_PARTITIONS)))
     ids = f"sequence(0, {max(buckets, partitions) * IDS_TRIED})"
     query = f"SELECT transform({ids}, x -> pmod(hash(x), {partitions}))"
     free: list[list[int]] = [[] for _ in range(partitions)]

@@ -18,10 +18,12 @@ from streamgauge.engines.spark.session.environment import recorded
 from streamgauge.engines.spark.session.masters import is_local
 
 SQL = "spark.sql."
-_OPEN = (
-    "spark.sql.catalog.", "spark.sql.hive.", "spark.sql.streaming.stateStore.",
-    "spark.sql.streaming.checkpointFileManagerClass",
-)  # fmt: skip
+SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
+STATE_STORE = "spark.sql.streaming.stateStore."
+FILE_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
+WAREHOUSE = "spark.sql.warehouse.dir"
+"""A folder where the command ran."""
+_OPEN = ("spark.sql.catalog.", "spark.sql.hive.", STATE_STORE, FILE_MANAGER)
 """Settings that catalogs, Hive, state stores and Hadoop read themselves, so they are not on Spark's list."""
 _EXTENSIONS = "spark.sql.extensions"
 _SET_PER_RUN = re.compile(
