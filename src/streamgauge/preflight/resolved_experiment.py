@@ -18,7 +18,7 @@ from streamgauge.core.schema import INGEST_TIME, LINEAGE
 from streamgauge.core.trial import TrialSpans
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.lineage import needed_columns, with_lineage
-from streamgauge.dataflow.nodes import Flow, OpaqueNode, Process
+from streamgauge.dataflow.nodes import Flow, Process
 from streamgauge.dataflow.reach import reach_us, slide_us, tail_us
 from streamgauge.engines.registry import capabilities, entry
 from streamgauge.engines.spi import BatchInterval, Capabilities, StartRequest, TuningProfile
@@ -137,8 +137,8 @@ class ResolvedExperiment:
 
         The user's own code may name any of them. Over a broker its ingest time is null.
         """
-        is_opaque = any(isinstance(node, OpaqueNode) for node in graph.operators(self.flow))
-        return with_lineage(self.flow, ingest_time=is_opaque or self.experiment.transport in STAMPS)
+        is_known = self.workload.operators_known
+        return with_lineage(self.flow, ingest_time=not is_known or self.experiment.transport in STAMPS)
 
     @property
     def keyed(self) -> bool:

@@ -3,13 +3,14 @@
 import re
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from streamgauge.config.options_and_settings import SETTINGS, build
-from streamgauge.core.errors import attempt
+from streamgauge.core.errors import Problem, attempt
 from streamgauge.core.units import parse_rate
 from streamgauge.preflight.validate import further_problems
 from streamgauge.workloads.registry import Parameters, get
@@ -260,7 +261,7 @@ def test_a_value_of_no_right_type_gives_one_problem_only() -> None:
     """What stands in for it is not refused; a setting of another command is refused as such."""
     unbuilt = {}
     for number, (more, _, _) in enumerate(BAD):
-        attempt(lambda values=GOOD | more: build(values), problems := [])
+        attempt(partial(build, GOOD | more), problems := list[Problem]())
         if problems:
             further = further_problems(GOOD | more, problems)
             unbuilt[number] = {one.setting for one in further} - {one.setting for one in problems}

@@ -1,6 +1,7 @@
 """preflight/validate.py: names, parameters, engine and command; everything wrong is reported at once."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,7 @@ def test_what_can_be_checked_beside_values_that_cannot_be_built_is() -> None:
     The command is taken for the most similar one, and what needs the duration is not checked without it.
     """
     for alone in ({"load": {"duration": "soon"}, "limits": ["p99<=2s"]}, {"engine": 3, "options": {"of_another": "1"}}):
-        attempt(lambda values=GOOD | alone: build(values), one := [])
+        attempt(partial(build, GOOD | alone), one := list[Problem]())
         assert (len(one), validate.further_problems(GOOD | alone, one)) == (1, [])
     values: dict[str, Any] = {
         "command": "sustian", "workload": "windowed_aggregation", "tunng": "tuned",
@@ -64,7 +65,7 @@ def test_what_can_be_checked_beside_values_that_cannot_be_built_is() -> None:
         "load": {"rate": "fast", "duration": "60 parsecs"}, "search": {"tolerance": 5, "quick": True},
     }  # fmt: skip
     problems: list[Problem] = []
-    attempt(lambda: build(values), problems)
+    attempt(partial(build, values), problems)
     assert {one.setting for one in problems} == {
         "command", "tunng", "options.spark.sql.x", "parallelism", "load.rate", "load.duration", "search.tolerance",
     }  # fmt: skip
@@ -72,7 +73,7 @@ def test_what_can_be_checked_beside_values_that_cannot_be_built_is() -> None:
     assert sorted(one.setting for one in further) == ["limits", "load.rate", "option triger", "set pcks", "set range"]
     assert validate.further_problems(values | {"command": "?"}, problems) == []
     unknown = {"workload": "windowed_agg", "engine": "sprk", "load": {"rate": "fast"}, "limits": ["p99<2s"]}
-    attempt(lambda: build(unknown), problems := [])
+    attempt(partial(build, unknown), problems := list[Problem]())
     assert [one.setting for one in validate.further_problems(unknown, problems)] == ["workload", "engine", "limits"]
 
 
