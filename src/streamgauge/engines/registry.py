@@ -4,11 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
-from itertools import chain
 from typing import Any
 
 from streamgauge.core.errors import InputError, Problem
-from streamgauge.core.plugin_options import Fetch, Setting
+from streamgauge.core.plugin_options import Setting
 from streamgauge.dataflow.nodes import InWindows
 from streamgauge.engines.local_cluster import LocalCluster
 from streamgauge.engines.spi import INTERFACE, Capabilities, Engine, EnginePlugin
@@ -140,17 +139,16 @@ def matrix() -> list[dict[str, Any]]:
             "transports": list(each.transports),
             "encodings": list(each.encodings),
             "delivery": each.delivery,
-            "fetches": [asdict(fetch) for fetch in _fetches(each)],
+            "fetches": [
+                asdict(fetch)
+                for fetches in (each.fetches, *(transports.transport(name).fetches for name in each.transports))
+                for fetch in fetches
+            ],
             "tuning_profiles": list(each.profiles),
             "options": _setting_rows(each.settings),
         }
         for each in capabilities().values()
     ]
-
-
-def _fetches(of: Capabilities) -> list[Fetch]:
-    """What a first use of an engine fetches, its transports' included."""
-    return [*of.fetches, *chain.from_iterable(transports.transport(name).fetches for name in of.transports)]
 
 
 def transport_rows() -> list[dict[str, Any]]:

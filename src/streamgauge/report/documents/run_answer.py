@@ -21,7 +21,6 @@ from streamgauge.results.latency import STATISTICS, Latencies, Latency
 from streamgauge.results.run import DriverResult, Rates, Result, shown_notes
 from streamgauge.results.search import TrialSummary
 from streamgauge.results.text import narrative, phrases
-from streamgauge.results.verdict import Check
 
 RULE_CHARACTERS = 100
 """Characters of a malformed-record rule that are shown beside the answer."""
@@ -317,20 +316,24 @@ def checks_table(result: Result) -> Table:
         *numbers("number", "interval", "limit"),
         Column("in words", prose=True),
     )
-    rows = tuple(_check_row(check, check.name in decided, reason) for check in result.verdict.checks)
-    return Table("Every check that the verdict rests on", columns, rows)
-
-
-def _check_row(check: Check, decides: bool, reason: str) -> Row:
-    row = (
-        check.name,
-        Cell(phrases.state(check), "decided" if decides else "", f"state-{check.state}"),
-        format_quantity(check.value, check.unit),
-        phrases.interval(check),
-        format_quantity(check.limit, check.unit),
-        "see above" if decides and check.sentence in reason else check.sentence,
+    rows = tuple(
+        Row(
+            cells(
+                (
+                    check.name,
+                    Cell(phrases.state(check), "decided" if check.name in decided else "", f"state-{check.state}"),
+                    format_quantity(check.value, check.unit),
+                    phrases.interval(check),
+                    format_quantity(check.limit, check.unit),
+                    "see above" if check.name in decided and check.sentence in reason else check.sentence,
+                )
+            ),
+            strong=check.name in decided,
+            matters=check.name in decided or check.state != "ok",
+        )
+        for check in result.verdict.checks
     )
-    return Row(cells(row), strong=decides, matters=decides or check.state != "ok")
+    return Table("Every check that the verdict rests on", columns, rows)
 
 
 def report_of(result: Result) -> str:
