@@ -34,7 +34,7 @@ PRICE = 'price = { kind = "integer", low = 1, high = 100 }'
 WRONG_SETTINGS: list[tuple[str, str, str | tuple[str, ...]]] = [
     ('kind = "program"', 'kind = "job"', 'must have kind = "program"'),
     ('kind = "program"\n', "", "an experiment file: streamgauge experiment"),
-    ('kind = "program"', 'kind = "program"\ncomands = 1', "is not a setting; these are: kind, title, answers"),
+    ('kind = "program"', 'kind = "program"\ncomands = 1', "is not a setting; these are: kind, title, answers, command"),
     ("[inputs.purchases.fields]", "[inputs.purchases.feilds]", "is not a setting; these are: topic, format"),
     ('reference = "SELECT user_id', 'reference = "SELECT userid', "must be DuckDB SQL over its inputs (purchases)"),
     ('reference = "SELECT', 'reference = "-- SELECT', "must be DuckDB SQL over its inputs (purchases)"),
