@@ -80,9 +80,10 @@ def rates(every: Iterable[Searched], before: Iterable[Sequence[str]] = ()) -> Ro
 
 
 def _rate(one: Searched) -> tuple[str, ...]:
+    from tables.published import best_on_one_node
+
     from streamgauge.core.formatting import format_rate, format_us
     from streamgauge.dataflow import graph
-    from streamgauge.studies.operator_profile.published import best_on_one_node
     from streamgauge.workloads.registry import get
 
     workload = get(str(one["workload"]))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from streamgauge.studies.operator_profile.published import best_on_one_node
 from streamgauge.workloads.registry import MEANING, catalogue, get, names
 from tables.markdown import DOCS, code, listed, table
+from tables.published import best_on_one_node
 
 
 def makers() -> dict[str, Callable[[], str]]:

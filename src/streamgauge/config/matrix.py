@@ -5,6 +5,7 @@ combination again, as often as `repeat` says. So a matrix that is stopped early 
 """
 
 import copy
+import json
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -169,7 +170,10 @@ def _axes(matrix: Matrix, command: str, problems: list[Problem]) -> dict[str, li
         found = first_broken(
             Rule(name not in axes, setting, "must be given once", values, f"one list for {name}"),
             *_name_rules(setting, name, values, command),
-            Rule(is_list, setting, "must be a list of values", values, f"{name} = [{_quoted(values)}]"),
+            Rule(
+                is_list, setting, "must be a list of values", values,
+                f"{name} = [{json.dumps(values, default=str, ensure_ascii=False)}]",
+            ),
             Rule(
                 not is_list or values, setting, "must be a list with at least one value", values,
                 f"{name} = [VALUE, VALUE], or leave it out",
@@ -249,7 +253,3 @@ def _repeated(pairs: Sequence[tuple[Settings, Experiment]]) -> list[Problem]:
     first = {text: n for n, text in reversed([*enumerate(texts)])}
     repeated = (settings for n, (settings, _) in enumerate(pairs) if first[texts[n]] < n)
     return [Problem("matrix", rule, dict(settings), way_out) for settings in repeated]
-
-
-def _quoted(value: Any) -> str:
-    return f'"{value}"' if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)

@@ -4,11 +4,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
-from itertools import chain
 from typing import Any
 
 from streamgauge.core.errors import InputError, Problem, Rule, attempt, broken, nearest
-from streamgauge.core.plugin_options import TUNED, Fetch, Setting
+from streamgauge.core.plugin_options import TUNED, Setting
 from streamgauge.dataflow.graph import operators
 from streamgauge.dataflow.nodes import Flow, InWindows, OpaqueNode
 from streamgauge.engines.local_cluster import LocalCluster
@@ -195,17 +194,16 @@ def matrix() -> list[dict[str, Any]]:
             "transports": list(each.transports),
             "encodings": list(each.encodings),
             "delivery": each.delivery,
-            "fetches": [asdict(fetch) for fetch in _fetches(each)],
+            "fetches": [
+                asdict(fetch)
+                for fetches in (each.fetches, *(transports.transport(name).fetches for name in each.transports))
+                for fetch in fetches
+            ],
             "tuning_profiles": list(each.profiles),
             "options": _setting_rows(each.settings),
         }
         for each in capabilities().values()
     ]
-
-
-def _fetches(of: Capabilities) -> list[Fetch]:
-    """What a first use of an engine fetches, its transports' included."""
-    return [*of.fetches, *chain.from_iterable(transports.transport(name).fetches for name in of.transports)]
 
 
 def transport_rows() -> list[dict[str, Any]]:

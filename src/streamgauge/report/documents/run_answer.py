@@ -20,7 +20,6 @@ from streamgauge.results.latency import STATISTICS, Latencies, Latency
 from streamgauge.results.run import DriverResult, Rates, Result, shown_notes
 from streamgauge.results.search import TrialSummary
 from streamgauge.results.text import narrative, phrases
-from streamgauge.results.verdict import Check
 
 RULE_CHARACTERS = 100
 """Characters of a malformed-record rule that are shown beside the answer."""

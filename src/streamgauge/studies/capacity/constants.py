@@ -88,8 +88,7 @@ SHARE_BELOW = 0.9
 
 # The size of a search.
 TOLERANCE, TRIALS_MAX = 0.05, 16
-"""Relative width of the bracket and most trials, if the user sets none. Chosen: repetitions of one experiment differ by
-a few percent."""
+"""Relative width of the bracket and most trials, if the settings name none. Chosen."""
 TRIALS_TYPICAL, STARTS_TYPICAL = 8, 2
 """Trials of a search, and starts of an engine: for the overload trial, and for the bracket or the confirmation. Used
 only to foresee how long a matrix takes. Chosen."""

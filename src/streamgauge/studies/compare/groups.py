@@ -225,26 +225,23 @@ def differing(of_a: list[dict[str, Any]], of_b: list[dict[str, Any]]) -> tuple[N
 def _facts(run: RunData) -> dict[str, Any]:
     """Dotted name to value of everything that should be the same in a comparison."""
     result = run.result
-    left_out, environment = set(_IRRELEVANT), flatten(result.environment)
+    experiment, environment = flatten(result.experiment), flatten(result.environment)
+    left_out = {*_IRRELEVANT, "parameters", "options"}  # the last two are there if they are empty
     if run.kind == "search":
         left_out |= {"load.rate", "search.start_rate", "search.resume"}
-    experiment = {name: value for name, value in flatten(result.experiment).items() if name not in left_out}
+    else:
+        left_out |= {name for name in experiment if name.startswith("search.")}
     settings = {name: value for name, value in result.settings.items() if name not in location_settings()}
     return {
         "workload": result.workload,
         "engine": result.engine,
         "tuning": result.tuning,
         "isolation": result.isolation,
-        **{name: value for name, value in experiment.items() if _counts(name, run)},
+        **{name: value for name, value in experiment.items() if name not in left_out},
         **{f"job_files.{name}": f"SHA-256 {digest[:12]}" for name, digest in result.job_files.items()},
         **{f"settings.{name}": value for name, value in settings.items()},
         **{f"environment.{name}": value for name, value in environment.items()},
     }
-
-
-def _counts(name: str, run: RunData) -> bool:
-    """Whether a fact counts: settings of a search do not for a single run, nor do empty mappings."""
-    return name not in ("parameters", "options") and (run.kind == "search" or not name.startswith("search."))
 
 
 def _values(facts: list[dict[str, Any]], name: str) -> tuple[str, ...]:

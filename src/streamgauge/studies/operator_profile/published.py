@@ -11,7 +11,6 @@ fewer than its inputs. Word Count's 23 625.8 ms stand there twice (n1_x1, n8_x2)
 """
 
 import csv
-from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -106,12 +105,3 @@ def reported(workload: str) -> tuple[Reported, ...]:
             for row in csv.DictReader(file)
             if row["application"] == workload
         )  # fmt: skip
-
-
-def best_on_one_node(workload: str, system: str) -> tuple[Reported, ...]:
-    """The sinks of the one-node configuration with the least p95; of several sinks, the slowest counts."""
-    found: dict[str, list[Reported]] = defaultdict(list)
-    for row in reported(workload):
-        if row.system == system and row.configuration.startswith("n1_"):
-            found[row.configuration].append(row)
-    return tuple(min(found.values(), key=lambda rows: max(row.latency_ms_p95 for row in rows), default=()))

@@ -29,7 +29,7 @@ def noted(name: str) -> Stream:
     return DEAR.process(
         Saying,
         reads="note",
-        gives=Schema.from_types(message="string"),
+        gives=Schema.from_types(said="string"),
         truth="SELECT note AS said, _row FROM input",
         name=name,
     )
@@ -69,10 +69,10 @@ CASES: dict[str, tuple[Flow, list[tuple[str, ...]]]] = {
     "running aggregates, a process beside rows": (
         flow(
             DEAR.running(keys="pack", n="count(*)", name="packs").sink("packs"),
-            noted("upper").running(keys="message", n="count(*)", name="message").sink("message"),
-            noted("upper").running(keys="message", there="count(said)", name="there").sink("there"),
+            noted("upper").running(keys="said", n="count(*)", name="said").sink("said"),
+            noted("upper").running(keys="said", there="count(said)", name="there").sink("there"),
         ),
-        [("packs", "message", "there")],
+        [("packs", "said", "there")],
     ),
     "steps between a process and its aggregate, beside rows": (
         flow(
@@ -84,23 +84,23 @@ CASES: dict[str, tuple[Flow, list[tuple[str, ...]]]] = {
     "sums that parts would round, beside a process": (
         flow(
             DEAR.running(keys="pack", n="sum(price * 0.5e0)", name="packs").sink("packs"),
-            noted("upper").running(keys="message", n="count(*)", name="message").sink("message"),
+            noted("upper").running(keys="said", n="count(*)", name="said").sink("said"),
         ),
-        [("packs",), ("message",)],
+        [("packs",), ("said",)],
     ),
     "running aggregates that all have the process": (
         flow(
-            noted("upper").running(keys="message", n="count(*)", name="message").sink("message"),
+            noted("upper").running(keys="said", n="count(*)", name="said").sink("said"),
             noted("upper").select(size="length(said)").running(keys="size", n="count(*)", name="sizes").sink("sizes"),
         ),
-        [("message", "sizes")],
+        [("said", "sizes")],
     ),
     "running aggregates behind different processes": (
         flow(
-            noted("upper").running(keys="message", n="count(*)", name="message").sink("message"),
-            noted("lower").running(keys="message", n="count(*)", name="hushed").sink("hushed"),
+            noted("upper").running(keys="said", n="count(*)", name="said").sink("said"),
+            noted("lower").running(keys="said", n="count(*)", name="hushed").sink("hushed"),
         ),
-        [("message",), ("hushed",)],
+        [("said",), ("hushed",)],
     ),
     "what is aggregated under one name has one type": (
         flow(
