@@ -29,6 +29,7 @@ from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.results.codes import Cause
+from streamgauge.results.text.sentences import ADVICE
 from streamgauge.results.verdict import Verdict
 from streamgauge.stats.bootstrap import prepare
 from streamgauge.system.control_group import LimitWatch
@@ -158,7 +159,7 @@ def record_start_failure(folder: RunFolder | None) -> Iterator[None]:
     except StreamgaugeError as error:
         if folder is not None:
             ways_out = [problem.way_out for problem in error.problems] if isinstance(error, InputError) else []
-            advice = "; ".join(ways_out) or "remove the reason (logs: engine/ of the run folder), and run it again"
+            advice = "; ".join(ways_out) or ADVICE[Cause.START_FAILED]
             sentence = str(error).splitlines()[0]
             verdict = Verdict(value="invalid", cause=Cause.START_FAILED, sentence=sentence, advice=advice)
             error.folder = str(folder.path)

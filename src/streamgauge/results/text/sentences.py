@@ -309,6 +309,7 @@ ADVICE = {
     Cause.LIMIT_REACHED:
         "raise the limit, or lower what needs it: {memory_option:?the heap (--option {memory_option}), }the queue "
         "(--memory), the generators (--generators)",
+    Cause.START_FAILED: "remove the reason (logs: engine/ of the run folder), and run it again",
     Cause.DRIVER_FAILED: f"remove the reason named above (logs: engine/ of the run folder){RUN_AGAIN}",
     Cause.RECORDER_DISK_BUSY: "put scratch files on a faster disk (TMPDIR), or lower the rate",
     Cause.DELIVERY_BUSY: "use more generators (--generators), fewer bytes per event, or a lower rate",
