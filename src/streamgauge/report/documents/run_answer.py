@@ -306,9 +306,13 @@ def trial_row(trial: TrialSummary, link: str = "") -> Row:
 def checks_table(result: Result) -> Table:
     """Each check with its number and limit; those that failed or decided are marked to matter.
 
+    Checks that could not be judged matter only if something was measured.
+
     The verdict's sentence says the reason already, so it does not stand here again.
     """
     decided, reason = result.verdict.decided_by, result.verdict.sentence
+    nothing_measured = result.search is None and narrative.measured_s(result) is None
+    without_content = ("ok", "undecided", "not_judged") if nothing_measured else ("ok",)
     columns = (
         Column("check"),
         Column("outcome"),
@@ -328,7 +332,7 @@ def checks_table(result: Result) -> Table:
                 )
             ),
             strong=check.name in decided,
-            matters=check.name in decided or check.state != "ok",
+            matters=check.name in decided or check.state not in without_content,
         )
         for check in result.verdict.checks
     )
