@@ -12,6 +12,7 @@ are not recorded. Numbers and values are left out of rules, because they differ 
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 import re
 import sys
@@ -65,7 +66,10 @@ class Recorder:
     def _recording(self, init: Callable[..., None]) -> Callable[..., None]:
         def record(problem: Any, *values: Any, **named: Any) -> None:
             init(problem, *values, **named)
-            if sys._getframe(1).f_code.co_filename.startswith(SOURCE):
+            made_by = sys._getframe(1)
+            while made_by.f_code.co_filename == dataclasses.__file__ and made_by.f_back is not None:  # replace()
+                made_by = made_by.f_back
+            if made_by.f_code.co_filename.startswith(SOURCE):
                 self._refusals.add(normalised(problem.setting, problem.rule, problem.got))
 
         return record
