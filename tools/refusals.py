@@ -2,6 +2,7 @@
 
     python -m pytest -p tools.refusals --refusals RAW --hypothesis-seed 0 -m MARKS   the marks of make test-fast
     python tools/refusals.py RAW            exit 1 and print each refusal that vanished; new ones are printed too
+                                            tests/data/refusals_vanished.csv has the reason of each that may be gone
     python tools/refusals.py RAW --write    renew tests/data/refusals.csv
 
 The plugin records each `Problem` that code in `src` makes, whether or not it is raised. Processes that a test starts
@@ -11,6 +12,7 @@ are not recorded. Numbers and values are left out of rules, because they differ 
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 import re
 import sys
@@ -22,6 +24,7 @@ import pytest
 
 SOURCE = str(Path(__file__).parents[1] / "src")
 KNOWN = Path(__file__).parents[1] / "tests" / "data" / "refusals.csv"
+VANISHED = KNOWN.with_name("refusals_vanished.csv")
 HEAD = "setting", "rule", "value"
 
 Refusal = tuple[str, str, str]
@@ -63,7 +66,10 @@ class Recorder:
     def _recording(self, init: Callable[..., None]) -> Callable[..., None]:
         def record(problem: Any, *values: Any, **named: Any) -> None:
             init(problem, *values, **named)
-            if sys._getframe(1).f_code.co_filename.startswith(SOURCE):
+            made_by = sys._getframe(1)
+            while made_by.f_code.co_filename == dataclasses.__file__ and made_by.f_back is not None:  # replace()
+                made_by = made_by.f_back
+            if made_by.f_code.co_filename.startswith(SOURCE):
                 self._refusals.add(normalised(problem.setting, problem.rule, problem.got))
 
         return record
@@ -73,9 +79,10 @@ class Recorder:
             lines.write("".join(json.dumps(refusal) + "\n" for refusal in self._refusals))
 
 
-def known() -> set[Refusal]:
-    with KNOWN.open(newline="") as lines:
-        return {(setting, rule, value) for setting, rule, value in list(csv.reader(lines))[1:]}
+def listed(file: Path) -> set[Refusal]:
+    """The refusals of a file, without further columns; those of `VANISHED` have a reason each."""
+    with file.open(newline="") as lines:
+        return {(setting, rule, value) for setting, rule, value, *_ in list(csv.reader(lines))[1:]}
 
 
 def main(raw: str, *options: str) -> int:
@@ -84,8 +91,9 @@ def main(raw: str, *options: str) -> int:
         with KNOWN.open("w", newline="") as lines:
             csv.writer(lines, lineterminator="\n").writerows([HEAD, *sorted(refusals)])
         return 0
-    vanished = known() - refusals
-    for word, rows in ("vanished", vanished), ("new", refusals - known()):
+    known = listed(KNOWN)
+    vanished = known - refusals - listed(VANISHED)
+    for word, rows in ("vanished", vanished), ("new", refusals - known):
         print(*(f"{word}: {': '.join(row)}" for row in sorted(rows)), sep="\n", end="\n" if rows else "")
     return 1 if vanished else 0
 

@@ -119,15 +119,15 @@ class _Pages:
         self._failures: dict[str, StreamgaugeError] = {}
 
     def of_run(self, folder: RunFolder, flow: FlowNodes) -> None:
-        from streamgauge.report.documents.run import write_page
-
         with self._kept(str(folder.path)):
+            from streamgauge.report.documents.run import write_page
+
             write_page(folder, flow)
 
     def of_study(self, study: StudyResult) -> None:
-        from streamgauge.report.documents.study_pages import write_study_page
-
         with self._kept(study.folder):
+            from streamgauge.report.documents.study_pages import write_study_page
+
             write_study_page(study)
 
     @contextmanager
@@ -137,6 +137,9 @@ class _Pages:
             self._failures.pop(folder, None)
         except StreamgaugeError as error:
             self._failures[folder] = error
+        except KeyboardInterrupt:
+            print_progress(f"the figures are stored in {folder}: streamgauge report {folder} writes their page")
+            raise
 
     def show_failures(self) -> None:
         """Says which pages are missing, why, and how to make them from what is stored."""

@@ -311,7 +311,7 @@ NUMBERS = ("int", "bigint", "double")
 
 def _row_type(expression: str, available: dict[str, str], setting: str) -> str:
     checked = expressions.checked(expression, available, setting)
-    rule = "is an aggregate, and this operator works row by row"
+    rule = "must not aggregate, because the operator works row by row"
     require(not checked.aggregate, setting, rule, expression, "window(...).aggregate(...), or running(...)")
     return checked.type
 

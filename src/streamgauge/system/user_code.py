@@ -40,9 +40,9 @@ def import_file(path: Path) -> ModuleType:
     Its output goes to standard error. Raises JobError if it does not exist, has the name of a module in use, or fails.
     If it raises an InputError itself (a wrong description), the setting names the user's line.
     """
-    path = path.resolve()
     if not path.is_file():
-        raise JobError(Problem(str(path), "must be an existing file", str(path), "check the path"))
+        raise JobError(Problem("workload", "must be an existing file", str(path), "check the path"))
+    path = path.resolve()
     root, name = place_of(path)
     _check_name(path, name)
     put_first(root)

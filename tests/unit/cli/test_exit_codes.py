@@ -274,3 +274,14 @@ def test_a_page_that_finds_no_room_hides_no_result(
     assert "error:" not in done.stderr
     assert done.stderr.count(f"streamgauge report {folder.path}") == 1
     assert not any(line.startswith("report ") for line in done.stderr.splitlines())
+
+
+def test_a_page_that_is_stopped_names_its_folder(
+    stand: Path, monkeypatch: pytest.MonkeyPatch, run_as: Callable[..., Any]
+) -> None:
+    """A second Ctrl-C while the page is made: the result is stored, and the command that shows it is named."""
+    folder = RunFolder.create(stand / "runs", "identity", "spark", datetime.now(UTC))
+    monkeypatch.setattr("streamgauge.report.documents.run.write_page", Mock(side_effect=KeyboardInterrupt))
+    done = run_as(lambda _, __, on_result: on_result(folder, []))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"streamgauge report {folder.path}" in done.stderr

@@ -60,8 +60,8 @@ REFUSED = {
     "window name": (WindowAggregate(PURCHASES, tumble(1), ("price",), (("window_end", "count(*)"),)), "two", "another"),
     "unknown column": (Select(PURCHASES, (("x", "prise"),), "cheap"), "select 'cheap', column x", "price?"),
     "empty select": (Select(PURCHASES, ()), "at least one column", "name="),
-    "aggregate in select": (Select(PURCHASES, (("n", "sum(price)"),)), "is an aggregate", "running"),
-    "aggregate in where": (Where(PURCHASES, "sum(price) > 1"), "is an aggregate", "running"),
+    "aggregate in select": (Select(PURCHASES, (("n", "sum(price)"),)), "must not aggregate", "running"),
+    "aggregate in where": (Where(PURCHASES, "sum(price) > 1"), "must not aggregate", "running"),
     "predicate no boolean": (Where(PURCHASES, "price + 1"), "true or false, and is int", "x > 0"),
     "reserved output": (Select(PURCHASES, (("event_time", "price"),)), "that streamgauge reserves", "event_time_2"),
     "underscore": (Select(PURCHASES, (("__w", "price"),)), "that streamgauge reserves", "w_2"),
@@ -137,7 +137,7 @@ REFUSED_TOO: dict[str, tuple[Callable[[], object], str]] = {
     "explode of none": (lambda: ROWS.explode(), "exactly one array"),
     "explode under a name there is": (lambda: ROWS.explode(text="split(text, ' ')"), "two columns of one name"),
     "explode under our name": (lambda: ROWS.explode(event_ordinal="array(1)"), "that streamgauge reserves"),
-    "explode of an aggregate": (lambda: ROWS.explode(x="array(max(price))"), "is an aggregate"),
+    "explode of an aggregate": (lambda: ROWS.explode(x="array(max(price))"), "must not aggregate"),
     "array at a sink": (lambda: ROWS.select(words="split(text, ' ')").sink("out"), "column words is an array"),
     "array as a key": (
         lambda: ROWS.select(words="split(text, ' ')").running(keys="words", n="count(*)"), "key 'words' is an array",
@@ -172,7 +172,7 @@ REFUSED_TOO: dict[str, tuple[Callable[[], object], str]] = {
         lambda: SPENT.select(t="'x'", window_start="window_start", window_end="window_end").top(1, by="t"),
         "rank by a number",
     ),
-    "top by an aggregate": (lambda: SPENT.top(1, by="max(spent)"), "is an aggregate"),
+    "top by an aggregate": (lambda: SPENT.top(1, by="max(spent)"), "must not aggregate"),
     "top with ties that are not there": (lambda: SPENT.top(1, by="spent", ties="x"), "must be a column of its input"),
     "top under its own name": (
         lambda: ROWS.window(tumble(8), keys="user_id").aggregate(rank="max(price)").top(1, by="rank"),

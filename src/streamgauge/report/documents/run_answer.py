@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from streamgauge.core.formatting import (
     NONE,
@@ -20,6 +20,7 @@ from streamgauge.results.latency import STATISTICS, Latencies, Latency
 from streamgauge.results.run import DriverResult, Rates, Result, shown_notes
 from streamgauge.results.search import TrialSummary
 from streamgauge.results.text import narrative, phrases
+from streamgauge.results.verdict import Check
 
 RULE_CHARACTERS = 100
 """Characters of a malformed-record rule that are shown beside the answer."""
@@ -306,21 +307,23 @@ def trial_row(trial: TrialSummary, link: str = "") -> Row:
 def checks_table(result: Result) -> Table:
     """Each check with its number and limit; those that failed or decided are marked to matter.
 
-    The verdict's sentence has the sentences of the checks that decided, so they do not stand here again; results older
-    than the codes may lack them there.
+    Checks that could not be judged matter only if something was measured. The verdict's sentence has the sentences of
+    the checks that decided, so they do not stand here again; results older than the codes may lack them there.
     """
     decided = result.verdict.decided_by
+    nothing_measured = result.search is None and narrative.measured_s(result) is None
+    without_content = ("ok", "undecided", "not_judged") if nothing_measured else ("ok",)
     columns = (
         Column("check"),
         Column("outcome"),
         *numbers("number", "interval", "limit"),
         Column("in words", prose=True),
     )
-    rows = tuple(_check_row(check, check.name in decided) for check in result.verdict.checks)
+    rows = tuple(_check_row(check, check.name in decided, without_content) for check in result.verdict.checks)
     return Table("Every check that the verdict rests on", columns, rows)
 
 
-def _check_row(check: Check, decides: bool) -> Row:
+def _check_row(check: Check, decides: bool, without_content: Collection[str]) -> Row:
     row = (
         check.name,
         Cell(phrases.state(check), "decided" if decides else "", f"state-{check.state}"),
@@ -329,4 +332,4 @@ def _check_row(check: Check, decides: bool) -> Row:
         format_quantity(check.limit, check.unit),
         "see above" if decides and check.code is not None else check.sentence,
     )
-    return Row(cells(row), strong=decides, matters=decides or check.state != "ok")
+    return Row(cells(row), strong=decides, matters=decides or check.state not in without_content)

@@ -40,8 +40,8 @@ _CELLS = {"sustained": "green", "not_sustained": "red", "undecided": "yellow"}
 _KINDS = {"heading": "bold", "note": "dim", "warning": ""}
 _LISTED = [(n, column) for n, column in enumerate(run_answer.TRIAL_COLUMNS) if column.short != ""]
 """The columns of a search's trials that fit the terminal."""
-_WITHOUT_FIGURES = ("start", "verification")
-"""Phases without load."""
+_TIMED = ("start", "verification")
+"""Phases without load whose time is known."""
 
 
 def console() -> Console:
@@ -185,8 +185,8 @@ def progress(snapshot: TrialSnapshot) -> str:
 
     A note comes right after the phase, because a terminal cuts the end of a line off.
     """
-    if snapshot.phase in _WITHOUT_FIGURES:
-        phase = f"{snapshot.phase} {snapshot.elapsed_s:.0f} s"
+    if snapshot.phase in _TIMED or not snapshot.planned_s:
+        phase = f"{snapshot.phase} {snapshot.elapsed_s:.0f} s" if snapshot.phase in _TIMED else snapshot.phase
         return f"{phase}   {snapshot.note}" if snapshot.note else phase
     backlog = NONE if snapshot.backlog_events is None else format_rate(snapshot.backlog_events, "events")
     parts = (

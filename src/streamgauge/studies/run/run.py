@@ -119,7 +119,7 @@ def run_judged(
             judged = _conducted(resolved, folder, observe_all, ceiling, beside or {})
             result = judged.result
         except KeyboardInterrupt:
-            result = interrupted_result(folder, "Run it again and do not use the figures here.")
+            result = interrupted_result(folder, "Run it again: there are no figures here.")
         on_result(folder, describe(resolved.flow))
     return result, judged
 

@@ -16,6 +16,7 @@ from streamgauge.core.trial import TrialSnapshot
 from streamgauge.report.terminal import console as console_module
 from streamgauge.report.terminal.console import PLAIN_EVERY_S, InputView, SearchView, SelfTestView, TrialView
 from streamgauge.results.run import Result
+from streamgauge.results.verdict import Check, Verdict
 
 Make = Callable[..., Result]
 SNAPSHOT = TrialSnapshot("measured", 24.0, 60.0, 2e5, 1.9e5, 12_345, 3.1e6)
@@ -120,6 +121,7 @@ def test_what_a_phase_waits_for_is_never_cut_off() -> None:
     assert progress(TrialSnapshot("start", 0.0, 0.0)) == "start 0 s"
     comparing = replace(SNAPSHOT, phase="verification", elapsed_s=63.0, note="comparing every answer")
     assert progress(comparing) == "verification 63 s   comparing every answer"
+    assert progress(TrialSnapshot("drain", 0.0, 0.0, note="draining the backlog")) == "drain   draining the backlog"
     longer = progress(replace(SNAPSHOT, note="extended")).split("   ")
     assert longer[:3] == ["measured, 24 of 60 s in all", "extended", "offered 200 k events/s"]
     unknown = progress(TrialSnapshot("warm-up", 0.0, 60.0)).split("   ")[1:]
@@ -238,3 +240,19 @@ def test_no_color_is_plain(monkeypatch: pytest.MonkeyPatch, value: str, coloured
     console.file = io.StringIO()
     console_module.show_refusal(InputError(Problem("a", "b", "c", "d")), console)
     assert ("\x1b" in written(console)) is coloured
+
+
+def test_checks_without_content_are_left_out_where_nothing_was_measured(make_result: Make) -> None:
+    """A run that ended in its warm-up has no evidence: only what failed is shown, and `-v` shows all."""
+    states: list[Any] = ["ok", "undecided", "not_judged", "failed", "invalid"]
+    checks = tuple(
+        Check(name=f"is_{state}", value=0.0, limit=1.0, unit="", ok=None, state=state, sentence="") for state in states
+    )
+    whole = make_result(verdict=Verdict(value="interrupted", sentence="stopped", checks=checks))
+    ended = whole.model_copy(update={"phases": whole.phases[:1]})
+
+    def shown(result: Result, verbose: bool) -> list[str]:
+        return [state for state in states if f"  is_{state} " in result_text(result, verbose)]
+
+    assert (shown(whole, False), shown(ended, False)) == (states[1:], ["failed", "invalid"])
+    assert shown(ended, True) == states

@@ -178,6 +178,7 @@ def test_a_run_stopped_at_its_start_names_its_folder(tmp_path: Path, monkeypatch
     (folder,) = (tmp_path / "runs").iterdir()
     assert RunFolder(folder).read_result() == result
     assert (result.verdict.value, result.verdict.sentence) == ("interrupted", run_module.STOPPED_AT_START)
+    assert "do not use" not in result.verdict.advice
     console = Console(file=io.StringIO(), width=200)
     show_result(result, False, console)
     assert console.file.getvalue().splitlines()[-1].split() == ["report", str(folder / "report.html")]  # type: ignore[attr-defined]
