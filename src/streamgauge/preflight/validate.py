@@ -185,6 +185,8 @@ def _leave_out(table: dict[str, Any], name: str) -> None:
             del table[key]
         elif name.startswith(f"{key}."):
             _leave_out(value, name.removeprefix(f"{key}."))
+            if not value:
+                del table[key]
 
 
 def start_us(experiment: Experiment) -> int | None:
