@@ -81,11 +81,6 @@ def new_token() -> str:
     return secrets.token_urlsafe(24)
 
 
-def new_run() -> str:
-    """A unique run id that is valid in names of topics and files."""
-    return secrets.token_hex(6)
-
-
 StreamPartition = tuple[str, int]
 """A stream and the number of its partition."""
 
