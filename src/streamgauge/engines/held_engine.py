@@ -1,4 +1,4 @@
-"""The driver's side of an engine whose process a holder keeps: a program, or a JVM."""
+"""The driver's side of an engine with one child process: the SUT itself, or the holder of a program or a JVM."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from streamgauge.system.disk import Scratch
 
 
 class HeldEngine(Engine):
-    """One start of a process that `system.process_holder` holds, with a scratch folder of its own."""
+    """One start of a child process, perhaps with a scratch folder of its own."""
 
     stop_s: float
     """How long its whole tree has to end."""

@@ -16,6 +16,7 @@ from streamgauge.core.schema import EVENT_TIME, INGEST_TIME, arrow_type
 from streamgauge.dataflow import schema
 from streamgauge.dataflow.nodes import Process
 from streamgauge.dataflow.operators.api import BEFORE_ALL, INPUT, ORDINAL, ROW, TIME
+from streamgauge.dataflow.operators.grouped_arrays import group_by_key, groups
 
 PIECE_ROWS = 131_072
 """About the largest number of rows per call, to bound memory and use caches."""
@@ -185,11 +186,10 @@ def pieces(times: Int64s, rows_max: int) -> Iterator[tuple[int, int]]:
 
 def ordinals(rows: Int64s) -> Int64s:
     """The number of earlier occurrences of each number, shape (rows,): 5, 7, 5, 5 gives 0, 0, 1, 2."""
-    order = np.argsort(rows, kind="stable")
-    grouped = rows[order]
-    first = np.flatnonzero(np.append(True, grouped[1:] != grouped[:-1])) if len(rows) else np.empty(0, np.int64)
+    order = group_by_key(rows)
+    first, group = groups(rows[order])
     earlier = np.empty(len(rows), np.int64)
-    earlier[order] = np.arange(len(rows)) - np.repeat(first, np.diff(np.append(first, len(rows))))
+    earlier[order] = np.arange(len(rows)) - first[group]
     return earlier
 
 

@@ -120,11 +120,6 @@ def require(engine: str, transport: str, options: Mapping[str, str]) -> None:
     entry(engine).require(transport, options)
 
 
-def require_master(engine: str, master: str | None, options: Mapping[str, str], parallelism: int | None) -> None:
-    """Raises InputError if nothing answers at the master's address, or it cannot hold what is asked for."""
-    entry(engine).require_master(master, options, parallelism)
-
-
 def name_problems(engine: str) -> list[Problem]:
     """A name that no streaming engine has."""
     names = streaming_engines()

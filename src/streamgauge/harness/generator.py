@@ -26,8 +26,9 @@ from streamgauge.core.schema import EVENT_ID, EVENT_TIME, INGEST_TIME
 from streamgauge.loadgen.plan import MADE_US
 from streamgauge.metrics.records import GeneratorReport
 from streamgauge.system.child_processes import serve
+from streamgauge.transports.logs import Outlet
 from streamgauge.transports.registry import transport
-from streamgauge.transports.spi import EndpointConfig, Outlet, OutletConfig
+from streamgauge.transports.spi import EndpointConfig, OutletConfig
 
 if TYPE_CHECKING:
     from streamgauge.loadgen.plan import Plan

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import secrets
 import signal
 import tempfile
 from collections import Counter, defaultdict
@@ -35,7 +36,6 @@ from streamgauge.transports.spi import (
     EndpointConfig,
     ManagedBroker,
     ReadPosition,
-    new_run,
     new_token,
 )
 from streamgauge.transports.topics import ProgramTopics
@@ -337,8 +337,8 @@ class TestBed:
         log = self.folder / "engine" / "broker.log"
         self._broker = used.open_broker(
             BrokerRequest(
-                new_run(), tuple(settings.columns), settings.partitions, self._private / "broker", log, settings.host,
-                settings.driver_cpus, settings.transport_options, settings.program,
+                secrets.token_hex(6), tuple(settings.columns), settings.partitions, self._private / "broker", log,
+                settings.host, settings.driver_cpus, settings.transport_options, settings.program,
             )
         )  # fmt: skip
         at = self._broker.at

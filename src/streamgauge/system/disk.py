@@ -58,13 +58,19 @@ def remove_if_abandoned(folder: Path) -> bool:
         os.close(lock)
 
 
-def _remove(folder: Path) -> None:
-    # The lock last: if an ending process still writes here, the next start finds the lock and tries again.
+def empty(folder: Path, kept: str) -> None:
+    """Removes what a folder has, except the file of that name, and what cannot be removed."""
     for entry in folder.iterdir():
         if entry.is_dir() and not entry.is_symlink():
             shutil.rmtree(entry, ignore_errors=True)
-        elif entry.name != LOCK:
-            entry.unlink(missing_ok=True)
+        elif entry.name != kept:
+            with suppress(OSError):
+                entry.unlink()
+
+
+def _remove(folder: Path) -> None:
+    # The lock last: if an ending process still writes here, the next start finds the lock and tries again.
+    empty(folder, LOCK)
     if [entry.name for entry in folder.iterdir()] == [LOCK]:
         shutil.rmtree(folder, ignore_errors=True)
 

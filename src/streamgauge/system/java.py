@@ -250,10 +250,15 @@ def _work_folder(beside: Path) -> tempfile.TemporaryDirectory[str]:
         ) from None
 
 
-def _run_ivy(request: JarSet, work: Path) -> None:
+def installed_spark_home() -> Path:
+    """The Spark that PySpark brings."""
     import pyspark
 
-    home = Path(pyspark.__file__).parent
+    return Path(pyspark.__file__).parent
+
+
+def _run_ivy(request: JarSet, work: Path) -> None:
+    home = installed_spark_home()
     command = [
         str(home / "bin" / "spark-submit"), "--conf", f"spark.jars.ivy={work}", "--master", "local[1]",
         "--packages", ",".join(request.packages),

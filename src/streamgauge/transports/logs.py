@@ -1,4 +1,4 @@
-"""What outlets log: unread event time, deliveries to readers, and what was sent if they do not observe reads.
+"""The endpoint of a generator, and what it logs: unread event time, deliveries to readers, what was sent.
 
 A job may read a stream several times: by several queries, or by branches of one query. An event is ingested at its
 first delivery to any reader, and later deliveries carry that time. Redelivery to the same reader (retried task,
@@ -7,6 +7,7 @@ restarted query) is distinguished from the first delivery to another reader.
 
 import bisect
 import threading
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Mapping
 from itertools import pairwise
@@ -109,14 +110,17 @@ def drained(log: deque[Item]) -> list[Item]:
     return [log.popleft() for _ in range(len(log))]
 
 
-class BoundedOutlet:
-    """Implements what outlets have in common of `Outlet`: limits, unread event time and logs.
+class Outlet(ABC):
+    """The endpoint of one generator: it delivers events and logs deliveries.
 
     The defaults are those of an outlet that does not observe reads.
 
     Args:
         config: the streams and the limits.
     """
+
+    location: str
+    """The address for the SUT."""
 
     def __init__(self, config: OutletConfig) -> None:
         self._config = config
@@ -129,30 +133,50 @@ class BoundedOutlet:
         self._sent = dict.fromkeys(config.schemas, 0)
         self.overflowed = False
         self.memory_full_us: int | None = None
+        """After an overflow by bytes: the event time that waited for delivery, microseconds. Otherwise None."""
+
+    def prepared(self, _: str, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The events of a stream, encoded ahead of time; slices of the result are offered when they are due."""
+        return batch
+
+    @abstractmethod
+    def offer(self, from_us: int, to_us: int, batches: dict[str, pa.RecordBatch], published_us: int) -> None:
+        """Makes the events in [from_us, to_us) of every stream available. Raises Overflow at the limit.
+
+        Without events, only the frontier moves, and nothing is raised.
+        """
 
     def extra_columns(self, _: str) -> tuple[str, ...]:
+        """Lineage columns of a stream that `prepared` takes in addition to those that messages hold."""
         return ()
 
     def waiting_us(self) -> int:
+        """The event time that was offered and not read; 0 if everything was read, whatever the next plan's time."""
         with self._lock:
             return self._unread.us
 
     def frontier(self) -> int:
+        """The event time that this generator has reached."""
         return self._frontier_us
 
     def positions(self) -> dict[str, int]:
+        """Stream to the number of sent events; empty if deliveries are observed."""
         with self._lock:
             return dict(self._sent)
 
     def mark_delivered(self, before_us: int) -> None:
+        """Reports that everything before `before_us` was read, if the outlet does not observe reads."""
         with self._lock:
             self._unread.read(before_us)
 
-    def commit(self, before_us: int) -> None:
-        """Nothing to drop: sent events are not stored here."""
+    def commit(self, before_us: int) -> None:  # noqa: B027 - few store events
+        """Drops events before `before_us`, which will not be read again. Sent events are not stored here."""
 
     def drain_logs(self) -> tuple[list[Chunk], list[Delivery]]:
-        """The log entries since the last call. Without deliveries, the recorder reports what batches read."""
+        """The chunks offered and the deliveries made since the last call.
+
+        Without deliveries, the recorder reports what batches read.
+        """
         with self._lock:
             return drained(self._chunks), drained(self._deliveries)
 
@@ -165,7 +189,7 @@ class BoundedOutlet:
         return drained(self._aborted)
 
     def drain_delivering(self) -> list[BusyInterval]:
-        """Empty: readers only wait until an event is due."""
+        """The intervals since the last call in which a reader waited for a delivery: none, if only until one is due."""
         return []
 
     def _refuse_beyond(self, from_us: int, to_us: int, new_bytes: int, waiting: str) -> None:

@@ -6,12 +6,12 @@ the hash of keys (`loadgen.random`), the stage of the time in a broker (`engines
 """
 
 import os
-import socket
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 
 from streamgauge.core.errors import Problem, nearest
 from streamgauge.core.plugin_options import problems_of
+from streamgauge.core.ports import port_problem
 from streamgauge.transports.spi import Transport
 
 _PLUGINS = {
@@ -92,18 +92,6 @@ def _busy(host: str, setting: str, ports: Iterable[int], way_out: str) -> Iterat
         if reason := port_problem(host, port):
             yield Problem(setting, f"must be free on {host} ({reason})", port, way_out)
             return
-
-
-def port_problem(host: str, port: int) -> str:
-    """Why no server can listen there; empty if one can."""
-    with socket.socket() as probe:
-        # Servers bind like this too, so a connection that has just ended does not block the port.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            return error.strerror or str(error)
-    return ""
 
 
 def with_absolute_paths(name: str, options: Mapping[str, str]) -> dict[str, str]:

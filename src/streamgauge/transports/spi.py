@@ -1,7 +1,7 @@
-"""The transport interface: the two endpoints on the driver's side, what they log, and the description of a transport.
+"""The transport interface: endpoints on the driver's side, what they log, and the description of a transport.
 
-An outlet beside each generator delivers events. An inlet beside the recorder receives results. The engine implements
-the other sides, and lists supported transports in `Capabilities.transports`.
+An outlet (`logs.Outlet`) beside each generator delivers events. An inlet beside the recorder receives results. The
+engine implements the other sides, and lists supported transports in `Capabilities.transports`.
 
 Positions are times. In a plan, offset and time determine each other, so a position is the event time (exclusive) up to
 which everything was read. It is exact and has the same form for every partition and stream.
@@ -79,11 +79,6 @@ class Overflow(StreamgaugeError):
 def new_token() -> str:
     """A random access token for one run."""
     return secrets.token_urlsafe(24)
-
-
-def new_run() -> str:
-    """A unique run id that is valid in names of topics and files."""
-    return secrets.token_hex(6)
 
 
 StreamPartition = tuple[str, int]
@@ -272,54 +267,6 @@ class OutletConfig:
     keys: Mapping[str, str] = field(default_factory=dict)
 
 
-class Outlet(Protocol):
-    """The endpoint of one generator: it delivers events and logs deliveries."""
-
-    overflowed: bool
-    memory_full_us: int | None
-    """After an overflow by bytes: the event time that waited for delivery, microseconds. Otherwise None."""
-
-    @property
-    def location(self) -> str:
-        """The address for the SUT."""
-
-    def extra_columns(self, stream: str) -> tuple[str, ...]:
-        """Lineage columns that `prepared` takes in addition to those that messages hold."""
-
-    def prepared(self, stream: str, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Encodes events ahead of time; slices of the result are offered when they are due."""
-
-    def offer(self, from_us: int, to_us: int, batches: dict[str, pa.RecordBatch], published_us: int) -> None:
-        """Makes the events in [from_us, to_us) of every stream available. Raises Overflow at the limit.
-
-        Without events, only the frontier moves, and nothing is raised.
-        """
-
-    def waiting_us(self) -> int:
-        """The event time that was offered and not read; 0 if everything was read, whatever the next plan's time."""
-
-    def frontier(self) -> int:
-        """The event time that this generator has reached."""
-
-    def positions(self) -> dict[str, int]:
-        """Stream to the number of sent events, if reads are reported by offset; else empty."""
-
-    def mark_delivered(self, before_us: int) -> None:
-        """Reports that everything before `before_us` was read, to an outlet that does not observe reads."""
-
-    def commit(self, before_us: int) -> None:
-        """Drops events before `before_us`, which will not be read again."""
-
-    def drain_logs(self) -> tuple[list[Chunk], list[Delivery]]:
-        """The chunks offered and the deliveries made since the last call."""
-
-    def drain_aborted(self) -> list[int]:
-        """The times of aborted reads since the last call, microseconds."""
-
-    def drain_delivering(self) -> list[BusyInterval]:
-        """The intervals since the last call in which at least one reader waited for a delivery."""
-
-
 class Receiver(Protocol):
     """The recorder, as an inlet sees it. Raises DriverError if results cannot be stored; the sender gets the error."""
 
@@ -399,7 +346,8 @@ class Transport:
     effective_settings: Callable[[Mapping[str, str]], dict[str, str]] = lambda _: {}
     require: Callable[[Mapping[str, str]], None] = lambda _: None
 
-    def open_outlet(self, at: EndpointConfig, config: OutletConfig) -> Outlet:
+    def open_outlet(self, at: EndpointConfig, config: OutletConfig) -> Any:
+        """A `transports.logs.Outlet`."""
         return resolve_name(self.outlet)(at, config)
 
     def open_inlet(self, at: EndpointConfig, receiver: Receiver) -> Inlet:

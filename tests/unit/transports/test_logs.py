@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from streamgauge.core.clock import US
 from streamgauge.transports.flight.queue import FlightQueue
-from streamgauge.transports.logs import BoundedOutlet, ReadLog, UnreadTime
+from streamgauge.transports.logs import Outlet, ReadLog, UnreadTime
 from streamgauge.transports.spi import Chunk, Delivery, OutletConfig
 
 BATCH = pa.record_batch({"n": pa.array([1, 2], pa.int64()), "event_id": pa.array([1, 2], pa.int64())})
 CONFIG = OutletConfig({"ads": BATCH.schema}, 60 * US, 2**30, lambda: 7)
 
 
-class Sends(BoundedOutlet):
+class Sends(Outlet):
     """An outlet that only counts."""
 
     def offer(self, from_us: int, to_us: int, batches: dict[str, pa.RecordBatch], published_us: int) -> None:

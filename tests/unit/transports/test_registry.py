@@ -13,8 +13,9 @@ import pytest
 from streamgauge.core.clock import US
 from streamgauge.core.schema import EVENT_ID, EVENT_TIME, INGEST_TIME
 from streamgauge.transports.flight import client
+from streamgauge.transports.logs import Outlet
 from streamgauge.transports.registry import BROKERED, NAMES, STAMPS, problems, transport, with_absolute_paths
-from streamgauge.transports.spi import EndpointConfig, Outlet, OutletConfig
+from streamgauge.transports.spi import EndpointConfig, OutletConfig
 
 AT = EndpointConfig("127.0.0.1", 0, "a-token")
 SCHEMA = pa.schema([(name, pa.int64()) for name in (EVENT_TIME, INGEST_TIME, EVENT_ID)])

@@ -169,8 +169,7 @@ def operator_at(path: str, place: str) -> type[Processor]:
         "module:Class, and its package on the Python path",
     )
     require(isinstance(class_, type) and issubclass(class_, Processor), place, rule, path, way_out)
-    found: type[Processor] = class_
-    return found
+    return class_
 
 
 def _imported(path: str) -> Any:
@@ -271,11 +270,6 @@ def _column_from_json(values: list[Any], type_: str, place: str) -> pa.Array:
         ) from None
 
 
-def _read_sql(data: Any, _: str) -> str:
-    sql: str = data["sql"]
-    return sql
-
-
 def _write_columns(columns: Columns, available: Types) -> list[dict[str, Any]]:
     return [{"name": name, **_expression(sql, available)} for name, sql in columns]
 
@@ -306,7 +300,7 @@ _TABLE = object_form(
 )
 _NAMED_EXPRESSIONS = typing.Annotated[LIST[NAMED_EXPRESSION], NOT_EMPTY]
 _RULES |= {
-    Expression: Codec(EXPRESSION, _expression, _read_sql),
+    Expression: Codec(EXPRESSION, _expression, lambda data, _: data["sql"]),
     Positive: _plain(typing.Annotated[int, Limits(ge=1)]),
     Keys: _list(_plain(str))._replace(form=typing.Annotated[list[str], NOT_EMPTY]),
     Columns: _pairs(_NAMED_EXPRESSIONS, "sql")._replace(write=_write_columns),

@@ -50,8 +50,7 @@ class NodeForm(NamedTuple):
     def read(self, class_: Any, data: Mapping[str, Any], inputs: Sequence[Node], place: str) -> Node:
         """The node of a valid object; its inputs come first in the document, and so exist."""
         values = {name: codec.read(data[name], f"{place}.{name}") for name, codec in self.codecs.items()}
-        node: Node = class_(**graph.as_fields(class_, tuple(inputs)), **values)
-        return node
+        return class_(**graph.as_fields(class_, tuple(inputs)), **values)
 
 
 @functools.cache

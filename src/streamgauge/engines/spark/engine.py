@@ -7,6 +7,7 @@ from pathlib import Path
 from streamgauge.core.engine_reports import BatchProgress, OperatorCounts, OperatorRows
 from streamgauge.core.errors import EngineError, StreamgaugeError, is_full
 from streamgauge.dataflow.nodes import Flow
+from streamgauge.engines.held_engine import HeldEngine
 from streamgauge.engines.local_cluster import Cluster, ended_in_words
 from streamgauge.engines.spark import options_dstream, options_realtime
 from streamgauge.engines.spark.cluster.master import settings_of
@@ -15,8 +16,8 @@ from streamgauge.engines.spark.launch import SparkJob, spark_process, started
 from streamgauge.engines.spark.session.environment import jars_for
 from streamgauge.engines.spark.session.masters import is_local
 from streamgauge.engines.spark.session.reports import DStreamProgress
-from streamgauge.engines.spi import Edges, Engine, EngineStatus
-from streamgauge.system.child_processes import Child, ChildFailed
+from streamgauge.engines.spi import Edges, EngineStatus
+from streamgauge.system.child_processes import ChildFailed
 from streamgauge.system.disk import Scratch
 from streamgauge.system.machine import cpus
 
@@ -47,8 +48,10 @@ DSTREAM = ExecutionMode(
 )
 
 
-class SparkEngine(Engine):
+class SparkEngine(HeldEngine):
     """One start of Spark for one flow, in one execution mode."""
+
+    stop_s = LOCAL_GRACE_S
 
     def __init__(
         self,
@@ -56,11 +59,9 @@ class SparkEngine(Engine):
         mode: ExecutionMode = MICRO_BATCH,
         parallelism: int | None = None,
     ) -> None:
-        self._cpus, self._mode, self._parallelism = cpus_allowed, mode, parallelism
-        self._child: Child | None = None
+        super().__init__(cpus_allowed, parallelism)
+        self._mode = mode
         self._job: SparkJob
-        self._settings: dict[str, str] = {}
-        self._scratch: Scratch | None = None
         self._cluster: Cluster | None = None
         """This machine's cluster, if its master is the job's."""
 
@@ -73,6 +74,7 @@ class SparkEngine(Engine):
         self._job = job = SparkJob(
             flow, edges, options, spark_master, private, checkpoint, jars, self._parallelism, self._mode.name
         )
+        self.stop_s = LOCAL_GRACE_S if is_local(job.master) else CLUSTER_GRACE_S
         self._cluster = cluster_at(job.master)
         try:
             self._settings = {
@@ -131,9 +133,6 @@ class SparkEngine(Engine):
             return OperatorCounts(ended=str(error))
         return OperatorCounts([OperatorRows(**each) for each in reply["rows"]], reply["ended"])
 
-    def settings(self) -> dict[str, str]:
-        return self._settings
-
     def has_checkpoint(self) -> bool:
         """Whether every query has committed a batch. DStreams have no checkpoint to wait for."""
         assert self._scratch is not None
@@ -147,11 +146,3 @@ class SparkEngine(Engine):
         assert self._child is not None
         self._child.kill()
         self._start_process(self._child.log)
-
-    def stop(self) -> None:
-        if self._child is not None:
-            self._child.stop(LOCAL_GRACE_S if is_local(self._job.master) else CLUSTER_GRACE_S)
-            self._child = None
-        if self._scratch is not None:
-            self._scratch.cleanup()
-            self._scratch = None

@@ -16,12 +16,12 @@ from streamgauge.engines.spark.session.python_workers import (
     UNCHANGED,
     VARIABLE,
     WORKERS_NOTICE,
-    installed_spark_home,
     view_of_spark_home,
 )
 from streamgauge.engines.spark.session.session import LOG_LEVEL, RUNNING, end_session
 from streamgauge.engines.spi import Edges
 from streamgauge.system.child_processes import Child, ChildFailed, ChildSilent, Handlers, serve
+from streamgauge.system.java import installed_spark_home
 
 START_TIMEOUT_S = 180.0
 _ZIP = "zip"

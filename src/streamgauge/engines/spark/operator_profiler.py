@@ -100,13 +100,8 @@ class BenchmarkProcess:
 
     def memory_bytes(self) -> int | None:
         """Resident memory of the process and its children in bytes; None if it has ended."""
-        try:
-            process = psutil.Process(self._child.pid)
-            every = [process, *process.children(recursive=True)]
-        except psutil.NoSuchProcess:
-            return None
         total = 0
-        for each in every:
+        for pid in self._child.pids():
             with suppress(psutil.Error):
-                total += int(each.memory_info().rss)
-        return total
+                total += int(psutil.Process(pid).memory_info().rss)
+        return total or None

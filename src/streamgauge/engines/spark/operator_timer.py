@@ -116,8 +116,8 @@ class SparkTimer:
 class UserJobTimer(SparkTimer):
     """A user job's function in batch instead of an operator's lowering."""
 
-    def __init__(self, session: Any, operator: IsolatedOperator, job: PySparkJob, clock: Clock) -> None:
-        super().__init__(session, operator, {}, 1, clock)
+    def __init__(self, session: Any, operator: IsolatedOperator, job: PySparkJob) -> None:
+        super().__init__(session, operator, {}, 1, time.perf_counter)
         self._job = job
 
     def _runs(self, frames: dict[str, DataFrame], prefix: str) -> dict[str, Any]:
@@ -202,8 +202,8 @@ class PythonTimer:
 class Timing:
     """One session that times slices of every operator. A failed operator is reported once and then skipped."""
 
-    def __init__(self, job: IsolatedJob, clock: Clock = time.perf_counter) -> None:
-        self._job, self._clock = job, clock
+    def __init__(self, job: IsolatedJob) -> None:
+        self._job = job
         self._own_options, self._users = split(job.options)
         self._timed: dict[str, SparkTimer | PythonTimer] = {}
 
@@ -240,13 +240,13 @@ class Timing:
         self, session: Any, operator: IsolatedOperator, user_jobs: Mapping[str, PySparkJob]
     ) -> SparkTimer | PythonTimer:
         if method_of(operator.node) == CLASS_ONLY:
-            return PythonTimer(operator, self._clock)
+            return PythonTimer(operator, time.perf_counter)
         if operator.name in user_jobs:
-            return UserJobTimer(session, operator, user_jobs[operator.name], self._clock)
+            return UserJobTimer(session, operator, user_jobs[operator.name])
         choices = effective_lowerings([operator.node], self._own_options, packs=True)
         if isinstance(operator.node, WindowAggregate) and lowering_of(operator.node, choices) == "sliding":
             choices = {operator.node.name: "panes"}  # a process keeps state, which batches do not have
-        return SparkTimer(session, operator, choices, int(self._own_options["buckets"]), self._clock)
+        return SparkTimer(session, operator, choices, int(self._own_options["buckets"]), time.perf_counter)
 
     def slice(self, number: int) -> dict[str, Any]:
         """Operator to its sample of a slice as plain data, None if it has no rows, or the reason of its failure."""

@@ -66,5 +66,5 @@ class DStreamQueries:
         self, query: Query, columns: Mapping[str, tuple[str, ...]], event_range: dict[str, str]
     ) -> Callable[..., Any]:
         """A function that reads a source's rows in one batch."""
-        read = partial(self._flight.read_range, self._session, event_range=event_range)
+        read = partial(self._flight.read, self._session, event_range=event_range)
         return numbered_readers(query.name, columns, read)

@@ -1,7 +1,6 @@
 """The driver's side of the synthetic engine: starts its process, requests status and planted faults, stops it."""
 
 import pickle
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,8 @@ from streamgauge.core.engine_reports import SeriesSample
 from streamgauge.core.errors import EngineError, is_full
 from streamgauge.core.plugin_options import with_defaults
 from streamgauge.dataflow.nodes import Flow
-from streamgauge.engines.spi import Edges, Engine, EngineStatus
+from streamgauge.engines.held_engine import HeldEngine
+from streamgauge.engines.spi import Edges, EngineStatus
 from streamgauge.engines.synthetic.main import SyntheticJob
 from streamgauge.engines.synthetic.options import SETTINGS
 from streamgauge.system.child_processes import Child, ChildFailed
@@ -18,13 +18,10 @@ from streamgauge.system.disk import Scratch
 START_TIMEOUT_S = 60.0
 
 
-class SyntheticEngine(Engine):
+class SyntheticEngine(HeldEngine):
     """One start of the synthetic engine for one flow. The driver observes its batches and counts its rows."""
 
-    def __init__(self, on_cpus: Sequence[int] | None = None, instances: int | None = None) -> None:
-        self._cpus, self._instances = on_cpus, instances or 1
-        self._child: Child | None = None
-        self._settings: dict[str, str] = {}
+    stop_s = 1.0
 
     def start(self, flow: Flow, edges: Edges, options: dict[str, str], master: str | None, folder: Path) -> None:
         """Starts the process."""
@@ -33,7 +30,7 @@ class SyntheticEngine(Engine):
         log = folder / "known.log"
         with Scratch("known") as private:
             path = Path(private) / "job.pkl"
-            path.write_bytes(pickle.dumps(SyntheticJob(flow, edges, options, self._instances)))
+            path.write_bytes(pickle.dumps(SyntheticJob(flow, edges, options, self._parallelism or 1)))
             self._child = Child(
                 "known", "streamgauge.engines.synthetic.main", [str(path)], log, self._cpus, {"OMP_NUM_THREADS": "1"}
             )
@@ -67,14 +64,6 @@ class SyntheticEngine(Engine):
             return [SeriesSample(*each) for each in self._ask("series", timeout_s)]
         except ChildFailed:
             return []
-
-    def settings(self) -> dict[str, str]:
-        return self._settings
-
-    def stop(self) -> None:
-        if self._child is not None:
-            self._child.stop(grace_s=1.0)
-            self._child = None
 
     def _ask(self, request: str, timeout_s: float = 20.0) -> Any:
         assert self._child is not None

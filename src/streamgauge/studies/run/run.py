@@ -11,7 +11,7 @@ from streamgauge.core.clock import US
 from streamgauge.core.errors import Rule, require_all
 from streamgauge.core.formatting import format_rate
 from streamgauge.dataflow.describe import describe
-from streamgauge.engines.registry import require, require_master, starter_of
+from streamgauge.engines.registry import entry, require, starter_of
 from streamgauge.loadgen.plan import MADE_US, measure_capacity
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment, may_extend
 from streamgauge.preflight.sample_size import percentile_note
@@ -56,7 +56,8 @@ def require_machine(*trials: ResolvedExperiment) -> None:
     for one in _differing(trials, lambda of, _: (of.engine, of.transport)):
         require(one.experiment.engine, one.experiment.transport, one.transport_options)
     for one in _differing(trials, lambda of, options: (of.engine, of.master, of.parallelism, *sorted(options.items()))):
-        require_master(one.experiment.engine, one.experiment.master, one.engine_options, one.experiment.parallelism)
+        of = one.experiment
+        entry(of.engine).require_master(of.master, one.engine_options, of.parallelism)
 
 
 def _differing(

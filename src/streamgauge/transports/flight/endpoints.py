@@ -61,10 +61,6 @@ class FlightOutlet(FlightQueue):
         self._endpoint = Endpoint(self, config.schemas, at.token, at.host, at.port)
         self.location = f"grpc://{at.host}:{self._endpoint.port}"
 
-    def prepared(self, _: str, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Unchanged: Flight sends Arrow data."""
-        return batch
-
 
 class Endpoint(flight.FlightServerBase):
     """Serves one queue. `do_get` takes a JSON ticket: stream, from_us, to_us, columns, batch, query, reader."""

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from streamgauge.core.errors import DriverError
 from streamgauge.core.schema import INGEST_TIME
-from streamgauge.transports.logs import BoundedOutlet, Reader, ReadLog
+from streamgauge.transports.logs import Outlet, Reader, ReadLog
 from streamgauge.transports.spi import BusyInterval, BusyTracker, Chunk, Delivery, OutletConfig
 
 SMALL_ROWS = 32_768
@@ -17,7 +17,7 @@ LARGE_ROWS = 262_144
 """Batches are split to at most this many rows, so that a reader's copy fits into its cache."""
 
 
-class FlightQueue(BoundedOutlet):
+class FlightQueue(Outlet):
     """All streams of one partition. Positions are event times; cuts are only possible at chunk borders.
 
     The limit in event time is of what waits for its first delivery. The limit in bytes is of stored events, also those

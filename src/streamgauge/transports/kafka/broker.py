@@ -14,7 +14,7 @@ from pathlib import Path
 
 from streamgauge.core.errors import DriverError
 from streamgauge.system.child_processes import wait_until
-from streamgauge.system.java import OPTION_VARIABLES, JarSet, find_java, resolved
+from streamgauge.system.java import OPTION_VARIABLES, JarSet, find_java, installed_spark_home, resolved
 from streamgauge.system.process_holder import hold
 from streamgauge.transports.kafka.admin import Topics
 
@@ -142,7 +142,5 @@ def _free_ports(host: str) -> tuple[int, int]:
 
 
 def _scala() -> list[str]:
-    import pyspark
-
-    jars = Path(pyspark.__file__).parent / "jars"
+    jars = installed_spark_home() / "jars"
     return [str(path) for name in ("scala-library", "scala-reflect") for path in jars.glob(f"{name}-*.jar")]

@@ -24,7 +24,7 @@ from streamgauge.core.schema import EVENT_TIME
 from streamgauge.transports.kafka.encodings.api import Encoding
 from streamgauge.transports.kafka.encodings.choice import columns_of, encoding, format_of
 from streamgauge.transports.kafka.settings import ABSOLUTE_PATH_OPTIONS, MESSAGE_BYTES_MAX, KafkaSettings
-from streamgauge.transports.logs import BoundedOutlet
+from streamgauge.transports.logs import Outlet
 from streamgauge.transports.spi import Chunk, Delivery, EndpointConfig, OutletConfig, Overflow
 from streamgauge.transports.topics import topic_of
 
@@ -168,8 +168,8 @@ MS = 1000
 """Microseconds."""
 
 
-class KafkaOutlet(BoundedOutlet):
-    """Implements `Outlet`.
+class KafkaOutlet(Outlet):
+    """The outlet.
 
     Args:
         at: the brokers (in its options), and the run id as its token.

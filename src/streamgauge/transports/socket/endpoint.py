@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamgauge.core.errors import DriverError
-from streamgauge.transports.logs import BoundedOutlet
+from streamgauge.transports.logs import Outlet
 from streamgauge.transports.spi import Chunk, EndpointConfig, OutletConfig
 
 SEPARATOR, END = "\x1f", "\n"
@@ -84,8 +84,8 @@ PIECE = 262_144
 WAITING = "{seconds:.1f} s wait to be in a batch, {bytes} bytes to be taken"
 
 
-class SocketOutlet(BoundedOutlet):
-    """Implements `Outlet`.
+class SocketOutlet(Outlet):
+    """The outlet.
 
     Args:
         at: where it listens.

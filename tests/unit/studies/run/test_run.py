@@ -18,6 +18,7 @@ from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config import options_and_settings as experiment
 from streamgauge.core.errors import InputError, MachineError
 from streamgauge.core.trial import TrialSnapshot
+from streamgauge.engines.spi import EnginePlugin
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check as check_experiment
 from streamgauge.report.documents.run import write_page
@@ -78,9 +79,9 @@ def test_missing_java_is_the_machines_lack() -> None:
 
 def test_every_trial_of_a_study_needs_its_resources(monkeypatch: pytest.MonkeyPatch) -> None:
     """A level that the cluster cannot give is refused before the first trial, and each level is looked at once."""
-    monkeypatch.setattr(run_module, "require_master", require := Mock())
+    monkeypatch.setattr(EnginePlugin, "require_master", require := Mock())
     run_module.require_machine(*(resolved(engine="known", parallelism=number) for number in (1, 2, 2)))
-    assert [call.args[1:] for call in require.call_args_list] == [(None, {}, 1), (None, {}, 2)]
+    assert [call.args for call in require.call_args_list] == [(None, {}, 1), (None, {}, 2)]
 
 
 def test_what_a_workload_needs_is_looked_for_before_a_start(monkeypatch: pytest.MonkeyPatch) -> None:

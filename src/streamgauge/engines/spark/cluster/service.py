@@ -2,18 +2,17 @@
 
 import os
 import re
-import shutil
 import signal
-import socket
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import psutil
 
 from streamgauge.core.errors import InputError, MachineError, Problem, Rule, attempt, broken, refuse, require
+from streamgauge.core.ports import port_problem
 from streamgauge.core.units import format_cpus, parse_cpus, parse_size
 from streamgauge.engines.local_cluster import Cluster, ClusterRequest, Member, Report, ended_in_words
 from streamgauge.engines.spark.cluster import state
@@ -22,11 +21,12 @@ from streamgauge.engines.spark.session.environment import SET_ASIDE_EVERYWHERE, 
 from streamgauge.engines.spark.session.masters import HOST, SCHEME
 from streamgauge.engines.spark.session.python_workers import view_of_spark_home
 from streamgauge.system.child_processes import is_running, send_signal, start_process, wait_until
-from streamgauge.system.disk import try_lock
+from streamgauge.system.disk import empty, try_lock
 from streamgauge.system.java import find_java, java_environment
 from streamgauge.system.machine import cpus, memory_bytes, pin_threads
 
 LOCK = ".lock"
+"""Stays when the folder is emptied, since it must be the same file for all."""
 MEMORY_BYTES, MEMORY_BYTES_MIN = 2 * 2**30, 512 * 2**20
 """Memory of a worker: unless stated, and the least that an executor starts with."""
 MEMORY_SHARE = 0.5
@@ -58,7 +58,9 @@ def start(request: ClusterRequest, report: Report) -> Cluster:
     require_plain_path(at)
     with _exclusive(at):
         _make_room(at, report)
-        _require_port(request.port)
+        # Only now, because an interrupted start may hold the port until it is ended.
+        taken = port_problem(HOST, request.port or 0)
+        require(not taken, "port", f"must be free on {HOST} ({taken})", request.port, _OTHER_PORT)
 
         def record(members: tuple[Member, ...]) -> None:
             """At once, so that `stop` finds them if this command is killed."""
@@ -71,7 +73,7 @@ def start(request: ClusterRequest, report: Report) -> Cluster:
             planned = replace(planned, members=tuple(daemons.members))
             state.write(planned)
         except BaseException:
-            end(daemons.members)
+            end(replace(planned, members=tuple(daemons.members)))
             (at / state.FILE).unlink(missing_ok=True)
             raise
     return planned
@@ -90,8 +92,8 @@ def stop(report: Report) -> bool:
         if cluster is not None and (ended := cluster.ended()):
             report(f"before this, {ended_in_words(ended)}")
         if cluster is not None:
-            end(cluster.members)
-        _clear(at)
+            end(cluster)
+        empty(at, LOCK)
     return cluster is not None
 
 
@@ -150,19 +152,6 @@ def _memory(text: str | None, workers: int) -> int:
     return wanted
 
 
-def _require_port(port: int | None) -> None:
-    """Raises InputError if the port is not free. An interrupted start may hold it until it is ended."""
-    if port is None:
-        return
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((HOST, port))
-        except OSError as error:
-            rule = f"must be free on {HOST} ({error.strerror or error})"
-            raise InputError(Problem("port", rule, port, _OTHER_PORT)) from None
-
-
 @contextmanager
 def _exclusive(at: Path) -> Iterator[None]:
     """InputError while another command starts or stops the cluster."""
@@ -188,19 +177,9 @@ def _make_room(at: Path, report: Report) -> None:
         require(not before.runs, "cluster", rule, before.master, way_out)
         report(f"removed what a cluster left that ended without stop ({before.master})")
     elif before is not None:
-        end(before.members)
+        end(before)
         report("removed what an interrupted start left")
-    _clear(at)
-
-
-def _clear(at: Path) -> None:
-    """Empties the folder, except the lock, whose file must stay the same one for all."""
-    for entry in at.iterdir():
-        if entry.is_dir() and not entry.is_symlink():
-            shutil.rmtree(entry, ignore_errors=True)
-        elif entry.name != LOCK:
-            with suppress(OSError):
-                entry.unlink(missing_ok=True)
+    empty(at, LOCK)
 
 
 class Daemons:
@@ -264,13 +243,10 @@ def daemon_environment(home: Path, environment: Mapping[str, str] = os.environ) 
     }  # fmt: skip
 
 
-def end(members: Sequence[Member]) -> None:
+def end(cluster: Cluster) -> None:
     """Ends the members, workers first, so that these still end their executors. Kills what is left after a while."""
-    running = [process for member in reversed(members) if (process := member.process) is not None]
-    processes = [*running]
-    for process in running:
-        with suppress(psutil.Error):
-            processes += process.children(recursive=True)
+    processes = list(cluster.processes())
+    running = [process for member in reversed(cluster.members) if (process := member.process) is not None]
     send_signal(signal.SIGTERM, (process.pid for process in running))
     wait_until(lambda: not _running(processes), ENDED_S, 0.05)
     send_signal(signal.SIGKILL, _running(processes))

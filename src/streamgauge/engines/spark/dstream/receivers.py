@@ -1,4 +1,10 @@
-"""The receivers of a DStream: of a queue, and Spark's own of sockets."""
+"""The receivers of a DStream: of a queue, and Spark's own of sockets.
+
+- `stream`: the DStream of incoming data.
+- `next`: the data of the batch that is being created; None if it is empty.
+- `begin`: called when a batch is about to be processed.
+- `received_blocks`: the blocks of a batch, for its progress.
+"""
 
 import re
 from collections.abc import Callable, Iterator, Sequence

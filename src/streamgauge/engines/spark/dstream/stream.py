@@ -6,37 +6,22 @@ fixes the batch's data, so a waiting batch does not grow.
 
 import warnings
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime
 from threading import Lock
-from typing import Any, Protocol
+from typing import Any
 
 from pyspark.streaming import StreamingContext
 from pyspark.streaming.listener import StreamingListener
 
 from streamgauge.core.errors import is_full
 from streamgauge.engines.spark.dstream.lowering import Batch
-from streamgauge.engines.spark.session.reports import BATCH_ID, Block, DStreamProgress, progress_of
+from streamgauge.engines.spark.dstream.receivers import QueueReceiver, SocketReceiver
+from streamgauge.engines.spark.session.reports import BATCH_ID, DStreamProgress, progress_of
 from streamgauge.engines.spark.session.session import error_message
 
 PROGRESS_MAX = 100_000
 """The number of batches whose progress is kept: a day of one-second batches."""
-
-
-class Receiver(Protocol):
-    """Where a stream's events come from."""
-
-    def stream(self, context: StreamingContext) -> Any:
-        """The DStream of incoming data."""
-
-    def next(self, when_ms: int, number: int) -> Any:
-        """The data of the batch that is being created; None if it is empty."""
-
-    def begin(self, number: int, made: Any, rdd: Any) -> Batch:
-        """Called when a batch is about to be processed; `rdd` is Spark's RDD of it."""
-
-    def received_blocks(self, made: Any) -> Sequence[Block]:
-        """The blocks of a batch, for its progress; empty if they are not reported."""
 
 
 class DStreamBatches(StreamingListener):
@@ -46,7 +31,12 @@ class DStreamBatches(StreamingListener):
     """
 
     def __init__(
-        self, session: Any, query: str, interval_s: float, receiver: Receiver, work: Callable[[Batch, Any], None]
+        self,
+        session: Any,
+        query: str,
+        interval_s: float,
+        receiver: QueueReceiver | SocketReceiver,
+        work: Callable[[Batch, Any], None],
     ) -> None:
         super().__init__()
         self._context, self._query, self._interval_ms = session.sparkContext, query, round(1000 * interval_s)

@@ -39,20 +39,33 @@ class FlightAdapter(TransportAdapter):
         reader: Reader,
         packing: Packing | None = None,
         counter: RowCounter | None = None,
+        event_range: Mapping[str, str] | None = None,
     ) -> DataFrame:
-        return self._frame(session.readStream, source, columns, reader, packing, counter)
-
-    def read_range(
-        self,
-        session: SparkSession,
-        source: Source,
-        columns: Sequence[str],
-        reader: Reader,
-        packing: Packing | None,
-        event_range: Mapping[str, str],
-    ) -> DataFrame:
-        """A source's rows in a range of event times, as a batch frame. `event_range`: from_us, to_us and batch."""
-        return self._frame(session.read, source, columns, reader, packing, None, event_range)
+        """A source's streaming frame; with an `event_range` (from_us, to_us, batch) a batch frame of its rows."""
+        edges = self._edges
+        types = {**source.schema.types(), **dict.fromkeys(LINEAGE, "bigint")}
+        taken = {name: _parse_datatype_string(types[name]) for name in columns}
+        all_nullable = self._options.get("nullable") == "all"
+        nullable = [*taken] if all_nullable else [field.name for field in source.schema.fields if field.nullable]
+        options = {
+            "stream": source.name,
+            "locations": json.dumps([edge.location for edge in edges.inputs]),
+            "token": edges.inputs[0].token,
+            "frontier": edges.frontier,
+            "columns": json.dumps(columns),
+            "nullable": json.dumps(nullable),
+            "query": reader.query,
+            "reader": str(reader.number),
+            **(event_range or {}),
+        }
+        frame_reader: Any = session.readStream if event_range is None else session.read
+        configured = frame_reader.format(format_of(reader.query)).options(**options)
+        if packing is not None:
+            return configured.schema(PACKED).option("packing", json.dumps(asdict(packing))).load()
+        if self._options["source"] == "rows":
+            return configured.schema(row_schema(taken, nullable)).load()
+        bundles = configured.schema(packed_schema(taken, nullable)).option("bundled", "yes").load()
+        return unpack(bundles, counter.column(source.name)) if counter is not None else unpack(bundles)
 
     def start(self, frame: DataFrame, start: QueryStart) -> StreamingQuery:
         query = start.query
@@ -73,41 +86,6 @@ class FlightAdapter(TransportAdapter):
     def _output(self, query: Query) -> dict[str, str]:
         edge, sinks = self._edges.output, json.dumps([sink.name for sink in query.sinks])
         return {"location": edge.location, "token": edge.token, "query": query.name, "sinks": sinks}
-
-    def _frame(
-        self,
-        frame_reader: Any,
-        source: Source,
-        column_names: Sequence[str],
-        reader: Reader,
-        packing: Packing | None,
-        counter: RowCounter | None,
-        event_range: Mapping[str, str] = {},
-    ) -> DataFrame:
-        """The frame of a Spark reader (streaming or batch) on the queues."""
-        edges = self._edges
-        types = {**source.schema.types(), **dict.fromkeys(LINEAGE, "bigint")}
-        columns = {name: _parse_datatype_string(types[name]) for name in column_names}
-        all_nullable = self._options.get("nullable") == "all"
-        nullable = [*columns] if all_nullable else [field.name for field in source.schema.fields if field.nullable]
-        options = {
-            "stream": source.name,
-            "locations": json.dumps([edge.location for edge in edges.inputs]),
-            "token": edges.inputs[0].token,
-            "frontier": edges.frontier,
-            "columns": json.dumps(column_names),
-            "nullable": json.dumps(nullable),
-            "query": reader.query,
-            "reader": str(reader.number),
-            **event_range,
-        }
-        configured = frame_reader.format(format_of(reader.query)).options(**options)
-        if packing is not None:
-            return configured.schema(PACKED).option("packing", json.dumps(asdict(packing))).load()
-        if self._options["source"] == "rows":
-            return configured.schema(row_schema(columns, nullable)).load()
-        bundles = configured.schema(packed_schema(columns, nullable)).option("bundled", "yes").load()
-        return unpack(bundles, counter.column(source.name)) if counter is not None else unpack(bundles)
 
 
 def format_of(query: str) -> str:

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import json as arrow_json
 
 from streamgauge.core.schema import arrow_type
 from streamgauge.engines.spark.session.python_workers import freeze_gc
+from streamgauge.transports.kafka.encodings.json import read_lines
 
 UNPARSED = "_message"
 """The column of messages that Arrow did not parse; null where it did."""
@@ -78,10 +78,8 @@ def parsed(messages: pa.BinaryArray, wanted: pa.Schema) -> list[pa.Array] | None
     block = _joined(messages)
     if not block.isascii() or any(spelling in block for spelling in _NON_NUMERIC):
         return None
-    reading = arrow_json.ReadOptions(use_threads=False, block_size=len(block) + 1)
-    parsing = arrow_json.ParseOptions(explicit_schema=wanted, unexpected_field_behavior="ignore")
     try:
-        table = arrow_json.read_json(pa.BufferReader(block), reading, parsing)
+        table = read_lines(block, wanted, "ignore")
     except pa.ArrowException:  # text for a number, a number out of range, a name twice, or what is no JSON
         return None
     # Messages begin and end with braces, and Arrow takes no line break inside of a text. So each message has one object
@@ -107,8 +105,7 @@ def _are_objects(messages: pa.BinaryArray) -> bool:
 def _joined(messages: pa.BinaryArray) -> bytes:
     """All messages, one per line."""
     whole = pa.ListArray.from_arrays(pa.array([0, len(messages)], pa.int32()), messages)
-    lines: bytes = pc.binary_join(whole, b"\n")[0].as_py()
-    return lines
+    return pc.binary_join(whole, b"\n")[0].as_py()
 
 
 def _is_uncertain(column: pa.Array) -> bool:

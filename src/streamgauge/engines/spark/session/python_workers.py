@@ -32,15 +32,10 @@ def freeze_gc() -> None:
         gc.freeze()
 
 
-def installed_spark_home() -> Path:
-    """The installed Spark itself."""
-    import pyspark
-
-    return Path(pyspark.__file__).parent
-
-
 def view_of_spark_home(at: Path) -> Path:
     """Creates a folder of links to the installed Spark without its `python` folder. Returns it."""
+    from streamgauge.system.java import installed_spark_home  # not in workers, which import this module too
+
     at.mkdir(parents=True, exist_ok=True)
     for entry in installed_spark_home().iterdir():
         if entry.name not in ("python", "__pycache__") and entry.suffix != ".py":

@@ -1,6 +1,5 @@
 """Messages that are JSON objects, written by DuckDB. Timestamps are microseconds since 1970, bytes are base64 text."""
 
-import io
 import json
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -91,7 +90,7 @@ class Json(EngineEncoding, ProgramFormat):
 def read_lines(text: bytes, fields: pa.Schema, others: str) -> pa.Table:
     """The objects of a text by Arrow. `others`: what becomes of other fields. Raises pa.ArrowInvalid."""
     return pa.json.read_json(
-        io.BytesIO(text),
+        pa.BufferReader(text),
         pa.json.ReadOptions(use_threads=False, block_size=len(text) + 1),
         pa.json.ParseOptions(explicit_schema=fields, unexpected_field_behavior=others),
     )

@@ -181,7 +181,7 @@ def test_what_does_not_end_is_killed(member: Callable[..., Member], monkeypatch:
     process = psutil.Process(stubborn.pid)
     while process.status() != psutil.STATUS_SLEEPING or not _ignores(stubborn.pid, signal.SIGTERM):
         assert stubborn.process is not None
-    end([stubborn])
+    end(Cluster("", 1, 1, 2**30, (0,), (stubborn,)))
     assert stubborn.process is None
 
 
