@@ -107,11 +107,9 @@ def compare(
         compared_types({EMISSION_TIME: ValueType(INT)}, received_types, (EMISSION_TIME,))
     if update and sql.DUE not in expected_types:
         raise ValueError(f"expected updates have no column {sql.DUE}")
-    normal = (
-        sql.normal_rows(relation, types, compared)
-        for relation, types in ((expected, expected_types), (received, received_types))
-    )
-    sides = _Sides(con, question, *normal, compared)
+    expected_rows = sql.normal_rows(expected, expected_types, compared)
+    received_rows = sql.normal_rows(received, received_types, compared)
+    sides = _Sides(con, question, expected_rows, received_rows, compared)
     if update or any(compared[name].has(FLOAT) for name in values):
         return _joined(sides, "true", None)
     return _by_fingerprint(sides)
