@@ -178,7 +178,7 @@ class Tick:
 T = TypeVar("T")
 
 TEXT = "s"
-"""The code of text columns with few different values, in addition to the type codes of `array`."""
+"""The code of text columns, in addition to the type codes of `array`. They refer to few texts, which are interned."""
 
 
 class ColumnarLog(Sequence[T]):
@@ -192,11 +192,11 @@ class ColumnarLog(Sequence[T]):
 
     def __init__(self, make: Callable[..., T], values: Callable[[T], Iterable[Any]], codes: str) -> None:
         self._make, self._values = make, values
-        self._columns: list[Any] = [_Texts() if code == TEXT else array(code) for code in codes]
+        self._columns: list[Any] = [[] if code == TEXT else array(code) for code in codes]
 
     def append(self, record: T) -> None:
         for column, value in zip(self._columns, self._values(record), strict=True):
-            column.append(value)
+            column.append(_interned(value))
 
     def extend(self, records: Iterable[T]) -> None:
         for record in records:
@@ -222,28 +222,6 @@ class ColumnarLog(Sequence[T]):
 
 Log = ColumnarLog[T] | list[T]
 """Tests may use a list."""
-
-
-class _Texts(Sequence[str]):
-    """A text column that stores each text once, and its number at every place."""
-
-    def __init__(self) -> None:
-        self._places = array("i")
-        self._texts: list[str] = []
-        self._numbers: dict[str, int] = {}
-
-    def append(self, text: str) -> None:
-        if text not in self._numbers:
-            self._numbers[text] = len(self._texts)
-            self._texts.append(text)
-        self._places.append(self._numbers[text])
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-    def __getitem__(self, place: Any) -> Any:
-        numbers = self._places[place]
-        return self._texts[numbers] if isinstance(numbers, int) else [self._texts[number] for number in numbers]
 
 
 def chunk_log() -> ColumnarLog[Chunk]:
