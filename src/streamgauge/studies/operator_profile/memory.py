@@ -1,4 +1,7 @@
-"""Samples a process's memory at fixed intervals and reports its distribution (Bordin 2017, section 3.4)."""
+"""Samples a process's memory at fixed intervals and reports its distribution (Bordin 2017, section 3.4).
+
+It is of its own because the documents' overview of memory is checked by these levels without an engine.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
