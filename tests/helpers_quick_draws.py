@@ -7,11 +7,12 @@ random numbers and with the same answer, which tests/unit/stats/test_bootstrap.p
 import numpy as np
 
 from streamgauge.core.arrays import Floats
+from streamgauge.stats import bootstrap
 
 
-def replicates(residuals: Floats, weights: Floats, length: int, replicates: int, seed: int) -> Floats:
-    """`weights @ resampled residuals` (replicates,) with circular blocks of `length` samples."""
+def replicates(residuals: Floats, weights: Floats, length: int) -> Floats:
+    """`weights @ resampled residuals` (REPLICATES,) with circular blocks of `length` samples."""
     blocks = -(-residuals.size // length)
-    starts = np.random.default_rng(seed).integers(residuals.size, size=(replicates, blocks))
+    starts = np.random.default_rng(0).integers(residuals.size, size=(bootstrap.REPLICATES, blocks))
     at = (starts[:, :, None] + np.arange(length)) % residuals.size
-    return residuals[at.reshape(replicates, -1)[:, : residuals.size]] @ weights
+    return residuals[at.reshape(bootstrap.REPLICATES, -1)[:, : residuals.size]] @ weights

@@ -7,6 +7,7 @@ The noise is AR(1); an interval has 300 replicates.
 
 import math
 import sys
+from unittest.mock import patch
 
 import numpy as np
 
@@ -33,9 +34,10 @@ def coverage(n: int, correlation: float, slope: float, runs: int = 400) -> float
     random = np.random.default_rng(n)
     times = np.arange(n, dtype=float)
     inside = 0
-    for _ in range(runs):
-        interval = slope_interval(times, slope * times + autocorrelated(n, correlation, random), replicates=300)
-        inside += interval.low <= slope <= interval.high
+    with patch.object(bootstrap, "REPLICATES", 300):
+        for _ in range(runs):
+            interval = slope_interval(times, slope * times + autocorrelated(n, correlation, random))
+            inside += interval.low <= slope <= interval.high
     return inside / runs
 
 

@@ -114,7 +114,7 @@ class Story:
 
 def tick_of(chunks: list[list[Chunk]], deliveries: list[list[Delivery]], commits: list[Commit], **more: Any) -> Tick:
     values = {"frontier_us": START, "rows_ignored": {}, "overflowed": False, "ended": False, **more}
-    return Tick(chunks, deliveries, commits, **values)
+    return Tick(chunks=chunks, deliveries=deliveries, commits=commits, **values)
 
 
 def usage_of(second: float, name: str, role: Any, cpu: float = 50.0, memory: int = 100, waiting: float = 0.0) -> Usage:

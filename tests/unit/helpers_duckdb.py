@@ -2,8 +2,12 @@
 
 import atexit
 import functools
+from typing import Any
 
 import duckdb
+import pyarrow as pa
+
+from streamgauge.diff.compare import Counts, compare
 
 
 @functools.cache
@@ -15,3 +19,10 @@ def _database() -> duckdb.DuckDBPyConnection:
 def duckdb_session() -> duckdb.DuckDBPyConnection:
     """A connection with settings and registered tables of its own, to the one database of all tests."""
     return _database().cursor()
+
+
+def compare_tables(con: duckdb.DuckDBPyConnection, wanted: pa.Table, came: pa.Table, *how: Any, **rules: Any) -> Counts:
+    """`compare` of two tables, which the connection then has as `wanted` and `came`."""
+    con.register("wanted", wanted)
+    con.register("came", came)
+    return compare(con, "wanted", "came", *how, **rules)

@@ -1,9 +1,12 @@
-"""The clock of a run, in microseconds since the epoch."""
+"""The clock of a run, in microseconds since the epoch, and work that is repeated at a fixed pace."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import Event, Thread
 
 US = 1_000_000
 """Microseconds in a second."""
@@ -30,3 +33,22 @@ class Clock:
         wait_us = when_us - self.now_us()
         if wait_us > 0:
             time.sleep(wait_us / US)
+
+
+@contextmanager
+def repeated(action: Callable[[], object], seconds: float, thread_name: str) -> Iterator[None]:
+    """Calls `action` at once and then every `seconds`, from its own thread, until the end of the block."""
+    over = Event()
+
+    def repeat() -> None:
+        action()
+        while not over.wait(seconds):
+            action()
+
+    thread = Thread(target=repeat, name=thread_name, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()

@@ -17,8 +17,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -46,10 +45,6 @@ if TYPE_CHECKING:
 
 EXAMPLES_MAX = 10
 _KEY = "__key"
-
-Relation = str | Callable[[], Any]
-"""The name of a relation of the connection, or a function that returns the rows at each call (Arrow table, reader or
-dataset), for rows that are generated and not stored."""
 
 
 @dataclass(frozen=True)
@@ -86,15 +81,15 @@ class Counts:
 
 def compare(
     con: duckdb.DuckDBPyConnection,
-    expected: Relation,
-    received: Relation,
+    expected: str,
+    received: str,
     identity: Sequence[str],
     columns: Sequence[str],
     required: str = "true",
     update: bool = False,
     deadline_us: int | None = None,
 ) -> Counts:
-    """Compares `received` with `expected` in `columns` (and `identity`), null-safe.
+    """Compares two relations of the connection in `columns` (and `identity`), null-safe.
 
     - `required`: a DuckDB predicate over the columns of both sides, in which timestamps are BIGINT microseconds.
     - `update`: received rows are successive values. Each must be in `expected` (the values at every event time, or at
@@ -106,13 +101,15 @@ def compare(
     """
     values = tuple(name for name in columns if name not in identity)
     question = DiffQuery(tuple(identity), values, required, update, deadline_us)
-    expected_types, received_types = _types(con, expected), _types(con, received)
+    expected_types, received_types = types_of(con, expected), types_of(con, received)
     compared = compared_types(expected_types, received_types, (*question.identity, *values))
     if deadline_us is not None:
         compared_types({EMISSION_TIME: ValueType(INT)}, received_types, (EMISSION_TIME,))
     if update and sql.DUE not in expected_types:
         raise ValueError(f"expected updates have no column {sql.DUE}")
-    sides = _Sides(con, question, expected, received, expected_types, received_types, compared)
+    expected_rows = sql.normal_rows(expected, expected_types, compared)
+    received_rows = sql.normal_rows(received, received_types, compared)
+    sides = _Sides(con, question, expected_rows, received_rows, compared)
     if update or any(compared[name].has(FLOAT) for name in values):
         return _joined(sides, "true", None)
     return _by_fingerprint(sides)
@@ -120,45 +117,13 @@ def compare(
 
 @dataclass(frozen=True)
 class _Sides:
-    """Both sides of a comparison, their column types, and the types as which they are `compared`."""
+    """Both sides of a comparison, as bracketed queries in the normal form of the types `compared`."""
 
     con: duckdb.DuckDBPyConnection
     question: DiffQuery
-    expected: Relation
-    received: Relation
-    expected_types: dict[str, ValueType]
-    received_types: dict[str, ValueType]
+    expected: str
+    received: str
     compared: dict[str, ValueType]
-
-    @contextmanager
-    def open(self) -> Iterator[tuple[str, str]]:
-        """Both sides as bracketed queries with columns in normal form."""
-        with (
-            _registered(self.con, self.expected, "expected") as e,
-            _registered(self.con, self.received, "received") as r,
-        ):
-            yield (
-                sql.normal_rows(e, self.expected_types, self.compared),
-                sql.normal_rows(r, self.received_types, self.compared),
-            )
-
-
-@contextmanager
-def _registered(con: duckdb.DuckDBPyConnection, relation: Relation, side: str) -> Iterator[str]:
-    if isinstance(relation, str):
-        yield relation
-        return
-    name = f"answers_{side}"
-    con.register(name, relation())
-    try:
-        yield name
-    finally:
-        con.unregister(name)
-
-
-def _types(con: duckdb.DuckDBPyConnection, relation: Relation) -> dict[str, ValueType]:
-    with _registered(con, relation, "described") as name:
-        return types_of(con, name)
 
 
 def types_of(con: duckdb.DuckDBPyConnection, relation: str) -> dict[str, ValueType]:
@@ -189,9 +154,8 @@ Fingerprints = dict[tuple[int, int], tuple[int, int, int]]
 
 
 def _by_fingerprint(sides: _Sides) -> Counts:
-    with sides.open() as (expected, received):
-        expected_prints = _fingerprints(sides, expected, "true")
-        received_prints = _fingerprints(sides, received, sides.question.in_time)
+    expected_prints = _fingerprints(sides, sides.expected, "true")
+    received_prints = _fingerprints(sides, sides.received, sides.question.in_time)
     required_rows = {bucket: rows for (bucket, label), (rows, *_) in expected_prints.items() if label == 1}
     empty = required_rows.keys() - {bucket for bucket, _ in received_prints}
     missing_rows = sum(required_rows[bucket] for bucket in empty)
@@ -223,9 +187,8 @@ def _missing_examples(sides: _Sides, buckets: Set[int]) -> tuple[dict[str, Any],
         return ()
     question = sides.question
     missing = f"({question.required}) AND {sql.among(question, buckets)}"
-    with sides.open() as (expected, _):
-        query = f"SELECT {_example(question)} FROM {expected} WHERE {missing} LIMIT {EXAMPLES_MAX}"
-        ids = [row[0] for row in sides.con.execute(query).fetchall()]
+    query = f"SELECT {_example(question)} FROM {sides.expected} WHERE {missing} LIMIT {EXAMPLES_MAX}"
+    ids = [row[0] for row in sides.con.execute(query).fetchall()]
     return _examples(sides, [("missing", 0, 0, 0, ids, None)])
 
 
@@ -238,12 +201,11 @@ def _example(question: DiffQuery) -> str:
 def _joined(sides: _Sides, suspects: str, required_rows: int | None) -> Counts:
     """Counts by joining the suspected identities; `judged` is how many expected rows are judged, where known."""
     examples = f"min({_example(sides.question)}, {EXAMPLES_MAX})"
-    with sides.open() as (expected, received):
-        faults = sides.con.execute(
-            f"SELECT __fault, count(*), sum(greatest(__n - 1, 0)), sum(least(greatest(__n - 1, 0), __conflicts)),"
-            f" {examples}, {examples} FILTER (__n > 1)"
-            f" FROM ({sql.groups(sides.question, sides.compared, expected, received, suspects)}) GROUP BY __fault"
-        ).fetchall()
+    groups = sql.groups(sides.question, sides.compared, sides.expected, sides.received, suspects)
+    faults = sides.con.execute(
+        f"SELECT __fault, count(*), sum(greatest(__n - 1, 0)), sum(least(greatest(__n - 1, 0), __conflicts)),"
+        f" {examples}, {examples} FILTER (__n > 1) FROM ({groups}) GROUP BY __fault"
+    ).fetchall()
     number = {fault: count for fault, count, *_ in faults}
     bad = {fault: number.get(fault, 0) for fault in ("missing", "wrong", "late")}
     total = sum(bad.values()) + number.get("matched", 0) if required_rows is None else required_rows
@@ -260,10 +222,8 @@ def _joined(sides: _Sides, suspects: str, required_rows: int | None) -> Counts:
 
 
 def _wrong_columns(sides: _Sides, suspects: str) -> dict[str, int]:
-    with sides.open() as (expected, received):
-        (counts,) = sides.con.execute(
-            sql.wrong_columns(sides.question, sides.compared, expected, received, suspects)
-        ).fetchall()
+    query = sql.wrong_columns(sides.question, sides.compared, sides.expected, sides.received, suspects)
+    (counts,) = sides.con.execute(query).fetchall()
     return {name: count for name, count in zip(sides.question.values, counts, strict=True) if count}
 
 
@@ -276,9 +236,8 @@ def _examples(sides: _Sides, faults: list[tuple[Any, ...]]) -> tuple[dict[str, A
     if not chosen:
         return ()
     keys = {id_[_KEY] for _, id_ in chosen}
-    with sides.open() as (expected, received):
-        expected_values = _rows_of(sides, expected, keys)
-        received_values = _rows_of(sides, received, keys)
+    expected_values = _rows_of(sides, sides.expected, keys)
+    received_values = _rows_of(sides, sides.received, keys)
     return tuple(
         {"fault": fault}
         | shown({name: id_[name] for name in sides.question.identity}, sides.compared)

@@ -38,32 +38,43 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True)
 class OperatorRowCounts:
-    """Known rows of each batch: by the engine, by the driver at sources, and by the driver at sinks.
+    """Known rows of each batch of a flow: by the engine, by the driver at sources, and by the driver at sinks.
 
     `ends`: the batches of this trial, each with the event time up to which it read.
     """
 
+    flow: Flow
     ends: dict[Batch, int]
     engine: dict[Batch, Rows]
     delivered: dict[Batch, Rows]
     recorded: dict[Batch, Rows]
 
-    def nodes(self, flow: Flow, query: str) -> list[Node]:
+    def nodes(self, query: str) -> list[Node]:
         """The operators of a query: all before the sinks that it commits to."""
         sinks = {sink for (committer, _), rows in self.recorded.items() if committer == query for sink in rows}
-        return list(graph.walk(*(sink.input for sink in flow.sinks if sink.name in sinks)))
+        return list(graph.walk(*(sink.input for sink in self.flow.sinks if sink.name in sinks)))
 
-    def rows_out(self, node: Node, batch: Batch, sinks: Sequence[str]) -> int | None:
-        """The output rows of a node in a batch; the driver's count if there is one."""
+    def sinks_of(self, node: Node) -> list[str]:
+        """The sinks that take a node's output."""
+        return [sink.name for sink in self.flow.sinks if sink.input.name == node.name]
+
+    def rows_in(self, node: Node, batch: Batch) -> int | None:
+        """The input rows of a node in a batch; None for a source, or if those of an input are unknown."""
+        fed = [self.rows_out(input_, batch) for input_ in graph.inputs(node)]
+        numbers = [rows for rows in fed if rows is not None]
+        return sum(numbers) if fed and len(numbers) == len(fed) else None
+
+    def rows_out(self, node: Node, batch: Batch, at_sinks: bool = True) -> int | None:
+        """The output rows of a node in a batch; the driver's count if there is one (`at_sinks`: that of sinks too)."""
         if isinstance(node, Source):
             return self.delivered[batch].get(node.name, 0) if batch in self.delivered else None
-        for sink in sinks:
+        for sink in self.sinks_of(node) if at_sinks else ():
             if sink in self.recorded.get(batch, {}):
                 return self.recorded[batch][sink]
         operator_row_counts = self.engine.get(batch, {}).get(node.name)
         if operator_row_counts is None and batch in self.engine and isinstance(node, Select):
             # If several sinks share a query, no counter is behind a select on the way to one of them.
-            return self.rows_out(node.input, batch, ())
+            return self.rows_out(node.input, batch, at_sinks=False)
         return operator_row_counts
 
     @property
@@ -71,7 +82,7 @@ class OperatorRowCounts:
         return sorted(self.ends)
 
 
-def operator_row_counts(rows: Sequence[OperatorRows], trial_log: TrialLog) -> OperatorRowCounts:
+def operator_row_counts(flow: Flow, rows: Sequence[OperatorRows], trial_log: TrialLog) -> OperatorRowCounts:
     """The engine's counts beside the driver's. Only batches of the log are read: the engine of a warm test bed may
     still report earlier trials.
     """
@@ -86,21 +97,20 @@ def operator_row_counts(rows: Sequence[OperatorRows], trial_log: TrialLog) -> Op
         # Without redeliveries; of several places of one query, those of one place.
         if part.reader == 0 and not part.again:
             delivered[part.query, part.batch][part.stream] += part.events
-    return OperatorRowCounts(trial_log.batch_ends(), engine, delivered, recorded)
+    return OperatorRowCounts(flow, trial_log.batch_ends(), engine, delivered, recorded)
 
 
-def table(flow: Flow, counts: OperatorRowCounts) -> pa.Table:
+def table(counts: OperatorRowCounts) -> pa.Table:
     """A row for each batch and operator with a known count, in the form of engine/operators.parquet."""
-    return pa.Table.from_pylist(list(_rows(flow, counts)), schema=OPERATORS)
+    return pa.Table.from_pylist(list(_rows(counts)), schema=OPERATORS)
 
 
-def _rows(flow: Flow, counts: OperatorRowCounts) -> Iterator[dict[str, object]]:
-    sinks = _sinks(flow)
-    nodes = {query: counts.nodes(flow, query) for query, _ in counts.batches}
+def _rows(counts: OperatorRowCounts) -> Iterator[dict[str, object]]:
+    nodes = {query: counts.nodes(query) for query, _ in counts.batches}
     for query, batch in counts.batches:
         for node in nodes[query]:
-            rows_in = _rows_in(node, counts, (query, batch), sinks)
-            rows_out = counts.rows_out(node, (query, batch), sinks[node.name])
+            rows_in = counts.rows_in(node, (query, batch))
+            rows_out = counts.rows_out(node, (query, batch))
             if rows_in is not None or rows_out is not None:
                 yield {
                     "batch_id": batch,
@@ -111,21 +121,7 @@ def _rows(flow: Flow, counts: OperatorRowCounts) -> Iterator[dict[str, object]]:
                 }
 
 
-def _sinks(flow: Flow) -> dict[str, list[str]]:
-    """Operator to the sinks that take its output."""
-    found: dict[str, list[str]] = defaultdict(list)
-    for sink in flow.sinks:
-        found[sink.input.name].append(sink.name)
-    return found
-
-
-def _rows_in(node: Node, counts: OperatorRowCounts, batch: Batch, sinks: dict[str, list[str]]) -> int | None:
-    fed = [counts.rows_out(input_, batch, sinks[input_.name]) for input_ in graph.inputs(node)]
-    numbers = [rows for rows in fed if rows is not None]
-    return sum(numbers) if fed and len(numbers) == len(fed) else None
-
-
-def summaries(flow: Flow, counts: OperatorRowCounts, trial_log: TrialLog, spans: TrialSpans) -> tuple[Operator, ...]:
+def summaries(counts: OperatorRowCounts, trial_log: TrialLog, spans: TrialSpans) -> tuple[Operator, ...]:
     """Each operator over the batches that read events of the measured span.
 
     If several queries run an operator, the first one's figures count: the others repeat its work.
@@ -133,14 +129,13 @@ def summaries(flow: Flow, counts: OperatorRowCounts, trial_log: TrialLog, spans:
     begin, end = spans.measured_from_us, spans.measured_to_us
     inside = [batch for batch in counts.batches if begin < counts.ends[batch] <= end]
     worked = _worked(trial_log, inside)
-    sinks = _sinks(flow)
     found: dict[str, Operator] = {}
     for query in dict.fromkeys(query for query, _ in inside):
         batches = [batch for batch in inside if batch[0] == query]
-        for node in counts.nodes(flow, query):
+        for node in counts.nodes(query):
             if node.name not in found:
-                found[node.name] = _summary(node, counts, batches, worked, sinks)
-    return tuple(found[node.name] for node in graph.operators(flow) if node.name in found)
+                found[node.name] = _summary(node, counts, batches, worked)
+    return tuple(found[node.name] for node in graph.operators(counts.flow) if node.name in found)
 
 
 def _worked(trial_log: TrialLog, inside: Sequence[Batch]) -> dict[Batch, Span]:
@@ -160,11 +155,9 @@ def _summary(
     counts: OperatorRowCounts,
     batches: Sequence[Batch],
     worked: dict[Batch, Span],
-    sinks: dict[str, list[str]],
 ) -> Operator:
-    own = sinks[node.name]
-    out_by_batch = _known((batch, counts.rows_out(node, batch, own)) for batch in batches)
-    in_by_batch = _known((batch, _rows_in(node, counts, batch, sinks)) for batch in batches)
+    out_by_batch = _known((batch, counts.rows_out(node, batch)) for batch in batches)
+    in_by_batch = _known((batch, counts.rows_in(node, batch)) for batch in batches)
     both = out_by_batch.keys() & in_by_batch.keys()
     rows_in = sum(in_by_batch[batch] for batch in both)
     mean, low = _throughput(out_by_batch if isinstance(node, Source) else in_by_batch, batches, worked)
@@ -177,7 +170,7 @@ def _summary(
         selectivity=sum(out_by_batch[batch] for batch in both) / rows_in if rows_in else None,
         throughput_per_s=mean,
         throughput_per_s_p5=low,
-        lost=_lost(node, counts, batches, own),
+        lost=_lost(node, counts, batches),
     )
 
 
@@ -216,12 +209,12 @@ def _by_second(timed: Sequence[tuple[Span, int]], start_us: int) -> NDArray[np.f
     return np.asarray(np.diff(np.interp(borders, moments, reached))[whole], np.float64)
 
 
-def _lost(node: Node, counts: OperatorRowCounts, batches: Sequence[Batch], sinks: Sequence[str]) -> int | None:
+def _lost(node: Node, counts: OperatorRowCounts, batches: Sequence[Batch]) -> int | None:
     """What the driver delivered and the engine did not count, or the engine counted and the driver never got."""
     pairs = []
     for batch in batches:
-        by_engine, by_driver = counts.engine.get(batch, {}).get(node.name), counts.rows_out(node, batch, sinks)
-        if by_engine is None or by_driver is None or not (isinstance(node, Source) or sinks):
+        by_engine, by_driver = counts.engine.get(batch, {}).get(node.name), counts.rows_out(node, batch)
+        if by_engine is None or by_driver is None or not (isinstance(node, Source) or counts.sinks_of(node)):
             return None
         pairs.append(by_driver - by_engine if isinstance(node, Source) else by_engine - by_driver)
     return sum(pairs) if pairs else None

@@ -97,26 +97,38 @@ class GeneratorReport:
         })  # fmt: skip
 
 
-@dataclass(frozen=True)
-class RecorderReport:
-    """The logs of the recorder process since its last report, and its state. Fields as in `Tick`.
+@dataclass(frozen=True, kw_only=True)
+class RecorderLogs:
+    """The logs of the recorder process since its last report.
+
+    - `retried_us`: times of results that a task sent again.
+    - `receiving`, `writing`: intervals in which it processed results, and wrote them to disk.
+    - `stood_still`: (end, duration) of each of its standstills.
+    - `remarks`: what a reader of the figures must know, since the start: code to (count, text).
+    """
+
+    commits: list[Commit]
+    rows_ignored: dict[str, int]
+    retried_us: list[int] = field(default_factory=list)
+    receiving: list[BusyInterval] = field(default_factory=list)
+    writing: list[BusyInterval] = field(default_factory=list)
+    stood_still: list[tuple[int, int]] = field(default_factory=list)
+    remarks: dict[str, tuple[int, str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecorderReport(RecorderLogs):
+    """The logs of the recorder process, and its state.
 
     - `reads`, `reached`: reads reported by batches, or inferred from results, if the transport does not observe them.
     - `failed`: the reason of a failure, or empty. `disk_full`: whether a full disk was the reason.
     - `rejected`: why the SUT cannot be measured as it is set up, or empty.
     """
 
-    commits: list[Commit]
     reads: list[ReadPosition]
     reached: list[OutputProgress]
-    rows_ignored: dict[str, int]
-    retried_us: list[int]
-    receiving: list[BusyInterval]
-    writing: list[BusyInterval]
-    stood_still: list[tuple[int, int]]
     failed: str
     disk_full: bool
-    remarks: dict[str, tuple[int, str]] = field(default_factory=dict)
     rejected: str = ""
 
     def to_json(self) -> dict[str, Any]:
@@ -145,40 +157,30 @@ def _interned(value: Any) -> Any:
     return sys.intern(value) if isinstance(value, str) else value
 
 
-@dataclass(frozen=True)
-class Tick:
+@dataclass(frozen=True, kw_only=True)
+class Tick(RecorderLogs):
     """The logs of all driver processes since the last tick.
 
-    - `aborted_us`, `retried_us`: times of aborted reads, and of results that a task sent again.
+    - `aborted_us`: times of aborted reads.
     - `memory_full_us`: the most event time that waited when queues overflowed by bytes; None if one reached its bound
       in seconds.
     - `delivering`: intervals in which a generator delivered events, for each generator.
-    - `receiving`, `writing`: intervals in which the recorder processed results, and wrote them to disk.
-    - `stood_still`: (end, duration) of each standstill of the recorder.
-    - `remarks`: what a reader of the figures must know, since the start: code to (count, text).
     """
 
     chunks: list[list[Chunk]]
     deliveries: list[list[Delivery]]
-    commits: list[Commit]
     frontier_us: int
     overflowed: bool
     ended: bool
-    rows_ignored: dict[str, int]
     aborted_us: list[int] = field(default_factory=list)
-    retried_us: list[int] = field(default_factory=list)
     memory_full_us: int | None = None
     delivering: list[BusyInterval] = field(default_factory=list)
-    receiving: list[BusyInterval] = field(default_factory=list)
-    writing: list[BusyInterval] = field(default_factory=list)
-    stood_still: list[tuple[int, int]] = field(default_factory=list)
-    remarks: dict[str, tuple[int, str]] = field(default_factory=dict)
 
 
 T = TypeVar("T")
 
 TEXT = "s"
-"""The code of text columns with few different values, in addition to the type codes of `array`."""
+"""The code of text columns, in addition to the type codes of `array`. They refer to few texts, which are interned."""
 
 
 class ColumnarLog(Sequence[T]):
@@ -192,11 +194,11 @@ class ColumnarLog(Sequence[T]):
 
     def __init__(self, make: Callable[..., T], values: Callable[[T], Iterable[Any]], codes: str) -> None:
         self._make, self._values = make, values
-        self._columns: list[Any] = [_Texts() if code == TEXT else array(code) for code in codes]
+        self._columns: list[Any] = [[] if code == TEXT else array(code) for code in codes]
 
     def append(self, record: T) -> None:
         for column, value in zip(self._columns, self._values(record), strict=True):
-            column.append(value)
+            column.append(_interned(value))
 
     def extend(self, records: Iterable[T]) -> None:
         for record in records:
@@ -222,28 +224,6 @@ class ColumnarLog(Sequence[T]):
 
 Log = ColumnarLog[T] | list[T]
 """Tests may use a list."""
-
-
-class _Texts(Sequence[str]):
-    """A text column that stores each text once, and its number at every place."""
-
-    def __init__(self) -> None:
-        self._places = array("i")
-        self._texts: list[str] = []
-        self._numbers: dict[str, int] = {}
-
-    def append(self, text: str) -> None:
-        if text not in self._numbers:
-            self._numbers[text] = len(self._texts)
-            self._texts.append(text)
-        self._places.append(self._numbers[text])
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-    def __getitem__(self, place: Any) -> Any:
-        numbers = self._places[place]
-        return self._texts[numbers] if isinstance(numbers, int) else [self._texts[number] for number in numbers]
 
 
 def chunk_log() -> ColumnarLog[Chunk]:

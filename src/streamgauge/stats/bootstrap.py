@@ -31,6 +31,7 @@ from numpy.typing import ArrayLike
 
 from streamgauge.core.arrays import Floats
 
+REPLICATES = 1000
 _BLOCK_FACTOR = 2.0
 _BLOCKS_MIN = 4
 _LINE, _RATIO = 2, 1
@@ -62,12 +63,7 @@ def prepare() -> None:
 
 
 def slope_interval(
-    times_s: ArrayLike,
-    values: ArrayLike,
-    confidence: float = 0.95,
-    block: int | None = None,
-    replicates: int = 1000,
-    seed: int = 0,
+    times_s: ArrayLike, values: ArrayLike, confidence: float = 0.95, block: int | None = None
 ) -> Interval:
     """Least-squares slope of `values` (n,) over `times_s` (n,), in value units per second, by block bootstrap.
 
@@ -82,7 +78,7 @@ def slope_interval(
     weights = centred / (centred @ centred)
     estimate = float(weights @ observed)
     residuals = observed - observed.mean() - estimate * centred
-    half = _half_width(residuals, weights, confidence, block, replicates, seed)
+    half = _half_width(residuals, weights, confidence, block)
     return Interval(estimate, estimate - half, estimate + half, confidence, residuals.size)
 
 
@@ -94,9 +90,7 @@ def independent_slope_interval(times_s: ArrayLike, values: ArrayLike, confidence
     return slope_interval(times_s, values, confidence, block=1)
 
 
-def ratio_interval(
-    numerators: ArrayLike, denominators: ArrayLike, confidence: float = 0.95, replicates: int = 1000, seed: int = 0
-) -> Interval:
+def ratio_interval(numerators: ArrayLike, denominators: ArrayLike, confidence: float = 0.95) -> Interval:
     """sum(numerators) / sum(denominators), both (n,), by block bootstrap of the residuals from that ratio.
 
     Raises ValueError for different shapes, infinite values, or negative denominators.
@@ -111,13 +105,11 @@ def ratio_interval(
         return _nothing(above.size, confidence)
     estimate = float(above.sum()) / whole
     residuals, weights = above - estimate * below, np.full(above.size, 1 / whole)
-    half = _half_width(residuals, weights, confidence, None, replicates, seed, _RATIO)
+    half = _half_width(residuals, weights, confidence, None, _RATIO)
     return Interval(estimate, estimate - half, estimate + half, confidence, above.size)
 
 
-def fitted_interval(
-    design: ArrayLike, values: ArrayLike, at: ArrayLike, confidence: float = 0.95, replicates: int = 1000, seed: int = 0
-) -> Interval:
+def fitted_interval(design: ArrayLike, values: ArrayLike, at: ArrayLike, confidence: float = 0.95) -> Interval:
     """The value at `at` (k,) of the least-squares fit of `values` (n,) on `design` (n, k), by block bootstrap.
 
     Columns may depend on each other, if they do at `at` too. Raises ValueError for infinite values.
@@ -129,7 +121,7 @@ def fitted_interval(
     inverse = np.linalg.pinv(columns)
     weights = np.asarray(at, dtype=np.float64) @ inverse
     estimate, residuals = float(weights @ observed), observed - columns @ (inverse @ observed)
-    half = _half_width(residuals, weights, confidence, None, replicates, seed, parameters)
+    half = _half_width(residuals, weights, confidence, None, parameters)
     return Interval(estimate, estimate - half, estimate + half, confidence, observed.size)
 
 
@@ -163,8 +155,6 @@ def _half_width(
     weights: Floats,
     confidence: float,
     block: int | None,
-    replicates: int,
-    seed: int,
     parameters: int = _LINE,
 ) -> float:
     """Half the interval of `weights @ values`: the wider of block bootstrap and independence."""
@@ -176,7 +166,7 @@ def _half_width(
     if length == 1:
         return independent
     lost = residuals.size / max(1, freedom)
-    spread = float(_replicates(residuals, weights, length, replicates, seed).std()) * math.sqrt(lost)
+    spread = float(_replicates(residuals, weights, length).std()) * math.sqrt(lost)
     # Alternating neighbours (long and short batches) make a slope more certain than independent ones would, so the
     # interval must not become wider.
     if spread <= error:
@@ -184,12 +174,12 @@ def _half_width(
     return student(residuals.size / length - parameters, confidence) * spread
 
 
-def _replicates(residuals: Floats, weights: Floats, length: int, replicates: int, seed: int) -> Floats:
-    """`weights @ resampled residuals` (replicates,) with circular blocks of `length` samples."""
+def _replicates(residuals: Floats, weights: Floats, length: int) -> Floats:
+    """`weights @ resampled residuals` (REPLICATES,) with circular blocks of `length` samples."""
     from arch.bootstrap import CircularBlockBootstrap
 
-    bootstrap = CircularBlockBootstrap(length, residuals, seed=np.random.default_rng(seed))
-    return np.asarray(bootstrap.apply(lambda resampled: weights @ resampled, replicates), dtype=np.float64)[:, 0]
+    bootstrap = CircularBlockBootstrap(length, residuals, seed=np.random.default_rng(0))
+    return np.asarray(bootstrap.apply(lambda resampled: weights @ resampled, REPLICATES), dtype=np.float64)[:, 0]
 
 
 def student(freedom: float, confidence: float) -> float:

@@ -57,7 +57,7 @@ def like(value: float, other: Estimate, n_other: int) -> Estimate:
     return Estimate(value, other.error * math.sqrt(n_other), other.freedom)
 
 
-def mean_over(values: ArrayLike, sawtooth: bool = False, seed: int = 0) -> Estimate:
+def mean_over(values: ArrayLike, sawtooth: bool = False) -> Estimate:
     """The mean of successive seconds (n,) of a single run, by block bootstrap.
 
     `sawtooth`: neighbours compensate each other (deliveries of micro-batches), so the error may be smaller than that of
@@ -71,7 +71,7 @@ def mean_over(values: ArrayLike, sawtooth: bool = False, seed: int = 0) -> Estim
     independent = float(observed.std(ddof=1)) / math.sqrt(n)
     if block == 1:
         return Estimate(mean, independent, n - 1.0)
-    error = _error(draws(n, block, REPLICATES, seed) @ observed / n, n)
+    error = _error(draws(n, block, REPLICATES) @ observed / n, n)
     return Estimate(mean, error if sawtooth else max(error, independent), _freedom(n, block))
 
 
@@ -82,13 +82,13 @@ class Resampled:
     ascending.
     """
 
-    def __init__(self, counts: NDArray[np.int64], values: Floats, seed: int = 0) -> None:
+    def __init__(self, counts: NDArray[np.int64], values: Floats) -> None:
         self._values, self._n = values, len(counts)
         if self._n < 2:
             return
         middle = counts @ values / counts.sum(axis=1)
         self._block = block_length(np.log(np.maximum(middle, 1.0)) - np.log(np.maximum(middle, 1.0)).mean())
-        self._upto = np.cumsum(draws(self._n, self._block, REPLICATES, seed) @ counts.astype(np.float64), axis=1)
+        self._upto = np.cumsum(draws(self._n, self._block, REPLICATES) @ counts.astype(np.float64), axis=1)
 
     def quantile(self, value: float, q: float) -> Estimate:
         """The q-quantile, which is `value` over all seconds, with its error."""
@@ -106,10 +106,10 @@ class Resampled:
         return Estimate(value, error, _freedom(self._n, self._block))
 
 
-def draws(n: int, block: int, replicates: int, seed: int = 0) -> Floats:
+def draws(n: int, block: int, replicates: int) -> Floats:
     """The number of draws of each of n successive units (replicates, n), in circular blocks of `block` units."""
     # Not with arch, which makes replicates one at a time and takes seconds instead of milliseconds.
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     starts = random.integers(n, size=(replicates, -(-n // block), 1))
     drawn = ((starts + np.arange(block)) % n).reshape(replicates, -1)[:, :n]
     places = drawn + n * np.arange(replicates)[:, np.newaxis]

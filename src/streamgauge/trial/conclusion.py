@@ -3,6 +3,7 @@
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import duckdb
 
@@ -20,7 +21,7 @@ from streamgauge.results.codes import WarningCode
 from streamgauge.results.latency import Latencies
 from streamgauge.results.run import Result, Verification
 from streamgauge.results.text.sentences import cautions, in_words
-from streamgauge.results.verdict import Judgement, Remark
+from streamgauge.results.verdict import Remark
 from streamgauge.trial.events import Observer, Verifying
 from streamgauge.trial.interrupted import RESOURCE_ERRORS, reason_of, result_of_interrupted
 from streamgauge.trial.phases import poll
@@ -28,6 +29,7 @@ from streamgauge.trial.policies import JudgedTrial
 from streamgauge.trial.progress import every_second
 from streamgauge.trial.trial_result import TrialResult, build_result
 from streamgauge.verdict.collect_evidence import collect_evidence
+from streamgauge.verdict.evidence import Evidence
 from streamgauge.verdict.verdict import judge
 from streamgauge.verification.expected import verify
 from streamgauge.verification.sink_comparison import VerificationResult
@@ -112,10 +114,8 @@ class Conclusion:
         if record.interrupted:
             return result_of_interrupted(resolved, folder, trial, record, base)
         if not trial.verifies(record):
-            result = _with_verdict(base, judge(collect_evidence(resolved, record, trial.rate_per_s, None, None)))
-            result = result.model_copy(update={"latency": Latencies(notes=(NOT_READ,))})
-            folder.write_result(result)
-            return TrialResult(result, record, None)
+            evidence = collect_evidence(resolved, record, trial.rate_per_s, None, None)
+            return _concluded(folder, record, base, evidence, latency=Latencies(notes=(NOT_READ,)))
         try:
             verified = self._verified(folder, trial, record)
         except (KeyboardInterrupt, RuntimeError, *JOB_ERRORS, *RESOURCE_ERRORS) as error:
@@ -153,17 +153,13 @@ def _judge_answers(
     """The verdict on a trial with its verification."""
     folder.write_verification(verified.verification)
     slowest = verified.slowest.latencies
-    judgement = judge(collect_evidence(resolved, record, rate_per_s, verified, slowest.latencies))
-    result = _with_verdict(base, judgement).model_copy(
-        update={
-            "sinks": verified.results, "latency": slowest.latencies, "verification": verified.verification,
-            "notes": (*base.notes, *verified.notes),
-        }
-    )  # fmt: skip
+    evidence = collect_evidence(resolved, record, rate_per_s, verified, slowest.latencies)
     folder.write_series(time_series.series_table(record, slowest.seconds))
     folder.write_hlog(time_series.hlog_text(verified.latencies, record.spans))
-    folder.write_result(result)
-    return TrialResult(result, record, verified)
+    return _concluded(
+        folder, record, base, evidence, verified, sinks=verified.results, latency=slowest.latencies,
+        verification=verified.verification, notes=(*base.notes, *verified.notes),
+    )  # fmt: skip
 
 
 def _with_operators(
@@ -171,11 +167,9 @@ def _with_operators(
 ) -> Result:
     """Adds the figures by operator, which it also writes, and a warning if the engine stopped counting."""
     if (report.progress or report.counts.rows) and not resolved.workload.observed_from_outside:
-        counts = operators.operator_row_counts(report.counts.rows, record.trial_log)
-        base = base.model_copy(
-            update={"operators": operators.summaries(resolved.flow, counts, record.trial_log, record.spans)}
-        )
-        if (table := operators.table(resolved.flow, counts)).num_rows:
+        counts = operators.operator_row_counts(resolved.flow, report.counts.rows, record.trial_log)
+        base = base.model_copy(update={"operators": operators.summaries(counts, record.trial_log, record.spans)})
+        if (table := operators.table(counts)).num_rows:
             folder.write_engine_table("operators", table)
     if report.counts.ended:
         base = base.warned(*cautions([Remark(WarningCode.OPERATOR_ROWS_INCOMPLETE, {"reason": report.counts.ended})]))
@@ -214,12 +208,9 @@ def _without_answers(
     )
     evidence = collect_evidence(resolved, record, rate_per_s, None, None)
     evidence = replace(evidence, verification=verification, answers_disk_full=is_full(error))
-    result = _with_verdict(base, judge(evidence)).model_copy(
-        update={"verification": verification, "latency": Latencies(notes=(NOT_JUDGED,))}
-    )
     folder.write_verification(verification)
-    folder.write_result(result)
-    return TrialResult(result, record, None)
+    latency = Latencies(notes=(NOT_JUDGED,))
+    return _concluded(folder, record, base, evidence, verification=verification, latency=latency)
 
 
 def _verified(
@@ -246,5 +237,16 @@ def _late_results_came(testbed: TestBed, record: TrialRecord) -> bool:
     return len(record.trial_log.commits) > before
 
 
-def _with_verdict(result: Result, judgement: Judgement) -> Result:
-    return result.model_copy(update={"verdict": in_words(judgement, entry(result.engine).memory_option)})
+def _concluded(
+    folder: RunFolder,
+    record: TrialRecord,
+    base: Result,
+    evidence: Evidence,
+    verified: VerificationResult | None = None,
+    **changes: Any,
+) -> TrialResult:
+    """The result with its verdict and these changes, which it also writes."""
+    verdict = in_words(judge(evidence), entry(base.engine).memory_option)
+    result = base.model_copy(update={"verdict": verdict, **changes})
+    folder.write_result(result)
+    return TrialResult(result, record, verified)

@@ -3,13 +3,12 @@
 Steps without polls (a start, verification) report from a thread, every second."""
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from itertools import takewhile
-from threading import Event, Thread
 
-from streamgauge.core.clock import US
+from streamgauge.core.clock import US, repeated
 from streamgauge.core.formatting import format_rate
 from streamgauge.core.trial import TrialSnapshot
 from streamgauge.metrics.rates_and_backlog import backlog_events
@@ -119,21 +118,7 @@ def report_start_progress(observe: Observer, note: str, stage: Callable[[], str]
     return every_second(lambda elapsed_s: observe(EngineStarting(elapsed_s, stage() or note)))
 
 
-@contextmanager
-def every_second(report_elapsed: Callable[[float], object]) -> Iterator[None]:
+def every_second(report_elapsed: Callable[[float], object]) -> AbstractContextManager[None]:
     """Calls `report_elapsed` with the elapsed seconds, at once and then every second, from its own thread."""
-    start_s, stop = time.monotonic(), Event()
-
-    def report() -> None:
-        stopped = False
-        while not stopped:
-            report_elapsed(time.monotonic() - start_s)
-            stopped = stop.wait(REPORT_INTERVAL_S)
-
-    reporter = Thread(target=report, name="reporter", daemon=True)
-    reporter.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        reporter.join()
+    start_s = time.monotonic()
+    return repeated(lambda: report_elapsed(time.monotonic() - start_s), REPORT_INTERVAL_S, "reporter")

@@ -334,13 +334,13 @@ def added(workload: Workload) -> Iterator[None]:
         del _all()[workload.name]
 
 
-def catalogue(rate_per_s: float = RATE_PER_S, name: str = "") -> list[dict[str, Any]]:
+def catalogue(name: str = "") -> list[dict[str, Any]]:
     """Workloads as plain data: name, title, summary, source, features, parameters, flow. `name` selects one."""
-    return [_row(workload, rate_per_s) for workload in ([get(name)] if name else _all().values())]
+    return [_row(workload) for workload in ([get(name)] if name else _all().values())]
 
 
-def _row(workload: Workload, rate_per_s: float) -> dict[str, Any]:
-    job = workload.build(workload.parameters(), rate_per_s)
+def _row(workload: Workload) -> dict[str, Any]:
+    job = workload.build(workload.parameters(), RATE_PER_S)
     fields = workload.parameters.model_fields.items()
     return {
         "name": workload.name,

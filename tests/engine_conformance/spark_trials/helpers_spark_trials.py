@@ -107,12 +107,10 @@ def lost_by_count(running: Case, judged: TrialResult) -> set[int | None]:
     """What each operator lost by Spark's count and the driver's, over all batches that Spark told of: where it starts
     slowly, none ends in so short a span, and the last one may still be ending when its results have come.
     """
-    known = operators.operator_row_counts(running.counted, judged.record.trial_log)
+    known = operators.operator_row_counts(running.testbed.settings.flow, running.counted, judged.record.trial_log)
     known = replace(known, ends={batch: end for batch, end in known.ends.items() if batch in known.engine})
     ever = TrialSpans(0, 0, FAR_FUTURE_US, FAR_FUTURE_US)
-    return {
-        one.lost for one in operators.summaries(running.testbed.settings.flow, known, judged.record.trial_log, ever)
-    }
+    return {one.lost for one in operators.summaries(known, judged.record.trial_log, ever)}
 
 
 def check_ways(judged: TrialResult) -> None:

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
-from unittest.mock import Mock
 
 import duckdb
 import numpy as np
@@ -19,6 +18,7 @@ from streamgauge.diff import compare as answers
 from streamgauge.diff import sql
 from streamgauge.diff.compare import Counts, compare
 from streamgauge.results.run import Verification
+from tests.unit.helpers_duckdb import compare_tables
 
 Row = dict[str, Any]
 IDS = ("event_id",)
@@ -49,7 +49,7 @@ def _compare(con: duckdb.DuckDBPyConnection, expected: list[Row], came: list[Row
     wanted = _table(expected, __due=pa.bool_())
     none = wanted.slice(0, 0).append_column("emission_time", pa.array([], pa.int64()))
     got = _table(_came(came)) if came else none
-    return compare(con, lambda: wanted, lambda: got, rules.pop("ids", IDS), rules.pop("fields", FIELDS), **rules)
+    return compare_tables(con, wanted, got, rules.pop("ids", IDS), rules.pop("fields", FIELDS), **rules)
 
 
 def _numbers(counts: Counts) -> Counts:
@@ -73,7 +73,7 @@ def test_each_fault_is_counted(con: duckdb.DuckDBPyConnection, ids: tuple[str, .
     came = [*came[3:], came[40], came[40], came[41], invented, invented]
     price = pa.float64() if float_price else pa.int64()
     wanted, got = _table(_rows(), price=price), _table(came, price=price)
-    comparison = compare(con, lambda: wanted, lambda: got, ids, FIELDS, deadline_us=9_000)
+    comparison = compare_tables(con, wanted, got, ids, FIELDS, deadline_us=9_000)
     assert _numbers(comparison) == Counts(100, matched=95, missing=3, extra=1, duplicate=4, wrong=1, late=1)
     assert {example["fault"] for example in comparison.examples} == {"missing", "extra", "duplicate", "wrong", "late"}
 
@@ -146,10 +146,10 @@ def test_lost_windows_are_counted_without_a_join(
     )
     got = _windows(start)
     wrong = got.set_column(2, "n", pa.array([-1, *range(1, 3000)], pa.int64()))
-    comparison = compare(con, lambda: wanted, lambda: wrong, ids, ("n",))
+    comparison = compare_tables(con, wanted, wrong, ids, ("n",))
     assert _numbers(comparison) == Counts(3000, matched=2999, wrong=1)
     monkeypatch.setattr(answers, "_joined", None)
-    comparison = compare(con, lambda: wanted, lambda: got.slice(0, 2000), ids, ("n",))
+    comparison = compare_tables(con, wanted, got.slice(0, 2000), ids, ("n",))
     assert _numbers(comparison) == Counts(3000, matched=2000, missing=1000)
 
 
@@ -157,10 +157,10 @@ def test_a_window_start_that_did_not_come_is_the_engines_error(con: duckdb.DuckD
     """It is refused by name before any bucket is made of it, and so is one that is no time."""
     wanted, ids = _windows(pa.timestamp("us", "UTC")), ("user_id", "window_start")
     with pytest.raises(EngineError, match="no column 'window_start'"):
-        compare(con, lambda: wanted, lambda: wanted.drop_columns("window_start"), ids, ("n",))
+        compare_tables(con, wanted, wanted.drop_columns("window_start"), ids, ("n",))
     texts = wanted.set_column(1, "window_start", wanted.column("window_start").cast(pa.string()))
     with pytest.raises(EngineError, match="column 'window_start' as"):
-        compare(con, lambda: wanted, lambda: texts, ids, ("n",))
+        compare_tables(con, wanted, texts, ids, ("n",))
 
 
 def test_only_judged_rows_must_be_there(con: duckdb.DuckDBPyConnection) -> None:
@@ -181,7 +181,7 @@ def test_numbers_that_json_lacks_are_texts_in_examples(
     ids = pa.array([1])
     expected = pa.table({"event_id": ids, "x": pa.array([value])})
     came = pa.table({"event_id": ids, "x": pa.array([2.5]), "emission_time": ids})
-    (example,) = compare(con, lambda: expected, lambda: came, IDS, ["x"]).examples
+    (example,) = compare_tables(con, expected, came, IDS, ["x"]).examples
     assert (example["expected"], example["received"]) == ([{"x": shown}], [{"x": 2.5}])
 
 
@@ -261,7 +261,7 @@ def test_floats_match_within_the_tolerance(
 ) -> None:
     """The tolerance is relative; infinities, NaN and null equal themselves alone."""
     sides = [pa.table({"k": [1], "x": pa.array([x], pa.float64())}) for x in (wanted, got)]
-    comparison = compare(con, lambda: sides[0], lambda: sides[1], ["k"], ["x"])
+    comparison = compare_tables(con, sides[0], sides[1], ["k"], ["x"])
     assert _numbers(comparison) == (Counts(1, matched=1) if same else Counts(1, wrong=1))
 
 
@@ -303,8 +303,8 @@ def test_engines_types_of_time_and_number_are_read_alike(con: duckdb.DuckDBPyCon
         "number": pa.array([us], pa.int64()),
     }
     for form in forms.values():
-        reader = pa.table({"k": ["k"], "window_start": form, "n": pa.array([5], pa.int32())}).combine_chunks
-        counts = compare(con, "wanted", reader, ["k", "window_start"], ["n"], f"window_start = {us}")
+        con.register("came", pa.table({"k": ["k"], "window_start": form, "n": pa.array([5], pa.int32())}))
+        counts = compare(con, "wanted", "came", ["k", "window_start"], ["n"], f"window_start = {us}")
         assert counts == Counts(1, matched=1)
 
 
@@ -367,15 +367,7 @@ def test_columns_that_did_not_come_are_the_engines_error(con: duckdb.DuckDBPyCon
     without, text = wanted.drop_columns(["price"]), wanted.set_column(0, "price", pa.array(["a", "b"]))
     for came, message in ((without, "no column 'price'"), (text, "'price' as string"), (wanted, "emission_time")):
         with pytest.raises(EngineError, match=message):
-            compare(con, lambda: wanted, came.combine_chunks, IDS, FIELDS, deadline_us=1 if came is wanted else None)
-
-
-def test_readers_are_called_anew_and_never_held(con: duckdb.DuckDBPyConnection) -> None:
-    """Rows that are generated and never stored: each pass makes them again, faults or not."""
-    wanted, got = _table(_rows()), _table(_rows()[1:])
-    reader = Mock(side_effect=lambda: wanted.to_reader(10))
-    assert _numbers(compare(con, reader, got.to_reader, IDS, FIELDS)) == Counts(100, matched=99, missing=1)
-    assert reader.call_count > 2
+            compare_tables(con, wanted, came, IDS, FIELDS, deadline_us=1 if came is wanted else None)
 
 
 def test_slices_add_up(con: duckdb.DuckDBPyConnection) -> None:
@@ -389,9 +381,9 @@ def test_slices_add_up(con: duckdb.DuckDBPyConnection) -> None:
 
 
 def test_no_relation_is_left_behind(con: duckdb.DuckDBPyConnection) -> None:
-    """The connection is as it was."""
+    """The connection has the two sides and nothing else."""
     _compare(con, _rows(), _rows()[3:])
-    assert con.execute("SHOW TABLES").fetchall() == []
+    assert con.execute("SHOW TABLES").fetchall() == [("came",), ("wanted",)]
 
 
 OPEN: list[duckdb.DuckDBPyConnection] = []
@@ -439,7 +431,7 @@ def test_counts_are_their_plain_statement(
         for rows in (list(wanted.values()), came)
     ]
     (con,) = OPEN
-    comparison = compare(con, lambda: sides[0], lambda: sides[1], IDS, ("v", "event_time"), f"event_time < {border}")
+    comparison = compare_tables(con, sides[0], sides[1], IDS, ("v", "event_time"), f"event_time < {border}")
     assert _numbers(comparison) == plain
 
 

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.core.errors import EngineError
-from streamgauge.diff.compare import Counts, compare
+from streamgauge.diff.compare import Counts
 from streamgauge.results.run import Verification
-from tests.unit.helpers_duckdb import duckdb_session
+from tests.unit.helpers_duckdb import compare_tables, duckdb_session
 
 Shape = tuple[Any, ...]
 """A type: ("list", element), ("struct", fields), ("map", key, value), or a plain one by name."""
@@ -184,7 +184,7 @@ def _compare(shape: Shape, expected: list[Any], came: list[Any], by_value: bool 
     ]
     (con,) = OPEN
     names = ("v", "k") if by_value else ("k", "v")
-    comparison = compare(con, lambda: sides[0], lambda: sides[1], names[:1], names[1:])
+    comparison = compare_tables(con, sides[0], sides[1], names[:1], names[1:])
     Verification(judged=True, independent=True, reference="test", **comparison.as_dict()).model_dump_json()
     return comparison
 
@@ -243,8 +243,8 @@ def test_keys_of_a_map_have_the_tolerance_of_floats() -> None:
         pa.table({"k": [1], "v": pa.array([[({"x": x, "y": 2}, 5), ({"x": 1.0, "y": 1}, last)]], type_)})
         for x, last in ((1.0, 6), (1.0 - 1e-12, 6), (1.0, 7))
     ]
-    assert compare(con, lambda: sides[0], lambda: sides[1], ["k"], ["v"]) == Counts(1, matched=1)
-    assert compare(con, lambda: sides[0], lambda: sides[2], ["k"], ["v"]).wrong == 1
+    assert compare_tables(con, sides[0], sides[1], ["k"], ["v"]) == Counts(1, matched=1)
+    assert compare_tables(con, sides[0], sides[2], ["k"], ["v"]).wrong == 1
 
 
 @pytest.mark.parametrize(
@@ -261,4 +261,4 @@ def test_types_that_differ_are_named_by_their_place(expected: str, came: str, me
     (con,) = OPEN
     sides = [con.sql(f"SELECT 1 AS k, {each} AS v").to_arrow_table() for each in (expected, came)]
     with pytest.raises(EngineError, match=re.escape(message)):
-        compare(con, lambda: sides[0], lambda: sides[1], ["k"], ["v"])
+        compare_tables(con, sides[0], sides[1], ["k"], ["v"])

@@ -14,7 +14,7 @@ from streamgauge.metrics.records import Commit, GeneratorReport, RecorderReport
 from streamgauge.transports.spi import Chunk, Delivery
 
 COMMIT = Commit("q", 1, "results", 8, 7, 3, 5, None, ["a.arrow"])
-QUIET = RecorderReport([], [], [], {}, [], [], [], [], failed="", disk_full=False)
+QUIET = RecorderReport(commits=[], reads=[], reached=[], rows_ignored={}, failed="", disk_full=False)
 BUSY = replace(
     QUIET, commits=[COMMIT], rows_ignored={"results": 1}, retried_us=[6], receiving=[(1, 2)], writing=[(2, 3)],
     stood_still=[(9, 1)],

@@ -35,8 +35,8 @@ def counts(**gave: int) -> list[OperatorRows]:
 
 
 def summed(flow_: Flow, rows: list[OperatorRows], record: TrialRecord) -> dict[str, Operator]:
-    known = operators.operator_row_counts(rows, record.trial_log)
-    return {one.name: one for one in operators.summaries(flow_, known, record.trial_log, record.spans)}
+    known = operators.operator_row_counts(flow_, rows, record.trial_log)
+    return {one.name: one for one in operators.summaries(known, record.trial_log, record.spans)}
 
 
 def test_each_operator_takes_in_what_the_one_before_it_gave(make: Any) -> None:
@@ -134,7 +134,7 @@ def test_operators_of_a_second_query_stand_once(make: Any) -> None:
     sums = summed(both, rows, record)
     assert sums["purchases"].rows_out == 10_000
     assert sums["running"].rows_out == 2500
-    table = operators.table(both, operators.operator_row_counts(rows, record.trial_log))
+    table = operators.table(operators.operator_row_counts(both, rows, record.trial_log))
     assert table.num_rows == 20 * (3 + 2)
     assert set(table["query"].to_pylist()) == {"q0", "q1"}
 
@@ -142,7 +142,7 @@ def test_operators_of_a_second_query_stand_once(make: Any) -> None:
 def test_batches_of_a_trial_before_are_left_out(make: Any) -> None:
     """A warm test bed's engine counts on; late reports of earlier batches belong to no trial."""
     rows = [OperatorRows("", batch, "half", 500) for batch in range(-40, 20)]
-    table = operators.table(HALVES, operators.operator_row_counts(rows, trial(make).trial_log))
+    table = operators.table(operators.operator_row_counts(HALVES, rows, trial(make).trial_log))
     assert set(table["batch_id"].to_pylist()) == set(BATCHES)
 
 

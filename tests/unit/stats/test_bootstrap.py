@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -79,17 +80,18 @@ def test_the_interval_is_never_narrower_than_the_textbook_one(
     """Whatever the series and its blocks."""
     times, values = np.arange(float(n)), autocorrelated(n, correlation, np.random.default_rng(seed))
     textbook = independent_slope_interval(times, values).half_width
-    assert slope_interval(times, values, block=block, replicates=50).half_width >= textbook
+    with patch.object(bootstrap, "REPLICATES", 50):
+        assert slope_interval(times, values, block=block).half_width >= textbook
 
 
 @pytest.mark.parametrize(("n", "length"), [(16, 4), (17, 4), (60, 2), (60, 15), (61, 7), (200, 31), (30, 30)])
 @pytest.mark.parametrize("seed", [0, 4])
 def test_the_quick_draws_of_tests_are_those_of_the_library(n: int, length: int, seed: int) -> None:
     """Replicate by replicate; so what simulations with them say is said of the intervals that users get."""
-    residuals, weights = np.random.default_rng(n).normal(size=(2, n))
-    library = bootstrap._replicates(residuals, weights, length, 200, seed)
+    residuals, weights = np.random.default_rng([n, seed]).normal(size=(2, n))
+    library = bootstrap._replicates(residuals, weights, length)
     assert library.std() > 0
-    assert replicates(residuals, weights, length, 200, seed) == pytest.approx(library, rel=1e-9, abs=1e-12)
+    assert replicates(residuals, weights, length) == pytest.approx(library, rel=1e-9, abs=1e-12)
 
 
 def test_without_blocks_the_interval_is_the_textbook_one() -> None:

@@ -238,3 +238,18 @@ class Recent:
 
     def restore(self, codes: pa.Array, values: pa.Array) -> None:
         self._codes, self._values = codes.to_numpy(), values.to_numpy()
+
+
+def counts_so_far(before: Int64s, keys: int, codes: Int64s, order: Int64s, counts: Bools) -> tuple[Int64s, Int64s]:
+    """The counting rows of each of `keys` keys in total, and for each row those of its key so far.
+
+    `before`: the totals before the batch, for the keys known then; `order` groups equal `codes`.
+    """
+    before = np.concatenate((before, np.zeros(keys - len(before), np.int64)))
+    sorted_codes, sorted_counts = codes[order], counts[order].astype(np.int64)
+    cumulative = np.cumsum(sorted_counts)
+    starts, key_of = groups(sorted_codes)
+    of_others = (cumulative - sorted_counts)[starts][key_of]
+    so_far = np.empty(len(order), np.int64)
+    so_far[order] = before[sorted_codes] + cumulative - of_others
+    return before + np.bincount(codes[counts], minlength=keys), so_far

@@ -1,11 +1,14 @@
-"""Samples a process's memory at fixed intervals and reports its distribution (Bordin 2017, section 3.4)."""
+"""Samples a process's memory at fixed intervals and reports its distribution (Bordin 2017, section 3.4).
 
-import threading
+It is of its own because the documents' overview of memory is checked by these levels without an engine.
+"""
+
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
 
+from streamgauge.core.clock import repeated
 from streamgauge.results.profile import MemoryBehaviour, MemoryDistribution, MemoryLevel
 
 INTERVAL_S = 0.5
@@ -19,22 +22,13 @@ MEDIUM_FROM_BYTES, HIGH_FROM_BYTES = 2**30, 4 * 2**30
 def sampled(read: Callable[[], int | None], interval_s: float = INTERVAL_S) -> Iterator[list[int]]:
     """Calls `read` every `interval_s` until the context is left, and at least once; ignores readings of None."""
     samples: list[int] = []
-    over = threading.Event()
 
     def sample() -> None:
-        while True:
-            if (found := read()) is not None:
-                samples.append(found)
-            if over.wait(interval_s):
-                return
+        if (found := read()) is not None:
+            samples.append(found)
 
-    thread = threading.Thread(target=sample, name="memory", daemon=True)
-    thread.start()
-    try:
+    with repeated(sample, interval_s, "memory"):
         yield samples
-    finally:
-        over.set()
-        thread.join()
 
 
 def distribution(samples: Sequence[int], of: str, interval_s: float = INTERVAL_S) -> MemoryDistribution | None:

@@ -87,7 +87,7 @@ def test_a_test_bed_is_used_again_unless_a_new_one_is_ready_sooner(
 
 def warm(work: sustain_module.Sustain, backlog: int = 0, fails: bool = False, alive: bool = True) -> Any:
     """The conductor of a test bed on which a trial has just been made."""
-    drained = Tick([], [], [], frontier_us=0, overflowed=False, ended=True, rows_ignored={})
+    drained = Tick(chunks=[], deliveries=[], commits=[], frontier_us=0, overflowed=False, ended=True, rows_ignored={})
     failure = DriverError("generator 0 ended (exit code -9)")
     testbed = Mock(level=lambda: None, commit=lambda before_us: None)
     testbed.engine_status.return_value = EngineStatus(alive)

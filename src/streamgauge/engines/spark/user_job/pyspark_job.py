@@ -23,6 +23,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming import DataStreamWriter, StreamingQueryManager
 from pyspark.sql.types import LongType, StructType, TimestampType
 
+from streamgauge.core.clock import repeated
 from streamgauge.core.errors import JobError, Problem, refuse
 from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME, WINDOW_END, WINDOW_START
 from streamgauge.dataflow.nodes import UserJobNode
@@ -243,23 +244,17 @@ def _ship(session: SparkSession, path: Path, folder: Path) -> None:
 @contextmanager
 def reported(path: Path, name: str) -> Iterator[None]:
     """Announces every second which line of the user's function runs in this thread."""
-    thread, over = threading.get_ident(), threading.Event()
+    thread = threading.get_ident()
 
     def report() -> None:
-        while True:
-            line = next(iter(own_frames(sys._current_frames().get(thread), path)[-1:]), None)
-            where = f": {Path(line.filename).name}, line {line.lineno}: {line.line}" if line is not None else ""
-            announce(f"{RUNNING}: {name}(){where}")
-            if over.wait(REPORT_S):
-                return
+        line = next(iter(own_frames(sys._current_frames().get(thread), path)[-1:]), None)
+        where = f": {Path(line.filename).name}, line {line.lineno}: {line.line}" if line is not None else ""
+        announce(f"{RUNNING}: {name}(){where}")
 
-    reporter = threading.Thread(target=report, name="reporter", daemon=True)
-    reporter.start()
     try:
-        yield
+        with repeated(report, REPORT_S, "reporter"):
+            yield
     finally:
-        over.set()
-        reporter.join()
         announce(UP)
 
 

@@ -40,7 +40,15 @@ from streamgauge.core.arrays import Bools, Floats, Int64s
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import Stream, source
 from streamgauge.dataflow.operators.api import ROW, TIME, KeyedWithoutState, Processor
-from streamgauge.dataflow.operators.grouped_arrays import KeyDictionary, group_by_key, group_starts, groups, load, save
+from streamgauge.dataflow.operators.grouped_arrays import (
+    KeyDictionary,
+    counts_so_far,
+    group_by_key,
+    group_starts,
+    groups,
+    load,
+    save,
+)
 from streamgauge.dataflow.static_table import Table, table
 from streamgauge.loadgen.datasets.texts import (
     MAIL_WORDS_MAX,
@@ -180,8 +188,8 @@ class WordProbability(Processor):
         is_spam, is_ham = _labels(batch.column("spam"))
         rows = np.flatnonzero(~(is_spam | is_ham))
         order = group_by_key(codes)
-        self._bad, bad = _word_counts(self._bad, len(self._words), codes, order, is_spam)
-        self._good, good = _word_counts(self._good, len(self._words), codes, order, is_ham)
+        self._bad, bad = counts_so_far(self._bad, len(self._words), codes, order, is_spam)
+        self._good, good = counts_so_far(self._good, len(self._words), codes, order, is_ham)
         totals = (batch.column(name).to_numpy()[rows] for name in ("spam_total", "ham_total"))
         probabilities = probability(bad[rows], good[rows], *totals)
         at = pa.array(rows)
@@ -198,21 +206,6 @@ class WordProbability(Processor):
         saved = load(state)
         self._words.restore(saved["words"])
         self._bad, self._good = saved["bad"].to_numpy(), saved["good"].to_numpy()
-
-
-def _word_counts(before: Int64s, words: int, codes: Int64s, order: Int64s, counts: Bools) -> tuple[Int64s, Int64s]:
-    """The counting rows of each of `words` words in total, and for each row those of its word so far.
-
-    `before`: the totals before the batch, for the words known then; `order` groups equal `codes`.
-    """
-    before = np.concatenate((before, np.zeros(words - len(before), np.int64)))
-    sorted_codes, sorted_counts = codes[order], counts[order].astype(np.int64)
-    cumulative = np.cumsum(sorted_counts)
-    starts, word_of = groups(sorted_codes)
-    of_others = (cumulative - sorted_counts)[starts][word_of]
-    so_far = np.empty(len(order), np.int64)
-    so_far[order] = before[sorted_codes] + cumulative - of_others
-    return before + np.bincount(codes[counts], minlength=words), so_far
 
 
 WORD_TRUTH = (
@@ -251,9 +244,8 @@ class BayesRule(KeyedWithoutState):
 def _alphabetical(words: pa.Array) -> Int64s:
     """Numbers that order and equal each other as the words do."""
     encoded = pc.dictionary_encode(words)
-    position = np.empty(len(encoded.dictionary), np.int64)
-    position[pc.array_sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(position))
-    return position[encoded.indices.to_numpy()]
+    ranks: Int64s = pc.rank(encoded.dictionary).to_numpy().astype(np.int64)
+    return ranks[encoded.indices.to_numpy()]
 
 
 BAYES_TRUTH = (

@@ -22,7 +22,7 @@ from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import Stream, flow, source
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.dataflow.operators.api import ROW, Processor
-from streamgauge.dataflow.operators.grouped_arrays import group_by_key, groups, load, save
+from streamgauge.dataflow.operators.grouped_arrays import counts_so_far, group_by_key, load, save
 from streamgauge.loadgen.datasets.web import ADDRESSES_MAX, AccessLine
 from streamgauge.loadgen.fields import StreamSpec
 from streamgauge.workloads.helpers.places import count_places
@@ -83,15 +83,11 @@ class VolumeCounter(Processor):
     def _counts_of(self, minutes: Int64s) -> Int64s:
         """The count of each line's minute, that line included; drops minutes that are too old to return."""
         all_minutes, codes = np.unique(np.concatenate((self._minutes, minutes)), return_inverse=True)
-        totals = np.zeros(len(all_minutes), np.int64)
-        totals[codes[: len(self._minutes)]] = self._counts
+        before = np.zeros(len(all_minutes), np.int64)
+        before[codes[: len(self._minutes)]] = self._counts
         codes = codes[len(self._minutes) :]
-        order = group_by_key(codes)
-        first, group = groups(codes[order])
-        counts = np.empty(len(codes), np.int64)
-        counts[order] = np.arange(len(codes)) - first[group] + 1
-        counts += totals[codes]
-        totals += np.bincount(codes, minlength=len(all_minutes))
+        every_row = np.ones(len(codes), np.bool_)
+        totals, counts = counts_so_far(before, len(before), codes, group_by_key(codes), every_row)
         retained = all_minutes > (all_minutes[-1:] - self._remembered)
         self._minutes, self._counts = all_minutes[retained], totals[retained]
         return counts
