@@ -16,12 +16,11 @@ import psutil
 import pytest
 from typer.testing import CliRunner
 
-from streamgauge.artifacts.run_folder import MATRIX, SCALE, STARTED, RunFolder
+from streamgauge.artifacts.run_folder import MATRIX, STARTED, RunFolder
 from streamgauge.cli import app
 from streamgauge.cli.commands import EXITS
 from streamgauge.results.matrix import MatrixResult
 from streamgauge.results.run import Result
-from streamgauge.results.scalability import ScaleResult
 from streamgauge.studies.capacity.saved_search import recorded
 from streamgauge.system.child_processes import wait_until
 from streamgauge.system.disk import LOCK, PREFIX
@@ -204,41 +203,4 @@ def test_a_matrix_that_was_killed_keeps_its_cells_and_goes_on(tmp_path: Path) ->
         assert (folder / row.report).exists()
     with (folder / "cells.csv").open(newline="") as lines:
         assert [row["verdict"] for row in csv.DictReader(lines)] == [row.verdict for row in result.cells]
-    assert left(tmp_path) == []
-
-
-SCALE_WORDS = (
-    "scale", "identity", "--engine", "known", "--option", "capacity=20k", "--resources", "1,2", "--loads", "8k..64kx2",
-    "--warmup", "1s", "--duration", "3s", "--generators", "1",
-)  # fmt: skip
-
-
-def second_cell_of_scale_began(at: Path) -> bool:
-    return any((at / "runs").glob("*-scale/cells/002/*/experiment.toml"))
-
-
-@pytest.mark.process
-@pytest.mark.long  # a matrix that was killed shows the same of processes, a simulated study of the search
-def test_a_scalability_study_that_was_killed_goes_on(tmp_path: Path) -> None:
-    """kill -9 in its second trial; --resume makes that again and ends with the capacity of each level: real trials.
-
-    On a busy machine trials above the capacity are invalid. Then the capacity is a lower bound, and the exit code is 3.
-    """
-    with started_command(tmp_path, SCALE_WORDS, second_cell_of_scale_began) as (command, children):
-        command.kill()
-        assert wait_until(lambda: all(map(ended, children)), 30)
-    (folder,) = (tmp_path / "runs").iterdir()
-    before = ScaleResult.model_validate_json((folder / SCALE).read_bytes())
-    assert (len(before.cells), before.finished) == (1, False)
-
-    again = [sys.executable, "-m", "streamgauge", "scale", "--resume", str(folder), "--json"]
-    done = subprocess.run(again, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, check=False)
-    result = ScaleResult.model_validate(json.loads(done.stdout))
-    assert (result.finished, result.cells[0]) == (True, before.cells[0]), done.stderr
-    assert result.decided == (done.returncode == 0)
-    for one, true in zip(result.capacities, (20e3, 40e3), strict=True):
-        assert one.load is None or one.load <= true
-        assert not one.decided or (one.load is not None and one.refused is not None and true < one.refused)
-    for cell in result.cells:
-        assert RunFolder.open(folder / cell.folder).read_result().verdict.value == cell.outcome
     assert left(tmp_path) == []

@@ -1,6 +1,5 @@
 """The whole path over a real broker and a real Spark: every answer verified, across a restart too; a dead broker."""
 
-import resource
 import signal
 import threading
 from pathlib import Path
@@ -186,30 +185,6 @@ def test_windows_of_two_partitions_are_right_across_a_restart(tmp_path: Path, re
         judged = trial(resolved, testbed, folder, on_progress=restart.once(testbed))
     restart.check(judged)
     check_answers(judged, 1500)
-
-
-@pytest.mark.long
-@on_a_broker
-def test_events_may_be_encoded_otherwise(tmp_path: Path) -> None:
-    """As Avro: texts, and updates of counts; the result says how they were sent."""
-    require_jars("spark", encoding="avro")
-    with started(tmp_path, "word_count", "2k", transport_options={"encoding": "avro"}) as (resolved, testbed, folder):
-        judged = trial(resolved, testbed, folder)
-    check_answers(judged, 1000)
-    assert judged.result.settings["producer"].startswith("encoding=avro acks=all ")
-
-
-@pytest.mark.long
-@on_a_broker
-def test_a_broker_without_room_ends_the_trial(tmp_path: Path) -> None:
-    """No file of its may grow any more, to it the same error as of a full disk: the driver's failure, and at once."""
-    with started(tmp_path, "identity", "10k") as (resolved, testbed, folder):
-        jvm = broker_of(testbed).jvm
-        fill = InMidTrial(lambda: resource.prlimit(jvm, resource.RLIMIT_FSIZE, (1, 1)))
-        judged = trial(resolved, testbed, folder, on_progress=fill)
-    assert fill.done
-    assert judged.result.verdict.value == "invalid"
-    assert "the broker ended" in judged.record.driver_failed
 
 
 @pytest.mark.long

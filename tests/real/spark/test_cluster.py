@@ -27,7 +27,7 @@ from streamgauge.results.run import Result
 from streamgauge.system.child_processes import wait_until
 from streamgauge.trial.conductor import TrialConductor
 from streamgauge.trial.policies import JudgedTrial
-from tests.helpers_broker_trials import running
+from tests.helpers_broker_trials import check_right, running
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
@@ -130,14 +130,6 @@ def result_on(cluster: Cluster, root: Path, workload: str, parameters: dict[str,
     return judged.result
 
 
-def check_right(result: Result, independent: bool, rows_least: int) -> None:
-    found = result.verification
-    assert found is not None
-    assert (found.judged, found.independent) == (True, independent), found.sentence
-    assert found.right, (found.sentence, found.examples)
-    assert found.matched == found.expected >= rows_least
-
-
 # A process with state; a sink of updates, with a function of texts.
 @pytest.mark.parametrize(
     ("workload", "parameters", "rows_least"),
@@ -151,7 +143,7 @@ def test_a_workload_is_verified_on_executors_that_have_none_of_our_code(
 ) -> None:
     """Every answer right, from executors of the worker's; none of them is left when the run has ended."""
     result = result_on(cluster, tmp_path, workload, parameters)
-    check_right(result, True, rows_least)
+    check_right(result.verification, rows_least)
     assert result.settings["master"] == cluster.master
     assert wait_until(lambda: cluster.worker.children(recursive=True) == [], STARTED_S)
 
@@ -161,4 +153,4 @@ def test_an_own_job_brings_what_lies_beside_its_file(cluster: Cluster, tmp_path:
     (tmp_path / "beside_the_job.py").write_text("def tax(price):\n    return price * 0.19\n")
     file = tmp_path / "taxed_job.py"
     file.write_text(textwrap.dedent(JOB))
-    check_right(result_on(cluster, tmp_path, str(file), {}), False, 50_000)
+    check_right(result_on(cluster, tmp_path, str(file), {}).verification, 50_000, independent=False)

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.results.run import Result
-from streamgauge.system.child_processes import wait_until
 
 pytestmark = pytest.mark.spark
 long = pytest.mark.long
@@ -93,50 +91,6 @@ def test_the_life_of_a_cluster(place: Path) -> None:
     ]  # fmt: skip
     assert [pid for pid in pids if psutil.pid_exists(pid) and psutil.Process(pid).status() != "zombie"] == []
     assert say(place, "cluster", "status").returncode == 1
-
-
-@long
-def test_what_a_killed_start_left_is_found_and_ended(place: Path) -> None:
-    """Before its master is ready, too."""
-    starting = subprocess.Popen(
-        [sys.executable, "-m", "streamgauge", "cluster", "start"], env=os.environ | {"TMPDIR": str(place)},
-        stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    with starting:
-        assert wait_until(lambda: bool(list(place.glob("*/cluster.json"))), 60, 0.01)
-        starting.kill()
-    status = say(place, "cluster", "status", "--json")
-    assert status.returncode == 1
-    assert "its start was interrupted (running: master as process" in status.stderr
-    (left,) = [member["pid"] for member in json.loads(status.stdout)["members"]]
-    assert say(place, "cluster", "stop").stderr == "stopped\n"
-    assert not psutil.pid_exists(left) or psutil.Process(left).status() == "zombie"
-
-
-@long
-def test_a_run_without_its_cluster_is_refused(place: Path, cluster: dict[str, Any]) -> None:
-    """At once and before a run folder is made, where Spark would try for a minute."""
-    assert say(place, "cluster", "stop").returncode == 0
-    begun_s = time.monotonic()
-    done = say(place, *RUN, "--master", cluster["master"], "--out", str(place / "refused"))
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "must be the address of a running Spark master" in done.stderr
-    assert time.monotonic() - begun_s < 30
-    assert not (place / "refused").exists()
-
-
-@long
-def test_a_killed_cluster_is_no_obstacle(place: Path, cluster: dict[str, Any]) -> None:
-    """Its ids are stale then: status says so, and a start goes on."""
-    for member in cluster["members"]:
-        os.kill(member["pid"], signal.SIGKILL)
-    status = say(place, "cluster", "status")
-    assert status.returncode == 1
-    assert "ended without stop" in status.stderr
-    started = say(place, "cluster", "start", "--workers", "1", "--cores", "1", "--memory", "1GiB")
-    assert started.returncode == 0, started.stderr
-    assert "removed what a cluster left" in started.stderr
-    assert started.stdout.strip() != cluster["master"]
 
 
 @long

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import psutil
@@ -10,7 +9,6 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from streamgauge.cli import app
-from streamgauge.core.errors import InputError
 from streamgauge.engines.spark.cluster import state
 from tests.unit.engines.spark.cluster.conftest import MASTER, member, place, sleeping
 
@@ -34,18 +32,6 @@ def test_the_address_alone_is_on_stdout() -> None:
         assert (done.exit_code, done.stdout) == (0, f"{MASTER}\n")
         assert "2 workers, 2 cores and 1 GiB each, processors 0-3" in done.stderr
     assert call("stop").stderr == "stopped\n"
-
-
-@pytest.mark.usefixtures("sleeping")
-def test_a_second_start_and_a_second_stop() -> None:
-    """The first is an error with exit code 2, the second is none."""
-    call("start")
-    second: Any = call("start").exception
-    assert (type(second), second.exit_code) == (InputError, 2)
-    stops = [call("stop") for _ in range(2)]
-    assert [(done.exit_code, done.stdout, done.stderr) for done in stops] == [
-        (0, "", "stopped\n"), (0, "", "no cluster is running: nothing to stop\n"),
-    ]  # fmt: skip
 
 
 @pytest.mark.usefixtures("place")
@@ -88,10 +74,3 @@ def test_a_status_names_what_an_interrupted_start_left() -> None:
     words = (f"its start was interrupted (running: master as process {cluster.members[0].pid})", "cluster stop")
     assert [each for each in words if each not in done.stderr] == []
     assert json.loads(call("status", "--json").stdout)["running"] is False
-
-
-def test_stop_leaves_no_daemon_behind(sleeping: Path) -> None:
-    cluster = started("--workers", "3")
-    call("stop")
-    assert len(cluster.ended()) == 4
-    assert [entry.name for entry in sleeping.iterdir()] == [".lock"]

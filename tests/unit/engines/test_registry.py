@@ -61,6 +61,20 @@ def test_every_engine_that_runs_streams_can_be_made_and_refuses(name: str) -> No
         registry.entry(name).check(StartRequest(None, {"no_such_option": "1"}, None, "common"))
 
 
+@pytest.mark.parametrize(("engine", "values"), [
+    ("flink", {"memory": "much", "buffer_timeout": "soon", "checkpoint_interval": "1ms", "object_reuse": "yes"}),
+    ("storm", {"watermark_interval": "0", "ackers": "9", "pending": "0", "spins": "many"}),
+    ("kafka-streams", {"commit_interval": "1ms", "watermark_delay": "late", "state_store": "disk"}),
+])  # fmt: skip
+def test_a_value_that_an_option_cannot_have_is_refused(engine: str, values: dict[str, str]) -> None:
+    """Each alone, by the option's name; `auto` and defaults are taken."""
+    plugin = registry.entry(engine)
+    for name, value in values.items():
+        assert [problem.setting for problem in plugin.option_problems({name: value})] == [f"option {name}"]
+    allowed = {name: "auto" for name in values if name == "watermark_delay"}
+    assert not list(plugin.option_problems(allowed))
+
+
 def test_figures_that_nobody_measured_are_more_cautious_than_measured_ones() -> None:
     """A search of an engine without figures of its own climbs in shorter steps, from a lower guess."""
     measured = registry.capabilities()[Experiment.model_fields["engine"].default].near_limit

@@ -23,6 +23,7 @@ from streamgauge.loadgen.fields import (
 )
 from streamgauge.loadgen.random import PhiloxBits
 from tests.unit.helpers_refusals import problem_of
+from tests.unit.loadgen.test_fitted import FIELDS as FITTED
 
 BITS = PhiloxBits(1, 0, 0, 0)
 FIELDS = [
@@ -42,7 +43,7 @@ def values(field: FieldSpec, first: int, last: int) -> pa.Array:
     return pa.array(column) if isinstance(column, np.ndarray) else column
 
 
-@pytest.mark.parametrize("field", FIELDS, ids=lambda field: field.name)
+@pytest.mark.parametrize("field", [*FIELDS, *FITTED], ids=lambda field: field.name)
 @given(data=st.data())
 def test_a_slice_equals_the_whole(field: FieldSpec, data: st.DataObject) -> None:
     """A column made for a slice alone is the slice of the column, and has the type that the field says."""

@@ -1,4 +1,4 @@
-"""Fitted fields and choices: frequencies, quantiles, nulls, types, slices, refusals."""
+"""Fitted fields and choices: frequencies, quantiles, nulls, refusals; any slice alone: `test_fields`."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,10 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from streamgauge.core.schema import arrow_type
 from streamgauge.loadgen.fields import FieldSpec
 from streamgauge.loadgen.fitted import Choice, Fitted
 from streamgauge.loadgen.random import PhiloxBits
@@ -33,17 +30,6 @@ N = 40_000
 
 def column(field: FieldSpec, first: int = 0, last: int = N) -> Any:
     return field.column(BITS, first, last)
-
-
-@pytest.mark.parametrize("field", FIELDS, ids=lambda field: field.name)
-@given(data=st.data())
-def test_a_slice_equals_the_whole(field: FieldSpec, data: st.DataObject) -> None:
-    """A column made for a slice alone is the slice of the column, and has the type that the field says."""
-    first = data.draw(st.integers(0, 10**9))
-    low, high = sorted(data.draw(st.tuples(st.integers(0, 20), st.integers(0, 20))))
-    whole = column(field, first, first + 20)
-    assert column(field, first + low, first + high).equals(whole.slice(low, high - low))
-    assert whole.type == arrow_type(field.sql_type)
 
 
 @pytest.mark.parametrize("field", FIELDS, ids=lambda field: field.name)

@@ -1,18 +1,14 @@
-"""Every transport that has a name carries events one way and results the other."""
+"""What every transport says of itself by its name, and the books that its outlet keeps."""
 
 import os
 import subprocess
 import sys
-from types import SimpleNamespace
-from typing import Any
-from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
 
 from streamgauge.core.clock import US
 from streamgauge.core.schema import EVENT_ID, EVENT_TIME, INGEST_TIME
-from streamgauge.transports.flight import client
 from streamgauge.transports.logs import Outlet
 from streamgauge.transports.registry import BROKERED, NAMES, STAMPS, problems, transport, with_absolute_paths
 from streamgauge.transports.spi import EndpointConfig, OutletConfig
@@ -31,28 +27,6 @@ def test_an_outlet_counts_what_is_offered(name: str) -> None:
     assert (chunk.events, chunk.published_us, deliveries) == (3, 5, [])
     assert (outlet.frontier(), outlet.waiting_us(), outlet.overflowed) == (1000, 1000, False)
     assert (outlet.drain_aborted(), outlet.drain_delivering()) == ([], [])
-
-
-def test_flight_carries_both_ways() -> None:
-    """What the driver offers the system reads, and what the system sends the recorder gets."""
-    flight, results = transport("flight"), list[Any]()
-    receiver: Any = SimpleNamespace(
-        now_us=lambda: 7,
-        receive=lambda address, schema, batches: results.append((address, pa.Table.from_batches(batches, schema))),
-        commit=Mock(return_value=True),
-    )
-    outlet = flight.open_outlet(AT, OutletConfig({"ads": SCHEMA}, 10 * US, 2**20, lambda: 7))
-    inlet = flight.open_inlet(AT, receiver)
-    outlet.offer(0, 1000, {"ads": EVENTS}, 5)
-    read = pa.Table.from_batches(
-        client.read_range(outlet.location, AT.token, "ads", 0, 1000, (EVENT_TIME, INGEST_TIME), 0)
-    )
-    assert read.to_pydict() == {EVENT_TIME: [1, 2, 3], INGEST_TIME: [7, 7, 7]}
-    client.send_results(inlet.location, AT.token, {"query": "q", "batch": 4}, iter([EVENTS]))
-    assert client.act(inlet.location, AT.token, "commit", query="q", batch=4, accepted=[], sinks=[]) is True
-    assert results == [({"query": "q", "batch": 4}, pa.Table.from_batches([EVENTS]))]
-    receiver.commit.assert_called_once_with("q", 4, [], [])
-    inlet.close()
 
 
 def test_names_are_known_without_loading_a_transport() -> None:

@@ -40,15 +40,6 @@ def test_a_program_logs_in(tmp_path: Path) -> None:
     assert not any(PASSWORD.encode() in file.read_bytes() for file in (tmp_path / "runs").rglob("*") if file.is_file())
 
 
-def test_loses_rows(broker: Broker, tmp_path: Path) -> None:
-    """One result in ten thousand is enough."""
-    result = run(EXAMPLES / "loses_rows" / "program.toml", broker, tmp_path, rate="30k")
-    faults = verification(result)
-    assert faults.pop("missing") >= 1
-    assert set(faults.values()) == {0}
-    assert Cause.WRONG_ANSWERS in codes(result)
-
-
 def test_dies(broker: Broker, tmp_path: Path) -> None:
     """Named, with what it said last."""
     result = run(EXAMPLES / "dies" / "program.toml", broker, tmp_path)
@@ -180,17 +171,6 @@ def test_formats_topics_and_outputs(broker: Broker, tmp_path: Path) -> None:
     check_right(result, 2000)
     assert [sink.name for sink in result.sinks] == ["dear", "cheap"]
     assert all(sink.verification is not None and sink.verification.matched > 1000 for sink in result.sinks)
-
-
-@pytest.mark.long
-def test_foreign_messages_on_one_output_of_two(broker: Broker, tmp_path: Path) -> None:
-    """The other one works, and yet the trial ends with the name of the topic."""
-    path = changed(tmp_path, MANY.replace('_CHEAP"], value,', '_CHEAP"], b"garbage",'))
-    path.write_text(MANY_FILE)
-    (path.parent / "cheap.avsc").write_text(CHEAP)
-    result = run(path, broker, tmp_path, warmup="20s")
-    assert Cause.NO_RESULTS in codes(result)
-    assert "-cheap are no results and count as none; the first: 'garbage'" in result.verdict.sentence
 
 
 UNRELIABLE = """

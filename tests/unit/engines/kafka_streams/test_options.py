@@ -54,12 +54,3 @@ def test_progress_is_seen_after_a_commit_for_each_topic(case: str, commits: int)
     flow, plugin = CASES[case].flow, KafkaStreamsPlugin()
     assert plugin.unseen_us(flow, {}) == commits * 1_000_000
     assert plugin.unseen_us(flow, {"commit_interval": "200ms"}) == commits * 200_000
-
-
-@pytest.mark.parametrize(
-    ("name", "value"), [("commit_interval", "1ms"), ("watermark_delay", "late"), ("state_store", "disk")]
-)
-def test_what_cannot_be_read_is_refused(name: str, value: str) -> None:
-    (problem,) = KafkaStreamsPlugin().option_problems({name: value})
-    assert problem.setting == f"option {name}"
-    assert list(KafkaStreamsPlugin().option_problems({"watermark_delay": "auto"})) == []

@@ -5,7 +5,6 @@ import pytest
 from streamgauge.config.options_and_settings import build
 from streamgauge.core.plugin_options import IDIOMATIC
 from streamgauge.engines.storm.options import CAPABILITIES, configuration
-from streamgauge.engines.storm.plugin import StormPlugin
 from streamgauge.preflight.validate import check
 
 
@@ -38,12 +37,3 @@ def test_storms_own_windows_show_that_a_tuple_was_read_when_the_next_one_closes(
 def test_idiomatic_has_the_values_of_storm() -> None:
     own = configuration(CAPABILITIES.profiles[IDIOMATIC].options)
     assert own["topology.bolt.wait.progressive.level2.count"] == "1000"
-
-
-@pytest.mark.parametrize(
-    ("name", "value"), [("watermark_interval", "0"), ("ackers", "9"), ("pending", "0"), ("spins", "many")]
-)
-def test_what_cannot_be_read_is_refused(name: str, value: str) -> None:
-    (problem,) = StormPlugin().option_problems({name: value})
-    assert problem.setting == f"option {name}"
-    assert list(StormPlugin().option_problems({})) == []

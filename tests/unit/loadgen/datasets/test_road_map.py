@@ -101,9 +101,9 @@ def test_mixed_numbers_are_spread_evenly() -> None:
 
 
 def written(folder: Path, *geometries: Any) -> str:
-    """The path of a file with a feature of each geometry."""
+    """The path of a file with a feature of each geometry; a quotation mark in it is none of SQL's."""
     features = [{"type": "Feature", "properties": {}, "geometry": geometry} for geometry in geometries]
-    path = folder / "roads.geojson"
+    path = folder / "somebody's roads.geojson"
     path.write_text(json.dumps({"type": "FeatureCollection", "features": features}))
     return str(path)
 

@@ -30,8 +30,7 @@ def refused(call: Callable[[], Any]) -> tuple[Problem, ...]:
     return caught.value.problems
 
 
-@pytest.mark.usefixtures("sleeping")
-def test_a_started_cluster_is_known_until_it_is_stopped(reports: list[str]) -> None:
+def test_a_started_cluster_is_known_until_it_is_stopped(sleeping: Path, reports: list[str]) -> None:
     cluster = start(TWO, reports.append)
     assert (cluster.master, cluster.workers, cluster.cores, cluster.cpus) == (MASTER, 2, 2, (0, 1, 2, 3))
     assert [member.name for member in cluster.members] == ["master", "worker 1", "worker 2"]
@@ -40,6 +39,7 @@ def test_a_started_cluster_is_known_until_it_is_stopped(reports: list[str]) -> N
     assert stop(reports.append)
     assert len(cluster.ended()) == 3
     assert state.read() is None
+    assert [entry.name for entry in sleeping.iterdir()] == [service.LOCK]
     assert reports == []
 
 
@@ -270,18 +270,6 @@ def test_a_state_that_cannot_be_read_is_an_error(place: Path, text: str) -> None
         assert "cannot be read" in problem.rule
         assert problem.way_out == "no process of a cluster was found: remove the file"
     assert cluster_at("spark://elsewhere:7077") is None
-
-
-def test_processes_without_a_readable_state_are_named(place: Path, daemon: Callable[[], int]) -> None:
-    """By their command line, which names the cluster's folder and a class of Spark."""
-    state.owned_folder()
-    (place / state.FILE).write_text("{")
-    pid = daemon()
-    with pytest.raises(InputError) as refused:
-        state.read()
-    (problem,) = refused.value.problems
-    assert f"its processes still run ({pid})" in problem.rule
-    assert problem.way_out == f"end its processes (kill {pid}) and remove the file if it exists"
 
 
 def test_another_process_with_the_same_id_is_no_member(member: Make) -> None:

@@ -1,6 +1,5 @@
 """Traffic Monitoring on roads of one's own: by hand, by truth and by class, and the file in SQL against the reader."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +17,8 @@ from streamgauge.loadgen.datasets.gps_traces import read_roads
 from streamgauge.workloads.dspbench.sensors.traffic_monitoring import file_in_sql, match_roads
 from tests.unit.helpers_duckdb import duckdb_session
 from tests.unit.helpers_refusals import assert_refused
+from tests.unit.loadgen.datasets.test_road_map import line, written
 from tests.unit.workloads.helpers_cuts import BOTH, answered, flow_of, made, table, without_truth
-
-
-def written(folder: Path, *geometries: Any) -> str:
-    """The path of a file with a feature of each geometry; a quotation mark in it is none of SQL's."""
-    path = folder / "somebody's roads.geojson"
-    path.write_text(json.dumps({"features": [{"geometry": geometry} for geometry in geometries]}))
-    return str(path)
-
-
-def line(*points: Any) -> dict[str, Any]:
-    return {"type": "LineString", "coordinates": points}
 
 
 def lines(*each: Any) -> dict[str, Any]:
