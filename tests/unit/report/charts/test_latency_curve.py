@@ -3,32 +3,25 @@
 from collections.abc import Callable
 
 import pytest
-from hdrh.histogram import HdrHistogram
 from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.artifacts import hlog
 from streamgauge.report.charts import latency_curve
 from streamgauge.results.latency import Latency
+from tests.unit.metrics.test_histogram import hdr_of
 
 Values = st.lists(st.integers(min_value=1, max_value=3_000_000_000), min_size=1, max_size=60)
 
 
-def histogram_of(values: list[int]) -> HdrHistogram:
-    histogram = HdrHistogram(1, 3_600_000_000, 3)
-    for value in values:
-        histogram.record_value(value)
-    return histogram
-
-
 def counts_of(values: list[int]) -> hlog.Counts:
-    return hlog.decode(histogram_of(values).encode().decode())
+    return hlog.decode(hdr_of(values).encode().decode())
 
 
 @given(Values)
 def test_points_agree_with_the_library(values: list[int]) -> None:
     """A point above the lowest is what the library itself gives for that percentile."""
-    histogram = histogram_of(values)
+    histogram = hdr_of(values)
     latency = Latency(p99=1.0, count=len(values), effective_count=len(values))
     for point in latency_curve.points(latency, counts_of(values))[1::20]:
         assert point.latency_us == histogram.get_value_at_percentile(point.percentile)
@@ -78,5 +71,5 @@ def test_log_adds_up_intervals_by_tag(make_hlog: Callable[[], str]) -> None:
 
 def test_untagged_lines_are_event_time() -> None:
     """A log without tags is about the one latency that matters."""
-    line = f"0.000,1.000,5.000,{histogram_of([7, 7]).encode().decode()}"
+    line = f"0.000,1.000,5.000,{hdr_of([7, 7]).encode().decode()}"
     assert latency_curve.histograms(line)["event_time"].sum() == 2
