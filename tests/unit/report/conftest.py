@@ -1,6 +1,5 @@
 """Run folders for the tests of the report. All figures are made up by the functions below; nothing was measured."""
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -255,31 +254,6 @@ def now() -> datetime:
 @pytest.fixture
 def flow() -> list[dict[str, object]]:
     return made_up_flow()
-
-
-@pytest.fixture
-def make_result() -> Callable[..., Result]:
-    return made_up_result
-
-
-@pytest.fixture
-def make_search() -> Callable[[], Result]:
-    return made_up_search
-
-
-@pytest.fixture
-def make_series() -> Callable[..., pa.Table]:
-    return made_up_series
-
-
-@pytest.fixture
-def make_batches() -> Callable[..., pa.Table]:
-    return made_up_batches
-
-
-@pytest.fixture
-def make_hlog() -> Callable[[], str]:
-    return made_up_hlog
 
 
 @pytest.fixture

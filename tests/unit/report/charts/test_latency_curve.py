@@ -1,7 +1,5 @@
 """Percentile curves: the same values as HdrHistogram's own, and no further than the evidence."""
 
-from collections.abc import Callable
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +8,7 @@ from streamgauge.artifacts import hlog
 from streamgauge.report.charts import latency_curve
 from streamgauge.results.latency import Latency
 from tests.unit.metrics.test_histogram import hdr_of
+from tests.unit.report.conftest import made_up_hlog
 
 Values = st.lists(st.integers(min_value=1, max_value=3_000_000_000), min_size=1, max_size=60)
 
@@ -60,9 +59,9 @@ def test_without_histogram_the_printed_percentiles_remain() -> None:
     assert [(point.percentile, point.latency_us) for point in points] == [(50.0, 1.0), (99.0, 3.0)]
 
 
-def test_log_adds_up_intervals_by_tag(make_hlog: Callable[[], str]) -> None:
+def test_log_adds_up_intervals_by_tag() -> None:
     """Intervals of a kind are added up, and comments are passed over; of several sinks, one is requested by name."""
-    log = make_hlog()
+    log = made_up_hlog()
     both = latency_curve.histograms(log + log)
     assert {tag: one.sum() for tag, one in both.items()} == {"event_time": 6000, "processing_time": 6000}
     of_other = latency_curve.histograms(log + log.replace("Tag=event_time,", "Tag=event_time/other,"), "other")

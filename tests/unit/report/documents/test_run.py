@@ -3,21 +3,18 @@
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.report.documents import run
 from streamgauge.report.documents.comparison import document, write_comparison
 from streamgauge.report.page import render
-from streamgauge.results.run import Result
+from tests.unit.report.conftest import made_up_batches, made_up_series
 from tests.unit.report.documents.test_comparison import GATES, Tags, comparison
 
-Make = Callable[..., Result]
 Flow = list[dict[str, Any]]
 CHROMIUM = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
@@ -49,12 +46,10 @@ def shown(folder: RunFolder, flow: Flow | None = None) -> Page:
     return Page(rendered(folder, flow))
 
 
-def test_page_is_small_and_lies_in_the_folder(
-    run_folder: RunFolder, flow: Flow, make_series: Callable[..., pa.Table], make_batches: Callable[..., pa.Table]
-) -> None:
+def test_page_is_small_and_lies_in_the_folder(run_folder: RunFolder, flow: Flow) -> None:
     """A run of hours with thousands of batches still makes a page far below the limit."""
-    run_folder.write_series(make_series(30_000))
-    run_folder.write_engine_table("batches", make_batches(20_000))
+    run_folder.write_series(made_up_series(30_000))
+    run_folder.write_engine_table("batches", made_up_batches(20_000))
     path = run.write_page(run_folder, flow)
     assert path == run_folder.path / "report.html"
     assert path.stat().st_size < 750_000
