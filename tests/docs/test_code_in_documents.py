@@ -21,11 +21,16 @@ EXPERIMENTS = sorted((ROOT / "experiments").glob("*.toml"))
 
 @every_page
 def test_code_in_documents_runs(page: Path) -> None:
-    """Blocks under `<!-- tested -->` run from top to bottom in one namespace; their assertions hold."""
+    """Blocks under `<!-- tested -->` run from top to bottom in one namespace; their assertions hold. TOML under
+    `<!-- tested: experiment -->` is an experiment.
+    """
     namespace: dict[str, Any] = {"__name__": page.stem}
     for mark, language, code in fences(page.read_text()):
         if mark == "tested" and language == "python":
             exec(compile(code, str(page), "exec", dont_inherit=True), namespace)
+        if mark == "tested: experiment":
+            assert language == "toml"
+            assert_valid(build(tomllib.loads(code)))
 
 
 def test_the_flows_shown_first_run_on_spark() -> None:
@@ -78,15 +83,6 @@ def test_the_worked_example_is_tested() -> None:
     """All Python of docs/contributing/add-a-workload.md is under the mark, so that none of it is only believed."""
     blocks = fences((ROOT / "docs" / "contributing" / "add-a-workload.md").read_text())
     assert {mark for mark, language, _ in blocks if language == "python"} == {"tested"}
-
-
-@every_page
-def test_experiments_in_documents_are_valid(page: Path) -> None:
-    """TOML under `<!-- tested: experiment -->` is an experiment."""
-    for mark, language, code in fences(page.read_text()):
-        if mark == "tested: experiment":
-            assert language == "toml"
-            assert_valid(build(tomllib.loads(code)))
 
 
 @pytest.mark.parametrize("path", EXPERIMENTS, ids=[path.name for path in EXPERIMENTS])

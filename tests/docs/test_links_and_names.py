@@ -4,7 +4,7 @@ import ast
 import functools
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -126,16 +126,38 @@ TO_BE_WRITTEN = {"my_job.py"}
 TO_BE_MADE = {"src/streamgauge/workloads/micro/spending.py"}
 
 
-@every_page
-def test_links_resolve(page: Path) -> None:
-    """Every relative link leads to a file that is there, and to a heading that it has."""
-    assert dead_links(page.read_text(), page) == []
+def missing_targets(text: str) -> set[str]:
+    """What `make` is called with on a page and what the Makefile does not have."""
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    return {
+        match[1] for line in code_lines(text) if (match := re.match(r"(?:\S+=\S+ )?make ([a-z-]+)", line))
+    } - targets
+
+
+def missing_programs(text: str) -> set[str]:
+    """Of `python -m bench.NAME` each that is no module of bench/; of `--only NAME`, that ends none."""
+    code = "\n".join(code_lines(text))
+    modules = set(re.findall(r"python -m bench\.([a-z][\w.]*\w)", code))
+    last_parts = set(re.findall(r"python -m bench --only ([a-z]\w*)", code))
+    missing = {name for name in modules if not (ROOT / "bench" / f"{name.replace('.', '/')}.py").exists()}
+    return missing | {name for name in last_parts if not list((ROOT / "bench").glob(f"*/{name}.py"))}
+
+
+MISSING: dict[str, Callable[[str, Path], Iterable[str]]] = {
+    "links": dead_links,
+    "command lines": lambda text, _: (word for line in code_lines(text) for word in unknown_words(line)),
+    "make targets": lambda text, _: missing_targets(text),
+    "files": lambda text, _: set(missing_files(text)) - TO_BE_MADE - TO_BE_WRITTEN,
+    "definitions": lambda text, _: missing_names(text),
+    "bench programs": lambda text, _: missing_programs(text),
+}
+"""What a page may name, to what of it is not there."""
 
 
 @every_page
-def test_command_lines_exist(page: Path) -> None:
-    """Every command, option, workload, engine and setting in a command line is one that the program has."""
-    assert [word for line in code_lines(page.read_text()) for word in unknown_words(line)] == []
+@pytest.mark.parametrize("kind", MISSING)
+def test_what_a_page_names_exists(page: Path, kind: str) -> None:
+    assert [*MISSING[kind](page.read_text(), page)] == []
 
 
 @pytest.mark.parametrize(
@@ -173,32 +195,11 @@ def test_what_is_not_there_is_reported(faults: Callable[[str], list[str]], text:
     assert faults(text) == names
 
 
-@every_page
-def test_make_targets_exist(page: Path) -> None:
-    """Every `make TARGET` is a target of the Makefile."""
-    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    lines = code_lines(page.read_text())
-    named = {match.group(1) for line in lines if (match := re.match(r"(?:\S+=\S+ )?make ([a-z-]+)", line))}
-    assert named - targets == set()
-
-
-@every_page
-def test_named_files_exist(page: Path) -> None:
-    """A Python file that a page names is in the repository."""
-    assert set(missing_files(page.read_text())) - TO_BE_MADE - TO_BE_WRITTEN == set()
-
-
 def test_docstrings_name_existing_files() -> None:
     """A Python file that a docstring of the package names is in the repository."""
     modules = (ROOT / "src").rglob("*.py")
     missing = {str(module.relative_to(ROOT)): missing_in_docstrings(module.read_text()) for module in modules}
     assert {module: set(files) - TO_BE_WRITTEN for module, files in missing.items() if set(files) - TO_BE_WRITTEN} == {}
-
-
-@every_page
-def test_named_definitions_exist(page: Path) -> None:
-    """A function, class or constant that a page names by its module is defined there."""
-    assert missing_names(page.read_text()) == []
 
 
 def test_missing_definitions_are_found() -> None:
@@ -220,13 +221,3 @@ def test_every_method_of_an_engine_is_documented() -> None:
     part = page.split("\n## The interface\n")[1].split("\n## ")[0]
     rows = [name for line in part.splitlines() if line.startswith("| `") for name in spans(line.split("|")[1])]
     assert rows == [name for name, method in vars(Engine).items() if inspect.isfunction(method) and name[0] != "_"]
-
-
-@every_page
-def test_bench_programs_exist(page: Path) -> None:
-    """Every `python -m bench.NAME` is a module of bench/, and every `--only NAME` the last part of one."""
-    text = "\n".join(code_lines(page.read_text()))
-    modules = set(re.findall(r"python -m bench\.([a-z][\w.]*\w)", text))
-    last_parts = set(re.findall(r"python -m bench --only ([a-z]\w*)", text))
-    assert {name for name in modules if not (ROOT / "bench" / f"{name.replace('.', '/')}.py").exists()} == set()
-    assert {name for name in last_parts if not list((ROOT / "bench").glob(f"*/{name}.py"))} == set()

@@ -3,7 +3,6 @@
 import errno
 import os
 import re
-from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from unittest.mock import Mock
@@ -15,10 +14,9 @@ import pytest
 from streamgauge.artifacts.run_folder import STARTED, RunFolder
 from streamgauge.config.options_and_settings import Experiment, read
 from streamgauge.core.errors import DriverError, InputError, MachineError
-from streamgauge.results.run import Result, Verification
+from streamgauge.results.run import Verification
 from tests.unit.helpers_refusals import problem_of
-
-Make = Callable[..., Result]
+from tests.unit.report.conftest import made_up_result, made_up_series
 
 
 def test_name_is_utc_time_workload_engine(tmp_path: Path, now: datetime) -> None:
@@ -66,14 +64,12 @@ def test_unwritable_root_is_refused(
         RunFolder.create(tmp_path / "runs", "a", "b", now)
 
 
-def test_full_disk_is_the_machines_fault(
-    run_folder: RunFolder, make_result: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_full_disk_is_the_machines_fault(run_folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     """A full disk says so, keeps the old result and leaves no half file behind."""
     before = sorted(path.name for path in run_folder.path.iterdir())
     monkeypatch.setattr(os, "fsync", _failing(errno.ENOSPC))
     with pytest.raises(MachineError, match="full"):
-        run_folder.write_result(make_result(workload="other"))
+        run_folder.write_result(made_up_result(workload="other"))
     assert run_folder.read_result().workload == "made_up_aggregation"
     assert sorted(path.name for path in run_folder.path.iterdir()) == before
 
@@ -101,12 +97,10 @@ def test_experiment_does_not_replace_a_judged_result(run_folder: RunFolder, expe
     assert run_folder.read_result() == before
 
 
-def test_results_and_tables_come_back(
-    run_folder: RunFolder, make_result: Make, make_series: Callable[[], pa.Table]
-) -> None:
+def test_results_and_tables_come_back(run_folder: RunFolder) -> None:
     """They are read as they were written, series and batches in the documented types."""
-    assert run_folder.read_result() == make_result()
-    assert run_folder.read_series().equals(make_series())
+    assert run_folder.read_result() == made_up_result()
+    assert run_folder.read_series().equals(made_up_series())
     assert run_folder.read_engine_table("batches").num_rows == 44
 
 
@@ -140,12 +134,12 @@ def test_verification_is_written(run_folder: RunFolder) -> None:
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
 def test_a_kill_between_writes_leaves_the_old_file(
-    run_folder: RunFolder, make_result: Make, monkeypatch: pytest.MonkeyPatch, step: str
+    run_folder: RunFolder, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     """A write that is cut off before its rename leaves the result that was there."""
     monkeypatch.setattr(os, step, Mock(side_effect=KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
-        run_folder.write_result(make_result(workload="other"))
+        run_folder.write_result(made_up_result(workload="other"))
     monkeypatch.undo()
     assert RunFolder.open(run_folder.path).read_result().workload == "made_up_aggregation"
 
@@ -188,11 +182,11 @@ def test_broken_series_is_refused(run_folder: RunFolder) -> None:
         run_folder.read_series()
 
 
-def test_trials_are_run_folders(run_folder: RunFolder, now: datetime, make_result: Make) -> None:
+def test_trials_are_run_folders(run_folder: RunFolder, now: datetime) -> None:
     """A study's trials lie under it in order, and asking again for one keeps what it holds."""
     for number in (10, 2, 1):
         run_folder.trial(number, now)
-    run_folder.trial(2, now).write_result(make_result(isolation="pinned"))
+    run_folder.trial(2, now).write_result(made_up_result(isolation="pinned"))
     assert run_folder.trial(2, now).read_result().isolation == "pinned"
     assert [trial.name for trial in run_folder.trials()] == ["01", "02", "10"]
     assert run_folder.trial(1, now).read_result().run_id.endswith("-spark/trials/01")

@@ -18,7 +18,7 @@ from streamgauge.diff import compare as answers
 from streamgauge.diff import sql
 from streamgauge.diff.compare import Counts, compare
 from streamgauge.results.run import Verification
-from tests.unit.helpers_duckdb import compare_tables
+from tests.unit.helpers_duckdb import compare_tables, duckdb_session
 
 Row = dict[str, Any]
 IDS = ("event_id",)
@@ -239,33 +239,19 @@ def test_nulls_are_values(con: duckdb.DuckDBPyConnection) -> None:
     assert _numbers(_compare(con, expected, expected[1:])) == Counts(2, matched=1, missing=1)
 
 
-FLOATS = [
-    (1.0, 1.0 + 1e-12, True),
-    (1.0, 1.0 + 1e-6, False),
-    (1e300, 1e300 * (1 + 1e-12), True),
-    (0.0, -0.0, True),
-    (0.0, 1e-300, False),
-    (float("nan"), float("nan"), True),
-    (float("nan"), 1.0, False),
-    (float("inf"), float("inf"), True),
-    (float("inf"), 1.0, False),
-    (float("inf"), float("-inf"), False),
-    (None, None, True),
-    (None, 0.0, False),
-]
-
-
-@pytest.mark.parametrize(("wanted", "got", "same"), FLOATS)
-def test_floats_match_within_the_tolerance(
-    con: duckdb.DuckDBPyConnection, wanted: float | None, got: float | None, same: bool
-) -> None:
-    """The tolerance is relative; infinities, NaN and null equal themselves alone."""
-    sides = [pa.table({"k": [1], "x": pa.array([x], pa.float64())}) for x in (wanted, got)]
-    comparison = compare_tables(con, sides[0], sides[1], ["k"], ["x"])
-    assert _numbers(comparison) == (Counts(1, matched=1) if same else Counts(1, wrong=1))
-
-
-DECIMALS = [
+NUMBERS = [
+    ("1.0::DOUBLE", "1.0 + 1e-12::DOUBLE", True),
+    ("1.0::DOUBLE", "1.0 + 1e-6::DOUBLE", False),
+    ("1e300::DOUBLE", "1e300 * (1 + 1e-12::DOUBLE)", True),
+    ("0.0::DOUBLE", "-0.0::DOUBLE", True),
+    ("0.0::DOUBLE", "1e-300::DOUBLE", False),
+    ("'NaN'::DOUBLE", "'NaN'::DOUBLE", True),
+    ("'NaN'::DOUBLE", "1.0::DOUBLE", False),
+    ("'inf'::DOUBLE", "'inf'::DOUBLE", True),
+    ("'inf'::DOUBLE", "1.0::DOUBLE", False),
+    ("'inf'::DOUBLE", "'-inf'::DOUBLE", False),
+    ("NULL::DOUBLE", "NULL::DOUBLE", True),
+    ("NULL::DOUBLE", "0.0::DOUBLE", False),
     ("123456789012345678901.23::DECIMAL(38,2)", "123456789012345678901.23::DECIMAL(23,2)", True),
     ("123456789012345678901.23::DECIMAL(38,2)", "123456789012345678901.24::DECIMAL(38,2)", False),
     ("99999999999999999999999999999999999999::DECIMAL(38,0)", "0.5::DECIMAL(38,38)", False),
@@ -281,9 +267,13 @@ DECIMALS = [
 ]
 
 
-@pytest.mark.parametrize(("wanted", "got", "same"), DECIMALS)
-def test_decimals_match_to_the_last_digit(con: duckdb.DuckDBPyConnection, wanted: str, got: str, same: bool) -> None:
-    """Whatever their scales; beside a double they are one, within its tolerance."""
+@pytest.mark.parametrize(("wanted", "got", "same"), NUMBERS)
+def test_numbers_match_within_their_tolerance(
+    con: duckdb.DuckDBPyConnection, wanted: str, got: str, same: bool
+) -> None:
+    """That of floats is relative; infinities, NaN and null equal themselves alone. Decimals match to the last digit,
+    whatever their scales; beside a double they are one.
+    """
     con.execute(f"CREATE TABLE wanted AS SELECT 1 AS k, {wanted} AS x")
     con.execute(f"CREATE TABLE came AS SELECT 1 AS k, {got} AS x")
     comparison = compare(con, "wanted", "came", ["k"], ["x"])
@@ -386,22 +376,9 @@ def test_no_relation_is_left_behind(con: duckdb.DuckDBPyConnection) -> None:
     assert con.execute("SHOW TABLES").fetchall() == [("came",), ("wanted",)]
 
 
-OPEN: list[duckdb.DuckDBPyConnection] = []
-"""The database of all examples: Hypothesis would keep an argument of the test alive beyond the end."""
-
-
-@pytest.fixture(scope="module")
-def database() -> Iterator[None]:
-    with duckdb.connect(config={"threads": 1}) as connection:
-        OPEN.append(connection)
-        yield
-        OPEN.clear()
-
-
 SMALL = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2), st.integers(0, 9)), max_size=8)
 
 
-@pytest.mark.usefixtures("database")
 @given(expected=SMALL, came=SMALL, border=st.integers(0, 10), floats=st.booleans())
 def test_counts_are_their_plain_statement(
     expected: list[tuple[int, ...]], came: list[tuple[int, ...]], border: int, floats: bool
@@ -430,8 +407,8 @@ def test_counts_are_their_plain_statement(
         _table([{"event_id": i, "v": v, "event_time": t} for i, v, t in rows], **types) if rows else _none(floats)
         for rows in (list(wanted.values()), came)
     ]
-    (con,) = OPEN
-    comparison = compare_tables(con, sides[0], sides[1], IDS, ("v", "event_time"), f"event_time < {border}")
+    with duckdb_session() as con:
+        comparison = compare_tables(con, sides[0], sides[1], IDS, ("v", "event_time"), f"event_time < {border}")
     assert _numbers(comparison) == plain
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hdrh.histogram import HdrHistogram
 from hdrh.log import HistogramLogReader
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from streamgauge.artifacts import hlog
@@ -31,14 +31,12 @@ def histogram_of(values: list[int]) -> Histogram:
     return histogram
 
 
-def test_every_edge_lies_in_the_slot_that_hdrhistogram_gives_it() -> None:
-    """Around each power of two, at zero and at the top."""
-    assert counts_of(EDGES).tolist() == list(hdr_of(EDGES).counts)
-
-
 @given(st.lists(st.integers(0, 31).flatmap(lambda k: st.integers(0, 2**k)), max_size=200))
+@example(EDGES)
 def test_counts_equal_those_of_record_value(values: list[int]) -> None:
-    """Any values, of any magnitude: the counts of the package, slot for slot."""
+    """Any values, of any magnitude, and around each power of two, at zero and at the top: slot for slot the counts of
+    the package.
+    """
     assert counts_of(values).tolist() == list(hdr_of(values).counts)
 
 

@@ -1,20 +1,16 @@
 """Run folders for the tests of the report. All figures are made up by the functions below; nothing was measured."""
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from hdrh.histogram import HdrHistogram
 
 from streamgauge.artifacts import tables
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import Experiment, Load, build
 from streamgauge.core.clock import US
-from streamgauge.report.documents import run
-from streamgauge.report.page import render
 from streamgauge.results.latency import Latencies, Latency
 from streamgauge.results.run import (
     Backlog,
@@ -30,6 +26,7 @@ from streamgauge.results.run import (
 )
 from streamgauge.results.search import SearchResult, TrialSummary
 from streamgauge.results.verdict import Check, Verdict
+from tests.unit.metrics.test_histogram import hdr_of
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 START_US = int(NOW.timestamp()) * US
@@ -105,9 +102,7 @@ def made_up_hlog() -> str:
     rng = np.random.default_rng(11)
     for tag, middle_us in (("event_time", 2.6e6), ("processing_time", 1.2e6)):
         for interval in range(2):
-            histogram = HdrHistogram(1, 3_600 * US, 3)
-            for value in rng.lognormal(np.log(middle_us), 0.22, 1500):
-                histogram.record_value(int(value))
+            histogram = hdr_of([int(value) for value in rng.lognormal(np.log(middle_us), 0.22, 1500)])
             lines.append(
                 f"Tag={tag},{interval}.000,1.000,{histogram.get_max_value() / 1e6:.3f},{histogram.encode().decode()}"
             )
@@ -262,31 +257,6 @@ def flow() -> list[dict[str, object]]:
 
 
 @pytest.fixture
-def make_result() -> Callable[..., Result]:
-    return made_up_result
-
-
-@pytest.fixture
-def make_search() -> Callable[[], Result]:
-    return made_up_search
-
-
-@pytest.fixture
-def make_series() -> Callable[..., pa.Table]:
-    return made_up_series
-
-
-@pytest.fixture
-def make_batches() -> Callable[..., pa.Table]:
-    return made_up_batches
-
-
-@pytest.fixture
-def make_hlog() -> Callable[[], str]:
-    return made_up_hlog
-
-
-@pytest.fixture
 def experiment() -> Experiment:
     return made_up_experiment()
 
@@ -314,12 +284,6 @@ def whole_run(at: Path, experiment: Experiment) -> RunFolder:
 def run_folder(tmp_path: Path, experiment: Experiment) -> RunFolder:
     """A whole made-up run."""
     return whole_run(tmp_path, experiment)
-
-
-@pytest.fixture(scope="session")
-def whole_page(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The page of a whole made-up run, drawn once for all who only read it."""
-    return render(run.whole(whole_run(tmp_path_factory.mktemp("whole"), made_up_experiment()), made_up_flow()))
 
 
 @pytest.fixture

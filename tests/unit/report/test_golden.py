@@ -27,6 +27,7 @@ from tests import helpers_study_results as studies
 from tests.helpers_golden import assert_golden
 from tests.unit.report.conftest import NOW, made_up_flow, made_up_result, made_up_search, whole_run
 from tests.unit.report.documents import test_breakdown, test_comparison, test_matrix, test_scalability
+from tests.unit.report.documents.test_comparison import check_page
 from tests.unit.verdict.helpers_evidence import RIGHT, evidence, ramp
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -133,7 +134,8 @@ def as_text(page: str) -> str:
 
 
 def assert_shown(name: str, document: Document, page: str, verbose: bool) -> None:
-    """In the terminal and on the page, as the golden file has it."""
+    """In the terminal and on the page, as the golden file has it; the page is well-formed and needs nothing else."""
+    check_page(page)
     console = Console(file=(file := io.StringIO()), width=200, color_system=None)
     for whole in (False, True)[: 1 + verbose]:
         show(document, f"{name}/report.html", whole, console)

@@ -314,23 +314,16 @@ def test_the_report_of_the_last_batch_is_awaited(make: Any, drained: bool, reque
     assert (calls, progress == whole) == (requests, drained)
 
 
-def test_series_come_from_engines_that_have_some(make: Any) -> None:
-    engine = SimpleNamespace(
-        batch_progress=lambda timeout_s: [], operator_row_counts=lambda timeout_s: OperatorCounts()
-    )
-    testbed: Any = SimpleNamespace(engine=engine)
-    assert conclusion.engine_report(testbed, done_of(make)).series == []
-    samples = [SeriesSample(1, "rows", "1/s", 2.0)]
-    engine.series = lambda timeout_s: samples
-    assert conclusion.engine_report(testbed, done_of(make)).series == samples
-
-
-def test_an_engine_without_reports_is_not_awaited(make: Any) -> None:
+def test_an_engine_is_asked_for_the_reports_that_it_has(make: Any) -> None:
+    """One without any is not awaited."""
     engine = SimpleNamespace(
         batch_progress=Mock(return_value=[]), operator_row_counts=lambda timeout_s: OperatorCounts()
     )
-    assert conclusion.engine_report(SimpleNamespace(engine=engine), done_of(make)).progress == []
-    assert engine.batch_progress.call_count == 1
+    testbed: Any = SimpleNamespace(engine=engine)
+    report = conclusion.engine_report(testbed, done_of(make))
+    assert (report.progress, report.series, engine.batch_progress.call_count) == ([], [], 1)
+    engine.series = Mock(return_value=[SeriesSample(1, "rows", "1/s", 2.0)])
+    assert conclusion.engine_report(testbed, done_of(make)).series == engine.series.return_value
 
 
 def test_a_report_that_never_comes_ends_the_wait(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,36 +6,38 @@ from typing import Any
 import pytest
 
 from streamgauge.core.clock import US
-from streamgauge.core.trial import TrialSpans
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.transports.spi import Chunk
 from streamgauge.trial.progress import snapshot
 from tests.unit.helpers_trials import START, done_of
+from tests.unit.trial.helpers_phases import SPANS
+
+
+@pytest.fixture
+def record(make: Any) -> TrialRecord:
+    return TrialRecord(make.story().trial_log(), SPANS)
 
 
 @pytest.mark.parametrize("chunk_us", [10_000, 50_000, 100_000])
-def test_progress_shows_the_rate_of_whole_chunks(make: Any, chunk_us: int) -> None:
+def test_progress_shows_the_rate_of_whole_chunks(record: TrialRecord, chunk_us: int) -> None:
     """Of a steady plan it is the rate at any moment, wherever in a chunk that is; of two generators the sum."""
-    record = TrialRecord(make.story().trial_log(), TrialSpans(START, START + 5 * US, START + 15 * US, START + 20 * US))
     for now_us in range(200_000, 8 * US, 333_000):
         record.trial_log.chunks = [chunks_until(now_us, chunk_us) for _ in range(2)]
         assert snapshot(record, START + now_us, "measured").offered_per_s == pytest.approx(1000), now_us
 
 
-def test_progress_shows_that_a_generator_stands_still(make: Any) -> None:
+def test_progress_shows_that_a_generator_stands_still(record: TrialRecord) -> None:
     """Nothing for three seconds, of the five that are looked at; then for longer than these."""
-    record = TrialRecord(make.story().trial_log(), TrialSpans(START, START + 5 * US, START + 15 * US, START + 20 * US))
     record.trial_log.chunks = [chunks_until(6 * US, 50_000)]
     assert snapshot(record, START + 9 * US, "measured").offered_per_s == pytest.approx(1000 / (5.0 - 0.05 - 0.3))
     assert snapshot(record, START + 12 * US, "measured").offered_per_s == 0
 
 
 @pytest.mark.parametrize("late_us", [0, 300_000, 8 * US])
-def test_progress_shows_what_a_late_generator_sends(make: Any, late_us: int) -> None:
+def test_progress_shows_what_a_late_generator_sends(record: TrialRecord, late_us: int) -> None:
     """By the time of sending: all that it sends may have been due long ago, as on a busy machine. A burst counts as
     that of the five seconds.
     """
-    record = TrialRecord(make.story().trial_log(), TrialSpans(START, START + 5 * US, START + 15 * US, START + 20 * US))
     chunks = [replace(chunk, published_us=chunk.published_us + late_us) for chunk in chunks_until(8 * US, 50_000)]
     now_us = START + 7 * US + late_us
     record.trial_log.chunks = [[chunk for chunk in chunks if chunk.published_us <= now_us]]
@@ -60,9 +62,8 @@ def chunks_until(now_us: int, chunk_us: int) -> list[Chunk]:
     return [Chunk(START + end - chunk_us, START + end, chunk_us // 2000, START + end) for end in ends]
 
 
-def test_progress_says_why_a_trial_takes_longer(make: Any) -> None:
+def test_progress_says_why_a_trial_takes_longer(record: TrialRecord) -> None:
     """Longer warm-up, extended span, Ctrl-C."""
-    record = TrialRecord(make.story().trial_log(), TrialSpans(START, START + 5 * US, START + 35 * US, START + 40 * US))
 
     def note() -> str:
         return snapshot(record, START + US, "measured").note
@@ -88,9 +89,8 @@ def test_progress_says_that_the_rate_still_rises(make: Any) -> None:
     assert snapshot(done_of(make), START + US, "measured").note == ""
 
 
-def test_progress_shows_the_median_of_the_latest_batch(make: Any) -> None:
+def test_progress_shows_the_median_of_the_latest_batch(record: TrialRecord, make: Any) -> None:
     """A few batches carry no p99, so none is shown that the result would not print."""
-    record = TrialRecord(make.story().trial_log(), TrialSpans(START, START + 5 * US, START + 15 * US, START + 20 * US))
     record.trial_log.commits = [
         make.commit(batch, START + 2 * US, latency_us_p50=late_us) for batch, late_us in enumerate((3e5, 9e5, None))
     ]

@@ -117,21 +117,24 @@ SLOW_BESIDE_LOAD: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("fault", SLOW_BESIDE_LOAD)
-def test_what_was_too_slow_beside_others_is_no_proof(fault: dict[str, Any]) -> None:
-    """A neighbour that takes a core makes any system slow: the trial is invalid, and says whose doing it may be."""
-    assert judge(evidence(background_share=0.1, **fault)).value == "not_sustained"
-    quiet, beside = judge(evidence(**fault)), judge(evidence(background_share=0.4, **fault))
-    assert (quiet.value, beside.value, beside.cause) == ("not_sustained", "invalid", Cause.BACKGROUND_LOAD)
-    assert (beside.decided_by, beside.checks) == (quiet.decided_by, quiet.checks)
+UNDECIDED: list[dict[str, Any]] = [
+    {"backlog": ramp(0.0, noise_s=1.0)},
+    {"batches": 3},
+    {"draining_at_start": True},
+]
+BESIDE_LOAD = [
+    *((fault, "not_sustained") for fault in SLOW_BESIDE_LOAD),
+    *((fault | judged, "undecided") for fault in UNDECIDED for judged in ({}, {"verification": None})),
+]
 
 
-@pytest.mark.parametrize("short", [{"backlog": ramp(0.0, noise_s=1.0)}, {"batches": 3}, {"draining_at_start": True}])
-@pytest.mark.parametrize("judged", [{}, {"verification": None}])
-def test_what_stayed_undecided_beside_others_is_made_again(short: dict[str, Any], judged: dict[str, Any]) -> None:
-    """As what was too slow, whether or not its answers were looked at: a search would take it as its upper end."""
-    quiet, beside = (judge(evidence(background_share=share, **short, **judged)) for share in (0.1, 0.4))
-    assert (quiet.value, beside.value) == ("undecided", "invalid")
+@pytest.mark.parametrize(("fault", "value"), BESIDE_LOAD)
+def test_what_was_too_slow_or_undecided_beside_others_is_no_proof(fault: dict[str, Any], value: str) -> None:
+    """A neighbour that takes a core makes any system slow: the trial is invalid, and says whose doing it may be. What
+    stayed undecided is made again, whether or not its answers were looked at: a search would take it as its upper end.
+    """
+    quiet, beside = (judge(evidence(background_share=share, **fault)) for share in (0.1, 0.4))
+    assert (quiet.value, beside.value) == (value, "invalid")
     assert (beside.decided_by, beside.checks) == (quiet.decided_by, quiet.checks)
     assert (beside.cause, beside.load) == (Cause.BACKGROUND_LOAD, BackgroundLoad(0.4, 0.1))
 

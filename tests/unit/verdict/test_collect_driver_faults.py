@@ -37,8 +37,7 @@ def test_schedule_delay_is_little_beside_results_that_come_late(
         for log in record.trial_log.chunks
     ]
     verdict = judge(collect_module.collect_evidence(resolved, record, RATE, None, None))
-    driver = next(check for check in verdict.checks if check.name == "driver")
-    assert driver.state == state, driver
+    assert check_of(verdict, "driver").state == state
 
 
 def waited_for(make: Any, record: TrialRecord, log: str, seconds: float) -> TrialRecord:

@@ -197,15 +197,19 @@ def read_again(at_s: float) -> Delivery:
     return Delivery("purchases", START, START + US, 500, START + US, 9, again=True, read_us=START + round(at_s * US))
 
 
+def as_own_job(resolved: ResolvedExperiment) -> ResolvedExperiment:
+    nothing: Any = None
+    job = UserJob(**vars(resolved.workload), path=Path("job.py"), description=nothing, node=nothing)
+    return replace(resolved, workload=job)
+
+
 @pytest.mark.parametrize(("at_s", "counts"), [(4.9, 0), (5.0, 1), (34.9, 1), (35.0, 0)])
 @pytest.mark.parametrize("own", [False, True])
 def test_a_task_retried_outside_the_span_decides_nothing(
     resolved: ResolvedExperiment, make: Any, at_s: float, counts: int, own: bool
 ) -> None:
     """By what it read again and by what it sent again, each when that was: a fresh engine may still be starting."""
-    nothing: Any = None
-    job = UserJob(**vars(resolved.workload), path=Path("job.py"), description=nothing, node=nothing)
-    resolved = replace(resolved, workload=job) if own else resolved
+    resolved = as_own_job(resolved) if own else resolved
     reading, sending = done_of(make), done_of(make)
     reading.trial_log.deliveries[0].append(read_again(at_s))
     retried_us = [START - US, START + round(at_s * US)]  # the first is another trial's
@@ -216,22 +220,17 @@ def test_a_task_retried_outside_the_span_decides_nothing(
 
 
 @pytest.mark.parametrize(("at_s", "counts"), [(4.9, False), (5.0, True), (34.9, True), (35.0, False)])
+@pytest.mark.parametrize("own", [False, True])
 def test_a_read_that_was_cut_off_in_the_span_decides(
-    resolved: ResolvedExperiment, make: Any, at_s: float, counts: bool
+    resolved: ResolvedExperiment, make: Any, at_s: float, counts: bool, own: bool
 ) -> None:
-    """Before it the engine may still be starting, after it somebody may have stopped it."""
+    """Before it the engine may still be starting, after it somebody may have stopped it. An own job may end a read as
+    it likes: `limit` takes what it needs, and what the job loses by that shows in its answers.
+    """
+    resolved, counts = (as_own_job(resolved), False) if own else (resolved, counts)
     record = done_of(make)
     record.trial_log.add(make.tick([[], []], [[], []], [], aborted_us=[START + round(at_s * US)]))
     assert judged(resolved, record) == (("not_sustained", ("connected",)) if counts else ("sustained", ()))
-
-
-def test_an_own_job_may_end_a_read_as_it_likes(resolved: ResolvedExperiment, make: Any) -> None:
-    """`limit` takes what it needs; what a job loses by that shows in its answers."""
-    record = done_of(make)
-    record.trial_log.aborted_us = [START + 9 * US]
-    nothing: Any = None
-    own = UserJob(**vars(resolved.workload), path=Path("job.py"), description=nothing, node=nothing)
-    assert evidence_of(replace(resolved, workload=own), record).aborted_reads == 0
 
 
 @pytest.mark.parametrize("after_us", [3_200_000, 12 * US, 12_370_000, 12_999_999, 20_050_000])

@@ -96,7 +96,16 @@ FAULTS = [
         {"levels": (LEVEL,), "latencies": of_latency(p99=1e6, lower_bounds=3)},
     ),
 ]
-LIMITS = [
+LIMITS: list[tuple[str, Cause, dict[str, Any], dict[str, Any]]] = [
+    ("driver", Cause.RECORDER_STALLED, {}, {"recorder_stall_s": 2.0, "span_s": 30.0}),
+    (
+        "driver",
+        Cause.RECORDER_STALLED,
+        {"recorder_stall_s": 0.6, "span_s": 60.0},
+        {"recorder_stall_s": 0.61, "span_s": 60.0},
+    ),
+    ("driver", Cause.SCHEDULE_DELAY, {"schedule_delay_us_p99": 99_000}, {"schedule_delay_us_p99": 110_000}),
+    ("queue_bound", Cause.QUEUE_CUT_BY_MEMORY, {"bound_s": 5.0}, {"bound_s": 5.0, "bound_cut_by_memory": True}),
     ("driver", Cause.DRIVER_STARVED, {"core_wait_us": 9_900.0}, {"core_wait_us": 10_100.0}),
     (
         "driver",

@@ -47,11 +47,6 @@ def test_verdicts_outrank_each_other_in_order() -> None:
     assert (stopped.value, stopped.cause) == ("interrupted", Cause.INTERRUPTED)
 
 
-def test_a_short_bound_of_the_users_own_is_the_suts_business() -> None:
-    """Only memory makes a short bound the driver's fault."""
-    assert judge(evidence(bound_s=5.0)).value == "sustained"
-
-
 def test_each_look_is_at_a_corrected_level() -> None:
     """Three interim analyses share the 5 %; a fourth is refused, and so undecided."""
     assert evidence(interim_analysis=2).confidence == pytest.approx(1 - 0.05 / 3)

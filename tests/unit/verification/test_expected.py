@@ -14,12 +14,11 @@ import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.core.clock import US
-from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME, WINDOW_END
+from streamgauge.core.schema import EVENT_TIME, WINDOW_END
 from streamgauge.dataflow.builder import flow as flow_of
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.metrics.delivery_times import handed_over
 from streamgauge.verification.expected import verify
-from streamgauge.verification.results_parquet import ReceivedResults
 from streamgauge.verification.sink_comparison import comparison
 from tests.unit.helpers_answers import (
     DEADLINE,
@@ -151,16 +150,18 @@ def test_a_result_without_an_event_time_is_a_wrong_answer(
 
 
 def test_a_file_without_any_event_time_is_extra_and_kept(case: Callable[..., Case], make: Any, tmp_path: Path) -> None:
-    """Nothing but nulls in one file: as many rows that nobody expected, and the results can be written."""
-    trial = case(ROWS)
-    rows = trial.answer()
+    """Nothing but nulls in one file: as many rows that nobody expected. Results are written, a file for each sink."""
+    trial = case(flow_of(ROWS, WINDOWS))
+    rows, windows = trial.answer("rows"), trial.answer("windows")
     odd = rows.slice(0, 2).set_column(rows.schema.get_field_index(EVENT_TIME), EVENT_TIME, pa.nulls(2, pa.int64()))
     odd = odd.set_column(rows.schema.get_field_index("event_id"), "event_id", pa.array([2**40, 2**40 + 1]))
     folder = RunFolder(tmp_path / "kept")
     folder.path.mkdir()
-    found = verify(trial.receive(make, rows=[rows, odd]).resolved, trial.record, folder)
+    found = verify(trial.receive(make, rows=[rows, odd], windows=[windows]).resolved, trial.record, folder)
     assert faults(found.verification) == {"extra": 2}
-    assert pq.read_table(folder.path / "results.parquet").column(EVENT_TIME).null_count == 2
+    kept = pq.read_table(folder.path / "results-rows.parquet")
+    assert (kept.column(EVENT_TIME).null_count, kept.column("double").slice(0, len(rows))) == (2, rows.column("double"))
+    assert pq.read_metadata(folder.path / "results-windows.parquet").num_rows == windows.num_rows
 
 
 def test_a_pair_whose_window_ended_before_the_first_event_is_reported(case: Callable[..., Case], make: Any) -> None:
@@ -219,24 +220,18 @@ def test_right_updates_match(case: Callable[..., Case], make: Any) -> None:
     assert found.matched == 20 * 100
 
 
-@pytest.mark.parametrize(
-    ("batch", "fault"), [(9, "wrong"), (19, "wrong"), (9, "duplicate"), (9, "extra"), (19, "late")]
-)
+@pytest.mark.parametrize(("batch", "fault"), [
+    (9, "wrong"), (19, "wrong"), (9, "duplicate"), (9, "extra"), (19, "late"), (9, "timeless"), (19, "timeless"),
+])  # fmt: skip
 def test_each_fault_of_an_update_is_counted(case: Callable[..., Case], make: Any, batch: int, fault: str) -> None:
-    """On the way and at the end."""
-    trial = case(UPDATES)
+    """On the way and at the end. Its time is part of what tells it from another, so without one it is extra, and the
+    one with the time is missing.
+    """
+    trial, is_timeless = case(UPDATES), fault == "timeless"
     tables = trial.updates()
-    tables[batch] = planted(tables[batch], UPDATES, fault, 50)
-    assert trial.faults(make, updates=tables) == {fault: 1}
-
-
-@pytest.mark.parametrize("batch", [9, 19])
-def test_an_update_without_an_event_time_is_extra(case: Callable[..., Case], make: Any, batch: int) -> None:
-    """Its time is part of what tells it from another, so the one with the time is missing."""
-    trial = case(UPDATES)
-    tables = trial.updates()
-    tables[batch] = with_value(tables[batch], EVENT_TIME, 50, None)
-    assert trial.faults(make, updates=tables) == {"missing": 1, "extra": 1}
+    right = tables[batch]
+    tables[batch] = with_value(right, EVENT_TIME, 50, None) if is_timeless else planted(right, UPDATES, fault, 50)
+    assert trial.faults(make, updates=tables) == ({"missing": 1, "extra": 1} if is_timeless else {fault: 1})
 
 
 @pytest.mark.parametrize(("batch", "bounds"), [(9, 1), (19, 0)])
@@ -316,19 +311,6 @@ def test_results_of_an_earlier_trial_are_left_out(case: Callable[..., Case], mak
     assert counts == [{}, {"extra": 1}]
 
 
-def test_received_rows_are_cut_by_event_time(case: Callable[..., Case], make: Any) -> None:
-    """From inclusive, to exclusive, over several files; none is lost between two spans."""
-    trial = case(ROWS)
-    rows = trial.answer()
-    trial.receive(make, rows=[rows.slice(0, 4000), rows.slice(4000), rows.slice(0, 0)])
-    received = ReceivedResults(trial.record)
-    border = rows.column(EVENT_TIME)[3999].as_py()
-    before, after = received.table(to_us=border), received.table(from_us=border)
-    assert pc.max(before.column(EVENT_TIME)).as_py() < border == pc.min(after.column(EVENT_TIME)).as_py()
-    assert before.num_rows + after.num_rows == rows.num_rows
-    assert received.table(DEADLINE, DEADLINE).num_rows == 0
-
-
 @pytest.mark.parametrize("latest", [0, 1])
 def test_the_hand_over_of_an_event_is_that_of_its_chunk(case: Callable[..., Case], make: Any, latest: int) -> None:
     """The latest of all generators, whichever that is; times beyond the chunks get the nearest one."""
@@ -340,21 +322,6 @@ def test_the_hand_over_of_an_event_is_that_of_its_chunk(case: Callable[..., Case
     assert handed_over(trial.record.trial_log)(times).tolist() == (ends + 1000).tolist()
     first = handed_over(trial.record.trial_log, by_all=False)(times)
     assert first.tolist() == (ends - [0, 0, 0, 0, 50_000, 0, 0] + 1000).tolist()
-
-
-def test_results_are_kept_as_they_came(case: Callable[..., Case], make: Any, tmp_path: Path) -> None:
-    """One Parquet file a sink, with times that a reader knows as times."""
-    trial = case(flow_of(ROWS, WINDOWS))
-    rows, windows = trial.answer("rows"), trial.answer("windows")
-    trial.receive(make, rows=[rows], windows=[windows])
-    folder = RunFolder(tmp_path / "kept")
-    folder.path.mkdir()
-    verify(trial.resolved, trial.record, folder)
-    kept = pq.read_table(folder.path / "results-rows.parquet")
-    assert kept.column("double") == rows.column("double")
-    assert kept.schema.field(EMISSION_TIME).type == pa.timestamp("us", "UTC")
-    assert kept.column(EMISSION_TIME).cast(pa.int64()) == rows.column(EMISSION_TIME)
-    assert pq.read_metadata(folder.path / "results-windows.parquet").num_rows == windows.num_rows
 
 
 def test_updates_are_not_compared_row_by_row_with_every_cut() -> None:

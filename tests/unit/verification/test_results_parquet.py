@@ -17,7 +17,8 @@ from streamgauge.metrics.event_latency import ENGINE_BATCH
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.verification.results_parquet import ReceivedResults, write_results
 
-ROWS = pa.RecordBatch.from_pydict({"event_time": pa.array([1_000_000, 2_000_000]), "value": pa.array([7, 8])})
+TIMES = pa.array([1_000_000, 2_000_000])
+ROWS = pa.RecordBatch.from_pydict({"event_time": TIMES, "emission_time": TIMES, "value": pa.array([7, 8])})
 
 
 def received(*batches: pa.RecordBatch | Exception) -> Any:
@@ -36,7 +37,8 @@ def test_results_are_kept_with_times_as_timestamps(tmp_path: Path) -> None:
     """Microseconds since 1970 become timestamps with a zone; other columns stay as they are, and so does the order."""
     write_results(received(ROWS, ROWS), tmp_path / "results.parquet")
     kept = pq.read_table(tmp_path / "results.parquet")
-    assert kept.schema.field("event_time").type == pa.timestamp("us", "UTC")
+    assert kept.schema.types[:2] == [pa.timestamp("us", "UTC")] * 2
+    assert kept.column("emission_time").cast(pa.int64()).to_pylist() == TIMES.to_pylist() * 2
     assert kept.column("value").to_pylist() == [7, 8, 7, 8]
     assert [path.name for path in tmp_path.iterdir()] == ["results.parquet"]
 

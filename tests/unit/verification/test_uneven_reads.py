@@ -227,13 +227,6 @@ def test_any_order_of_reading_is_right(without_batches: Callable[..., Case], mak
     assert found.sentence.endswith("so last values are compared, and earlier values are compared with bounds")
 
 
-def test_fewer_updates_are_right_too(without_batches: Callable[..., Case], make: Any) -> None:
-    """An engine may leave updates out, except for the last of each key."""
-    trial = without_batches(UPDATES)
-    tables = arrivals_of(trial)
-    assert faults(found_of(trial, make, [tables[3], *tables[12:]])) == {}
-
-
 CHANGES: dict[str, tuple[Callable[[list[pa.Table]], list[pa.Table]], dict[str, int]]] = {
     "a wrong value at the end": (
         lambda tables: [*tables[:20], planted(tables[20], UPDATES, "wrong", 50)], {"wrong": 1},
@@ -247,6 +240,9 @@ CHANGES: dict[str, tuple[Callable[[list[pa.Table]], list[pa.Table]], dict[str, i
     "a key without updates": (
         lambda tables: [table.filter(pc.not_equal(table["user_id"], 50)) for table in tables], {"missing": 1},
     ),
+    "none of an engine that read everything": (lambda tables: [], {"missing": 100}),
+    # An engine may leave updates out, except for the last of each key.
+    "fewer updates": (lambda tables: [tables[3], *tables[12:]], {}),
     # As an engine that delivers at least once gives after a restart.
     "updates that came again": (
         lambda tables: [*tables[:10], tables[9].slice(3, 2), *tables[10:]], {"duplicate": 2},
@@ -309,11 +305,6 @@ def test_of_a_trial_that_ended_early_counts_must_rise(without_batches: Callable[
     assert (faults(found), found.expected) == ({}, 0)
     tables[9] = with_value(tables[9], "n", 50, 1)
     assert faults(found_of(trial, make, tables)) == {"wrong": 1}
-
-
-def test_without_any_result_all_keys_are_missing(without_batches: Callable[..., Case], make: Any) -> None:
-    """Nothing came from an engine that read everything."""
-    assert faults(found_of(without_batches(UPDATES), make, [])) == {"missing": 100}
 
 
 def test_what_has_no_bounds_is_counted(without_batches: Callable[..., Case], make: Any) -> None:

@@ -92,11 +92,20 @@ def test_a_last_batch_that_takes_values_back_is_wrong(job_case: Callable[..., Ca
         assert "before that of their key in an earlier batch" in found.sentence
 
 
-def test_wrong_updates_on_the_way_are_found(job_case: Callable[..., Case]) -> None:
-    """Right at the four ends that alone were compared once."""
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        # Right at the four ends that alone were compared once.
+        (lambda rows, number: added_to(rows, int(number not in (4, 8, 13, 19))), {"wrong": 1600}),
+        (lambda rows, number: pa.concat_tables([rows, rows.slice(0, int(number == 3))]), {"duplicate": 1}),
+    ],
+    ids=["wrong on the way", "twice"],
+)
+def test_faults_of_updates_are_counted(
+    job_case: Callable[..., Case], change: Callable[[pa.Table, int], pa.Table], found: dict[str, int]
+) -> None:
     trial = job_case(f'mode="update", keys="user_id", reference="{UPDATES}"')
-    rows = [added_to(each, int(number not in (4, 8, 13, 19))) for number, each in enumerate(updates(trial))]
-    assert faults(trial.verify(*rows)) == {"wrong": 1600}
+    assert faults(trial.verify(*[change(rows, number) for number, rows in enumerate(updates(trial))])) == found
 
 
 def test_updates_differ_by_their_window_too(job_case: Callable[..., Case]) -> None:
@@ -173,10 +182,3 @@ def test_batches_of_a_broker_are_in_their_own_order(make: Any) -> None:
         log[7] = replace(log[7], to_us=log[5].to_us)
     ends = user_job_updates.compared_batch_ends(record, 30, by_batch=True)
     assert ends == [*((batch, batch + 1) for batch in range(19)), (19, None)]
-
-
-def test_an_update_that_came_twice_is_a_duplicate(job_case: Callable[..., Case]) -> None:
-    trial = job_case(f'mode="update", keys="user_id", reference="{UPDATES}"')
-    rows = updates(trial)
-    rows[3] = pa.concat_tables([rows[3], rows[3].slice(0, 1)])
-    assert faults(trial.verify(*rows)) == {"duplicate": 1}

@@ -214,7 +214,7 @@ def _answer(result: ScaleResult) -> Section:
         _demands(result),
         _published(result) if result.published else None,
     )
-    return Section("answer", "Capacity and demand", parts, "Capacity")
+    return Section("capacities", "Capacity and demand", parts, "Capacity")
 
 
 def _capacities(result: ScaleResult) -> Table:

@@ -1,34 +1,26 @@
 """Percentile curves: the same values as HdrHistogram's own, and no further than the evidence."""
 
-from collections.abc import Callable
-
 import pytest
-from hdrh.histogram import HdrHistogram
 from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.artifacts import hlog
 from streamgauge.report.charts import latency_curve
 from streamgauge.results.latency import Latency
+from tests.unit.metrics.test_histogram import hdr_of
+from tests.unit.report.conftest import made_up_hlog
 
 Values = st.lists(st.integers(min_value=1, max_value=3_000_000_000), min_size=1, max_size=60)
 
 
-def histogram_of(values: list[int]) -> HdrHistogram:
-    histogram = HdrHistogram(1, 3_600_000_000, 3)
-    for value in values:
-        histogram.record_value(value)
-    return histogram
-
-
 def counts_of(values: list[int]) -> hlog.Counts:
-    return hlog.decode(histogram_of(values).encode().decode())
+    return hlog.decode(hdr_of(values).encode().decode())
 
 
 @given(Values)
 def test_points_agree_with_the_library(values: list[int]) -> None:
     """A point above the lowest is what the library itself gives for that percentile."""
-    histogram = histogram_of(values)
+    histogram = hdr_of(values)
     latency = Latency(p99=1.0, count=len(values), effective_count=len(values))
     for point in latency_curve.points(latency, counts_of(values))[1::20]:
         assert point.latency_us == histogram.get_value_at_percentile(point.percentile)
@@ -67,9 +59,9 @@ def test_without_histogram_the_printed_percentiles_remain() -> None:
     assert [(point.percentile, point.latency_us) for point in points] == [(50.0, 1.0), (99.0, 3.0)]
 
 
-def test_log_adds_up_intervals_by_tag(make_hlog: Callable[[], str]) -> None:
+def test_log_adds_up_intervals_by_tag() -> None:
     """Intervals of a kind are added up, and comments are passed over; of several sinks, one is requested by name."""
-    log = make_hlog()
+    log = made_up_hlog()
     both = latency_curve.histograms(log + log)
     assert {tag: one.sum() for tag, one in both.items()} == {"event_time": 6000, "processing_time": 6000}
     of_other = latency_curve.histograms(log + log.replace("Tag=event_time,", "Tag=event_time/other,"), "other")
@@ -78,5 +70,5 @@ def test_log_adds_up_intervals_by_tag(make_hlog: Callable[[], str]) -> None:
 
 def test_untagged_lines_are_event_time() -> None:
     """A log without tags is about the one latency that matters."""
-    line = f"0.000,1.000,5.000,{histogram_of([7, 7]).encode().decode()}"
+    line = f"0.000,1.000,5.000,{hdr_of([7, 7]).encode().decode()}"
     assert latency_curve.histograms(line)["event_time"].sum() == 2

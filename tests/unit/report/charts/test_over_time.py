@@ -1,7 +1,7 @@
 """The charts over a run's time, and the series behind them."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -14,8 +14,8 @@ from streamgauge.core.clock import US
 from streamgauge.report.charts import capacity, engine_batches, latency_curve, over_time
 from streamgauge.report.charts import svg as svg_module
 from streamgauge.report.document_blocks import Key
-from streamgauge.results.run import Result
 from streamgauge.results.search import SearchResult, TrialSummary
+from tests.unit.report.conftest import made_up_batches, made_up_result, made_up_search, made_up_series
 
 
 def table(**columns: object) -> pa.Table:
@@ -35,11 +35,11 @@ def labels_of(figure: Any) -> list[str]:
     return [key.label for key in figure.keys]
 
 
-def test_short_runs_are_not_binned(make_series: Callable[[], pa.Table]) -> None:
+def test_short_runs_are_not_binned() -> None:
     """Up to the greatest number of points, every second is a point, counted from the run's start; phases are bands that
     touch and cover the whole time.
     """
-    line = timeline(make_series())
+    line = timeline(made_up_series())
     assert (line.bin_s, line.second[0], line.second[-1], line.end_s) == (1, 0.0, 91.0, 92.0)
     bands = [(band.label, band.start_s, band.end_s) for band in line.bands]
     assert bands == [("warm-up", 0, 20), ("measured", 20, 80), ("tail", 80, 92)]
@@ -78,9 +78,6 @@ def test_the_most_of_several_partitions_is_known() -> None:
     assert line.columns["lag_most"][0] == 5.0
 
 
-Table = Callable[..., pa.Table]
-
-
 def texts(svg: str) -> list[str]:
     return re.findall(r"<text[^>]*>([^<]*)</text>", svg)
 
@@ -99,9 +96,9 @@ def test_nothing_measured_nothing_drawn() -> None:
     assert figures == (None,) * 6
 
 
-def test_time_chart_has_units_and_phases(make_series: Table) -> None:
+def test_time_chart_has_units_and_phases() -> None:
     """Every panel names its unit, the time axis its origin, and the phases their names."""
-    figure = figure_of(make_series())
+    figure = figure_of(made_up_series())
     shown = texts(figure.wide)
     panels = ("rate (events/s)", "backlog (events)", "consumer lag (events)", "latency by second of event time (s)")
     for text in (*panels, "warm-up", "measured"):
@@ -110,18 +107,18 @@ def test_time_chart_has_units_and_phases(make_series: Table) -> None:
     assert any("axis is cut" in note and "1.4" in note for note in figure.notes)  # a start that swallows the scale
 
 
-def test_a_broker_is_drawn_beside_both_sides(make_series: Table) -> None:
+def test_a_broker_is_drawn_beside_both_sides() -> None:
     """Only where there is one."""
-    series = make_series()
+    series = made_up_series()
     brokered = replaced(series, "broker_cpu_percent", [40.0] * len(series))
     alone, figure = (cast(Any, over_time.resources(timeline(one))) for one in (series, brokered))
     assert [key.label for key in figure.keys if key not in alone.keys] == ["broker"]
     assert ["var(--broker)" in one.wide for one in (figure, alone)] == [True, False]
 
 
-def test_the_lag_of_the_worst_partition_is_drawn_beside_the_sum(make_series: Table) -> None:
+def test_the_lag_of_the_worst_partition_is_drawn_beside_the_sum() -> None:
     """Only of several partitions; and a series without lag has no such panel."""
-    series = make_series()
+    series = made_up_series()
     shares = [[lag // 4, lag - lag // 4] for lag in series.column("lag_events").to_pylist()]
     several = replaced(series, "lag_by_partition", shares)
     single = replaced(series, "lag_by_partition", [[sum(each)] for each in shares])
@@ -132,30 +129,28 @@ def test_the_lag_of_the_worst_partition_is_drawn_beside_the_sum(make_series: Tab
     assert ["consumer lag (events)" in texts(one.wide) for one in figures] == [True, True, False]
 
 
-def test_missed_plan_is_drawn(make_series: Table) -> None:
+def test_missed_plan_is_drawn() -> None:
     """The plan has a line of its own only where the driver missed it."""
-    series = make_series()
+    series = made_up_series()
     missed = replaced(series, "offered", pc.divide(series.column("planned"), 2).to_pylist())
     assert ["planned" in labels_of(figure_of(each)) for each in (series, missed)] == [False, True]
 
 
-def test_the_legend_names_only_the_latencies_that_are_drawn(make_series: Table) -> None:
+def test_the_legend_names_only_the_latencies_that_are_drawn() -> None:
     """A user job may leave out the time of delivery; then there is no processing time."""
-    without = make_series()
+    without = made_up_series()
     for name in ("processing_time_us_p50", "processing_time_us_p99"):
         without = replaced(without, name, [None] * without.num_rows)
-    labels = [labels_of(figure_of(each)) for each in (make_series(), without)]
+    labels = [labels_of(figure_of(each)) for each in (made_up_series(), without)]
     assert [[label.partition(" p99")[0] for label in each if " time p99" in label] for each in labels] == [
         ["event time", "processing time"], ["event time"],
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize("seconds", [90, 3600])
-def test_a_chunk_that_comes_in_the_next_second_is_no_missed_plan(
-    make_series: Callable[..., pa.Table], seconds: int
-) -> None:
+def test_a_chunk_that_comes_in_the_next_second_is_no_missed_plan(seconds: int) -> None:
     """Each is available after its last event, so the first second has one less; and a second's standstill is seen."""
-    series = make_series(seconds)
+    series = made_up_series(seconds)
     planned = series.column("planned").to_numpy().copy()
     planned[-1], chunk = 0, planned[0] // 20
     offered = planned.copy()
@@ -167,19 +162,19 @@ def test_a_chunk_that_comes_in_the_next_second_is_no_missed_plan(
     assert ["planned" in labels_of(figure) for figure in figures] == [False, True]
 
 
-def test_axes_are_labelled_as_numbers_are_written_elsewhere(make_series: Table) -> None:
+def test_axes_are_labelled_as_numbers_are_written_elsewhere() -> None:
     """Thousands apart, and a gap before a unit's prefix: no 1000, and no 200k."""
-    long = make_series(3000)
+    long = made_up_series(3000)
     late = pc.multiply(long.column("event_time_us_p99"), 2000).to_pylist()
     shown = texts(figure_of(replaced(long, "event_time_us_p99", late)).wide)
     assert {"200 k", "1,000", "10,000"} <= set(shown)
     assert not [text for text in shown if re.fullmatch(r"[\d.]+[kMG]|\d{4,}", text)]
 
 
-def test_same_colour_for_the_same_thing(make_series: Table, make_result: Callable[..., Result]) -> None:
+def test_same_colour_for_the_same_thing() -> None:
     """Event time has one colour in every chart, and no chart has a colour of its own making."""
-    line = over_time.from_series(make_series())
-    points = latency_curve.points(make_result().latency.event_time_us, None)
+    line = over_time.from_series(made_up_series())
+    points = latency_curve.points(made_up_result().latency.event_time_us, None)
     drawn = [one for one in (over_time.over_time(line), latency_curve.percentiles({"event_time": points})) if one]
     assert len(drawn) == 2
     for figure in drawn:
@@ -201,10 +196,10 @@ def scaled(table: pa.Table, factor: float) -> pa.Table:
 @pytest.mark.parametrize(
     "factor", [1e-6, 1e3, *(pytest.param(one, marks=pytest.mark.long) for one in (1e-5, 1e-3, 0.05, 0.2, 1, 7))]
 )
-def test_axis_labels_are_those_that_people_write(make_series: Table, make_batches: Table, factor: float) -> None:
+def test_axis_labels_are_those_that_people_write(factor: float) -> None:
     """Whatever the scale: no milli (500m), no powers of ten (1.2e+2), and times never in thousands (1.6k s)."""
-    line = over_time.from_series(scaled(make_series(), factor))
-    batches = engine_batches.batches_of(scaled(make_batches(), factor), None)
+    line = over_time.from_series(scaled(made_up_series(), factor))
+    batches = engine_batches.batches_of(scaled(made_up_batches(), factor), None)
     points = [latency_curve.Point(p, (p + 1) * 1e4 * factor) for p in (0.0, 50.0, 90.0, 99.0)]
     drawn = [
         over_time.over_time(line), over_time.resources(line), latency_curve.percentiles({"event_time": points}),
@@ -218,9 +213,9 @@ def test_axis_labels_are_those_that_people_write(make_series: Table, make_batche
     assert not [text for one in measured for text in texts(one.wide) if re.fullmatch(r"[\d.]+[kMG]", text)]
 
 
-def test_ids_of_both_renderings_differ(make_series: Table) -> None:
+def test_ids_of_both_renderings_differ() -> None:
     """Two drawings on one page never share an id, or one would clip the other away."""
-    figure = figure_of(make_series())
+    figure = figure_of(made_up_series())
     ids = [set(re.findall(r'\bid="([^"]+)"', svg)) for svg in (figure.wide, figure.narrow)]
     assert ids[0]
     assert not ids[0] & ids[1]
@@ -228,9 +223,9 @@ def test_ids_of_both_renderings_differ(make_series: Table) -> None:
 
 
 @pytest.mark.parametrize("seconds", [1, 20_000])
-def test_size_does_not_grow_with_the_run(make_series: Table, seconds: int) -> None:
+def test_size_does_not_grow_with_the_run(seconds: int) -> None:
     """A run of hours makes a chart as small as one of minutes; one of a second is drawn too."""
-    assert len(figure_of(make_series(seconds)).wide) < 120_000
+    assert len(figure_of(made_up_series(seconds)).wide) < 120_000
 
 
 def test_labels_keep_their_digits() -> None:
@@ -242,9 +237,9 @@ def test_labels_keep_their_digits() -> None:
     )
 
 
-def test_steps_and_rest_make_the_whole_batch(make_batches: Table) -> None:
+def test_steps_and_rest_make_the_whole_batch() -> None:
     """What the steps do not account for is shown as everything else."""
-    table = make_batches()
+    table = made_up_batches()
     batches = engine_batches.batches_of(table, None)
     assert np.allclose(batches.total_us, 1000 * table.column("trigger_ms").to_numpy())
     assert np.allclose(batches.steps_us[:, -1], 1000 * (240 - 12 - 55 - 38 - 61))
@@ -253,10 +248,10 @@ def test_steps_and_rest_make_the_whole_batch(make_batches: Table) -> None:
 UNKNOWN = pa.nulls(44, pa.float64())
 
 
-def test_steps_have_the_names_that_the_engine_gives_them(make_batches: Table) -> None:
+def test_steps_have_the_names_that_the_engine_gives_them() -> None:
     """Its labels, or the names of columns without one; more steps than colours are drawn too."""
-    bare = make_batches().select(["batch_id", "start_us", "end_us", "trigger_ms"])
-    assert [key.label for key in keys_of(make_batches())][-2:] == ["commit offsets", "everything else"]
+    bare = made_up_batches().select(["batch_id", "start_us", "end_us", "trigger_ms"])
+    assert [key.label for key in keys_of(made_up_batches())][-2:] == ["commit offsets", "everything else"]
     table = bare.append_column(tables.batches_schema({"merge": "merging runs"}).field("merge_ms"), pa.array([5.0] * 44))
     for number in range(6):
         table = table.append_column(f"step_{number}_ms", pa.array([1.0] * 44))
@@ -272,9 +267,9 @@ def keys_of(table: pa.Table) -> Sequence[Key]:
     return drawn.keys
 
 
-def test_series_of_the_engine_have_a_panel_each_and_a_line_for_each_operator(make_series: Table) -> None:
+def test_series_of_the_engine_have_a_panel_each_and_a_line_for_each_operator() -> None:
     """In the engine's words; without an operator there is no legend, and without samples no chart."""
-    timeline = over_time.from_series(make_series(20_000))
+    timeline = over_time.from_series(made_up_series(20_000))
     assert timeline is not None
     at = [timeline.start_us + second * US for second in range(6)]
     shared = pa.table(
@@ -294,25 +289,25 @@ def test_series_of_the_engine_have_a_panel_each_and_a_line_for_each_operator(mak
     assert over_time.engine_series(timeline, tables.ENGINE_SERIES.empty_table()) is None
 
 
-def test_batches_without_steps_still_have_a_duration(make_batches: Table) -> None:
+def test_batches_without_steps_still_have_a_duration() -> None:
     """An engine that reports only begin and end gets durations and no waterfall."""
-    table = make_batches().select(["batch_id", "start_us", "end_us"]).append_column("trigger_ms", UNKNOWN)
+    table = made_up_batches().select(["batch_id", "start_us", "end_us"]).append_column("trigger_ms", UNKNOWN)
     batches = engine_batches.batches_of(table, None)
     assert len(batches) == 44
     assert engine_batches.durations(batches) is not None
     assert engine_batches.waterfall(batches) is None
 
 
-def test_unfinished_batch_is_left_out(make_batches: Table) -> None:
+def test_unfinished_batch_is_left_out() -> None:
     """A batch that never ended has no duration and is not drawn as one of zero."""
-    table = make_batches().select(["batch_id", "start_us"])
+    table = made_up_batches().select(["batch_id", "start_us"])
     table = table.append_column("end_us", UNKNOWN.cast(pa.int64())).append_column("trigger_ms", UNKNOWN)
     assert len(engine_batches.batches_of(table, None)) == 0
 
 
-def test_many_batches_show_the_longest(make_batches: Table) -> None:
+def test_many_batches_show_the_longest() -> None:
     """Down-sampling keeps the longest of each few, and says how many one bar stands for."""
-    batches = engine_batches.batches_of(make_batches(3000), None)
+    batches = engine_batches.batches_of(made_up_batches(3000), None)
     shown, every = engine_batches._longest_of_every_few(batches)
     assert len(shown) <= engine_batches.BARS_MAX
     assert shown.total_us.max() == batches.total_us.max()
@@ -372,7 +367,7 @@ def test_search_without_rates_is_not_drawn() -> None:
     assert capacity.closing(none.model_copy(update={"trials": (trial(1, 5.0, "sustained"),)})) is not None
 
 
-def test_bracket_chart_says_where_its_axis_starts(make_search: Callable[[], Result]) -> None:
+def test_bracket_chart_says_where_its_axis_starts() -> None:
     """An axis that does not start at 0 says so."""
-    figure: Any = capacity.closing(make_search().search)
+    figure: Any = capacity.closing(made_up_search().search)
     assert "The vertical axis does not start at 0." in figure.notes

@@ -4,16 +4,12 @@ import math
 import re
 from importlib.resources import files
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from streamgauge.artifacts.run_folder import ANATOMY, write_study
-from streamgauge.core.errors import InputError
 from streamgauge.report.charts.breakdown import by_window, waterfall
 from streamgauge.report.documents.breakdown import document, heading
-from streamgauge.report.documents.study_pages import rerender_study
 from streamgauge.report.page import render as page_of
 from streamgauge.results.breakdown import BreakdownTrial, LatencyBreakdown
 from tests.helpers_study_results import breakdown, stage
@@ -57,18 +53,6 @@ def test_without_a_stage_there_is_no_picture(trials: list[BreakdownTrial]) -> No
     page = render(breakdown(*trials))
     assert "no trial could be broken down" in page
     assert "<svg role" not in page
-
-
-def test_a_page_is_made_again(tmp_path: Path) -> None:
-    """Of what the folder holds; of another folder nothing is, and another version is refused."""
-    assert rerender_study(tmp_path) is None
-    write_study(tmp_path, ANATOMY, breakdown(trial(), FAILED))
-    assert rerender_study(tmp_path) == tmp_path / "report.html"
-    assert (tmp_path / "report.html").read_text() == render(breakdown(trial(), FAILED))
-    assert rerender_study(tmp_path / ANATOMY) == tmp_path / "report.html"
-    (tmp_path / ANATOMY).write_text("{}")
-    with pytest.raises(InputError, match="of this version"):
-        rerender_study(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,13 @@
 """A matrix shown: on its page, cell by cell in the terminal, and as a plan."""
 
 import io
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from streamgauge.artifacts.run_folder import MATRIX, write_study
 from streamgauge.core.trial import TrialSnapshot
 from streamgauge.report.charts.matrix import combinations
-from streamgauge.report.documents.matrix import cell_line, document
-from streamgauge.report.documents.study_pages import rerender_study
-from streamgauge.report.page import render
+from streamgauge.report.documents.matrix import cell_line
 from streamgauge.report.terminal.studies import MatrixView
 from streamgauge.results.matrix import MatrixCell, MatrixResult
 
@@ -78,11 +74,3 @@ def test_the_view_lists_earlier_cells_and_then_each_that_ended() -> None:
     assert first.startswith("  1 of 3   load.rate=10k")
     assert (earlier, "rising" in progress) == ("  1 earlier cell, 1 min 1 s", True)
     assert second.startswith("  2 of 3   load.rate=10k")
-
-
-def test_a_page_is_made_again(tmp_path: Path) -> None:
-    """Of what the folder holds, even before its first cell."""
-    write_study(tmp_path, MATRIX, matrix())
-    assert rerender_study(tmp_path) == tmp_path / "report.html"
-    assert (tmp_path / "report.html").read_text() == render(document(matrix()))
-    assert "0 of 3 cells" in (tmp_path / "report.html").read_text()

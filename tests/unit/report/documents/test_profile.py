@@ -1,30 +1,25 @@
 """The page of a characterization: what it shows, what it needs, and what `report` and `compare` say of its folder."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from streamgauge.artifacts.run_folder import CHARACTERIZATION, RunFolder, write_study
+from streamgauge.artifacts.run_folder import ANATOMY, CHARACTERIZATION, MATRIX, RunFolder, write_study
 from streamgauge.core.errors import InputError
 from streamgauge.report.charts import profile
+from streamgauge.report.document_blocks import Document
+from streamgauge.report.documents.breakdown import document as breakdown_document
+from streamgauge.report.documents.matrix import document as matrix_document
 from streamgauge.report.documents.profile import document
 from streamgauge.report.documents.study_pages import rerender_study
-from streamgauge.report.page import render as page_of
-from streamgauge.results.profile import OperatorProfile
-from tests.helpers_study_results import operator_profile, profiled_operator, tuple_time
+from streamgauge.report.page import render
+from tests.helpers_study_results import breakdown, breakdown_trial, operator_profile, profiled_operator, tuple_time
 from tests.unit.helpers_refusals import problem_of
-from tests.unit.report.documents.test_comparison import check_page
-
-
-def render(profiled: OperatorProfile) -> str:
-    return page_of(document(profiled))
-
-
-def test_the_page_is_well_formed() -> None:
-    """And it needs nothing else."""
-    check_page(render(operator_profile()))
+from tests.unit.report.documents.test_breakdown import FAILED
+from tests.unit.report.documents.test_matrix import matrix
 
 
 def test_the_picture_has_a_bar_for_each_that_was_timed() -> None:
@@ -45,12 +40,17 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("name", [".", CHARACTERIZATION])
-def test_report_makes_the_page_again(folder: Path, name: str) -> None:
-    """Of the folder, or of its file."""
-    assert rerender_study(folder / name) == folder / "report.html"
-    assert (folder / "report.html").read_text() == render(operator_profile())
-    assert rerender_study(folder / "report.html") == folder / "report.html"
+@pytest.mark.parametrize(("file", "study", "shown"), [
+    (ANATOMY, breakdown(breakdown_trial(), FAILED), breakdown_document),
+    (MATRIX, matrix(), matrix_document),
+    (CHARACTERIZATION, operator_profile(), document),
+])  # fmt: skip
+def test_report_makes_the_page_again(tmp_path: Path, file: str, study: Any, shown: Callable[..., Document]) -> None:
+    """Of the folder, of its file, or of the page itself; of a matrix even before its first cell."""
+    write_study(tmp_path, file, study)
+    page = tmp_path / "report.html"
+    assert [rerender_study(tmp_path / name) for name in (".", file, page.name)] == [page] * 3
+    assert page.read_text() == render(shown(study))
 
 
 def test_what_is_no_characterization_is_left_to_others(tmp_path: Path) -> None:

@@ -105,16 +105,6 @@ def test_a_plan_shows_the_rate_of_each_load(rates: tuple[float, ...], words: str
     assert ("rate" in shown) is bool(words)
 
 
-def test_nothing_sustained_has_no_chart_and_no_fit() -> None:
-    """The page says why."""
-    failing = [(2, 2e4), (2, 1e4), (4, 2e4), (4, 1e4)]
-    result = study(*(cell(number, *of, "not_sustained") for number, of in enumerate(failing, 1)))
-    assert result.finished
-    assert headline(result).endswith("1: none, 2: none, 4: none")
-    assert charts.capacity(result) is charts.demand(result) is None
-    assert "no fit, because it needs at least" in render(document(result))
-
-
 @pytest.mark.parametrize(("load", "refused", "decided", "text"), [
     (1e4, None, True, ">= 10 k/s"), (1e4, 2e4, False, ">= 10 k/s"), (1e4, 2e4, True, "10 k/s"),
     (None, 1e4, True, "none"),

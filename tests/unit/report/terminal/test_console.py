@@ -4,7 +4,6 @@ import io
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -17,8 +16,8 @@ from streamgauge.report.terminal import console as console_module
 from streamgauge.report.terminal.console import PLAIN_EVERY_S, InputView, SearchView, SelfTestView, TrialView
 from streamgauge.results.run import Result
 from streamgauge.results.verdict import Check, Verdict
+from tests.unit.report.conftest import made_up_result, made_up_search
 
-Make = Callable[..., Result]
 SNAPSHOT = TrialSnapshot("measured", 24.0, 60.0, 2e5, 1.9e5, 12_345, 3.1e6)
 
 
@@ -153,10 +152,10 @@ def test_terminal_line_is_rewritten_and_fits() -> None:
     assert "event time p50 3.1 s" not in text
 
 
-def test_search_table_lines_up(make_search: Callable[[], Result]) -> None:
+def test_search_table_lines_up() -> None:
     """Every cell begins under its column's name."""
     console = plain()
-    result = make_search()
+    result = made_up_search()
     assert result.search is not None
     with SearchView(console) as view:
         view.header("word_count   spark")
@@ -183,11 +182,11 @@ def test_search_table_lines_up(make_search: Callable[[], Result]) -> None:
     (("sut", "driver", "broker"), "system under test 146 %   driver 9 %   broker 117 %   of"),
     ((None, "driver", None), "system under test -   driver 9 %   of"),
 ], ids=["parts", "broker", "attached"])  # fmt: skip
-def test_the_cpu_line(make_result: Make, roles: tuple[str | None, ...], cpu: str) -> None:
+def test_the_cpu_line(roles: tuple[str | None, ...], cpu: str) -> None:
     """Parts of the system are in no sum; a broker stands beside both; that of a program that ran already is unknown."""
-    uses = zip(make_result().processes, roles, strict=True)
+    uses = zip(made_up_result().processes, roles, strict=True)
     processes = tuple(use.model_copy(update={"role": role}) for use, role in uses if role)
-    assert cpu in result_text(make_result(processes=processes))
+    assert cpu in result_text(made_up_result(processes=processes))
 
 
 @pytest.mark.parametrize(
@@ -199,13 +198,11 @@ def test_the_cpu_line(make_result: Make, roles: tuple[str | None, ...], cpu: str
         ({}, None, "tuning: tuned   isolation: shared\n"),
     ],
 )
-def test_generators_stand_beside_the_rate(
-    make_result: Make, environment: dict[str, int], ceiling_per_s: float | None, end: str
-) -> None:
+def test_generators_stand_beside_the_rate(environment: dict[str, int], ceiling_per_s: float | None, end: str) -> None:
     """How many, and what they could have offered; what is not known is left out."""
-    rate: Any = make_result().rate
+    rate: Any = made_up_result().rate
     changed = rate.model_copy(update={"generator_ceiling_per_s": ceiling_per_s})
-    text = result_text(make_result(environment=environment, rate=changed))
+    text = result_text(made_up_result(environment=environment, rate=changed))
     assert f"rate        offered 200 k events/s   ingested 200 k events/s   {end}" in text
 
 
@@ -242,13 +239,13 @@ def test_no_color_is_plain(monkeypatch: pytest.MonkeyPatch, value: str, coloured
     assert ("\x1b" in written(console)) is coloured
 
 
-def test_checks_without_content_are_left_out_where_nothing_was_measured(make_result: Make) -> None:
+def test_checks_without_content_are_left_out_where_nothing_was_measured() -> None:
     """A run that ended in its warm-up has no evidence: only what failed is shown, and `-v` shows all."""
     states: list[Any] = ["ok", "undecided", "not_judged", "failed", "invalid"]
     checks = tuple(
         Check(name=f"is_{state}", value=0.0, limit=1.0, unit="", ok=None, state=state, sentence="") for state in states
     )
-    whole = make_result(verdict=Verdict(value="interrupted", sentence="stopped", checks=checks))
+    whole = made_up_result(verdict=Verdict(value="interrupted", sentence="stopped", checks=checks))
     ended = whole.model_copy(update={"phases": whole.phases[:1]})
 
     def shown(result: Result, verbose: bool) -> list[str]:

@@ -14,9 +14,9 @@ from streamgauge.engines.spark.options import NEAR_LIMIT
 from streamgauge.results.codes import SearchEnd
 from streamgauge.results.search import SearchResult
 from streamgauge.results.verdict import VerdictValue
-from streamgauge.studies.capacity.search import TrialOutcome, replay, search
+from streamgauge.studies.capacity.search import TrialOutcome, replay
 from streamgauge.studies.capacity.search_state import State, TrialRequest
-from tests.unit.studies.capacity.helpers_search import CEILING, PLENTY, Sut, capacities, search_with_outcomes, searched
+from tests.unit.studies.capacity.helpers_search import CEILING, PLENTY, Sut, capacities, searched
 
 AT_90 = "at 90 %"
 
@@ -309,16 +309,6 @@ def test_settings_that_cannot_be_are_refused(setting: str, values: dict[str, flo
     """Each names the setting it is about."""
     with pytest.raises(InputError, match=rf"search\.{setting}"):
         dataclasses.replace(PLENTY, **values)
-
-
-@given(capacity=capacities, cut=st.integers(0, 12))
-def test_a_search_that_was_killed_goes_on_as_if_it_had_not_been(capacity: float, cut: int) -> None:
-    """Told its first outcomes again, it asks for the very next trial and ends with the same answer."""
-    whole = Sut(capacity)
-    answer, outcomes = search_with_outcomes(whole)
-    rest = Sut(capacity)
-    assert search(rest, PLENTY, recorded=outcomes[:cut]) == answer
-    assert rest.requests == whole.requests[cut:]
 
 
 def test_the_trial_that_was_killed_is_made_again() -> None:

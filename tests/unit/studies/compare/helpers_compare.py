@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
+from streamgauge.config.options_and_settings import build
 from streamgauge.core.errors import InputError
 from streamgauge.results.comparison import Comparison
 from streamgauge.results.search import SearchResult, TrialSummary
@@ -15,6 +16,11 @@ from streamgauge.studies.compare.compare import compare
 Make = Callable[..., Path]
 Three = Callable[..., str]
 RULES = ["rate -60%", "p50 +60%", "cpu +60%", "wrong_answers +0"]
+
+
+def asked(**values: Any) -> dict[str, Any]:
+    """What a run keeps of its question."""
+    return build({"workload": "identity", **values}).model_dump(mode="json")
 
 
 def figure(comparison: Comparison, name: str) -> Any:

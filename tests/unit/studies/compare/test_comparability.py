@@ -4,20 +4,18 @@ from typing import Any
 
 import pytest
 
-from streamgauge.config.options_and_settings import build
 from streamgauge.report.documents import comparison
 from streamgauge.results import labels
 from streamgauge.results.latency import Latencies
 from streamgauge.results.run import SinkResult, Verification
 from streamgauge.results.search import SearchResult
 from streamgauge.studies.compare.compare import compare
-from tests.unit.studies.compare.helpers_compare import RULES, Make, Three
+from tests.unit.studies.compare.helpers_compare import RULES, Make, Three, asked
 
 
 def experiment_values(**changes: Any) -> dict[str, Any]:
     """What a run keeps of its question, with some of it as given."""
-    load = {"rate": "100k", "duration": "40s", **changes.pop("load", {})}
-    return build({"workload": "identity", **changes, "load": load}).model_dump(mode="json")
+    return asked(**{**changes, "load": {"rate": "100k", "duration": "40s", **changes.get("load", {})}})
 
 
 DIFFERENT_QUESTIONS: list[tuple[dict[str, Any], tuple[str, ...]]] = [

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.options_and_settings import build
 from streamgauge.core.errors import InputError
 from streamgauge.core.formatting import format_percent
 from streamgauge.results.comparison import Difference
@@ -17,7 +16,7 @@ from streamgauge.results.run import Rates, SinkResult, Verification
 from streamgauge.studies.compare.compare import compare
 from streamgauge.studies.compare.gates import ANSWERS, GateRule, judge, parse_rule
 from streamgauge.studies.compare.metrics import comparables, resolve
-from tests.unit.studies.compare.helpers_compare import Make, Three, ends, figure, refused
+from tests.unit.studies.compare.helpers_compare import Make, Three, asked, ends, figure, refused
 
 
 def test_gates_pass_fail_or_are_unknown(three: Three) -> None:
@@ -36,11 +35,6 @@ def test_a_gate_on_a_missing_figure_is_unknown(three: Three) -> None:
     assert [gate.state for gate in comparison.gates] == ["unknown", "unknown"]
     assert "B: event time does not apply, or was not measured" in comparison.gates[0].sentence
     assert not comparison.passed
-
-
-def offered(rate: str, profile: str = "constant") -> dict[str, Any]:
-    """What a run keeps of a load that was requested."""
-    return build({"workload": "identity", "load": {"rate": rate, "profile": profile}}).model_dump(mode="json")
 
 
 def test_no_gate_is_decided_between_different_workloads(three: Three) -> None:
@@ -84,7 +78,7 @@ def took_in(side: str, offered_per_s: float, ingested_per_s: float) -> str:
 
 def test_no_gate_on_latency_is_decided_between_different_loads(three: Three) -> None:
     """Less to do makes every latency shorter: the gate and a warning show by how much. Answers count anyhow."""
-    b = took_in(three("b", 20, experiment=offered("69k")), 69e3, 69e3)
+    b = took_in(three("b", 20, experiment=asked(load={"rate": "69k"})), 69e3, 69e3)
     comparison = compare(three("a", 10), b, ["p50 +60%", "cpu +60%", "rate -60%", "wrong_answers +0"])
     assert [gate.state for gate in comparison.gates] == ["unknown", "unknown", "unknown", "passed"]
     less = f"B was offered {format_percent(31)} less"
@@ -95,7 +89,9 @@ def test_no_gate_on_latency_is_decided_between_different_loads(three: Three) -> 
 
 def test_another_profile_is_another_load(three: Three) -> None:
     """Though it begins at the same rate."""
-    comparison = compare(three("a", 30), three("b", 40, experiment=offered("100k", "ramp:200k")), ["p50 +60%"])
+    comparison = compare(
+        three("a", 30), three("b", 40, experiment=asked(load={"rate": "100k", "profile": "ramp:200k"})), ["p50 +60%"]
+    )
     assert comparison.gates[0].state == "unknown"
     assert "A and B were offered different loads" in comparison.gates[0].sentence
 
@@ -103,7 +99,10 @@ def test_another_profile_is_another_load(three: Three) -> None:
 @pytest.mark.parametrize(("a_per_s", "state"), [(8e4, "failed"), (1e5, "unknown")])
 def test_a_rate_that_neither_side_kept_up_with_is_its_own(three: Three, a_per_s: float, state: str) -> None:
     """Whatever was offered; where one side kept up, what it took in is no limit of its system."""
-    a, b = took_in(three("a", 10), 1e5, a_per_s), took_in(three("b", 20, experiment=offered("200k")), 2e5, 6e4)
+    a, b = (
+        took_in(three("a", 10), 1e5, a_per_s),
+        took_in(three("b", 20, experiment=asked(load={"rate": "200k"})), 2e5, 6e4),
+    )
     assert compare(a, b, ["rate -5%"]).gates[0].state == state
 
 

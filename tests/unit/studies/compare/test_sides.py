@@ -54,12 +54,14 @@ def test_a_search_without_a_confirmed_rate_is_refused(make_run: Make, sustained:
     assert "runs on both sides, or searches" in refused(str(make_run("run", 1)), b)
 
 
-def test_the_same_run_counts_once(make_run: Make) -> None:
-    """Named twice, or copied: neither is another observation."""
+def test_a_run_counts_once(make_run: Make) -> None:
+    """Named twice, copied, or of the other side too: none is another observation."""
     a, b = make_run("a", 1), make_run("b", 2)
-    shutil.copytree(a, a.parent / "copy")
-    for twice in (f"{a},{a}", f"{a},{a.parent / 'copy'}"):
-        assert "is there twice" in refused(twice, str(b))
+    shutil.copytree(a, copy := a.parent / "copy")
+    for twice in (a, copy):
+        assert "is there twice" in refused(f"{a},{twice}", str(b))
+    for other in (a, copy, f"{b},{a}"):
+        assert "B: must be other runs than A's; this one is in A too" in refused(str(a), str(other))
 
 
 def test_everything_wrong_is_reported_at_once(make_run: Make, tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from streamgauge.studies.matrix.cells import (
     write_tables,
 )
 from tests.helpers_study_results import breakdown, breakdown_trial, operator_profile
+from tests.unit.helpers_refusals import problem_of
 
 ON_KNOWN = {"workload": "windowed_aggregation", "engine": "known", "parameters": {"range": "2s", "slide": "1s"}}
 LOAD = {"warmup": "2s", "duration": "30s"}
@@ -83,9 +84,7 @@ def test_repetitions_are_checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_what_a_cell_cannot_be_is_refused(requested: dict[str, Any], setting: str, rule: str) -> None:
     """By the rules of its command."""
-    with pytest.raises(InputError) as refusal:
-        check_cells(expand(build({**ON_KNOWN, "load": LOAD, **requested})))
-    (problem,) = refusal.value.problems
+    problem = problem_of(check_cells, expand(build({**ON_KNOWN, "load": LOAD, **requested})))
     assert (problem.setting, rule in problem.rule) == (setting, True)
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from streamgauge.config.options_and_settings import Scale
 from streamgauge.core.errors import InputError
 from streamgauge.studies.scalability.axes import load_axis, resource_axis
+from tests.unit.helpers_refusals import problem_of
 
 
 def loads(text: str, load: str = "rate", step: float = 0.05) -> tuple[float, ...]:
@@ -72,9 +73,7 @@ def test_levels_ascend() -> None:
 )
 def test_loads_that_are_none_are_refused(given_loads: str, load: str, rule: str) -> None:
     """Once, by the setting's name."""
-    with pytest.raises(InputError) as refusal:
-        load_axis(Scale(loads=given_loads or (), load=load), 0.05)
-    (problem,) = refusal.value.problems
+    problem = problem_of(load_axis, Scale(loads=given_loads or (), load=load), 0.05)
     assert (problem.setting, rule in problem.rule) == ("scale.loads", True)
 
 

@@ -103,7 +103,7 @@ def test_without_commits_the_least_lag_of_each_end_counts(table: Any, span_s: fl
     assert growth_of(table, span_s, end).records == records
 
 
-RARE = [None if second % 90 else 7.0 for second in range(SPAN_S)]
+RARE: list[float | None] = [None if second % 90 else 7.0 for second in range(SPAN_S)]
 
 
 @pytest.mark.parametrize(
@@ -113,11 +113,7 @@ RARE = [None if second % 90 else 7.0 for second in range(SPAN_S)]
         (series([5.0] * 9 + [None]), 10, LagGrowth.SPAN_INCOMPLETE),
         (series([5.0] * 10, [None] * 8 + [1.0, 2.0]), 10, LagGrowth.TOO_FEW_COMMITS),
         # An end grows at most to half of the span.
-        (
-            series([0.0] * SPAN_S, [None if second % 90 else 7.0 for second in range(SPAN_S)]),
-            SPAN_S,
-            LagGrowth.TOO_FEW_COMMITS,
-        ),
+        (series([0.0] * SPAN_S, RARE), SPAN_S, LagGrowth.TOO_FEW_COMMITS),
     ],
 )
 def test_a_growth_that_cannot_be_known_has_a_reason(table: Any, span_s: float, code: LagGrowth) -> None:

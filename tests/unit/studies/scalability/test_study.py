@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from streamgauge.config.options_and_settings import Experiment, build
-from streamgauge.core.errors import InputError, Problem
+from streamgauge.config.options_and_settings import build
+from streamgauge.core.errors import InputError
 from streamgauge.studies.scalability.monotone_search import Point
 from streamgauge.studies.scalability.study import study_of
+from tests.unit.helpers_refusals import problem_of
 from tests.unit.studies.scalability.helpers_scale import scale_experiment
 
 
@@ -74,14 +75,6 @@ def test_ehrensteins_criterion_has_its_own_spans() -> None:
     assert build({"command": "scale", "workload": "identity"}).load.duration == 30
 
 
-def problem_of(experiment: Experiment) -> Problem:
-    """The one problem of a study."""
-    with pytest.raises(InputError) as refusal:
-        study_of(experiment)
-    (problem,) = refusal.value.problems
-    return problem
-
-
 @pytest.mark.parametrize(
     ("scale", "load", "setting", "rule"),
     [
@@ -96,7 +89,7 @@ def problem_of(experiment: Experiment) -> Problem:
 )
 def test_what_cannot_be_is_refused(scale: dict[str, Any], load: dict[str, Any], setting: str, rule: str) -> None:
     """Before anything is started."""
-    problem = problem_of(scale_experiment(of_load=load, **scale))
+    problem = problem_of(study_of, scale_experiment(of_load=load, **scale))
     assert (problem.setting, rule in problem.rule) == (setting, True)
 
 
@@ -111,7 +104,7 @@ def test_what_cannot_be_is_refused(scale: dict[str, Any], load: dict[str, Any], 
 )
 def test_a_setting_that_would_be_ignored_is_refused(experiment: Any, setting: str, rule: str, way_out: str) -> None:
     """Once, with a way out that a study has: a rate that the frequency contradicts, and a value of what is varied."""
-    problem = problem_of(experiment)
+    problem = problem_of(study_of, experiment)
     assert (problem.setting, rule in problem.rule) == (setting, True)
     assert problem.way_out.startswith(way_out)
 
