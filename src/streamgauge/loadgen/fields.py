@@ -28,6 +28,7 @@ from streamgauge.loadgen.random import (
     Sampler,
     Uniform,
     empty,
+    keys_in_turn,
     partition_shares,
     partitions_of_numbers,
     probabilities,
@@ -213,6 +214,17 @@ class RoundRobinKey(Key):
 
     def partitions_of_rows(self, partitions: int) -> npt.NDArray[np.int16]:
         return partitions_of_numbers(self.domain, partitions)
+
+
+@dataclass(frozen=True)
+class InTurn(Key):
+    """A key of 0..domain-1, round robin in every partition."""
+
+    def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.int32]:
+        return keys_in_turn(bits, self.domain, first, last)
+
+    def partition_shares(self, partitions: int) -> npt.NDArray[np.float64] | None:
+        return partition_shares("uniform", self.domain, partitions)
 
 
 @dataclass(frozen=True)
