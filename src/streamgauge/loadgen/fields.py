@@ -155,9 +155,6 @@ def need_type(kind: str, setting: str, got: object, way_out: str) -> None:
 def sampled(by: Sampler, bits: PhiloxBits, first: int, last: int, width: int = 1) -> npt.NDArray[np.int32]:
     """`width` samples per event, shape ((last - first) * width,)."""
     out = empty((last - first) * width, np.int32)
-    if by.lanes_per_event == 0:
-        by.fill(np.empty(0, dtype=np.uint32), out)
-        return out
     for part, lanes in bits.blocks(first, last, width):
         by.fill(lanes, out[part.start * width : part.stop * width])
     return out
