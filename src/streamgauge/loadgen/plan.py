@@ -257,9 +257,7 @@ class Plan:
             return pa.array(times // field.unit_us if isinstance(field, RecordTime) else times)
         if field is None:  # the event's id
             base = event_id_base(stream, partition)
-            ids = empty(last - first, np.int64)
-            ids[...] = np.arange(base + first, base + last)
-            return pa.array(ids)
+            return pa.array(np.arange(base + first, base + last))
         key = self.key_of(self.streams[stream])
         key_field = -1 if key is None else self._fields[stream][key.name][0]
         bits = PhiloxBits(self.seed, stream, partition, place, key_field, self.partitions)
