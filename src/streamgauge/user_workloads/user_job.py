@@ -38,6 +38,8 @@ class UserJob(UserWorkload):
 
     node_kind = UserJobNode
 
+    batch_job: UserJobNode
+
 
 def user_job(path: Path) -> UserJob:
     """The workload in a file. Raises JobError with the first problem."""
