@@ -116,7 +116,7 @@ class _Pages:
     """Writes the pages of runs and studies. A page that cannot be written ends nothing: the results are stored."""
 
     def __init__(self) -> None:
-        self._failures: dict[str, StreamgaugeError] = {}
+        self.failures: dict[str, StreamgaugeError] = {}
 
     def of_run(self, folder: RunFolder, flow: FlowNodes) -> None:
         with self._kept(str(folder.path)):
@@ -134,28 +134,24 @@ class _Pages:
     def _kept(self, folder: str) -> Iterator[None]:
         try:
             yield
-            self._failures.pop(folder, None)
+            self.failures.pop(folder, None)
         except StreamgaugeError as error:
-            self._failures[folder] = error
+            self.failures[folder] = error
         except KeyboardInterrupt:
             print_progress(f"the figures are stored in {folder}: streamgauge report {folder} writes their page")
             raise
 
-    def show_failures(self) -> None:
-        """Says which pages are missing, why, and how to make them from what is stored."""
-        for folder, error in self._failures.items():
-            print_progress(f"report.html could not be written: {error}")
-            print_progress(f"the figures are stored; afterwards, streamgauge report {folder} writes it")
-
 
 @contextmanager
 def _pages() -> Iterator[_Pages]:
-    """The writer of pages for one command; at the end it names the missing ones, whatever the end is."""
+    """The writer of pages for one command; whatever the end is, it says which are missing, and how to make them."""
     pages = _Pages()
     try:
         yield pages
     finally:
-        pages.show_failures()
+        for folder, error in pages.failures.items():
+            print_progress(f"report.html could not be written: {error}")
+            print_progress(f"the figures are stored; afterwards, streamgauge report {folder} writes it")
 
 
 @contextmanager

@@ -128,6 +128,15 @@ def leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
             yield f"{prefix}{name}", value
 
 
+def leave_out(table: dict[str, Any], name: str) -> None:
+    """Takes a dotted setting out of nested tables, whose keys may have dots too."""
+    for key, value in list(table.items()):
+        if key == name or (name.startswith(f"{key}.") and not isinstance(value, dict)):
+            del table[key]
+        elif name.startswith(f"{key}."):
+            leave_out(value, name.removeprefix(f"{key}."))
+
+
 def _scaled(value: float, units: tuple[tuple[float, str], ...]) -> str:
     """`value` in the first unit in which it is at least one after rounding, so that 999.96 ms is 1 s."""
     factor, unit = next((one for one in units if abs(float(f"{value / one[0]:.2e}")) >= 1), units[-1])

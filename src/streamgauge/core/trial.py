@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -18,16 +18,15 @@ class TrialSpans:
     end_us: int
 
     def ending(self, end_us: int) -> TrialSpans:
-        return TrialSpans(self.start_us, self.measured_from_us, self.measured_to_us, max(self.end_us, end_us))
+        return replace(self, end_us=max(self.end_us, end_us))
 
     def later(self, by_us: int) -> TrialSpans:
         """The spans with a warm-up longer by `by_us`."""
-        return TrialSpans(
-            self.start_us, *(time + by_us for time in (self.measured_from_us, self.measured_to_us, self.end_us))
-        )
+        return replace(self.longer(by_us), measured_from_us=self.measured_from_us + by_us)
 
     def longer(self, by_us: int) -> TrialSpans:
-        return TrialSpans(self.start_us, self.measured_from_us, self.measured_to_us + by_us, self.end_us + by_us)
+        """The spans with a measured span longer by `by_us`."""
+        return replace(self, measured_to_us=self.measured_to_us + by_us, end_us=self.end_us + by_us)
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from streamgauge.loadgen.random import (
     Sampler,
     Uniform,
     empty,
+    keys_in_turn,
     partition_shares,
     partitions_of_numbers,
     probabilities,
@@ -154,9 +155,6 @@ def need_type(kind: str, setting: str, got: object, way_out: str) -> None:
 def sampled(by: Sampler, bits: PhiloxBits, first: int, last: int, width: int = 1) -> npt.NDArray[np.int32]:
     """`width` samples per event, shape ((last - first) * width,)."""
     out = empty((last - first) * width, np.int32)
-    if by.lanes_per_event == 0:
-        by.fill(np.empty(0, dtype=np.uint32), out)
-        return out
     for part, lanes in bits.blocks(first, last, width):
         by.fill(lanes, out[part.start * width : part.stop * width])
     return out
@@ -213,6 +211,17 @@ class RoundRobinKey(Key):
 
     def partitions_of_rows(self, partitions: int) -> npt.NDArray[np.int16]:
         return partitions_of_numbers(self.domain, partitions)
+
+
+@dataclass(frozen=True)
+class InTurn(Key):
+    """A key of 0..domain-1, round robin in every partition."""
+
+    def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.int32]:
+        return keys_in_turn(bits, self.domain, first, last)
+
+    def partition_shares(self, partitions: int) -> npt.NDArray[np.float64] | None:
+        return partition_shares("uniform", self.domain, partitions)
 
 
 @dataclass(frozen=True)

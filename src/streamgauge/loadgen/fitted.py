@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from streamgauge.core.errors import require
 from streamgauge.core.schema import arrow_type
 from streamgauge.loadgen.fields import OFFSET_BYTES, TYPE_BYTES, VALIDITY_BYTES, FieldSpec, is_number
-from streamgauge.loadgen.random import PhiloxBits, Sampler, Single, Subset, Table, empty, key_texts, partitions_of
+from streamgauge.loadgen.random import PhiloxBits, Sampler, Subset, Table, Uniform, empty, key_texts, partitions_of
 
 _TYPES: dict[type, str] = {bool: "boolean", int: "bigint", float: "double", str: "string", bytes: "binary"}
 _BIGINT_MIN, _BIGINT_MAX = -(2**63), 2**63 - 1
@@ -118,7 +118,7 @@ class Fitted(FieldSpec):
     @cached_property
     def _sampler(self) -> Sampler:
         weights = np.asarray(self.weights, np.float64)
-        return Table(weights / weights.sum()) if len(weights) > 1 else Single()
+        return Table(weights / weights.sum()) if len(weights) > 1 else Uniform(1)
 
 
 @dataclass(frozen=True)

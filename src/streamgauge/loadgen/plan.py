@@ -14,7 +14,6 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -28,21 +27,6 @@ from streamgauge.core.units import PARTITION_BITS, SEQUENCE_BITS, STREAM_BITS
 from streamgauge.loadgen.fields import SHARES_RULE, FieldSpec, RecordTime, StreamSpec, sum_to_one
 from streamgauge.loadgen.random import BLOCK_EVENTS, TABLE_DOMAIN_MAX, PhiloxBits, empty
 from streamgauge.loadgen.rate_profile import RateProfile
-
-
-class Assignment(Protocol):
-    """How the events of one stream are split into partitions."""
-
-    exact: bool
-    """Whether numbers are whole, and each of 0, 1, ... is that of exactly one event."""
-    shares: Floats
-    """The share of the stream's events in each partition, shape (partitions,)."""
-
-    def numbers(self, partition: int, first: int, last: int) -> Floats:
-        """The numbers of the partition's events [first, last), shape (last - first,)."""
-
-    def count(self, partition: int, number: float) -> int:
-        """The number of the partition's events below a number; up to rounding, unless numbers are whole."""
 
 
 class RoundRobin:
@@ -74,8 +58,6 @@ class ByKeyShare:
         self._phases = np.arange(len(shares)) / len(shares)
 
     def numbers(self, partition: int, first: int, last: int) -> Floats:
-        if first >= last:
-            return np.empty(0)
         return np.asarray((np.arange(first, last) + self._phases[partition]) / self.shares[partition])
 
     def count(self, partition: int, number: float) -> int:
@@ -96,8 +78,6 @@ class ByRow:
         self.shares = np.array([len(rows) / len(of_rows) for rows in self._rows])
 
     def numbers(self, partition: int, first: int, last: int) -> Floats:
-        if first >= last:
-            return np.empty(0)
         rounds, places = np.divmod(np.arange(first, last), len(self._rows[partition]))
         return (rounds * self._round + self._rows[partition][places]).astype(np.float64)
 
@@ -106,6 +86,14 @@ class ByRow:
         return rounds * len(self._rows[partition]) + int(np.searchsorted(self._rows[partition], row))
 
 
+Assignment = RoundRobin | ByKeyShare | ByRow
+"""How the events of one stream are split into partitions.
+
+- `exact`: whether numbers are whole, and each of 0, 1, ... is that of exactly one event.
+- `shares`: the share of the stream's events in each partition, shape (partitions,).
+- `numbers`: the numbers of a partition's events [first, last), shape (last - first,).
+- `count`: the number of a partition's events below a number; up to rounding, unless numbers are whole.
+"""
 BATCH_BYTES_MAX = 2**26
 """The most bytes of a batch, when a whole plan is made into batches."""
 EVENTS_MAX = 2**SEQUENCE_BITS
@@ -269,9 +257,7 @@ class Plan:
             return pa.array(times // field.unit_us if isinstance(field, RecordTime) else times)
         if field is None:  # the event's id
             base = event_id_base(stream, partition)
-            ids = empty(last - first, np.int64)
-            ids[...] = np.arange(base + first, base + last)
-            return pa.array(ids)
+            return pa.array(np.arange(base + first, base + last))
         key = self.key_of(self.streams[stream])
         key_field = -1 if key is None else self._fields[stream][key.name][0]
         bits = PhiloxBits(self.seed, stream, partition, place, key_field, self.partitions)

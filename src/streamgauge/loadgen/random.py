@@ -189,9 +189,7 @@ _NORMAL_SIGMAS = 6.0
 
 
 class Sampler(ABC):
-    """Turns random lanes into keys; `lanes_per_event` is 0 if it needs no randomness."""
-
-    lanes_per_event = 1
+    """Turns random lanes into keys."""
 
     @abstractmethod
     def fill(self, lanes: Lanes, out: Int32s) -> None:
@@ -202,16 +200,6 @@ class Sampler(ABC):
         out = np.empty(len(lanes), np.int32)
         self.fill(np.ascontiguousarray(lanes), out)
         return out
-
-
-@dataclass(frozen=True)
-class Single(Sampler):
-    """Always key 0: the strongest skew (Karimov et al. 2018, section VI, single key)."""
-
-    lanes_per_event = 0
-
-    def fill(self, lanes: Lanes, out: Int32s) -> None:
-        out.fill(0)
 
 
 @dataclass(frozen=True)
@@ -271,16 +259,12 @@ class Subset(Sampler):
 
     def __init__(self, keys: Int32s, probabilities: npt.NDArray[np.float64]) -> None:
         self._keys = keys
-        uniform = len(keys) and bool((probabilities == probabilities[0]).all())
-        self._place: Sampler = (
-            Single() if len(keys) < 2 else Uniform(len(keys)) if uniform else Table(probabilities / probabilities.sum())
-        )
-        self.lanes_per_event = self._place.lanes_per_event
+        uniform = (probabilities == probabilities[:1]).all()
+        self._place: Sampler = Uniform(len(keys)) if uniform else Table(probabilities / probabilities.sum())
 
     def fill(self, lanes: Lanes, out: Int32s) -> None:
-        if out.size:
-            self._place.fill(lanes, out)
-            out[...] = self._keys[out]
+        self._place.fill(lanes, out)
+        out[...] = self._keys[out]
 
 
 def probabilities(distribution: Distribution, domain: int, exponent: float = 1.0) -> npt.NDArray[np.float64]:
@@ -307,8 +291,8 @@ def sampler(distribution: Distribution, domain: int, exponent: float = 1.0) -> S
     """The sampler for keys of 0..domain-1, cached because large tables are slow to make."""
     if distribution == "uniform":
         return Uniform(domain)
-    if distribution == "single" or domain == 1:
-        return Single()
+    if distribution == "single" or domain == 1:  # key 0: the strongest skew (Karimov et al. 2018, section VI)
+        return Uniform(1)
     return Table(probabilities(distribution, domain, exponent))
 
 

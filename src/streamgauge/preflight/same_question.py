@@ -70,7 +70,7 @@ def _results_problems(setting: str, own: UserWorkload, theirs: Job, ours: Job) -
             views = {name: f"FROM {table}" for name, table in tables.items()}
             own.answer(connection, sink.name, views).create_view("_given")
             columns = [name for name in truth.columns if name not in _OWN]
-            keys = [name for name in (*own.described(sink.name).keys, WINDOW_END) if name in columns]
+            keys = [name for name in (*own.described[sink.name].keys, WINDOW_END) if name in columns]
             try:
                 counts = compare(connection, "_expected", "_given", keys, columns)
             except EngineError as error:

@@ -17,7 +17,14 @@ from streamgauge.artifacts.run_folder import place_problems
 from streamgauge.config import reproduce
 from streamgauge.config.limits import parse_limit
 from streamgauge.config.named_files import is_data, is_data_time
-from streamgauge.config.options_and_settings import SETTINGS, Experiment, build, parse_setting, without_tables
+from streamgauge.config.options_and_settings import (
+    SETTINGS,
+    TABLES_OF_USER,
+    Experiment,
+    build,
+    parse_setting,
+    without_tables,
+)
 from streamgauge.config.setting_info import COMMANDS
 from streamgauge.core.errors import (
     InputError,
@@ -31,6 +38,7 @@ from streamgauge.core.errors import (
     refuse,
     require,
 )
+from streamgauge.core.formatting import leave_out
 from streamgauge.core.units import parse_size
 from streamgauge.dataflow.graph import with_early_firing
 from streamgauge.dataflow.nodes import Flow
@@ -164,7 +172,9 @@ def further_problems(values: dict[str, Any], problems: Sequence[Problem]) -> lis
     if remaining is None or "matrix" in remaining or meant is None:
         return []
     for name in refused:
-        _leave_out(remaining, name)
+        leave_out(remaining, name)
+        if name.partition(".")[0] in TABLES_OF_USER:  # a name that was split at its dots left tables behind
+            leave_out(remaining, ".".join(name.split(".")[:2]))
     remaining["command"] = meant
     for name in ("workload", "engine", "transport"):
         if name in refused or (name == "workload" and not remaining.get(name)):
@@ -176,17 +186,6 @@ def further_problems(values: dict[str, Any], problems: Sequence[Problem]) -> lis
     further = [problem for problem in further if problem.setting not in refused]
     useless = ((SETTINGS[one.setting], one) for one in problems if one.setting in SETTINGS)
     return further + broken(*(info.rule_of_command(meant, one.setting, one.got, info.flag) for info, one in useless))
-
-
-def _leave_out(table: dict[str, Any], name: str) -> None:
-    """Takes a dotted setting out of nested tables, whose keys may have dots too."""
-    for key, value in list(table.items()):
-        if key == name or (name.startswith(f"{key}.") and not isinstance(value, dict)):
-            del table[key]
-        elif name.startswith(f"{key}."):
-            _leave_out(value, name.removeprefix(f"{key}."))
-            if not value:
-                del table[key]
 
 
 def start_us(experiment: Experiment) -> int | None:

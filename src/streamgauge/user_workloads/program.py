@@ -56,61 +56,19 @@ _ATTACHED = "the program ran already, so its CPU and memory are not known, and i
 
 @dataclass(frozen=True, kw_only=True)
 class Program(UserWorkload):
-    """A program from a file.
-
-    `outputs`: sink to what the program declares of it. `brokers`: those of its file. `answers`: the built-in workload
-    whose query it answers, or "".
-    """
+    """A program from a file."""
 
     observed_from_outside = True
     declares_formats = True
     restarts = True
     node_kind = ProgramNode
 
-    outputs: Mapping[str, Description]
-    topics: ProgramTopics
+    program_topics: ProgramTopics
     launch: Launch
-    brokers: str = ""
-    answers: str = ""
 
     def require(self) -> None:
         if self.launch.uses(SPARK_KAFKA_JARS):
             spark_kafka_jars()
-
-    def described(self, sink: str) -> Description:
-        return self.outputs[sink]
-
-    @property
-    def question(self) -> str:
-        return self.answers or self.name
-
-    @property
-    def patience_s(self) -> float:
-        return self.topics.first_result_s + SPARE_S
-
-    @property
-    def unseen_s(self) -> float:
-        """Its group may commit late, or its progress be known by the results of windows, of all outputs."""
-        longest_s = max(each.reach_s for each in self.topics.outputs.values())
-        by = self.topics.progress.by
-        return 0.0 if by == "spark_checkpoint" else COMMIT_S if by == "group" else COMMIT_S + longest_s
-
-    @property
-    def can_restart(self) -> bool:
-        return not self.topics.attached
-
-    @property
-    def transport_options(self) -> Mapping[str, str]:
-        """The formats of its inputs, for the result."""
-        return {"encoding": "+".join(dict.fromkeys(each.format.kind for each in self.topics.inputs.values()))}
-
-    @property
-    def default_transport_options(self) -> Mapping[str, str]:
-        return {"brokers": self.brokers} if self.brokers else {}
-
-    @property
-    def program_topics(self) -> ProgramTopics:
-        return self.topics
 
 
 def request_problems(
@@ -167,17 +125,30 @@ def _program(
     path, folder = table.path, table.folder
     inputs = tuple(Input(each.name, (), None, None, time_name(each), each.key) for each in streams)
     nodes = {sink: _node(table, sink, columns[sink], streams, launch) for sink in table.by_sink}
-    outputs = {sink: _described(inputs, output, nodes[sink], streams) for sink, output in table.by_sink.items()}
+    described = {sink: _described(inputs, output, nodes[sink], streams) for sink, output in table.by_sink.items()}
     name = folder.name if path.stem == "program" else path.stem
     flow = Flow(tuple(Sink(node, sink, table.by_sink[sink].mode) for sink, node in nodes.items()))
-    assumed = [note for each in outputs.values() for note in each.assumed] + ([_ATTACHED] if table.attach else [])
+    topics = _topics(table, nodes)
+    assumed = [note for each in described.values() for note in each.assumed] + ([_ATTACHED] if table.attach else [])
     return Program(
         name=name, title=name.replace("_", " "), summary=table.title or "a program of the user's own",
         source=str(path), parameters=NoParameters, build=lambda parameters, rate_per_s: Job(flow, streams),
         files={file: digest(place) for file, place in _files(table).items()}, path=path,
-        notes=(*notes, *dict.fromkeys(assumed)), outputs=outputs, topics=_topics(table, nodes), launch=launch,
-        brokers=table.brokers, answers=table.answers,
+        notes=(*notes, *dict.fromkeys(assumed)), answers=table.answers, patience_s=topics.first_result_s + SPARE_S,
+        unseen_s=_unseen_s(topics), can_restart=not table.attach,
+        transport_options={"encoding": "+".join(dict.fromkeys(each.format for each in table.inputs.values()))},
+        default_transport_options={"brokers": table.brokers} if table.brokers else {}, described=described,
+        program_topics=topics, launch=launch,
     )  # fmt: skip
+
+
+def _unseen_s(topics: ProgramTopics) -> float:
+    """For how long nothing may show that it has read: its group may commit late, or its progress be known by the
+    results of windows, of all outputs.
+    """
+    longest_s = max(each.reach_s for each in topics.outputs.values())
+    by = topics.progress.by
+    return 0.0 if by == "spark_checkpoint" else COMMIT_S if by == "group" else COMMIT_S + longest_s
 
 
 def _files(table: ProgramTable) -> dict[str, Path]:
@@ -186,17 +157,9 @@ def _files(table: ProgramTable) -> dict[str, Path]:
     names = (
         *(each.sample for each in inputs),
         *(each.schema_file for each in (*inputs, *table.by_sink.values())),
-        *(word for word in table.command if _is_readable(folder / word)),
+        *(word for word in table.command if os.path.isfile(folder / word) and os.access(folder / word, os.R_OK)),
     )
     return {table.path.name: table.path} | {name: folder / name for name in names if name}
-
-
-def _is_readable(path: Path) -> bool:
-    """Whether it is a file that can be read. A word of a command may also be longer than a path can be."""
-    try:
-        return path.is_file() and os.access(path, os.R_OK)
-    except OSError:
-        return False
 
 
 def _node(

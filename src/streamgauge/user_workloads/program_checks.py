@@ -27,7 +27,7 @@ from streamgauge.user_workloads.program_file import (
     InputTable,
     OutputTable,
     ProgramTable,
-    field_names,
+    flat_fields,
     specs_of,
 )
 from streamgauge.user_workloads.program_node import SCRATCH, placeholders, unknown_placeholders
@@ -216,7 +216,7 @@ def _name_rule(setting: str, name: str, way_out: str) -> Rule:
 
 
 def _input_rules(setting: str, name: str, given: InputTable) -> list[Rule]:
-    declared = field_names(given.fields)
+    declared = [field for field, _ in flat_fields(given.fields)]
     names = declared if all(declared) else []
     taken = (*LINEAGE, *names)
     return [

@@ -10,7 +10,8 @@ import json
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields, replace
-from functools import partial
+from functools import partial, reduce
+from operator import getitem
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -42,6 +43,7 @@ from streamgauge.core.errors import (
     refuse,
     require_all,
 )
+from streamgauge.core.formatting import leave_out
 from streamgauge.core.units import parse_duration
 from streamgauge.jobs import DEFAULT_REACH, UNBOUNDED
 from streamgauge.loadgen.fields import Decimal, FieldSpec, Integer, Key, Payload, Text
@@ -239,14 +241,11 @@ def _repaired(values: dict[str, Any], faults: Iterable[Fault]) -> dict[str, Any]
     """The values without their faults. An unknown name is taken for the most similar one, if that is not given."""
     repaired = copy.deepcopy(values)
     for fault in faults:
-        *above, name = fault.location
-        table, known = repaired, _MODELS.get(str(fault.location[0]), ProgramTable).model_fields
-        while above and isinstance(table.get(str(above[0])), dict):
-            table = table[str(above.pop(0))]
-        value = table.pop(str([*above, name][0]), None)  # a list with a wrong item is left out as a whole
-        meant = near(name, known) if fault.is_unknown else None
-        if meant is not None and meant not in table:
-            table[meant] = value
+        leave_out(repaired, fault.name)  # a list with a wrong item as a whole
+        *above, name = map(str, fault.location)
+        known = _MODELS.get(fault.name.partition(".")[0], ProgramTable).model_fields
+        if fault.is_unknown and (meant := near(name, known)) is not None:
+            reduce(getitem, above, repaired).setdefault(meant, fault.got)
     return repaired
 
 
@@ -366,14 +365,11 @@ _NUMBER = ("an integer", "a float")
 def specs_of(place: str, tables: Mapping[str, Any]) -> tuple[FieldSpec, ...]:
     """The fields of the input at `place`, those of nested tables with dotted names. Raises InputError for all."""
     problems: list[Problem] = []
-    specs = [attempt(partial(_field, f"{place}.fields.{name}", name, table), problems) for name, table in _flat(tables)]
+    specs = [
+        attempt(partial(_field, f"{place}.fields.{name}", name, table), problems) for name, table in flat_fields(tables)
+    ]
     refuse(problems)
     return tuple(specs)
-
-
-def field_names(tables: Mapping[str, Any]) -> list[str]:
-    """The names of an input's fields, whatever their tables hold."""
-    return [name for name, _ in _flat(tables)]
 
 
 def field_text(spec: FieldSpec) -> str:
@@ -391,11 +387,11 @@ def toml_type(value: object) -> str:
     return TOML_TYPES.get(type(value), "a date or time")
 
 
-def _flat(tables: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+def flat_fields(tables: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
     """(dotted name, table) of each field. A table of tables is a level of nesting."""
     for name, table in tables.items():
         if table and all(isinstance(value, dict) for value in table.values()):
-            yield from _flat(table, f"{prefix}{name}.")
+            yield from flat_fields(table, f"{prefix}{name}.")
         else:
             yield prefix + name, table
 

@@ -36,17 +36,9 @@ _SEVERAL: dict[type, str] = {ast.Dict: "a dictionary", ast.Tuple: "a tuple", ast
 class UserJob(UserWorkload):
     """A PySpark job from a file."""
 
-    description: Description
-    node: UserJobNode
-
     node_kind = UserJobNode
 
-    def described(self, sink: str) -> Description:
-        return self.description
-
-    @property
-    def batch_job(self) -> UserJobNode:
-        return self.node
+    batch_job: UserJobNode
 
 
 def user_job(path: Path) -> UserJob:
@@ -79,8 +71,8 @@ def _workload(path: Path) -> UserJob:
         build=lambda parameters, rate_per_s: Job(flow, streams),
         files=_digests(path, description.inputs),
         path=path,
-        description=description,
-        node=job,
+        described={SINK: description},
+        batch_job=job,
         notes=(*notes, *description.assumed),
     )
 

@@ -1,6 +1,5 @@
 """What PySpark jobs and programs have alike: a file of the user's own declares the workload and its truth."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +20,7 @@ class NoParameters(Parameters):
 
 
 @dataclass(frozen=True, kw_only=True)
-class UserWorkload(Workload, ABC):
+class UserWorkload(Workload):
     """A workload from a file; `notes` state what was assumed and fitted."""
 
     extra_names = ()
@@ -35,23 +34,18 @@ class UserWorkload(Workload, ABC):
     """The class of its nodes."""
 
     path: Path
+    described: Mapping[str, Description]
+    """Sink to what its file declares of it."""
+    batch_job: UserJobNode | None = None
+    """The job that the engine runs in batch for the truth, if a sink has no reference."""
 
     @classmethod
     def may_run_on(cls, nodes: Collection[str]) -> bool:
         return cls.node_kind.__name__ in nodes
 
-    @abstractmethod
-    def described(self, sink: str) -> Description:
-        """What its file declares of a sink."""
-
-    @property
-    def batch_job(self) -> UserJobNode:
-        """The job that the engine runs in batch for the truth, if a sink has no reference."""
-        raise NotImplementedError(f"the file of {self.name} must have a reference")
-
     def answer(self, connection: Any, sink: str, tables: Mapping[str, str]) -> Any:
         """The relation of a sink's reference over `tables`: a query with fields and lineage, by stream."""
-        return reference.answer(connection, self.path, self.described(sink), tables)
+        return reference.answer(connection, self.path, self.described[sink], tables)
 
 
 def user_workload(workload: Workload) -> UserWorkload:

@@ -147,7 +147,7 @@ def nothing_to_compare(record: TrialRecord, received: ReceivedResults) -> bool:
 
 def _described(resolved: ResolvedExperiment) -> Description:
     """What the job declares of the only sink."""
-    return user_workload(resolved.workload).described(resolved.flow.sink.name)
+    return user_workload(resolved.workload).described[resolved.flow.sink.name]
 
 
 def rule_of(resolved: ResolvedExperiment, record: TrialRecord, received: ReceivedResults) -> LatencyRule:
@@ -293,6 +293,7 @@ def _truth(
         sink = resolved.flow.sink.name
         yield lambda before_us: workload.answer(connection, sink, _tables(inputs, before_us, order))
         return
+    assert workload.batch_job is not None
     request = BatchRequest(workload.batch_job, inputs, resolved.experiment.options, folder, log, stage, order)
     with entry(resolved.engine.name).batch_answer(request) as answer:
         yield lambda before_us: connection.read_parquet(

@@ -172,8 +172,14 @@ class Workload:
       on a parameter.
     - `fixed_rate`: the total rate (events per second) that its parameters fix, or None.
     - `notes`: what was assumed of it, for the result.
+    - `answers`: the other workload whose query it answers, or "".
+    - `patience_s`: how long it may read nothing at its start. `unseen_s`: for how long nothing may show that it has
+      read an event.
+    - `can_restart`: whether the system under test can be started anew.
+    - `transport_options`: those that it decides itself. `default_transport_options`: where the user gives no other.
+    - `program_topics`: the topics of a program; None if the driver has its own.
 
-    Its class variables and properties are questions, which a workload of the user's own answers otherwise.
+    Its class variables are questions, which a workload of the user's own answers otherwise.
     """
 
     extra_names: ClassVar[tuple[str, ...]] = ("data",)
@@ -192,6 +198,8 @@ class Workload:
     """Whether its progress is read from the offsets that it commits; otherwise the engine reports it."""
     declares_formats: ClassVar[bool] = False
     """Whether its file names the format of its messages; otherwise an option of the transport does."""
+    restarts: ClassVar[bool] = False
+    """Whether each trial of a search starts the system under test anew."""
 
     name: str
     title: str
@@ -205,46 +213,18 @@ class Workload:
     features_with: Mapping[Feature, tuple[str, Any]] = field(default_factory=dict)
     fixed_rate: Callable[[Any], float | None] = any_rate
     notes: tuple[str, ...] = ()
+    answers: str = ""
+    patience_s: float = 0.0
+    unseen_s: float = 0.0
+    can_restart: bool = True
+    transport_options: Mapping[str, str] = field(default_factory=dict)
+    default_transport_options: Mapping[str, str] = field(default_factory=dict)
+    program_topics: ProgramTopics | None = None
 
     @property
     def question(self) -> str:
         """The workload whose query it answers; `compare` takes those with one question as alike."""
-        return self.name
-
-    @property
-    def patience_s(self) -> float:
-        """How long it may read nothing at its start."""
-        return 0.0
-
-    @property
-    def unseen_s(self) -> float:
-        """For how long nothing may show that it has read an event."""
-        return 0.0
-
-    @property
-    def restarts(self) -> bool:
-        """Whether each trial of a search starts the system under test anew."""
-        return False
-
-    @property
-    def can_restart(self) -> bool:
-        """Whether the system under test can be started anew."""
-        return True
-
-    @property
-    def transport_options(self) -> Mapping[str, str]:
-        """Options of the transport that it decides itself."""
-        return {}
-
-    @property
-    def default_transport_options(self) -> Mapping[str, str]:
-        """Options of the transport where the user gives no other value."""
-        return {}
-
-    @property
-    def program_topics(self) -> ProgramTopics | None:
-        """The topics of a program; None if the driver has its own."""
-        return None
+        return self.answers or self.name
 
     def require(self) -> None:
         """Raises MachineError if this machine lacks what it needs beside the engine and cannot get it."""

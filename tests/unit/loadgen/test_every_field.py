@@ -10,12 +10,12 @@ import pytest
 from streamgauge.core.schema import arrow_type
 from streamgauge.loadgen.datasets.calls import Called, Caller, Established
 from streamgauge.loadgen.datasets.gps_traces import Coordinate, Taxis
-from streamgauge.loadgen.datasets.leads import Action, Owner, Reward, Round, Turn
+from streamgauge.loadgen.datasets.leads import Action, Owner, Reward, Round
 from streamgauge.loadgen.datasets.plugs import PlugId
-from streamgauge.loadgen.datasets.sensors import Cluster, InTurn, Reading, Usage
+from streamgauge.loadgen.datasets.sensors import Cluster, Reading, Usage
 from streamgauge.loadgen.datasets.texts import Message, Opinion, Tweet
 from streamgauge.loadgen.datasets.web import AccessLine, Address, Page, Visitor
-from streamgauge.loadgen.fields import FieldSpec
+from streamgauge.loadgen.fields import FieldSpec, InTurn
 from streamgauge.loadgen.random import PhiloxBits
 from streamgauge.workloads import registry
 from tests.unit.helpers_refusals import assert_refused
@@ -59,7 +59,6 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (lambda: Page("url", 10, 1.5), "url.malformed"),
     (lambda: Visitor("client", 0, 0.1), "client.visitors"),
     (lambda: Visitor("client", 10, -0.1), "client.nameless"),
-    (lambda: Turn("learner", 0), "learner.learners"),
     (lambda: Round("round", 2**31), "round.learners"),
     (lambda: Owner("learner", 0, 0.1), "learner.learners"),
     (lambda: Owner("learner", 1, 1.5), "learner.malformed"),

@@ -13,11 +13,21 @@ from hypothesis import strategies as st
 
 from streamgauge.core.clock import US
 from streamgauge.loadgen.datasets.calls import Called, Caller
-from streamgauge.loadgen.datasets.leads import Owner, Round, Turn
+from streamgauge.loadgen.datasets.leads import Owner, Round
 from streamgauge.loadgen.datasets.plugs import PlugId, grid
-from streamgauge.loadgen.datasets.sensors import Cluster, InTurn, Reading
+from streamgauge.loadgen.datasets.sensors import Cluster, Reading
 from streamgauge.loadgen.datasets.web import Visitor
-from streamgauge.loadgen.fields import Decimal, FieldSpec, Integer, Key, OwnNumber, StreamSpec, Text, with_malformed
+from streamgauge.loadgen.fields import (
+    Decimal,
+    FieldSpec,
+    Integer,
+    InTurn,
+    Key,
+    OwnNumber,
+    StreamSpec,
+    Text,
+    with_malformed,
+)
 from streamgauge.loadgen.fitted import Choice
 from streamgauge.loadgen.plan import ByKeyShare, ByRow, Plan
 from streamgauge.loadgen.random import TABLE_DOMAIN_MAX, PhiloxBits, key_texts, partitions_of, probabilities
@@ -146,7 +156,7 @@ def rows_of(spec: StreamSpec, partitions: int, names: list[str]) -> list[list[tu
 
 def test_learners_in_turn_count_their_own_rounds() -> None:
     """Each learner has rounds 1, 2, ... without a gap, though a partition has only some learners."""
-    spec = StreamSpec("events", (Turn("learner", 7), Round("round", 7)), key="learner")
+    spec = StreamSpec("events", (InTurn("learner", 7), Round("round", 7)), key="learner")
     for rows in rows_of(spec, 3, ["learner", "round"]):
         for learner in {learner for learner, _ in rows}:
             rounds = [each for of, each in rows if of == learner]

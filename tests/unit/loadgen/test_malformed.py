@@ -8,12 +8,12 @@ import pyarrow as pa
 import pytest
 
 from streamgauge.loadgen.datasets.calls import Called, Caller, Duration
-from streamgauge.loadgen.datasets.sensors import InTurn
 from streamgauge.loadgen.datasets.texts import IsSpam, Message
 from streamgauge.loadgen.fields import (
     Decimal,
     FieldSpec,
     Integer,
+    InTurn,
     Malformed,
     OwnNumber,
     StreamSpec,

@@ -42,7 +42,7 @@ def test_a_file_is_a_workload(tmp_path: Path) -> None:
     assert (workload.name, program(written(tmp_path, name="cheap.toml")).name) == ("dear", "cheap")
     assert (stream.schema.types(), stream.key) == ({"user_id": "int", "price": "int", "ts": "bigint"}, "user_id")
     assert isinstance(flow.sink.input, ProgramNode)
-    (output,) = workload.topics.outputs.values()
+    (output,) = workload.program_topics.outputs.values()
     assert output.types == {"user_id": "bigint", "price": "bigint", "ts": "bigint"}
     assert (output.required, output.time, output.unit_us) == (("user_id", "ts"), "ts", 1000)
 
@@ -59,8 +59,8 @@ def test_the_recorder_gets_the_results(tmp_path: Path) -> None:
     """Their types, and how long the first of them may take. Records carry the planned time unless the file says
     otherwise.
     """
-    assert program(written(tmp_path, ('key = "user_id"', 'record_timestamp = "sent"'))).topics.planned == set()
-    topics = program(written(tmp_path, ('reach = "0s"', 'reach = "5s"'))).topics
+    assert program(written(tmp_path, ('key = "user_id"', 'record_timestamp = "sent"'))).program_topics.planned == set()
+    topics = program(written(tmp_path, ('reach = "0s"', 'reach = "5s"'))).program_topics
     assert (list(topics.inputs), topics.timeout_s) == (["purchases"], 30.0)
     assert topics.planned == {"purchases"}
     assert (topics.outputs["results"].reach_s, topics.first_result_s) == (5.0, 35.0)
@@ -215,7 +215,7 @@ def with_outputs(folder: Path, outputs: str) -> Path:
 def test_what_was_read_shows_after_the_longest_reach(tmp_path: Path) -> None:
     """Of all outputs, or when the group commits, every 5 s by default."""
     workload = program(with_outputs(tmp_path, TWO_OUTPUTS.replace('"0s"', '"7s"')))
-    assert sorted(one.reach_s for one in workload.topics.outputs.values()) == [0.0, 7.0]
+    assert sorted(one.reach_s for one in workload.program_topics.outputs.values()) == [0.0, 7.0]
     assert workload.unseen_s == 12.0
 
 
@@ -227,8 +227,8 @@ def test_several_outputs(tmp_path: Path) -> None:
     assert [(sink.name, sink.mode) for sink in experiment.flow.sinks] == [("dear", "append"), ("totals", "update")]
     assert [one.reach_us for one in experiment.by_sink()] == [0, None]
     assert experiment.columns == {"purchases": ("user_id", "price", "ts")}
-    assert workload.topics.output_topics("r") == {"dear": "streamgauge-r.results-dear", "totals": "totals"}
-    assert workload.described("totals").keys == ("user_id",)
+    assert workload.program_topics.output_topics("r") == {"dear": "streamgauge-r.results-dear", "totals": "totals"}
+    assert workload.described["totals"].keys == ("user_id",)
 
 
 def test_a_program_that_runs_already(tmp_path: Path) -> None:
@@ -256,9 +256,9 @@ def test_progress_by_checkpoints(tmp_path: Path) -> None:
     places = ("{scratch}/a", str(path.parent / "b/{run}"), "/c", "/d")
     found = resolved(path, partitions=2).workload
     assert isinstance(found, Program)
-    assert found.topics.progress == ProgressSource("spark_checkpoint", places)
+    assert found.program_topics.progress == ProgressSource("spark_checkpoint", places)
     assert found.launch.checkpoints == places
-    assert ProgramTopics.from_plain(json.loads(json.dumps(asdict(found.topics)))) == found.topics
+    assert ProgramTopics.from_plain(json.loads(json.dumps(asdict(found.program_topics)))) == found.program_topics
 
 
 def test_progress_by_results_needs_one_partition(tmp_path: Path) -> None:
@@ -336,8 +336,8 @@ def test_each_trial_of_a_search_starts_it_anew(tmp_path: Path) -> None:
 def test_results_without_a_time_may_name_their_record(tmp_path: Path) -> None:
     """By fields of one input, which every result then has."""
     workload = program(written(tmp_path, TIMELESS))
-    assert workload.described("results").latency_key == RecordKey("purchases", ("user_id", "ts"))
-    assert workload.topics.outputs["results"].required == ("user_id", "ts")
+    assert workload.described["results"].latency_key == RecordKey("purchases", ("user_id", "ts"))
+    assert workload.program_topics.outputs["results"].required == ("user_id", "ts")
     assert not any("they have no latency" in note for note in workload.notes)
 
 

@@ -152,7 +152,7 @@ def test_its_input_is_generated_from_fields_or_a_sample(write: Write, tmp_path: 
 def test_the_reach_is_declared_or_assumed(write: Write, more: str, reach_us: int | None, notes: int | None) -> None:
     """Stated either way; updates of a running state have no end. Nought is declared, and not taken for no reach."""
     workload = user_job(write(f"@job(PURCHASES, {more})\ndef f(spark, inputs): return inputs['purchases']\n"))
-    assert workload.node.reach_us == reach_us
+    assert workload.batch_job.reach_us == reach_us
     assert notes is None or len(workload.notes) == notes
 
 
@@ -353,7 +353,7 @@ def test_a_reference_may_be_a_function(write: Write) -> None:
     def dear(spark, inputs):
         return inputs["purchases"].where("price > 90")
     """
-    assert user_job(write(body)).node.reference == (
+    assert user_job(write(body)).batch_job.reference == (
         ("user_id", ValueType(INT)), ("timestamp", ValueType(TIMESTAMP)), ("event_time", ValueType(INT)),
     )  # fmt: skip
 

@@ -9,7 +9,6 @@ price (normal, high: N, H), and the time since the last transaction (large, norm
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -103,7 +102,7 @@ class State(FieldSpec):
         planted = customers < self.frauds * self.customer.domain
         drawn = np.empty(last - first, np.int32)
         for part, lanes in bits.blocks(first, last):
-            drawn[part] = np.where(planted[part], Uniform(len(STATES)).drawn(lanes), _usual().drawn(lanes))
+            drawn[part] = np.where(planted[part], Uniform(len(STATES)).drawn(lanes), _USUAL.drawn(lanes))
         return pa.array(STATES).take(pa.array(drawn))
 
 
@@ -112,6 +111,4 @@ def shares() -> npt.NDArray[np.float64]:
     return np.array([AMOUNTS[state[0]] * PRICES[state[1]] * ELAPSED[state[2]] for state in STATES])
 
 
-@lru_cache(maxsize=1)
-def _usual() -> Table:
-    return Table(shares())
+_USUAL = Table(shares())

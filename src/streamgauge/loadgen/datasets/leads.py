@@ -19,7 +19,6 @@ from streamgauge.loadgen.fields import OFFSET_BYTES, FieldSpec, Limits, a_count,
 from streamgauge.loadgen.random import (
     PhiloxBits,
     Uniform,
-    keys_in_turn,
     keys_of_partition,
     partition_shares,
     sampler_of_column,
@@ -33,31 +32,9 @@ MEAN_MAX, DEVIATION_MAX = 10_000, 1_000
 _LEARNERS = a_count(2**31 - 1, "8")
 
 
-class _Learner(FieldSpec):
-    """A learner, as a stream's key."""
-
-    learners: int
-    sql_type: ClassVar[str] = "int"
-    is_key: ClassVar[bool] = True
-
-    def partition_shares(self, partitions: int) -> npt.NDArray[np.float64] | None:
-        return partition_shares("uniform", self.learners, partitions)
-
-
-@dataclass(frozen=True)
-class Turn(_Learner):
-    """The learner that must choose: 0 to `learners` - 1 in turn, once per round."""
-
-    learners: int
-    limits: ClassVar[Mapping[str, Limits]] = {"learners": _LEARNERS}
-
-    def column(self, bits: PhiloxBits, first: int, last: int) -> Int32s:
-        return keys_in_turn(bits, self.learners, first, last)
-
-
 @dataclass(frozen=True)
 class Round(FieldSpec):
-    """The number of times that the learner of `Turn` had to choose, including this one: 1, 2, ...
+    """The number of times that a learner, of `InTurn`, had to choose, including this one: 1, 2, ...
 
     Each partition counts its own events. If the stream has a key, it is the learner, so that a partition has few.
     """
@@ -74,11 +51,13 @@ class Round(FieldSpec):
 
 
 @dataclass(frozen=True)
-class Owner(_Learner):
+class Owner(FieldSpec):
     """The learner of a reward, uniformly distributed. A share `malformed` of the rewards (0 to 1) has none."""
 
     learners: int
     malformed: float
+    sql_type: ClassVar[str] = "int"
+    is_key: ClassVar[bool] = True
     limits: ClassVar[Mapping[str, Limits]] = {"learners": _LEARNERS, "malformed": a_share("0.001")}
 
     @property
@@ -91,6 +70,9 @@ class Owner(_Learner):
         return self.concatenated(
             [pa.array(by.drawn(lanes[::2]), mask=lanes[1::2] < limit) for _, lanes in bits.blocks(first, last, 2)]
         )
+
+    def partition_shares(self, partitions: int) -> npt.NDArray[np.float64] | None:
+        return partition_shares("uniform", self.learners, partitions)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from streamgauge.core.arrays import Floats
 from streamgauge.loadgen.fields import FieldSpec, Key, Limits, a_count, a_share
-from streamgauge.loadgen.random import PhiloxBits, empty, keys_in_turn, partition_shares
+from streamgauge.loadgen.random import PhiloxBits, empty
 
 GRID = 1024
 """Readings are whole multiples of 1/1024, so that sums of them are exact in any order."""
@@ -112,17 +112,6 @@ SPIKES = 0.01
 
 _OF_PHASES = 2**11
 """Added to the number of the machine's field for the bits of its phases. The walks use offsets from 2**12."""
-
-
-@dataclass(frozen=True)
-class InTurn(Key):
-    """A key of 0..domain-1, round robin in every partition."""
-
-    def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.int32]:
-        return keys_in_turn(bits, self.domain, first, last)
-
-    def partition_shares(self, partitions: int) -> npt.NDArray[np.float64] | None:
-        return partition_shares("uniform", self.domain, partitions)
 
 
 @dataclass(frozen=True)

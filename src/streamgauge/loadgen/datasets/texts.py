@@ -158,6 +158,8 @@ FORMS: tuple[tuple[Callable[[str], str], float], ...] = (
     ("#{}".format, 0.02), ("{}!".format, 0.01), ("“{}”".format, 0.01), ("{}…".format, 0.01),
 )  # fmt: skip
 """Spellings of a word, with their shares."""
+_SHARES_OF_FORMS = np.array([share for _, share in FORMS])
+_DRAWS_OF_FORMS = Table(_SHARES_OF_FORMS)
 
 
 class _Line(FieldSpec):
@@ -204,7 +206,7 @@ class Opinion(_Line):
 
     def _lines(self, lanes: Lanes) -> pa.Array:
         places = _draws(self).drawn(lanes[::2])
-        places += len(_words(self)) * _form_draws().drawn(lanes[1::2])
+        places += len(_words(self)) * _DRAWS_OF_FORMS.drawn(lanes[1::2])
         return joined(_written(self), places, self.words)
 
 
@@ -243,16 +245,11 @@ def _draws(field: Opinion) -> Table:
     return Table(_chances(field))
 
 
-@lru_cache(maxsize=1)
-def _form_draws() -> Table:
-    return Table(np.array([weight for _, weight in FORMS]))
-
-
 @lru_cache(maxsize=4)
 def _word_bytes(field: Opinion) -> float:
     """The mean length of a word over all spellings."""
     lengths = pc.binary_length(_written(field)).to_numpy().reshape(len(FORMS), -1)
-    return float(np.array([weight for _, weight in FORMS]) @ lengths @ _chances(field))
+    return float(_SHARES_OF_FORMS @ lengths @ _chances(field))
 
 
 @dataclass(frozen=True)

@@ -153,23 +153,13 @@ def _lines(path: Path, columns: ColumnTypes) -> Content:
     require_data([kind for _, kind in columns] == ["string"], rule, got, "a CSV, JSON or Parquet file")
     ((name, _),) = columns
     raw = text_files.first_bytes(path).removeprefix(codecs.BOM_UTF8)
-    try:
-        lines: list[str | None] = [*raw.decode().split("\n")]
-    except UnicodeDecodeError:
-        lines = [_decoded(line) for line in raw.split(b"\n")]
+    lines = [text_files.decoded(line) for line in raw.split(b"\n")]
     whole = lines if lines[-1] != "" else lines[:-1]
     texts = pa.array([line and line.removesuffix("\r") for line in whole], pa.string())
     if not texts.null_count:
         return Content({name: texts}, {})
     row = pc.index(texts.is_null(), pa.scalar(True)).as_py()
     return Content({name: texts}, {name: Unreadable(texts.null_count, "bytes that are no UTF-8 text", row, 0)})
-
-
-def _decoded(line: bytes) -> str | None:
-    try:
-        return line.decode()
-    except UnicodeDecodeError:
-        return None
 
 
 def _table(path: Path, kind: str, columns: ColumnTypes) -> Content:
@@ -234,7 +224,8 @@ def _cast(connection: duckdb.DuckDBPyConnection, path: Path, kind: str, columns:
     table = connection.sql(f"SELECT {selected} FROM {with_rejects}").to_arrow_table()
     values, unreadable = {}, {}
     for number, (name, type_) in enumerate(columns):
-        column, spoilt = _whole(table.column(2 * number), type_), table.column(2 * number + 1)
+        column: Any = table.column(2 * number).cast(arrow_type(type_)).combine_chunks()
+        spoilt = table.column(2 * number + 1)
         if (row := pc.index(spoilt, pa.scalar(True)).as_py()) >= 0:
             column = pc.if_else(spoilt.combine_chunks(), pa.scalar(None, column.type), column)
             unreadable[name] = _unreadable(connection, source, name, type_, row, pc.sum(spoilt).as_py())
@@ -280,11 +271,6 @@ def no_value(name: str, kind: str, unreadable: Unreadable) -> Problem:
     return Problem(
         _SETTING, rule, f"{unreadable.first} in row {unreadable.row + 1}{more}", f"correct {name}, or name another file"
     )
-
-
-def _whole(values: pa.ChunkedArray, kind: str) -> pa.Array:
-    column: Any = values.cast(arrow_type(kind)).combine_chunks()
-    return column if isinstance(column, pa.Array) else pa.concat_arrays(column.chunks)
 
 
 def _error_text(error: Exception) -> str:

@@ -118,11 +118,15 @@ def _pieces(path: Path) -> Iterator[bytes]:
 
 
 def _is_text(line: bytes) -> bool:
+    return b"\0" not in line and decoded(line) is not None
+
+
+def decoded(line: bytes) -> str | None:
+    """A line as text; None if it is no UTF-8."""
     try:
-        line.decode()
+        return line.decode()
     except UnicodeDecodeError:
-        return False
-    return b"\0" not in line
+        return None
 
 
 def require_whole_array(path: Path, setting: str) -> None:

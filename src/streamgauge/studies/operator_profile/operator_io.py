@@ -244,7 +244,7 @@ def _assign_slices(connection: Any, tables: Sequence[str], parts: int, together:
 def user_job_rows(resolved: ResolvedExperiment, private: Path) -> UserJobRows:
     """A function that computes the rows of this job; `private` is a folder for temporary files."""
     workload, sink = user_workload(resolved.workload), resolved.flow.sink.name
-    if workload.described(sink).reference is not None:
+    if workload.described[sink].reference is not None:
         return lambda connection, _, tables: workload.answer(
             connection, sink, {name: f"SELECT * FROM {quote(table)}" for name, table in tables.items()}
         )

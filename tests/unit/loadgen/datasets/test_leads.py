@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from streamgauge.loadgen.datasets.leads import Action, Owner, Reward, Round, Turn
+from streamgauge.loadgen.datasets.leads import Action, Owner, Reward, Round
+from streamgauge.loadgen.fields import InTurn
 from streamgauge.loadgen.random import PhiloxBits, Uniform
 
 BITS = PhiloxBits(seed=1, stream=1, partition=0, field=2)
@@ -16,7 +17,7 @@ REWARD = Reward("reward", ACTION, 1, EARNED)
 
 def test_learners_take_turns_and_count_their_rounds() -> None:
     """Each learner once a round, and rounds of each are 1, 2, 3, ..."""
-    learner, round_ = (field.column(BITS, 0, 9) for field in (Turn("learner", 4), Round("round", 4)))
+    learner, round_ = (field.column(BITS, 0, 9) for field in (InTurn("learner", 4), Round("round", 4)))
     assert learner.tolist() == [0, 1, 2, 3, 0, 1, 2, 3, 0]
     assert round_.tolist() == [1, 1, 1, 1, 2, 2, 2, 2, 3]
 

@@ -15,11 +15,10 @@ from streamgauge.loadgen.datasets.sensors import (
     SPIKE_LOW,
     SPREAD,
     Cluster,
-    InTurn,
     Reading,
     Usage,
 )
-from streamgauge.loadgen.fields import FieldSpec, Key
+from streamgauge.loadgen.fields import FieldSpec, InTurn, Key
 from streamgauge.loadgen.random import PhiloxBits
 
 DEVICE = Key("device", 20)

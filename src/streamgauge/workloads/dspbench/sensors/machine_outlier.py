@@ -48,8 +48,8 @@ from streamgauge.core.schema import EVENT_TIME, INGEST_TIME, Schema
 from streamgauge.dataflow.builder import source
 from streamgauge.dataflow.operators.api import ROW, TIME, Processor
 from streamgauge.dataflow.operators.grouped_arrays import groups, load, save
-from streamgauge.loadgen.datasets.sensors import Cluster, InTurn, Usage
-from streamgauge.loadgen.fields import StreamSpec, with_malformed
+from streamgauge.loadgen.datasets.sensors import Cluster, Usage
+from streamgauge.loadgen.fields import InTurn, StreamSpec, with_malformed
 from streamgauge.workloads.helpers.last_values import OverLastValues
 from streamgauge.workloads.registry import Feature, Job, Parameters, Seconds, Workload, unless
 

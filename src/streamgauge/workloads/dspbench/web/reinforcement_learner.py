@@ -56,8 +56,8 @@ from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import source
 from streamgauge.dataflow.operators.api import INPUT, ROW, Processor
 from streamgauge.dataflow.operators.grouped_arrays import group_by_key, group_starts, load, save
-from streamgauge.loadgen.datasets.leads import DEVIATION_MAX, MEAN_MAX, Action, Owner, Reward, Round, Turn
-from streamgauge.loadgen.fields import INT_MAX, Integer, StreamSpec
+from streamgauge.loadgen.datasets.leads import DEVIATION_MAX, MEAN_MAX, Action, Owner, Reward, Round
+from streamgauge.loadgen.fields import INT_MAX, Integer, InTurn, StreamSpec
 from streamgauge.workloads.registry import Feature, Job, Parameters, Workload, unless
 
 ACTIONS_MAX = 100
@@ -388,7 +388,7 @@ def build(parameters: ReinforcementLearnerParameters, rate_per_s: float) -> Job:
     names, earned = _checked(parameters)
     rule = Rule(actions=names, **parameters.model_dump(include=set(Rule.__dataclass_fields__) - {"actions"}))
     action = Action("action", names)
-    event_fields = (Turn("learner", rule.learners), Integer("session", 0, INT_MAX), Round("round", rule.learners))
+    event_fields = (InTurn("learner", rule.learners), Integer("session", 0, INT_MAX), Round("round", rule.learners))
     reward_fields = (Owner("learner", rule.learners, parameters.malformed), action, Reward("reward", action, 1, earned))
     events = StreamSpec("events", event_fields, 1 - parameters.rewards, "learner")
     rewards = StreamSpec("rewards", reward_fields, parameters.rewards, "learner")
