@@ -25,7 +25,7 @@ from streamgauge.trial.events import Observer, Verifying
 from streamgauge.trial.interrupted import RESOURCE_ERRORS, reason_of, result_of_interrupted
 from streamgauge.trial.phases import poll
 from streamgauge.trial.policies import JudgedTrial
-from streamgauge.trial.progress import every_second
+from streamgauge.trial.progress import at_intervals
 from streamgauge.trial.trial_result import TrialResult, build_result
 from streamgauge.verdict.collect_evidence import collect_evidence
 from streamgauge.verdict.verdict import judge
@@ -133,7 +133,7 @@ class Conclusion:
     def _verified(self, folder: RunFolder, trial: JudgedTrial, record: TrialRecord) -> VerificationResult:
         keep_in = folder if trial.keep_results else None
         stage = ProgressText(COMPARING)
-        with every_second(lambda elapsed_s: self._observe(Verifying(elapsed_s, stage()))):
+        with at_intervals(lambda elapsed_s: self._observe(Verifying(elapsed_s, stage()))):
             verified = _verified(self._resolved, self._testbed, record, keep_in, stage)
             if trial.recheck_missing and verified.verification.missing:
                 stage.set("waiting for missing results")

@@ -116,19 +116,19 @@ def _rising(record: TrialRecord, now_us: int) -> str:
 
 def report_start_progress(observe: Observer, note: str, stage: Callable[[], str]) -> AbstractContextManager[None]:
     """Reports every second how long a start takes, with the current stage, or `note` before the first stage."""
-    return every_second(lambda elapsed_s: observe(EngineStarting(elapsed_s, stage() or note)))
+    return at_intervals(lambda elapsed_s: observe(EngineStarting(elapsed_s, stage() or note)))
 
 
 @contextmanager
-def every_second(report_elapsed: Callable[[float], object]) -> Iterator[None]:
-    """Calls `report_elapsed` with the elapsed seconds, at once and then every second, from its own thread."""
+def at_intervals(report_elapsed: Callable[[float], object], interval_s: float = REPORT_INTERVAL_S) -> Iterator[None]:
+    """Calls `report_elapsed` with the elapsed seconds, at once and then at intervals, from its own thread."""
     start_s, stop = time.monotonic(), Event()
 
     def report() -> None:
         stopped = False
         while not stopped:
             report_elapsed(time.monotonic() - start_s)
-            stopped = stop.wait(REPORT_INTERVAL_S)
+            stopped = stop.wait(interval_s)
 
     reporter = Thread(target=report, name="reporter", daemon=True)
     reporter.start()

@@ -1,12 +1,12 @@
 """Samples a process's memory at fixed intervals and reports its distribution (Bordin 2017, section 3.4)."""
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
 
 from streamgauge.results.profile import MemoryBehaviour, MemoryDistribution, MemoryLevel
+from streamgauge.trial.progress import at_intervals
 
 INTERVAL_S = 0.5
 VARIABLE_FROM = 1.25
@@ -19,25 +19,16 @@ MEDIUM_FROM_BYTES, HIGH_FROM_BYTES = 2**30, 4 * 2**30
 def sampled(read: Callable[[], int | None], interval_s: float = INTERVAL_S) -> Iterator[list[int]]:
     """Calls `read` every `interval_s` until the context is left, and at least once; ignores readings of None."""
     samples: list[int] = []
-    over = threading.Event()
 
-    def sample() -> None:
-        while True:
-            if (found := read()) is not None:
-                samples.append(found)
-            if over.wait(interval_s):
-                return
+    def sample(_: float) -> None:
+        if (found := read()) is not None:
+            samples.append(found)
 
-    thread = threading.Thread(target=sample, name="memory", daemon=True)
-    thread.start()
-    try:
+    with at_intervals(sample, interval_s):
         yield samples
-    finally:
-        over.set()
-        thread.join()
 
 
-def distribution(samples: Sequence[int], of: str, interval_s: float = INTERVAL_S) -> MemoryDistribution | None:
+def distribution(samples: Sequence[int], of: str) -> MemoryDistribution | None:
     """The distribution of samples in bytes, and its behaviour; None without a sample."""
     if not samples:
         return None
@@ -49,7 +40,7 @@ def distribution(samples: Sequence[int], of: str, interval_s: float = INTERVAL_S
         p95=high,
         max=max(samples),
         samples=len(samples),
-        interval_s=interval_s,
+        interval_s=INTERVAL_S,
         behaviour=behaviour(least, middle, high),
         level=level(high),
     )

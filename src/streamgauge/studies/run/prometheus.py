@@ -35,7 +35,7 @@ from streamgauge.trial.events import (
     Verifying,
     to_each,
 )
-from streamgauge.trial.progress import every_second
+from streamgauge.trial.progress import at_intervals
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry, Metric
@@ -168,7 +168,7 @@ def exported(experiment: Experiment, observe: Observer) -> Iterator[Observer]:
     with _serving(exporter, experiment.prometheus):
         yield to_each(observe, exporter.observe)
         if exporter.awaits_scrape:
-            with suppress(KeyboardInterrupt), every_second(lambda elapsed_s: observe(Verifying(elapsed_s, WAITING))):
+            with suppress(KeyboardInterrupt), at_intervals(lambda elapsed_s: observe(Verifying(elapsed_s, WAITING))):
                 exporter.await_scrape()
 
 
