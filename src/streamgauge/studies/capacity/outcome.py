@@ -11,12 +11,11 @@ from streamgauge.core.errors import InputError, StreamgaugeError
 from streamgauge.core.formatting import format_count, resume_command
 from streamgauge.engines.registry import entry
 from streamgauge.engines.spi import CLUSTER_CORES
-from streamgauge.results import labels
 from streamgauge.results.codes import Cause, NextStep, RateLimit, SearchEnd, WarningCode
 from streamgauge.results.run import Result
 from streamgauge.results.search import SearchResult, TrialSummary
 from streamgauge.results.text.search import limit_sentence, next_step, stopped_sentence
-from streamgauge.results.text.sentences import cautions
+from streamgauge.results.text.sentences import cautions, counts_in_words
 from streamgauge.results.verdict import Remark, Verdict, VerdictValue
 from streamgauge.system.machine import machine_percent
 from streamgauge.verdict.evidence import BACKGROUND_SHARE_MAX, machine_speed_differs
@@ -191,7 +190,7 @@ def wrong_answers(result: Result) -> str:
     if result.verdict.decided_by != ("answers",) or result.verdict.value != "not_sustained" or found is None:
         return ""
     share = f" ({found.fault_count / found.expected:.2%})" if found.expected else ""
-    return f"{labels.faults(found)} of {format_count(found.expected)} expected results{share}"
+    return f"{counts_in_words(found.faults)} of {format_count(found.expected)} expected results{share}"
 
 
 def _value(search: SearchResult, failed: bool) -> VerdictValue:
