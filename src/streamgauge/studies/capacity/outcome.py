@@ -49,11 +49,6 @@ def result_of(
     })  # fmt: skip
 
 
-def resuming(folder: RunFolder) -> str:
-    """The command that continues the search in `folder`."""
-    return resume_command("sustain", folder.path)
-
-
 def with_interference(folder: RunFolder, search: SearchResult) -> SearchResult:
     """Adds background load and machine speed to each trial of the search, from the trials' own folders."""
     at_90 = search.at_90_percent
@@ -113,7 +108,7 @@ def _verdict(search: SearchResult, chosen: Result | None, ended_by: EndedBy, fol
     if isinstance(ended_by, KeyboardInterrupt):
         return Verdict(
             value="interrupted", cause=Cause.INTERRUPTED, checks=checks, sentence=stopped_sentence(search),
-            advice=next_step(Remark(NextStep.GO_ON, {"go_on": resuming(folder)})),
+            advice=next_step(Remark(NextStep.GO_ON, {"go_on": resume_command("sustain", folder.path)})),
         )  # fmt: skip
     value = _value(search, failed=ended_by is not None)
     wrong = search.ended_by == SearchEnd.WRONG_ANSWERS
@@ -149,7 +144,8 @@ def _next_step(search: SearchResult, chosen: Result | None, study: RunFolder) ->
         return Remark(_step_at_end(search), {"longer_s": max(_LONGER_S, 2 * load.get("duration", 0.0))})
     invalid = _folder_of_last([one for one in search.trials if one.verdict == "invalid"], folder)
     return Remark(_AFTER[search.ended_by], {
-        "folder": folder, "go_on": resuming(study), "more": len(search.trials) + _MORE_TRIALS, "invalid": invalid,
+        "folder": folder, "go_on": resume_command("sustain", study.path), "more": len(search.trials) + _MORE_TRIALS,
+        "invalid": invalid,
         "last": _folder_of_last(search.trials, folder), "advice": _advice_of(invalid),
     })  # fmt: skip
 
