@@ -230,7 +230,7 @@ def _generate(experiment: Experiment, as_json: bool, verbose: bool, pages: _Page
 
     out = Path(experiment.out)
     with InputView() as view:
-        written = generate(experiment, out, view.update)
+        written = generate(experiment, out, view.written)
     if as_json:
         print_answer(json.dumps(written, indent=2))
         return
