@@ -1,4 +1,7 @@
-"""Samples a process's memory at fixed intervals and reports its distribution (Bordin 2017, section 3.4)."""
+"""Samples the memory of processes at fixed intervals and reports its distribution (Bordin 2017, section 3.4).
+
+It stands in a module of its own because the bounds of the behaviours and levels are the thesis's, whatever is profiled.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
