@@ -37,7 +37,7 @@ MAY_SAY_SPARK: Mapping[str, str] = {
     "help of commands, for users": "cli/app.py cli/cluster.py cli/commands.py",
     "a transport that only its receivers read": "transports/socket/",
     "published studies of it": """
-        loadgen/datasets/texts.py studies/latency_breakdown/anatomy.py studies/operator_profile/published.py
+        loadgen/datasets/texts.py studies/latency_breakdown/anatomy.py
         workloads/micro/timestamped_text.py
     """,
     "fields of results that others read": """

@@ -98,12 +98,12 @@ def require_rate_is_used(experiment: Experiment) -> None:
 
 def _matrix(experiment: Experiment, cells: str | None, resume: str | None, as_json: bool, pages: _Pages) -> NoReturn:
     """Exits with 3 if a requested cell is invalid, else with 1 if one is undecided or missing."""
-    from streamgauge.report.terminal.studies import MatrixView, show_matrix
+    from streamgauge.report.terminal.studies import MatrixView, show_study
     from streamgauge.studies.matrix.matrix import run_matrix
 
     with MatrixView() as view:
         result = run_matrix(experiment, view, cells, resume, pages.of_run, pages.of_study)
-    print_answer(result.to_json(), folder=result.folder) if as_json else show_matrix(result)
+    print_answer(result.to_json(), folder=result.folder) if as_json else show_study(result)
     named = None if cells is None else {int(number) for number in cells.split(",")}
     rows = [row for row in result.cells if named is None or row.number in named]
     whole = len(rows) == (result.planned if named is None else len(named))
@@ -226,7 +226,7 @@ def _generate(experiment: Experiment, as_json: bool, verbose: bool, pages: _Page
 
     out = Path(experiment.out)
     with InputView() as view:
-        written = generate(experiment, out, view.update)
+        written = generate(experiment, out, view.written)
     if as_json:
         print_answer(json.dumps(written, indent=2))
         return
@@ -245,33 +245,33 @@ def _check_scale(experiment: Experiment) -> None:
 
 
 def _plan_scale(experiment: Experiment, as_json: bool) -> None:
-    from streamgauge.report.terminal.studies import show_scale_plan
+    from streamgauge.report.terminal.studies import show_plan
     from streamgauge.studies.scalability.scale import plan_scale
 
     plan = plan_scale(experiment)
-    print_answer(plan.to_json()) if as_json else show_scale_plan(plan)
+    print_answer(plan.to_json()) if as_json else show_plan(plan)
 
 
 def _scale(experiment: Experiment, as_json: bool, verbose: bool, pages: _Pages) -> None:
     """Exits with 0 if every cell is decided; a load that is not sustained is a result here."""
-    from streamgauge.report.terminal.studies import ScaleView, show_scale
+    from streamgauge.report.terminal.studies import ScaleView, show_study
     from streamgauge.studies.scalability.scale import exit_code, scale
 
     with ScaleView() as view:
         result = scale(experiment, view, pages.of_run, pages.of_study)
-    print_answer(result.to_json(), folder=result.folder) if as_json else show_scale(result)
+    print_answer(result.to_json(), folder=result.folder) if as_json else show_study(result)
     sys.exit(exit_code(result))
 
 
 def _anatomy(experiment: Experiment, as_json: bool, verbose: bool, pages: _Pages) -> None:
     """Exits with 3 if a trial is invalid; a rate that is not sustained is a result here."""
     from streamgauge.report.terminal.console import TrialView
-    from streamgauge.report.terminal.studies import show_anatomy
+    from streamgauge.report.terminal.studies import show_study
     from streamgauge.studies.latency_breakdown.anatomy import anatomy
 
     with TrialView() as view:
         breakdown = anatomy(experiment, view.update, pages.of_study, pages.of_run)
-    print_answer(breakdown.to_json(), folder=breakdown.folder) if as_json else show_anatomy(breakdown)
+    print_answer(breakdown.to_json(), folder=breakdown.folder) if as_json else show_study(breakdown)
     code = EXITS["invalid"] if any(trial.verdict == "invalid" for trial in breakdown.trials) else 0
     sys.exit(code if breakdown.finished else EXITS["interrupted"])
 

@@ -171,6 +171,3 @@ class LatencyBreakdown(ResultPart):
     """The trials in order."""
     finished: bool = False
     """False until every trial is in the file."""
-
-    def with_trial(self, trial: BreakdownTrial) -> Self:
-        return self.model_copy(update={"trials": (*self.trials, trial)})

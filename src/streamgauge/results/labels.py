@@ -3,9 +3,8 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from streamgauge.core.formatting import NONE, format_count, format_rate, format_signed
+from streamgauge.core.formatting import NONE, format_rate, format_signed
 from streamgauge.results.comparison import Difference
-from streamgauge.results.run import Verification
 from streamgauge.results.search import TrialSummary, last_that_held
 
 VERDICTS = {
@@ -75,11 +74,6 @@ def _confirmed_on(trials: Sequence[TrialSummary], rate_per_s: float) -> str:
     last = failed[-1]
     verdict = "did not hold" if last.verdict == "not_sustained" else f"was {VERDICTS[last.verdict or 'undecided']}"
     return f"{where}, after a trial at {format_rate(last.offered_per_s)} that {verdict}"
-
-
-def faults(verification: Verification) -> str:
-    """The faults by kind: `3 missing, 1 wrong`."""
-    return ", ".join(f"{format_count(n)} {kind}" for kind, n in verification.faults.items() if n)
 
 
 def difference(of: Difference) -> str:

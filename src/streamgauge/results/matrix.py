@@ -84,10 +84,6 @@ class MatrixCell(CellFigures):
     repetition: int
     """Which repetition of its combination it is, from 1."""
 
-    @classmethod
-    def from_figures(cls, number: int, settings: dict[str, Any], repetition: int, figures: CellFigures) -> Self:
-        return cls(number=number, settings=settings, repetition=repetition, **dict(figures))
-
 
 class MatrixResult(ResultPart):
     """The cells of a matrix, as far as they were run."""

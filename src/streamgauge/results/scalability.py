@@ -1,6 +1,6 @@
 """The result of a scalability study: scale.json. Also its plan, which `--dry-run` prints."""
 
-from typing import Any, Self
+from typing import Any
 
 from pydantic import Field
 
@@ -31,10 +31,6 @@ class ScaleCell(CellFigures):
     `ehrenstein`, or if it is unknown: the span was not complete, or had too few commits."""
     busy_share: float | None = None
     """Share of the time that the engine's batches needed, from which the next load is chosen; null if it is unknown."""
-
-    @classmethod
-    def from_figures(cls, figures: CellFigures, **more: Any) -> Self:
-        return cls(**dict(figures), **more)
 
 
 class Capacity(ResultPart):

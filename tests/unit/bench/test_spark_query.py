@@ -13,7 +13,6 @@ from streamgauge.engines.spark.job_settings import JobSettings
 from streamgauge.engines.spark.launch import SparkJob
 from streamgauge.engines.spark.lowering.queries import queries
 from streamgauge.engines.spi import Edge, Edges
-from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.studies.capacity.saturation_probe import SaturationResult
 from streamgauge.trial.conductor import testbed_settings
@@ -85,10 +84,9 @@ def test_pairs_are_chosen_by_words_of_their_names(
 )
 def test_what_a_failed_drain_gave_is_no_rate(failed: dict[str, str], raised: type[Exception]) -> None:
     """The reason is raised instead; a program that fails shows in the table's exit code."""
-    trial_log = TrialLog(ready_for("identity").plan(0, 1e6, 1.0), ("results",))
-    assert rate_of(SaturationResult(5e5, False, trial_log)) == 5e5
+    assert rate_of(SaturationResult(5e5, False)) == 5e5
     with pytest.raises(raised, match=next(iter(failed.values()))):
-        rate_of(SaturationResult(5e5, False, trial_log, **failed))
+        rate_of(SaturationResult(5e5, False, **failed))
 
 
 def intervals(settings: JobSettings) -> list[str]:

@@ -1,6 +1,8 @@
-"""The page of a study, written into its folder."""
+"""The document of a study, and its page, written into its folder."""
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from streamgauge.artifacts.run_folder import OUT, RUN, STUDIES, OutputLocation, StudyResult, read_study, write_text
 from streamgauge.report.document_blocks import Document
@@ -8,7 +10,20 @@ from streamgauge.report.documents import breakdown, matrix, profile, scalability
 from streamgauge.report.page import render
 from streamgauge.results.breakdown import LatencyBreakdown
 from streamgauge.results.matrix import MatrixResult
+from streamgauge.results.profile import OperatorProfile
 from streamgauge.results.scalability import ScaleResult
+
+_DOCUMENTS: Mapping[type, Callable[[Any], Document]] = {
+    LatencyBreakdown: breakdown.document,
+    MatrixResult: matrix.document,
+    OperatorProfile: profile.document,
+    ScaleResult: scalability.document,
+}
+
+
+def document_of(study: StudyResult) -> Document:
+    """The whole document of a study."""
+    return _DOCUMENTS[type(study)](study)
 
 
 def write_study_page(study: StudyResult) -> None:
@@ -26,15 +41,7 @@ def rerender_study(path: Path) -> Path | None:
     return None if file is None else _write(folder, read_study(folder, file), RUN)
 
 
-def _document(study: StudyResult) -> Document:
-    if isinstance(study, MatrixResult):
-        return matrix.document(study)
-    if isinstance(study, ScaleResult):
-        return scalability.document(study)
-    return breakdown.document(study) if isinstance(study, LatencyBreakdown) else profile.document(study)
-
-
 def _write(folder: Path, study: StudyResult, place: OutputLocation) -> Path:
     path = folder / "report.html"
-    write_text(path, render(_document(study)), place)
+    write_text(path, render(document_of(study)), place)
     return path

@@ -85,8 +85,8 @@ class _Progress:
             self._live = None
 
 
-class _EveryFewSeconds(_Progress):
-    """Plain lines every few seconds; short work shows none."""
+class StepView(_Progress):
+    """The progress of steps. Plain lines come every few seconds; short work shows none."""
 
     def __init__(self, on: Console | None = None, now_s: Callable[[], float] = time.monotonic) -> None:
         super().__init__(on)
@@ -99,24 +99,20 @@ class _EveryFewSeconds(_Progress):
         self._shown_s = self._now_s()
         return True
 
-
-class InputView(_EveryFewSeconds):
-    """The progress of writing an input."""
-
-    def update(self, written: int, planned: int) -> None:
-        """Shows how many of the planned events are written."""
-        self.show(f"written {format_rate(written, 'events')} of {format_rate(planned, 'events')}", self._due)
-
-
-class StepView(_EveryFewSeconds):
-    """The progress of a study in steps."""
-
     def update(self, step: str) -> None:
         """Shows the current step in one line."""
         self.show(step, self._due)
 
 
-class SelfTestView(_EveryFewSeconds):
+class InputView(StepView):
+    """The progress of writing an input."""
+
+    def written(self, written: int, planned: int) -> None:
+        """Shows how many of the planned events are written."""
+        self.update(f"written {format_rate(written, 'events')} of {format_rate(planned, 'events')}")
+
+
+class SelfTestView(StepView):
     """The progress of a self-test: a line for each trial and check, and the state of the running trial."""
 
     def line(self, text: str) -> None:
@@ -126,7 +122,7 @@ class SelfTestView(_EveryFewSeconds):
         self._shown_s = self._now_s()
 
     def trial(self, snapshot: TrialSnapshot) -> None:
-        self.show(_INDENT + progress(snapshot), self._due)
+        self.update(_INDENT + progress(snapshot))
 
 
 class TrialView(_Progress):

@@ -2,11 +2,11 @@
 
 from rich.console import Console
 
-from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.artifacts.run_folder import RunFolder, StudyResult
 from streamgauge.core.formatting import format_duration
-from streamgauge.report.documents import breakdown, matrix, profile, scalability
+from streamgauge.report.documents import matrix, profile, scalability
+from streamgauge.report.documents.study_pages import document_of
 from streamgauge.report.terminal.console import STYLES, TrialView, console, page_in, say, show, show_result
-from streamgauge.results.breakdown import LatencyBreakdown
 from streamgauge.results.matrix import MatrixCell, MatrixPlan, MatrixResult
 from streamgauge.results.profile import AppliedAdvice, OperatorProfile
 from streamgauge.results.scalability import ScaleCell, ScalePlan, ScaleResult
@@ -69,39 +69,24 @@ class ScaleView(_GrowingList):
         self._add(scalability.cell_line(result, cell), STYLES.get(cell.outcome, ""))
 
 
-def show_characterization(study: OperatorProfile, apply: bool = False, on: Console | None = None) -> None:
+def show_study(study: StudyResult) -> None:
+    """A study that ended. Cells and trials of a growing list were shown as they ended."""
+    show(document_of(study), page_in(study.folder))
+
+
+def show_characterization(study: OperatorProfile, apply: bool) -> None:
     """The whole characterization; `apply`: also the option that is now set, and why other operators have none."""
-    show(profile.document(study, apply), page_in(study.folder), on=on)
+    show(profile.document(study, apply), page_in(study.folder))
 
 
-def show_applied(applied: AppliedAdvice, on: Console | None = None) -> None:
+def show_applied(applied: AppliedAdvice) -> None:
     """The option that was set, the command that repeats its trial, and that trial's result."""
-    to = on or console()
+    to = console()
     say(to, "")
     say(to, f"{'applied':<12}{profile.change(applied)}; streamgauge experiment {applied.experiment} runs it again")
     show_result(RunFolder.open(applied.run).read_result(), verbose=False, on=to)
 
 
-def show_anatomy(study: LatencyBreakdown, on: Console | None = None) -> None:
-    """The mean latency of each trial by stage, and each trial's verdict."""
-    show(breakdown.document(study), page_in(study.folder), on=on)
-
-
-def show_matrix(study: MatrixResult, on: Console | None = None) -> None:
-    """How many cells were run and how they ended; each cell was shown as it ended."""
-    show(matrix.document(study), page_in(study.folder), on=on)
-
-
-def show_plan(plan: MatrixPlan, on: Console | None = None) -> None:
-    """The cells that a matrix would run."""
-    show(matrix.plan_document(plan), on=on)
-
-
-def show_scale(study: ScaleResult, on: Console | None = None) -> None:
-    """The capacity of each level, and the fitted laws; each trial was shown as it ended."""
-    show(scalability.document(study), page_in(study.folder), on=on)
-
-
-def show_scale_plan(plan: ScalePlan, on: Console | None = None) -> None:
-    """How long a scalability study takes at most."""
-    show(scalability.plan_document(plan), on=on)
+def show_plan(plan: MatrixPlan | ScalePlan) -> None:
+    """What a study would run, and how long that takes."""
+    show(matrix.plan_document(plan) if isinstance(plan, MatrixPlan) else scalability.plan_document(plan))

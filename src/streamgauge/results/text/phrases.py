@@ -5,6 +5,7 @@ from streamgauge.results import labels
 from streamgauge.results.latency import Latencies, Latency
 from streamgauge.results.run import Operator, Verification
 from streamgauge.results.search import SearchResult, TrialSummary
+from streamgauge.results.text.sentences import counts_in_words
 from streamgauge.results.verdict import Check
 
 STATES = {
@@ -109,6 +110,6 @@ def verified(verification: Verification | None) -> str:
         return "answers: not judged"
     if verification.sentence:
         return verification.sentence.rstrip(".")
-    some = f"{format_count(verification.matched)} matched; {labels.faults(verification)}"
+    some = f"{format_count(verification.matched)} matched; {counts_in_words(verification.faults)}"
     matched = "all matched" if verification.right else some
     return f"{format_count(verification.expected)} results expected, {matched}"

@@ -11,12 +11,11 @@ from streamgauge.core.errors import InputError, StreamgaugeError
 from streamgauge.core.formatting import format_count, resume_command
 from streamgauge.engines.registry import entry
 from streamgauge.engines.spi import CLUSTER_CORES
-from streamgauge.results import labels
 from streamgauge.results.codes import Cause, NextStep, RateLimit, SearchEnd, WarningCode
 from streamgauge.results.run import Result
 from streamgauge.results.search import SearchResult, TrialSummary
 from streamgauge.results.text.search import limit_sentence, next_step, stopped_sentence
-from streamgauge.results.text.sentences import cautions
+from streamgauge.results.text.sentences import cautions, counts_in_words
 from streamgauge.results.verdict import Remark, Verdict, VerdictValue
 from streamgauge.system.machine import machine_percent
 from streamgauge.verdict.evidence import BACKGROUND_SHARE_MAX, machine_speed_differs
@@ -50,11 +49,6 @@ def result_of(
     })  # fmt: skip
 
 
-def resuming(folder: RunFolder) -> str:
-    """The command that continues the search in `folder`."""
-    return resume_command("sustain", folder.path)
-
-
 def with_interference(folder: RunFolder, search: SearchResult) -> SearchResult:
     """Adds background load and machine speed to each trial of the search, from the trials' own folders."""
     at_90 = search.at_90_percent
@@ -65,11 +59,21 @@ def with_interference(folder: RunFolder, search: SearchResult) -> SearchResult:
 
 
 def _with_machine(folder: RunFolder, trial: TrialSummary) -> TrialSummary:
-    if trial.folder:  # not an overload trial
-        with suppress(InputError):  # the folder was removed
-            result = RunFolder.open(folder.path / "trials" / Path(trial.folder).name).read_result()
-            return trial.model_copy(update=result.model_dump(include={"others_cpu_percent", "reference_work_us"}))
-    return trial
+    result = _result_in(_folder_of(trial, folder))
+    figures = {"others_cpu_percent", "reference_work_us"}
+    return trial if result is None else trial.model_copy(update=result.model_dump(include=figures))
+
+
+def _folder_of(trial: TrialSummary, study: RunFolder) -> Path | None:
+    """The folder of a trial within that of its study; an overload trial has none."""
+    return study.path / "trials" / Path(trial.folder).name if trial.folder else None
+
+
+def _result_in(folder: Path | None) -> Result | None:
+    """The result in a trial's folder; None without one, or if it was removed."""
+    with suppress(InputError):
+        return RunFolder.open(folder).read_result() if folder is not None else None
+    return None
 
 
 def warnings_of(search: SearchResult) -> Iterator[Remark]:
@@ -102,11 +106,8 @@ def trial_shown(folder: RunFolder, search: SearchResult) -> Result | None:
     """
     rate = search.sustained_per_s
     held = [t for t in search.trials if rate is None or (t.verdict == "sustained" and t.offered_per_s == rate)]
-    for trial in reversed(held):
-        if trial.folder:  # not an overload trial
-            with suppress(InputError):
-                return RunFolder.open(folder.path / "trials" / Path(trial.folder).name).read_result()
-    return None
+    results = (_result_in(_folder_of(trial, folder)) for trial in reversed(held))
+    return next(filter(None, results), None)
 
 
 def _verdict(search: SearchResult, chosen: Result | None, ended_by: EndedBy, folder: RunFolder) -> Verdict:
@@ -114,7 +115,7 @@ def _verdict(search: SearchResult, chosen: Result | None, ended_by: EndedBy, fol
     if isinstance(ended_by, KeyboardInterrupt):
         return Verdict(
             value="interrupted", cause=Cause.INTERRUPTED, checks=checks, sentence=stopped_sentence(search),
-            advice=next_step(Remark(NextStep.GO_ON, {"go_on": resuming(folder)})),
+            advice=next_step(Remark(NextStep.GO_ON, {"go_on": resume_command("sustain", folder.path)})),
         )  # fmt: skip
     value = _value(search, failed=ended_by is not None)
     wrong = search.ended_by == SearchEnd.WRONG_ANSWERS
@@ -148,24 +149,18 @@ def _next_step(search: SearchResult, chosen: Result | None, study: RunFolder) ->
     if search.ended_by is None:
         load = chosen.experiment.get("load", {}) if chosen else {}
         return Remark(_step_at_end(search), {"longer_s": max(_LONGER_S, 2 * load.get("duration", 0.0))})
-    invalid = _folder_of_last([one for one in search.trials if one.verdict == "invalid"], folder)
+    invalid = _folder_of_last([one for one in search.trials if one.verdict == "invalid"], study)
+    shown = _result_in(invalid)
     return Remark(_AFTER[search.ended_by], {
-        "folder": folder, "go_on": resuming(study), "more": len(search.trials) + _MORE_TRIALS, "invalid": invalid,
-        "last": _folder_of_last(search.trials, folder), "advice": _advice_of(invalid),
+        "folder": folder, "go_on": resume_command("sustain", study.path), "more": len(search.trials) + _MORE_TRIALS,
+        "invalid": str(invalid),
+        "last": str(_folder_of_last(search.trials, study)), "advice": shown.verdict.advice if shown else "",
     })  # fmt: skip
 
 
-def _folder_of_last(trials: Sequence[TrialSummary], folder: str) -> str:
-    """The folder of the last trial; an overload trial has none."""
-    name = Path(trials[-1].folder).name if trials else ""
-    return f"{folder}/trials/{name}" if name else folder
-
-
-def _advice_of(trial: str) -> str:
-    """The advice of one trial; empty if its folder is gone."""
-    with suppress(InputError):
-        return RunFolder.open(trial).read_result().verdict.advice
-    return ""
+def _folder_of_last(trials: Sequence[TrialSummary], study: RunFolder) -> Path:
+    """The folder of the last trial; that of the study if it has none."""
+    return (_folder_of(trials[-1], study) if trials else None) or study.path
 
 
 def _step_at_end(search: SearchResult) -> NextStep:
@@ -191,7 +186,7 @@ def wrong_answers(result: Result) -> str:
     if result.verdict.decided_by != ("answers",) or result.verdict.value != "not_sustained" or found is None:
         return ""
     share = f" ({found.fault_count / found.expected:.2%})" if found.expected else ""
-    return f"{labels.faults(found)} of {format_count(found.expected)} expected results{share}"
+    return f"{counts_in_words(found.faults)} of {format_count(found.expected)} expected results{share}"
 
 
 def _value(search: SearchResult, failed: bool) -> VerdictValue:

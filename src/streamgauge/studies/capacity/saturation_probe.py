@@ -89,7 +89,6 @@ class SaturationResult:
 
     drained_per_s: float
     kept_up: bool
-    trial_log: TrialLog
     limit_per_s: float | None = None
     busy_share: float | None = None
     engine_failed: str = ""
@@ -161,7 +160,6 @@ def probe_saturation(conductor: TrialConductor, most_per_s: float, to_the_end: b
     return SaturationResult(
         drained_per_s=drained if to_the_end else max(drained, climbed),
         kept_up=limit is None and not record.ended_early and drained >= KEPT_UP_SHARE * most_per_s,
-        trial_log=record.trial_log,
         limit_per_s=limit and min(limit, highest),
         busy_share=step.busy_share,
         engine_failed=record.engine_failed,

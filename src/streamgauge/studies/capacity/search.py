@@ -64,19 +64,16 @@ class Search:
             # A lower rate would only hide the fault, because a trial then has too few results to show it.
             state.forget_held()
             facts = {"rate": outcome.rate_per_s, "faults": outcome.wrong_answers}
-            return self._end(Remark(SearchEnd.WRONG_ANSWERS, facts))
+            return self.end(Remark(SearchEnd.WRONG_ANSWERS, facts))
         if outcome.verdict == "interrupted":
-            return self._end(Remark(SearchEnd.INTERRUPTED, {"why": outcome.why}))
+            return self.end(Remark(SearchEnd.INTERRUPTED, {"why": outcome.why}))
         self._advance(lambda: self._asking.send(outcome))
         if self.request is not None and len(state.trials) >= state.settings.trials_max:
-            self._end(Remark(SearchEnd.TRIALS_USED_UP, {"n": state.settings.trials_max}))
+            self.end(Remark(SearchEnd.TRIALS_USED_UP, {"n": state.settings.trials_max}))
         return None
 
-    def end(self, by: SearchEnd, reason: str) -> None:
-        """Ends the search for a reason from outside; the result says why."""
-        self._end(Remark(by, {"reason": reason}))
-
-    def _end(self, end: Remark) -> None:
+    def end(self, end: Remark) -> None:
+        """Ends the search early; the result says why."""
         self._asking.close()
         self._state.ended, self.request = end, None
 
@@ -110,7 +107,7 @@ class Search:
         except StopIteration:
             self.request = None
         except SearchEnded as reason:
-            self._end(reason.end)
+            self.end(reason.end)
 
 
 def search(trial: TrialCall, settings: Settings, recorded: Iterable[TrialOutcome] = ()) -> SearchResult:

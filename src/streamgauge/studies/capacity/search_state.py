@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from streamgauge.core.errors import Rule, broken, refuse
+from streamgauge.core.errors import require
 from streamgauge.engines.spi import UNMEASURED, NearLimit
 from streamgauge.results.codes import SearchEnd
 from streamgauge.results.search import TrialSummary
@@ -53,15 +53,11 @@ class Settings:
         return self.near_limit.keeping_rows if self.keeps_rows else self.near_limit.over
 
     def __post_init__(self) -> None:
-        refuse(broken(
-            Rule(0 < self.tolerance < 1, "search.tolerance", "must be between 0 and 1", self.tolerance, "0.05"),
-            Rule(self.trials_max >= 1, "search.trials_max", "must be at least 1", self.trials_max, "16"),
-            Rule(
-                0 < self.floor_per_s <= self.ceiling_per_s < math.inf, "search.ceiling",
-                f"must be a rate of at least {self.floor_per_s:g}/s", self.ceiling_per_s,
-                "measure the generator's ceiling again on an idle machine",
-            ),
-        ))  # fmt: skip
+        require(
+            0 < self.floor_per_s <= self.ceiling_per_s < math.inf, "search.ceiling",
+            f"must be a rate of at least {self.floor_per_s:g}/s", self.ceiling_per_s,
+            "measure the generator's ceiling again on an idle machine",
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)

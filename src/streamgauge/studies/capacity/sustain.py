@@ -15,7 +15,7 @@ from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import Experiment
 from streamgauge.config.options_and_settings import Search as SearchSettings
 from streamgauge.core.errors import DriverError, StreamgaugeError
-from streamgauge.core.formatting import format_rate
+from streamgauge.core.formatting import format_rate, resume_command
 from streamgauge.core.trial import TrialSnapshot
 from streamgauge.dataflow.describe import describe
 from streamgauge.engines.registry import entry, starter_of
@@ -25,9 +25,10 @@ from streamgauge.preflight.validate import check
 from streamgauge.results.codes import SearchEnd
 from streamgauge.results.run import Result
 from streamgauge.results.search import TrialSummary
+from streamgauge.results.verdict import Remark
 from streamgauge.studies.capacity import saved_search
 from streamgauge.studies.capacity.constants import CEILING_SHARE, DRAIN_TIMEOUT_S
-from streamgauge.studies.capacity.outcome import EndedBy, result_of, resuming
+from streamgauge.studies.capacity.outcome import EndedBy, result_of
 from streamgauge.studies.capacity.saturation_probe import (
     cold_s,
     drained_where_far_behind,
@@ -234,7 +235,7 @@ def _search(resolved: ResolvedExperiment, folder: RunFolder, view: SearchObserve
         rate_per_s = experiment.search.start_rate or experiment.load.rate
         ceiling = saved_search.stored_ceiling(folder, lambda: ceiling_of(resolved, rate_per_s))
     except KeyboardInterrupt:
-        return interrupted_result(folder, f"to go on: {resuming(folder)}")
+        return interrupted_result(folder, f"to go on: {resume_command('sustain', folder.path)}")
     view.header(header(resolved, ceiling))
     with (
         exported(experiment, snapshots(view.trial_progress)) as observe,
@@ -266,7 +267,7 @@ def _run_search(machine: Search, work: Sustain, view: SearchObserver) -> EndedBy
     except KeyboardInterrupt as stop:
         return stop
     except StreamgaugeError as failure:
-        machine.end(SearchEnd.FAILED, str(failure).splitlines()[0])
+        machine.end(Remark(SearchEnd.FAILED, {"reason": str(failure).splitlines()[0]}))
         return failure
     return None
 

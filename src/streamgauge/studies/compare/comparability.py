@@ -12,6 +12,7 @@ from statistics import fmean, median
 from streamgauge.core.formatting import flatten, format_percent, format_value
 from streamgauge.results import labels
 from streamgauge.results.codes import WarningCode
+from streamgauge.results.latency import LATENCY_KINDS
 from streamgauge.results.run import Result
 from streamgauge.results.text.sentences import sentence
 from streamgauge.results.verdict import Remark
@@ -72,7 +73,6 @@ SUSTAINED = 0.99
 _OTHER_WORKLOADS = "the workloads differ, so neither side is better or worse"
 _OTHER_RESULTS = "results are of different kinds, so their latencies count from different events"
 _NO_RESULTS = "a run gave no result and owed none, so its resources say nothing about the work"
-_LATENCIES = ("event_time", "until_counted", "processing_time", "closing_delay", "match_time", "uncorrected")
 _RATE_IS_THE_REQUESTED_ONE = "every run took in all that was offered, so the rates only say what was asked"
 _LOAD_INDEPENDENT = ("wrong_answers",)
 """Figures that do not depend on the load: one wrong row is too many at any rate."""
@@ -181,7 +181,7 @@ def _result_kind_blockers(a: RunGroup, b: RunGroup, figures: Iterable[str]) -> d
     """
     kinds = {frozenset((sink.name, sink.kind) for sink in run.result.sinks if sink.kind) for run in (*a.runs, *b.runs)}
     one_kind = len(kinds - {frozenset()}) < 2
-    return {} if one_kind else {name: _OTHER_RESULTS for name in figures if name.startswith(_LATENCIES)}
+    return {} if one_kind else {name: _OTHER_RESULTS for name in figures if name.startswith(LATENCY_KINDS)}
 
 
 def _without_results(a: RunGroup, b: RunGroup) -> bool:

@@ -22,6 +22,7 @@ from streamgauge.results import labels
 from streamgauge.results.comparison import ComparedRun, ComparedSide, NotTheSame
 from streamgauge.results.run import Result
 from streamgauge.results.search import last_that_held
+from streamgauge.results.text.sentences import counts_in_words
 from streamgauge.stats.ratio import Resampled
 
 Kind = Literal["run", "search"]
@@ -117,7 +118,7 @@ def answers_fault(result: Result) -> str:
     """Why the answers are not known to be right; empty if they are."""
     if result.verification is None or not result.verification.judged:
         return UNJUDGED
-    return "" if result.verification.right else f"wrong answers ({labels.faults(result.verification)})"
+    return "" if result.verification.right else f"wrong answers ({counts_in_words(result.verification.faults)})"
 
 
 def read_group(name: str, given: str) -> RunGroup:

@@ -80,7 +80,7 @@ def anatomy(
     for number, resolved in enumerate(trials, 1):
         which = f"trial {number} of {len(trials)}, {_trial_name(resolved.experiment, probe)}"
         trial = _trial(resolved, probe, folder, partial(show_one_of_several, on_progress, which), on_result)
-        breakdown = breakdown.with_trial(trial)
+        breakdown = breakdown.model_copy(update={"trials": (*breakdown.trials, trial)})
         _write(folder, breakdown, on_study)
         if trial.verdict == "interrupted":
             return breakdown

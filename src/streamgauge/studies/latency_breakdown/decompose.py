@@ -66,16 +66,6 @@ class SavedResults:
     partitions: Times
     names: pa.Table
 
-    @property
-    def latencies_us(self) -> Times:
-        """From each event to its result."""
-        return self.emission_us - self.event_us
-
-    def select(self, chosen: NDArray[np.int64] | NDArray[np.bool_]) -> SavedResults:
-        """Some of them."""
-        names = self.names.filter(chosen) if chosen.dtype == np.bool_ else self.names.take(chosen)
-        return SavedResults(self.event_us[chosen], self.emission_us[chosen], self.partitions[chosen], names)
-
     def matched(self, other_results: pa.Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Places of the results that both have: among these, and among `other_results`."""
         keys = [name for name in self.names.column_names if name in other_results.column_names]

@@ -113,7 +113,9 @@ def run_matrix(
         observer.begin(result, len(chosen))
         for cell in chosen:
             figures = perform_within(folder, cell.number, cell.experiment, observers)
-            row = MatrixCell.from_figures(cell.number, dict(cell.settings), cell.repetition, figures)
+            row = MatrixCell(
+                number=cell.number, settings=dict(cell.settings), repetition=cell.repetition, **dict(figures)
+            )
             result = result.with_cell(row)
             _write(folder, result, by_number, on_study)
             observer.cell(row)

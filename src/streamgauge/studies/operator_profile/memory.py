@@ -31,7 +31,7 @@ def sampled(read: Callable[[], int | None], interval_s: float = INTERVAL_S) -> I
         yield samples
 
 
-def distribution(samples: Sequence[int], of: str, interval_s: float = INTERVAL_S) -> MemoryDistribution | None:
+def distribution(samples: Sequence[int], of: str) -> MemoryDistribution | None:
     """The distribution of samples in bytes, and its behaviour; None without a sample."""
     if not samples:
         return None
@@ -43,7 +43,7 @@ def distribution(samples: Sequence[int], of: str, interval_s: float = INTERVAL_S
         p95=high,
         max=max(samples),
         samples=len(samples),
-        interval_s=interval_s,
+        interval_s=INTERVAL_S,
         behaviour=behaviour(least, middle, high),
         level=level(high),
     )

@@ -1,20 +1,12 @@
-"""Figures published in Bordin 2017: instances (table 3.4), latency and throughput (tables 4.3 to 4.5).
+"""Instances published in Bordin 2017 (table 3.4).
 
 Figures of the thesis, never mixed into our own. It has no instances for Bargain Index, Reinforcement Learner, Smart
 Grid and VoIPSTREAM. As a whole, five of its ten rows cannot come from eq. 3.4 as it is printed, with K = 10 shared out
 among all operators of the row, each share rounded up: Word Count 15 of at most 13, Log Processing 17 of at most 15,
 Fraud Detection 13 of at most 12; Traffic Monitoring 6 and Sentiment Analysis 9 of at least 10.
-
-Latency and throughput are of 8 nodes of 2 cores and 3.5 GB, Spark 1.3.1 with batches of 1 s and Storm 0.9.2, in
-`data/bordin_tables_4_3_to_4_5.csv`, whole. Throughput is counted at the sink, where Spark's batched updates are far
-fewer than its inputs. Word Count's 23 625.8 ms stand there twice (n1_x1, n8_x2): one of them is probably a slip.
 """
 
-import csv
 from dataclasses import dataclass
-from pathlib import Path
-
-from streamgauge.core.formatting import format_rate, format_us
 
 
 @dataclass(frozen=True)
@@ -69,39 +61,3 @@ INSTANCES: dict[str, tuple[Published, ...]] = {
     "spike_detection": _row(7, 1, moving_average=3, spike_detector=2),
 }  # fmt: skip
 """Workload to the thesis's row, in the thesis's order."""
-
-
-LATENCIES = Path(__file__).parent / "data" / "bordin_tables_4_3_to_4_5.csv"
-
-
-@dataclass(frozen=True)
-class Reported:
-    """One sink of one configuration; `sink` by the thesis's name, empty where there is one.
-
-    A configuration is nodes and instances: n1_x1_x5_x6_x3 is one node, with a source, 5 splitters, 6 counters, 3 sinks.
-    """
-
-    table: str
-    system: str
-    configuration: str
-    sink: str
-    latency_ms_p95: float
-    sink_rows_per_s: float
-
-    def __str__(self) -> str:
-        """`23.6 s at 2.9 k/s`, after the sink's name where it has one."""
-        latency, rate = format_us(1000 * self.latency_ms_p95), format_rate(self.sink_rows_per_s, "")
-        return f"{self.sink} {latency} at {rate}/s".strip()
-
-
-def reported(workload: str) -> tuple[Reported, ...]:
-    """All measurements of a workload in the thesis, in the order of its table; empty if there are none."""
-    with LATENCIES.open(newline="") as file:
-        return tuple(
-            Reported(
-                row["table"], row["system"], row["configuration"], row["sink"],
-                float(row["latency_ms_p95"]), float(row["sink_rows_per_s"]),
-            )
-            for row in csv.DictReader(file)
-            if row["application"] == workload
-        )  # fmt: skip

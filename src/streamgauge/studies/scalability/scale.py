@@ -155,8 +155,8 @@ def _run(study: Study, result: ScaleResult, point: Point, show: Show, on_result:
     run, resolved = folder / figures.folder, study.checked[point.load].resolved
     judged = judge(study.scale.criterion, figures, run, experiment.load.duration, study.resolved.interval_s)
     figures = figures.model_copy(update={"sentence": judged.sentence, "decided_by": judged.decided_by})
-    return ScaleCell.from_figures(
-        figures, number=number, resources=resources, load=load,
+    return ScaleCell(
+        **dict(figures), number=number, resources=resources, load=load,
         repetition=1 + sum((cell.load, cell.resources) == (load, resources) for cell in result.cells),
         outcome=judged.outcome, lag_growth=judged.lag_growth, wrong_answers=judged.wrong_answers,
         busy_share=next((busy_share(resolved, trial.record) for trial in trials), None),

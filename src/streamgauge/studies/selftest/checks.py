@@ -79,7 +79,7 @@ QUICK = Sizes({"continuous": (2.0, 2), "windows": (9.0, 1), "jitter": (5.0, 1)},
 
 @dataclass(frozen=True)
 class CheckResult:
-    """The result of a check, without its letter and duration."""
+    """The result of a check: its value and its limit, also as a sentence."""
 
     title: str
     ok: bool

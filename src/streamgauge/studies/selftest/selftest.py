@@ -29,15 +29,10 @@ MODES: tuple[Mode, ...] = ("continuous", "windows", "jitter")
 
 
 @dataclass(frozen=True)
-class Item:
-    """The result of one check: its value and its limit, also as a sentence. `item` is its letter."""
+class Item(CheckResult):
+    """The result of one check. `item` is its letter."""
 
     item: str
-    title: str
-    ok: bool
-    value: float | None
-    limit: float | None
-    sentence: str
     seconds: float
 
 
@@ -84,13 +79,13 @@ def _timed_items(letter: str, check: Callable[[], Iterator[CheckResult]]) -> Ite
     began = time.monotonic()
     try:
         for result in check():
-            yield Item(letter, **asdict(result), seconds=round(time.monotonic() - began, 1))
+            yield Item(**asdict(result), item=letter, seconds=round(time.monotonic() - began, 1))
             began = time.monotonic()
     except (Interrupted, InputError):
         raise
     except StreamgaugeError as error:
         seconds = round(time.monotonic() - began, 1)
-        yield Item(letter, "the check could not run", False, None, None, str(error), seconds)
+        yield Item("the check could not run", False, None, None, str(error), letter, seconds)
 
 
 def line(item: Item) -> str:

@@ -85,11 +85,11 @@ def test_a_written_input_is_reported_every_few_seconds() -> None:
     console, times = plain(), iter([0.0, 1.0, PLAIN_EVERY_S, PLAIN_EVERY_S, PLAIN_EVERY_S + 1])
     with InputView(console, lambda: next(times)) as view:
         for million in (1, 2, 3):
-            view.update(million * 10**6, 60 * 10**6)
+            view.written(million * 10**6, 60 * 10**6)
     assert written(console) == "written 2 M events of 60 M events\n"
     console = fancy()
     with InputView(console) as view:
-        view.update(10**6, 60 * 10**6)
+        view.written(10**6, 60 * 10**6)
         assert "written 1 M events of 60 M events" in written(console)
     assert written(console).endswith("\x1b[2K")
 

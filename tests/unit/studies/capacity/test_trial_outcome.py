@@ -126,7 +126,7 @@ def test_a_search_learns_how_busy_a_trial_left_the_engine(study: RunFolder, monk
 )
 def test_what_an_overload_trial_shows(changes: dict[str, Any], verdict: VerdictValue, why: str) -> None:
     """A driver that failed says nothing of the engine; an engine's own death is reported."""
-    overload = SaturationResult(**({"drained_per_s": 0.0, "kept_up": False, "trial_log": None} | changes))
+    overload = SaturationResult(**({"drained_per_s": 0.0, "kept_up": False} | changes))
     outcome = trial_outcome.outcome_of_overload(TrialRequest(1e6, "overload", fresh=True), overload)
     assert outcome.verdict == verdict
     assert why in outcome.why

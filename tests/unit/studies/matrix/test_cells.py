@@ -180,7 +180,7 @@ def test_only_a_searchs_progress_is_shown(monkeypatch: pytest.MonkeyPatch, resul
 def written(folder: Path, matrix: dict[str, Any], *figures: CellFigures) -> tuple[pa.Table, list[dict[str, str]]]:
     cells = expand(build({"workload": "windowed_aggregation", "matrix": matrix}))
     rows = [
-        MatrixCell.from_figures(cell.number, dict(cell.settings), cell.repetition, one)
+        MatrixCell(number=cell.number, settings=dict(cell.settings), repetition=cell.repetition, **dict(one))
         for cell, one in zip(cells, figures, strict=False)
     ]
     result = MatrixResult(

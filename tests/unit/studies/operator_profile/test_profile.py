@@ -18,11 +18,11 @@ from streamgauge.report.terminal import console
 from streamgauge.results.profile import ParallelismPlans
 from streamgauge.studies.operator_profile import profile
 from streamgauge.studies.operator_profile.operator_io import OperatorIO
-from streamgauge.studies.operator_profile.published import INSTANCES, Reported, reported
+from streamgauge.studies.operator_profile.published import INSTANCES
 from streamgauge.workloads.registry import get, names
 from tests.helpers_study_results import operator_profile, profiled_operator, tuple_time
 from tests.unit.studies.operator_profile.helpers_profile import by_name, column
-from tools.tables.published import best_on_one_node
+from tools.tables.published import Reported, best_on_one_node, reported
 
 NUMBERS = source("numbers", Schema.from_types(key="int", value="int"))
 FLOW = (
