@@ -199,7 +199,7 @@ def read_again(at_s: float) -> Delivery:
 
 def as_own_job(resolved: ResolvedExperiment) -> ResolvedExperiment:
     nothing: Any = None
-    job = UserJob(**vars(resolved.workload), path=Path("job.py"), description=nothing, node=nothing)
+    job = UserJob(**vars(resolved.workload), path=Path("job.py"), described={}, batch_job=nothing)
     return replace(resolved, workload=job)
 
 
