@@ -7,6 +7,7 @@ compiled files, so the view of Spark's home omits the zip.
 
 import gc
 import os
+import sys
 from pathlib import Path
 
 VARIABLE, UNCHANGED = "STREAMGAUGE_PYTHON_WORKERS", "spark"
@@ -15,20 +16,20 @@ WORKERS_NOTICE = (
     "what a worker has imported is frozen: Spark looks through all of a worker's objects for rings after every task"
 )
 """Listed among the settings in force."""
-_is_frozen = False
+_frozen_modules = 0
 HOME_NOTICE = "a view without pyspark.zip: Python workers of this JVM import the package beside the interpreter"
 """Listed among the settings in force."""
 
 
 def freeze_gc() -> None:
-    """Excludes imported modules from garbage collection, once. Call it in a worker after its imports.
+    """Excludes imported modules from garbage collection. Call it in a worker before every task.
 
     Spark runs a full collection after every task. PySpark, pandas and Arrow are 77,000 objects, which cost 100 ms in
-    each of six workers of every batch.
+    each of six workers of every batch. PySpark imports pandas during the first task, so it is frozen with the second.
     """
-    global _is_frozen
-    if not _is_frozen and os.environ.get(VARIABLE) != UNCHANGED:
-        _is_frozen = True
+    global _frozen_modules
+    if len(sys.modules) != _frozen_modules and os.environ.get(VARIABLE) != UNCHANGED:
+        _frozen_modules = len(sys.modules)
         gc.freeze()
 
 
