@@ -1,10 +1,8 @@
 """Programs of the user's own as workloads: what a file says."""
 
 import hashlib
-import json
 import re
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +18,7 @@ from streamgauge.preflight.validate import check
 from streamgauge.studies.capacity.sustain import Sustain
 from streamgauge.studies.latency_breakdown.anatomy import check_trials
 from streamgauge.studies.operator_profile.characterize import check_input
-from streamgauge.transports.topics import ProgramTopics, ProgressSource
+from streamgauge.transports.topics import ProgressSource
 from streamgauge.trial.events import unobserved
 from streamgauge.user_workloads import program as program_module
 from streamgauge.user_workloads.program import Program, program
@@ -258,7 +256,6 @@ def test_progress_by_checkpoints(tmp_path: Path) -> None:
     assert isinstance(found, Program)
     assert found.program_topics.progress == ProgressSource("spark_checkpoint", places)
     assert found.launch.checkpoints == places
-    assert ProgramTopics.from_plain(json.loads(json.dumps(asdict(found.program_topics)))) == found.program_topics
 
 
 def test_progress_by_results_needs_one_partition(tmp_path: Path) -> None:
