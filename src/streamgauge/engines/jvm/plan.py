@@ -67,7 +67,7 @@ def job_plan(
     flow: Flow, edges: Edges, group: str, parallelism: int, scratch: str, options: Mapping[str, str]
 ) -> JobPlan:
     """The plan of a flow over Kafka, which `read_flow` gave."""
-    settings = KafkaSettings.from_options(edges.transport_options)
+    settings = KafkaSettings(**edges.transport_options)
     nodes = list(graph.operators(flow))
     numbers = {node: number for number, node in enumerate(nodes)}
     log_in = {name.removeprefix("kafka."): value for name, value in settings.java().items()}

@@ -58,7 +58,7 @@ _BROKER = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+):(\d{1,5})")
 
 @dataclass(frozen=True)
 class KafkaSettings:
-    """The options as values. `from_options` takes options that passed `problems`."""
+    """The options as values; they have passed `problems`."""
 
     brokers: str = ""
     client: str = ""
@@ -68,10 +68,6 @@ class KafkaSettings:
     compression: str = "lz4"
     linger: str = "1ms"
     batch: str = "1MB"
-
-    @classmethod
-    def from_options(cls, options: Mapping[str, str]) -> KafkaSettings:
-        return cls(**options)
 
     @cached_property
     def login(self) -> dict[str, str]:

@@ -92,7 +92,7 @@ def test_a_log_in_that_cannot_be_is_refused(tmp_path: Path, text: str, expected:
 
 def test_both_clients_log_in(tmp_path: Path) -> None:
     """Each by its own names; what is secret is quoted for Java."""
-    settings = KafkaSettings.from_options(client(tmp_path, LOGIN))
+    settings = KafkaSettings(**client(tmp_path, LOGIN))
     assert settings.login["sasl.password"] == SECRET
     assert settings.producing["sasl.username"] == "me"
     assert settings.java() == {
@@ -111,7 +111,7 @@ def test_keys_are_given_to_java_by_their_text(tmp_path: Path) -> None:
     for name in ("ca", "certificate", "key"):
         (tmp_path / name).write_text(f"PEM of {name}")
         lines.append(f"ssl.{name}.location={tmp_path / name}")
-    java = KafkaSettings.from_options(client(tmp_path, "\n".join(lines))).java()
+    java = KafkaSettings(**client(tmp_path, "\n".join(lines))).java()
     assert (
         java
         | {
