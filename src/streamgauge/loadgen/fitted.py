@@ -85,14 +85,12 @@ class Fitted(FieldSpec):
 
     def _chances(self, partitions: int) -> npt.NDArray[np.float64]:
         """The weight of each value in each partition, shape (partitions, values). Nulls go to every partition."""
-        if partitions not in self._weights_split:
-            texts = key_texts(self._table.slice(0, len(self.values)))
-            at, chances = partitions_of(texts, partitions), np.zeros((partitions, len(self.values)))
-            chances[at, np.arange(len(at))] = self.weights
-            nulls = texts.is_null().to_numpy(zero_copy_only=False)
-            chances[:, nulls] = np.asarray(self.weights, np.float64)[nulls] / partitions
-            self._weights_split[partitions] = chances
-        return self._weights_split[partitions]
+        texts = key_texts(self._table.slice(0, len(self.values)))
+        at, chances = partitions_of(texts, partitions), np.zeros((partitions, len(self.values)))
+        chances[at, np.arange(len(at))] = self.weights
+        nulls = texts.is_null().to_numpy(zero_copy_only=False)
+        chances[:, nulls] = np.asarray(self.weights, np.float64)[nulls] / partitions
+        return chances
 
     def _sampler_of(self, partition: int, partitions: int) -> Sampler:
         """The sampler for the values that hash to a partition."""
@@ -101,10 +99,6 @@ class Fitted(FieldSpec):
             values = np.flatnonzero(chances > 0).astype(np.int32)
             self._samplers_split[partition, partitions] = Subset(values, chances[values])
         return self._samplers_split[partition, partitions]
-
-    @cached_property
-    def _weights_split(self) -> dict[int, npt.NDArray[np.float64]]:
-        return {}
 
     @cached_property
     def _samplers_split(self) -> dict[tuple[int, int], Sampler]:

@@ -200,11 +200,6 @@ def log_lines(per_second: Mapping[int, Histogram], tag: str) -> str:
     return hlog.write({(second, second + 1): per_second[second].counts for second in sorted(per_second)}, tag)
 
 
-def log_line(whole: Histogram, tag: str, from_s: float, to_s: float) -> str:
-    """The same of one interval, seconds since the epoch."""
-    return hlog.write({(from_s, to_s): whole.counts}, tag)
-
-
 def read_log(text: str) -> Iterator[tuple[str, int, Histogram]]:
     """The (tag, second it begins in, histogram) of each interval of a log; errors as of `hlog.Interval.counts`."""
     return ((one.tag, int(one.start_s), Histogram(one.counts())) for one in hlog.read(text))

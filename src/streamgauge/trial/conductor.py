@@ -35,7 +35,7 @@ from streamgauge.stats.bootstrap import prepare
 from streamgauge.system.control_group import LimitWatch
 from streamgauge.system.machine import pin_threads
 from streamgauge.trial.conclusion import Conclusion, EngineReport, engine_report
-from streamgauge.trial.events import Draining, Observer, VerdictReached, unobserved
+from streamgauge.trial.events import Draining, Observer, VerdictReached, ignore
 from streamgauge.trial.phases import PhaseRunner, TrialPolicy, drain_backlog
 from streamgauge.trial.policies import JudgedTrial
 from streamgauge.trial.progress import report_start_progress
@@ -80,7 +80,7 @@ class TrialConductor:
         self,
         resolved: ResolvedExperiment,
         testbed: TestBed,
-        observe: Observer = unobserved,
+        observe: Observer = ignore,
         ceiling_per_s: float | None = None,
     ) -> None:
         self.resolved, self.testbed, self.observe, self.ceiling_per_s = resolved, testbed, observe, ceiling_per_s
@@ -94,7 +94,7 @@ class TrialConductor:
         resolved: ResolvedExperiment,
         make_engine: Callable[[], Engine],
         folder: Path,
-        observe: Observer = unobserved,
+        observe: Observer = ignore,
         *,
         options: Mapping[str, str] | None = None,
         ceiling_per_s: float | None = None,

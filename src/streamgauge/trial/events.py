@@ -63,10 +63,6 @@ TrialEvent = EngineStarting | PhaseBegan | Progress | Draining | Verifying | Ver
 Observer = Callable[[TrialEvent], object]
 
 
-def unobserved(_: TrialEvent) -> None:
-    """Ignores all events."""
-
-
 def to_each(*observers: Observer) -> Observer:
     """An observer that passes every event on to all of these."""
 

@@ -21,7 +21,7 @@ from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.system.child_processes import delay_interrupts
 from streamgauge.system.control_group import LimitWatch
-from streamgauge.trial.events import Observer, PhaseBegan, Progress, unobserved
+from streamgauge.trial.events import Observer, PhaseBegan, Progress, ignore
 
 TICK_S = 0.5
 STATUS_EVERY_S = 2.0
@@ -116,7 +116,7 @@ class PhaseRunner:
         spans: TrialSpans,
         chunk_us: int,
         policy: TrialPolicy,
-        observe: Observer = unobserved,
+        observe: Observer = ignore,
     ) -> None:
         self._testbed, self._plan, self._chunk_us, self._policy, self._observe = (
             testbed,

@@ -19,7 +19,7 @@ from streamgauge.studies.capacity.sustain import Sustain
 from streamgauge.studies.latency_breakdown.anatomy import check_trials
 from streamgauge.studies.operator_profile.characterize import check_input
 from streamgauge.transports.topics import ProgressSource
-from streamgauge.trial.events import unobserved
+from streamgauge.trial.events import ignore
 from streamgauge.user_workloads import program as program_module
 from streamgauge.user_workloads.program import Program, program
 from streamgauge.user_workloads.program_node import ProgramNode
@@ -327,7 +327,7 @@ def test_each_trial_of_a_search_starts_it_anew(tmp_path: Path) -> None:
     nothing: Any = None
     experiment = resolved(written(tmp_path), command="sustain", load={})
     assert experiment.reach_us == 0
-    assert Sustain(experiment, nothing, nothing, 1000.0, observe=unobserved).settings().fresh_always
+    assert Sustain(experiment, nothing, nothing, 1000.0, observe=ignore).settings().fresh_always
 
 
 def test_results_without_a_time_may_name_their_record(tmp_path: Path) -> None:
