@@ -28,7 +28,7 @@ from streamgauge.loadgen.random import (
     Sampler,
     Uniform,
     empty,
-    keys_in_turn,
+    keys_of_partition,
     partition_shares,
     partitions_of_numbers,
     probabilities,
@@ -187,8 +187,6 @@ class Key(FieldSpec):
         return sampled(sampler_of_column(bits, self.distribution, self.domain, self.exponent), bits, first, last)
 
     def partition_shares(self, partitions: int) -> npt.NDArray[np.float64] | None:
-        if type(self).column is not Key.column:
-            return None
         return partition_shares(self.distribution, self.domain, partitions, self.exponent)
 
 
@@ -215,10 +213,14 @@ class RoundRobinKey(Key):
 
 @dataclass(frozen=True)
 class InTurn(Key):
-    """A key of 0..domain-1, round robin in every partition."""
+    """A key of 0..domain-1, round robin in every partition. If it decides partitions, among those of the partition."""
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.int32]:
-        return keys_in_turn(bits, self.domain, first, last)
+        turns = np.arange(first, last)
+        if bits.split == 1:
+            return (turns % self.domain).astype(np.int32)
+        keys = keys_of_partition(self.domain, bits.partition, bits.split)
+        return keys[turns % max(len(keys), 1)]
 
     def partition_shares(self, partitions: int) -> npt.NDArray[np.float64] | None:
         return partition_shares("uniform", self.domain, partitions)
@@ -404,8 +406,7 @@ class Malformed(FieldSpec):
     def row_bytes(self) -> float:
         return self.whole.row_bytes + (VALIDITY_BYTES if self.nullable and not self.whole.nullable else 0)
 
-    def column(self, bits: PhiloxBits, first: int, last: int) -> pa.Array:
-        return self._replaced(self.whole.column(bits, first, last), bits, first, last)
+    column = column_of_one_partition
 
     def of_events(self, bits: PhiloxBits, first: int, last: int, numbers: EventNumbers) -> pa.Array:
         return self._replaced(self.whole.of_events(bits, first, last, numbers), bits, first, last)

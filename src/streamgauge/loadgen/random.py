@@ -317,15 +317,6 @@ def subset_of_partition(chances: npt.NDArray[np.float64], partition: int, partit
     return Subset(keys, chances[keys])
 
 
-def keys_in_turn(bits: PhiloxBits, domain: int, first: int, last: int) -> Int32s:
-    """Keys 0..domain-1 in turn, for events [first, last). If they decide partitions, only those of the partition."""
-    turns = np.arange(first, last)
-    if bits.split == 1:
-        return (turns % domain).astype(np.int32)
-    keys = keys_of_partition(domain, bits.partition, bits.split)
-    return keys[turns % max(len(keys), 1)]
-
-
 @lru_cache(maxsize=64)
 def partition_shares(
     distribution: Distribution, domain: int, partitions: int, exponent: float = 1.0

@@ -70,9 +70,8 @@ def job_plan(
     settings = KafkaSettings(**edges.transport_options)
     nodes = list(graph.operators(flow))
     numbers = {node: number for number, node in enumerate(nodes)}
-    log_in = {name.removeprefix("kafka."): value for name, value in settings.java().items()}
     return JobPlan(
-        {"bootstrap.servers": settings.brokers, **log_in}, group, parallelism, scratch, options,
+        {"bootstrap.servers": settings.brokers, **settings.java()}, group, parallelism, scratch, options,
         sources=[_source(node, numbers[node], edges, settings) for node in nodes if isinstance(node, Source)],
         nodes=[_node(node, numbers) for node in nodes if not isinstance(node, Source)],
         sinks=[_sink(sink, numbers[sink.input], edges) for sink in flow.sinks],

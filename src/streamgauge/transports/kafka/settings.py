@@ -103,13 +103,18 @@ class KafkaSettings:
         )
 
     def java(self) -> dict[str, str]:
-        """Log-in settings for Java's client with the prefix `kafka.`."""
-        return {f"kafka.{name}": value for name, value in _java(self.login).items()}
+        """Log-in settings of Java's client."""
+        settings = {name: value(self.login[ours]) for ours in self.login for name, value in _JAVA.get(ours, {}).items()}
+        if "sasl.username" in self.login:
+            user, password = (_quoted(self.login[f"sasl.{name}"]) for name in ("username", "password"))
+            module = f"org.apache.kafka.common.security.{_MODULES[self.login['sasl.mechanism']]}"
+            settings["sasl.jaas.config"] = f"{module} required username={user} password={password};"
+        return settings
 
     def java_properties(self) -> str:
-        """The same as a file of Java's properties, without the prefix."""
+        """The same as a file of Java's properties."""
         escaped = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r"})
-        return "".join(f"{name}={value.translate(escaped)}\n" for name, value in _java(self.login).items())
+        return "".join(f"{name}={value.translate(escaped)}\n" for name, value in self.java().items())
 
 
 def problems(options: Mapping[str, str]) -> Iterator[Problem]:
@@ -239,16 +244,6 @@ _JAVA: dict[str, dict[str, Callable[[str], str]]] = {
 }
 """librdkafka's name to Java's, each with its value made of librdkafka's. Java's client does not take paths of PEM keys.
 """
-
-
-def _java(login: Mapping[str, str]) -> dict[str, str]:
-    """The log-in settings of Java's client."""
-    settings = {name: value(login[ours]) for ours in login for name, value in _JAVA.get(ours, {}).items()}
-    if "sasl.username" in login:
-        user, password = (_quoted(login[f"sasl.{name}"]) for name in ("username", "password"))
-        module = f"org.apache.kafka.common.security.{_MODULES[login['sasl.mechanism']]}"
-        settings["sasl.jaas.config"] = f"{module} required username={user} password={password};"
-    return settings
 
 
 def _quoted(text: str) -> str:

@@ -96,9 +96,9 @@ def test_both_clients_log_in(tmp_path: Path) -> None:
     assert settings.login["sasl.password"] == SECRET
     assert settings.producing["sasl.username"] == "me"
     assert settings.java() == {
-        "kafka.security.protocol": "SASL_PLAINTEXT",
-        "kafka.sasl.mechanism": "SCRAM-SHA-256",
-        "kafka.sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required "
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "SCRAM-SHA-256",
+        "sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required "
         'username="me" password="a \\"secret\\" \\\\ of mine";',
     }
     last = settings.java_properties().splitlines()[-1]  # backslashes are doubled once more in a file of properties
@@ -115,9 +115,9 @@ def test_keys_are_given_to_java_by_their_text(tmp_path: Path) -> None:
     assert (
         java
         | {
-            "kafka.ssl.truststore.location": str(tmp_path / "ca"),
-            "kafka.ssl.keystore.key": "PEM of key",
-            "kafka.ssl.keystore.certificate.chain": "PEM of certificate",
+            "ssl.truststore.location": str(tmp_path / "ca"),
+            "ssl.keystore.key": "PEM of key",
+            "ssl.keystore.certificate.chain": "PEM of certificate",
             "kafka.ssl.endpoint.identification.algorithm": "",
         }
         == java

@@ -97,7 +97,7 @@ def to(edges: Edges) -> dict[str, str]:
 
 def brokers(request: KafkaSettings) -> dict[str, str]:
     """The brokers' addresses and credentials, as options of Spark's source and sink."""
-    return {"kafka.bootstrap.servers": request.brokers, **request.java()}
+    return {f"kafka.{name}": value for name, value in {"bootstrap.servers": request.brokers, **request.java()}.items()}
 
 
 def types_of(frame: DataFrame, sinks: Sequence[str]) -> dict[str, Types]:
