@@ -10,10 +10,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streamgauge.core.arrays import Floats, Int32s
 from streamgauge.core.errors import require
 from streamgauge.core.schema import arrow_type
 from streamgauge.loadgen.fields import OFFSET_BYTES, TYPE_BYTES, VALIDITY_BYTES, FieldSpec, is_number
@@ -63,7 +63,7 @@ class Fitted(FieldSpec):
             return taken
         return pc.if_else(pa.array(picks == len(self.values)), self._between(places), taken)
 
-    def _drawn(self, bits: PhiloxBits, first: int, last: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
+    def _drawn(self, bits: PhiloxBits, first: int, last: int) -> tuple[Int32s, Floats]:
         """(index of the value, or their number for the quantiles; a share in [0, 1)), each (last - first,)."""
         sampler = self._sampler if bits.split == 1 else self._sampler_of(bits.partition, bits.split)
         picks, places = empty(last - first, np.int32), empty(last - first, np.float64)
@@ -72,18 +72,18 @@ class Fitted(FieldSpec):
             np.multiply(lanes[1::2], 2.0**-32, out=places[part])
         return picks, places
 
-    def _between(self, places: npt.NDArray[np.float64]) -> pa.Array:
+    def _between(self, places: Floats) -> pa.Array:
         numbers = np.interp(places, np.linspace(0, 1, len(self.quantiles)), self.quantiles)
         if self.sql_type == "double":
             return pa.array(numbers if self.decimals is None else np.round(numbers, self.decimals))
         return pa.array(np.floor(numbers).astype(np.int64)).cast(arrow_type(self.sql_type))
 
-    def partition_shares(self, partitions: int) -> npt.NDArray[np.float64] | None:
+    def partition_shares(self, partitions: int) -> Floats | None:
         if self.quantiles:
             return None
         return self._chances(partitions).sum(axis=1) / sum(self.weights)
 
-    def _chances(self, partitions: int) -> npt.NDArray[np.float64]:
+    def _chances(self, partitions: int) -> Floats:
         """The weight of each value in each partition, shape (partitions, values). Nulls go to every partition."""
         texts = key_texts(self._table.slice(0, len(self.values)))
         at, chances = partitions_of(texts, partitions), np.zeros((partitions, len(self.values)))
@@ -145,7 +145,7 @@ class Choice(FieldSpec):
     def column(self, bits: PhiloxBits, first: int, last: int) -> pa.Array:
         return self._fitted.column(bits, first, last)
 
-    def partition_shares(self, partitions: int) -> npt.NDArray[np.float64] | None:
+    def partition_shares(self, partitions: int) -> Floats | None:
         return self._fitted.partition_shares(partitions)
 
     @cached_property
