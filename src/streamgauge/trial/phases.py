@@ -343,7 +343,7 @@ def drain_backlog(testbed: TestBed, trial_log: TrialLog, timeout_s: float) -> bo
         discard_committed(testbed, trial_log)
         committed_us = trial_log.committed_until()
         # No read of a broker's partition reaches the event time at which another partition was halted later.
-        all_events = committed_us > 0 and trial_log.committed_events() == trial_log.offered_events()
+        all_events = committed_us > 0 and trial_log.committed_events() == trial_log.running.offered_events
         if committed_us >= tick.frontier_us or all_events:
             return True
         time.sleep(0.1)

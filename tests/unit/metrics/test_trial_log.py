@@ -99,7 +99,11 @@ def test_what_belongs_to_an_earlier_trial_is_left_out(make: Any) -> None:
             [make.commit(0, START - 1), make.commit(1, START + 2 * US)],
         )
     )
-    assert (trial_log.offered_events(), trial_log.running.delivered_by(FAR_FUTURE_US), len(trial_log.commits)) == (
+    assert (
+        trial_log.running.offered_events,
+        trial_log.running.delivered_by(FAR_FUTURE_US),
+        len(trial_log.commits),
+    ) == (
         1,
         1000,
         1,

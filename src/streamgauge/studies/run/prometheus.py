@@ -60,7 +60,7 @@ def load_figures(record: TrialRecord, now_us: int) -> dict[str, Values]:
     of_place = lags(trial_log, np.array([now_us], np.int64), record.spans.end_us)
     return {
         "due_events": _single(int(due_events(record, now_us))),
-        "offered_events": _single(trial_log.offered_events()),
+        "offered_events": _single(trial_log.running.offered_events),
         "ingested_events": _single(int(trial_log.running.delivered_by(FAR_FUTURE_US))),
         "committed_events": _single(trial_log.committed_events()),
         "backlog_events": _single(int(backlog_events(record, now_us))),
