@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import shutil
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -113,9 +113,9 @@ def main() -> list[Row]:
     pa.set_cpu_count(1)
     with tempfile.TemporaryDirectory(prefix="streamgauge-bench-") as folder:
         clock, spool = Clock.fixed_now(), Path(folder) / "spool"
-        settings = Path(folder) / "settings.json"
-        settings.write_text(
-            json.dumps(asdict(RecorderSettings(EndpointConfig("127.0.0.1", 0, TOKEN), clock.offset_us, str(spool))))
+        settings = Path(folder) / "settings.pkl"
+        settings.write_bytes(
+            pickle.dumps(RecorderSettings(EndpointConfig("127.0.0.1", 0, TOKEN), clock.offset_us, str(spool)))
         )
         log = Path(folder) / "log"
         recorder = Child("recorder", "streamgauge.harness.recorder", [str(settings)], log, core)

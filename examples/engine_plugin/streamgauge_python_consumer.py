@@ -221,7 +221,7 @@ class KafkaClient:
         from streamgauge.transports.kafka.settings import KafkaSettings
         from streamgauge.transports.topics import results_of, topic_of
 
-        run, brokers = edges.output.token, KafkaSettings.from_options(edges.transport_options).of_client
+        run, brokers = edges.output.token, KafkaSettings(**edges.transport_options).of_client
         self._kafka, self._format, self._stream = confluent_kafka, result_messages, graph.sources(flow)[0].name
         self._topic, self._results = topic_of(run, self._stream), results_of(run)
         self._sinks = {flow.sink.name: schema.columns(flow.sink.input)}

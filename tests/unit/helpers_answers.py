@@ -20,7 +20,7 @@ from streamgauge.dataflow.builder import source, tumble
 from streamgauge.dataflow.lineage import identity
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.duckdb_oracle.lowering import sql
-from streamgauge.metrics.delivery_times import IngestTimes
+from streamgauge.metrics.delivery_times import ingest_times
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.results.run import Verification
@@ -89,7 +89,7 @@ class Case:
             return [connection.sql(f"{query} {end} GROUP BY user_id").to_arrow_table() for end in ends]
 
     def _inputs(self, connection: duckdb.DuckDBPyConnection, one: ResolvedExperiment) -> dict[str, str]:
-        made = RegeneratedInput(self.record.trial_log.plan, IngestTimes(self.record.trial_log), one.columns)
+        made = RegeneratedInput(self.record.trial_log.plan, ingest_times(self.record.trial_log), one.columns)
         for name, reader in made.readers(START, self.record.spans.end_us).items():
             connection.register(f"input_{name}", reader.read_all())
         return {name: f"input_{name}" for name in one.columns}

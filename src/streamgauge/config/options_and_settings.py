@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -39,16 +38,6 @@ from streamgauge.core.errors import Fault, InputError, Problem, faults_of, neare
 from streamgauge.core.plugin_options import TUNED, Tuning
 from streamgauge.core.units import PARTITION_BITS, parse_duration, parse_rate, parse_share
 from streamgauge.results.profile import Weights
-
-
-def parse_setting(parse: Callable[..., Any], name: str, value: Any) -> Any:
-    """`parse(value)`. An InputError names the setting and its option, whatever names `parse` uses."""
-    try:
-        return parse(value)
-    except InputError as error:
-        raise InputError([
-            replace(problem, setting=name, way_out=_with_option(name, problem.way_out)) for problem in error.problems
-        ]) from None  # fmt: skip
 
 
 def _with_option(name: str, way_out: str) -> str:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from streamgauge.core.units import PARTITION_BITS, SEQUENCE_BITS
 
 if TYPE_CHECKING:
-    import numpy as np
     import pyarrow as pa
-    from numpy.typing import NDArray
+
+    from streamgauge.core.arrays import Int64s
 
 # The allowed field types. All types and expressions are of the dialect of Spark SQL.
 TYPES = ("int", "bigint", "double", "boolean", "string", "binary", "timestamp")
@@ -114,11 +114,11 @@ def event_id_base(stream: int, partition: int) -> int:
     return (stream << (PARTITION_BITS + SEQUENCE_BITS)) | (partition << SEQUENCE_BITS)
 
 
-def partitions_of(event_ids: NDArray[np.int64]) -> NDArray[np.int64]:
+def partitions_of(event_ids: Int64s) -> Int64s:
     """The partition of each event id, shape (events,)."""
     return (event_ids >> SEQUENCE_BITS) & (2**PARTITION_BITS - 1)
 
 
-def sequences_of(event_ids: NDArray[np.int64]) -> NDArray[np.int64]:
+def sequences_of(event_ids: Int64s) -> Int64s:
     """The sequence number of each event id within its partition, shape (events,)."""
     return event_ids & (2**SEQUENCE_BITS - 1)

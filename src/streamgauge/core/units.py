@@ -95,10 +95,13 @@ def parse_duration(text: str | float | int, setting: str = "duration", *, way_ou
     return _quantity(setting, text, _TIME_UNITS, rule, way_out or f"--{setting} 60s")
 
 
-def parse_size(text: str | float | int, setting: str = "size") -> int:
-    """`512MiB`, `2GB` or a bare number of bytes, as bytes. Raises InputError."""
+def parse_size(text: str | float | int, setting: str = "size", *, way_out: str | None = None) -> int:
+    """`512MiB`, `2GB` or a bare number of bytes, as bytes. Raises InputError.
+
+    `way_out` is the suggestion if the setting is not an option `--{setting}`.
+    """
     rule = "must be a size such as 512MiB or 2GB"
-    return int(_quantity(setting, text, _SIZE_UNITS, rule, f"--{setting} 2GB"))
+    return int(_quantity(setting, text, _SIZE_UNITS, rule, way_out or f"--{setting} 2GB"))
 
 
 def parse_share(text: str | float | int, setting: str = "share") -> float:

@@ -8,7 +8,6 @@ late chunk is logged as late, never shifted. Events are made ahead of time, so m
 
 from __future__ import annotations
 
-import json
 import pickle
 import sys
 from collections.abc import Callable, Sequence
@@ -16,23 +15,19 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from streamgauge.core.clock import Clock
 from streamgauge.core.errors import StreamgaugeError
 from streamgauge.core.schema import EVENT_ID, EVENT_TIME, INGEST_TIME
-from streamgauge.loadgen.plan import MADE_US
+from streamgauge.loadgen.plan import MADE_US, Plan
 from streamgauge.metrics.records import GeneratorReport
 from streamgauge.system.child_processes import serve
 from streamgauge.transports.logs import Outlet
 from streamgauge.transports.registry import transport
 from streamgauge.transports.spi import EndpointConfig, OutletConfig
-
-if TYPE_CHECKING:
-    from streamgauge.loadgen.plan import Plan
-
 
 Prepare = Callable[[str, pa.RecordBatch], pa.RecordBatch]
 """Encodes a stream's events row by row, as the outlet offers them."""
@@ -238,12 +233,8 @@ def requests(generators: Sequence[Generator]) -> dict[str, Callable[..., list[An
 
 
 def main() -> None:
-    path = Path(sys.argv[1])
-    settings = (
-        GeneratorSettings(**{**each, "endpoint": EndpointConfig.from_plain(each["endpoint"])})
-        for each in json.loads(path.read_text())
-    )
-    serve(requests([Generator.opened(each) for each in settings]), scratch=path.parent)
+    path = sys.argv[1]
+    serve(requests([Generator.opened(each) for each in _load(path)]), scratch=Path(path).parent)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ The spool has one Arrow IPC file per attempt, with `emission_time` added. Latenc
 """
 
 import itertools
-import json
+import pickle
 import sys
 import threading
 from collections import Counter, deque
@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamgauge.core.clock import US, Clock
+from streamgauge.core.clock import US, Clock, repeated
 from streamgauge.core.errors import DriverError, is_full
 from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME
 from streamgauge.metrics.records import STILL_US_MIN, Commit, RecorderReport
@@ -37,7 +37,7 @@ BEAT_US = 20_000
 class Heartbeat:
     """Standstills of this process: it was stopped or starved, or one thread held the interpreter lock.
 
-    A thread sleeps for one beat at a time. Stamps may be as late as the thread wakes. Only long standstills are stored.
+    A thread beats every `BEAT_US`. Stamps may be as late as it wakes. Only long standstills are stored.
     """
 
     def __init__(self, now_us: Callable[[], int]) -> None:
@@ -45,13 +45,6 @@ class Heartbeat:
         self._lock = threading.Lock()
         self._last_us = now_us()
         self._stood_still: deque[tuple[int, int]] = deque()
-        self._ended = threading.Event()
-
-    def start(self) -> None:
-        threading.Thread(target=self._run, name="heartbeat", daemon=True).start()
-
-    def stop(self) -> None:
-        self._ended.set()
 
     def beat(self) -> None:
         """Notes that the process runs now. A long gap since the previous beat is a standstill."""
@@ -66,10 +59,6 @@ class Heartbeat:
         """(end, duration) of each standstill since the last call, microseconds."""
         self.beat()  # the caller may wake up before the thread, and this may be its last call
         return drained(self._stood_still)
-
-    def _run(self) -> None:
-        while not self._ended.wait(BEAT_US / US):
-            self.beat()
 
 
 Key = tuple[str, int, int, int, str]
@@ -201,14 +190,15 @@ class Recorder:
         self._remarks: dict[str, tuple[int, str]] = {}
         self._rejected = ""
         self._inlet = transport(settings.transport).open_inlet(settings.endpoint, self)
-        self._heart.start()
+        self._beating = ExitStack()
+        self._beating.enter_context(repeated(self._heart.beat, BEAT_US / US, "heartbeat"))
 
     def listen(self) -> dict[str, Any]:
         return {"location": self._inlet.location}
 
     def close(self) -> None:
         self._inlet.close()
-        self._heart.stop()
+        self._beating.close()
 
     def commit(
         self, query: str, batch: int, accepted: list[list[int]], sinks: list[str], when_us: int | None = None
@@ -316,8 +306,8 @@ def _note(staged: Staged, batch: pa.RecordBatch) -> None:
 
 def main() -> None:
     path = Path(sys.argv[1])
-    plain = json.loads(path.read_text())
-    recorder = Recorder(RecorderSettings(**{**plain, "endpoint": EndpointConfig.from_plain(plain["endpoint"])}))
+    # The runner that started this process wrote it into its private folder. It never comes from a socket.
+    recorder = Recorder(pickle.loads(path.read_bytes()))
     serve({"listen": recorder.listen, "status": recorder.status}, scratch=path.parent)
 
 

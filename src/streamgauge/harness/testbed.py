@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pickle
 import secrets
@@ -11,7 +10,7 @@ import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -122,7 +121,7 @@ class TestBed:
         recorder = RecorderSettings(
             inlet, self.clock.offset_us + settings.recorder_skew_us, str(self.spool), settings.transport
         )
-        self._recorder = self._child("recorder", "streamgauge.harness.recorder", asdict(recorder))
+        self._recorder = self._child("recorder", "streamgauge.harness.recorder", recorder)
         for number in range(settings.generators):
             self._generators.append(self._start_generator(number, outlets, plan))
         edges = Edges(
@@ -349,18 +348,16 @@ class TestBed:
         bed = self.settings
         columns = {name: [each for each in names if each != INGEST_TIME] for name, names in bed.columns.items()}
         settings = [
-            asdict(
-                GeneratorSettings(
-                    partition=partition,
-                    endpoint=outlets[partition],
-                    clock_offset_us=self.clock.offset_us,
-                    bound_us=bed.bound_us,
-                    bytes_max=bed.bytes_max // bed.partitions,
-                    columns=columns,
-                    plan=plan,
-                    transport=bed.transport,
-                    keys=bed.keys,
-                )
+            GeneratorSettings(
+                partition=partition,
+                endpoint=outlets[partition],
+                clock_offset_us=self.clock.offset_us,
+                bound_us=bed.bound_us,
+                bytes_max=bed.bytes_max // bed.partitions,
+                columns=columns,
+                plan=plan,
+                transport=bed.transport,
+                keys=bed.keys,
             )
             for partition in self._written_by(number)
         ]
@@ -368,7 +365,7 @@ class TestBed:
 
     def _child(self, name: str, module: str, settings: Any) -> Child:
         file = name.replace(" ", "-")
-        path, log = self._write(f"{file}.json", json.dumps(settings).encode()), self.folder / "engine" / f"{file}.log"
+        path, log = self._write(f"{file}.pkl", pickle.dumps(settings)), self.folder / "engine" / f"{file}.log"
         with disk(log):
             return Child(name, module, [path], log, self.settings.driver_cpus, {"OMP_NUM_THREADS": "1"})
 

@@ -35,14 +35,16 @@ def write_input(plan: Plan, out: Path, from_us: int, to_us: int, progress: Progr
     report = _counting(progress, plan.planned_events(from_us, to_us))
     try:
         _refuse_others(plan, out)
-        folders = [_prepare(plan, out / spec.name) for spec in plan.streams]
+        for spec in plan.streams:
+            with _explained(out):
+                (out / spec.name).mkdir(parents=True, exist_ok=True)
         for path in existing_parts(plan, out):
             with _explained(path):
                 path.unlink()
         rows = {}
-        for stream, (spec, folder) in enumerate(zip(plan.streams, folders, strict=True)):
+        for stream, spec in enumerate(plan.streams):
             parts = range(plan.partitions)
-            rows[spec.name] = sum(_write_part(plan, folder, stream, part, (from_us, to_us), report) for part in parts)
+            rows[spec.name] = sum(_write_part(plan, out, stream, part, (from_us, to_us), report) for part in parts)
         return rows
     except KeyboardInterrupt:
         raise Interrupted(
@@ -53,16 +55,23 @@ def write_input(plan: Plan, out: Path, from_us: int, to_us: int, progress: Progr
 
 def existing_parts(plan: Plan, out: Path) -> list[Path]:
     """The files of an earlier input, which this one replaces."""
-    places = [out / spec.name / _file_name(part) for spec in plan.streams for part in range(plan.partitions)]
     with _explained(out):
-        return [path for path in places if path.exists()]
+        return [path for path in _parts(plan, out) if path.exists()]
+
+
+def _parts(plan: Plan, out: Path) -> list[Path]:
+    return [_part(plan, out, stream, part) for stream in range(len(plan.streams)) for part in range(plan.partitions)]
+
+
+def _part(plan: Plan, out: Path, stream: int, partition: int) -> Path:
+    return out / plan.streams[stream].name / f"part-{partition}.parquet"
 
 
 def _refuse_others(plan: Plan, out: Path) -> None:
-    """Refuses a folder with streams of another workload, which would mix with those of this one."""
-    existing = {path.parent.name for path in out.glob("*/part-*.parquet")}
-    others = sorted(existing - {spec.name for spec in plan.streams})
-    require(not others, "out", f"{out} must not hold streams of another input", ", ".join(others), "a new folder")
+    """Refuses a folder with other streams, or more partitions, which would mix with those of this input."""
+    others = sorted({*out.glob("*/part-*.parquet")} - {*_parts(plan, out)})
+    rule = f"{out} must not hold parts of another input"
+    require(not others, "out", rule, "".join(map(str, others[:1])), "a new folder")
 
 
 def _counting(progress: Progress | None, total: int) -> Callable[[int], None]:
@@ -78,29 +87,15 @@ def _counting(progress: Progress | None, total: int) -> Callable[[int], None]:
     return report
 
 
-def _file_name(partition: int) -> str:
-    return f"part-{partition}.parquet"
-
-
-def _prepare(plan: Plan, folder: Path) -> Path:
-    """Creates the stream's folder. Refuses parts of an input with more partitions, which would mix with this one's."""
-    with _explained(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        existing = {path.name for path in folder.glob("part-*.parquet")}
-    others = sorted(existing - {_file_name(partition) for partition in range(plan.partitions)})
-    require(not others, "out", f"{folder} must not hold parts of another input", "".join(others[:1]), "a new folder")
-    return folder
-
-
 def _write_part(
-    plan: Plan, folder: Path, stream: int, partition: int, span_us: tuple[int, int], report: Callable[[int], None]
+    plan: Plan, out: Path, stream: int, partition: int, span_us: tuple[int, int], report: Callable[[int], None]
 ) -> int:
     """Writes one partition's file. Returns its rows."""
     fields = plan.streams[stream].schema.to_arrow()
     schema = fields.append(pa.field(EVENT_TIME, arrow_type("timestamp"))).append(pa.field(EVENT_ID, pa.int64()))
     rows = max(min(ROWS_MAX, int(BATCH_BYTES_MAX / plan.streams[stream].row_bytes)), 1)
     first, last = (plan.count_before(stream, partition, t_us) for t_us in span_us)
-    path = folder / _file_name(partition)
+    path = _part(plan, out, stream, partition)
     partial = path.with_name(path.name + ".partial")
     try:
         with _explained(path):

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streamgauge.core.arrays import Floats, Int32s, Int64s
 from streamgauge.core.errors import Rule, near, require, require_all
 from streamgauge.core.schema import EVENT_ID, EVENT_TIME, LINEAGE, Field, Schema, arrow_type, event_id_base
 from streamgauge.loadgen.random import (
@@ -24,11 +25,12 @@ from streamgauge.loadgen.random import (
     DOMAIN_MAX,
     TABLE_DOMAIN_MAX,
     Distribution,
+    Partitions,
     PhiloxBits,
     Sampler,
     Uniform,
     empty,
-    keys_in_turn,
+    keys_of_partition,
     partition_shares,
     partitions_of_numbers,
     probabilities,
@@ -36,7 +38,7 @@ from streamgauge.loadgen.random import (
     sampler_of_column,
 )
 
-EventNumbers = Callable[[], npt.NDArray[np.int64]]
+EventNumbers = Callable[[], Int64s]
 """Gives the numbers of events across all partitions of a stream."""
 INT_MIN, INT_MAX = -(2**31), 2**31 - 1
 PAYLOAD_POOL_BYTES = 2**20
@@ -102,14 +104,14 @@ class FieldSpec(ABC):
         """Like `column`, for kinds whose values depend on the events' `numbers` across all partitions of a stream."""
         return self.column(bits, first, last)
 
-    def partition_shares(self, partitions: int) -> npt.NDArray[np.float64] | None:
+    def partition_shares(self, partitions: int) -> Floats | None:
         """The share of the events whose value hashes to each partition, shape (partitions,).
 
         None for kinds that cannot be a stream's key, because their values cannot be restricted to those of a partition.
         """
         return None
 
-    def partitions_of_rows(self, partitions: int) -> npt.NDArray[np.int16] | None:
+    def partitions_of_rows(self, partitions: int) -> Partitions | None:
         """The partition of each row, for columns of a file; otherwise None."""
         return None
 
@@ -152,7 +154,7 @@ def need_type(kind: str, setting: str, got: object, way_out: str) -> None:
     require(holds, setting, f"must be {kind}{not_of(got)}", got, way_out)
 
 
-def sampled(by: Sampler, bits: PhiloxBits, first: int, last: int, width: int = 1) -> npt.NDArray[np.int32]:
+def sampled(by: Sampler, bits: PhiloxBits, first: int, last: int, width: int = 1) -> Int32s:
     """`width` samples per event, shape ((last - first) * width,)."""
     out = empty((last - first) * width, np.int32)
     for part, lanes in bits.blocks(first, last, width):
@@ -183,12 +185,10 @@ class Key(FieldSpec):
         rule = "must be a number of at least 0"
         require(0 <= self.exponent < math.inf, f"{self.name}.exponent", rule, self.exponent, "1.0")
 
-    def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.int32]:
+    def column(self, bits: PhiloxBits, first: int, last: int) -> Int32s:
         return sampled(sampler_of_column(bits, self.distribution, self.domain, self.exponent), bits, first, last)
 
-    def partition_shares(self, partitions: int) -> npt.NDArray[np.float64] | None:
-        if type(self).column is not Key.column:
-            return None
+    def partition_shares(self, partitions: int) -> Floats | None:
         return partition_shares(self.distribution, self.domain, partitions, self.exponent)
 
 
@@ -206,21 +206,25 @@ class RoundRobinKey(Key):
 
     column = column_of_one_partition
 
-    def of_events(self, bits: PhiloxBits, first: int, last: int, numbers: EventNumbers) -> npt.NDArray[np.int32]:
+    def of_events(self, bits: PhiloxBits, first: int, last: int, numbers: EventNumbers) -> Int32s:
         return (numbers() % self.domain).astype(np.int32)
 
-    def partitions_of_rows(self, partitions: int) -> npt.NDArray[np.int16]:
+    def partitions_of_rows(self, partitions: int) -> Partitions:
         return partitions_of_numbers(self.domain, partitions)
 
 
 @dataclass(frozen=True)
 class InTurn(Key):
-    """A key of 0..domain-1, round robin in every partition."""
+    """A key of 0..domain-1, round robin in every partition. If it decides partitions, among those of the partition."""
 
-    def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.int32]:
-        return keys_in_turn(bits, self.domain, first, last)
+    def column(self, bits: PhiloxBits, first: int, last: int) -> Int32s:
+        turns = np.arange(first, last)
+        if bits.split == 1:
+            return (turns % self.domain).astype(np.int32)
+        keys = keys_of_partition(self.domain, bits.partition, bits.split)
+        return keys[turns % max(len(keys), 1)]
 
-    def partition_shares(self, partitions: int) -> npt.NDArray[np.float64] | None:
+    def partition_shares(self, partitions: int) -> Floats | None:
         return partition_shares("uniform", self.domain, partitions)
 
 
@@ -238,7 +242,7 @@ class Integer(FieldSpec):
         rule = "low..high must rise and lie within 32-bit integers"
         require(INT_MIN <= self.low <= self.high <= INT_MAX, self.name, rule, (self.low, self.high), "1 and 100")
 
-    def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.int32]:
+    def column(self, bits: PhiloxBits, first: int, last: int) -> Int32s:
         return sampled(Uniform(self.high - self.low + 1, self.low), bits, first, last)
 
 
@@ -256,7 +260,7 @@ class Decimal(FieldSpec):
         rule = "low must be below high, both finite"
         require(-math.inf < self.low < self.high < math.inf, self.name, rule, (self.low, self.high), "0.0 and 1.0")
 
-    def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.float64]:
+    def column(self, bits: PhiloxBits, first: int, last: int) -> Floats:
         out = empty(last - first, np.float64)
         step = (self.high - self.low) / 2**32
         for part, lanes in bits.blocks(first, last):
@@ -342,7 +346,7 @@ class OwnNumber(FieldSpec):
     sql_type: ClassVar[str] = "bigint"
     is_key: ClassVar[bool] = True
 
-    def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.int64]:
+    def column(self, bits: PhiloxBits, first: int, last: int) -> Int64s:
         return np.arange(first, last, dtype=np.int64) + event_id_base(bits.stream, bits.partition)
 
 
@@ -356,7 +360,7 @@ class RecordTime(FieldSpec):
     unit_us: int = 1
     sql_type: ClassVar[str] = "bigint"
 
-    def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.int64]:
+    def column(self, bits: PhiloxBits, first: int, last: int) -> Int64s:
         return np.arange(first, last, dtype=np.int64) // self.unit_us
 
 
@@ -404,17 +408,16 @@ class Malformed(FieldSpec):
     def row_bytes(self) -> float:
         return self.whole.row_bytes + (VALIDITY_BYTES if self.nullable and not self.whole.nullable else 0)
 
-    def column(self, bits: PhiloxBits, first: int, last: int) -> pa.Array:
-        return self._replaced(self.whole.column(bits, first, last), bits, first, last)
+    column = column_of_one_partition
 
     def of_events(self, bits: PhiloxBits, first: int, last: int, numbers: EventNumbers) -> pa.Array:
         return self._replaced(self.whole.of_events(bits, first, last, numbers), bits, first, last)
 
-    def partition_shares(self, partitions: int) -> npt.NDArray[np.float64] | None:
+    def partition_shares(self, partitions: int) -> Floats | None:
         """A key that became null may be in any partition. One that became another value would be in a wrong one."""
         return self.whole.partition_shares(partitions) if set(self.forms) == {None} else None
 
-    def partitions_of_rows(self, partitions: int) -> npt.NDArray[np.int16] | None:
+    def partitions_of_rows(self, partitions: int) -> Partitions | None:
         return self.whole.partitions_of_rows(partitions) if set(self.forms) == {None} else None
 
     def _replaced(self, values: npt.NDArray[Any] | pa.Array, bits: PhiloxBits, first: int, last: int) -> pa.Array:

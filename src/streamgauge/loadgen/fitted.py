@@ -10,10 +10,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streamgauge.core.arrays import Floats, Int32s
 from streamgauge.core.errors import require
 from streamgauge.core.schema import arrow_type
 from streamgauge.loadgen.fields import OFFSET_BYTES, TYPE_BYTES, VALIDITY_BYTES, FieldSpec, is_number
@@ -63,7 +63,7 @@ class Fitted(FieldSpec):
             return taken
         return pc.if_else(pa.array(picks == len(self.values)), self._between(places), taken)
 
-    def _drawn(self, bits: PhiloxBits, first: int, last: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
+    def _drawn(self, bits: PhiloxBits, first: int, last: int) -> tuple[Int32s, Floats]:
         """(index of the value, or their number for the quantiles; a share in [0, 1)), each (last - first,)."""
         sampler = self._sampler if bits.split == 1 else self._sampler_of(bits.partition, bits.split)
         picks, places = empty(last - first, np.int32), empty(last - first, np.float64)
@@ -72,27 +72,25 @@ class Fitted(FieldSpec):
             np.multiply(lanes[1::2], 2.0**-32, out=places[part])
         return picks, places
 
-    def _between(self, places: npt.NDArray[np.float64]) -> pa.Array:
+    def _between(self, places: Floats) -> pa.Array:
         numbers = np.interp(places, np.linspace(0, 1, len(self.quantiles)), self.quantiles)
         if self.sql_type == "double":
             return pa.array(numbers if self.decimals is None else np.round(numbers, self.decimals))
         return pa.array(np.floor(numbers).astype(np.int64)).cast(arrow_type(self.sql_type))
 
-    def partition_shares(self, partitions: int) -> npt.NDArray[np.float64] | None:
+    def partition_shares(self, partitions: int) -> Floats | None:
         if self.quantiles:
             return None
         return self._chances(partitions).sum(axis=1) / sum(self.weights)
 
-    def _chances(self, partitions: int) -> npt.NDArray[np.float64]:
+    def _chances(self, partitions: int) -> Floats:
         """The weight of each value in each partition, shape (partitions, values). Nulls go to every partition."""
-        if partitions not in self._weights_split:
-            texts = key_texts(self._table.slice(0, len(self.values)))
-            at, chances = partitions_of(texts, partitions), np.zeros((partitions, len(self.values)))
-            chances[at, np.arange(len(at))] = self.weights
-            nulls = texts.is_null().to_numpy(zero_copy_only=False)
-            chances[:, nulls] = np.asarray(self.weights, np.float64)[nulls] / partitions
-            self._weights_split[partitions] = chances
-        return self._weights_split[partitions]
+        texts = key_texts(self._table.slice(0, len(self.values)))
+        at, chances = partitions_of(texts, partitions), np.zeros((partitions, len(self.values)))
+        chances[at, np.arange(len(at))] = self.weights
+        nulls = texts.is_null().to_numpy(zero_copy_only=False)
+        chances[:, nulls] = np.asarray(self.weights, np.float64)[nulls] / partitions
+        return chances
 
     def _sampler_of(self, partition: int, partitions: int) -> Sampler:
         """The sampler for the values that hash to a partition."""
@@ -101,10 +99,6 @@ class Fitted(FieldSpec):
             values = np.flatnonzero(chances > 0).astype(np.int32)
             self._samplers_split[partition, partitions] = Subset(values, chances[values])
         return self._samplers_split[partition, partitions]
-
-    @cached_property
-    def _weights_split(self) -> dict[int, npt.NDArray[np.float64]]:
-        return {}
 
     @cached_property
     def _samplers_split(self) -> dict[tuple[int, int], Sampler]:
@@ -151,7 +145,7 @@ class Choice(FieldSpec):
     def column(self, bits: PhiloxBits, first: int, last: int) -> pa.Array:
         return self._fitted.column(bits, first, last)
 
-    def partition_shares(self, partitions: int) -> npt.NDArray[np.float64] | None:
+    def partition_shares(self, partitions: int) -> Floats | None:
         return self._fitted.partition_shares(partitions)
 
     @cached_property

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from streamgauge.core.arrays import Floats, Int64s
@@ -25,7 +24,7 @@ from streamgauge.core.errors import Rule, require, require_all
 from streamgauge.core.schema import EVENT_ID, EVENT_TIME, StreamColumns, arrow_type, event_id_base
 from streamgauge.core.units import PARTITION_BITS, SEQUENCE_BITS, STREAM_BITS
 from streamgauge.loadgen.fields import SHARES_RULE, FieldSpec, RecordTime, StreamSpec, sum_to_one
-from streamgauge.loadgen.random import BLOCK_EVENTS, TABLE_DOMAIN_MAX, PhiloxBits, empty
+from streamgauge.loadgen.random import BLOCK_EVENTS, TABLE_DOMAIN_MAX, Partitions, PhiloxBits, empty
 from streamgauge.loadgen.rate_profile import RateProfile
 
 
@@ -72,7 +71,7 @@ class ByRow:
 
     exact = True
 
-    def __init__(self, of_rows: npt.NDArray[np.int16], partitions: int) -> None:
+    def __init__(self, of_rows: Partitions, partitions: int) -> None:
         self._rows = [np.flatnonzero(of_rows == partition) for partition in range(partitions)]
         self._round = len(of_rows)
         self.shares = np.array([len(rows) / len(of_rows) for rows in self._rows])

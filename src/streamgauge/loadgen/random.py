@@ -26,7 +26,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamgauge.core.arrays import Int32s
+from streamgauge.core.arrays import Floats, Int32s, Int64s
 
 Lanes = npt.NDArray[np.uint32]
 
@@ -170,7 +170,7 @@ def _hashes(block: pa.LargeStringArray) -> Int32s:
     return hashes.view(np.int32)
 
 
-def _words(data: npt.NDArray[np.uint8], at: npt.NDArray[np.int64]) -> Lanes:
+def _words(data: npt.NDArray[np.uint8], at: Int64s) -> Lanes:
     """The four bytes from each place as a little-endian word."""
     parts = [data[at + byte].astype(np.uint32) << np.uint32(8 * byte) for byte in range(4)]
     return parts[0] | parts[1] | parts[2] | parts[3]
@@ -220,7 +220,7 @@ class Uniform(Sampler):
 class Table(Sampler):
     """Any distribution over 0..n-1, by a guide table; `probabilities` has shape (n,) and sums to 1."""
 
-    def __init__(self, probabilities: npt.NDArray[np.float64]) -> None:
+    def __init__(self, probabilities: Floats) -> None:
         guide_bits = 16 if len(probabilities) <= 4096 else 20
         borders = np.floor(np.cumsum(probabilities)[:-1] * 2.0**32 + 0.5)
         self._borders = np.minimum(borders, 2**32 - 1).astype(np.uint32)
@@ -257,7 +257,7 @@ class Table(Sampler):
 class Subset(Sampler):
     """Some of the keys, with the ratios of their probabilities unchanged; `keys` ascend."""
 
-    def __init__(self, keys: Int32s, probabilities: npt.NDArray[np.float64]) -> None:
+    def __init__(self, keys: Int32s, probabilities: Floats) -> None:
         self._keys = keys
         uniform = (probabilities == probabilities[:1]).all()
         self._place: Sampler = Uniform(len(keys)) if uniform else Table(probabilities / probabilities.sum())
@@ -267,7 +267,7 @@ class Subset(Sampler):
         out[...] = self._keys[out]
 
 
-def probabilities(distribution: Distribution, domain: int, exponent: float = 1.0) -> npt.NDArray[np.float64]:
+def probabilities(distribution: Distribution, domain: int, exponent: float = 1.0) -> Floats:
     """The probability of each key, shape (domain,).
 
     `normal` has its mean in the middle of the domain and a sixth of it as standard deviation. Values outside become
@@ -310,32 +310,21 @@ def _sampler_of_partition(
     return subset_of_partition(probabilities(distribution, domain, exponent), partition, partitions)
 
 
-def subset_of_partition(chances: npt.NDArray[np.float64], partition: int, partitions: int) -> Subset:
+def subset_of_partition(chances: Floats, partition: int, partitions: int) -> Subset:
     """The sampler for those keys that hash to a partition; `chances` has the probability of each key."""
     keys = keys_of_partition(len(chances), partition, partitions)
     keys = keys[chances[keys] > 0]
     return Subset(keys, chances[keys])
 
 
-def keys_in_turn(bits: PhiloxBits, domain: int, first: int, last: int) -> Int32s:
-    """Keys 0..domain-1 in turn, for events [first, last). If they decide partitions, only those of the partition."""
-    turns = np.arange(first, last)
-    if bits.split == 1:
-        return (turns % domain).astype(np.int32)
-    keys = keys_of_partition(domain, bits.partition, bits.split)
-    return keys[turns % max(len(keys), 1)]
-
-
 @lru_cache(maxsize=64)
-def partition_shares(
-    distribution: Distribution, domain: int, partitions: int, exponent: float = 1.0
-) -> npt.NDArray[np.float64] | None:
+def partition_shares(distribution: Distribution, domain: int, partitions: int, exponent: float = 1.0) -> Floats | None:
     """The probability that a key hashes to each partition, shape (partitions,); None for domains without a table."""
     if domain > TABLE_DOMAIN_MAX:
         return None
     return shares_of_partitions(probabilities(distribution, domain, exponent), partitions)
 
 
-def shares_of_partitions(chances: npt.NDArray[np.float64], partitions: int) -> npt.NDArray[np.float64]:
+def shares_of_partitions(chances: Floats, partitions: int) -> Floats:
     """The probability that a key hashes to each partition; `chances` has the probability of each key."""
     return np.bincount(partitions_of_numbers(len(chances), partitions), chances, partitions).astype(np.float64)

@@ -87,23 +87,17 @@ class RateProfile:
         if len(self.pieces) == 1:
             return n / self.pieces[0].rate_per_s
         first, last = self._pieces_of(np.array([n.min(), n.max()] if n.size else [0, 0]))
-        if first == last:
-            return self._time_within(n, int(first))
-        index = self._pieces_of(n)
+        index = first if first == last else self._pieces_of(n)
         starts, rates, slopes = self._columns
-        return starts[index] + _solve(n - self._events[index], rates[index], slopes[index])
+        inside = n - self._events[index]
+        if first == last and slopes[first] == 0.0:
+            # Equal to `_solve` to the last bit: in binary floating point sqrt(r * r) is r, and 2m / 2r is m / r.
+            return starts[first] + inside / rates[first]
+        return starts[index] + _solve(inside, rates[index], slopes[index])
 
     def _pieces_of(self, n: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
         """The pieces in which these numbers of events have passed, shape of `n`."""
         return np.maximum(np.searchsorted(self._events, n, side="right") - 1, 0)
-
-    def _time_within(self, n: npt.NDArray[Any], index: int) -> Floats:
-        piece = self.pieces[index]
-        inside = n - self._events[index]
-        if piece.slope_per_s2 == 0.0:
-            # Equal to `_solve` to the last bit: in binary floating point sqrt(r * r) is r, and 2m / 2r is m / r.
-            return piece.start_s + inside / piece.rate_per_s
-        return piece.start_s + _solve(inside, piece.rate_per_s, piece.slope_per_s2)
 
     def delayed(self, lead_s: float, rise_s: float = 0.0) -> RateProfile:
         """The profile with `lead_s` of its first rate before it, such as a warm-up.

@@ -6,9 +6,7 @@ partition has its own pace, and one that a batch does not read stays where earli
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
 from operator import attrgetter
-from typing import NamedTuple
 
 import numpy as np
 
@@ -17,23 +15,19 @@ from streamgauge.loadgen.plan import Plan
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.transports.spi import Delivery, StreamPartition
 
+IngestTimes = Callable[[str, int, Int64s], Int64s]
+"""From a stream, a partition and ascending event times (n,) to the first delivery of each event; 0 for events that were
+never delivered.
+"""
 
-class IngestTimes:
-    """The first delivery of each event, by stream, partition and event time, from the delivery log."""
 
-    def __init__(self, trial_log: TrialLog) -> None:
-        self._trial_log = trial_log
-
-    @cached_property
-    def _tables(self) -> dict[StreamPartition, tuple[Int64s, Int64s]]:
-        return {
-            place: ends_and_stamps((part for part in parts if part.first), attrgetter("ingest_us"))
-            for place, parts in reads_by_place(self._trial_log).items()
-        }
-
-    def times_of(self, stream: str, partition: int, event_times_us: Int64s) -> Int64s:
-        """Ingest times for ascending event times; 0 for events that were never delivered."""
-        return stamps_of(*self._tables.get((stream, partition), NO_READS), event_times_us)
+def ingest_times(trial_log: TrialLog) -> IngestTimes:
+    """The ingest times of the delivery log."""
+    tables = {
+        place: ends_and_stamps((part for part in parts if part.first), attrgetter("ingest_us"))
+        for place, parts in reads_by_place(trial_log).items()
+    }
+    return lambda stream, partition, times: stamps_of(*tables.get((stream, partition), NO_READS), times)
 
 
 NO_READS: tuple[Int64s, Int64s] = (np.zeros(0, np.int64), np.zeros(0, np.int64))
@@ -83,22 +77,13 @@ def handed_over(trial_log: TrialLog, by_all: bool = True) -> Callable[[Int64s], 
     return lambda times: stamps[np.clip(np.searchsorted(starts, times, side="right") - 1, 0, len(stamps) - 1)]
 
 
-class Cuts(NamedTuple):
+def cuts(trial_log: TrialLog) -> tuple[list[int], int]:
     """The ascending event times at which all readers of a committed batch ended, and the number of batches without one.
 
-    The results of a batch without a common end are due at the next of these times.
+    For one sink's log. The results of a batch without a common end are due at the next of these times.
     """
-
-    times: list[int]
-    uneven: int
-
-
-def cuts(trial_log: TrialLog) -> Cuts:
-    """The ends of the committed batches of one sink's log."""
     reached = [trial_log.running.ends_of((commit.query, commit.batch)) for commit in trial_log.commits]
-    return Cuts(
-        sorted(end for each in reached if len(each) == 1 for end in each), sum(len(each) > 1 for each in reached)
-    )
+    return sorted(end for each in reached if len(each) == 1 for end in each), sum(len(each) > 1 for each in reached)
 
 
 def read_skew_us(trial_log: TrialLog, from_us: int, to_us: int, across_streams: bool = False) -> int:

@@ -195,8 +195,7 @@ def _timed(batch: pa.RecordBatch, rule: LatencyRule) -> pa.RecordBatch:
 
 def _rows(batch: pa.RecordBatch, rule: LatencyRule) -> _Rows:
     event_time = _times(_column(batch, EVENT_TIME))
-    if rule.kind == "join":
-        assert rule.window_event_time is not None
+    if rule.window_event_time is not None:
         window_end = _times(_column(batch, WINDOW_END))
         bases = {"event_time": rule.window_event_time(window_end), "match_time": event_time}
         if rule.window_ingest_time is not None:

@@ -15,10 +15,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from streamgauge.artifacts import hlog
 from streamgauge.artifacts.hlog import HALF, HIGHEST_OF_SLOT, LOWEST_OF_SLOT, MIDDLE_OF_SLOT, SLOTS, Counts
+from streamgauge.core.arrays import Int64s
 from streamgauge.core.clock import US
 
 _BLOCK = 1 << 16
@@ -57,7 +58,7 @@ def counts_of(values_us: ArrayLike) -> Counts:
     return counts
 
 
-def _integers(values_us: ArrayLike) -> NDArray[np.int64]:
+def _integers(values_us: ArrayLike) -> Int64s:
     values = np.asarray(values_us)
     if values.size == 0:
         return np.empty(0, dtype=np.int64)
@@ -66,7 +67,7 @@ def _integers(values_us: ArrayLike) -> NDArray[np.int64]:
     return values.astype(np.int64, copy=False).ravel()
 
 
-def _fine_counts(values: NDArray[np.int64]) -> tuple[Counts, int]:
+def _fine_counts(values: Int64s) -> tuple[Counts, int]:
     """Counts by fine slot of the values above 0, and the number of zeros (which have no exponent)."""
     total = np.zeros(_FINE_SLOTS, dtype=np.int64)
     zeros = 0
@@ -82,7 +83,7 @@ def _fine_counts(values: NDArray[np.int64]) -> tuple[Counts, int]:
     return total, zeros
 
 
-def _fine_slots(block: NDArray[np.int64]) -> NDArray[np.int64]:
+def _fine_slots(block: Int64s) -> Int64s:
     """The fine slot of each value (n,), in a buffer that the next call overwrites."""
     floats, fine = _scratch.floats[: block.size], _scratch.fine[: block.size]
     np.copyto(floats, block)
@@ -169,7 +170,7 @@ class SecondHistograms:
         self._packed: dict[int, tuple[Counts, Counts]] = {}
         self.total = Histogram()
 
-    def add(self, event_time_us: NDArray[np.int64], latency_us: NDArray[np.int64]) -> None:
+    def add(self, event_time_us: Int64s, latency_us: Int64s) -> None:
         """Count `latency_us` (n,) under the seconds since the epoch of `event_time_us` (n,)."""
         if not latency_us.size:
             return
@@ -198,11 +199,6 @@ class SecondHistograms:
 def log_lines(per_second: Mapping[int, Histogram], tag: str) -> str:
     """latency.hlog's text: one line a second (key: seconds since the epoch), under `tag`; errors as of `hlog.write`."""
     return hlog.write({(second, second + 1): per_second[second].counts for second in sorted(per_second)}, tag)
-
-
-def log_line(whole: Histogram, tag: str, from_s: float, to_s: float) -> str:
-    """The same of one interval, seconds since the epoch."""
-    return hlog.write({(from_s, to_s): whole.counts}, tag)
 
 
 def read_log(text: str) -> Iterator[tuple[str, int, Histogram]]:

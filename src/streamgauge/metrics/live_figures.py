@@ -106,7 +106,7 @@ class OnlineMetrics:
             if part.shared:
                 self.shared_events[part.stream] += part.events
             if part.first:
-                self._delivered[part.stream, partition].add(part.ingest_us, part.events)
+                self._delivered[part.stream, partition].add(part.ingest_us, part.events, part.batch)
 
     def _place(self, part: Delivery, partition: int) -> _Reached:
         """The place of a read. The first read of a reader adds its places in all partitions with events."""
@@ -240,11 +240,10 @@ class _Moments:
     def __init__(self) -> None:
         self._when_us, self._numbers, self.batches = array("q"), array("q"), array("q")
 
-    def add(self, when_us: int, number: int, batch: int | None = None) -> None:
+    def add(self, when_us: int, number: int, batch: int) -> None:
         self._when_us.append(when_us)
         self._numbers.append(number)
-        if batch is not None:
-            self.batches.append(batch)
+        self.batches.append(batch)
 
     def columns(self) -> tuple[Int64s, Int64s]:
         return np.array(self._when_us, np.int64), np.array(self._numbers, np.int64)

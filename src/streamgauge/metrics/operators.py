@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from streamgauge.artifacts.tables import OPERATORS
+from streamgauge.core.arrays import Floats
 from streamgauge.core.clock import US
 from streamgauge.core.engine_reports import BatchProgress, OperatorRows
 from streamgauge.core.trial import TrialSpans
@@ -195,7 +195,7 @@ def _throughput(
     return sum(rows[batch] for batch in timed) / seconds, low
 
 
-def _by_second(timed: Sequence[tuple[Span, int]], start_us: int) -> NDArray[np.float64]:
+def _by_second(timed: Sequence[tuple[Span, int]], start_us: int) -> Floats:
     """Rows in each whole second from the start on, those of a batch spread evenly over the time in which it was worked
     on. Seconds in which nothing came count; those that a batch without a count reaches into do not.
     """

@@ -126,7 +126,7 @@ def driver_result(record: TrialRecord) -> DriverResult:
     return DriverResult(
         slip_us=schedule_delay(record),
         events_planned=trial_log.plan.planned_events(record.spans.start_us, record.spans.end_us),
-        events_offered=trial_log.offered_events(),
+        events_offered=trial_log.running.offered_events,
         events_handed_out=int(trial_log.running.delivered_by(FAR_FUTURE_US)),
         events_reread=trial_log.running.reread_events,
         events_shared=trial_log.running.shared_events.total(),

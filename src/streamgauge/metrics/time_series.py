@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from streamgauge.artifacts import hlog
 from streamgauge.artifacts.tables import ENGINE_SERIES, batches_schema
 from streamgauge.core.arrays import Floats, Int64s
 from streamgauge.core.clock import US
@@ -18,7 +19,7 @@ from streamgauge.core.engine_reports import BatchProgress, SeriesSample
 from streamgauge.core.trial import TrialSpans
 from streamgauge.core.units import FAR_FUTURE_US
 from streamgauge.metrics.event_latency import LatencyBySecond, SinkLatencies, carried_percentile
-from streamgauge.metrics.histogram import log_line, log_lines
+from streamgauge.metrics.histogram import log_lines
 from streamgauge.metrics.rates_and_backlog import backlog_events, due_events, lags
 from streamgauge.metrics.records import ROLES
 from streamgauge.metrics.resources import usage_by_second
@@ -175,14 +176,12 @@ def hlog_text(sinks: Mapping[str, SinkLatencies], spans: TrialSpans) -> str:
     """One histogram a second if seconds are known, else one of the whole measured span. `sinks`: latencies by sink
     name.
     """
-    lines = []
+    lines, span_s = [], (spans.measured_from_us / US, spans.measured_to_us / US)
     for name, latencies in sinks.items():
         tag, by_second = f"/{name}" if len(sinks) > 1 else "", vars(latencies.seconds)
         lines += [log_lines(seconds, f"{kind}{tag}") for kind, seconds in by_second.items()]
         for kind, histogram in latencies.histograms.items():
             reported = latencies.latencies.by_kind(kind)
             if kind not in by_second and reported is not None and reported.max is not None:
-                lines.append(
-                    log_line(histogram, f"{kind}{tag}", spans.measured_from_us / US, spans.measured_to_us / US)
-                )
+                lines.append(hlog.write({span_s: histogram.counts}, f"{kind}{tag}"))
     return "".join(lines)

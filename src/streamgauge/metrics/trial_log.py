@@ -183,9 +183,6 @@ class TrialLog:
         beyond = (when for (stream, _), times in again.items() for when in sorted(times)[usual.get(stream, 0) :])
         return sum(from_us <= when < to_us for when in beyond)
 
-    def offered_events(self) -> int:
-        return self.running.offered_events
-
     def committed_events(self) -> int:
         return int(self.running.committed_by(FAR_FUTURE_US))
 

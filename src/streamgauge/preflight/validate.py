@@ -22,7 +22,6 @@ from streamgauge.config.options_and_settings import (
     TABLES_OF_USER,
     Experiment,
     build,
-    parse_setting,
     without_tables,
 )
 from streamgauge.config.setting_info import COMMANDS
@@ -345,7 +344,7 @@ def _budget(experiment: Experiment, engine: Capabilities | None, problems: list[
     total, text, queue = memory_bytes(), experiment.load.memory, None
     if text is not None:
         with collected(problems):
-            size = parse_setting(parse_size, "load.memory", text)
+            size = parse_size(text, "load.memory", way_out="--memory 2GB")
             rule = f"must be from 1 MiB to this machine's memory ({total / 2**30:.1f} GiB)"
             way_out = f"leave --memory out: {at_most_half(QUEUE_BYTES) / 2**30:.3g} GiB at most"
             require(2**20 <= size <= total, "load.memory", rule, text, way_out)

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import IO, Any, NoReturn
+from typing import IO, Any, NoReturn, cast
 
 import psutil
 
@@ -85,6 +85,7 @@ class Child:
                 start_new_session=True,  # else Ctrl-C in the terminal would end the children before the parent
                 env={name: value for name, value in variables.items() if value is not None},
             )
+        self._lifeline = cast(IO[bytes], self._process.stdin)
         if cpus is not None:
             os.sched_setaffinity(self._process.pid, cpus)
         self.stage = ""
@@ -122,7 +123,10 @@ class Child:
         """
         with self._asking:
             self._last_request += 1
-            self._send({"number": self._last_request, "request": request, "arguments": arguments})
+            message = {"number": self._last_request, "request": request, "arguments": arguments}
+            with contextlib.suppress(BrokenPipeError, ValueError):  # it has ended, and so have its answers
+                self._lifeline.write(json.dumps(message).encode() + b"\n")
+                self._lifeline.flush()
             answer = self._answer_to(self._last_request, request, timeout_s)
         if answer is None:
             self._answers.put(None)
@@ -134,11 +138,10 @@ class Child:
 
     def release(self) -> None:
         """Says goodbye and closes the lifeline, so the child ends itself without being an orphan."""
-        assert self._process.stdin is not None
         with contextlib.suppress(OSError, ValueError):
-            self._process.stdin.write(FAREWELL.encode())
+            self._lifeline.write(FAREWELL.encode())
         with contextlib.suppress(OSError):
-            self._process.stdin.close()
+            self._lifeline.close()
 
     def stop(self, grace_s: float = 5.0) -> None:
         """Closes the lifeline, waits, then kills the rest of the child's process group."""
@@ -152,17 +155,8 @@ class Child:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
-        assert self._process.stdin is not None
         with contextlib.suppress(OSError):  # unsent requests have no reader any more
-            self._process.stdin.close()
-
-    def _send(self, message: dict[str, Any]) -> None:
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(json.dumps(message).encode() + b"\n")
-            self._process.stdin.flush()
-        except (BrokenPipeError, ValueError):
-            raise ChildFailed(f"{self.name} ended (exit code {self._last_exit_code()}); its log: {self.log}") from None
+            self._lifeline.close()
 
     def _answer_to(self, number: int, request: str, timeout_s: float) -> dict[str, Any] | None:
         # Answers to earlier requests that timed out may still arrive, and must not be taken for this answer.

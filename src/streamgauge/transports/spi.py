@@ -102,12 +102,6 @@ class EndpointConfig:
     starts: tuple[tuple[str, int, int], ...] = ()
     group: str = ""
 
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> EndpointConfig:
-        """The reverse of `dataclasses.asdict`, by way of JSON."""
-        program = ProgramTopics.from_plain(plain["program"]) if plain["program"] is not None else None
-        return cls(**{**plain, "program": program, "starts": tuple(map(tuple, plain["starts"]))})
-
 
 @dataclass(frozen=True)
 class Edge:

@@ -1,7 +1,7 @@
 """The topics of a run: their names, and what the transport must know of a program of the user's own.
 
 Each name contains the run id, so that other topics are not touched. A program may have names and formats of its own.
-Processes of the driver get them as JSON. Times in its messages have units.
+Times in its messages have units.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from typing import Literal
 
 from streamgauge.core.clock import US
 
@@ -170,16 +170,6 @@ class ProgramTopics:
     timeout_s: float = 30.0
     progress: ProgressSource = ProgressSource()
 
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> ProgramTopics:
-        """The reverse of `dataclasses.asdict`, by way of JSON."""
-        made = {
-            "inputs": {name: InputTopic(**_with_format(each)) for name, each in plain["inputs"].items()},
-            "outputs": {name: OutputTopic(**_with_format(each)) for name, each in plain["outputs"].items()},
-            "progress": ProgressSource(plain["progress"]["by"], tuple(plain["progress"]["checkpoints"])),
-        }
-        return cls(**{**plain, **made})
-
     @property
     def first_result_s(self) -> float:
         """How long it may take from the first event to the first result of any output."""
@@ -197,8 +187,3 @@ class ProgramTopics:
     def output_topics(self, run: str) -> dict[str, str]:
         """Sink to topic."""
         return output_topics(run, {name: each.topic for name, each in self.outputs.items()})
-
-
-def _with_format(plain: Mapping[str, Any]) -> dict[str, Any]:
-    named = {name: tuple(value) if isinstance(value, list) else value for name, value in plain.items()}
-    return {**named, "format": MessageFormat(**plain["format"])}

@@ -22,7 +22,7 @@ from streamgauge.results.latency import Latencies
 from streamgauge.results.run import Result, Verification
 from streamgauge.results.text.sentences import cautions, in_words
 from streamgauge.results.verdict import Remark
-from streamgauge.trial.events import Observer, Verifying
+from streamgauge.trial.events import Observer, StepProgress
 from streamgauge.trial.interrupted import RESOURCE_ERRORS, reason_of, result_of_interrupted
 from streamgauge.trial.phases import poll
 from streamgauge.trial.policies import JudgedTrial
@@ -85,61 +85,70 @@ def _lacks_last_batch(progress: list[BatchProgress], record: TrialRecord) -> boo
     return any(commit.batch > reported.get(commit.query, commit.batch) for commit in record.trial_log.commits)
 
 
-class Conclusion:
-    """Concludes conducted trials of one test bed."""
-
-    def __init__(
-        self, resolved: ResolvedExperiment, testbed: TestBed, observe: Observer, ceiling_per_s: float | None
-    ) -> None:
-        self._resolved, self._testbed, self._observe, self._ceiling_per_s = resolved, testbed, observe, ceiling_per_s
-
-    def conclude(self, folder: RunFolder, trial: JudgedTrial, record: TrialRecord, report: EngineReport) -> TrialResult:
-        """The result. The measurements are written before the verdict."""
-        resolved, testbed = self._resolved, self._testbed
-        folder.forget_answers()
-        base = build_result(resolved, testbed, folder, record, trial.rate_per_s, self._ceiling_per_s)
-        base = _with_operators(resolved, folder, record, report, base)
-        late = operators.late_rows(report.progress, record.spans.start_us)
-        if late:
-            warning = operators.late_rows_warning(late, record, not resolved.workload.watermark_known)
-            base = base.warned(*cautions([warning]))
-        folder.write_result(base)
-        since_us, steps, counted = record.spans.start_us, resolved.engine.batch_steps, resolved.engine.has_batch_ids
-        batches = time_series.batches_table(report.progress, since_us, record.trial_log, steps, counted)
-        folder.write_engine_table("batches", batches)
-        if report.series:
-            folder.write_engine_table("series", time_series.engine_series_table(report.series, since_us))
-        folder.write_series(time_series.series_table(record, None))
-        base = _with_appends(testbed, record, base)
-        if record.interrupted:
+def conclude(
+    resolved: ResolvedExperiment,
+    testbed: TestBed,
+    observe: Observer,
+    ceiling_per_s: float | None,
+    folder: RunFolder,
+    trial: JudgedTrial,
+    record: TrialRecord,
+    report: EngineReport,
+) -> TrialResult:
+    """The result of a conducted trial. The measurements are written before the verdict."""
+    folder.forget_answers()
+    base = build_result(resolved, testbed, folder, record, trial.rate_per_s, ceiling_per_s)
+    base = _with_operators(resolved, folder, record, report, base)
+    late = operators.late_rows(report.progress, record.spans.start_us)
+    if late:
+        warning = operators.late_rows_warning(late, record, not resolved.workload.watermark_known)
+        base = base.warned(*cautions([warning]))
+    folder.write_result(base)
+    since_us, steps, counted = record.spans.start_us, resolved.engine.batch_steps, resolved.engine.has_batch_ids
+    batches = time_series.batches_table(report.progress, since_us, record.trial_log, steps, counted)
+    folder.write_engine_table("batches", batches)
+    if report.series:
+        folder.write_engine_table("series", time_series.engine_series_table(report.series, since_us))
+    folder.write_series(time_series.series_table(record, None))
+    base = _with_appends(testbed, record, base)
+    if record.interrupted:
+        return result_of_interrupted(resolved, folder, trial, record, base)
+    if not trial.verifies(record):
+        evidence = collect_evidence(resolved, record, trial.rate_per_s, None, None)
+        return _concluded(folder, record, base, evidence, latency=Latencies(notes=(NOT_READ,)))
+    try:
+        verified = _verified_in_steps(resolved, testbed, observe, folder, trial, record)
+    except (KeyboardInterrupt, RuntimeError, *JOB_ERRORS, *RESOURCE_ERRORS) as error:
+        stopped = isinstance(error, RuntimeError) and _QUERY_STOPPED in str(error)
+        if stopped or isinstance(error, (KeyboardInterrupt, duckdb.InterruptException)):
+            record.interrupt()
             return result_of_interrupted(resolved, folder, trial, record, base)
-        if not trial.verifies(record):
-            evidence = collect_evidence(resolved, record, trial.rate_per_s, None, None)
-            return _concluded(folder, record, base, evidence, latency=Latencies(notes=(NOT_READ,)))
-        try:
-            verified = self._verified(folder, trial, record)
-        except (KeyboardInterrupt, RuntimeError, *JOB_ERRORS, *RESOURCE_ERRORS) as error:
-            stopped = isinstance(error, RuntimeError) and _QUERY_STOPPED in str(error)
-            if stopped or isinstance(error, (KeyboardInterrupt, duckdb.InterruptException)):
-                record.interrupt()
-                return result_of_interrupted(resolved, folder, trial, record, base)
-            if not isinstance(error, (*JOB_ERRORS, *RESOURCE_ERRORS)):
-                raise
-            return _without_answers(resolved, folder, trial.rate_per_s, record, base, error)
-        verification = verified.verification.model_copy(update={"late_rows": late})
-        verified = replace(verified, verification=verification)
-        return _judge_answers(resolved, folder, trial.rate_per_s, record, base, verified)
+        if not isinstance(error, (*JOB_ERRORS, *RESOURCE_ERRORS)):
+            raise
+        return _without_answers(resolved, folder, trial.rate_per_s, record, base, error)
+    verification = verified.verification.model_copy(update={"late_rows": late})
+    verified = replace(verified, verification=verification)
+    return _judge_answers(resolved, folder, trial.rate_per_s, record, base, verified)
 
-    def _verified(self, folder: RunFolder, trial: JudgedTrial, record: TrialRecord) -> VerificationResult:
-        keep_in = folder if trial.keep_results else None
-        stage = ProgressText(COMPARING)
-        with every_second(lambda elapsed_s: self._observe(Verifying(elapsed_s, stage()))):
-            verified = _verified(self._resolved, self._testbed, record, keep_in, stage)
-            if trial.recheck_missing and verified.verification.missing:
-                stage.set("waiting for missing results")
-                if _late_results_came(self._testbed, record):
-                    verified = _verified(self._resolved, self._testbed, record, keep_in, stage)
-        return verified
+
+def _verified_in_steps(
+    resolved: ResolvedExperiment,
+    testbed: TestBed,
+    observe: Observer,
+    folder: RunFolder,
+    trial: JudgedTrial,
+    record: TrialRecord,
+) -> VerificationResult:
+    """The verification, with its progress; once more if missing results came late."""
+    keep_in = folder if trial.keep_results else None
+    stage = ProgressText(COMPARING)
+    with every_second(lambda elapsed_s: observe(StepProgress("verification", elapsed_s, stage()))):
+        verified = _verified(resolved, testbed, record, keep_in, stage)
+        if trial.recheck_missing and verified.verification.missing:
+            stage.set("waiting for missing results")
+            if _late_results_came(testbed, record):
+                verified = _verified(resolved, testbed, record, keep_in, stage)
+    return verified
 
 
 def _judge_answers(

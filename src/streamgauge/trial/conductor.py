@@ -5,7 +5,7 @@
 1. `start`: the processes of the test bed.
 2. `conduct`: `trial.phases.PhaseRunner` runs warm-up, span, tail and drain. The trial's `TrialPolicy` decides whether a
    phase is extended or ended early. The outcome is a `TrialRecord`.
-3. `conclude`: `trial.conclusion.Conclusion` verifies, judges and writes. The outcome is a `TrialResult`.
+3. `conclude`: `trial.conclusion.conclude` verifies, judges and writes. The outcome is a `TrialResult`.
 
 `run` is steps two and three. `drain` empties the engine before the next trial.
 """
@@ -34,8 +34,8 @@ from streamgauge.results.verdict import Verdict
 from streamgauge.stats.bootstrap import prepare
 from streamgauge.system.control_group import LimitWatch
 from streamgauge.system.machine import pin_threads
-from streamgauge.trial.conclusion import Conclusion, EngineReport, engine_report
-from streamgauge.trial.events import Draining, Observer, VerdictReached, unobserved
+from streamgauge.trial.conclusion import EngineReport, conclude, engine_report
+from streamgauge.trial.events import Draining, Observer, VerdictReached, ignore
 from streamgauge.trial.phases import PhaseRunner, TrialPolicy, drain_backlog
 from streamgauge.trial.policies import JudgedTrial
 from streamgauge.trial.progress import report_start_progress
@@ -80,7 +80,7 @@ class TrialConductor:
         self,
         resolved: ResolvedExperiment,
         testbed: TestBed,
-        observe: Observer = unobserved,
+        observe: Observer = ignore,
         ceiling_per_s: float | None = None,
     ) -> None:
         self.resolved, self.testbed, self.observe, self.ceiling_per_s = resolved, testbed, observe, ceiling_per_s
@@ -94,7 +94,7 @@ class TrialConductor:
         resolved: ResolvedExperiment,
         make_engine: Callable[[], Engine],
         folder: Path,
-        observe: Observer = unobserved,
+        observe: Observer = ignore,
         *,
         options: Mapping[str, str] | None = None,
         ceiling_per_s: float | None = None,
@@ -141,9 +141,7 @@ class TrialConductor:
 
     def conclude(self, folder: RunFolder, trial: JudgedTrial, record: TrialRecord, report: EngineReport) -> TrialResult:
         """Verifies the answers, judges and writes; `trial.conclusion` has the steps."""
-        return Conclusion(self.resolved, self.testbed, self.observe, self.ceiling_per_s).conclude(
-            folder, trial, record, report
-        )
+        return conclude(self.resolved, self.testbed, self.observe, self.ceiling_per_s, folder, trial, record, report)
 
     def drain(self, timeout_s: float) -> bool:
         """Drains the last trial's backlog. Returns whether everything is committed within `timeout_s`."""

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class EngineStarting:
-    """Every second of a start: the elapsed time and the engine's stage."""
+class StepProgress:
+    """Every second of a `start` or a `verification`: the elapsed time and the current stage."""
 
+    phase: str
     elapsed_s: float
     note: str
 
@@ -44,14 +45,6 @@ class Draining:
 
 
 @dataclass(frozen=True)
-class Verifying:
-    """Every second of a verification: the elapsed time and the stage."""
-
-    elapsed_s: float
-    note: str
-
-
-@dataclass(frozen=True)
 class VerdictReached:
     """A trial has its verdict and is written; its processes still run."""
 
@@ -59,12 +52,8 @@ class VerdictReached:
     testbed: TestBed
 
 
-TrialEvent = EngineStarting | PhaseBegan | Progress | Draining | Verifying | VerdictReached
+TrialEvent = StepProgress | PhaseBegan | Progress | Draining | VerdictReached
 Observer = Callable[[TrialEvent], object]
-
-
-def unobserved(_: TrialEvent) -> None:
-    """Ignores all events."""
 
 
 def to_each(*observers: Observer) -> Observer:

@@ -21,7 +21,7 @@ from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.system.child_processes import delay_interrupts
 from streamgauge.system.control_group import LimitWatch
-from streamgauge.trial.events import Observer, PhaseBegan, Progress, unobserved
+from streamgauge.trial.events import Observer, PhaseBegan, Progress, ignore
 
 TICK_S = 0.5
 STATUS_EVERY_S = 2.0
@@ -116,7 +116,7 @@ class PhaseRunner:
         spans: TrialSpans,
         chunk_us: int,
         policy: TrialPolicy,
-        observe: Observer = unobserved,
+        observe: Observer = ignore,
     ) -> None:
         self._testbed, self._plan, self._chunk_us, self._policy, self._observe = (
             testbed,
@@ -343,7 +343,7 @@ def drain_backlog(testbed: TestBed, trial_log: TrialLog, timeout_s: float) -> bo
         discard_committed(testbed, trial_log)
         committed_us = trial_log.committed_until()
         # No read of a broker's partition reaches the event time at which another partition was halted later.
-        all_events = committed_us > 0 and trial_log.committed_events() == trial_log.offered_events()
+        all_events = committed_us > 0 and trial_log.committed_events() == trial_log.running.offered_events
         if committed_us >= tick.frontier_us or all_events:
             return True
         time.sleep(0.1)

@@ -15,7 +15,7 @@ from streamgauge.metrics.rates_and_backlog import backlog_events
 from streamgauge.metrics.records import Log
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.transports.spi import Chunk
-from streamgauge.trial.events import Draining, EngineStarting, Observer, PhaseBegan, Progress, TrialEvent, Verifying
+from streamgauge.trial.events import Draining, Observer, PhaseBegan, Progress, StepProgress, TrialEvent
 
 REPORT_INTERVAL_S = 1.0
 POLL_US = 300_000
@@ -32,8 +32,8 @@ def snapshots(show: Show) -> Observer:
     def observe(event: TrialEvent) -> None:
         nonlocal phase
         match event:
-            case EngineStarting():
-                show(TrialSnapshot("start", event.elapsed_s, 0.0, note=event.note))
+            case StepProgress():
+                show(TrialSnapshot(event.phase, event.elapsed_s, 0.0, note=event.note))
             case PhaseBegan():
                 phase = event.phase
             case Progress():
@@ -41,8 +41,6 @@ def snapshots(show: Show) -> Observer:
                 show(replace(shown, note=event.note or shown.note))
             case Draining():
                 show(TrialSnapshot("drain", 0.0, 0.0, note="draining the backlog of the last trial"))
-            case Verifying():
-                show(TrialSnapshot("verification", event.elapsed_s, 0.0, note=event.note))
 
     return observe
 
@@ -115,7 +113,7 @@ def _rising(record: TrialRecord, now_us: int) -> str:
 
 def report_start_progress(observe: Observer, note: str, stage: Callable[[], str]) -> AbstractContextManager[None]:
     """Reports every second how long a start takes, with the current stage, or `note` before the first stage."""
-    return every_second(lambda elapsed_s: observe(EngineStarting(elapsed_s, stage() or note)))
+    return every_second(lambda elapsed_s: observe(StepProgress("start", elapsed_s, stage() or note)))
 
 
 def every_second(report_elapsed: Callable[[float], object]) -> AbstractContextManager[None]:

@@ -44,11 +44,11 @@ from streamgauge.core.errors import (
     require_all,
 )
 from streamgauge.core.formatting import leave_out
+from streamgauge.core.schema import Field as SchemaField
 from streamgauge.core.units import parse_duration
 from streamgauge.jobs import DEFAULT_REACH, UNBOUNDED
 from streamgauge.loadgen.fields import Decimal, FieldSpec, Integer, Key, Payload, Text
 from streamgauge.loadgen.fitted import Choice
-from streamgauge.transports.kafka.encodings.api import SchemaField
 from streamgauge.transports.kafka.encodings.avro import leaves
 from streamgauge.transports.topics import PROTOBUF, WITH_SCHEMA, Kind, MessageFormat, ProgressSource, RecordTimestamp
 from streamgauge.user_workloads.program_node import Ready

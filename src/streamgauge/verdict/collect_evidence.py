@@ -133,7 +133,7 @@ def ingested_share(record: TrialRecord, interval_s: float) -> float:
     """
     trial_log, until = record.trial_log, record.offered_until()
     starting = until <= record.spans.measured_from_us and not record.earlier_trials
-    offered = trial_log.offered_events()
+    offered = trial_log.running.offered_events
     if starting or not offered or until - record.spans.start_us < INTERVALS_MIN * interval_s * US:
         return 1.0
     return trial_log.running.taken_events() / offered

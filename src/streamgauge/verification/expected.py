@@ -40,7 +40,7 @@ from streamgauge.engines.duckdb_oracle.lowering import SPAN, at_points, by_spans
 from streamgauge.engines.duckdb_oracle.lowering import sql as oracle_sql
 from streamgauge.engines.duckdb_oracle.process_operator import computed, is_independent
 from streamgauge.loadgen.replay.text import quoted_path
-from streamgauge.metrics.delivery_times import IngestTimes, cuts, handed_over
+from streamgauge.metrics.delivery_times import cuts, handed_over, ingest_times
 from streamgauge.metrics.event_latency import LatencyRule, has_matches, kind_of
 from streamgauge.metrics.inclusion_latency import inclusion_times_of
 from streamgauge.metrics.trial_record import TrialRecord
@@ -112,7 +112,9 @@ def _verify_sink(
     received = ReceivedResults(record)
     truth = BY_SQL if is_independent(resolved.flow) else BY_CLASSES
     with comparison(record) as compared:
-        source = RegeneratedInput(record.trial_log.plan, IngestTimes(record.trial_log), resolved.columns, watch, shared)
+        source = RegeneratedInput(
+            record.trial_log.plan, ingest_times(record.trial_log), resolved.columns, watch, shared
+        )
         compare = _compare_slices if resolved.reach_us == 0 else _compare_whole
         note = compare(resolved, record, received, source, compared) or _uneven_batches_note(resolved, record)
         noun = "windows" if WINDOW_START in identity(resolved.flow) and not has_matches(resolved.flow) else "results"
@@ -296,7 +298,7 @@ class _LastInWindow:
     """
 
     def __init__(self, resolved: ResolvedExperiment, record: TrialRecord) -> None:
-        self._plan, self._ingest = record.trial_log.plan, IngestTimes(record.trial_log)
+        self._plan, self._ingest = record.trial_log.plan, ingest_times(record.trial_log)
         self._numbers = [n for n, stream in enumerate(self._plan.streams) if stream.name in resolved.columns]
 
     def event_time(self, window_end_us: Int64s) -> Int64s:
@@ -317,7 +319,7 @@ class _LastInWindow:
             for partition in range(self._plan.partitions):
                 last_us = self._plan.last_before(number, partition, end_us)
                 if last_us is not None:
-                    yield last_us, int(self._ingest.times_of(stream.name, partition, np.array([last_us]))[0])
+                    yield last_us, int(self._ingest(stream.name, partition, np.array([last_us]))[0])
 
 
 @contextmanager
@@ -327,7 +329,7 @@ def shared_plans(resolved: ResolvedExperiment, record: TrialRecord, watch: Watch
     if node is None:
         yield {}
         return
-    source = RegeneratedInput(record.trial_log.plan, IngestTimes(record.trial_log), resolved.columns, watch)
+    source = RegeneratedInput(record.trial_log.plan, ingest_times(record.trial_log), resolved.columns, watch)
     with Scratch("verify") as folder:
         path = Path(folder) / "rows.parquet"
         with database() as connection:

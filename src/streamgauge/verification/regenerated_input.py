@@ -79,7 +79,7 @@ class RegeneratedInput:
             return batch
         assert self._ingest is not None
         return batch.append_column(
-            INGEST_TIME, pa.array(self._ingest.times_of(name, partition, batch.column(EVENT_TIME).to_numpy()))
+            INGEST_TIME, pa.array(self._ingest(name, partition, batch.column(EVENT_TIME).to_numpy()))
         )
 
 

@@ -28,7 +28,7 @@ from streamgauge.diff import compare as answers
 from streamgauge.engines.registry import entry
 from streamgauge.engines.spi import BatchRequest
 from streamgauge.jobs import Description
-from streamgauge.metrics.delivery_times import IngestTimes, handed_over
+from streamgauge.metrics.delivery_times import handed_over, ingest_times
 from streamgauge.metrics.event_latency import Kind, LatencyRule
 from streamgauge.metrics.inclusion_latency import inclusion_times_of
 from streamgauge.metrics.trial_log import TrialLog
@@ -262,7 +262,7 @@ class _WithBatches(_OverBroker):
 def _input(resolved: ResolvedExperiment, record: TrialRecord, order: str) -> RegeneratedInput:
     plan, trial_log = record.trial_log.plan, record.trial_log
     if resolved.sees_deliveries:
-        return RegeneratedInput(plan, IngestTimes(trial_log), resolved.columns)
+        return RegeneratedInput(plan, ingest_times(trial_log), resolved.columns)
     if order == BATCH:
         return _WithBatches(trial_log, resolved.columns)
     return (PlacedInput if order == INGEST_TIME else _OverBroker)(plan, None, resolved.columns)

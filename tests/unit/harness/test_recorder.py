@@ -1,11 +1,11 @@
 """harness/recorder.py: results over the network, on the disk, and in a process of its own."""
 
 import json
+import pickle
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -160,8 +160,8 @@ CLOCK = Clock.fixed_now()
 def child(tmp_path: Path) -> Iterator[Child]:
     """A recorder in a process of its own, started by file."""
     settings = RecorderSettings(EndpointConfig("127.0.0.1", 0, TOKEN), CLOCK.offset_us, str(tmp_path / "spool"))
-    path = tmp_path / "settings.json"
-    path.write_text(json.dumps(asdict(settings)))
+    path = tmp_path / "settings.pkl"
+    path.write_bytes(pickle.dumps(settings))
     child = Child("recorder", "streamgauge.harness.recorder", [str(path)], tmp_path / "recorder.log")
     yield child
     if child.exit_code is None:

@@ -167,7 +167,7 @@ def test_what_is_offered_read_and_committed_is_seen_at_the_next_look(
     edges, (start, plan, trial_log) = edges_of(testbed), begun(testbed, resolved, 5.0, 1.0)
     last = watched(testbed, trial_log, lambda tick: tick.ended)
     assert (testbed.trials, testbed.reached_us, last.frontier_us, last.overflowed) == (1, start + US, start + US, False)
-    assert trial_log.offered_events() == plan.planned_events(start, start + US) == 1000
+    assert trial_log.running.offered_events == plan.planned_events(start, start + US) == 1000
 
     rows = [
         pa.Table.from_batches(
@@ -214,7 +214,7 @@ def test_a_trial_that_is_made_longer_is_offered_to_its_new_end(testbed: TestBed,
 
     last = watched(testbed, trial_log, ended_for_a_reader)
     assert (testbed.reached_us, last.frontier_us) == (start + US, start + US)
-    assert trial_log.offered_events() == plan.planned_events(start, start + US) == 1000
+    assert trial_log.running.offered_events == plan.planned_events(start, start + US) == 1000
 
 
 def test_each_plan_of_a_test_bed_is_offered_in_chunks_of_its_own_length(
@@ -359,9 +359,9 @@ def test_generators_that_stopped_apart_are_levelled(testbed: TestBed, resolved: 
     watched(testbed, trial_log, lambda tick: testbed.reached_us >= tick.frontier_us + US)
     testbed.halt()
     assert watched(testbed, trial_log, lambda tick: tick.ended).frontier_us < testbed.reached_us
-    offered = trial_log.offered_events()
+    offered = trial_log.running.offered_events
     testbed.level()
     levelled = testbed.tick()
     trial_log.add(levelled)
     assert levelled.frontier_us == testbed.reached_us
-    assert trial_log.offered_events() == offered
+    assert trial_log.running.offered_events == offered

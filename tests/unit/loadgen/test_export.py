@@ -66,14 +66,12 @@ def test_an_empty_span_gives_readable_files(tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / "lines" / "part-0.parquet").num_rows == 0
 
 
-@pytest.mark.parametrize(("part", "rule"), [
-    ("purchases/part-2.parquet", r"part-2\.parquet"), ("ads/part-0.parquet", "must not hold streams of another input"),
-])  # fmt: skip
-def test_parts_of_another_input_are_not_mixed_in(tmp_path: Path, part: str, rule: str) -> None:
+@pytest.mark.parametrize("part", ["purchases/part-2.parquet", "ads/part-0.parquet"])
+def test_parts_of_another_input_are_not_mixed_in(tmp_path: Path, part: str) -> None:
     """A folder that holds parts beyond this plan's partitions, or other streams, is refused, and left as it is."""
     (tmp_path / part).parent.mkdir()
     (tmp_path / part).touch()
-    assert_refused(rule, write_input, plan_of(partitions=2), tmp_path, START, START + US)
+    assert_refused(part, write_input, plan_of(partitions=2), tmp_path, START, START + US)
     assert [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.parquet")] == [part]
 
 

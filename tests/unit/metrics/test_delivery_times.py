@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from streamgauge.core.clock import US
-from streamgauge.metrics.delivery_times import Cuts, cuts, read_skew_us
+from streamgauge.metrics.delivery_times import cuts, read_skew_us
 from streamgauge.metrics.trial_log import TrialLog
 from tests.unit.helpers_trials import START, journal_of, part
 
@@ -20,7 +20,7 @@ def test_batches_that_end_at_one_event_time_are_cut_there(make: Any) -> None:
     more = part("purchases", 1.5, 2, 5, 2.1, 1)
     ads = [part("ads", 0, 1, 5, 1.1, 0), part("ads", 1, 2, 5, 2.1, 1)]
     trial_log = journal_of(make, [*purchases, more], ads, streams=2, commits=committed(make, 2))
-    assert cuts(trial_log) == Cuts([START + US, START + 2 * US], 0)
+    assert cuts(trial_log) == ([START + US, START + 2 * US], 0)
 
 
 def test_a_batch_without_one_end_is_no_cut(make: Any) -> None:
@@ -28,7 +28,7 @@ def test_a_batch_without_one_end_is_no_cut(make: Any) -> None:
     one = [part("purchases", 0, 1, 5, 1.1, 0), part("purchases", 1, 2, 5, 2.1, 1), part("purchases", 2, 3, 5, 3.1, 2)]
     other = [part("purchases", 0, 1, 5, 1.1, 0), part("purchases", 1, 1.5, 5, 2.1, 1)]
     commits = (*committed(make, 2), make.commit(7, START + 9 * US))
-    assert cuts(journal_of(make, one, other, commits=commits)) == Cuts([START + US], 1)
+    assert cuts(journal_of(make, one, other, commits=commits)) == ([START + US], 1)
 
 
 def test_what_a_batch_had_read_is_what_it_had_read_of_every_partition(make: Any) -> None:

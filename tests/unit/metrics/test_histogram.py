@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from streamgauge.artifacts import hlog
-from streamgauge.metrics.histogram import SLOTS, Histogram, SecondHistograms, counts_of, log_line, log_lines
+from streamgauge.metrics.histogram import SLOTS, Histogram, SecondHistograms, counts_of, log_lines
 
 TOP_US = 2**32 - 1
 EDGES = sorted({max(0, 2**k + d) for k in range(32) for d in (-2, -1, 0, 1, 2)} | {3_600_000_000, TOP_US - 1, TOP_US})
@@ -111,7 +111,7 @@ def test_the_log_is_read_by_the_packages_reader(tmp_path: Path) -> None:
     start = 1_700_000_000
     event = {start + 1: histogram_of([5, 5000, 5_000_000]), start: histogram_of([7])}
     path = tmp_path / "latency.hlog"
-    whole = log_line(histogram_of([11]), "closing_delay", start + 0.5, start + 20)
+    whole = hlog.write({(start + 0.5, start + 20): histogram_of([11]).counts}, "closing_delay")
     path.write_text(log_lines(event, "event_time") + log_lines({start: histogram_of([9])}, "processing_time") + whole)
     reader = HistogramLogReader(str(path), HdrHistogram(1, 3_600_000_000, 3))
     lines = []

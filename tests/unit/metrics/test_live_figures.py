@@ -93,7 +93,7 @@ def test_running_figures_are_those_of_the_whole_logs(make: Any, steps: list[Any]
     for place, step in enumerate(steps, 1):
         trial_log.add(tick_of_step(make, place, step, done))
         reads = trial_log.all_deliveries()
-        assert trial_log.offered_events() == sum(chunk.events for log in trial_log.chunks for chunk in log)
+        assert trial_log.running.offered_events == sum(chunk.events for log in trial_log.chunks for chunk in log)
         assert trial_log.batch_ends() == {key: max(p.to_us for p in parts) for key, parts in by_batch(reads).items()}
         moments = START + np.array([0, place - 2, place - 1, place + 9]) * US // 2
         assert trial_log.running.taken_by(moments).tolist() == [of_slowest(reads, when.__gt__) for when in moments]
@@ -165,11 +165,11 @@ def _plain_peak(trial_log: TrialLog, query: str, number: int, parts: list[Delive
 def test_logs_that_are_replaced_are_taken_in_anew(make: Any) -> None:
     """A part of a log, made by cutting its logs, has the figures of that part."""
     trial_log = make.story(seconds=20).trial_log()
-    assert trial_log.offered_events() == 20_000
+    assert trial_log.running.offered_events == 20_000
     trial_log.chunks = [log[: len(log) // 2] for log in trial_log.chunks]
-    assert trial_log.offered_events() == 10_000
+    assert trial_log.running.offered_events == 10_000
     del trial_log.chunks[0][10:]
-    assert trial_log.offered_events() == sum(chunk.events for log in trial_log.chunks for chunk in log)
+    assert trial_log.running.offered_events == sum(chunk.events for log in trial_log.chunks for chunk in log)
 
 
 def test_no_read_is_taken_in_twice(make: Any, monkeypatch: Any) -> None:
@@ -180,5 +180,5 @@ def test_no_read_is_taken_in_twice(make: Any, monkeypatch: Any) -> None:
     for tick in make.story(seconds=20).ticks():
         trial_log.add(tick)
         trial_log.committed_until()
-        trial_log.offered_events()
+        assert trial_log.running.offered_events
     assert Counter(met) == Counter(trial_log.all_deliveries())

@@ -14,7 +14,7 @@ from streamgauge.core.clock import US
 from streamgauge.core.units import FAR_FUTURE_US, FAR_PAST_US
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
-from streamgauge.metrics.delivery_times import IngestTimes
+from streamgauge.metrics.delivery_times import ingest_times
 from streamgauge.metrics.trial_log import SCHEDULE_DELAY_POINTS, TrialLog
 from streamgauge.transports.spi import Chunk, Delivery
 from tests.unit.helpers_trials import START, journal_of, part
@@ -99,7 +99,11 @@ def test_what_belongs_to_an_earlier_trial_is_left_out(make: Any) -> None:
             [make.commit(0, START - 1), make.commit(1, START + 2 * US)],
         )
     )
-    assert (trial_log.offered_events(), trial_log.running.delivered_by(FAR_FUTURE_US), len(trial_log.commits)) == (
+    assert (
+        trial_log.running.offered_events,
+        trial_log.running.delivered_by(FAR_FUTURE_US),
+        len(trial_log.commits),
+    ) == (
         1,
         1000,
         1,
@@ -301,10 +305,10 @@ def test_ingest_times_are_those_of_the_first_hand_out(make: Any) -> None:
         streams=2,
     )
     times = START + np.array([0, US - 1, US, 2 * US - 1, 2 * US])
-    ingest = IngestTimes(trial_log)
+    ingest = ingest_times(trial_log)
 
     def seconds(stream: str, partition: int) -> list[float]:
-        return [(one - START) / US if one else 0.0 for one in ingest.times_of(stream, partition, times).tolist()]
+        return [(one - START) / US if one else 0.0 for one in ingest(stream, partition, times).tolist()]
 
     assert seconds("purchases", 0) == [1.1, 1.1, 2.2, 2.2, 0.0]
     assert seconds("purchases", 1) == [3.3, 3.3, 3.3, 3.3, 0.0]
@@ -321,7 +325,7 @@ def test_ingest_times_agree_with_a_plain_search(make: Any, widths: list[int], ev
         Delivery("purchases", START + int(low), START + int(high), 0, 1000 + index, index, False)
         for index, (low, high) in enumerate(pairwise(cuts))
     ]
-    stamps = IngestTimes(journal_of(make, log)).times_of("purchases", 0, START + np.array(events, np.int64))
+    stamps = ingest_times(journal_of(make, log))("purchases", 0, START + np.array(events, np.int64))
     for event, stamp in zip(events, stamps.tolist(), strict=True):
         holders = [one.ingest_us for one in log if one.from_us <= START + event < one.to_us]
         assert stamp == (holders[0] if holders else 0)

@@ -171,7 +171,7 @@ def test_an_ended_child_is_reported_at_every_request(start: Start, monkeypatch: 
     child = start()
     with pytest.raises(ChildFailed, match="exit code 7"):
         child.ask("end", timeout_s=60)
-    monkeypatch.setattr(child, "_send", lambda message: None)
+    monkeypatch.setattr(child, "_lifeline", io.BytesIO())
     for _ in range(2):
         with pytest.raises(ChildFailed, match="exit code 7"):
             child.ask("echo", timeout_s=0.0, value=1)

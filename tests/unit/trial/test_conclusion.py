@@ -32,7 +32,7 @@ from streamgauge.results.run import Result
 from streamgauge.results.verdict import Verdict
 from streamgauge.trial import conclusion, interrupted, progress
 from streamgauge.trial.conductor import TrialConductor
-from streamgauge.trial.events import Verifying
+from streamgauge.trial.events import StepProgress
 from streamgauge.trial.policies import JudgedTrial
 from tests.unit.helpers_answers import ROWS, Case
 from tests.unit.helpers_trials import cut_short, done_of, kinds_in
@@ -71,7 +71,7 @@ def test_nothing_is_looked_for_where_more_is_owed_than_a_few_results(make: Any, 
 def test_a_verification_shows_its_progress(make: Any, folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     """A batch run takes up to minutes, which were silent; the time goes on meanwhile."""
     monkeypatch.setattr(progress, "REPORT_INTERVAL_S", 0.0)
-    events, running = list[Verifying](), Event()
+    events, running = list[StepProgress](), Event()
 
     def observe(event: Any) -> None:
         events.append(event)
@@ -86,8 +86,9 @@ def test_a_verification_shows_its_progress(make: Any, folder: RunFolder, monkeyp
     monkeypatch.setattr(conclusion, "_verified", verified)
     resolved = check(build({"workload": "identity"}))
     policy = JudgedTrial(resolved, 1000.0, fresh=True, duration_s=10.0)
-    conclusion.Conclusion(resolved, SimpleNamespace(), observe, None)._verified(folder, policy, make.story().record())
-    assert {type(one) for one in events} == {Verifying}
+    nothing: Any = SimpleNamespace()
+    conclusion._verified_in_steps(resolved, nothing, observe, folder, policy, make.story().record())
+    assert {type(one) for one in events} == {StepProgress}
     assert events[-1].elapsed_s > events[0].elapsed_s >= 0
 
 

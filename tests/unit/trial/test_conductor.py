@@ -20,7 +20,7 @@ from streamgauge.preflight.validate import check
 from streamgauge.system.machine import cpus
 from streamgauge.trial import conductor as trial
 from streamgauge.trial.conductor import START_LEAD_US, TrialConductor, next_start
-from streamgauge.trial.events import EngineStarting, VerdictReached
+from streamgauge.trial.events import StepProgress, VerdictReached
 from streamgauge.trial.policies import JudgedTrial, SearchTrial
 from streamgauge.trial.trial_result import TrialResult
 from tests.helpers_recording import append_and_return
@@ -120,7 +120,7 @@ def test_observers_see_start_and_verdict(make: Any, folder: RunFolder, monkeypat
     conductor = TrialConductor(resolved_of(), testbed, events.append)
     conductor.start(1000.0, "starting spark", folder)
     conductor.run(folder, JudgedTrial(conductor.resolved, 1000.0, fresh=True, duration_s=10.0))
-    starts = [one for one in events if isinstance(one, EngineStarting)]
+    starts = [one for one in events if isinstance(one, StepProgress)]
     assert [one if isinstance(one, str) else type(one) for one in events if one not in starts] == [
         "up", "written", VerdictReached,
     ]  # fmt: skip

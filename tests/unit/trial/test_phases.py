@@ -24,7 +24,7 @@ def test_a_steady_trial_is_conducted_to_its_end(testbed: FakeTestBed) -> None:
     record = conductor(testbed).conduct()
     failures = (record.engine_failed, record.driver_failed, record.early_stop, record.interrupted)
     assert (failures, record.drained) == (("", "", "", False), True)
-    assert record.trial_log.offered_events() == record.trial_log.committed_events() == 20_000
+    assert record.trial_log.running.offered_events == record.trial_log.committed_events() == 20_000
     assert SPANS.end_us < record.deadline_us < SPANS.end_us + US
     assert testbed.requests_named("begin") == [("begin", SPANS.end_us, testbed.make.chunk_us, None)]
     assert len(testbed.requests_named("halt")) == 1
@@ -122,7 +122,7 @@ def test_an_undecided_trial_is_extended_and_measured_on(testbed: FakeTestBed) ->
     assert (record.interim_analyses, record.extended_for) == (3, ("undecided", "undecided"))
     assert record.spans == SPANS.longer(20 * US)
     assert testbed.requests_named("extend") == [("extend", SPANS.end_us + 10 * US), ("extend", SPANS.end_us + 20 * US)]
-    assert (record.trial_log.offered_events(), record.drained) == (40_000, True)
+    assert (record.trial_log.running.offered_events, record.drained) == (40_000, True)
 
 
 def test_the_policy_decides_on_an_extension_at_the_spans_end_not_before(testbed: FakeTestBed) -> None:
@@ -208,7 +208,7 @@ def test_a_driver_that_fails_is_reported_and_ends_the_trial(testbed: FakeTestBed
     testbed.after(6, Mock(side_effect=DriverError("generator 0 ended (exit code 1)")))
     record = conductor(testbed).conduct()
     assert (record.driver_failed, record.engine_failed) == ("generator 0 ended (exit code 1)", "")
-    assert record.trial_log.offered_events() > 0
+    assert record.trial_log.running.offered_events > 0
 
 
 def test_ctrl_c_keeps_what_was_measured(testbed: FakeTestBed) -> None:

@@ -175,9 +175,8 @@ def test_a_system_that_may_have_been_kept_from_more_is_not_called_far_behind(
 def test_what_a_system_took_is_known_once_it_had_time_to_take_it(changes: dict[str, Any], share: float) -> None:
     """Forty seconds: not of a fresh engine in its warm-up, nor of one whose batches begin 15 s apart."""
     known = {"measured_from_s": 5, "earlier_trials": False, "interval_s": 1.0, "offered": 1000} | changes
-    trial_log = SimpleNamespace(
-        offered_events=lambda: known["offered"], running=SimpleNamespace(taken_events=lambda: known["offered"] // 100)
-    )
+    running = SimpleNamespace(offered_events=known["offered"], taken_events=lambda: known["offered"] // 100)
+    trial_log = SimpleNamespace(running=running)
     spans = SimpleNamespace(start_us=0, measured_from_us=known["measured_from_s"] * US)
     done: Any = SimpleNamespace(
         trial_log=trial_log, spans=spans, earlier_trials=known["earlier_trials"], offered_until=lambda: 40 * US

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME
 from streamgauge.core.units import FAR_FUTURE_US
-from streamgauge.metrics.delivery_times import IngestTimes
+from streamgauge.metrics.delivery_times import ingest_times
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.results.run import Verification
@@ -52,7 +52,7 @@ class Case:
         log = self.record.trial_log
         key = repr((log.plan.streams, log.deliveries, self.record.spans, end_us, self.resolved.columns))
         if key not in _INPUTS:
-            source = RegeneratedInput(log.plan, IngestTimes(log), self.resolved.columns)
+            source = RegeneratedInput(log.plan, ingest_times(log), self.resolved.columns)
             _INPUTS[key] = source.readers(self.record.spans.start_us, end_us)["purchases"].read_all()
         return _INPUTS[key]
 

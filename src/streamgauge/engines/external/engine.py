@@ -53,7 +53,7 @@ class ExternalEngine(HeldEngine):
         run, self._log = edges.output.token, folder / "program.log"
         self._scratch = Scratch(scratch_purpose(run))
         self._checkpoints = [SparkCheckpoint(place, run) for place in launch.checkpoints]
-        settings = KafkaSettings.from_options(edges.transport_options)
+        settings = KafkaSettings(**edges.transport_options)
         environment = ProgramEnvironment(
             brokers=settings.brokers, group=self.consumer_group(flow, run), run=run,
             scratch=str(self._scratch.path), parallelism=self._parallelism or len(self._cpus or cpus()),

@@ -67,12 +67,11 @@ def job_plan(
     flow: Flow, edges: Edges, group: str, parallelism: int, scratch: str, options: Mapping[str, str]
 ) -> JobPlan:
     """The plan of a flow over Kafka, which `read_flow` gave."""
-    settings = KafkaSettings.from_options(edges.transport_options)
+    settings = KafkaSettings(**edges.transport_options)
     nodes = list(graph.operators(flow))
     numbers = {node: number for number, node in enumerate(nodes)}
-    log_in = {name.removeprefix("kafka."): value for name, value in settings.java().items()}
     return JobPlan(
-        {"bootstrap.servers": settings.brokers, **log_in}, group, parallelism, scratch, options,
+        {"bootstrap.servers": settings.brokers, **settings.java()}, group, parallelism, scratch, options,
         sources=[_source(node, numbers[node], edges, settings) for node in nodes if isinstance(node, Source)],
         nodes=[_node(node, numbers) for node in nodes if not isinstance(node, Source)],
         sinks=[_sink(sink, numbers[sink.input], edges) for sink in flow.sinks],

@@ -11,11 +11,11 @@ from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from streamgauge.core.arrays import Int32s
+from streamgauge.core.arrays import Floats, Int32s
 from streamgauge.loadgen.fields import FieldSpec, Limits, a_count, a_share, sampled
 from streamgauge.loadgen.random import (
+    Lanes,
     PhiloxBits,
     Sampler,
     Table,
@@ -58,7 +58,7 @@ class Caller(FieldSpec):
     def key_kind(self) -> str:
         return _NUMBER
 
-    def partition_shares(self, partitions: int) -> npt.NDArray[np.float64]:
+    def partition_shares(self, partitions: int) -> Floats:
         return shares_of_partitions(_chances(self), partitions)
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> Int32s:
@@ -75,7 +75,7 @@ class Caller(FieldSpec):
 
 
 @lru_cache(maxsize=4)
-def _chances(caller: Caller) -> npt.NDArray[np.float64]:
+def _chances(caller: Caller) -> Floats:
     """The probability of each number to call."""
     subscribers = (1 - caller.selling) * probabilities("zipf", caller.subscribers)
     return np.append(subscribers, np.full(caller.telemarketers, caller.selling / caller.telemarketers))
@@ -121,7 +121,7 @@ class Called(FieldSpec):
             out[part] = (by + np.where(at_random, anyone, self._near(lanes[1::2]))) % people
         return out
 
-    def _near(self, lanes: npt.NDArray[np.uint32]) -> Int32s:
+    def _near(self, lanes: Lanes) -> Int32s:
         """The distance between the numbers of subscriber and contact: 1, -1, 2, -2, ..."""
         rank = sampler("zipf", self.contacts).drawn(lanes)
         far = rank // 2 + 1

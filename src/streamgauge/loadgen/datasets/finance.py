@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from streamgauge.core.arrays import Floats, Int32s
 from streamgauge.loadgen.datasets.sensors import GRID, Reading
 from streamgauge.loadgen.fields import OFFSET_BYTES, FieldSpec, Integer, Key, Limits, a_share
 from streamgauge.loadgen.random import PhiloxBits, Table, Uniform
@@ -37,7 +37,7 @@ class Price(FieldSpec):
     quote_place: int
     sql_type: ClassVar[str] = "double"
 
-    def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.float64]:
+    def column(self, bits: PhiloxBits, first: int, last: int) -> Floats:
         prices = self.traded.column(bits, first, last)
         quotes = self.quote.column(replace(bits, field=self.quote_place), first, last) == 1
         for part, lanes in replace(bits, field=bits.field + _OF_ASKS).blocks(first, last):
@@ -59,7 +59,7 @@ class Size(FieldSpec):
     quote_place: int
     sql_type: ClassVar[str] = "int"
 
-    def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.int32]:
+    def column(self, bits: PhiloxBits, first: int, last: int) -> Int32s:
         sizes = self.volume.column(bits, first, last)
         quotes = self.quote.column(replace(bits, field=self.quote_place), first, last) == 1
         for part, lanes in replace(bits, field=bits.field + _OF_ASKS).blocks(first, last):
@@ -106,7 +106,7 @@ class State(FieldSpec):
         return pa.array(STATES).take(pa.array(drawn))
 
 
-def shares() -> npt.NDArray[np.float64]:
+def shares() -> Floats:
     """The probability of each of the `STATES` for an ordinary customer, shape (18,)."""
     return np.array([AMOUNTS[state[0]] * PRICES[state[1]] * ELAPSED[state[2]] for state in STATES])
 

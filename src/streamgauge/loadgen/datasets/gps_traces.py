@@ -29,9 +29,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-from streamgauge.core.arrays import Floats, Int64s
+from streamgauge.core.arrays import Bools, Floats, Int32s, Int64s
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.loadgen.fields import FieldSpec, Key, Limits, a_count, a_share
 from streamgauge.loadgen.random import Lanes, PhiloxBits, empty, sampler
@@ -236,7 +235,7 @@ OUTSIDE_DEGREES = 1.0
 ROAD_LOG_EVENTS, SLOW_LOG_EVENTS = 14, 15
 """log2 of a generator's events in which an average taxi passes a road, and for which a road stays slow."""
 
-Routes = tuple[npt.NDArray[np.int32], Floats, Floats]
+Routes = tuple[Int32s, Floats, Floats]
 """For each taxi: its street, its start on the way up and down, and its speed in roads."""
 
 # Field numbers without a column, so that all partitions and columns share the routes and roads.
@@ -383,5 +382,5 @@ def _usual(bits: PhiloxBits, count: int) -> Floats:
 
 
 @lru_cache(maxsize=64)
-def _slow(bits: PhiloxBits, cell: int, count: int, share: float) -> npt.NDArray[np.bool_]:
+def _slow(bits: PhiloxBits, cell: int, count: int, share: float) -> Bools:
     return bits.lanes(cell * count, (cell + 1) * count) < share * 2.0**32

@@ -10,10 +10,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from streamgauge.core.arrays import Int32s
+from streamgauge.core.arrays import Floats, Int32s, Int64s
 from streamgauge.core.errors import require
 from streamgauge.loadgen.fields import OFFSET_BYTES, FieldSpec, Limits, a_count, a_share, sampled
 from streamgauge.loadgen.random import (
@@ -43,7 +42,7 @@ class Round(FieldSpec):
     sql_type: ClassVar[str] = "bigint"
     limits: ClassVar[Mapping[str, Limits]] = {"learners": _LEARNERS}
 
-    def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.int64]:
+    def column(self, bits: PhiloxBits, first: int, last: int) -> Int64s:
         learners = self.learners
         if bits.key_field >= 0:
             learners = max(len(keys_of_partition(self.learners, bits.partition, bits.partitions)), 1)
@@ -71,7 +70,7 @@ class Owner(FieldSpec):
             [pa.array(by.drawn(lanes[::2]), mask=lanes[1::2] < limit) for _, lanes in bits.blocks(first, last, 2)]
         )
 
-    def partition_shares(self, partitions: int) -> npt.NDArray[np.float64] | None:
+    def partition_shares(self, partitions: int) -> Floats | None:
         return partition_shares("uniform", self.learners, partitions)
 
 

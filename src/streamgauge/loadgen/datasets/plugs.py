@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from streamgauge.core.arrays import Int64s
+from streamgauge.core.arrays import Bools, Floats, Int32s, Int64s
 from streamgauge.loadgen.fields import FieldSpec, Limits, a_count, a_share
 from streamgauge.loadgen.random import Lanes, PhiloxBits, Uniform, partition_shares, partitions_of_numbers
 
@@ -43,9 +43,9 @@ _JOULES_PER_KWH = 3.6e6
 class Grid(NamedTuple):
     """All plugs in the order of reading; every array has shape (plugs,)."""
 
-    house: NDArray[np.int32]
-    household: NDArray[np.int32]
-    plug: NDArray[np.int32]
+    house: Int32s
+    household: Int32s
+    plug: Int32s
     peak_w: Int64s
     phase_s: Int64s
     shift_s: Int64s
@@ -65,7 +65,7 @@ def _own(bits: PhiloxBits, place: int = 0) -> PhiloxBits:
 
 @lru_cache(maxsize=8)
 def _grid(bits: PhiloxBits, houses: int) -> Grid:
-    def drawn(place: int, count: int, low: int, high: int) -> NDArray[np.int32]:
+    def drawn(place: int, count: int, low: int, high: int) -> Int32s:
         return Uniform(high - low + 1, low).drawn(_own(bits, place).lanes(0, count))
 
     households = drawn(0, houses, *HOUSEHOLDS)
@@ -91,7 +91,7 @@ def _grid_of_partition(bits: PhiloxBits, houses: int, partition: int, partitions
     return Grid(*(column[inside] for column in whole))
 
 
-def _numbers_within(counts: NDArray[np.int32]) -> NDArray[np.int32]:
+def _numbers_within(counts: Int32s) -> Int32s:
     """Numbers within each group: 2, 3 gives 0, 1, 0, 1, 2."""
     return (np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)).astype(np.int32)
 
@@ -111,11 +111,11 @@ class PlugId(FieldSpec):
     is_key: ClassVar[bool] = True
     limits: ClassVar[Mapping[str, Limits]] = {"houses": _HOUSES}
 
-    def partition_shares(self, partitions: int) -> NDArray[np.float64] | None:
+    def partition_shares(self, partitions: int) -> Floats | None:
         """Only of houses; each counts the same, because how many plugs it has is not known without a seed."""
         return partition_shares("uniform", self.houses, partitions) if self.level == "house" else None
 
-    def column(self, bits: PhiloxBits, first: int, last: int) -> NDArray[np.int32]:
+    def column(self, bits: PhiloxBits, first: int, last: int) -> Int32s:
         plugs = grid(bits, self.houses)
         return getattr(plugs, self.level)[_places(np.arange(first, last), plugs)]
 
@@ -126,7 +126,7 @@ class PlugProperty(FieldSpec):
 
     sql_type: ClassVar[str] = "int"
 
-    def column(self, bits: PhiloxBits, first: int, last: int) -> NDArray[np.int32]:
+    def column(self, bits: PhiloxBits, first: int, last: int) -> Int32s:
         return np.where(_is_load(np.arange(first, last)), LOAD, WORK).astype(np.int32)
 
 
@@ -178,11 +178,11 @@ class PlugValue(FieldSpec):
         return pa.array(values, mask=wrong & (lanes[1::2] % 2 == 0))
 
 
-def _is_load(numbers: Int64s) -> NDArray[np.bool_]:
+def _is_load(numbers: Int64s) -> Bools:
     return numbers % 2 == 0
 
 
-def _coins(seed: NDArray[np.uint64], places: Int64s, phases: Int64s) -> NDArray[np.bool_]:
+def _coins(seed: NDArray[np.uint64], places: Int64s, phases: Int64s) -> Bools:
     """A fair coin per plug and phase, by the last steps of SplitMix64, which mix every bit."""
     mixed = places.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + phases.view(np.uint64)
     mixed = mixed * np.uint64(0xC2B2AE3D27D4EB4F) + seed

@@ -15,11 +15,10 @@ from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from streamgauge.core.arrays import Floats
+from streamgauge.core.arrays import Bools, Floats, Int32s, Int64s
 from streamgauge.loadgen.fields import FieldSpec, Key, Limits, a_count, a_share
-from streamgauge.loadgen.random import PhiloxBits, empty
+from streamgauge.loadgen.random import Lanes, PhiloxBits, empty
 
 GRID = 1024
 """Readings are whole multiples of 1/1024, so that sums of them are exact in any order."""
@@ -59,7 +58,7 @@ class Reading(FieldSpec):
             np.divide(np.rint(values * (self.mean * GRID)), GRID, out=out[part])
         return out
 
-    def _levels(self, bits: PhiloxBits, devices: npt.NDArray[np.int32], numbers: npt.NDArray[np.int64]) -> Floats:
+    def _levels(self, bits: PhiloxBits, devices: Int32s, numbers: Int64s) -> Floats:
         """Each device's level at these events, as a share of the mean."""
         own = _random_levels(_bits_of_levels(bits, len(_OCTAVES)), 0, self.device.domain)
         level = 1 + SPREAD * own[devices]
@@ -67,9 +66,7 @@ class Reading(FieldSpec):
             level += DRIFT * share * self._between(_bits_of_levels(bits, octave), devices, numbers, log_step)
         return level
 
-    def _between(
-        self, bits: PhiloxBits, devices: npt.NDArray[np.int32], numbers: npt.NDArray[np.int64], log_step: int
-    ) -> Floats:
+    def _between(self, bits: PhiloxBits, devices: Int32s, numbers: Int64s, log_step: int) -> Floats:
         cells = numbers >> log_step
         low = int(cells[0])
         table = np.stack([
@@ -79,7 +76,7 @@ class Reading(FieldSpec):
         before, after = table[cells - low, devices], table[cells - low + 1, devices]
         return before + fraction * (after - before)
 
-    def _spiked(self, coin: npt.NDArray[np.uint32], lanes: npt.NDArray[np.uint32]) -> Floats:
+    def _spiked(self, coin: Lanes, lanes: Lanes) -> Floats:
         factor = np.ones(len(lanes))
         limit = self.spikes * 2.0**32
         at = np.flatnonzero(lanes < limit)
@@ -98,7 +95,7 @@ def _random_levels(bits: PhiloxBits, cell: int, devices: int) -> Floats:
     return _signed(bits.lanes(cell * devices, (cell + 1) * devices))
 
 
-def _signed(lanes: npt.NDArray[np.uint32]) -> Floats:
+def _signed(lanes: Lanes) -> Floats:
     """Lanes as numbers in [-1, 1)."""
     return lanes.astype(np.float64) * 2.0**-31 - 1.0
 
@@ -125,7 +122,7 @@ class Cluster(FieldSpec):
     is_key: ClassVar[bool] = True
     limits: ClassVar[Mapping[str, Limits]] = {"clusters": a_count(math.inf, "8")}
 
-    def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.int32]:
+    def column(self, bits: PhiloxBits, first: int, last: int) -> Int32s:
         return self.machine.column(replace(bits, field=self.machine_place), first, last) % np.int32(self.clusters)
 
 
@@ -144,14 +141,14 @@ class Usage(FieldSpec):
     sql_type: ClassVar[str] = "double"
     limits: ClassVar[Mapping[str, Limits]] = {"overloaded": a_share("0.01")}
 
-    def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.float64]:
+    def column(self, bits: PhiloxBits, first: int, last: int) -> Floats:
         walk = Reading(self.name, self.machine, self.machine_place, self.mean, SPIKES)
         usage = np.minimum(walk.column(bits, first, last), 1.0)
         high = np.rint((1 - FREE_SHARE * (1 - usage)) * GRID) / GRID
         np.copyto(usage, high, where=self._is_overloaded(bits, first, last))
         return usage
 
-    def _is_overloaded(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[np.bool_]:
+    def _is_overloaded(self, bits: PhiloxBits, first: int, last: int) -> Bools:
         """Whether the machine of each event is overloaded, shape (last - first,)."""
         machines = self.machine.column(replace(bits, field=self.machine_place), first, last)
         every, phase_events = self.machine.domain, PHASE_READINGS * self.machine.domain

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamgauge.core.arrays import Bools, Floats
+from streamgauge.core.arrays import Bools, Floats, Int64s
 from streamgauge.core.clock import US
 from streamgauge.core.errors import require
 from streamgauge.loadgen.fields import (
@@ -223,7 +223,7 @@ def _words(field: Opinion) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=4)
-def _chances(field: Opinion) -> npt.NDArray[np.float64]:
+def _chances(field: Opinion) -> Floats:
     """The probability of each word."""
     ordinary = 1 - field.opinions
     return np.concatenate([
@@ -327,6 +327,6 @@ class TimestampedText(FieldSpec):
         return (drawn[:, :size] & np.uint8(0x0F)) + np.uint8(_LETTER)
 
 
-def _digits(numbers: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
+def _digits(numbers: Int64s, count: int) -> Int64s:
     """Decimal digits as ASCII, shape (n, count)."""
     return numbers[:, None] // 10 ** np.arange(count - 1, -1, -1) % 10 + _ZERO

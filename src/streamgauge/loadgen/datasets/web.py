@@ -14,8 +14,8 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from streamgauge.core.arrays import Floats
 from streamgauge.loadgen.fields import OFFSET_BYTES, FieldSpec, Limits, a_count, a_share, sampled
 from streamgauge.loadgen.random import (
     Lanes,
@@ -145,7 +145,7 @@ class Visitor(FieldSpec):
         numbers = [pa.array(by.drawn(lanes[::2]), mask=lanes[1::2] < limit) for _, lanes in bits.blocks(first, last, 2)]
         return self.concatenated([pc.cast(each, pa.string()) for each in numbers])
 
-    def partition_shares(self, partitions: int) -> NDArray[np.float64] | None:
+    def partition_shares(self, partitions: int) -> Floats | None:
         return partition_shares("zipf", self.visitors, partitions)
 
 

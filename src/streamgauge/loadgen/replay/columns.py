@@ -20,7 +20,6 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -28,7 +27,7 @@ from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, Problem, refuse, require
 from streamgauge.core.schema import arrow_type
 from streamgauge.loadgen.fields import EventNumbers, FieldSpec, Payload, StreamSpec, column_of_one_partition
-from streamgauge.loadgen.random import PhiloxBits, key_texts, partitions_of
+from streamgauge.loadgen.random import Partitions, PhiloxBits, key_texts, partitions_of
 from streamgauge.loadgen.replay.files import ColumnsError, Content, File, content, digest, no_value, require_data
 
 Numbering = tuple[File, ...]
@@ -94,7 +93,7 @@ class ReplayedColumn(FieldSpec):
             return taken
         return pc.add(taken.cast(pa.int64()), pa.array(rounds * self.step)).cast(arrow_type(self.sql_type))
 
-    def partitions_of_rows(self, partitions: int) -> npt.NDArray[np.int16]:
+    def partitions_of_rows(self, partitions: int) -> Partitions:
         texts = key_texts(self.values)
         turns = (np.arange(len(texts)) % partitions).astype(np.int16)
         return np.where(texts.is_null(), turns, partitions_of(texts, partitions))

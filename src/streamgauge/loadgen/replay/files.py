@@ -133,10 +133,7 @@ def _read(path: Path, columns: ColumnTypes) -> Content:
     require_data(kind in known, rule, path.name, "another file")
     rule = "must hold some rows"
     require_data(text_files.first_bytes(path, 1), rule, f"{path.name}, which is empty", "another file")
-    if kind != "parquet":
-        text_files.require_utf8(path, _SETTING)
-    if kind == "json":
-        text_files.require_whole_array(path, _SETTING)
+    text_files.require_text(path, kind, _SETTING)
     stored = _lines(path, columns) if kind in LINES else _table(path, kind, columns)
     columns_, lines = stored.columns.values(), stored.left_out.lines
     left_out = f" that can be read; {f'{lines:,} lines' if lines > 1 else '1 line'} of it can not" if lines else ""

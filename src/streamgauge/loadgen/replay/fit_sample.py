@@ -137,16 +137,14 @@ def _read(path: Path) -> tuple[pa.Table, dict[str, list[str]], str]:
     _require(not path.is_dir(), path, "must be a file", f"{path}, which is a folder", "name one file of it")
     _require(path.is_file(), path, "must be an existing file", str(path), "the path, as seen from the job's file")
     suffixes = [suffix for suffix in path.suffixes if suffix not in text_files.COMPRESSED]
-    reader = READERS.get(suffixes[-1][1:].lower() if suffixes else "", "")
+    kind = suffixes[-1][1:].lower() if suffixes else ""
+    reader = READERS.get(kind, "")
     _require(reader, path, f"must be one of {', '.join(READERS)}, .gz or .zst after it", path.name)
     with duckdb.connect() as connection:
         # One thread, because a parallel reservoir samples other rows each time.
         connection.execute("SET threads = 1; SET TimeZone = 'UTC'")
         try:
-            if reader != "read_parquet":
-                text_files.require_utf8(path, _setting(path))
-            if suffixes[-1].lower() == ".json":
-                text_files.require_whole_array(path, _setting(path))
+            text_files.require_text(path, kind, _setting(path))
             if reader == "read_csv":
                 return _csv(connection, path)
             with text_files.without_mark(path) as plain:

@@ -69,11 +69,15 @@ def first_bytes(path: Path, most: int | None = None) -> bytes:
         return bytes(stream.read(most))
 
 
-def require_utf8(path: Path, setting: str) -> None:
-    """Raises InputError if most of a file is not UTF-8. The reader skips single lines in another encoding.
+def require_text(path: Path, kind: str, setting: str) -> None:
+    """Raises InputError for a file of text that is cut off, or not UTF-8 for the most part. `kind` is its suffix.
 
-    A zero byte is not text: UTF-16 without its byte order mark is full of them.
+    - Readers skip single lines in another encoding. A zero byte is not text: UTF-16 without its byte order mark is full
+      of them.
+    - Of a JSON file that begins as an array, readers accept the beginning alone.
     """
+    if kind == "parquet":
+        return
     beginning = first_bytes(path, 4)
     got, way_out = "is compressed without .gz or .zst in its name", "add .gz or .zst to the name"
     if path.suffix in COMPRESSED:
@@ -82,12 +86,17 @@ def require_utf8(path: Path, setting: str) -> None:
     rule, got = "must be text in UTF-8", f"{path.name}, which begins as UTF-16 does"
     require(beginning[:2] not in _UTF16, setting, rule, got, "iconv -f UTF-16 -t UTF-8")
     lines = wrong = 0
+    first, last = b"", b""
     for piece in _pieces(path):
+        stripped = piece.removeprefix(codecs.BOM_UTF8).strip()
+        first, last = first or stripped[:1], stripped[-1:] or last
         lines += piece.count(b"\n") + (not piece.endswith(b"\n"))
         if not _is_text(piece):
             wrong += sum(not _is_text(line) for line in piece.removesuffix(b"\n").split(b"\n"))
     got = f"{path.name}, where {wrong:,} of {lines:,} lines are not"
     require(2 * wrong <= lines, setting, rule, got, "iconv -f ENCODING -t UTF-8, or another file")
+    got, way_out = f"{path.name}, whose array is not closed", "the whole file, or one object a line in a .jsonl"
+    require(kind != "json" or first != b"[" or last == b"]", setting, "must be whole", got, way_out)
 
 
 @contextmanager
@@ -127,16 +136,6 @@ def decoded(line: bytes) -> str | None:
         return line.decode()
     except UnicodeDecodeError:
         return None
-
-
-def require_whole_array(path: Path, setting: str) -> None:
-    """Raises InputError if a JSON file begins as an array and is cut off, because readers accept its beginning."""
-    first, last = b"", b""
-    for piece in _pieces(path):
-        stripped = piece.removeprefix(codecs.BOM_UTF8).strip()
-        first, last = first or stripped[:1], stripped[-1:] or last
-    got, way_out = f"{path.name}, whose array is not closed", "the whole file, or one object a line in a .jsonl"
-    require(first != b"[" or last == b"]", setting, "must be whole", got, way_out)
 
 
 def header(path: Path, expected: Collection[str] = ()) -> Header:

@@ -199,7 +199,7 @@ class Sustain(AbstractContextManager["Sustain"]):
         """Whether draining the last trial's backlog takes less time than starting and warming a new engine."""
         if conductor.last_log is None or not self._drained_per_s:
             return True
-        left = conductor.last_log.offered_events() - conductor.last_log.running.taken_events()
+        left = conductor.last_log.running.offered_events - conductor.last_log.running.taken_events()
         warmup_s = self.resolved.warmup_s(True, self.resolved.experiment.load.duration)
         return left / self._drained_per_s <= self._start_s + warmup_s
 

@@ -26,13 +26,12 @@ from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.results.latency import LATENCY_KINDS, PERCENTILES, Latencies
 from streamgauge.results.verdict import VerdictValue
 from streamgauge.trial.events import (
-    EngineStarting,
     Observer,
     PhaseBegan,
     Progress,
+    StepProgress,
     TrialEvent,
     VerdictReached,
-    Verifying,
     to_each,
 )
 from streamgauge.trial.progress import every_second
@@ -61,7 +60,7 @@ def load_figures(record: TrialRecord, now_us: int) -> dict[str, Values]:
     of_place = lags(trial_log, np.array([now_us], np.int64), record.spans.end_us)
     return {
         "due_events": _single(int(due_events(record, now_us))),
-        "offered_events": _single(trial_log.offered_events()),
+        "offered_events": _single(trial_log.running.offered_events),
         "ingested_events": _single(int(trial_log.running.delivered_by(FAR_FUTURE_US))),
         "committed_events": _single(trial_log.committed_events()),
         "backlog_events": _single(int(backlog_events(record, now_us))),
@@ -168,7 +167,10 @@ def exported(experiment: Experiment, observe: Observer) -> Iterator[Observer]:
     with _serving(exporter, experiment.prometheus):
         yield to_each(observe, exporter.observe)
         if exporter.awaits_scrape:
-            with suppress(KeyboardInterrupt), every_second(lambda elapsed_s: observe(Verifying(elapsed_s, WAITING))):
+            with (
+                suppress(KeyboardInterrupt),
+                every_second(lambda elapsed_s: observe(StepProgress("verification", elapsed_s, WAITING))),
+            ):
                 exporter.await_scrape()
 
 
@@ -190,16 +192,14 @@ class Exporter:
 
     def observe(self, event: TrialEvent) -> None:
         match event:
-            case EngineStarting():
-                self._phase = "start"
+            case StepProgress():
+                self._phase = event.phase
             case PhaseBegan():
                 if event.phase == "warm-up":
                     self._trials, self._verdict, self._load_due_us = self._trials + 1, NO_VERDICT, 0
                 self._phase = event.phase
             case Progress() if event.now_us >= self._load_due_us:
                 self._load, self._load_due_us = load_figures(event.record, event.now_us), event.now_us + US
-            case Verifying():
-                self._phase = "verification"
             case VerdictReached():
                 result = event.trial.result
                 self._latency, self._phase, self._verdict = (

@@ -25,7 +25,7 @@ from streamgauge.system.control_group import require_room
 from streamgauge.system.java import find_java
 from streamgauge.system.machine import cpus
 from streamgauge.trial.conductor import TrialConductor, stores_engine_progress
-from streamgauge.trial.events import Observer, OnResult, ignore, unobserved
+from streamgauge.trial.events import Observer, OnResult, ignore
 from streamgauge.trial.policies import JudgedTrial
 from streamgauge.trial.trial_result import TrialResult
 from streamgauge.user_workloads.lookup import with_absolute_paths
@@ -85,14 +85,14 @@ def ceiling_of(resolved: ResolvedExperiment, rate_per_s: float) -> float:
     return measure_capacity(plan, resolved.generated_columns, rounds_per_s) * min(1 / largest, cores)
 
 
-def run_single(experiment: Experiment, observe: Observer = unobserved, on_result: OnResult = ignore) -> Result:
+def run_single(experiment: Experiment, observe: Observer = ignore, on_result: OnResult = ignore) -> Result:
     """Checks, starts, runs, verifies, judges and reports. Raises the errors of `run_judged`."""
     return run_judged(experiment, observe, on_result=on_result)[0]
 
 
 def run_judged(
     experiment: Experiment,
-    observe: Observer = unobserved,
+    observe: Observer = ignore,
     beside: Mapping[str, str] | None = None,
     on_result: OnResult = ignore,
 ) -> tuple[Result, TrialResult | None]:

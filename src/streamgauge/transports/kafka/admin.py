@@ -193,7 +193,7 @@ class Topics:
 
     def log(self, topic: str, partition: int) -> PartitionLog:
         """The log of a partition."""
-        return PartitionLog(self._settings, topic, partition, REQUEST_TIMEOUT_S)
+        return PartitionLog(self._settings, topic, partition)
 
     def _answers(self, topic: str, partitions: int) -> bool:
         with contextlib.suppress(DriverError):
@@ -242,17 +242,16 @@ MS = 1000
 
 @dataclass(frozen=True)
 class PartitionLog:
-    """A partition's log. `settings`: librdkafka's connection settings. `patience_s`: timeout per request."""
+    """A partition's log. `settings`: librdkafka's connection settings."""
 
     settings: Mapping[str, Any]
     topic: str
     partition: int
-    patience_s: float
 
     def end(self) -> int:
         """The offset after the last message. Raises DriverError."""
         with self._client() as client:
-            return int(client.get_watermark_offsets(self._from(0), timeout=self.patience_s)[1])
+            return int(client.get_watermark_offsets(self._from(0), timeout=REQUEST_TIMEOUT_S)[1])
 
     def first_since(self, since_us: int) -> int:
         """The offset of the first message appended at or after this time (broker's clock), or the end.
@@ -260,7 +259,7 @@ class PartitionLog:
         Raises DriverError.
         """
         with self._client() as client:
-            (position,) = client.offsets_for_times([self._from(since_us // MS)], timeout=self.patience_s)
+            (position,) = client.offsets_for_times([self._from(since_us // MS)], timeout=REQUEST_TIMEOUT_S)
         if position.error is not None:
             raise DriverError(f"{self.topic}: {position.error.str()}")
         return int(position.offset) if position.offset >= 0 else self.end()
@@ -290,14 +289,14 @@ class PartitionLog:
     def _one_by_one(self, client: Any, offsets: Sequence[int]) -> Iterator[Any]:
         for offset in offsets:
             client.assign([self._from(offset)])
-            yield self._expected(client.poll(self.patience_s), offset)
+            yield self._expected(client.poll(REQUEST_TIMEOUT_S), offset)
 
     def _scan(self, client: Any, offsets: Sequence[int]) -> Iterator[Any]:
         """Reads all messages from the first to the last offset."""
         next_offset, index = offsets[0], 0
         client.assign([self._from(next_offset)])
         while index < len(offsets):
-            messages = client.consume(min(CONSUME_MAX, offsets[-1] + 1 - next_offset), timeout=self.patience_s)
+            messages = client.consume(min(CONSUME_MAX, offsets[-1] + 1 - next_offset), timeout=REQUEST_TIMEOUT_S)
             if not messages:
                 raise self._missing(offsets[index])
             while index < len(offsets) and offsets[index] < next_offset + len(messages):

@@ -41,7 +41,7 @@ class KafkaCluster:
             self._broker = self._stack.enter_context(Broker(request.folder, request.log, request.host, request.cpus))
             options["brokers"] = self._broker.location
         try:
-            self._prepare(request, KafkaSettings.from_options(options))
+            self._prepare(request, KafkaSettings(**options))
         except BaseException:
             self._stack.close()
             raise

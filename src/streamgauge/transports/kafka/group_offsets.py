@@ -68,7 +68,7 @@ class GroupOffsets:
         self._firsts = {(topic, each): first for topic, each, first in at.starts if topic in streams}
         self._moves_s: list[float] = []
         self._own_topics = OwnTopics()
-        client = KafkaSettings.from_options(at.options).of_client
+        client = KafkaSettings(**at.options).of_client
         self._admin: Any = AdminClient({**client, "log_level": 0, "error_cb": lambda _: None})
 
     def committed(self) -> RunOffsets:

@@ -137,7 +137,7 @@ class KafkaInlet:
     """
 
     def __init__(self, at: EndpointConfig, receiver: Receiver) -> None:
-        settings, self._receiver = KafkaSettings.from_options(at.options), receiver
+        settings, self._receiver = KafkaSettings(**at.options), receiver
         self._consumer = ResultsConsumer(settings, f"streamgauge-{at.token}", receiver)
         self.location = settings.brokers
         self._batches: dict[tuple[str, int], _Batch] = {}

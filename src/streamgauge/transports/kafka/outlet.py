@@ -178,7 +178,7 @@ class KafkaOutlet(Outlet):
 
     def __init__(self, at: EndpointConfig, config: OutletConfig) -> None:
         super().__init__(config)
-        self._settings, self._run = KafkaSettings.from_options(at.options), at.token
+        self._settings, self._run = KafkaSettings(**at.options), at.token
         self.location = self._settings.brokers
         self._program = at.program
         self._planned = self._program.planned if self._program is not None else frozenset()

@@ -11,7 +11,7 @@ def _require(options: Mapping[str, str]) -> None:
     if options.get("brokers"):
         from streamgauge.transports.kafka.admin import require_brokers
 
-        settings = KafkaSettings.from_options(options)
+        settings = KafkaSettings(**options)
         require_brokers(settings.brokers, settings.login)
     else:
         from streamgauge.transports.kafka.broker import require_jars
@@ -25,5 +25,5 @@ TRANSPORT = Transport(
     "streamgauge.transports.kafka.outlet:KafkaOutlet", "streamgauge.transports.kafka.program_inlet:open_inlet",
     "streamgauge.transports.kafka.cluster:KafkaCluster", settings=SETTINGS, fetches=(BROKER,), files=(CLIENT_FILE,),
     problems=problems, require=_require,
-    effective_settings=lambda options: {"producer": KafkaSettings.from_options(options).effective_settings},
+    effective_settings=lambda options: {"producer": KafkaSettings(**options).effective_settings},
 )  # fmt: skip

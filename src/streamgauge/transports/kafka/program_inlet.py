@@ -89,7 +89,7 @@ class ProgramInlet:
     """
 
     def __init__(self, at: EndpointConfig, receiver: Receiver) -> None:
-        settings, self._receiver = KafkaSettings.from_options(at.options), receiver
+        settings, self._receiver = KafkaSettings(**at.options), receiver
         assert at.program is not None
         self._topics = at.program
         self._streams = {topic: stream for stream, topic in self._topics.input_topics(at.token).items()}

@@ -81,7 +81,7 @@ class Marks:
     def __init__(self, output: Edge, options: Mapping[str, str]) -> None:
         from confluent_kafka import Producer
 
-        self._topic, settings = results_of(output.token), KafkaSettings.from_options(options)
+        self._topic, settings = results_of(output.token), KafkaSettings(**options)
         self._client: Any = Producer({**settings.of_client, "linger.ms": 0, "log_level": 0, **ABSOLUTE_PATH_OPTIONS})
 
     def send(self, mark: Mark) -> None:

@@ -58,7 +58,7 @@ _BROKER = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+):(\d{1,5})")
 
 @dataclass(frozen=True)
 class KafkaSettings:
-    """The options as values. `from_options` takes options that passed `problems`."""
+    """The options as values; they have passed `problems`."""
 
     brokers: str = ""
     client: str = ""
@@ -68,10 +68,6 @@ class KafkaSettings:
     compression: str = "lz4"
     linger: str = "1ms"
     batch: str = "1MB"
-
-    @classmethod
-    def from_options(cls, options: Mapping[str, str]) -> KafkaSettings:
-        return cls(**options)
 
     @cached_property
     def login(self) -> dict[str, str]:
@@ -107,13 +103,18 @@ class KafkaSettings:
         )
 
     def java(self) -> dict[str, str]:
-        """Log-in settings for Java's client with the prefix `kafka.`."""
-        return {f"kafka.{name}": value for name, value in _java(self.login).items()}
+        """Log-in settings of Java's client."""
+        settings = {name: value(self.login[ours]) for ours in self.login for name, value in _JAVA.get(ours, {}).items()}
+        if "sasl.username" in self.login:
+            user, password = (_quoted(self.login[f"sasl.{name}"]) for name in ("username", "password"))
+            module = f"org.apache.kafka.common.security.{_MODULES[self.login['sasl.mechanism']]}"
+            settings["sasl.jaas.config"] = f"{module} required username={user} password={password};"
+        return settings
 
     def java_properties(self) -> str:
-        """The same as a file of Java's properties, without the prefix."""
+        """The same as a file of Java's properties."""
         escaped = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r"})
-        return "".join(f"{name}={value.translate(escaped)}\n" for name, value in _java(self.login).items())
+        return "".join(f"{name}={value.translate(escaped)}\n" for name, value in self.java().items())
 
 
 def problems(options: Mapping[str, str]) -> Iterator[Problem]:
@@ -243,16 +244,6 @@ _JAVA: dict[str, dict[str, Callable[[str], str]]] = {
 }
 """librdkafka's name to Java's, each with its value made of librdkafka's. Java's client does not take paths of PEM keys.
 """
-
-
-def _java(login: Mapping[str, str]) -> dict[str, str]:
-    """The log-in settings of Java's client."""
-    settings = {name: value(login[ours]) for ours in login for name, value in _JAVA.get(ours, {}).items()}
-    if "sasl.username" in login:
-        user, password = (_quoted(login[f"sasl.{name}"]) for name in ("username", "password"))
-        module = f"org.apache.kafka.common.security.{_MODULES[login['sasl.mechanism']]}"
-        settings["sasl.jaas.config"] = f"{module} required username={user} password={password};"
-    return settings
 
 
 def _quoted(text: str) -> str:

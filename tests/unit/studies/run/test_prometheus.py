@@ -22,7 +22,7 @@ from streamgauge.results.verdict import Verdict
 from streamgauge.studies.run import prometheus
 from streamgauge.studies.run.prometheus import Exporter, exported, latency_figures, load_figures
 from streamgauge.transports.spi import Delivery
-from streamgauge.trial.events import EngineStarting, Observer, PhaseBegan, Progress, VerdictReached, Verifying
+from streamgauge.trial.events import Observer, PhaseBegan, Progress, StepProgress, VerdictReached
 
 Samples = dict[tuple[str, ...], float]
 
@@ -73,7 +73,7 @@ def test_a_scrape_reads_the_figures_of_the_trial(observe: Observer, port: int, m
     """Events reach the other observer too."""
     record = make.story(seconds=20).record()
     record.trial_log.usages = [make.usage(9, "sut 1", "sut", 150.0, 1000)]
-    observe(EngineStarting(1.0, "starting"))
+    observe(StepProgress("start", 1.0, "starting"))
     assert current(scraped(port), "streamgauge_phase") == ["start"]
     observe(PhaseBegan("warm-up"))
     observe(Progress(record, make.start + 22 * US))
@@ -86,14 +86,14 @@ def test_a_scrape_reads_the_figures_of_the_trial(observe: Observer, port: int, m
     assert {name: samples[tuple(f"streamgauge_{name}".split())] for name in figures} == figures
     assert current(samples, "streamgauge_phase") == ["warm-up"]
     assert current(samples, "streamgauge_verdict") == ["none"]
-    assert [type(event) for event in events] == [EngineStarting, PhaseBegan, Progress]
+    assert [type(event) for event in events] == [StepProgress, PhaseBegan, Progress]
 
 
 def test_the_verdict_stays_until_the_next_trial(observe: Observer, port: int) -> None:
     """A search goes on with another trial, whose verdict is open again; the latencies stay."""
     for phase in ("warm-up", "measured"):
         observe(PhaseBegan(phase))
-    observe(Verifying(1.0, "comparing"))
+    observe(StepProgress("verification", 1.0, "comparing"))
     assert current(scraped(port), "streamgauge_phase") == ["verification"]
     observe(verdict_reached("not_sustained"))
     ended = scraped(port)
@@ -187,7 +187,7 @@ def test_the_end_of_a_run_waits_for_the_scrape(port: int, events: list[Any]) -> 
         timer.start()
     timer.join()
     assert current(found[0], "streamgauge_verdict") == ["sustained"]
-    assert prometheus.WAITING in {event.note for event in events if isinstance(event, Verifying)}
+    assert prometheus.WAITING in {event.note for event in events if isinstance(event, StepProgress)}
 
 
 def test_a_failure_does_not_wait(port: int, events: list[Any]) -> None:
@@ -200,7 +200,7 @@ def test_a_failure_does_not_wait(port: int, events: list[Any]) -> None:
 
     with pytest.raises(RuntimeError):
         failing_run()
-    assert [event for event in events if isinstance(event, Verifying)] == []
+    assert [event for event in events if isinstance(event, StepProgress)] == []
 
 
 RATE = 1000

@@ -92,13 +92,13 @@ def test_a_log_in_that_cannot_be_is_refused(tmp_path: Path, text: str, expected:
 
 def test_both_clients_log_in(tmp_path: Path) -> None:
     """Each by its own names; what is secret is quoted for Java."""
-    settings = KafkaSettings.from_options(client(tmp_path, LOGIN))
+    settings = KafkaSettings(**client(tmp_path, LOGIN))
     assert settings.login["sasl.password"] == SECRET
     assert settings.producing["sasl.username"] == "me"
     assert settings.java() == {
-        "kafka.security.protocol": "SASL_PLAINTEXT",
-        "kafka.sasl.mechanism": "SCRAM-SHA-256",
-        "kafka.sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required "
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "SCRAM-SHA-256",
+        "sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required "
         'username="me" password="a \\"secret\\" \\\\ of mine";',
     }
     last = settings.java_properties().splitlines()[-1]  # backslashes are doubled once more in a file of properties
@@ -111,13 +111,13 @@ def test_keys_are_given_to_java_by_their_text(tmp_path: Path) -> None:
     for name in ("ca", "certificate", "key"):
         (tmp_path / name).write_text(f"PEM of {name}")
         lines.append(f"ssl.{name}.location={tmp_path / name}")
-    java = KafkaSettings.from_options(client(tmp_path, "\n".join(lines))).java()
+    java = KafkaSettings(**client(tmp_path, "\n".join(lines))).java()
     assert (
         java
         | {
-            "kafka.ssl.truststore.location": str(tmp_path / "ca"),
-            "kafka.ssl.keystore.key": "PEM of key",
-            "kafka.ssl.keystore.certificate.chain": "PEM of certificate",
+            "ssl.truststore.location": str(tmp_path / "ca"),
+            "ssl.keystore.key": "PEM of key",
+            "ssl.keystore.certificate.chain": "PEM of certificate",
             "kafka.ssl.endpoint.identification.algorithm": "",
         }
         == java

@@ -92,12 +92,12 @@ def messages(frame: DataFrame, sinks: dict[str, Types], query: str, batch: int) 
 
 def to(edges: Edges) -> dict[str, str]:
     """Options of Spark's sink: brokers and topic."""
-    return {**brokers(KafkaSettings.from_options(edges.transport_options)), "topic": results_of(edges.output.token)}
+    return {**brokers(KafkaSettings(**edges.transport_options)), "topic": results_of(edges.output.token)}
 
 
 def brokers(request: KafkaSettings) -> dict[str, str]:
     """The brokers' addresses and credentials, as options of Spark's source and sink."""
-    return {"kafka.bootstrap.servers": request.brokers, **request.java()}
+    return {f"kafka.{name}": value for name, value in {"bootstrap.servers": request.brokers, **request.java()}.items()}
 
 
 def types_of(frame: DataFrame, sinks: Sequence[str]) -> dict[str, Types]:
@@ -152,7 +152,7 @@ class KafkaAdapter(TransportAdapter):
         super().__init__(edges, options)
         self._clients = clients or CLIENTS[options.get("kafka_clients", TUNED)]
         self._json_parser = options.get("json_parser", FROM_JSON)
-        self._request = KafkaSettings.from_options(edges.transport_options)
+        self._request = KafkaSettings(**edges.transport_options)
 
     def configuration(self) -> dict[str, str]:
         """Hides credentials where clients log in."""

@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from struct import Struct
 from typing import Any
 
@@ -73,15 +72,6 @@ class ProgramFormat(Encoding):
     @abstractmethod
     def fields(self, value: bytes) -> dict[str, Any]:
         """The fields that one message has. A value of a wrong type stays as it is. Raises Foreign."""
-
-
-@dataclass(frozen=True)
-class SchemaField:
-    """A plain value in a user's schema: its dotted name, its SQL type, and whether it can be null."""
-
-    name: str
-    type: str
-    nullable: bool
 
 
 def cast_to(schema: pa.Schema, columns: Mapping[str, Any]) -> pa.Table:

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamgauge.core.arrays import Bools, Int64s
-from streamgauge.core.schema import ColumnTypes
+from streamgauge.core.schema import ColumnTypes, Field
 from streamgauge.core.units import sql_text
 from streamgauge.transports.kafka.encodings.api import (
     HEADER,
@@ -26,7 +26,6 @@ from streamgauge.transports.kafka.encodings.api import (
     EngineEncoding,
     Foreign,
     ProgramFormat,
-    SchemaField,
     cast_to,
 )
 
@@ -55,9 +54,9 @@ _PADDING = bytes(16)
 """Behind the last message, so that no read leaves the array."""
 
 
-@dataclass(frozen=True)
-class Leaf(SchemaField):
-    """`kind`: Avro's type. `null`: which branch of its union is null (None: no union)."""
+@dataclass(frozen=True, kw_only=True)
+class Leaf(Field):
+    """A plain value, by its dotted name. `kind`: Avro's type. `null`: which branch of its union is null (None: none)."""
 
     kind: str
     null: int | None = None
@@ -88,7 +87,7 @@ def _leaves(record: dict[str, Any], prefix: str) -> Iterator[Leaf]:
         plain = kind.get("type") if isinstance(kind, dict) else kind
         if not isinstance(plain, str) or plain not in KINDS:
             raise ValueError(f"{name} is {json.dumps(kind)}, not one of {', '.join(KINDS)}, a record, or null with one")
-        yield Leaf(name, KINDS[plain], null is not None, plain, null)
+        yield Leaf(name, KINDS[plain], null is not None, kind=plain, null=null)
 
 
 class Avro(EngineEncoding, ProgramFormat):

@@ -16,8 +16,8 @@ import pyarrow as pa
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
 
-from streamgauge.core.schema import ColumnTypes
-from streamgauge.transports.kafka.encodings.api import HEADER, UNFRAMED, Foreign, ProgramFormat, SchemaField, cast_to
+from streamgauge.core.schema import ColumnTypes, Field
+from streamgauge.transports.kafka.encodings.api import HEADER, UNFRAMED, Foreign, ProgramFormat, cast_to
 from streamgauge.transports.kafka.encodings.avro import varints
 from streamgauge.transports.topics import FRAMED, MessageFormat
 
@@ -48,15 +48,15 @@ def message_class(schema: str, message: str) -> Any:
         raise ValueError(f"it lacks {message or 'what it imports'}; make it by {HOW}") from None
 
 
-def fields_of(schema: str, message: str) -> list[SchemaField]:
-    """Each plain field. Those without presence cannot be null: readers take their default for it.
+def fields_of(schema: str, message: str) -> list[Field]:
+    """Each plain field, by its dotted name. Those without presence cannot be null: readers take their default for it.
 
     Raises ValueError with what is not supported.
     """
     return list(_fields(message_class(schema, message).DESCRIPTOR, ""))
 
 
-def _fields(descriptor: Any, prefix: str) -> Iterator[SchemaField]:
+def _fields(descriptor: Any, prefix: str) -> Iterator[Field]:
     for field in descriptor.fields:
         name = prefix + field.name
         if field.is_repeated:
@@ -67,7 +67,7 @@ def _fields(descriptor: Any, prefix: str) -> Iterator[SchemaField]:
         texts = "bytes" if field.type == _BYTES else "string"
         if (plain := texts if field.cpp_type == _STRING else _OF_CPP.get(field.cpp_type)) is None:
             raise ValueError(f"{name} is an enum, which is not supported: use a string or a number")
-        yield SchemaField(name, _TYPES[plain], field.has_presence)
+        yield Field(name, _TYPES[plain], field.has_presence)
 
 
 class Protobuf(ProgramFormat):

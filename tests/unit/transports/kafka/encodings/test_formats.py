@@ -2,7 +2,6 @@
 
 import base64
 import json
-from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +16,6 @@ from streamgauge.transports.kafka.encodings.api import Foreign, ProgramFormat
 from streamgauge.transports.kafka.encodings.avro import Avro, leaves
 from streamgauge.transports.kafka.encodings.choice import format_of
 from streamgauge.transports.kafka.encodings.protobuf import fields_of
-from streamgauge.transports.spi import EndpointConfig
 from streamgauge.transports.topics import InputTopic, MessageFormat, OutputTopic, ProgramTopics
 
 ARROW = {"bigint": pa.int64(), "double": pa.float64(), "boolean": pa.bool_(), "string": pa.string()}
@@ -184,14 +182,12 @@ def test_schemas_that_are_not_supported(schema: str, rule: str) -> None:
         leaves(schema)
 
 
-def test_an_endpoint_with_topics_is_plain_data() -> None:
-    """Through JSON and back they are the same."""
+def test_topics_have_names_of_the_run_unless_the_program_gives_them() -> None:
+    """And streams carry their planned time unless it wants that of sending."""
     topics = ProgramTopics(
         {"purchases": InputTopic("orders", FORMATS["avro"], "sent")},
         {"totals": OutputTopic({"n": "bigint"}, ("n",), "ts"), "other": OutputTopic({"n": "bigint"})},
     )  # fmt: skip
-    endpoint = EndpointConfig("", 0, "r", {"brokers": "b:1"}, topics, (("orders", 0, 5),), "mine")
-    assert EndpointConfig.from_plain(json.loads(json.dumps(asdict(endpoint)))) == endpoint
     assert topics.input_topics("r") == {"purchases": "orders"}
     assert topics.planned == set()
     outputs = {"totals": "streamgauge-r.results-totals", "other": "streamgauge-r.results-other"}
