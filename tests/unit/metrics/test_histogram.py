@@ -82,7 +82,7 @@ def other_precision() -> str:
 
 @pytest.mark.parametrize(("wrong", "message"), [
     (lambda: counts_of(np.array([0.5])), "whole microseconds"),  # a float would be a unit mistaken
-    (lambda: hlog.Interval("", 0.0, other_precision()).counts(), "slots"),  # two digits have other slots, and would give other latencies
+    (lambda: hlog.Interval("", 0.0, other_precision()).counts(), "slots"),  # other slots, so other latencies
     (lambda: log_lines({}, "event,time"), "tag"),  # a comma ends a field of the log
 ])  # fmt: skip
 def test_what_is_no_histogram_is_refused(wrong: Callable[[], object], message: str) -> None:

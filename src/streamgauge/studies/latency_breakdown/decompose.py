@@ -246,7 +246,7 @@ def _spread(latencies_us: Times, independent: int) -> tuple[float | None, ...]:
     """Quantiles from 0 to 1; None for those that too few observations carry."""
     shares = np.linspace(0, 1, CDF_POINTS).tolist()
     quantiles = np.quantile(latencies_us, shares).tolist()
-    return tuple(us if q < 1 and carries(q, independent) else None for q, us in zip(shares, quantiles, strict=True))
+    return tuple(us if carries(q, independent) else None for q, us in zip(shares, quantiles, strict=True))
 
 
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
