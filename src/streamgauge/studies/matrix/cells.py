@@ -24,9 +24,10 @@ from streamgauge.preflight.validate import check
 from streamgauge.results.breakdown import LatencyBreakdown
 from streamgauge.results.matrix import CellFigures, MatrixResult
 from streamgauge.results.run import Result
+from streamgauge.results.search import TrialSummary
 from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.capacity.constants import STARTS_TYPICAL, TRIALS_TYPICAL
-from streamgauge.studies.capacity.sustain import SearchObserver, sustain
+from streamgauge.studies.capacity.sustain import sustain
 from streamgauge.studies.latency_breakdown.anatomy import anatomy, check_trials
 from streamgauge.studies.operator_profile.characterize import characterize, check_all, check_input
 from streamgauge.studies.run.run import run_judged
@@ -213,14 +214,23 @@ def figures_of(result: Result) -> CellFigures:
     )
 
 
-class _SearchProgress(SearchObserver):
-    """Observes a search within a matrix, which has a header, a row for the cell, and the cell's report."""
+class _SearchProgress:
+    """Observes a search within a matrix: only its progress is shown."""
 
     def __init__(self, show: Show) -> None:
         self._show = show
 
+    def header(self, text: str) -> None:
+        """Ignored: the matrix has a header of its own."""
+
     def trial_progress(self, snapshot: TrialSnapshot) -> None:
         self._show(snapshot)
+
+    def trial(self, trial: TrialSummary) -> None:
+        """Ignored: the cell's report has the trials."""
+
+    def finish(self, result: Result) -> None:
+        """Ignored: the cell has a row."""
 
 
 def _performed(experiment: Experiment, observers: Observers) -> CellFigures:
