@@ -122,9 +122,10 @@ def _matrix(config: Anatomy, probe: LatencyProbe) -> Matrix:
 
 def probe_of(engine: str) -> LatencyProbe:
     """The latency probe of an engine. Raises InputError if it has none."""
-    probe = entry(engine).latency_probe()
-    able = [name for name in streaming_engines() if entry(name).latency_probe() is not None]
+    probes = {name: entry(name).latency_probe() for name in streaming_engines()}
+    able = [name for name, probe in probes.items() if probe is not None]
     rule = f"must be {' or '.join(able)}, because other engines have no latency probe"
+    probe = probes.get(engine)
     require(probe, "engine", rule, engine, f"--engine {able[0]}")
     assert probe is not None
     return probe
