@@ -119,8 +119,8 @@ def outcome(
     `spare_time`: whether the time that batches leave over counts. `phase_s`: of the ends of windows.
     """
     span_s = asked_s
-    for look in range(INTERIM_ANALYSES):
-        seen = _seen(batches, span_s, look, slide_s, phase_s)
+    for _ in range(INTERIM_ANALYSES):
+        seen = _seen(batches, span_s, slide_s, phase_s)
         if not spare_time:
             seen = replace(seen, work=())
         states = [spec.check(seen).state for spec in CHECKS if spec.name in (*TRENDS, "evidence")]
@@ -143,7 +143,7 @@ def windowed(name: str, trials: int, spare_time: bool = True) -> dict[str, float
     return {state: found.count(state) / trials for state in ("ok", "failed", "undecided")}
 
 
-def _seen(batches: NDArray[np.float64], span_s: float, look: int, slide_s: float, phase_s: float) -> Evidence:
+def _seen(batches: NDArray[np.float64], span_s: float, slide_s: float, phase_s: float) -> Evidence:
     begun_s, waited_s, length_s = (batches[:, i] for i in range(3))
     until_s = WARMUP_S + span_s
     read = (begun_s >= WARMUP_S) & (begun_s < until_s)
@@ -158,7 +158,6 @@ def _seen(batches: NDArray[np.float64], span_s: float, look: int, slide_s: float
         output_lag_at_commits=at_commits,
         work=(Work(length_s[done], waited_s[done], closed[done], slide_s),),
         batches=int(done.sum()),
-        interim_analysis=look,
     )
 
 

@@ -40,7 +40,12 @@ class Interval(NamedTuple):
 
     def counts(self) -> Counts:
         """Its histogram. Raises ValueError if it cannot be decoded, or has another range or precision."""
-        return decode(self.encoded)
+        from hdrh.histogram import HdrHistogram
+
+        hdr = HdrHistogram.decode(self.encoded)
+        if hdr.counts_len != SLOTS or hdr.unit_magnitude != 0:
+            raise ValueError(f"expected {SLOTS} slots of 1 us, got {hdr.counts_len} of 2^{hdr.unit_magnitude} us")
+        return np.frombuffer(hdr.counts, dtype=np.int64).copy()
 
 
 def read(text: str) -> Iterator[Interval]:
@@ -82,13 +87,3 @@ def encoder(counts: Counts) -> Any:
     if used.size:
         hdr.set_internal_tacking_values(int(used[0]), int(used[-1]), int(counts.sum()))
     return hdr
-
-
-def decode(text: str) -> Counts:
-    """Counts from HdrHistogram's compressed form (V2). Raises ValueError for another range or precision."""
-    from hdrh.histogram import HdrHistogram
-
-    hdr = HdrHistogram.decode(text)
-    if hdr.counts_len != SLOTS or hdr.unit_magnitude != 0:
-        raise ValueError(f"expected {SLOTS} slots of 1 us, got {hdr.counts_len} of 2^{hdr.unit_magnitude} us")
-    return np.frombuffer(hdr.counts, dtype=np.int64).copy()

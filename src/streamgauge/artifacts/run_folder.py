@@ -132,11 +132,6 @@ class RunFolder:
             (self.path / "engine").mkdir(exist_ok=True)
         return self.path / "engine"
 
-    @property
-    def report(self) -> Path:
-        """The path of this run's report."""
-        return self.path / "report.html"
-
     def trial(self, number: int, now: datetime) -> RunFolder:
         """The run folder `trials/NN` of a study. A resumed study reuses its folders."""
         path = self.path / "trials" / f"{number:02d}"
@@ -178,10 +173,6 @@ class RunFolder:
             for path in self.path.glob(answers):
                 path.unlink()
 
-    def write_page(self, text: str, place: OutputLocation = OUT) -> Path:
-        self._write("report.html", text, place)
-        return self.report
-
     def write_series(self, table: pa.Table) -> None:
         """Writes the per-second series. Raises `DriverError` if it breaks its schema."""
         from streamgauge.artifacts import tables
@@ -196,7 +187,7 @@ class RunFolder:
         """The result. Raises `InputError` if this is no run folder, or its result cannot be read."""
         path = self.path / "result.json"
         try:
-            return Result.model_validate_json(path.read_bytes())
+            return Result.model_validate(json.loads(path.read_bytes()))
         except (FileNotFoundError, NotADirectoryError):
             rule = "must be a run folder, which holds a result.json"
             way_out = "a folder under runs/, or trials/NN of a search"
@@ -205,12 +196,9 @@ class RunFolder:
                 way_out = f"streamgauge report {self.path} shows it, and {study} holds its figures"
         except PermissionError:
             rule, way_out = "must be readable", f"look at who may read {path}"
-        except (ValidationError, ValueError) as error:
-            rule = f"must hold a result.json of this version of streamgauge ({_first_fault(error)})"
-            way_out = "read it with the version that wrote it (environment in result.json)"
-            if _is_damaged(error):
-                rule = f"must hold a whole result.json, and this one is damaged or cut off ({_first_fault(error)})"
-                way_out = "a copy of the folder, or run it again"
+        except ValueError as error:
+            rule = _broken_rule(path.name, error)
+            way_out = "a copy of the folder, the version that wrote it (environment in result.json), or run it again"
         raise InputError(Problem("RUN", rule, str(self.path), way_out))
 
     def read_series(self) -> pa.Table:
@@ -244,8 +232,8 @@ class RunFolder:
             )
         )
 
-    def _write(self, name: str, text: str, place: OutputLocation = OUT) -> None:
-        _atomically(self.path / name, lambda file: file.write(text.encode()), place)
+    def _write(self, name: str, text: str) -> None:
+        write_text(self.path / name, text, OUT)
 
     def _read_table(self, name: str) -> pa.Table:
         import pyarrow as pa
@@ -257,15 +245,12 @@ class RunFolder:
         if not path.exists():
             return schema.empty_table()
         try:
-            table = pq.ParquetFile(path).read()
-        except (pa.ArrowInvalid, OSError) as error:
+            # A table of an older version may have fewer columns.
+            return pa.concat_tables([pq.ParquetFile(path).read(), schema.empty_table()], promote_options="default")
+        except (pa.ArrowException, OSError) as error:
             raise InputError(
                 Problem("RUN", f"{name} must be a Parquet file ({error})", str(path), "run it again")
             ) from None
-        for field in schema:
-            if field.name not in table.column_names:  # of an older version
-                table = table.append_column(field.with_nullable(True), pa.nulls(table.num_rows, field.type))
-        return table
 
 
 def new_folder(root: str | Path, workload: str, kind: str, now: datetime) -> Path:
@@ -301,10 +286,7 @@ def read_study(folder: Path, file: str) -> StudyResult:
         rule = f"must hold {study.what.partition(',')[0]} with something to show: this one was not finished"
         way_out = f"streamgauge {study.command} {stored['workload']}"
     except (KeyError, TypeError, ValueError) as error:
-        fault = _first_fault(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
-        rule = f"{file} must be of this version of streamgauge ({fault})"
-        if _is_damaged(error):
-            rule = f"{file} must be whole, and this one is damaged or cut off ({fault})"
+        rule = _broken_rule(file, error)
         way_out = f"streamgauge {study.command} makes one anew"
     raise InputError(Problem(RUN.setting, rule, str(folder), way_out))
 
@@ -348,18 +330,15 @@ def _plain(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]+", "_", text) or "unnamed"
 
 
-def _is_damaged(error: Exception) -> bool:
-    """Whether a file is no JSON at all."""
+def _broken_rule(file: str, error: Exception) -> str:
+    """What is wrong with a JSON file of a run folder that could not be read."""
+    if isinstance(error, json.JSONDecodeError | UnicodeDecodeError):
+        return f"{file} must be whole, and this one is damaged or cut off ({error})"
+    fault = f"{type(error).__name__}: {error}"
     if isinstance(error, ValidationError):
-        return faults_of(error)[0].kind == "json_invalid"
-    return isinstance(error, json.JSONDecodeError | UnicodeDecodeError)
-
-
-def _first_fault(error: ValidationError | ValueError) -> str:
-    if isinstance(error, ValidationError):
-        fault = faults_of(error)[0]
-        return f"{fault.name or 'file'}: {fault.rule}"
-    return str(error)
+        first = faults_of(error)[0]
+        fault = f"{first.name or 'file'}: {first.rule}"
+    return f"{file} must be of this version of streamgauge ({fault})"
 
 
 @contextmanager

@@ -171,25 +171,11 @@ def conform(table: pa.Table) -> pa.Table:
 
     Raises `DriverError` for unknown columns, missing required values, wrong types, or times that do not ascend.
     """
-    unknown = sorted(set(table.column_names) - set(SCHEMA.names))
-    if unknown:
-        raise DriverError(f"series: columns {', '.join(unknown)} are not in the schema ({', '.join(SCHEMA.names)})")
-    conformed = pa.table([_column(table, field) for field in SCHEMA], schema=SCHEMA)
+    try:
+        conformed = pa.concat_tables([SCHEMA.empty_table(), table], promote_options="permissive").cast(SCHEMA)
+    except (pa.ArrowException, ValueError) as error:
+        raise DriverError(f"series: must have the columns of series.parquet ({error})") from None
     times = conformed["time_us"]
     if len(times) > 1 and not pc.all(pc.greater(times[1:], times[:-1])).as_py():
         raise DriverError("series: column time_us must ascend from row to row")
     return conformed
-
-
-def _column(table: pa.Table, field: pa.Field) -> pa.ChunkedArray | pa.Array:
-    if field.name not in table.column_names:
-        if not field.nullable:
-            raise DriverError(f"series: column {field.name} is required and absent")
-        return pa.nulls(table.num_rows, field.type)
-    column = table.column(field.name)
-    if column.null_count and not field.nullable:
-        raise DriverError(f"series: column {field.name} must have no nulls; it has {column.null_count}")
-    try:
-        return column.cast(field.type)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise DriverError(f"series: column {field.name} must be {field.type}; got {column.type} ({error})") from None

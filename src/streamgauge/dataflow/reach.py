@@ -1,7 +1,6 @@
 """Reach: how far in event time one event can influence a flow's results. It sets the length of a trial's tail."""
 
 from collections.abc import Callable, Sequence
-from typing import assert_never
 
 from streamgauge.core.schema import WINDOW_END
 from streamgauge.dataflow import graph, schema
@@ -93,5 +92,3 @@ def _own_reach_us(node: Node) -> int | None:
             return max(abs(node.earliest_us), abs(node.latest_us))
         case Source() | Select() | Where() | Explode() | InWindows() | Lookup() | Union() | TopN():
             return 0
-        case _:
-            assert_never(node)

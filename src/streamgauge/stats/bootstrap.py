@@ -42,17 +42,18 @@ _ESTIMATED_BLOCK_FROM = 16
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate with its interval. The ends are infinite if `n` observations are too few."""
+    """An estimate with its interval. The ends are infinite if the observations are too few."""
 
     estimate: float
     low: float
     high: float
-    confidence: float
-    n: int
 
     @property
     def half_width(self) -> float:
         return (self.high - self.low) / 2
+
+
+_UNKNOWN = Interval(0.0, -math.inf, math.inf)
 
 
 @functools.cache
@@ -70,16 +71,14 @@ def slope_interval(
     `block` is in samples; None estimates it from the data. Raises ValueError for different shapes or infinite values.
     """
     times, observed = _finite(times_s, "times_s"), _finite(values, "values")
-    if times.shape != observed.shape:
-        raise ValueError(f"times_s and values must have one shape, got {times.shape} and {observed.shape}")
     if times.size < 3 or np.ptp(times) == 0:
-        return _nothing(observed.size, confidence)
+        return _UNKNOWN
     centred = times - times.mean()
     weights = centred / (centred @ centred)
     estimate = float(weights @ observed)
     residuals = observed - observed.mean() - estimate * centred
     half = _half_width(residuals, weights, confidence, block)
-    return Interval(estimate, estimate - half, estimate + half, confidence, residuals.size)
+    return Interval(estimate, estimate - half, estimate + half)
 
 
 def independent_slope_interval(times_s: ArrayLike, values: ArrayLike, confidence: float = 0.95) -> Interval:
@@ -96,17 +95,15 @@ def ratio_interval(numerators: ArrayLike, denominators: ArrayLike, confidence: f
     Raises ValueError for different shapes, infinite values, or negative denominators.
     """
     above, below = _finite(numerators, "numerators"), _finite(denominators, "denominators")
-    if above.shape != below.shape:
-        raise ValueError(f"numerators and denominators must have one shape, got {above.shape} and {below.shape}")
     if (below < 0).any():
         raise ValueError("denominators must not be negative")
     whole = float(below.sum())
     if above.size < 3 or not whole:
-        return _nothing(above.size, confidence)
+        return _UNKNOWN
     estimate = float(above.sum()) / whole
     residuals, weights = above - estimate * below, np.full(above.size, 1 / whole)
     half = _half_width(residuals, weights, confidence, None, _RATIO)
-    return Interval(estimate, estimate - half, estimate + half, confidence, above.size)
+    return Interval(estimate, estimate - half, estimate + half)
 
 
 def fitted_interval(design: ArrayLike, values: ArrayLike, at: ArrayLike, confidence: float = 0.95) -> Interval:
@@ -117,12 +114,12 @@ def fitted_interval(design: ArrayLike, values: ArrayLike, at: ArrayLike, confide
     columns, observed = np.asarray(design, dtype=np.float64), _finite(values, "values")
     parameters = int(np.linalg.matrix_rank(columns))
     if observed.size <= parameters:
-        return _nothing(observed.size, confidence)
+        return _UNKNOWN
     inverse = np.linalg.pinv(columns)
     weights = np.asarray(at, dtype=np.float64) @ inverse
     estimate, residuals = float(weights @ observed), observed - columns @ (inverse @ observed)
     half = _half_width(residuals, weights, confidence, None, parameters)
-    return Interval(estimate, estimate - half, estimate + half, confidence, observed.size)
+    return Interval(estimate, estimate - half, estimate + half)
 
 
 def block_length(residuals: Floats) -> int:
@@ -144,10 +141,6 @@ def _finite(values: ArrayLike, name: str) -> Floats:
     if array.ndim != 1 or not np.isfinite(array).all():
         raise ValueError(f"{name} must be one-dimensional and finite")
     return array
-
-
-def _nothing(n: int, confidence: float) -> Interval:
-    return Interval(0.0, -math.inf, math.inf, confidence, n)
 
 
 def _half_width(

@@ -38,8 +38,6 @@ def advised(works: Mapping[str, float | None], target: int = 10) -> dict[str, in
     >>> advised({"splitter": 3.0, "counter": 1.0, "source": None}, target=10)
     {'splitter': 8, 'counter': 3, 'source': None}
     """
-    if target < 1:
-        raise ValueError(f"target must be at least 1, got {target}")
     if any(each is not None and not (each >= 0 and math.isfinite(each)) for each in works.values()):
         raise ValueError(f"work must be finite and not negative, got {dict(works)}")
     whole = math.fsum(each for each in works.values() if each is not None)

@@ -78,29 +78,23 @@ def mean_over(values: ArrayLike, sawtooth: bool = False) -> Estimate:
 class Resampled:
     """The histograms of a run's seconds, resampled in blocks and merged. They give the error of any percentile.
 
-    `counts` (n, slots) are those of n successive seconds with results; `values` (slots,) are the slots' values,
-    ascending.
+    `counts` (n, slots) are those of n successive seconds with results, at least two; `values` (slots,) are the slots'
+    values, ascending.
     """
 
     def __init__(self, counts: NDArray[np.int64], values: Floats) -> None:
         self._values, self._n = values, len(counts)
-        if self._n < 2:
-            return
         middle = counts @ values / counts.sum(axis=1)
         self._block = block_length(np.log(np.maximum(middle, 1.0)) - np.log(np.maximum(middle, 1.0)).mean())
         self._upto = np.cumsum(draws(self._n, self._block, REPLICATES) @ counts.astype(np.float64), axis=1)
 
     def quantile(self, value: float, q: float) -> Estimate:
         """The q-quantile, which is `value` over all seconds, with its error."""
-        if self._n < 2:
-            return Estimate(value, math.inf, 0.0)
         slots = np.array([np.searchsorted(upto, max(1.0, math.floor(q * upto[-1] + 0.5))) for upto in self._upto])
         return Estimate(value, _error(self._values[slots], self._n), _freedom(self._n, self._block))
 
     def mean(self, value: float) -> Estimate:
         """The mean over all results, which is `value`, with its error."""
-        if self._n < 2:
-            return Estimate(value, math.inf, 0.0)
         counts = np.diff(self._upto, axis=1, prepend=0.0)
         error = _error(counts @ self._values / self._upto[:, -1], self._n)
         return Estimate(value, error, _freedom(self._n, self._block))
@@ -125,15 +119,15 @@ def ratio(a: Estimate, b: Estimate, confidence: float = 0.95) -> Interval:
         raise ValueError(f"a ratio needs a figure above 0 to start from, got {a.value}")
     estimate = b.value / a.value
     if not (math.isfinite(a.error) and math.isfinite(b.error)):
-        return Interval(estimate, 0.0, math.inf, confidence, 0)
+        return Interval(estimate, 0.0, math.inf)
     squared = student(_welch(a, b, estimate), confidence) ** 2
     # The ratios r with b - r a not significantly different from 0: (a² - t² va) r² - 2 a b r + (b² - t² vb) <= 0.
     square, middle = a.value**2 - squared * a.error**2, a.value * b.value
     if square <= 0:
-        return Interval(estimate, 0.0, math.inf, confidence, 0)
+        return Interval(estimate, 0.0, math.inf)
     root = math.sqrt(max(0.0, middle**2 - square * (b.value**2 - squared * b.error**2)))
     low, high = max(0.0, (middle - root) / square), (middle + root) / square
-    return Interval(estimate, min(low, estimate), max(high, estimate), confidence, 0)
+    return Interval(estimate, min(low, estimate), max(high, estimate))
 
 
 def _welch(a: Estimate, b: Estimate, estimate: float) -> float:

@@ -18,12 +18,11 @@ _ROUNDING = 1e-9
 
 
 def carries(q: float, effective_count: int) -> bool:
-    """Whether `effective_count` independent observations carry the q-quantile, q in [0, 1).
+    """Whether `effective_count` independent observations carry the q-quantile, q in [0, 1]; none carry that of 1.
 
     >>> carries(0.99, 100), carries(0.99, 99)
     (True, False)
     """
-    _require(q)
     return effective_count >= 1 and effective_count * (1 - q) >= 1 - _ROUNDING
 
 
@@ -33,13 +32,7 @@ def observations_needed(q: float) -> int:
     >>> observations_needed(0.99)
     100
     """
-    _require(q)
     return math.ceil((1 - _ROUNDING) / (1 - q))
-
-
-def _require(q: float) -> None:
-    if not 0 <= q < 1:
-        raise ValueError(f"q must be in [0, 1), got {q}")
 
 
 @functools.cache

@@ -86,7 +86,6 @@ def _of_record(resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: fl
         draining_at_start=draining_at_start(record),
         interrupted=record.interrupted,
         user_job=user_job,
-        interim_analysis=record.interim_analyses - 1,
         delivery_share=resources.share_of_span(record, trial_log.delivering),
         receive_share=resources.share_of_span(record, trial_log.receiving),
         disk_share=resources.share_of_span(record, trial_log.writing),

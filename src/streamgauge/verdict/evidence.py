@@ -8,14 +8,14 @@ from functools import cached_property
 
 import numpy as np
 
-from streamgauge.config.limits import BOUND_S_MIN, ServiceLevelObjective
+from streamgauge.config.limits import BOUND_S_MIN, EXTENSIONS_MAX, ServiceLevelObjective
 from streamgauge.core.arrays import Floats
 from streamgauge.results.latency import Latencies
 from streamgauge.results.run import SinkResult, Verification
 from streamgauge.results.verdict import BackgroundLoad
 from streamgauge.stats.bootstrap import Interval, fitted_interval, ratio_interval
 
-CONFIDENCE, INTERIM_ANALYSES = 0.95, 3
+CONFIDENCE, INTERIM_ANALYSES = 0.95, 1 + EXTENSIONS_MAX
 TREND_CONFIDENCE = 1 - (1 - CONFIDENCE) / INTERIM_ANALYSES
 """Each of three interim analyses gets a third of the error (Bonferroni). Correlated observations err more often: see
 docs/explanation/trust.md."""
@@ -171,7 +171,6 @@ class Evidence:
         memory_full_s: seconds of event time that waited when the queue was full by its bytes; else None.
         ingested_share: events delivered for the first time over offered events, since the trial's start; 1 if the SUT
             had too little time.
-        interim_analysis: 0 at the first judgement of a trial, 1 and 2 after its extensions.
         delivery_share, receive_share, disk_share: share of the span in which generators delivered events, the recorder
             processed results, and the recorder wrote to its disk. A slow SUT may have waited for these.
         recorder_stall_s: time beyond 100 ms each in which the recorder stood still while results may have arrived.
@@ -219,7 +218,6 @@ class Evidence:
     span_began: bool = True
     batches_ever: int = 0
     ingested_share: float = 1.0
-    interim_analysis: int = 0
     background_share: float = 0.0
     background_burst_share: float = 0.0
     delivery_share: float = 0.0
@@ -243,10 +241,3 @@ class Evidence:
     def out_of_memory(self) -> bool:
         """Whether events in flight or retained for redelivery filled the queue, rather than waiting events."""
         return self.memory_full_s is not None and self.memory_full_s < min(self.bound_s, BOUND_S_MIN)
-
-    @property
-    def confidence(self) -> float:
-        """Confidence of a trend's interval, the same at each interim analysis."""
-        if not 0 <= self.interim_analysis < INTERIM_ANALYSES:
-            raise ValueError(f"interim_analysis must be 0 to {INTERIM_ANALYSES - 1}, got {self.interim_analysis}")
-        return TREND_CONFIDENCE

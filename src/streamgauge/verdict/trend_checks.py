@@ -34,28 +34,26 @@ from streamgauge.results.verdict import CheckState, Finding, Remark
 from streamgauge.stats.bootstrap import slope_interval
 from streamgauge.verdict.check_spec import Condition, worst
 from streamgauge.verdict.driver_check import driver_bottleneck
-from streamgauge.verdict.evidence import Evidence, Samples
+from streamgauge.verdict.evidence import TREND_CONFIDENCE, Evidence, Samples
 
 TREND_POINTS_MIN = 5
 """Fewer observations than this are no trend: the check is then undecided."""
 
 
-def check_trend(
-    name: str, trend: Cause, samples: Samples, limit: float, evidence: Evidence, at_commits: bool = False
-) -> Finding:
+def check_trend(name: str, trend: Cause, samples: Samples, limit: float, at_commits: bool = False) -> Finding:
     """The check `name` of the slope of `samples`. `trend` is the code of a slope above its limit."""
     n, about = samples.value.size, {"about": samples.about}
     if n < TREND_POINTS_MIN:
         facts = {**about, "n": n, "least": TREND_POINTS_MIN}
         return Condition(False, Cause.TOO_FEW_OBSERVATIONS, None, limit, "s/s", facts).finding(name, "undecided")
-    interval = slope_interval(samples.time_s, samples.value, evidence.confidence)
+    interval = slope_interval(samples.time_s, samples.value, TREND_CONFIDENCE)
     slope, low, high = interval.estimate, interval.low, interval.high
     facts = {**about, "n": n, "slope": slope, "low": low, "high": high, "limit": limit}
-    remarks = [Remark(trend, {**facts, "confidence": interval.confidence, "at_commits": at_commits})]
+    remarks = [Remark(trend, {**facts, "confidence": TREND_CONFIDENCE, "at_commits": at_commits})]
     state: CheckState = "ok" if high <= limit else "failed" if low > limit else "undecided"
     code = {"ok": Cause.OK, "failed": trend}.get(state, Cause.TREND_UNDECIDED)
     if state == "ok":
-        later = slope_interval(samples.time_s[n // 2 :], samples.value[n // 2 :], evidence.confidence)
+        later = slope_interval(samples.time_s[n // 2 :], samples.value[n // 2 :], TREND_CONFIDENCE)
         if later.low > limit:
             state, code = "undecided", Cause.TREND_TURNED
             remarks.append(Remark(Detail[f"{trend.name}_LATER"], {"slope": later.estimate, "low": later.low}))
@@ -125,7 +123,7 @@ def check_backlog_trend(evidence: Evidence) -> Finding:
     return worst(
         [
             decide_by_spare_time(
-                check_trend("backlog_trend", Cause.BACKLOG_GROWS, backlog, BACKLOG_SLOPE_SHARE_MAX, evidence),
+                check_trend("backlog_trend", Cause.BACKLOG_GROWS, backlog, BACKLOG_SLOPE_SHARE_MAX),
                 backlog.about,
                 evidence,
             )
@@ -153,15 +151,13 @@ OUTPUT_SLOPE_MAX = 0.01
 
 
 def check_output_trend(evidence: Evidence) -> Finding:
-    checks = [
-        decide_by_spare_time(_output_check(steps(lag), evidence), lag.about, evidence) for lag in evidence.output_lag
-    ]
+    checks = [decide_by_spare_time(_output_check(steps(lag)), lag.about, evidence) for lag in evidence.output_lag]
     at_commits = [_commit_check(steps(lag), evidence) for lag in evidence.output_lag_at_commits]
     return worst([*checks, *(check for check in at_commits if check is not None)])
 
 
-def _output_check(lag: Samples, evidence: Evidence, at_commits: bool = False) -> Finding:
-    return check_trend("output_trend", Cause.RESULTS_FALL_BEHIND, lag, OUTPUT_SLOPE_MAX, evidence, at_commits)
+def _output_check(lag: Samples, at_commits: bool = False) -> Finding:
+    return check_trend("output_trend", Cause.RESULTS_FALL_BEHIND, lag, OUTPUT_SLOPE_MAX, at_commits)
 
 
 def _commit_check(lag: Samples, evidence: Evidence) -> Finding | None:
@@ -170,7 +166,7 @@ def _commit_check(lag: Samples, evidence: Evidence) -> Finding | None:
     It fails on proven growth. It is undecided if batches seem to get longer and would fill their interval after one
     more such span. Batches within their interval cause no waiting, so the trends at deliveries cannot see them.
     """
-    check = _output_check(lag, evidence, at_commits=True)
+    check = _output_check(lag, at_commits=True)
     if check.state == "failed":
         return check
     if check.state != "undecided" or not _would_fill_interval(evidence.interval_s, lag, check.value):
@@ -196,7 +192,7 @@ def check_latency_trend(evidence: Evidence) -> Finding:
 
 def _latency_check(latency: Samples, evidence: Evidence) -> Finding:
     """Fails only on proven growth beyond the drift: the trends before have already shown that nothing waits."""
-    trend = check_trend("latency_trend", Cause.LATENCY_GROWS, latency, OUTPUT_SLOPE_MAX, evidence)
+    trend = check_trend("latency_trend", Cause.LATENCY_GROWS, latency, OUTPUT_SLOPE_MAX)
     if trend.state == "ok":
         return trend
     growth_s = (trend.low or 0.0) * float(np.ptp(latency.time_s)) if latency.time_s.size else 0.0

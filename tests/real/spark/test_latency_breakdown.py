@@ -14,6 +14,7 @@ from streamgauge.report.documents.study_pages import write_study_page
 from streamgauge.studies.latency_breakdown.anatomy import anatomy, check_trials, probe_of, request_of
 from streamgauge.studies.latency_breakdown.decompose import TrialEvidence, decompose
 from streamgauge.trial.conductor import TrialConductor
+from streamgauge.trial.events import VerdictReached
 from streamgauge.trial.policies import JudgedTrial
 from tests.helpers_broker_trials import require_jars, running
 
@@ -74,7 +75,7 @@ def trial_result(root: Path, load: Mapping[str, Any], **experiment: Any) -> dict
     with running(resolved, folder.path) as testbed:
         settings = JudgedTrial(resolved, 2000.0, fresh=True, duration_s=6.0, may_extend=False, keep_results=True)
         judged = TrialConductor(resolved, testbed).run(folder, settings)
-        evidence.collect(testbed, judged)
+        evidence.collect(VerdictReached(judged, testbed))
     return decompose(judged, folder.path, evidence).model_dump(mode="json")
 
 

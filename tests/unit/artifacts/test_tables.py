@@ -23,9 +23,9 @@ def test_absent_columns_become_null(names: set[str]) -> None:
     ("columns", "message"),
     [
         ({"time_us": [1], "phase": ["a"], "extra": [1]}, "extra"),
-        ({"time_us": [1]}, "phase is required"),
-        ({"time_us": [1], "phase": pa.array([None], pa.string())}, "no nulls"),
-        ({"time_us": ["x"], "phase": ["a"]}, "time_us must be int64"),
+        ({"time_us": [1]}, "phase"),
+        ({"time_us": [1], "phase": pa.array([None], pa.string())}, "phase"),
+        ({"time_us": ["x"], "phase": ["a"]}, "time_us"),
         ({"time_us": [2, 1], "phase": ["a", "a"]}, "ascend"),
         ({"time_us": [1, 1], "phase": ["a", "a"]}, "ascend"),
     ],

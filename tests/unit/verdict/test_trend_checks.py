@@ -13,7 +13,7 @@ from streamgauge.results.text.sentences import sentence
 from streamgauge.results.verdict import Remark
 from streamgauge.stats.bootstrap import slope_interval
 from streamgauge.verdict.collect_evidence import ingested_share
-from streamgauge.verdict.evidence import Samples
+from streamgauge.verdict.evidence import TREND_CONFIDENCE, Samples
 from streamgauge.verdict.trend_checks import steps
 from streamgauge.verdict.verdict import judge
 from tests.unit.verdict.helpers_evidence import (
@@ -45,7 +45,7 @@ def test_a_later_half_that_may_grow_by_chance_turns_no_trend() -> None:
     """It grows by more than the limit, and its interval reaches far below 0."""
     samples = falling_then_growing(12, 0.02)
     samples = replace(samples, value=samples.value + np.where(np.arange(12) % 2, 0.1, -0.1))
-    later = slope_interval(samples.time_s[6:], samples.value[6:], evidence().confidence)
+    later = slope_interval(samples.time_s[6:], samples.value[6:], TREND_CONFIDENCE)
     check = check_of(judge(evidence(output_lag=samples)), "output_trend")
     assert later.low < 0 < (check.limit or 0) < later.estimate
     assert check.state == "ok"

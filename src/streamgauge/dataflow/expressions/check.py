@@ -13,7 +13,6 @@ Spark gets the original text.
 
 from __future__ import annotations
 
-import difflib
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,7 +20,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from streamgauge.core.errors import ExpressionError, Problem
+from streamgauge.core.errors import ExpressionError, Problem, near
 from streamgauge.dataflow.expressions.types import Refused, Types, allow, available_columns, bound_type
 
 if TYPE_CHECKING:
@@ -138,8 +137,8 @@ def _check_tokens(expression: str) -> None:
 
 
 def _hint(word: str, names: Collection[str]) -> str:
-    close = difflib.get_close_matches(word, names, n=1)
-    return f"{close[0]}? " if close else ""
+    close = near(word, names)
+    return f"{close}? " if close else ""
 
 
 @lru_cache(maxsize=4096)

@@ -12,7 +12,6 @@ from sqlglot import exp
 from streamgauge.dataflow.expressions.rules import (
     STRING,
     TypeOf,
-    as_literal,
     duckdb,
     need,
     plain_number,
@@ -59,7 +58,7 @@ def replace(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
     is_plain = by is not None and not {"$", "\\"} & set(by) and node.args.get("position") is None
     rule = "regexp_replace takes a literal replacement without $ or backslash"
     allow(is_plain, rule, "regexp_replace(x, 'a+', '')", node)
-    return duckdb("regexp_replace({x}, {p}, {r}, 'g')", x=node.this, p=pattern, r=as_literal(str(by)))
+    return duckdb("regexp_replace({x}, {p}, {r}, 'g')", x=node.this, p=pattern, r=exp.Literal.string(str(by)))
 
 
 def matches(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
@@ -76,7 +75,9 @@ def json_value(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
     except ValueError:  # sqlglot raises it for a path that Spark does not support
         path = ""
     allow(_PATH.fullmatch(path), "get_json_object takes a path of names", "get_json_object(x, '$.user.name')", node)
-    return duckdb("CASE WHEN json_valid({x}) THEN json_extract_string({x}, {p}) END", x=node.this, p=as_literal(path))
+    return duckdb(
+        "CASE WHEN json_valid({x}) THEN json_extract_string({x}, {p}) END", x=node.this, p=exp.Literal.string(path)
+    )
 
 
 def _group(node: exp.Expression, groups: int) -> int:
@@ -104,7 +105,7 @@ def _pattern(node: exp.Expression, type_of: TypeOf, function: str, may_be_empty:
         raise Refused(f"pattern cannot be read: {error}", "a regular expression such as '[a-z]+'", node) from None
     is_allowed = may_be_empty or compiled.search("") is None
     allow(is_allowed, f"{function} takes a pattern that does not match the empty string", "+ instead of *", node)
-    return as_literal(re2_pattern), compiled.groups
+    return exp.Literal.string(re2_pattern), compiled.groups
 
 
 @lru_cache(maxsize=1024)

@@ -53,10 +53,6 @@ def plain_text(node: exp.Expression | None) -> str | None:
     return str(node.this) if isinstance(node, exp.Literal) and node.is_string else None
 
 
-def as_literal(text: str) -> exp.Expression:
-    return exp.Literal.string(text)
-
-
 def _need_array(node: exp.Expression, type_of: TypeOf, function: str) -> str:
     """The type of the array's elements."""
     type_ = type_of(node)
@@ -179,7 +175,7 @@ def parsed_time(node: exp.Expression, type_of: TypeOf) -> exp.Expression:
     duckdb_format, shape = _format(str(patterns[0]), node)
     value = "timezone('UTC', try_strptime({x}, {f}))" if "%z" in duckdb_format else "try_strptime({x}, {f})"
     parsed_value = f"CASE WHEN regexp_full_match({{x}}, {{shape}}) THEN {value} END"
-    return duckdb(parsed_value, x=text, f=as_literal(duckdb_format), shape=as_literal(shape))
+    return duckdb(parsed_value, x=text, f=exp.Literal.string(duckdb_format), shape=exp.Literal.string(shape))
 
 
 def _format(pattern: str, node: exp.Expression) -> tuple[str, str]:

@@ -59,10 +59,6 @@ class Band:
     start_s: float
     end_s: float
 
-    @property
-    def label(self) -> str:
-        return "warm-up" if self.name == "warmup" else self.name.replace("_", " ")
-
 
 @dataclass(frozen=True)
 class Timeline:
@@ -326,9 +322,7 @@ def _bands(timeline: Timeline, width: int, x: Any, labelled: bool) -> list[Any]:
     """Shades all phases except the measured one, draws their borders, and names them where the name fits."""
     bands = timeline.bands
     shades = [
-        {"t": band.start_s, "to": band.end_s, "fill": COLOURS["fault" if "fault" in band.name else "shade"]}
-        for band in bands
-        if band.name != "measured"
+        {"t": band.start_s, "to": band.end_s, "fill": COLOURS["shade"]} for band in bands if band.name != "measured"
     ]
     shaded = alt.Chart(values(shades)).mark_rect(opacity=0.75, clip=True)
     layers = [shaded.encode(x=x, x2="to:Q", color=alt.Color("fill:N", scale=None))]
@@ -346,7 +340,7 @@ def _bands(timeline: Timeline, width: int, x: Any, labelled: bool) -> list[Any]:
 
 def _fitting(band: Band, end_s: float, width: int) -> str:
     room_px = (band.end_s - band.start_s) / end_s * width
-    return band.label if room_px > 7 * len(band.label) + 6 else ""
+    return band.name if room_px > 7 * len(band.name) + 6 else ""
 
 
 def _area(rows: list[dict[str, Any]], colour: str, opacity: float, line: bool = False) -> Any:

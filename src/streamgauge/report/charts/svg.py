@@ -28,7 +28,7 @@ COLOURS = {
         *("sut", "driver", "broker", "network"),
         *PARTS,
         "rest",
-        *("sustained", "not-sustained", "undecided", "ink", "muted", "grid", "shade", "fault"),
+        *("sustained", "not-sustained", "undecided", "ink", "muted", "grid", "shade"),
     )
 }
 
@@ -59,7 +59,8 @@ def figure(
 def svg(chart: Any, words: str, prefix: str) -> str:
     """A chart as an inline SVG with an accessible name; `prefix` keeps its ids apart from those of other charts."""
     text: str = vl_convert.vegalite_to_svg({**chart.to_dict(validate=False), "config": _style()})
-    return _embed(text, words, prefix)
+    text = re.sub(r"<[^>]+>", lambda tag: _embed_tag(tag.group(), prefix), text)
+    return re.sub(r"<svg\b", f'<svg role="img" aria-label="{escape(words)}"', text, count=1)
 
 
 def floats(table: pa.Table, name: str) -> Floats:
@@ -151,11 +152,6 @@ def _style() -> dict[str, Any]:
         "title": {"color": ink, "fontSize": 12.5, "fontWeight": 600},
         "text": {"color": ink, "fontSize": 12},
     }
-
-
-def _embed(text: str, words: str, prefix: str) -> str:
-    text = re.sub(r"<[^>]+>", lambda tag: _embed_tag(tag.group(), prefix), text)
-    return re.sub(r"<svg\b", f'<svg role="img" aria-label="{escape(words)}"', text, count=1)
 
 
 def _embed_tag(tag: str, prefix: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from streamgauge.artifacts.run_folder import OUT, OutputLocation, RunFolder
+from streamgauge.artifacts.run_folder import OUT, OutputLocation, RunFolder, write_text
 from streamgauge.config import reproduce
 from streamgauge.core.formatting import (
     NONE,
@@ -59,7 +59,9 @@ _VERIFICATION_NOTE = (
 
 def write_page(folder: RunFolder, flow: Sequence[Mapping[str, Any]] | None, place: OutputLocation = OUT) -> Path:
     """Makes report.html from the folder's files. `flow` describes the nodes (flow_graph.py); None for user jobs."""
-    return folder.write_page(render(whole(folder, flow)), place)
+    path = folder.path / "report.html"
+    write_text(path, render(whole(folder, flow)), place)
+    return path
 
 
 def whole(folder: RunFolder, flow: Sequence[Mapping[str, Any]] | None) -> Document:

@@ -85,17 +85,12 @@ def warnings_of(search: SearchResult) -> Iterator[Remark]:
             "trials": tuple(beside), "shares": (min(beside.values()), max(beside.values())),
             "limit": BACKGROUND_SHARE_MAX,
         })  # fmt: skip
-    timed = [trial for trial in search.trials if trial.reference_work_us]
-    fast, slow = (pick(timed, key=_reference_work_us, default=None) for pick in (min, max))
-    if fast and slow and machine_speed_differs(_reference_work_us(fast), _reference_work_us(slow)):
+    work_us = {trial.number: trial.reference_work_us for trial in search.trials if trial.reference_work_us}
+    fast, slow = (pick(work_us, key=work_us.__getitem__, default=0) for pick in (min, max))
+    if work_us and machine_speed_differs(work_us[fast], work_us[slow]):
         yield Remark(WarningCode.MACHINE_CHANGED, {
-            "fast": fast.number, "fast_us": fast.reference_work_us,
-            "slow": slow.number, "slow_us": slow.reference_work_us,
+            "fast": fast, "fast_us": work_us[fast], "slow": slow, "slow_us": work_us[slow],
         })  # fmt: skip
-
-
-def _reference_work_us(trial: TrialSummary) -> float:
-    return trial.reference_work_us or 0.0
 
 
 def trial_shown(folder: RunFolder, search: SearchResult) -> Result | None:

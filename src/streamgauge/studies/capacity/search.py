@@ -65,8 +65,6 @@ class Search:
             state.forget_held()
             facts = {"rate": outcome.rate_per_s, "faults": outcome.wrong_answers}
             return self.end(Remark(SearchEnd.WRONG_ANSWERS, facts))
-        if outcome.verdict == "interrupted":
-            return self.end(Remark(SearchEnd.INTERRUPTED, {"why": outcome.why}))
         self._advance(lambda: self._asking.send(outcome))
         if self.request is not None and len(state.trials) >= state.settings.trials_max:
             self.end(Remark(SearchEnd.TRIALS_USED_UP, {"n": state.settings.trials_max}))
@@ -122,12 +120,9 @@ def search(trial: TrialCall, settings: Settings, recorded: Iterable[TrialOutcome
 
 
 def replay(settings: Settings, recorded: Iterable[TrialOutcome]) -> Search:
-    """The search after `recorded`, ready to continue; an interrupted last trial is requested again."""
+    """The search after `recorded`, ready to continue."""
     machine = Search(settings)
-    outcomes = list(recorded)
-    while outcomes and outcomes[-1].verdict == "interrupted":
-        outcomes.pop()
-    for outcome in outcomes:
+    for outcome in recorded:
         machine.tell(outcome)
     return machine
 

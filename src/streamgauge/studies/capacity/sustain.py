@@ -241,7 +241,7 @@ def _search(resolved: ResolvedExperiment, folder: RunFolder, view: SearchObserve
         exported(experiment, snapshots(view.trial_progress)) as observe,
         Sustain(resolved, folder, view, ceiling, on_result, observe) as work,
     ):
-        machine = replay(work.settings(), outcomes) if outcomes else Search(work.settings())
+        machine = replay(work.settings(), outcomes)
         work.skip(outcomes)
         for trial in machine.result().trials:
             view.trial(trial)

@@ -136,7 +136,7 @@ def _interval(one: Comparable, a: _Values, b: _Values, confidence: float) -> tup
     if max(len(a.values), len(b.values)) > 1:
         return ratio(*_over_runs(one, a, b), confidence), "runs"
     if one.name == "sustained":
-        return _brackets(a.side.runs[0], b.side.runs[0], confidence), "brackets"
+        return _brackets(a.side.runs[0], b.side.runs[0]), "brackets"
     if one.within is None:
         return None, "one run a side gives no interval: repeat the runs"
     left, right = (one.within(side.side.runs[0], side.mean or 0.0) for side in (a, b))
@@ -167,7 +167,7 @@ def _resolution(one: Comparable, values: _Values) -> float:
     return max((high - low for low, high in tested if low is not None and high is not None), default=0.0)
 
 
-def _brackets(a: RunData, b: RunData, confidence: float) -> Interval:
+def _brackets(a: RunData, b: RunData) -> Interval:
     """Two searches: the least and greatest ratio that their brackets allow."""
     one, other = a.result.search, b.result.search
     assert one is not None
@@ -175,7 +175,7 @@ def _brackets(a: RunData, b: RunData, confidence: float) -> Interval:
     rate_a, rate_b = one.sustained_per_s or math.nan, other.sustained_per_s or math.nan
     low = rate_b / max(one.refused_per_s, rate_a) if one.refused_per_s is not None else 0.0
     high = max(other.refused_per_s, rate_b) / rate_a if other.refused_per_s is not None else math.inf
-    return Interval(rate_b / rate_a, low, high, confidence, 1)
+    return Interval(rate_b / rate_a, low, high)
 
 
 def _with_interval(base: Difference, difference: float, low: float, high: float, method: str) -> Difference:

@@ -63,7 +63,7 @@ class RunData:
 
     @cached_property
     def resampled(self) -> dict[str, Resampled]:
-        """Kind of latency to its resampled seconds from latency.hlog; empty if the run left no log.
+        """Kind of latency to its resampled seconds from latency.hlog, of kinds with results in several seconds.
 
         With several sinks (lines tagged `event_time/SINK`), the slowest one's, because its latency is the run's.
         """
@@ -77,7 +77,7 @@ class RunData:
         return {
             tag.removesuffix(sink): Resampled(counts, values.astype(np.float64))
             for tag, (counts, values) in packed.items()
-            if tag.partition("/")[2] == sink[1:]
+            if tag.partition("/")[2] == sink[1:] and len(counts) > 1
         }
 
 

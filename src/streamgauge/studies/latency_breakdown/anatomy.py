@@ -30,7 +30,7 @@ from streamgauge.studies.latency_breakdown.decompose import TrialEvidence, decom
 from streamgauge.studies.run.run import require_machine, run_judged
 from streamgauge.system.disk import Scratch
 from streamgauge.system.machine import environment
-from streamgauge.trial.events import Observer, OnResult, OnStudy, TrialEvent, VerdictReached, ignore
+from streamgauge.trial.events import OnResult, OnStudy, ignore, to_each
 from streamgauge.trial.progress import Show, show_one_of_several, snapshots
 
 RECORD_SIZE = "record_bytes"
@@ -102,9 +102,6 @@ def check_trials(experiment: Experiment) -> list[ResolvedExperiment]:
         InputError: with every problem of a trial, or why it cannot be decomposed.
     """
     refuse_program(experiment)
-    engines = engines_with_probe()
-    rule = f"must be {' or '.join(engines)}, because other engines have no latency probe"
-    require(experiment.engine in engines, "engine", rule, experiment.engine, f"--engine {engines[0]}")
     config, probe = experiment.anatomy or Anatomy(), probe_of(experiment.engine)
     _refuse(experiment, config, probe)
     update = {"command": "run", "anatomy": None, "keep_results": True, "matrix": _matrix(config, probe)}
@@ -123,13 +120,13 @@ def _matrix(config: Anatomy, probe: LatencyProbe) -> Matrix:
     return Matrix.model_validate(axes)
 
 
-def engines_with_probe() -> tuple[str, ...]:
-    return tuple(name for name in streaming_engines() if entry(name).latency_probe() is not None)
-
-
 def probe_of(engine: str) -> LatencyProbe:
-    """The latency probe of an engine that has one."""
-    probe = entry(engine).latency_probe()
+    """The latency probe of an engine. Raises InputError if it has none."""
+    probes = {name: entry(name).latency_probe() for name in streaming_engines()}
+    able = [name for name, probe in probes.items() if probe is not None]
+    rule = f"must be {' or '.join(able)}, because other engines have no latency probe"
+    probe = probes.get(engine)
+    require(probe, "engine", rule, engine, f"--engine {able[0]}")
     assert probe is not None
     return probe
 
@@ -164,17 +161,6 @@ def _refuse(experiment: Experiment, config: Anatomy, probe: LatencyProbe) -> Non
             ),
         ),
     ])  # fmt: skip
-
-
-def _collecting_evidence(evidence: TrialEvidence, follow: Observer) -> Observer:
-    """An observer that collects evidence once the trial is judged, while its processes still run."""
-
-    def observe(event: TrialEvent) -> None:
-        follow(event)
-        if isinstance(event, VerdictReached):
-            evidence.collect(event.testbed, event.trial)
-
-    return observe
 
 
 def _interval(options: Mapping[str, str], probe: LatencyProbe) -> str:
@@ -223,7 +209,7 @@ def _trial(
         evidence = TrialEvidence(probe.evidence(request_of(trial), Path(private)))
         try:
             result, judged = run_judged(
-                trial.model_copy(update={"out": str(folder)}), _collecting_evidence(evidence, snapshots(on_progress)),
+                trial.model_copy(update={"out": str(folder)}), to_each(snapshots(on_progress), evidence.collect),
                 evidence.probe.options, on_result,
             )  # fmt: skip
         except (EngineError, DriverError) as error:

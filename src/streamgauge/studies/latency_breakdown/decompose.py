@@ -44,10 +44,10 @@ from streamgauge.harness.broker_log import AppendTimes
 from streamgauge.metrics.delivery_times import handed_over
 from streamgauge.results.breakdown import Decomposition, LatencyFigures, StageFigures, TrialLatency
 from streamgauge.stats.samples import carries
+from streamgauge.trial.events import TrialEvent, VerdictReached
 from streamgauge.verification.results_parquet import results_file
 
 if TYPE_CHECKING:
-    from streamgauge.harness.testbed import TestBed
     from streamgauge.metrics.trial_log import TrialLog
     from streamgauge.trial.trial_result import TrialResult
 
@@ -91,13 +91,8 @@ def read_results(folder: Path, from_us: int, to_us: int) -> SavedResults | None:
     return SavedResults(event_us, emission_us, partitions_of(np.asarray(names[EVENT_ID])), names)
 
 
-def offered(trial_log: TrialLog, results: SavedResults, all_generators: bool) -> Times:
-    """When the chunk of each result's event was offered, and so could be read; -1 if it was not.
-
-    `all_generators`: events can be read only after every generator has offered its chunk.
-    """
-    if all_generators:
-        return handed_over(trial_log)(results.event_us)
+def offered(trial_log: TrialLog, results: SavedResults) -> Times:
+    """When the chunk of each result's event was offered by its own generator; -1 if it was not."""
     published_us = np.full(len(results.event_us), -1, np.int64)
     for partition in np.unique(results.partitions):
         of_partition = results.partitions == partition
@@ -148,10 +143,13 @@ class TrialEvidence:
         self._appended: AppendTimes | None = None
         self._no_sample = "its clock is not the driver's, so its timestamps are not used"
 
-    def collect(self, test_bed: TestBed, judged: TrialResult) -> None:
-        """Called after the trial, before its processes end: the broker is asked while it still runs."""
+    def collect(self, event: TrialEvent) -> None:
+        """An observer, which asks probe and broker once the trial is judged, while its processes still run."""
+        if not isinstance(event, VerdictReached):
+            return
+        test_bed, spans = event.testbed, event.trial.record.offered_spans
         self.probe.collect(test_bed.engine.batch_progress)
-        spans, (stream,) = judged.record.offered_spans, test_bed.settings.columns
+        (stream,) = test_bed.settings.columns
         try:
             self._appended = test_bed.appended(stream, test_bed.sinks[0], spans.measured_from_us, spans.measured_to_us)
         except DriverError as error:
@@ -187,8 +185,8 @@ def result_times(trial_log: TrialLog, results: SavedResults) -> ResultTimes:
         emission_us=results.emission_us,
         partitions=results.partitions,
         sequences=sequences_of(np.asarray(results.names[EVENT_ID])),
-        offered_us=offered(trial_log, results, all_generators=False),
-        all_offered_us=offered(trial_log, results, all_generators=True),
+        offered_us=offered(trial_log, results),
+        all_offered_us=handed_over(trial_log)(results.event_us),
         batches=batches,
         delivered_us=delivered_us,
     )
@@ -246,7 +244,7 @@ def _spread(latencies_us: Times, independent: int) -> tuple[float | None, ...]:
     """Quantiles from 0 to 1; None for those that too few observations carry."""
     shares = np.linspace(0, 1, CDF_POINTS).tolist()
     quantiles = np.quantile(latencies_us, shares).tolist()
-    return tuple(us if q < 1 and carries(q, independent) else None for q, us in zip(shares, quantiles, strict=True))
+    return tuple(us if carries(q, independent) else None for q, us in zip(shares, quantiles, strict=True))
 
 
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}

@@ -17,8 +17,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import pyarrow as pa
-
 from streamgauge.core.schema import EVENT_TIME, INGEST_TIME, LINEAGE, Field, Schema, quote, quoted
 from streamgauge.dataflow import graph, schema
 from streamgauge.dataflow.expressions.types import element_type
@@ -30,13 +28,12 @@ from streamgauge.engines.registry import entry
 from streamgauge.engines.spi import BatchRequest
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.user_workloads.user_workload import user_workload
+from streamgauge.verification.regenerated_input import RegeneratedInput
 
 if TYPE_CHECKING:
     from streamgauge.loadgen.plan import Plan
 
 
-CHUNK_ROWS = 262_144
-"""Events that are made at a time."""
 FIXED_BYTES = {"int": 4.0, "bigint": 8.0, "double": 8.0, "timestamp": 8.0, "boolean": 1 / 8}
 OFFSET_BYTES = 4.0
 """Arrow's overhead of a text, binary or array value, in bytes."""
@@ -140,22 +137,12 @@ def _isolated_flow(node: Node) -> Flow:
 
 def _create_source_table(connection: Any, source: Source, plan: Plan, span: Span) -> None:
     """A source's table: the planned events themselves."""
-    number = plan.number_of(source.name)
-    columns_of_source = schema.columns(source)
-    columns = tuple(name for name in dict.fromkeys((*columns_of_source, EVENT_TIME)) if name != INGEST_TIME)
-    handed = f", {EVENT_TIME} AS {INGEST_TIME}" if INGEST_TIME in columns_of_source else ""
-    first = plan.batch(number, 0, 0, 0, columns)
-    reader = pa.RecordBatchReader.from_batches(first.schema, _batches(plan, number, columns, span))
-    connection.register("__events", reader)
+    columns = schema.columns(source)
+    handed = f", {EVENT_TIME} AS {INGEST_TIME}" if INGEST_TIME in columns else ""
+    planned = RegeneratedInput(plan, None, {source.name: tuple(name for name in columns if name != INGEST_TIME)})
+    connection.register("__events", planned.readers(span.start_us, span.end_us)[source.name])
     connection.execute(f"CREATE TABLE {quote(_table(source))} AS SELECT *{handed} FROM __events")
     connection.unregister("__events")
-
-
-def _batches(plan: Plan, stream: int, columns: Sequence[str], span: Span) -> Iterator[pa.RecordBatch]:
-    for partition in range(plan.partitions):
-        first, last = (plan.count_before(stream, partition, time) for time in (span.start_us, span.end_us))
-        for low in range(first, last, CHUNK_ROWS):
-            yield plan.batch(stream, partition, low, min(last, low + CHUNK_ROWS), columns)
 
 
 def _compute(connection: Any, isolated: Node, table: str, span: Span) -> None:

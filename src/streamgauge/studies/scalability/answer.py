@@ -1,6 +1,5 @@
 """The answer of a scalability study from its trials: outcomes, capacities, demands, fits and contradictions."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
@@ -9,17 +8,11 @@ from typing import Any
 import numpy as np
 
 from streamgauge.core.formatting import format_value
-from streamgauge.results.scalability import Capacity, Figure, Fit, FittedPoint, ScaleCell, ScaleResult
+from streamgauge.results.scalability import Capacity, Fit, FittedPoint, ScaleCell, ScaleResult
 from streamgauge.results.verdict import VerdictValue
 from streamgauge.studies.scalability import monotone_search as search
 from streamgauge.studies.scalability.monotone_search import DECIDED, Grid, Outcomes, Point
-from streamgauge.studies.scalability.scaling_laws import (
-    Estimate,
-    MeasuredCapacity,
-    ScalingLaw,
-    fit_line,
-    fit_universal_law,
-)
+from streamgauge.studies.scalability.scaling_laws import MeasuredCapacity, ScalingLaw, fit_line, fit_universal_law
 
 INVALID_MAX = 2
 """Invalid trials of a cell, after which it stays undecided."""
@@ -152,17 +145,9 @@ def _fit(name: str, law: ScalingLaw | str, resources: Sequence[int]) -> Fit:
     peak = law.peak if law.peak is not None and law.peak.value <= PEAK_MAX * resources[-1] else None
     return Fit(
         law=name,
-        parameters={parameter: Figure(**_figure(estimate)) for parameter, estimate in law.parameters.items()},
-        r_squared=_finite(law.r_squared),
+        parameters=law.parameters,
+        r_squared=law.r_squared,
         note="" if law.has_residuals else NO_RESIDUALS,
-        peak=Figure(**_figure(peak)) if peak is not None else None,
-        curve=tuple(FittedPoint(resources=n, **_figure(law.at(n))) for n in where),
+        peak=peak,
+        curve=tuple(FittedPoint(resources=n, **dict(law.at(n))) for n in where),
     )
-
-
-def _figure(estimate: Estimate) -> dict[str, Any]:
-    return {"value": estimate.value, "low": estimate.low, "high": _finite(estimate.high)}
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from scipy.special import stdtrit
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.core.arrays import Floats
@@ -22,6 +21,7 @@ from streamgauge.results.codes import LagGrowth, WarningCode
 from streamgauge.results.matrix import CellFigures
 from streamgauge.results.text.search import growth_sentence
 from streamgauge.results.verdict import Remark, Verdict, VerdictValue
+from streamgauge.stats.bootstrap import student
 from streamgauge.studies.capacity.outcome import wrong_answers
 
 CONFIDENCE = 0.95
@@ -64,9 +64,7 @@ def lag_growth(series: pa.Table, span_s: float, end_s: int) -> Growth | Remark:
     lags = measured.column("lag_events_mean").to_pylist()
     if len(lags) < seconds or None in lags:
         return Remark(LagGrowth.SPAN_INCOMPLETE)
-    # Run folders of older versions have no such column.
-    known = "lag_at_commit_mean" in measured.column_names
-    at_commits = measured.column("lag_at_commit_mean").to_pylist() if known else []
+    at_commits = measured.column("lag_at_commit_mean").to_pylist()
     commits = [(second, lag) for second, lag in enumerate(at_commits) if lag is not None]
     if not commits:
         growth = float(min(lags[-end_s:]) - min(lags[:end_s]))
@@ -89,7 +87,7 @@ def _between(begin: Sequence[tuple[int, float]], end: Sequence[tuple[int, float]
     variance = sum(float(each @ each) for each in rest) / freedom
     error = math.sqrt(variance * _inflation(rest) * (1 / len(begin) + 1 / len(end)))
     growth = seconds * slope
-    half = seconds / apart_s * error * float(stdtrit(freedom, 0.5 + CONFIDENCE / 2))
+    half = seconds / apart_s * error * student(freedom, CONFIDENCE)
     return Growth(growth, growth - half, growth + half, math.sqrt(variance))
 
 

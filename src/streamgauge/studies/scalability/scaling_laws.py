@@ -16,6 +16,7 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from streamgauge.core.arrays import Floats
+from streamgauge.results.scalability import Figure
 
 REPLICATES = 400
 CONFIDENCE = 0.95
@@ -38,15 +39,6 @@ class MeasuredCapacity:
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """A figure with its interval."""
-
-    value: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
 class ScalingLaw:
     """A fitted law: its parameters by name, and one set of parameters for each replicate.
 
@@ -54,14 +46,14 @@ class ScalingLaw:
     hold only the brackets of the capacities.
     """
 
-    parameters: dict[str, Estimate]
-    r_squared: float
+    parameters: dict[str, Figure]
+    r_squared: float | None
     has_residuals: bool
     _values: Floats
     _replicates: Floats
     _law: Callable[[Floats, Floats], Floats]
 
-    def at(self, resources: float) -> Estimate:
+    def at(self, resources: float) -> Figure:
         """The capacity that the law expects. Beyond the measured levels the interval is all that is known."""
         where = np.array([float(resources)])
         return _estimate(
@@ -70,7 +62,7 @@ class ScalingLaw:
         )
 
     @property
-    def peak(self) -> Estimate | None:
+    def peak(self) -> Figure | None:
         """The resources beyond which capacity falls, by the Universal Scalability Law; None if it never falls."""
         if "coherency" not in self.parameters or not self.parameters["coherency"].value > 0:
             return None
@@ -117,7 +109,7 @@ def _fit(
     total = float(np.sum((forward(y) - forward(y).mean()) ** 2))
     return ScalingLaw(
         parameters={one: _estimate(float(values[n]), drawn[:, n]) for n, one in enumerate(names)},
-        r_squared=1 - float(np.sum(residuals**2)) / total if total else math.nan,
+        r_squared=1 - float(np.sum(residuals**2)) / total if total else None,
         has_residuals=spare > 0,
         _values=values,
         _replicates=drawn,
@@ -125,10 +117,12 @@ def _fit(
     )
 
 
-def _estimate(value: float, replicates: Floats) -> Estimate:
+def _estimate(value: float, replicates: Floats) -> Figure:
     tail = (1 - CONFIDENCE) / 2
     low, high = np.quantile(replicates, (tail, 1 - tail))
-    return Estimate(value, min(float(low), value), max(float(high), value))
+    return Figure(
+        value=value, low=min(float(low), value), high=max(float(high), value) if math.isfinite(high) else None
+    )
 
 
 def _line(values: Floats, n: Floats) -> Floats:

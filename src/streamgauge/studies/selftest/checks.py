@@ -259,7 +259,7 @@ def fault(kind: str, sizes: Sizes, planted: bool = True, of: Rows = "events", vi
     options = {"capacity": FAST, "fault": kind if planted else "none", "fault_every": str(every)}
     with start_bench(workload, ROW_RATE_PER_S, options, {"warmup": sizes.warmup_s}, parameters, view) as bench:
         judged = bench.trial_with_held_back_rows(ROW_RATE_PER_S, sizes.row_s)
-        return _judge_fault(kind, of, judged, bench.facts()["planted_us"])
+        return _judge_fault(kind, of, judged, bench.engine.facts()["planted_us"])
 
 
 def search_with_wrong_answers(sizes: Sizes, planted: bool = True, view: View = SILENT) -> CheckResult:

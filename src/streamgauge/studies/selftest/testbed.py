@@ -69,11 +69,8 @@ class SyntheticBench:
     """A started test bed with a synthetic engine. `disturbed` counts the repeated trials."""
 
     def __init__(self, conductor: TrialConductor, engine: SyntheticEngine, view: View) -> None:
-        self.resolved, self._conductor, self._engine, self._view = conductor.resolved, conductor, engine, view
+        self.resolved, self._conductor, self.engine, self._view = conductor.resolved, conductor, engine, view
         self.disturbed = 0
-
-    def facts(self) -> dict[str, Any]:
-        return self._engine.facts()
 
     def trial(self, rate_per_s: float, duration_s: float, may_extend: bool = False) -> TrialResult:
         """One warm trial, judged; then its backlog is drained."""
@@ -103,7 +100,7 @@ class SyntheticBench:
 
     def trial_with_held_back_rows(self, rate_per_s: float, duration_s: float) -> TrialResult:
         """One trial that is judged after the engine has sent its delayed rows."""
-        return self._judged(HeldBackTrial(self.resolved, rate_per_s, duration_s, self._engine))
+        return self._judged(HeldBackTrial(self.resolved, rate_per_s, duration_s, self.engine))
 
     def _judged(self, trial: JudgedTrial) -> TrialResult:
         judged = self._conductor.run(create_folder(self.resolved), trial)

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamgauge.core.errors import InputError, Problem, require
+from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import Stream, flow
 from streamgauge.dataflow.nodes import Flow
@@ -136,11 +136,9 @@ def count_places(addresses: Stream, database: str, window_s: float = 0) -> Flow:
 def check_database(database: str) -> None:
     """Raises InputError if the database does not exist or has another format."""
     way_out = "give the path of a .mmdb file, or nothing for the synthetic places"
-    is_file = not database or Path(database).is_file()
-    require(is_file, "set database", "must be a file in MaxMind's format", database, way_out)
     try:
         _reader(database)
-    except maxminddb.InvalidDatabaseError as error:
+    except (maxminddb.InvalidDatabaseError, OSError) as error:
         raise InputError(
             Problem("set database", f"must be a file in MaxMind's format ({error})", database, way_out)
         ) from None

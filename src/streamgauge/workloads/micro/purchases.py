@@ -5,9 +5,8 @@ Source: Karimov et al. 2018, section IV.
 
 from pydantic import Field
 
-from streamgauge.core.clock import US
+from streamgauge.dataflow.builder import hop
 from streamgauge.dataflow.nodes import Window
-from streamgauge.dataflow.schema import check_window
 from streamgauge.loadgen.fields import FieldSpec, Integer, Key, Payload, StreamSpec
 from streamgauge.loadgen.random import Distribution
 from streamgauge.workloads.registry import Parameters, Seconds
@@ -37,9 +36,7 @@ class Windowed(Parameters):
 
     def window(self) -> Window:
         """The window. Raises InputError if its slide is longer than its range."""
-        window = Window(round(self.range * US), round(self.slide * US))
-        check_window(window)
-        return window
+        return hop(self.range, self.slide)
 
 
 def purchases(parameters: Packs, users: int, share: float = 1.0, key: str | None = None) -> StreamSpec:

@@ -39,6 +39,7 @@ from streamgauge.studies.latency_breakdown.decompose import (
     result_times,
 )
 from streamgauge.transports.spi import Chunk, Delivery
+from streamgauge.trial.events import VerdictReached
 from streamgauge.workloads import registry
 
 FLIGHT, FREE, BROKER = ReadVisibility(True, True), ReadVisibility(True, False), ReadVisibility(False, False)
@@ -243,14 +244,12 @@ def run(tmp_path: Path) -> Path:
 def evidence_of(rows: pa.Table, event_us: list[int], result_us: list[int]) -> TrialEvidence:
     """As if a broker had been looked at."""
     evidence = TrialEvidence(TopicToTopic())
-    evidence.collect(
-        SimpleNamespace(
-            engine=SimpleNamespace(batch_progress=list),
-            settings=SimpleNamespace(columns={"records": ()}), sinks=("times",),
-            appended=lambda *_: AppendTimes(rows, np.array(event_us), np.array(result_us)),
-        ),
-        judged(),
+    testbed: Any = SimpleNamespace(
+        engine=SimpleNamespace(batch_progress=list),
+        settings=SimpleNamespace(columns={"records": ()}), sinks=("times",),
+        appended=lambda *_: AppendTimes(rows, np.array(event_us), np.array(result_us)),
     )  # fmt: skip
+    evidence.collect(VerdictReached(judged(), testbed))
     return evidence
 
 

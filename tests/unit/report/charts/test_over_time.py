@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, cast
 
+import altair as alt
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -41,7 +42,7 @@ def test_short_runs_are_not_binned() -> None:
     """
     line = timeline(made_up_series())
     assert (line.bin_s, line.second[0], line.second[-1], line.end_s) == (1, 0.0, 91.0, 92.0)
-    bands = [(band.label, band.start_s, band.end_s) for band in line.bands]
+    bands = [(band.name, band.start_s, band.end_s) for band in line.bands]
     assert bands == [("warm-up", 0, 20), ("measured", 20, 80), ("tail", 80, 92)]
 
 
@@ -228,13 +229,12 @@ def test_size_does_not_grow_with_the_run(seconds: int) -> None:
     assert len(figure_of(made_up_series(seconds)).wide) < 120_000
 
 
-def test_labels_keep_their_digits() -> None:
+def test_labels_keep_their_digits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Coordinates are shortened in tags only; a label's digits are data."""
     drawn = '<svg xmlns="http://www.w3.org/2000/svg"><text x="1.23456">0.00123</text></svg>'
-    assert (
-        svg_module._embed(drawn, "words", "p")
-        == '<svg role="img" aria-label="words"><text x="1.23">0.00123</text></svg>'
-    )
+    monkeypatch.setattr("vl_convert.vegalite_to_svg", lambda _: drawn)
+    embedded = svg_module.svg(alt.Chart(), "words", "p")
+    assert embedded == '<svg role="img" aria-label="words"><text x="1.23">0.00123</text></svg>'
 
 
 def test_steps_and_rest_make_the_whole_batch() -> None:

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from streamgauge.core.errors import InputError
 from streamgauge.core.formatting import format_rate
-from streamgauge.engines.spark.options import NEAR_LIMIT
 from streamgauge.results.codes import SearchEnd
 from streamgauge.results.search import SearchResult
 from streamgauge.results.verdict import VerdictValue
@@ -304,13 +303,6 @@ def test_no_more_trials_than_allowed(allowed: int) -> None:
 def test_a_ceiling_below_the_lowest_rate_is_refused() -> None:
     with pytest.raises(InputError, match=r"search\.ceiling"):
         dataclasses.replace(PLENTY, ceiling_per_s=0.5)
-
-
-def test_the_trial_that_was_killed_is_made_again() -> None:
-    """An interrupted last trial proves nothing; the ones before it do."""
-    overload = TrialOutcome(CEILING, "not_sustained", NEAR_LIMIT.drain_factor * 1e6)
-    request: Any = replay(PLENTY, [overload, TrialOutcome(1e6, "interrupted")]).request
-    assert (request.rate_per_s, request.purpose) == (pytest.approx(1e6), "bracket")
 
 
 @pytest.mark.parametrize(

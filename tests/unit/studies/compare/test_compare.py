@@ -78,7 +78,7 @@ def test_every_bad_word_is_refused(call: Call, make_run: Make, tmp_path: Path) -
     for words, message in (
         ((a, tmp_path / "nowhere"), "B: must be there"),
         ((tmp_path / "empty", b), "A: must hold a result.json, or runs"),
-        ((tmp_path / "text", b), "A: must hold a whole result.json, and this one is damaged"),
+        ((tmp_path / "text", b), "A: result.json must be whole, and this one is damaged"),
         ((f"{a},", b), "A: must be there"),
         (("", b), "A: must be there"),
         ((f"{a},{a}", b), "is there twice"),

@@ -95,8 +95,6 @@ TOOTH = [10.0, 40.0, 20.0, 30.0]
         (series([5.0] * 15, [5.0] * 10 + [500.0] * 5), 10, 1, 0),
         # An end grows until it has enough commits, because long batches need longer ends.
         (series([0.0] * SPAN_S, [7.0 if second % 20 == 0 else None for second in range(SPAN_S)]), SPAN_S, 5, 0),
-        # A run of an older version has no lag at commits.
-        (series([5.0] * 10).drop_columns("lag_at_commit_mean"), 10, 1, 0),
     ],
 )
 def test_without_commits_the_least_lag_of_each_end_counts(table: Any, span_s: float, end: int, records: float) -> None:

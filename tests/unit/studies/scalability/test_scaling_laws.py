@@ -46,7 +46,7 @@ def test_the_peak_of_a_coherent_system_is_found() -> None:
     peak = fitted(fit_universal_law(brackets(contention=0.05, coherency=0.01))).peak
     assert peak.low <= math.sqrt(0.95 / 0.01) <= peak.high
     contended = fitted(fit_universal_law(brackets(contention=0.1))).peak
-    assert contended is None or contended.high > 50
+    assert contended is None or contended.high is None or contended.high > 50
 
 
 def test_a_straight_line_is_found() -> None:

@@ -66,7 +66,7 @@ def test_results_without_an_event_time_end_as_wrong_answers() -> None:
     options = {"capacity": "400k", "fault": "untime", "fault_every": "997"}
     with start_bench("identity", RATE_PER_S, options, LOAD, {}) as bench:
         result: Any = bench.trial(RATE_PER_S, 2.0).result
-        planted = len(bench.facts()["planted_us"])
+        planted = len(bench.engine.facts()["planted_us"])
     verification = result.verification
     assert (planted > 0, verification.judged) == (True, True)
     assert (verification.extra, verification.wrong, verification.duplicate) == (planted, 0, 0)
