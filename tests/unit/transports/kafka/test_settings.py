@@ -118,7 +118,7 @@ def test_keys_are_given_to_java_by_their_text(tmp_path: Path) -> None:
             "ssl.truststore.location": str(tmp_path / "ca"),
             "ssl.keystore.key": "PEM of key",
             "ssl.keystore.certificate.chain": "PEM of certificate",
-            "kafka.ssl.endpoint.identification.algorithm": "",
+            "ssl.endpoint.identification.algorithm": "",
         }
         == java
     )

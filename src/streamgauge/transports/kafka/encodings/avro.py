@@ -56,7 +56,7 @@ _PADDING = bytes(16)
 
 @dataclass(frozen=True, kw_only=True)
 class Leaf(Field):
-    """A plain value, by its dotted name. `kind`: Avro's type. `null`: which branch of its union is null (None: none)."""
+    """A plain value by its dotted name. `kind`: Avro's type. `null`: which branch of its union is null (None: none)."""
 
     kind: str
     null: int | None = None
