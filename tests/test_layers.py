@@ -53,7 +53,7 @@ MAY_IMPORT: dict[str, str] = {
         "core dataflow dataflow.operators loadgen loadgen.datasets workloads workloads.helpers"
     ),
     "workloads.dspbench.web": "core dataflow dataflow.operators loadgen loadgen.datasets workloads workloads.helpers",
-    "workloads.micro": "core dataflow loadgen loadgen.datasets workloads",
+    "workloads.micro": "dataflow loadgen loadgen.datasets workloads",
     "workloads.scalability": "core dataflow loadgen workloads",
     "workloads.yahoo": "core dataflow loadgen workloads",
     "jobs": "core loadgen",
@@ -119,14 +119,14 @@ MAY_IMPORT: dict[str, str] = {
     ),
     "studies.operator_profile": (
         "artifacts config core dataflow dataflow.expressions engines engines.duckdb_oracle loadgen preflight "
-        "results stats studies.run system trial user_workloads"
+        "results stats studies.run system trial user_workloads verification"
     ),
     "studies.matrix": (
         "artifacts config core preflight results studies studies.capacity studies.latency_breakdown "
         "studies.operator_profile studies.run system trial user_workloads"
     ),
     "studies.scalability": (
-        "artifacts config core engines preflight results results.text studies studies.capacity studies.matrix "
+        "artifacts config core engines preflight results results.text stats studies studies.capacity studies.matrix "
         "studies.run system trial user_workloads verdict"
     ),
     "studies.selftest": (

@@ -186,7 +186,7 @@ def made_up_result(**changes: object) -> Result:
             ),
         ),
         "phases": (
-            Phase(name="warm-up", start_us=START_US, end_us=START_US + WARMUP_S * US),
+            Phase(name="warmup", start_us=START_US, end_us=START_US + WARMUP_S * US),
             Phase(name="measured", start_us=START_US + WARMUP_S * US, end_us=START_US + (WARMUP_S + MEASURED_S) * US),
             Phase(name="tail", start_us=START_US + 80 * US, end_us=START_US + 92 * US),
         ),

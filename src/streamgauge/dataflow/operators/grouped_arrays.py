@@ -15,14 +15,17 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from streamgauge.core.arrays import Bools, Floats, Int64s
-from streamgauge.dataflow.static_table import serialized
 
 
 def save(**arrays: pa.Array | NDArray[Any]) -> bytes:
     """Arrays of any length and type as bytes, for a snapshot."""
     columns = {name: array if isinstance(array, pa.Array) else pa.array(array) for name, array in arrays.items()}
     rows = [pa.LargeListArray.from_arrays(pa.array([0, len(one)], pa.int64()), one) for one in columns.values()]
-    return serialized(pa.Table.from_arrays(rows, names=list(columns)))
+    batch = pa.RecordBatch.from_arrays(rows, names=list(columns))
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as stream:
+        stream.write_batch(batch)
+    return bytes(sink.getvalue().to_pybytes())
 
 
 def load(state: bytes) -> dict[str, pa.Array]:

@@ -77,8 +77,8 @@ def batches_of(table: pa.Table, start_us: int | None) -> Batches:
 
 
 def _busiest(table: pa.Table) -> pa.Table:
-    """The batches of the busiest query."""
-    if not table.num_rows:
+    """The batches of the busiest query. Tables of older runs have no query column."""
+    if "query" not in table.column_names or not table.num_rows:
         return table
     names = np.array(table["query"].to_pylist(), dtype=object)
     busy_ms = {name: np.nansum(floats(table, "trigger_ms")[names == name]) for name in sorted(set(names), key=str)}
