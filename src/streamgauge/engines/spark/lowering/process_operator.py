@@ -45,6 +45,7 @@ from streamgauge.engines.spark.lowering.arrow_blocks import (
 )
 from streamgauge.engines.spark.lowering.columns import column, columns, ddl
 from streamgauge.engines.spark.lowering.operators import MARK, is_marked
+from streamgauge.engines.spark.lowering.packed_join import packing_of
 from streamgauge.engines.spark.lowering.windows import NO_DELAY
 from streamgauge.engines.spark.session.reports import LATE_ROWS_OF
 from streamgauge.engines.spark.session.session import SHUFFLE_PARTITIONS
@@ -145,19 +146,10 @@ def _packed_inputs(
 
 
 def _packing(node: Process, number: int, buckets: int) -> tuple[Source, Packing] | None:
-    """How the reader can pack an input; None if it is computed or its keys are not integers.
-
-    Such blocks have `event_time` instead of `_time`, which are equal for source rows.
-    """
+    """As `packing_of`, with `event_time` instead of `_time`, which are equal for source rows."""
     keys = () if node.is_broadcast(number) else node.keys
-    source_columns = schema.plain_columns(node.inputs[number], keys)
-    if source_columns is None:
-        return None
-    source, columns = source_columns
-    names = {**dict(columns), EVENT_TIME: EVENT_TIME}
-    needed = dict.fromkeys([*column_layouts(node).sides[number].names, EVENT_TIME])
-    retained = tuple((name, names[name]) for name in needed if name != TIME)
-    return source, Packing(number, retained, tuple(names[key] for key in keys), EVENT_TIME, buckets, ONE_PANE_US)
+    needed = dict.fromkeys(EVENT_TIME if name == TIME else name for name in column_layouts(node).sides[number].names)
+    return packing_of(node.inputs[number], number, keys, buckets, ONE_PANE_US, needed)
 
 
 def _packed(frame: DataFrame, number: int, node: Process, buckets: int, delay: str, held: bool) -> DataFrame:

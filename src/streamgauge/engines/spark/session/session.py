@@ -115,7 +115,8 @@ def inherited_settings(session: Any) -> dict[str, str]:
 
 def _java_options(session: Any, conf: Mapping[str, str]) -> dict[str, str]:
     """JVM options except those that Spark gives every JVM and those of `_jvm`."""
-    spark_options = set(_module_options(session._jvm).split())
+    module_options = session._jvm.org.apache.spark.launcher.JavaModuleOptions.defaultModuleOptions()
+    spark_options = set(module_options.split())
     if is_local(conf.get("spark.master", "")):
         spark_options |= set(conf.get("spark.driver.defaultJavaOptions", "").split())
     user_options = {
@@ -126,20 +127,12 @@ def _java_options(session: Any, conf: Mapping[str, str]) -> dict[str, str]:
     return {name: " ".join(options) for name, options in user_options.items() if options}
 
 
-def _module_options(jvm: Any) -> str:
-    """The options that this Spark version gives every JVM; empty if unknown, then they are recorded too."""
-    try:
-        return str(jvm.org.apache.spark.launcher.JavaModuleOptions.defaultModuleOptions())
-    except Exception:
-        return ""
-
-
 def unknown_settings(users: Mapping[str, str], names: frozenset[str]) -> list[Problem]:
     """The user's `spark.sql.*` settings that are not in `names`, because Spark would ignore them silently.
 
-    Returns nothing if the user loads extensions, which may define settings, or if `names` is empty (unknown).
+    Returns nothing if the user loads extensions, which may define settings.
     """
-    if not names or _EXTENSIONS in users:
+    if _EXTENSIONS in users:
         return []
     similar = {
         name: near(name, names)
@@ -157,12 +150,8 @@ def unknown_settings(users: Mapping[str, str], names: frozenset[str]) -> list[Pr
 
 def spark_setting_names(jvm: Any) -> frozenset[str]:
     """All names of Spark's SQL settings, internal ones too, in one call to the JVM."""
-    try:
-        module = getattr(getattr(jvm.org.apache.spark.sql.internal, "SQLConf$"), "MODULE$")
-        entries = module.getConfigEntries().toString()
-    except Exception:  # another Spark version may store its list elsewhere; then names are not checked
-        return frozenset()
-    return frozenset(re.findall(r"ConfigEntry\(key=([^,\s]+),", entries))
+    module = getattr(getattr(jvm.org.apache.spark.sql.internal, "SQLConf$"), "MODULE$")
+    return frozenset(re.findall(r"ConfigEntry\(key=([^,\s]+),", module.getConfigEntries().toString()))
 
 
 def _refused(users: Mapping[str, str], message: str) -> Problem | None:
