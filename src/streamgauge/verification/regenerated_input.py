@@ -143,11 +143,12 @@ class MalformedCount:
             for low in range(self._counted_to[stream, partition], end, ROWS_MAX):
                 batch = self._plan.batch(stream, partition, low, min(low + ROWS_MAX, end), columns)
                 self.see(stream, partition, low, batch)
-        return {self._plan.streams[stream].name: self._of(stream) for stream in self._rules}
-
-    def _of(self, stream: int) -> MalformedRecords:
-        return MalformedRecords(
-            rule=self._texts[self._plan.streams[stream].name],
-            malformed=self._malformed[stream],
-            records=sum(end for (number, _), end in self._ends.items() if number == stream),
-        )
+        names = {stream: self._plan.streams[stream].name for stream in self._rules}
+        return {
+            name: MalformedRecords(
+                rule=self._texts[name],
+                malformed=self._malformed[stream],
+                records=sum(end for (number, _), end in self._ends.items() if number == stream),
+            )
+            for stream, name in names.items()
+        }

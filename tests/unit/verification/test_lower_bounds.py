@@ -13,7 +13,6 @@ from streamgauge.core.clock import US
 from streamgauge.core.schema import EVENT_TIME, INGEST_TIME, WINDOW_END
 from streamgauge.dataflow.builder import tumble
 from streamgauge.dataflow.nodes import Flow
-from streamgauge.metrics.delivery_times import IngestTimes
 from streamgauge.metrics.event_latency import Missing
 from streamgauge.verification import expected as module
 from streamgauge.verification.expected import verify
@@ -129,23 +128,19 @@ def test_an_engine_that_hangs_at_the_end_owes_what_it_did_not_deliver(
 ENDS: Int64s = np.array([START + 4 * US, START + 2 * US, START + 4 * US, START + 2_500_000], np.int64)
 
 
-def last_in_windows(trial: Case) -> Any:
-    log = trial.record.trial_log
-    return module._last_in_window(log.plan, IngestTimes(log), trial.resolved.columns, ENDS).T.tolist()
-
-
 def test_the_last_event_in_a_window_is_found_for_each_end(case: Callable[..., Case]) -> None:
     """Of all partitions and streams that the flow reads; ends may come in any order, and again."""
     trial = case(PAIRS)
-    event_us, ingest_us = last_in_windows(trial)
-    assert event_us == [last_before(trial, int(end)) for end in ENDS]
-    assert ingest_us == [START + second * US + 5000 for second in (4, 2, 4, 3)]
+    rule: Any = module.rule_of(trial.resolved, trial.record)
+    assert rule.window_event_time(ENDS).tolist() == [last_before(trial, int(end)) for end in ENDS]
+    assert rule.window_ingest_time(ENDS).tolist() == [START + second * US + 5000 for second in (4, 2, 4, 3)]
 
 
 def test_streams_that_the_flow_does_not_read_have_no_part_in_it(case: Callable[..., Case]) -> None:
     """A purchase after the last advertisement changes nothing for a flow of advertisements alone."""
     trial = case(ADS.sink("ads"))
-    found, _ = last_in_windows(trial)
+    log = trial.record.trial_log
+    found = module._last_in_window(log.plan, module.IngestTimes(log), trial.resolved.columns, ENDS)[:, 0].tolist()
     assert found == [last_before(trial, int(end), [1]) for end in ENDS]
     assert found != [last_before(trial, int(end)) for end in ENDS]
 

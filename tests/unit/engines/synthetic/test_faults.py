@@ -71,7 +71,7 @@ def test_late_rows_are_held() -> None:
     """They are missing first, and come whole later."""
     faults = Faults("late", 2)
     assert _ids(faults.apply(_rows(0, 4))) == [0, 2]
-    assert list(map(_ids, faults.held)) == [[1, 3]]
+    assert _ids(*faults.held) == [1, 3]
 
 
 def test_without_a_fault_nothing_changes() -> None:

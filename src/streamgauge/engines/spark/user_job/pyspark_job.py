@@ -203,7 +203,7 @@ class PySparkJob:
     @property
     def _place(self) -> str:
         """Where the function is: Spark names no line for what it refuses as the query starts."""
-        line = self.function.__code__.co_firstlineno  # type: ignore[attr-defined]
+        line = self.function.__code__.co_firstlineno
         return f"{Path(self.job.path).name}, line {line}, {self.job.name}()"
 
     @property
