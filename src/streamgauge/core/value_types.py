@@ -67,6 +67,11 @@ def from_duckdb(type_: Any) -> ValueType:
     return ValueType(_OF_DUCKDB.get(type_.id, type_.id))
 
 
+def column_types(relation: Any) -> dict[str, ValueType]:
+    """The columns of a DuckDB relation."""
+    return dict(zip(relation.columns, map(from_duckdb, relation.types), strict=True))
+
+
 def incomparable(type_: ValueType, name: str) -> Iterator[tuple[str, str]]:
     """(path, type) of each part of the column `name` whose values cannot be compared."""
     fields = [field.lower() for field, _ in type_.parts]

@@ -32,9 +32,9 @@ from streamgauge.core.value_types import (
     STRUCT,
     TIMESTAMP,
     ValueType,
+    column_types,
     common,
     differences,
-    from_duckdb,
     incomparable,
 )
 from streamgauge.diff import sql
@@ -128,8 +128,7 @@ class _Sides:
 
 def types_of(con: duckdb.DuckDBPyConnection, relation: str) -> dict[str, ValueType]:
     """Column name to its type."""
-    relation_ = con.sql(f"SELECT * FROM {relation}")
-    return dict(zip(relation_.columns, map(from_duckdb, relation_.types), strict=True))
+    return column_types(con.sql(f"SELECT * FROM {relation}"))
 
 
 def compared_types(

@@ -7,10 +7,11 @@ much the timestamps contradict each other.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -179,39 +180,45 @@ class Breakdown:
     doubts: tuple[str, ...]
 
 
-class ProbeInput(Protocol):
+class ProbeInput(ABC):
     """Evidence about one trial beyond the driver's own timestamps: collected during it, read after it."""
 
     @property
     def options(self) -> Mapping[str, str]:
         """Engine options that make it log what the probe reads."""
+        return {}
 
-    def collect(self, batch_progress: Callable[[], list[BatchProgress]]) -> None:
-        """Called after the trial, before its processes end; `batch_progress` asks the engine for its report."""
+    def collect(self, batch_progress: Callable[[], list[BatchProgress]]) -> None:  # noqa: B027
+        """Called after the trial, before its processes end; `batch_progress` asks the engine for its report.
 
+        By default nothing is collected, because the table of batches has that report.
+        """
+
+    @abstractmethod
     def break_down(self, trial: TrialTimes) -> Breakdown | str:
         """The decomposed results; or why they cannot be decomposed."""
 
 
-class LatencyProbe(Protocol):
-    """A probe for one execution mode of an engine."""
+class LatencyProbe(ABC):
+    """A probe for one execution mode of an engine. The defaults are those of a mode without batches."""
 
-    @property
-    def stages(self) -> Mapping[str, str]:
-        """Stage to what its time is spent on, in order."""
-
-    @property
-    def interval(self) -> str | None:
-        """The option that sets the batch interval; None without batches."""
+    stages: Mapping[str, str]
+    """Stage to what its time is spent on, in order."""
+    interval: str | None = None
+    """The option that sets the batch interval; None without batches."""
 
     def seconds(self, interval: str) -> float:
         """The seconds of an interval as that option writes it; 0 if it is not an interval."""
+        return 0.0
 
     def option_value(self, interval_s: float) -> str:
         """An interval as that option writes it."""
+        return ""
 
     def problems(self, request: ProbeRequest) -> Iterator[Problem]:
-        """Why a requested trial cannot be decomposed."""
+        """Why a requested trial cannot be decomposed; by default each one can."""
+        return iter(())
 
+    @abstractmethod
     def evidence(self, request: ProbeRequest, private: Path) -> ProbeInput:
         """The evidence of one trial; `private` is its own folder, which is removed afterwards."""

@@ -14,7 +14,7 @@ from streamgauge.core.clock import US
 from streamgauge.core.engine_reports import Guarantee
 from streamgauge.core.errors import InputError, JobError, Problem, Rule, attempt, broken, in_file, near, refuse
 from streamgauge.core.schema import EVENT_TIME, WINDOW_END, quote
-from streamgauge.core.value_types import TIMESTAMP, ValueType
+from streamgauge.core.value_types import TIMESTAMP, ValueType, column_types
 from streamgauge.dataflow.nodes import Flow, Sink, Source
 from streamgauge.jobs import DEFAULT_REACH, TIME, Description, Input, RecordKey
 from streamgauge.loadgen.fields import SHARES_RULE, RecordTime, StreamSpec
@@ -35,7 +35,7 @@ from streamgauge.user_workloads.program_checks import (
 )
 from streamgauge.user_workloads.program_file import OutputTable, ProgramTable, read, specs_of
 from streamgauge.user_workloads.program_node import SCRATCH, SPARK_KAFKA_JARS, Launch, ProgramNode
-from streamgauge.user_workloads.reference import program_columns, time_name, types_of
+from streamgauge.user_workloads.reference import program_columns, time_name
 from streamgauge.user_workloads.user_workload import NoParameters, UserWorkload, shares_of
 from streamgauge.workloads.registry import Job
 
@@ -195,7 +195,7 @@ def _reference(output: OutputTable) -> Callable[[Any], Any]:
 
     def answer(connection: Any) -> Any:
         relation = connection.sql(output.reference)
-        return relation.project(_dated(output, types_of(relation)))
+        return relation.project(_dated(output, column_types(relation)))
 
     return answer
 

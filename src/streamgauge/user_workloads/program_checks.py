@@ -15,7 +15,7 @@ from typing import Any
 from streamgauge.core.clock import US
 from streamgauge.core.errors import Problem, Rule, attempt, broken, first, in_file, nearest
 from streamgauge.core.schema import EVENT_TIME, LINEAGE, WINDOW_END, WINDOW_START, quote, quoted
-from streamgauge.core.value_types import BOOLEAN, DECIMAL, FLOAT, INT, LIST, STRING, TIMESTAMP, ValueType
+from streamgauge.core.value_types import BOOLEAN, DECIMAL, FLOAT, INT, LIST, STRING, TIMESTAMP, ValueType, column_types
 from streamgauge.loadgen.fields import StreamSpec
 from streamgauge.loadgen.plan import BATCH_BYTES_MAX, Plan
 from streamgauge.loadgen.rate_profile import parse_profile
@@ -31,7 +31,7 @@ from streamgauge.user_workloads.program_file import (
     specs_of,
 )
 from streamgauge.user_workloads.program_node import SCRATCH, placeholders, unknown_placeholders
-from streamgauge.user_workloads.reference import table_types, time_name, types_of
+from streamgauge.user_workloads.reference import table_types, time_name
 
 _REMOTE = re.compile(r"(?!file:)[A-Za-z][\w+.-]*:/")
 _BRACES = re.compile(r"\{[^{}]*\}")
@@ -241,20 +241,16 @@ def _output_rules(setting: str, sink: str, output: OutputTable) -> Iterator[Rule
         rule = 'applies to mode = "append" only: of updates the last value of each key is compared'
         is_default = output.delivery == "exactly_once"
         yield Rule(is_default, f"{setting}.delivery", rule, output.delivery, "leave it out")
-    yield _loss_rule(f"{setting}.loss_max", output)
+    may_lose, is_given = output.delivery == "at_most_once", output.loss_max is not None
+    rule = "must be given with at_most_once, and only with it: the share of results that may be lost"
+    way_out = EXAMPLES["loss_max"] if may_lose else 'delivery = "at_most_once", or leave loss_max out'
+    yield Rule(may_lose == is_given, f"{setting}.loss_max", rule, output.loss_max, way_out)
     if output.latency_key:
         rule = 'applies to mode = "append" without time and window_end only: these say the event time'
         has_event_time = updates or output.time or output.window_end
         yield Rule(not has_event_time, f"{setting}.latency_key", rule, list(output.latency_key), "leave it out")
     reference = "reference" if setting == "output" else f"{setting}.reference"
     yield Rule(output.reference, reference, "must be given", None, EXAMPLES["reference"])
-
-
-def _loss_rule(place: str, output: OutputTable) -> Rule:
-    may_lose, is_given = output.delivery == "at_most_once", output.loss_max is not None
-    rule = "must be given with at_most_once, and only with it: the share of results that may be lost"
-    way_out = EXAMPLES["loss_max"] if may_lose else 'delivery = "at_most_once", or leave loss_max out'
-    return Rule(may_lose == is_given, place, rule, output.loss_max, way_out)
 
 
 def _format_rules(setting: str, given: InputTable | OutputTable, folder: Path) -> Iterator[Rule]:
@@ -450,18 +446,18 @@ def _fill(connection: Any, streams: Sequence[StreamSpec], start_us: int) -> None
     profile = parse_profile("constant", min(DRY_RATE_PER_S, max(BATCH_BYTES_MAX / event_bytes / DRY_S, 1.0)), DRY_S)
     plan = Plan(tuple(streams), profile, start_us, DRY_S, partitions=1, seed=1)
     for number, stream in enumerate(streams):
-        connection.register("_events", plan.batch(number, 0, 0, plan.count_before(number, 0, plan.end_us)))
+        events = connection.from_arrow(plan.batch(number, 0, 0, plan.count_before(number, 0, plan.end_us)))
         times = {EVENT_TIME: quote(EVENT_TIME), time_name(stream): f"make_timestamp({EVENT_TIME})"}
         values = [
             f"CAST({times.get(name, quote(name))} AS {kind}) AS {quote(name)}"
             for name, kind in table_types(stream).items()
         ]
-        connection.execute(f"CREATE TABLE {quote(stream.name)} AS SELECT {', '.join(values)} FROM _events")
+        events.project(", ".join(values)).create(quote(stream.name))
 
 
 def _unit_rules(connection: Any, setting: str, output: OutputTable, now_us: int) -> Iterator[Rule]:
     """On numbers that are times in another unit than the declared one. The second time of a result has the same."""
-    types, unit = types_of(connection.table("_results")), output.time_unit
+    types, unit = column_types(connection.table("_results")), output.time_unit
     for role in TIMES:
         name = getattr(output, role)
         if name is None or types[name].name != INT:

@@ -11,7 +11,7 @@ from typing import Any
 
 from streamgauge.core.errors import InputError, JobError, Problem, Rule, first, in_file, nearest, require, require_all
 from streamgauge.core.schema import EVENT_ID, EVENT_TIME, INGEST_TIME, quote
-from streamgauge.core.value_types import INT, TIMESTAMP, ValueType, from_duckdb
+from streamgauge.core.value_types import INT, TIMESTAMP, ValueType, column_types
 from streamgauge.jobs import TIME, Description
 from streamgauge.loadgen.fields import StreamSpec
 from streamgauge.system.user_code import duckdb_lines, first_line, user_errors
@@ -19,11 +19,6 @@ from streamgauge.system.user_code import duckdb_lines, first_line, user_errors
 _TYPES = {"double": "DOUBLE", "string": "VARCHAR", "binary": "BLOB", "timestamp": "TIMESTAMP"}
 PLANNED_TIME = "planned_time"
 """The time column of the tables of a program's reference, if a field has the usual name."""
-
-
-def types_of(relation: Any) -> dict[str, ValueType]:
-    """The columns of a DuckDB relation."""
-    return dict(zip(relation.columns, map(from_duckdb, relation.types), strict=True))
 
 
 def _field_types(stream: StreamSpec) -> dict[str, str]:
@@ -50,7 +45,7 @@ def job_columns(
         connection.execute("SET TimeZone = 'UTC'")
         lineage = dict.fromkeys((EVENT_TIME, INGEST_TIME, EVENT_ID), "BIGINT")
         tables = {each.name: _empty(_field_types(each) | lineage) for each in streams}
-        types = types_of(answer(connection, path, described, tables))
+        types = column_types(answer(connection, path, described, tables))
     event_time, time = types.get(EVENT_TIME), described.inputs[0].time
     missing = [key for key in described.keys if key not in types]
     require_all(*in_file(path.name, first((
@@ -77,32 +72,32 @@ def answer(connection: Any, path: Path, described: Description, tables: Mapping[
         with user_errors(path, "the reference must run without an error"):
             return _relation(connection, path, described.reference(connection))
     assert described.reference is not None
-    return _query(connection, path, described.reference, list(tables))
+    streams = list(tables)
+    rule = f"must be DuckDB SQL that gives rows over its streams ({', '.join(streams)})"
+    example = f'reference="SELECT ... FROM {streams[0]}"; without one, the function runs in batch as the reference'
+    return _query(connection, f"{path.name}: reference", rule, described.reference, streams, example)
 
 
-def _query(connection: Any, path: Path, query: str, streams: list[str]) -> Any:
-    """The relation of a query. Raises JobError with DuckDB's advice and the place in the query."""
-    setting = f"{path.name}: reference"
+def _query(connection: Any, setting: str, rule: str, query: str, streams: Sequence[str], example: str) -> Any:
+    """The relation of a query. Raises InputError with DuckDB's advice and the place in the query."""
     try:
         relation = connection.sql(query)
     except Exception as error:
-        rule = f"must be DuckDB SQL over its streams ({', '.join(streams)})"
-        raise JobError(Problem(setting, rule, first_line(error), _advice(error, streams))) from None
+        raise InputError(Problem(setting, rule, first_line(error), _advice(error, streams))) from None
     # A query that is empty or a comment gives no relation.
-    require(
-        relation is not None, setting, "must be DuckDB SQL that gives rows", query,
-        f'reference="SELECT ... FROM {streams[0]}"; without one, the function itself runs in batch as the reference',
-    )  # fmt: skip
+    require(relation is not None, setting, rule, query, example)
     return relation
 
 
-def _advice(error: Exception, streams: list[str]) -> str:
+def _advice(error: Exception, streams: Sequence[str]) -> str:
     """DuckDB's candidates and the lines that show the place; for an unknown table, the nearest stream."""
     lines = duckdb_lines(error)
     start = next((number for number, line in enumerate(lines) if line.startswith("LINE ")), len(lines))
     hints, place = [line.strip() for line in lines[:start]], lines[start:]
     if unknown := _NO_TABLE.search(str(error)):
         hints = [nearest(unknown[1], streams)]
+    if type(error).__name__ == "ParserException":
+        hints = ['correct it; a field whose name is a word of SQL needs double quotes, such as "end"']
     return "\n  ".join([*(hints or ["correct it:" if place else "correct it"]), *place])
 
 
@@ -141,17 +136,10 @@ def program_columns(setting: str, reference: str, streams: Sequence[StreamSpec])
         connection.execute("SET TimeZone = 'UTC'")
         for stream in streams:
             connection.execute(f"CREATE VIEW {quote(stream.name)} AS {_empty(table_types(stream))}")
-        rule = f"must be DuckDB SQL over its inputs ({', '.join(each.name for each in streams)})"
-        try:
-            relation = connection.sql(reference)
-        except duckdb.Error as error:
-            quoting = '; a field whose name is a word of SQL needs double quotes, such as "end"'
-            way_out = "correct it" + (quoting if isinstance(error, duckdb.ParserException) else "")
-            more = "\n  ".join([way_out, *duckdb_lines(error)])
-            raise InputError(Problem(setting, rule, first_line(error), more)) from None
-        # A query that is empty or a comment gives no relation.
-        require(relation is not None, setting, rule, reference, f'reference = "SELECT ... FROM {streams[0].name}"')
-        return types_of(relation)
+        names = [stream.name for stream in streams]
+        rule = f"must be DuckDB SQL over its inputs ({', '.join(names)})"
+        example = f'reference = "SELECT ... FROM {names[0]}"'
+        return column_types(_query(connection, setting, rule, reference, names, example))
 
 
 def table_types(stream: StreamSpec) -> dict[str, str]:

@@ -7,10 +7,11 @@ upstream, are stored in a file.
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import pairwise
+from functools import partial
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +40,9 @@ from streamgauge.diff.sql import DUE
 from streamgauge.engines.duckdb_oracle.lowering import SPAN, at_points, by_spans, lower, retained_name, span_number
 from streamgauge.engines.duckdb_oracle.lowering import sql as oracle_sql
 from streamgauge.engines.duckdb_oracle.process_operator import computed, is_independent
+from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.replay.text import quoted_path
-from streamgauge.metrics.delivery_times import cuts, handed_over, ingest_times
+from streamgauge.metrics.delivery_times import IngestTimes, cuts, handed_over, ingest_times
 from streamgauge.metrics.event_latency import LatencyRule, has_matches, kind_of
 from streamgauge.metrics.inclusion_latency import inclusion_times_of
 from streamgauge.metrics.trial_record import TrialRecord
@@ -283,43 +285,27 @@ def rule_of(resolved: ResolvedExperiment, record: TrialRecord) -> LatencyRule:
     """The latency definition for results of this flow (one sink)."""
     since, kind = handed_over(record.trial_log, resolved.waits_for_all), kind_of(resolved.flow)
     if kind == "join":
-        last_of = _LastInWindow(resolved, record)
-        return LatencyRule(
-            kind, last_of.event_time, last_of.ingest_time if resolved.experiment.transport in STAMPS else None, since
-        )
+        last_of = partial(_last_in_window, record.trial_log.plan, ingest_times(record.trial_log), resolved.columns)
+        ingest_time = (lambda ends_us: last_of(ends_us)[:, 1]) if resolved.experiment.transport in STAMPS else None
+        return LatencyRule(kind, lambda ends_us: last_of(ends_us)[:, 0], ingest_time, since)
     return LatencyRule(kind, handed_over=since)
 
 
-class _LastInWindow:
-    """Event and ingest time of a window join's results (Karimov et al. 2018, section IV).
+def _last_in_window(plan: Plan, ingest: IngestTimes, streams: Collection[str], ends_us: Int64s) -> Int64s:
+    """Event and ingest time of a window join's results by the ends of their windows, (n, 2) (Karimov et al. 2018, IV).
 
     Each tuple takes the maximum of its stream's window, and a result takes the maximum of both streams: the time of
     the last event before the window's end. 0 if the window ends before the first event.
     """
-
-    def __init__(self, resolved: ResolvedExperiment, record: TrialRecord) -> None:
-        self._plan, self._ingest = record.trial_log.plan, ingest_times(record.trial_log)
-        self._numbers = [n for n, stream in enumerate(self._plan.streams) if stream.name in resolved.columns]
-
-    def event_time(self, window_end_us: Int64s) -> Int64s:
-        return self._latest(window_end_us)[:, 0]
-
-    def ingest_time(self, window_end_us: Int64s) -> Int64s:
-        return self._latest(window_end_us)[:, 1]
-
-    def _latest(self, ends: Int64s) -> Int64s:
-        """The latest event time and ingest time before each window end, (n, 2)."""
-        unique, index = np.unique(ends, return_inverse=True)
-        times = [np.max([(0, 0), *self._last(int(end))], axis=0) for end in unique]
-        return np.array(times, np.int64).reshape(-1, 2)[index]
-
-    def _last(self, end_us: int) -> Iterator[tuple[int, int]]:
-        for number in self._numbers:
-            stream = self._plan.streams[number]
-            for partition in range(self._plan.partitions):
-                last_us = self._plan.last_before(number, partition, end_us)
-                if last_us is not None:
-                    yield last_us, int(self._ingest(stream.name, partition, np.array([last_us]))[0])
+    unique_us, index = np.unique(ends_us, return_inverse=True)
+    times = np.zeros((len(unique_us), 2), np.int64)
+    read = [(number, stream.name) for number, stream in enumerate(plan.streams) if stream.name in streams]
+    for (number, name), partition in product(read, range(plan.partitions)):
+        for row, end_us in enumerate(unique_us.tolist()):
+            if (last_us := plan.last_before(number, partition, end_us)) is not None:
+                (ingest_us,) = ingest(name, partition, np.array([last_us]))
+                times[row] = np.maximum(times[row], (last_us, ingest_us))
+    return times[index]
 
 
 @contextmanager

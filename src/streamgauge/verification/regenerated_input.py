@@ -26,7 +26,8 @@ Watch = Callable[[int, int, int, pa.RecordBatch], None]
 class RegeneratedInput:
     """The planned events, regenerated, with the ingest times of the delivery log, or those that a subclass gives.
 
-    `shared` are relations with the precomputed rows of operators over all of these events.
+    - `ingest`: None if the driver does not know them, as over a broker; then they are null.
+    - `shared`: relations with the precomputed rows of operators over all of these events.
     """
 
     def __init__(
@@ -77,10 +78,10 @@ class RegeneratedInput:
         name = self._plan.streams[stream].name
         if INGEST_TIME not in self.columns[name]:
             return batch
-        assert self._ingest is not None
-        return batch.append_column(
-            INGEST_TIME, pa.array(self._ingest(name, partition, batch.column(EVENT_TIME).to_numpy()))
-        )
+        if self._ingest is None:
+            return batch.append_column(INGEST_TIME, pa.nulls(batch.num_rows, pa.int64()))
+        times = self._ingest(name, partition, batch.column(EVENT_TIME).to_numpy())
+        return batch.append_column(INGEST_TIME, pa.array(times))
 
 
 class PlacedInput(RegeneratedInput):
@@ -130,13 +131,8 @@ class MalformedCount:
         last = min(first + batch.num_rows, end)
         if not first <= counted_to < last or not self._rules[stream].columns <= set(batch.schema.names):
             return
-        self._connection.register(
-            "records", pa.Table.from_batches([batch.slice(counted_to - first, last - counted_to)])
-        )
-        ((counts,),) = self._connection.execute(
-            f"SELECT count(*) FILTER (WHERE {self._rules[stream].duckdb}) FROM records"
-        ).fetchall()
-        self._connection.unregister("records")
+        records = self._connection.from_arrow(batch.slice(counted_to - first, last - counted_to))
+        ((counts,),) = records.aggregate(f"count(*) FILTER (WHERE {self._rules[stream].duckdb})").fetchall()
         self._malformed[stream] += counts
         self._counted_to[stream, partition] = last
 
@@ -147,11 +143,12 @@ class MalformedCount:
             for low in range(self._counted_to[stream, partition], end, ROWS_MAX):
                 batch = self._plan.batch(stream, partition, low, min(low + ROWS_MAX, end), columns)
                 self.see(stream, partition, low, batch)
-        return {self._plan.streams[stream].name: self._of(stream) for stream in self._rules}
-
-    def _of(self, stream: int) -> MalformedRecords:
-        return MalformedRecords(
-            rule=self._texts[self._plan.streams[stream].name],
-            malformed=self._malformed[stream],
-            records=sum(end for (number, _), end in self._ends.items() if number == stream),
-        )
+        names = {stream: self._plan.streams[stream].name for stream in self._rules}
+        return {
+            name: MalformedRecords(
+                rule=self._texts[name],
+                malformed=self._malformed[stream],
+                records=sum(end for (number, _), end in self._ends.items() if number == stream),
+            )
+            for stream, name in names.items()
+        }

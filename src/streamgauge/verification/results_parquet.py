@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -51,7 +50,10 @@ class ReceivedResults:
         return not self._since_us
 
     def batches(self, from_us: int = FAR_PAST_US, to_us: int = FAR_FUTURE_US) -> Iterator[pa.RecordBatch]:
-        """Rows with from <= event_time < to; null counts as far past. The schema's metadata names the engine batch."""
+        """Rows with from <= event_time < to. The schema's metadata names the engine batch.
+
+        Null counts as far past, so that exactly one slice of time contains each result.
+        """
         for path, since_us in self._since_us.items():
             first, last = self._times(path)
             if first < to_us and last >= from_us:
@@ -62,7 +64,7 @@ class ReceivedResults:
         """A file's smallest and largest event time, read from the file when it is first needed."""
         if path not in self._event_spans:
             with pa.memory_map(path) as source:
-                span = pc.min_max(_times_or_past(pa.ipc.open_file(source).read_all().column(EVENT_TIME)))
+                span = pc.min_max(pc.fill_null(pa.ipc.open_file(source).read_all().column(EVENT_TIME), FAR_PAST_US))
                 self._event_spans[path] = (span["min"].as_py(), span["max"].as_py())
         return self._event_spans[path]
 
@@ -101,14 +103,9 @@ class ReceivedResults:
 
     def _inside(self, batch: pa.RecordBatch, path: str, from_us: int, to_us: int) -> pa.BooleanArray:
         event_times = batch.column(EVENT_TIME)
-        times = _times_or_past(event_times)
+        times = pc.fill_null(event_times, FAR_PAST_US)
         in_trial = pc.or_(pc.is_null(event_times), pc.greater_equal(times, self._since_us[path]))
         return pc.and_(in_trial, pc.and_(pc.greater_equal(times, from_us), pc.less(times, to_us)))
-
-
-def _times_or_past(times: Any) -> Any:
-    """Event times with null as far past, so that exactly one slice of time contains each result."""
-    return pc.fill_null(times, FAR_PAST_US)
 
 
 def _closing(trial_log: TrialLog) -> dict[str, int]:

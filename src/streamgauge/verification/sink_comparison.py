@@ -226,11 +226,13 @@ def database() -> Iterator[Any]:
 
     with Scratch("verify") as folder:
         limit = f"{round(memory_bytes() * MEMORY_SHARE) >> 20}MiB"
-        config = {"temp_directory": folder, "preserve_insertion_order": "false", "memory_limit": limit}
+        config = {
+            "temp_directory": folder, "preserve_insertion_order": "false", "memory_limit": limit,
+            # DuckDB estimates one row for a batch reader, and would choose a nested loop.
+            "asof_loop_join_threshold": "0",
+        }  # fmt: skip
         with duckdb.connect(str(Path(folder) / "verify.duckdb"), config=config) as connection:
             connection.execute("SET TimeZone = 'UTC'")
-            # DuckDB estimates one row for a batch reader, and would choose a nested loop.
-            connection.execute("SET asof_loop_join_threshold = 0")
             yield connection
 
 
@@ -349,4 +351,3 @@ class Comparison:
             f"UPDATE {MISSING_ROWS} SET {EVENT_TIME} = l.{EVENT_TIME}, {INGEST_TIME} = nullif(l.{INGEST_TIME}, 0)"
             f" FROM _last_events AS l WHERE {MISSING_ROWS}.{WINDOW_END} = l.{WINDOW_END}"
         )
-        self.connection.unregister("_last_events")

@@ -150,8 +150,7 @@ def compare_without_batches(
     connection.execute(
         f"CREATE TABLE expected AS SELECT {quoted(last.keys)}, {results} FROM counted GROUP BY {quoted(last.keys)}"
     )
-    connection.register("arrived", received.numbered(empty))
-    connection.execute(f"CREATE TABLE updates AS SELECT * EXCLUDE ({BATCH}) FROM arrived")
+    connection.from_arrow(received.numbered(empty)).project(f"* EXCLUDE ({BATCH})").create("updates")
     if record.owes_all:
         connection.execute(
             f"CREATE VIEW last_values AS SELECT * EXCLUDE ({ARRIVAL}) FROM updates"

@@ -128,8 +128,8 @@ def _judged(connection: Any, record: TrialRecord, aggregation: Aggregation, dire
     types, unit_us = answers.types_of(connection, "_ranked"), max(aggregation.unit_us, 1)
     chunks = [(chunk.published_us, chunk.to_us) for log in record.trial_log.chunks for chunk in log]
     when_us, until_us = np.array(chunks, np.int64).reshape(-1, 2).T
-    connection.register("_chunks", pa.table({"__when": when_us, "until": until_us}))
-    connection.execute("CREATE TABLE _sent AS SELECT __when, max(until) OVER (ORDER BY __when) AS __until FROM _chunks")
+    sent = connection.from_arrow(pa.table({"__when": when_us, "until": until_us}))
+    sent.project("__when, max(until) OVER (ORDER BY __when) AS __until").create("_sent")
     connection.execute(f"CREATE TABLE _most AS {aggregation.running(directions)}")
     time, keys = f"{EVENT_TIME} // {unit_us} * {unit_us}", dict(enumerate(aggregation.keys))
     place = f"min({INGEST_TIME}) AS __place, min({INGEST_TIME}) = max({INGEST_TIME}) AS __is_sure"

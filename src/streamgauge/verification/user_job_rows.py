@@ -234,7 +234,6 @@ class DatedResults(ReceivedResults):
 
     def __init__(self, received: ReceivedResults, times: pa.Array) -> None:
         self._received, self._given = received, times
-        self.rows = received.rows
 
     @property
     def empty(self) -> bool:

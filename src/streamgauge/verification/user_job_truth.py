@@ -237,22 +237,12 @@ class _Compared:
         return names
 
 
-class _OverBroker(RegeneratedInput):
-    """The planned input as a job reads it from a broker: without ingest times."""
-
-    def _with_ingest(self, stream: int, partition: int, first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
-        if INGEST_TIME not in self.columns[self._plan.streams[stream].name]:  # of a program's messages
-            return batch
-        return batch.append_column(INGEST_TIME, pa.nulls(batch.num_rows, pa.int64()))
-
-
-class _WithBatches(_OverBroker):
-    """It, with the batch that read each event."""
+class _WithBatches(RegeneratedInput):
+    """The planned input as a job reads it from a broker, with the batch that read each event."""
 
     def __init__(self, trial_log: TrialLog, columns: dict[str, tuple[str, ...]]) -> None:
         super().__init__(trial_log.plan, None, columns)
-        (query, *_) = trial_log.queries() or ("",)
-        self._numbers = BatchNumbers(trial_log.of_query(query))
+        self._numbers = BatchNumbers(next(iter(trial_log.by_query()), trial_log))
 
     def _with_ingest(self, stream: int, partition: int, first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
         numbers = self._numbers.batches_of(self._plan.streams[stream].name, partition, first, first + batch.num_rows)
@@ -261,11 +251,11 @@ class _WithBatches(_OverBroker):
 
 def _input(resolved: ResolvedExperiment, record: TrialRecord, order: str) -> RegeneratedInput:
     plan, trial_log = record.trial_log.plan, record.trial_log
-    if resolved.sees_deliveries:
-        return RegeneratedInput(plan, ingest_times(trial_log), resolved.columns)
     if order == BATCH:
         return _WithBatches(trial_log, resolved.columns)
-    return (PlacedInput if order == INGEST_TIME else _OverBroker)(plan, None, resolved.columns)
+    if order == INGEST_TIME:
+        return PlacedInput(plan, None, resolved.columns)
+    return RegeneratedInput(plan, ingest_times(trial_log) if resolved.sees_deliveries else None, resolved.columns)
 
 
 def _write_input(resolved: ResolvedExperiment, record: TrialRecord, folder: Path, order: str) -> dict[str, Path]:

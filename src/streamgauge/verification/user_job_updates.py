@@ -142,10 +142,8 @@ def _misplaced(ids: tuple[str, ...], columns: tuple[str, ...], timeless: bool) -
 
 def store_received(connection: Any, received: ReceivedResults) -> None:
     """Creates the table `_result_rows` with batch and arrival number of each row. A missing event time becomes 0."""
-    connection.register("_read", received.numbered(connection.sql(NO_RESULTS).to_arrow_table().schema))
-    timed = f"* REPLACE (coalesce({EVENT_TIME}, 0) AS {EVENT_TIME})"
-    connection.execute(f"CREATE TABLE _result_rows AS SELECT {timed} FROM _read")
-    connection.unregister("_read")
+    rows = connection.from_arrow(received.numbered(connection.sql(NO_RESULTS).to_arrow_table().schema))
+    rows.project(f"* REPLACE (coalesce({EVENT_TIME}, 0) AS {EVENT_TIME})").create("_result_rows")
 
 
 def compared_batch_ends(record: TrialRecord, limit: int, by_batch: bool = False) -> list[tuple[int, int | None]]:

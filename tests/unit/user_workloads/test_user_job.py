@@ -265,7 +265,7 @@ BAD = [
     (
         "no SQL",
         REFERRING.format('"SELECT event_time FRM purchases p"'),
-        ["ParserException", "try: correct it:\n  LINE 1: SELECT event_time FRM purchases p\n" + " " * 32 + "^"],
+        ["ParserException", "needs double quotes", "\n  LINE 1: SELECT event_time FRM purchases p\n" + " " * 32 + "^"],
     ),
     (
         "reference without event time",

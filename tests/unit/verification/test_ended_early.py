@@ -109,7 +109,8 @@ def test_a_joins_result_counts_from_the_last_delivery_of_its_window(case: Callab
     later = [replace(part, ingest_us=part.ingest_us + 7000) for part in trial.record.trial_log.deliveries[1]]
     trial.record.trial_log.deliveries[1] = later
     ends = np.array([START + 4 * US, START + 2 * US], np.int64)
-    assert module._LastInWindow(trial.resolved, trial.record).ingest_time(ends).tolist() == (ends + 12_000).tolist()
+    rule: Any = module.rule_of(trial.resolved, trial.record)
+    assert rule.window_ingest_time(ends).tolist() == (ends + 12_000).tolist()
 
 
 @pytest.mark.parametrize("independent", [(True, True), (True, False), (False, True)])

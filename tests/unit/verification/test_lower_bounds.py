@@ -131,15 +131,16 @@ ENDS: Int64s = np.array([START + 4 * US, START + 2 * US, START + 4 * US, START +
 def test_the_last_event_in_a_window_is_found_for_each_end(case: Callable[..., Case]) -> None:
     """Of all partitions and streams that the flow reads; ends may come in any order, and again."""
     trial = case(PAIRS)
-    last = module._LastInWindow(trial.resolved, trial.record)
-    assert last.event_time(ENDS).tolist() == [last_before(trial, int(end)) for end in ENDS]
-    assert last.ingest_time(ENDS).tolist() == [START + second * US + 5000 for second in (4, 2, 4, 3)]
+    rule: Any = module.rule_of(trial.resolved, trial.record)
+    assert rule.window_event_time(ENDS).tolist() == [last_before(trial, int(end)) for end in ENDS]
+    assert rule.window_ingest_time(ENDS).tolist() == [START + second * US + 5000 for second in (4, 2, 4, 3)]
 
 
 def test_streams_that_the_flow_does_not_read_have_no_part_in_it(case: Callable[..., Case]) -> None:
     """A purchase after the last advertisement changes nothing for a flow of advertisements alone."""
     trial = case(ADS.sink("ads"))
-    found = module._LastInWindow(trial.resolved, trial.record).event_time(ENDS).tolist()
+    log = trial.record.trial_log
+    found = module._last_in_window(log.plan, module.ingest_times(log), trial.resolved.columns, ENDS)[:, 0].tolist()
     assert found == [last_before(trial, int(end), [1]) for end in ENDS]
     assert found != [last_before(trial, int(end)) for end in ENDS]
 

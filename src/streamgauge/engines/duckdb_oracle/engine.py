@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.errors import require
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.duckdb_oracle import lowering
@@ -41,10 +41,7 @@ class Oracle:
 def _relation(
     stream: str, inputs: Mapping[str, pa.RecordBatchReader | pa.Table | str], con: duckdb.DuckDBPyConnection
 ) -> str:
-    if stream not in inputs:
-        raise InputError(
-            Problem("inputs", f"stream {stream!r} of the flow is missing", sorted(inputs), "give its data")
-        )
+    require(stream in inputs, "inputs", f"stream {stream!r} of the flow is missing", sorted(inputs), "give its data")
     data = inputs[stream]
     if isinstance(data, str):
         return data

@@ -24,12 +24,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamgauge.core.engine_reports import BatchProgress
 from streamgauge.core.errors import Problem
 from streamgauge.engines import latency_probe
 from streamgauge.engines.latency_probe import (
     DOUBT_SHARE,
     Breakdown,
+    LatencyProbe,
+    ProbeInput,
     ProbeRequest,
     ResultTimes,
     Sample,
@@ -38,7 +39,7 @@ from streamgauge.engines.latency_probe import (
     Timestamp,
     TrialTimes,
 )
-from streamgauge.engines.spark.intervals import seconds
+from streamgauge.engines.spark import intervals
 from streamgauge.engines.spark.session import reports
 from streamgauge.engines.spark.session.reports import BatchWork
 from streamgauge.transports.registry import STAMPS
@@ -67,14 +68,12 @@ STAGES_BEFORE_TASKS = {"offset fixed": "fixed_us", "planned": "planned_us"}
 """The stages from a batch's begin to its first task, each with the moment of a batch at which it ends."""
 
 
-class MicroBatch:
-    """Implements `LatencyProbe`."""
+class MicroBatch(LatencyProbe):
+    """The probe of micro-batches."""
 
-    stages: Mapping[str, str] = STAGES
-    interval: str | None = "trigger"
-
-    def seconds(self, interval: str) -> float:
-        return seconds(interval)
+    stages = STAGES
+    interval = "trigger"
+    seconds = staticmethod(intervals.seconds)
 
     def option_value(self, interval_s: float) -> str:
         """As Spark writes it."""
@@ -138,8 +137,8 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class BatchProbe:
-    """Implements `ProbeInput`."""
+class BatchProbe(ProbeInput):
+    """The evidence on the batches of one trial."""
 
     logs: Path
     visibility: ReadVisibility
@@ -149,9 +148,6 @@ class BatchProbe:
     def options(self) -> Mapping[str, str]:
         return reports.event_log_options(self.logs)
 
-    def collect(self, batch_progress: Callable[[], list[BatchProgress]]) -> None:
-        """Nothing: the table of batches has the engine's report."""
-
     def batches(self, progress: list[dict[str, Any]], times: TrialTimes) -> dict[int, Batch]:
         """The batches with all timestamps known; `progress`: rows of the table of batches."""
         return batches_of(progress, reports.work(self.logs), times.read_us, times.committed_us)
@@ -159,8 +155,27 @@ class BatchProbe:
     def stage_times(
         self, batches: Mapping[int, Batch], results: ResultTimes, sample: Sample | None
     ) -> tuple[StageTimes, Times, NDArray[np.bool_]]:
-        """As `stage_times_of`."""
-        return stage_times_of(batches, results, self.visibility, sample, self.stages_before_tasks)
+        """Stage times of the results whose batch is known, the batch of each, and their places among all results.
+
+        If the results are a `sample`, the broker's timestamps are known too.
+        """
+        published_us = results.all_offered_us if self.visibility.all_generators else results.offered_us
+        of_batch, read_us = results.batches, results.delivered_us
+        known = (published_us >= 0) & np.isin(of_batch, np.array(list(batches), np.int64))
+        at = timestamps_of(batches, of_batch)
+        moments = [Timestamp("generated", published_us)]
+        moments += [] if sample is None else [sample.event_in_broker()]
+        moments.append(Timestamp("waiting", at("started_us"), may_be_earlier=True))
+        moments += [Timestamp(stage, at(moment)) for stage, moment in self.stages_before_tasks.items()]
+        if self.visibility.delivery_timestamped:
+            moments += [Timestamp("scheduled", at("launched_us")), Timestamp("read", read_us)]
+        else:
+            moments += [Timestamp("taken by the writer", at("read_us")), Timestamp("scheduled", at("launched_us"))]
+        last = WRITTEN if self.visibility.delivery_timestamped else READ
+        if sample is not None:
+            moments, last = [*moments, sample.result_in_broker(last)], latency_probe.CONSUMED
+        times = latency_probe.stage_times(results.event_us, moments, results.emission_us, last)
+        return times.select(known), of_batch[known], known
 
     def break_down(self, trial: TrialTimes) -> Breakdown | str:
         results, sample = trial.results, trial.sample
@@ -205,39 +220,6 @@ def batches_of(
     return complete
 
 
-def stage_times_of(
-    batches: Mapping[int, Batch],
-    results: ResultTimes,
-    visibility: ReadVisibility,
-    sample: Sample | None = None,
-    stages_before_tasks: Mapping[str, str] = STAGES_BEFORE_TASKS,
-) -> tuple[StageTimes, Times, NDArray[np.bool_]]:
-    """Stage times of the results whose batch is known, the batch of each, and their places among all results.
-
-    If the results are a `sample`, the broker's timestamps are known too.
-    """
-    published_us = results.all_offered_us if visibility.all_generators else results.offered_us
-    of_batch, read_us = results.batches, results.delivered_us
-    known = (published_us >= 0) & np.isin(of_batch, np.array(list(batches), np.int64))
-    at = timestamps_of(batches, of_batch)
-    moments = [Timestamp("generated", published_us)]
-    moments += [] if sample is None else [sample.event_in_broker()]
-    moments.append(Timestamp("waiting", at("started_us"), may_be_earlier=True))
-    moments += [Timestamp(stage, at(moment)) for stage, moment in stages_before_tasks.items()]
-    if visibility.delivery_timestamped:
-        moments += [Timestamp("scheduled", at("launched_us")), Timestamp("read", read_us)]
-    else:
-        moments += [Timestamp("taken by the writer", at("read_us")), Timestamp("scheduled", at("launched_us"))]
-    last = WRITTEN if visibility.delivery_timestamped else READ
-    if sample is not None:
-        moments, last = [*moments, sample.result_in_broker(last)], latency_probe.CONSUMED
-    return (
-        latency_probe.stage_times(results.event_us, moments, results.emission_us, last).select(known),
-        of_batch[known],
-        known,
-    )
-
-
 def timestamps_of(batches: Mapping[int, Batch], of_batch: Times) -> Callable[[str], Times]:
     """A function that gives a timestamp, by name, of each result's batch; 0 if the batch is unknown."""
     different, places = np.unique(of_batch, return_inverse=True)
@@ -275,34 +257,17 @@ REAL_TIME_STAGES = {
 }
 
 
-class RealTime:
-    """Implements `LatencyProbe`."""
+class RealTime(LatencyProbe):
+    """The probe of real-time mode. Every trial that can run in it can be decomposed."""
 
-    stages: Mapping[str, str] = REAL_TIME_STAGES
-    interval: str | None = None
-
-    def seconds(self, interval: str) -> float:
-        return 0.0
-
-    def option_value(self, interval_s: float) -> str:
-        return ""
-
-    def problems(self, request: ProbeRequest) -> Iterator[Problem]:
-        """Nothing: every trial that can run in this mode can be decomposed."""
-        return iter(())
+    stages = REAL_TIME_STAGES
 
     def evidence(self, request: ProbeRequest, private: Path) -> TopicToTopic:
         return TopicToTopic()
 
 
-@dataclass(frozen=True)
-class TopicToTopic:
-    """Implements `ProbeInput`."""
-
-    options: Mapping[str, str] = field(default_factory=dict)
-
-    def collect(self, batch_progress: Callable[[], list[BatchProgress]]) -> None:
-        """Nothing: there are no batches."""
+class TopicToTopic(ProbeInput):
+    """The evidence on one trial's sampled results."""
 
     def break_down(self, trial: TrialTimes) -> Breakdown | str:
         results, sample = trial.results, trial.sample

@@ -35,6 +35,7 @@ from streamgauge.engines.latency_probe import (
     Timestamp,
     TrialTimes,
 )
+from streamgauge.engines.spark import options_dstream
 from streamgauge.engines.spark.latency_probe import (
     READ,
     TOLERANCE_US,
@@ -46,7 +47,7 @@ from streamgauge.engines.spark.latency_probe import (
     timestamps_of,
 )
 from streamgauge.engines.spark.latency_probe import STAGES as OF_MICRO_BATCHES
-from streamgauge.engines.spark.options_dstream import BATCH, BLOCK, RECEIVERS, requested_value, seconds
+from streamgauge.engines.spark.options_dstream import BATCH, BLOCK, RECEIVERS, requested_value
 from streamgauge.engines.spark.session import reports
 from streamgauge.engines.spark.session.reports import DStreamProgress
 
@@ -62,7 +63,7 @@ RECEIVER_STAGES = {
 
 @dataclass(frozen=True)
 class IntervalProbe(BatchProbe):
-    """Implements `ProbeInput`."""
+    """The evidence on batches that are made at fixed times."""
 
     def batches(self, progress: list[dict[str, Any]], times: TrialTimes) -> dict[int, Batch]:
         """As for micro-batches, with the time at which each batch was made instead of its start."""
@@ -106,7 +107,7 @@ def blocks_of(progress: Iterable[DStreamProgress], reported_us: Mapping[tuple[in
 
 @dataclass(frozen=True)
 class ReceiverProbe(IntervalProbe):
-    """Implements `ProbeInput`. `private` is a folder of its own, `interval_s` that of blocks."""
+    """The evidence with receivers. `private` is a folder of its own, `interval_s` that of blocks."""
 
     private: Path = Path()
     interval_s: float = 0.0
@@ -184,13 +185,11 @@ STAGES = {
 
 
 class DStream(MicroBatch):
-    """Implements `LatencyProbe`."""
+    """The probe of DStreams."""
 
     stages = STAGES
     interval = BATCH
-
-    def seconds(self, interval: str) -> float:
-        return seconds(interval)
+    seconds = staticmethod(options_dstream.seconds)
 
     def problems(self, request: ProbeRequest) -> Iterator[Problem]:
         of_blocks = reports.BLOCK_LOG_NEEDS if request.transport == RECEIVERS else ()
@@ -200,5 +199,5 @@ class DStream(MicroBatch):
         if request.transport != RECEIVERS:
             visibility = ReadVisibility(True, request.frontier == "common")
             return IntervalProbe(private, visibility, stages_before_tasks={QUEUED: "fixed_us"})
-        interval_s = seconds(requested_value(request.options, BLOCK))
+        interval_s = options_dstream.seconds(requested_value(request.options, BLOCK))
         return ReceiverProbe(private / "events", READ_KNOWN_BEFORE_START, private=private, interval_s=interval_s)

@@ -23,10 +23,8 @@ from streamgauge.engines.spark.lowering.queries import queries
 from streamgauge.engines.spark.options import JVM_OPTIONS
 from streamgauge.engines.spark.queries import StreamingQueries
 from streamgauge.engines.spark.row_counts import RowCounters, RowCounting
-from streamgauge.engines.spark.session.python_workers import UNCHANGED
 from streamgauge.engines.spark.session.session import (
     UP,
-    LocalSession,
     error_message,
     inherited_settings,
     jvm_ended,
@@ -59,10 +57,7 @@ class Sut:
                 settings.users,
                 Path(settings.job.folder),
                 JVM_OPTIONS[settings.options["jit"]],
-                LocalSession(
-                    whole_heap=settings.options.get("heap") != "grows",
-                    unix_sockets=settings.options.get("python_workers") != UNCHANGED,
-                ),
+                whole_heap=settings.options.get("heap") != "grows",
             )
             announce(UP)
             if settings.counts_rows:

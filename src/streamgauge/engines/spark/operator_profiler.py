@@ -56,9 +56,7 @@ class SparkOperatorProfiler(OperatorProfiler):
 
     method_of = staticmethod(method_of)
     parallelism_options = staticmethod(parallelism_options)
-
-    def default_parallelism(self, parallelism: int | None, partitions: int) -> int:
-        return tasks_unless_set(parallelism, partitions)
+    default_parallelism = staticmethod(tasks_unless_set)
 
     @contextmanager
     def timer(

@@ -39,8 +39,7 @@ from streamgauge.engines.spark.lowering.dataframe import TIME, Lowering
 from streamgauge.engines.spark.lowering.windows import lowering_of
 from streamgauge.engines.spark.operator_profiler import CLASS_ONLY, IsolatedJob, method_of
 from streamgauge.engines.spark.options import JVM_OPTIONS, defaults, effective_lowerings, split
-from streamgauge.engines.spark.session.python_workers import UNCHANGED
-from streamgauge.engines.spark.session.session import LocalSession, error_message, open_checked
+from streamgauge.engines.spark.session.session import error_message, open_checked
 from streamgauge.engines.spark.user_job.pyspark_job import PySparkJob, load
 from streamgauge.system.child_processes import Handlers
 
@@ -226,7 +225,6 @@ class Timing:
                 self._users,
                 Path(self._job.folder),
                 (*JVM_OPTIONS[self._own_options["jit"]], SMALL_INITIAL_HEAP),
-                LocalSession(unix_sockets=self._own_options["python_workers"] != UNCHANGED),
             )
         except InputError:
             raise

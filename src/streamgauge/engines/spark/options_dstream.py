@@ -90,14 +90,9 @@ def receiving(options: Mapping[str, str], transport: str) -> dict[str, str]:
     }
 
 
-def receivers(transport: str, partitions: int) -> int:
-    """The number of receivers; each occupies a slot permanently."""
-    return partitions if transport == RECEIVERS else 0
-
-
 def master_for(processors: int, transport: str, partitions: int) -> str:
-    """A local Spark with a slot per processor and one per receiver."""
-    return f"local[{processors + receivers(transport, partitions)}]"
+    """A local Spark with a slot per processor and one per receiver, which occupies it permanently."""
+    return f"local[{processors + (partitions if transport == RECEIVERS else 0)}]"
 
 
 def request_problems(request: StartRequest) -> Iterator[Problem]:
@@ -107,8 +102,7 @@ def request_problems(request: StartRequest) -> Iterator[Problem]:
     yield from validate.refused_lowerings(request.options, not_here)
     yield from broken(*_common_rules(request), *_length_rules(request), *_receiver_rules(request))
     if request.transport == RECEIVERS:
-        needed = receivers(request.transport, request.partitions) + 1  # which use this machine's loopback
-        yield from slot_problems(request, needed, "a slot for each receiver and at least one more")
+        yield from slot_problems(request, request.partitions + 1, "a slot for each receiver and at least one more")
     if request.flow is not None:
         yield from _flow_problems(request.flow, request)
 
@@ -152,7 +146,7 @@ def _flow_problems(flow: Flow, request: StartRequest) -> Iterator[Problem]:
             names, way_out = non_mergeable(node), f"--engine {CAPABILITIES.fallback_engine}"
             mergeable = f"needs mergeable running aggregates, and {', '.join(names)} of {node.name} is not mergeable"
             uncut = "must be 1 for updates over sockets: receivers are not cut at one event time"
-            is_cut = receivers(request.transport, request.partitions) <= 1
+            is_cut = request.transport != RECEIVERS or request.partitions <= 1
             yield from broken(
                 Rule(not names, "engine", mergeable, CAPABILITIES.name, way_out),
                 Rule(is_cut, "partitions", uncut, request.partitions, validate.ONE_PARTITION),

@@ -47,9 +47,9 @@ NOT_VISIBLE = (
 )
 
 
-def tasks_unless_set(parallelism: int | None, readers: int) -> int:
-    """The default of `SETTING`: the requested parallelism, else the number of input readers and at least two."""
-    return parallelism or max(2, readers)
+def tasks_unless_set(parallelism: int | None, partitions: int) -> int:
+    """The default of `SETTING`: the requested parallelism, else the number of input partitions and at least two."""
+    return parallelism or max(2, partitions)
 
 
 def executor_cores(master: str, parallelism: int | None, users: Mapping[str, str]) -> dict[str, str]:

@@ -23,7 +23,6 @@ class DStreamQueries:
 
     def __init__(self, session: Any, settings: JobSettings) -> None:
         self._session, self._settings = session, settings
-        self._job = settings.job
         self._flight = FlightAdapter(settings.job.edges, settings.options)
         self._streams: dict[Query, DStreamBatches] = {}
 
@@ -53,11 +52,11 @@ class DStreamQueries:
 
     def _receiver(self, query: Query) -> QueueReceiver | SocketReceiver:
         """The receiver of the job's transport."""
-        edges, columns = self._job.edges, self._settings.columns(query)
+        edges, columns = self._settings.job.edges, self._settings.columns(query)
         if edges.transport != RECEIVERS:
             return QueueReceiver(edges, query.name, partial(self._reading, query, columns))
         ((stream, columns_needed),) = columns.items()
-        timed = any(isinstance(node, WindowAggregate | WindowJoin) for node in graph.operators(self._job.flow))
+        timed = any(isinstance(node, WindowAggregate | WindowJoin) for node in graph.operators(self._settings.job.flow))
         return SocketReceiver(
             self._session, edges, query.name, stream, columns_needed, timed, BLOCKS_REPORTED in self._settings.users
         )

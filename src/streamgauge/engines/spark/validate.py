@@ -4,13 +4,12 @@ PySpark has no list of Spark's settings, so only types that follow from a settin
 `session.open_checked` checks the names in a running session.
 """
 
-import difflib
 import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from streamgauge.core.errors import Problem, Rule, broken, nearest
+from streamgauge.core.errors import Problem, Rule, broken, near, nearest
 from streamgauge.core.plugin_options import Setting, problems_of
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import (
@@ -155,7 +154,7 @@ def _own_options(options: dict[str, str], engine: Capabilities) -> Iterator[Prob
 def _is_spark_setting(name: str) -> str:
     """`sprak.sql.x` as `spark.sql.x`; empty if the name is not a misspelt Spark setting."""
     first, dot, rest = name.partition(".")
-    return f"spark.{rest}" if dot and difflib.get_close_matches(first, ["spark"], 1, 0.7) else ""
+    return f"spark.{rest}" if dot and near(first, ["spark"]) else ""
 
 
 def _lowerings(options: dict[str, str], flow: Flow) -> Iterator[Problem]:

@@ -18,7 +18,8 @@ class Faults:
     def __init__(self, fault: str, every: int, keys: tuple[str, ...] = ()) -> None:
         self._fault, self._every, self._keys = fault, every, keys
         self._seen = 0
-        self._held: list[pa.Table] = []
+        self.held: list[pa.Table] = []
+        """Late rows. Empty it when they have reached the recorder."""
         self.planted_us: list[int] = []
 
     def apply(self, results: pa.Table) -> pa.Table:
@@ -34,7 +35,7 @@ class Faults:
             case "drop":
                 return others
             case "late":
-                self._held.append(hit)
+                self.held.append(hit)
                 return others
             case "double":
                 return pa.concat_tables([results, hit])
@@ -45,18 +46,6 @@ class Faults:
         # No window starts one microsecond past a multiple of its slide.
         name, by = (WINDOW_START, 1) if WINDOW_START in hit.column_names else (EVENT_ID, FAR_ID)
         return pa.concat_tables([results, _moved(hit, name, by)])
-
-    def held(self) -> pa.Table:
-        """The rows held back until `released` is called."""
-        return pa.concat_tables(self._held)
-
-    def released(self) -> None:
-        """Call it when the rows held back have reached the recorder."""
-        self._held = []
-
-    @property
-    def holds(self) -> bool:
-        return bool(self._held)
 
     def _altered(self, rows: pa.Table) -> pa.Table:
         fixed = {*LINEAGE, WINDOW_START, WINDOW_END, *self._keys}

@@ -7,7 +7,6 @@ trial of it shows the pace, and not whether its answers are right.
 """
 
 import math
-import re
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -16,16 +15,15 @@ import pyarrow.compute as pc
 import sqlglot
 from sqlglot import exp
 
-from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.errors import InputError
 from streamgauge.core.schema import EVENT_TIME, WINDOW_END, WINDOW_START, arrow_type, quoted
-from streamgauge.dataflow import graph, schema
+from streamgauge.dataflow import count_window, graph, schema
 from streamgauge.dataflow.nodes import Explode, Flow, Node, Select, Source, Where, WindowAggregate
 from streamgauge.dataflow.reach import reach_us
 from streamgauge.engines.duckdb_oracle import lowering as oracle
 
 KINDS: tuple[type[Node], ...] = (Source, Select, Where, Explode, WindowAggregate)
 """The node kinds of a flow that it runs: by the reference it could run more, and needs none to show a pace."""
-_AGGREGATE = re.compile(r"\s*(sum|count|max|min)\s*\(\s*(\*|\w+)\s*\)\s*$", re.IGNORECASE)
 _MERGE = {"sum": "sum", "count": "sum", "max": "max", "min": "min"}
 _BINARY: dict[type, Callable[[Any, Any], Any]] = {
     exp.GT: pc.greater,
@@ -44,11 +42,6 @@ class Operator(Protocol):
         """The results that are due after all events before `cut_us`; `rows` are the new events."""
 
 
-def source_of(flow: Flow) -> Source:
-    """The flow's only source."""
-    return graph.sources(flow)[0]
-
-
 def build(flow: Flow) -> Operator:
     """The operator that computes the flow."""
     result = pa.schema([(name, arrow_type(kind)) for name, kind in schema.columns(flow.sink.input).items()])
@@ -58,7 +51,7 @@ def build(flow: Flow) -> Operator:
         if isinstance(last, WindowAggregate):
             return Windows(last, _row_wise(last.input), result)
         return PassThrough(_row_wise(last), result)
-    except InputError:
+    except (InputError, NotImplementedError):
         return ByReference(flow, result)
 
 
@@ -69,8 +62,7 @@ def _row_wise(node: Node) -> Callable[[pa.Table], pa.Table]:
         case Where():
             before, keep = _row_wise(node.input), where(node.predicate)
             return lambda rows: keep(before(rows))
-    rule = "must be a source, conditions, and at most one window aggregate at the end, for the engine known"
-    raise InputError(Problem("engine", rule, type(node).__name__, "another workload, or another --engine"))
+    raise NotImplementedError(f"a {type(node).__name__} is not computed row by row here")
 
 
 class PassThrough:
@@ -89,7 +81,10 @@ class Windows:
     def __init__(self, node: WindowAggregate, row_wise: Callable[[pa.Table], pa.Table], result: pa.Schema) -> None:
         self._window, self._row_wise, self._result = node.window, row_wise, result
         self._by = [*node.keys, WINDOW_START]
-        self._aggregates = [(name, *_aggregate(text)) for name, text in node.aggregates]
+        aggregates = count_window.read(node.aggregates, node.keys, schema.columns(node.input), node.name)
+        self._aggregates = [(each.name, each.function, each.column) for each in aggregates]
+        if any(each.function not in _MERGE for each in aggregates):
+            raise NotImplementedError(f"{node.name} has aggregates that are not merged here")
         self._open: pa.Table | None = None
 
     def results(self, rows: pa.Table, cut_us: int) -> pa.Table:
@@ -126,7 +121,7 @@ class ByReference:
     def __init__(self, flow: Flow, result: pa.Schema) -> None:
         import duckdb
 
-        rows = oracle.lower(flow.sink.input, {source_of(flow).name: "rows"})
+        rows = oracle.lower(flow.sink.input, {graph.sources(flow)[0].name: "rows"})
         self._due = f"SELECT {quoted(result.names)} FROM ({rows}) WHERE {oracle.TIME} >= ? AND {oracle.TIME} < ?"
         slides = (node.window.slide_us for node in graph.operators(flow) if isinstance(node, WindowAggregate))
         self._step_us, self._reach_us = math.gcd(*slides) or 1, reach_us(flow) or 0
@@ -147,20 +142,11 @@ class ByReference:
         return found.cast(self._result)
 
 
-def _aggregate(text: str) -> tuple[str, str]:
-    """`sum(price)` as ("sum", "price")."""
-    match = _AGGREGATE.match(text)
-    if match is None or (match.group(2) == "*" and match.group(1).lower() != "count"):
-        rule = "must be sum, count, max or min of a column on the engine known"
-        raise InputError(Problem("aggregate", rule, text, "another workload, or another --engine"))
-    return match.group(1).lower(), match.group(2)
-
-
 def where(text: str) -> Callable[[pa.Table], pa.Table]:
     """A function that filters rows by comparisons of columns and numbers with and, or, not.
 
-    It is independent of DuckDB, because otherwise the oracle would be compared with itself. Raises InputError for any
-    other predicate.
+    It is independent of DuckDB, because otherwise the oracle would be compared with itself. Raises
+    NotImplementedError for any other predicate.
     """
     value = _value(sqlglot.parse_one(text, dialect="spark"), text)
     return lambda rows: rows.filter(value(rows))
@@ -182,5 +168,4 @@ def _value(node: Any, text: str) -> Callable[[pa.Table], Any]:
         case exp.Binary() if compute := _BINARY.get(type(node)):
             left, right = _value(node.left, text), _value(node.right, text)
             return lambda rows: compute(left(rows), right(rows))
-    rule = "must be comparisons of columns and numbers on the engine known"
-    raise InputError(Problem("where", rule, text, "another workload, or another --engine"))
+    raise NotImplementedError(f"{text} is more than comparisons of columns and numbers")

@@ -23,10 +23,11 @@ from streamgauge.core.clock import US, Clock
 from streamgauge.core.engine_reports import SeriesSample
 from streamgauge.core.errors import is_full
 from streamgauge.core.schema import EVENT_TIME
+from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Flow, WindowAggregate
 from streamgauge.engines.spi import Edges
 from streamgauge.engines.synthetic.faults import Faults
-from streamgauge.engines.synthetic.lowering import build, source_of
+from streamgauge.engines.synthetic.lowering import build
 from streamgauge.engines.synthetic.options import read_options
 from streamgauge.system.child_processes import serve
 from streamgauge.transports.flight import client
@@ -55,7 +56,7 @@ class Sut:
 
     def __init__(self, job: SyntheticJob) -> None:
         self._edges, self._options = job.edges, read_options(job.options)
-        self._operator, self._source = build(job.flow), source_of(job.flow)
+        self._operator, self._source = build(job.flow), graph.sources(job.flow)[0]
         self._sink, last = job.flow.sink.name, job.flow.sink.input
         keys = last.keys if isinstance(last, WindowAggregate) else ()
         self._faults = Faults(self._options.fault, self._options.fault_every, keys)
@@ -87,7 +88,7 @@ class Sut:
             "worked": self._pace.worked,
             "overrun_us_max": self._pace.overrun_us_max,
             "planted_us": list(self._faults.planted_us),
-            "held": self._faults.holds,
+            "held": bool(self._faults.held),
         }
 
     def series(self) -> list[SeriesSample]:
@@ -140,9 +141,9 @@ class Sut:
         self._poll()
 
     def _idle(self) -> None:
-        if self._faults.holds and self._clock.now_us() - self._active_us > REST_US:
-            self._send(self._faults.held())
-            self._faults.released()
+        if self._faults.held and self._clock.now_us() - self._active_us > REST_US:
+            self._send(pa.concat_tables(self._faults.held))
+            self._faults.held.clear()
         time.sleep(POLL_US / US)
         self._poll()
         self._pace.idle()

@@ -419,7 +419,10 @@ def test_every_engine_knows_its_own_defaults() -> None:
     assert not entry("known").is_own_default("capacity", "20k")
 
 
-def test_the_heap_grows_and_workers_are_spoken_with_as_spark_does(tmp_path: Path) -> None:
-    options = session._jvm("local[2]", tmp_path, "2g", (), session.LocalSession(False, False))
+def test_the_heap_grows_and_workers_are_spoken_with_as_spark_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(session.VARIABLE, session.UNCHANGED)
+    options = session._jvm("local[2]", tmp_path, "2g", (), whole_heap=False)
     assert not any("Xms" in value for value in options.values())
     assert session._SOCKETS not in options

@@ -16,13 +16,13 @@ from streamgauge.engines.latency_probe import Breakdown, ProbeRequest, Sample, S
 from streamgauge.engines.spark.latency_probe import (
     REAL_TIME_STAGES,
     Batch,
+    BatchProbe,
     ReadVisibility,
     RealTime,
     TopicToTopic,
     batches_of,
     consistency_fields,
     sampled_stage_times,
-    stage_times_of,
 )
 from streamgauge.engines.spark.session.reports import BatchWork
 from streamgauge.harness.broker_log import AppendTimes
@@ -83,7 +83,7 @@ PROGRESS = [
      "trigger_ms": 90}
     for batch, begun_ms in ((0, 12), (1, 110))
 ]  # fmt: skip
-WORK = {0: BatchWork(0, at(50), at(85), 30_000), 1: BatchWork(1, at(150), at(185), 30_000)}
+WORK = {0: BatchWork(at(50), at(85), 30_000), 1: BatchWork(at(150), at(185), 30_000)}
 
 
 def stages_of(
@@ -95,7 +95,7 @@ def stages_of(
     emission_us = np.full(len(event_ms), at(200), np.int64)
     names = pa.table({"event_id": np.arange(len(event_ms))})
     results = SavedResults(event_us, emission_us, np.array(partitions, np.int64), names)
-    ways, of_batch, known = stage_times_of(batches, result_times(found, results), seen, sample)
+    ways, of_batch, known = BatchProbe(Path(), seen).stage_times(batches, result_times(found, results), sample)
     spent_ms = {name: (spent / 1000).tolist() for name, spent in zip(ways.names, ways.spent_us.T, strict=True)}
     return spent_ms, of_batch, known
 

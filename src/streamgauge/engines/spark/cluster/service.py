@@ -107,11 +107,9 @@ def resolve(request: ClusterRequest) -> Cluster:
     available, workers = tuple(cpus()), request.workers
     used = attempt(lambda: _processors(request.cpus, available), problems) or available
     fitting = f"--workers {max(1, len(used) // 2)}"
-    problems += broken(
-        Rule(1 <= workers <= WORKERS_MAX, "workers", f"must be from 1 to {WORKERS_MAX}", workers, fitting)
-    )
-    if not 1 <= workers <= WORKERS_MAX:
-        raise InputError(problems)  # cores and memory depend on it
+    rule = f"must be from 1 to {WORKERS_MAX}"
+    if wrong := broken(Rule(1 <= workers <= WORKERS_MAX, "workers", rule, workers, fitting)):
+        raise InputError(problems + wrong)  # cores and memory depend on it
     cores = max(1, len(used) // workers) if request.cores is None else request.cores
     memory = attempt(lambda: _memory(request.memory, workers), problems)
     problems += broken(

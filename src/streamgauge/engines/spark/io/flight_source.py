@@ -40,11 +40,10 @@ class Range(InputPartition):
 
 @dataclass
 class Committed(WriterCommitMessage):
-    """The rows that one task attempt sent."""
+    """The task attempt that sent its rows."""
 
     partition: int
     attempt: int
-    rows: int
 
 
 class StreamgaugeSource(DataSource):
@@ -180,7 +179,7 @@ class _Sending:
                 for writer, part in zip(writers, parts, strict=True):
                     if part.num_rows:
                         writer.write(part)
-        return Committed(context.partitionId(), context.taskAttemptId(), sum(writer.rows for writer in writers))
+        return Committed(context.partitionId(), context.taskAttemptId())
 
     def abort(self, *_: Any, **__: Any) -> None:
         """Nothing to undo: the recorder ignores uncommitted rows."""

@@ -18,7 +18,6 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
-from pyspark.sql.types import StructType
 
 from streamgauge.core.plugin_options import CLIENT_FILE, TUNED
 from streamgauge.core.schema import EVENT_ID, EVENT_TIME, INGEST_TIME, ColumnTypes
@@ -108,7 +107,6 @@ def types_of(frame: DataFrame, sinks: Sequence[str]) -> dict[str, Types]:
 
 
 def _types(struct: Any) -> Types:
-    assert isinstance(struct, StructType)
     return {field.name: field.dataType.simpleString() for field in struct}
 
 

@@ -73,9 +73,9 @@ class TransportAdapter:
         """Spark settings that the transport needs."""
         return {}
 
+    @abstractmethod
     def effective_settings(self, settings: dict[str, str]) -> dict[str, str]:
         """The settings for the result: with the transport's own, without those that do not apply to it."""
-        return settings
 
     def carries(self, kind: str) -> bool:
         """Whether results may have a column of this Spark type. Arrow carries all of them."""

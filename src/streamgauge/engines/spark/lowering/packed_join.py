@@ -9,7 +9,7 @@
 The result equals that of Spark's stream-stream join, without a state read and write per row.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -37,7 +37,8 @@ def packed_join(
 ) -> DataFrame:
     """Joins by blocks. `lower` gives a frame with `_time` and no watermark; `read_packed` reads packed rows."""
     sides = (node.left, node.right)
-    plans = [_packing(side, number, node, buckets) for number, side in enumerate(sides)]
+    pane_us = pane_width_us(node.window)
+    plans = [packing_of(side, number, node.keys, buckets, pane_us) for number, side in enumerate(sides)]
     # Both are packed by the same method, because their buckets must agree.
     if all(plans):
         left, right = (read_packed(*plan) for plan in plans if plan is not None)
@@ -65,16 +66,19 @@ def packed_join(
     )
 
 
-def _packing(side: Node, number: int, node: WindowJoin, buckets: int) -> tuple[Source, Packing] | None:
-    """How the reader can pack a side; None if it is computed or its keys are not integers."""
-    source_columns = schema.plain_columns(side, node.keys)
+def packing_of(
+    side: Node, number: int, keys: Sequence[str], buckets: int, pane_us: int, needed: Iterable[str] | None = None
+) -> tuple[Source, Packing] | None:
+    """How the reader can pack a side; None if it is computed or its keys are not integers. `needed`: None for all
+    columns.
+    """
+    source_columns = schema.plain_columns(side, keys)
     if source_columns is None:
         return None
     source, columns = source_columns
-    names = dict(columns)
-    return source, Packing(
-        number, columns, tuple(names[key] for key in node.keys), EVENT_TIME, buckets, pane_width_us(node.window)
-    )
+    names = {**dict(columns), EVENT_TIME: EVENT_TIME}
+    retained = columns if needed is None else tuple((name, names[name]) for name in needed)
+    return source, Packing(number, retained, tuple(names[key] for key in keys), EVENT_TIME, buckets, pane_us)
 
 
 def _packed(frame: DataFrame, side: int, node: WindowJoin, buckets: int) -> DataFrame:

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 _PART = re.compile(r"\s*(count|min|max|sum)\s*\(\s*(\*|\w+)\s*\)\s*", re.IGNORECASE)
 _EXACT = {"min": ("int", "bigint", "timestamp"), "max": ("int", "bigint", "timestamp"), "sum": ("int",)}
-_MERGE = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,7 @@ def _part(text: str, kinds: dict[str, str]) -> Part | None:
         return None
     kind = kinds[column] if function in ("min", "max") else "bigint"
     name = f"_{function}_{column}"
-    return Part(name, function, column, kind, f"{_MERGE[function]}({name})")
+    return Part(name, function, column, kind, f"{'sum' if function == 'count' else function}({name})")
 
 
 def partial_aggregates(

@@ -14,8 +14,6 @@ that states times itself uses Spark's watermark, which lags one batch, as window
 watermark moves.
 """
 
-import json
-import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
 from itertools import count
@@ -23,11 +21,13 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from streamgauge.core.schema import EVENT_TIME
+from streamgauge.core.units import FAR_PAST_US
 from streamgauge.dataflow import schema
 from streamgauge.dataflow.nodes import Node, Process, Source
 from streamgauge.dataflow.static_table import serialized
@@ -45,6 +45,7 @@ from streamgauge.engines.spark.lowering.arrow_blocks import (
 )
 from streamgauge.engines.spark.lowering.columns import column, columns, ddl
 from streamgauge.engines.spark.lowering.operators import MARK, is_marked
+from streamgauge.engines.spark.lowering.packed_join import packing_of
 from streamgauge.engines.spark.lowering.windows import NO_DELAY
 from streamgauge.engines.spark.session.reports import LATE_ROWS_OF
 from streamgauge.engines.spark.session.session import SHUFFLE_PARTITIONS
@@ -60,7 +61,6 @@ _OBSERVED = count(1)
 """Numbers for unique names, because a query may read a process twice."""
 IDS_TRIED = 16
 """Candidate ids per bucket, to find one that Spark's hash sends to the intended partition."""
-_HEADER = struct.Struct("<qI")
 
 
 def process(
@@ -146,19 +146,10 @@ def _packed_inputs(
 
 
 def _packing(node: Process, number: int, buckets: int) -> tuple[Source, Packing] | None:
-    """How the reader can pack an input; None if it is computed or its keys are not integers.
-
-    Such blocks have `event_time` instead of `_time`, which are equal for source rows.
-    """
+    """As `packing_of`, with `event_time` instead of `_time`, which are equal for source rows."""
     keys = () if node.is_broadcast(number) else node.keys
-    source_columns = schema.plain_columns(node.inputs[number], keys)
-    if source_columns is None:
-        return None
-    source, columns = source_columns
-    names = {**dict(columns), EVENT_TIME: EVENT_TIME}
-    needed = dict.fromkeys([*column_layouts(node).sides[number].names, EVENT_TIME])
-    retained = tuple((name, names[name]) for name in needed if name != TIME)
-    return source, Packing(number, retained, tuple(names[key] for key in keys), EVENT_TIME, buckets, ONE_PANE_US)
+    needed = dict.fromkeys(EVENT_TIME if name == TIME else name for name in column_layouts(node).sides[number].names)
+    return packing_of(node.inputs[number], number, keys, buckets, ONE_PANE_US, needed)
 
 
 def _packed(frame: DataFrame, number: int, node: Process, buckets: int, delay: str, held: bool) -> DataFrame:
@@ -282,7 +273,7 @@ class HeldRows:
 
     def __init__(self, schemas: Sequence[pa.Schema]) -> None:
         self._rows = [schema.empty_table() for schema in schemas]
-        self._released_us: int | None = None
+        self._released_us = FAR_PAST_US
         self.late = 0
         """The rows of the last batch that were dropped because they came too late."""
 
@@ -290,29 +281,21 @@ class HeldRows:
         """Holds the rows of a batch. Returns those before the watermark, by input, with rows held earlier."""
         released, self.late = [], 0
         for number, fresh in enumerate(sides):
-            times = fresh.column(TIME).to_numpy()
-            if self._released_us is not None and (in_time := times >= self._released_us).sum() < len(times):
-                self.late += int(len(times) - in_time.sum())
-                fresh = fresh.filter(pa.array(in_time))
-            rows = pa.concat_tables([self._rows[number], fresh])
-            due = rows.column(TIME).to_numpy() < watermark_us
-            released.append(rows.filter(pa.array(due)))
-            self._rows[number] = rows.filter(pa.array(~due))
-        self._released_us = watermark_us if self._released_us is None else max(self._released_us, watermark_us)
+            in_time = fresh.filter(pc.greater_equal(fresh.column(TIME), self._released_us))
+            self.late += len(fresh) - len(in_time)
+            rows = pa.concat_tables([self._rows[number], in_time])
+            is_due = pc.less(rows.column(TIME), watermark_us)
+            released.append(rows.filter(is_due))
+            self._rows[number] = rows.filter(pc.invert(is_due))
+        self._released_us = max(self._released_us, watermark_us)
         return released
 
     def to_bytes(self) -> bytes:
-        """The held rows, and how far rows were released."""
+        """The held rows, and how far rows were released, as an Arrow table with a row for each input."""
         blocks = [serialized(rows) for rows in self._rows]
-        released_us = -(2**63) if self._released_us is None else self._released_us
-        sizes = json.dumps([len(block) for block in blocks]).encode()
-        return b"".join([_HEADER.pack(released_us, len(sizes)), sizes, *blocks])
+        return serialized(pa.table({"rows": blocks, "released_us": [self._released_us] * len(blocks)}))
 
     def restore(self, state: bytes) -> None:
-        released_us, header = _HEADER.unpack_from(state)
-        start = _HEADER.size + header
-        sizes = json.loads(state[_HEADER.size : start])
-        self._released_us = None if released_us == -(2**63) else released_us
-        for number, size in enumerate(sizes):
-            self._rows[number] = pa.ipc.open_stream(state[start : start + size]).read_all()
-            start += size
+        saved = pa.ipc.open_stream(state).read_all()
+        self._rows = [pa.ipc.open_stream(block.as_buffer()).read_all() for block in saved.column("rows")]
+        self._released_us = saved.column("released_us")[0].as_py()

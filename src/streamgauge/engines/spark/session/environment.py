@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from streamgauge.core.errors import MachineError
-from streamgauge.engines.spark.session.masters import is_local
+from streamgauge.engines.spark.session.masters import HOST, is_local
 from streamgauge.system.java import OPTION_VARIABLES, JarSet, resolved, spark_kafka_jars
 from streamgauge.system.python_path import VARIABLE as PYTHONPATH
 from streamgauge.system.python_path import removed_entries
@@ -29,7 +29,6 @@ SET_ASIDE_IF_LOCAL = (
     "SPARK_PUBLIC_DNS",
 )  # fmt: skip
 """A cluster may need these. A Spark of this machine alone must not read a cluster's configuration."""
-_LOOPBACK = "127.0.0.1"
 _RECORD = "STREAMGAUGE_SET_ASIDE"
 """Variable by which a process of Spark knows what was set aside for it; JSON, by name."""
 _PLAIN = re.compile(r"[A-Za-z0-9/._+=@~-]")
@@ -51,7 +50,7 @@ def environment_of(home: Path, master: str, environment: Mapping[str, str] = os.
     aside = set_aside(master, environment)
     changes: dict[str, str | None] = {**dict.fromkeys(aside), "SPARK_HOME": str(home), _RECORD: json.dumps(aside)}
     if is_local(master):
-        changes |= {"SPARK_LOCAL_IP": _LOOPBACK, "SPARK_LOCAL_HOSTNAME": _LOOPBACK}
+        changes |= {"SPARK_LOCAL_IP": HOST, "SPARK_LOCAL_HOSTNAME": HOST}
     changes.pop(PYTHONPATH, None)  # ours is without those entries already
     return changes
 

@@ -9,7 +9,7 @@ _LOCAL = re.compile(r"local(?:\[([1-9][0-9]*|\*)(?:,\s*[1-9][0-9]*)?\])?")
 _LOCAL_CLUSTER = re.compile(r"local-cluster\[\s*[0-9]+\s*,\s*[0-9]+\s*,\s*[0-9]+\s*\]")
 SCHEME = "spark://"
 HOST = "127.0.0.1"
-"""The address on which this machine's cluster listens."""
+"""The address on which a local Spark and this machine's cluster listen."""
 ALL_CORES, EXECUTOR_CORES = "spark.cores.max", "spark.executor.cores"
 """Spark's settings of the cores of all executors of a job, and of each executor."""
 

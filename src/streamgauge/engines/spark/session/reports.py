@@ -68,7 +68,6 @@ def conflicts(user_options: Mapping[str, str], needed: Iterable[str]) -> Iterato
 class BatchWork:
     """A batch's tasks: first launch, last finish (microseconds since the epoch), and total run time."""
 
-    batch: int
     launched_us: int
     finished_us: int
     run_us: int
@@ -87,9 +86,9 @@ def work(folder: Path) -> dict[int, BatchWork]:
             number, task = batches[event["Stage ID"]], event["Task Info"]
             launched_us, finished_us = task["Launch Time"] * MS, task["Finish Time"] * MS
             ran_us = (event.get("Task Metrics") or {}).get("Executor Run Time", 0) * MS
-            before = works.get(number, BatchWork(number, launched_us, finished_us, 0))
+            before = works.get(number, BatchWork(launched_us, finished_us, 0))
             launched_us, finished_us = min(before.launched_us, launched_us), max(before.finished_us, finished_us)
-            works[number] = BatchWork(number, launched_us, finished_us, before.run_us + ran_us)
+            works[number] = BatchWork(launched_us, finished_us, before.run_us + ran_us)
     return works
 
 

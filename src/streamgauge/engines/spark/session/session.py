@@ -9,13 +9,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from streamgauge.core.errors import Problem, SettingError, near
 from streamgauge.engines.spark.session.environment import recorded
 from streamgauge.engines.spark.session.masters import is_local
+from streamgauge.engines.spark.session.python_workers import UNCHANGED, VARIABLE
 
 SQL = "spark.sql."
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
@@ -52,32 +52,22 @@ STOP_S, CLUSTER_STOP_S = 1.0, 3.0
 """How long Spark may take to stop. A local Spark can be killed; remote executors need to be released."""
 
 
-@dataclass(frozen=True)
-class LocalSession:
-    """Options of a JVM on this machine.
-
-    `whole_heap`: its heap has its whole size from the start; `unix_sockets`: it speaks with Python workers by these.
-    """
-
-    whole_heap: bool = True
-    unix_sockets: bool = True
-
-
-_USUAL = LocalSession()
-
-
 def open_session(
-    master: str, conf: Mapping[str, str], folder: Path, jvm_options: Sequence[str] = (), local: LocalSession = _USUAL
+    master: str, conf: Mapping[str, str], folder: Path, jvm_options: Sequence[str] = (), whole_heap: bool = True
 ) -> Any:
     """A session with this configuration; workers run this very Python.
 
-    `folder` gets Spark's temporary files and what other machines need. `jvm_options` are for a local JVM.
+    `folder` gets Spark's temporary files and what other machines need. `jvm_options` are for a local JVM, whose heap
+    has its whole size from the start if `whole_heap`.
     """
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.master(master).appName("streamgauge")
-    for name, value in {**_jvm(master, folder, conf.get("spark.driver.memory"), jvm_options, local), **conf}.items():
+    for name, value in {
+        **_jvm(master, folder, conf.get("spark.driver.memory"), jvm_options, whole_heap),
+        **conf,
+    }.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel(LOG_LEVEL)
@@ -92,14 +82,14 @@ def open_checked(
     users: Mapping[str, str],
     folder: Path,
     jvm_options: Sequence[str] = (),
-    local: LocalSession = _USUAL,
+    whole_heap: bool = True,
 ) -> Any:
     """As `open_session`. Raises SettingError if Spark does not know a user's setting or refuses its value.
 
     `users` is the part of the configuration that the user gave.
     """
     try:
-        session = open_session(master, conf, folder, jvm_options, local)
+        session = open_session(master, conf, folder, jvm_options, whole_heap)
         session._jsparkSession.sessionState()  # forces Spark to read the settings now instead of at the first query
     except Exception as error:
         if (refused := _refused(users, str(error))) is not None:
@@ -125,7 +115,8 @@ def inherited_settings(session: Any) -> dict[str, str]:
 
 def _java_options(session: Any, conf: Mapping[str, str]) -> dict[str, str]:
     """JVM options except those that Spark gives every JVM and those of `_jvm`."""
-    spark_options = set(_module_options(session._jvm).split())
+    module_options = session._jvm.org.apache.spark.launcher.JavaModuleOptions.defaultModuleOptions()
+    spark_options = set(module_options.split())
     if is_local(conf.get("spark.master", "")):
         spark_options |= set(conf.get("spark.driver.defaultJavaOptions", "").split())
     user_options = {
@@ -136,20 +127,12 @@ def _java_options(session: Any, conf: Mapping[str, str]) -> dict[str, str]:
     return {name: " ".join(options) for name, options in user_options.items() if options}
 
 
-def _module_options(jvm: Any) -> str:
-    """The options that this Spark version gives every JVM; empty if unknown, then they are recorded too."""
-    try:
-        return str(jvm.org.apache.spark.launcher.JavaModuleOptions.defaultModuleOptions())
-    except Exception:
-        return ""
-
-
 def unknown_settings(users: Mapping[str, str], names: frozenset[str]) -> list[Problem]:
     """The user's `spark.sql.*` settings that are not in `names`, because Spark would ignore them silently.
 
-    Returns nothing if the user loads extensions, which may define settings, or if `names` is empty (unknown).
+    Returns nothing if the user loads extensions, which may define settings.
     """
-    if not names or _EXTENSIONS in users:
+    if _EXTENSIONS in users:
         return []
     similar = {
         name: near(name, names)
@@ -167,12 +150,8 @@ def unknown_settings(users: Mapping[str, str], names: frozenset[str]) -> list[Pr
 
 def spark_setting_names(jvm: Any) -> frozenset[str]:
     """All names of Spark's SQL settings, internal ones too, in one call to the JVM."""
-    try:
-        module = getattr(getattr(jvm.org.apache.spark.sql.internal, "SQLConf$"), "MODULE$")
-        entries = module.getConfigEntries().toString()
-    except Exception:  # another Spark version may store its list elsewhere; then names are not checked
-        return frozenset()
-    return frozenset(re.findall(r"ConfigEntry\(key=([^,\s]+),", entries))
+    module = getattr(getattr(jvm.org.apache.spark.sql.internal, "SQLConf$"), "MODULE$")
+    return frozenset(re.findall(r"ConfigEntry\(key=([^,\s]+),", module.getConfigEntries().toString()))
 
 
 def _refused(users: Mapping[str, str], message: str) -> Problem | None:
@@ -187,24 +166,25 @@ def _refused(users: Mapping[str, str], message: str) -> Problem | None:
 
 
 def _jvm(
-    master: str, folder: Path, memory: str | None, jvm_options: Sequence[str], local: LocalSession = _USUAL
+    master: str, folder: Path, memory: str | None, jvm_options: Sequence[str], whole_heap: bool = True
 ) -> dict[str, str]:
     """A JVM of this machine puts its temporary files into `folder`, which is removed whatever ends the JVM.
 
     - Temporary files go to `folder`, which is removed after the run.
     - The heap has its full size from the start, because heap growth would distort the first minutes.
     - Python workers are connected by Unix sockets in the private `folder`. TCP delays parts of messages by up to 40 ms
-      per batch (delayed acknowledgements). If the path is too long for a socket, TCP is used.
+      per batch (delayed acknowledgements). If the path is too long for a socket, or workers are to be left as Spark has
+      them, TCP is used.
     """
     if not is_local(master):
         return {}
     jvm_folder = folder / "jvm"
     jvm_folder.mkdir(parents=True, exist_ok=True)
-    heap = [f"-Xms{memory}"] if memory and local.whole_heap else []
+    heap = [f"-Xms{memory}"] if memory and whole_heap else []
     options = [f"-Djava.io.tmpdir={jvm_folder}", *heap, *jvm_options]
     settings = {"spark.local.dir": str(jvm_folder), "spark.driver.defaultJavaOptions": " ".join(options)}
     is_short = len(os.fsencode(f"{jvm_folder}{_SOCKET_NAME}")) <= _SOCKET_PATH_BYTES_MAX
-    return settings | ({_SOCKETS: "true"} if local.unix_sockets and is_short else {})
+    return settings | ({_SOCKETS: "true"} if is_short and os.environ.get(VARIABLE) != UNCHANGED else {})
 
 
 def end_session() -> None:

@@ -203,9 +203,8 @@ class PySparkJob:
     @property
     def _place(self) -> str:
         """Where the function is: Spark names no line for what it refuses as the query starts."""
-        code = getattr(self.function, "__code__", None)
-        line = f", line {code.co_firstlineno}" if code is not None else ""
-        return f"{Path(self.job.path).name}{line}, {self.job.name}()"
+        line = self.function.__code__.co_firstlineno
+        return f"{Path(self.job.path).name}, line {line}, {self.job.name}()"
 
     @property
     def _who(self) -> str:

@@ -43,8 +43,8 @@ def test_a_batch_is_its_jobs_together(tmp_path: Path) -> None:
     ]  # fmt: skip
     (tmp_path / "local-1").write_text("\n".join(map(json.dumps, events)) + '\n{"Event": "SparkListenerTaskEnd", "Stage')
     assert work(tmp_path) == {
-        5: BatchWork(5, 110_000, 160_000, 30_000),
-        6: BatchWork(6, 202_000, 210_000, 4_000),
+        5: BatchWork(110_000, 160_000, 30_000),
+        6: BatchWork(202_000, 210_000, 4_000),
     }
 
 
