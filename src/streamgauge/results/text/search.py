@@ -11,6 +11,7 @@ from streamgauge.results.verdict import Remark
 
 ENDS: dict[StrEnum, str] = {
     SearchEnd.WRONG_ANSWERS: "the answers are wrong at {rate:rate}, although the system keeps up: {faults}",
+    SearchEnd.INTERRUPTED: "interrupted: {why}{why:!no reason was given}",
     SearchEnd.FAILED: "{reason}",
     SearchEnd.INVALID_TWICE: "invalid {twice:?twice }at {rate:rate}: {why:after invalid: }{why:!no reason was given}",
     SearchEnd.DRIVER_FAILED: "the overload trial is invalid: {why:after invalid: }",
