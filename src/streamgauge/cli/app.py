@@ -28,7 +28,6 @@ from streamgauge.cli.parameters import (
     Verbose,
     build_experiment,
     is_typed,
-    one_option_a_side,
     pairs,
     parameters_of,
 )
@@ -52,7 +51,7 @@ class _Commands(TyperGroup):
             meant = f"run {args[0]}" if is_own_file(args[0]) else near(args[0], self.commands)
             hint = f" Did you mean '{meant}'?" if meant else ""
             ctx.fail(f"No such command '{args[0]}'.{hint} The commands: {', '.join(self.commands)}.")
-        return super().resolve_command(ctx, one_option_a_side(args))
+        return super().resolve_command(ctx, args)
 
 
 app = typer.Typer(
@@ -160,7 +159,7 @@ def experiment(
         bool, typer.Option("--dry-run", help="list the cells of a matrix with their minutes, and stop  [default: off]")
     ] = False,
     cells: Annotated[
-        str | None, typer.Option(metavar="N,N", help="numbers of the cells to run  [default: all]")
+        str | None, typer.Option(metavar="N,N", help="numbers of the cells to run: 3,7  [default: all]")
     ] = None,
     resume: Annotated[
         str | None,
@@ -227,7 +226,7 @@ def selftest(
         typer.Option("--quick", help="fewer and shorter trials; the full test takes about 10 minutes  [default: off]"),
     ] = False,
     only: Annotated[
-        str | None, typer.Option(metavar="A,B", help="letters of the checks to run, a to f  [default: all]")
+        str | None, typer.Option(metavar="LETTER,LETTER", help="letters of the checks to run, from a to f: a,c  [default: all]")
     ] = None,
 ) -> None:  # fmt: skip
     """Check on this machine that streamgauge measures correctly."""

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from streamgauge.config.options_and_settings import PROGRAM_DEFAULTS, SETTINGS, Experiment, build, read
-from streamgauge.config.setting_info import NAME_VALUE, SIDES, SettingInfo
+from streamgauge.config.setting_info import NAME_VALUE, SettingInfo
 from streamgauge.core.errors import InputError, Problem, Rule, attempt, first_broken, refuse, require
 
 AsJson = Annotated[bool, typer.Option("--json", help="print only the result object on stdout  [default: off]")]
@@ -24,7 +24,7 @@ DryRun = Annotated[
     bool, typer.Option("--dry-run", help="show how many trials and minutes it takes at most, and stop  [default: off]")
 ]
 BROKERS = SettingInfo(
-    "brokers", None, "addresses of your own brokers, for --transport kafka", "HOST:PORT,...", "--brokers",
+    "brokers", None, "addresses of your own brokers, for --transport kafka", "HOST:PORT,HOST:PORT", "--brokers",
     default_text="the run starts a broker",
 )  # fmt: skip
 """Shorthand for `--transport-option brokers=...`."""
@@ -90,9 +90,6 @@ def _parameter(name: str, annotation: Any, default: Any) -> Parameter:
     return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-CPUS = SETTINGS["cpus"].flag
-
-
 def pairs(flag: str, given: list[str] | None) -> dict[str, str]:
     """Parses NAME=VALUE texts. Raises InputError on a repeated name, which would hide a value."""
     problems: list[Problem] = []
@@ -108,19 +105,6 @@ def pairs(flag: str, given: list[str] | None) -> dict[str, str]:
         pairs.setdefault(key, value)
     refuse(problems)
     return pairs
-
-
-def one_option_a_side(arguments: Sequence[str]) -> list[str]:
-    """`--cpus driver=0 sut=1` as `--cpus driver=0 --cpus sut=1`: an option takes one value, as in a file's table."""
-    found: list[str] = []
-    of_cpus = False
-    for argument in arguments:
-        is_side = argument.partition("=")[0] in SIDES and "=" in argument
-        if of_cpus and is_side and found[-1] != CPUS:
-            found.append(CPUS)
-        found.append(argument)
-        of_cpus = argument.partition("=")[0] == CPUS or (of_cpus and is_side)
-    return found
 
 
 def build_experiment(command: str, workload: str, words: Mapping[str, Any], workload_from: str = "") -> Experiment:

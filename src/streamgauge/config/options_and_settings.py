@@ -19,14 +19,13 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from streamgauge.config.named_files import change_files, find_beside, is_program
 from streamgauge.config.setting_info import (
     COMMANDS,
-    CPUS_EXAMPLE,
     NAME_VALUE,
     Command,
     SettingInfo,
     are_separate,
     file_line,
     list_of,
-    parse_cpu_sets,
+    parse_cpu_set,
     parse_interval,
     parse_loads,
     parse_number,
@@ -36,6 +35,7 @@ from streamgauge.config.setting_info import (
     whole,
 )
 from streamgauge.core.errors import Fault, InputError, Problem, faults_of, nearest, problems_of, require
+from streamgauge.core.former_names import TransportName
 from streamgauge.core.plugin_options import TUNED, Tuning
 from streamgauge.core.units import PARTITION_BITS, parse_duration, parse_rate, parse_share
 from streamgauge.results.profile import Weights
@@ -116,8 +116,8 @@ class Load(ConfigModel):
         "1", "seed of the generated input; the same seed gives the same bytes", "N"
     )
     profile: str = setting(
-        "constant", "constant | step:RATE@TIME,... | ramp:RATE | burst:FACTOR@TIME+LENGTH", "SHAPE",
-        only=("run", "generate"),
+        "constant", "the rate over time: constant | step:RATE@TIME,... | ramp:RATE | burst:FACTOR@TIME+LENGTH", "SHAPE",
+        only=("run", "generate"), flag="--load-shape",
     )  # fmt: skip
     start: str | None = _generate_only(
         None, "start_time of a run with these settings: writes its planned input with warm-up and tail. For an "
@@ -132,9 +132,9 @@ class Load(ConfigModel):
         None, "event time per record batch", "TIME", only=("run", "sustain", "scale", "anatomy"), example="50ms",
         default_text="50ms; 10ms below 200k/s with batches less than 1s apart; a fifth of both in real-time mode",
     )  # fmt: skip
-    bound: Duration = _judged("30s", "limit of the driver's queue, in seconds of input", "TIME")
+    bound: Duration = _judged("30s", "limit of the driver's queue, in seconds of input", "TIME", flag="--queue-limit")
     memory: str | None = _judged(
-        None, "limit of the driver's queue, in bytes", "SIZE",
+        None, "limit of the driver's queue, in bytes", "SIZE", flag="--queue-memory",
         default_text="4GiB, at most half of the memory with the generators",
     )  # fmt: skip
     frontier: Literal["common", "free"] = _judged(
@@ -164,10 +164,10 @@ class Scale(ConfigModel):
     """The grid of a scalability study: levels of resources, and loads in ascending difficulty."""
 
     resources: Annotated[tuple[int, ...], list_of(partial(parse_number, 1, 4096))] = _scale_only(
-        (), "levels of resources, such as 1,2,4", "N,N", default_text="required", example="1,2,4"
+        (), "levels of resources: 1,2,4", "N,N", default_text="required", example="1,2,4"
     )
     loads: Annotated[tuple[str, ...], BeforeValidator(parse_loads)] = _scale_only(
-        (), "loads from easy to hard: a range such as 4096..131072, or a list", "LOAD..LOAD",
+        (), "loads from easy to hard: a list, or a range such as 4096..131072", "LOAD,LOAD",
         default_text="required", example="4096..131072",
     )  # fmt: skip
     load: str = _scale_only(
@@ -192,13 +192,13 @@ class Anatomy(ConfigModel):
     """
 
     rates: Annotated[tuple[float, ...], list_of(parse_rate), Field(min_length=1)] = _anatomy_only(
-        "20k", "rates; one trial at each", "RATE,RATE", example="20k,50k"
+        "20k", "rates: 20k,50k; one trial at each", "RATE,RATE", example="20k,50k"
     )
     batch_windows: Annotated[tuple[float, ...], list_of(parse_interval)] = _anatomy_only(
-        (), "batch intervals; one trial at each", "TIME,TIME", default_text="trigger's", example="0s,500ms"
+        (), "batch intervals: 0s,500ms; one trial at each", "TIME,TIME", default_text="trigger's", example="0s,500ms"
     )
     record_sizes: Annotated[tuple[int, ...], list_of(parse_record_size)] = _anatomy_only(
-        (), "record sizes in bytes, for stamped_text; one trial at each", "N,N", flag="--record-size",
+        (), "record sizes in bytes, for stamped_text: 25,1000; one trial at each", "N,N",
         default_text="25", example="25,1000",
     )  # fmt: skip
 
@@ -250,6 +250,24 @@ class Matrix(BaseModel):
         return Matrix.model_validate(change_files(self.model_dump(), change))
 
 
+CpuSet = Annotated[str, BeforeValidator(parse_cpu_set)]
+_cpu_set = partial(
+    setting, None, metavar="CPUS", only=("run", "sustain", "scale", "anatomy"), default_text="by --isolation"
+)
+
+
+class Cpus(ConfigModel):
+    """The processors of both sides, instead of those by `isolation`."""
+
+    driver: CpuSet | None = _cpu_set(help="processors of the driver: 0 or 0,2-3", flag="--driver-cpus", example="0")
+    sut: CpuSet | None = _cpu_set(help="processors of the engine: 1 or 1,4-7", flag="--sut-cpus", example="1")
+
+    @property
+    def given(self) -> dict[str, str]:
+        """The sets that are given, by side."""
+        return {side: cpus for side, cpus in self if cpus is not None}
+
+
 class Experiment(ConfigModel):
     """One experiment. `streamgauge experiment FILE` does the same as the command that `--print-toml` printed."""
 
@@ -273,9 +291,9 @@ class Experiment(ConfigModel):
         TUNED, "tuned: the fastest correct form; idiomatic: what a competent user writes",
         "PROFILE", only=TUNABLE,
     )  # fmt: skip
-    transport: str = setting(
-        "flight", "how events travel; flight: from memory; kafka: over a broker; socket: lines of text", "NAME",
-        default_text="flight, or the engine's first",
+    transport: TransportName = setting(
+        "memory", "how events travel; memory: queues beside the generators; kafka: over a broker; socket: lines of text", "NAME",
+        default_text="memory, or the engine's first",
     )  # fmt: skip
     transport_options: dict[str, str] = setting(
         {}, "a transport setting, such as encoding=json with kafka; repeatable", NAME_VALUE,
@@ -294,10 +312,7 @@ class Experiment(ConfigModel):
     isolation: Literal["shared", "pinned"] = setting(
         "shared", "shared: driver and engine use the same cores; pinned: separate cores", "HOW"
     )
-    cpus: Annotated[dict[str, str], BeforeValidator(parse_cpu_sets)] = setting(
-        {}, "processors of both sides instead of --isolation, such as driver=0 sut=1-3", NAME_VALUE, repeatable=True,
-        only=("run", "sustain", "scale", "anatomy"), default_text="by --isolation", example=CPUS_EXAMPLE,
-    )  # fmt: skip
+    cpus: Cpus = Cpus()
     load: Load = Load()
     limits: tuple[str, ...] = _judged(
         (), 'a latency limit: "event_time_p99<=2s"; repeatable', "RULE", flag="--limit", repeatable=True,

@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, BeforeValidator, Field
 
 from streamgauge.core.clock import US
-from streamgauge.core.errors import Problem, Rule, attempt, broken, refuse, require
+from streamgauge.core.errors import Problem, Rule, attempt, refuse, require
 from streamgauge.core.formatting import format_value
 from streamgauge.core.units import format_cpus, parse_cpus, parse_duration, parse_whole
 
@@ -110,7 +110,7 @@ def parse_interval(text: Any) -> float:
 def parse_record_size(text: Any) -> int:
     from streamgauge.loadgen.datasets.texts import RECORD_BYTES_MAX, RECORD_BYTES_MIN
 
-    return parse_whole(text, "--record-size", RECORD_BYTES_MIN, RECORD_BYTES_MAX, "")
+    return parse_whole(text, "--record-sizes", RECORD_BYTES_MIN, RECORD_BYTES_MAX, "")
 
 
 def parse_loads(given: Any) -> tuple[str, ...]:
@@ -144,30 +144,14 @@ def _as_list(given: Any) -> list[Any]:
     return list(values) if isinstance(values, list | tuple) else [values]
 
 
-CPUS_EXAMPLE = "driver=0 sut=1"
-_CPUS_WAY_OUT = f"--cpus {CPUS_EXAMPLE}"
-SIDES = ("driver", "sut")
-"""Both sides of `--cpus`."""
-
-
-def parse_cpu_sets(given: Any) -> Any:
-    """Processors by side, as text in one form. A table that is not one is left to pydantic."""
-    if not isinstance(given, dict) or not given:
-        return given
-    rule, sides = "must name the processors of driver and sut, both and no other", ", ".join(map(str, given))
-    problems = broken(Rule(set(given) == set(SIDES), "cpus", rule, sides, _CPUS_WAY_OUT))
-    texts = {
-        str(side): format_cpus(cpus)
-        for side, text in given.items()
-        if (cpus := attempt(partial(parse_cpus, text, f"cpus.{side}", _CPUS_WAY_OUT), problems))
-    }
-    refuse(problems)
-    return texts
+def parse_cpu_set(text: Any) -> str:
+    """A set of processors in one form."""
+    return format_cpus(parse_cpus(text))
 
 
 def are_separate(given: Any) -> bool:
-    """Whether `cpus` gives both sides processors of their own; False if it is absent or refused."""
-    sets = attempt(partial(parse_cpu_sets, given), [])
-    if not isinstance(sets, dict) or set(sets) != set(SIDES):
+    """Whether `cpus` gives driver and SUT processors of their own; False if it is absent or refused."""
+    if not isinstance(given, Mapping):
         return False
-    return not set(parse_cpus(sets["driver"])) & set(parse_cpus(sets["sut"]))
+    driver, sut = (attempt(partial(parse_cpus, given.get(side)), []) for side in ("driver", "sut"))
+    return bool(driver and sut) and not set(driver) & set(sut)

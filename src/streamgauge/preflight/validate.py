@@ -347,7 +347,7 @@ def _budget(experiment: Experiment, engine: Capabilities | None, problems: list[
         with collected(problems):
             size = parse_setting(parse_size, "load.memory", text)
             rule = f"must be from 1 MiB to this machine's memory ({total / 2**30:.1f} GiB)"
-            way_out = f"leave --memory out: {at_most_half(QUEUE_BYTES) / 2**30:.3g} GiB at most"
+            way_out = f"leave --queue-memory out: {at_most_half(QUEUE_BYTES) / 2**30:.3g} GiB at most"
             require(2**20 <= size <= total, "load.memory", rule, text, way_out)
             queue = size
     return Budget(total, entry(engine.name).heap_bytes(experiment.options) if engine else 0, queue)

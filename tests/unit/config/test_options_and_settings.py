@@ -66,7 +66,7 @@ def test_the_way_out_of_a_setting_is_a_line_of_the_file(name: str) -> None:
 
 @pytest.mark.parametrize(("way_out", "in_file"), [
     ("--option spark.sql.x=4", '"spark.sql.x" = "4" below [options]'),
-    ("--cpus driver=0 sut=1-3", 'driver = "0" below [cpus] and sut = "1-3" below [cpus]'),
+    ("--driver-cpus 0-1 and --sut-cpus 2,3", 'driver = "0-1" below [cpus] and sut = "2,3" below [cpus]'),
     ("--brokers a:9092", 'brokers = "a:9092" below [transport_options]'),
     ("leave --set out, except --set data=FILE", 'leave parameters out, except data = "FILE" below [parameters]'),
     ("streamgauge sustain --resume DIR", "streamgauge sustain --resume DIR"),

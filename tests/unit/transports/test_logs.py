@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.core.clock import US
-from streamgauge.transports.flight.queue import FlightQueue
+from streamgauge.transports.memory.queue import FlightQueue
 from streamgauge.transports.logs import Outlet, ReadLog, UnreadTime
 from streamgauge.transports.spi import Chunk, Delivery, OutletConfig
 
