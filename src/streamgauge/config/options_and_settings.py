@@ -17,15 +17,14 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from streamgauge.config.named_files import change_files, find_beside, is_program
+from streamgauge.config.processors import Cpus, are_separate
 from streamgauge.config.setting_info import (
     COMMANDS,
     NAME_VALUE,
     Command,
     SettingInfo,
-    are_separate,
     file_line,
     list_of,
-    parse_cpu_set,
     parse_interval,
     parse_loads,
     parse_number,
@@ -73,6 +72,8 @@ class ConfigModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+_IN_TRANSPORT, _IN_VERDICT, _IN_OUTPUT = "Transport", "Verdict", "Output"
+"""Groups of options in `--help`, for settings whose section is another one."""
 _all_commands = partial(setting, only=COMMANDS)
 _judged = partial(setting, only=("run", "sustain", "scale"))
 _searches = partial(setting, only=("sustain", "scale"))
@@ -132,14 +133,17 @@ class Load(ConfigModel):
         None, "event time per record batch", "TIME", only=("run", "sustain", "scale", "anatomy"), example="50ms",
         default_text="50ms; 10ms below 200k/s with batches less than 1s apart; a fifth of both in real-time mode",
     )  # fmt: skip
-    bound: Duration = _judged("30s", "limit of the driver's queue, in seconds of input", "TIME", flag="--queue-limit")
+    bound: Duration = _judged(
+        "30s", "limit of the driver's queue, in seconds of input", "TIME", flag="--queue-limit", group=_IN_TRANSPORT
+    )
     memory: str | None = _judged(
-        None, "limit of the driver's queue, in bytes", "SIZE", flag="--queue-memory",
+        None, "limit of the driver's queue, in bytes", "SIZE", flag="--queue-memory", group=_IN_TRANSPORT,
         default_text="4GiB, at most half of the memory with the generators",
     )  # fmt: skip
     frontier: Literal["common", "free"] = _judged(
-        "common", "where batches end; common: all partitions at one event time; free: each partition at its own", "HOW"
-    )
+        "common", "where batches end; common: all partitions at one event time; free: each partition at its own", "HOW",
+        group=_IN_TRANSPORT,
+    )  # fmt: skip
 
 
 class Search(ConfigModel):
@@ -175,13 +179,14 @@ class Scale(ConfigModel):
     )
     resource: str = _scale_only("parallelism", "setting that the levels of resources set", "NAME")
     repeat: Annotated[int, Field(ge=1, le=99)] = _scale_only(
-        "1", "trials of each cell; more than half of them decide", "N"
+        "1", "trials of each cell; more than half of them decide", "N", group=_IN_VERDICT
     )
     criterion: Literal["slope", "ehrenstein"] = _scale_only(
         "slope",
         "slope: the checks of a run; ehrenstein: over 360 s after 180 s of warm-up, the lag grows by less than 100 "
         "records, mean over partitions",
         "HOW",
+        group=_IN_VERDICT,
     )
 
 
@@ -250,24 +255,6 @@ class Matrix(BaseModel):
         return Matrix.model_validate(change_files(self.model_dump(), change))
 
 
-CpuSet = Annotated[str, BeforeValidator(parse_cpu_set)]
-_cpu_set = partial(
-    setting, None, metavar="CPUS", only=("run", "sustain", "scale", "anatomy"), default_text="by --isolation"
-)
-
-
-class Cpus(ConfigModel):
-    """The processors of both sides, instead of those by `isolation`."""
-
-    driver: CpuSet | None = _cpu_set(help="processors of the driver: 0 or 0,2-3", flag="--driver-cpus", example="0")
-    sut: CpuSet | None = _cpu_set(help="processors of the engine: 1 or 1,4-7", flag="--sut-cpus", example="1")
-
-    @property
-    def given(self) -> dict[str, str]:
-        """The sets that are given, by side."""
-        return {side: cpus for side, cpus in self if cpus is not None}
-
-
 class Experiment(ConfigModel):
     """One experiment. `streamgauge experiment FILE` does the same as the command that `--print-toml` printed."""
 
@@ -281,7 +268,7 @@ class Experiment(ConfigModel):
     engine: str = setting("spark", "engine under test (streamgauge engines lists them)", "NAME")
     parameters: dict[str, Any] = _all_commands(
         {}, "a workload parameter, or data=FILE to replace generated rows by your own; repeatable", NAME_VALUE,
-        flag="--set", repeatable=True, default_text="none",
+        flag="--set", repeatable=True, default_text="none", group="Load",
     )  # fmt: skip
     options: dict[str, str] = _all_commands(
         {}, "an engine setting or a lowering, such as spark.sql.shuffle.partitions=4; repeatable", NAME_VALUE,
@@ -292,17 +279,17 @@ class Experiment(ConfigModel):
         "PROFILE", only=TUNABLE,
     )  # fmt: skip
     transport: TransportName = setting(
-        "memory", "how events travel; memory: queues beside the generators; kafka: over a broker; socket: lines of text", "NAME",
-        default_text="memory, or the engine's first",
+        "memory", "how events travel; memory: by queues in memory; kafka: over a broker; socket: lines of text", "NAME",
+        default_text="memory, or the engine's first", group=_IN_TRANSPORT,
     )  # fmt: skip
     transport_options: dict[str, str] = setting(
         {}, "a transport setting, such as encoding=json with kafka; repeatable", NAME_VALUE,
-        flag="--transport-option", repeatable=True, default_text="none",
+        flag="--transport-option", repeatable=True, default_text="none", group=_IN_TRANSPORT,
     )  # fmt: skip
     master: str | None = setting(None, "URL of the engine's cluster", "URL", default_text="local[all cores]")
     partitions: Annotated[int | None, Field(ge=1, le=2**PARTITION_BITS)] = setting(
         None, "partitions of each stream: queues in memory, or partitions of its topic", "N", example="4",
-        default_text="as many as generators",
+        default_text="as many as generators", group=_IN_TRANSPORT,
     )  # fmt: skip
     parallelism: Annotated[int | None, Field(ge=1, le=4096)] = setting(
         None, "cores of the engine, in a cluster those of all executors; also tasks after an exchange", "N",
@@ -316,24 +303,25 @@ class Experiment(ConfigModel):
     load: Load = Load()
     limits: tuple[str, ...] = _judged(
         (), 'a latency limit: "event_time_p99<=2s"; repeatable', "RULE", flag="--limit", repeatable=True,
-        default_text="none", example='"event_time_p99<=2s"',
+        default_text="none", example='"event_time_p99<=2s"', group=_IN_VERDICT,
     )  # fmt: skip
-    bind: str = _judged("127.0.0.1", "address on which the driver listens", "ADDRESS")
+    bind: str = _judged("127.0.0.1", "address on which the driver listens", "ADDRESS", group=_IN_TRANSPORT)
     port: Annotated[int | None, Field(ge=1024, le=65000)] = _judged(
-        None, "first port on which the driver listens", "N", default_text="free ports", example="5000"
-    )
+        None, "first port on which the driver listens", "N", default_text="free ports", example="5000",
+        group=_IN_TRANSPORT,
+    )  # fmt: skip
     prometheus: Annotated[int | None, Field(ge=1024, le=65535)] = _judged(
         None, "port on loopback from which Prometheus can read the figures of the run", "PORT", default_text="none",
-        example="9464",
+        example="9464", group=_IN_OUTPUT,
     )  # fmt: skip
     out: str | None = _all_commands(
-        None, "folder for run folders", "DIR", default_text="runs", example="DIR",
+        None, "folder for run folders", "DIR", default_text="runs", example="DIR", group=_IN_OUTPUT,
         per_command={"generate": {
             "help": "folder for the files DIR/<stream>/part-<partition>.parquet", "default_text": "", "required": True,
         }},
     )  # fmt: skip
     keep_results: bool = setting(
-        False, "store every result as results[-SINK].parquet", only=("run", "sustain", "scale")
+        False, "store every result as results[-SINK].parquet", only=("run", "sustain", "scale"), group=_IN_OUTPUT
     )
 
     @model_validator(mode="before")

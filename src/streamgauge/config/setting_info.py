@@ -14,7 +14,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 from streamgauge.core.clock import US
 from streamgauge.core.errors import Problem, Rule, attempt, refuse, require
 from streamgauge.core.formatting import format_value
-from streamgauge.core.units import format_cpus, parse_cpus, parse_duration, parse_whole
+from streamgauge.core.units import parse_duration, parse_whole
 
 Command = Literal["run", "sustain", "scale", "generate", "anatomy", "characterize"]
 """The commands that are shorthand for an experiment."""
@@ -34,6 +34,7 @@ class SettingInfo:
         default: as typed; None if the setting has no default, or one that is not a single value.
         default_text: text of `--help` for a default that is not a single value.
         example: an accepted value, for settings without a default.
+        group: heading of `--help` below which the option stands.
         commands: the commands that take the setting.
         per_command: attributes that differ, by command.
     """
@@ -47,6 +48,7 @@ class SettingInfo:
     example: str = ""
     repeatable: bool = False
     required: bool = False
+    group: str = ""
     commands: tuple[str, ...] = LOAD_COMMANDS
     per_command: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
@@ -78,14 +80,21 @@ def setting(default: Any, help: str, metavar: str = "", *, only: Sequence[str] =
 
 
 def settings_of(model: type[BaseModel], section: str = "") -> Iterator[SettingInfo]:
-    """The settings of a model and of its sections, in order of declaration."""
+    """The settings of a model and of its sections, in order of declaration.
+
+    A setting that names no group has that of its section.
+    """
     for name, info in model.model_fields.items():
         kinds = get_args(info.annotation) or (info.annotation,)
         inner = next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)), None)
         if inner is not None:
             yield from settings_of(inner, f"{name}.")
         elif isinstance(info.json_schema_extra, dict):
-            metadata: dict[str, Any] = {"flag": f"--{name.replace('_', '-')}", **info.json_schema_extra}
+            metadata: dict[str, Any] = {
+                "flag": f"--{name.replace('_', '-')}",
+                "group": section.removesuffix(".").capitalize() or "Engine",
+                **info.json_schema_extra,
+            }
             default = None if metadata.get("repeatable") else info.default
             yield SettingInfo(f"{section}{name}", default, info.description or "", **metadata)
 
@@ -142,16 +151,3 @@ def list_of(parse: Callable[[Any], Any]) -> BeforeValidator:
 def _as_list(given: Any) -> list[Any]:
     values = given.split(",") if isinstance(given, str) else given
     return list(values) if isinstance(values, list | tuple) else [values]
-
-
-def parse_cpu_set(text: Any) -> str:
-    """A set of processors in one form."""
-    return format_cpus(parse_cpus(text))
-
-
-def are_separate(given: Any) -> bool:
-    """Whether `cpus` gives driver and SUT processors of their own; False if it is absent or refused."""
-    if not isinstance(given, Mapping):
-        return False
-    driver, sut = (attempt(partial(parse_cpus, given.get(side)), []) for side in ("driver", "sut"))
-    return bool(driver and sut) and not set(driver) & set(sut)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from streamgauge.config import processors
 from streamgauge.config.options_and_settings import SETTINGS, Experiment
 from streamgauge.core.errors import Problem, Rule, broken
 from streamgauge.core.units import format_cpus, parse_cpus
@@ -11,7 +12,6 @@ QUEUE_BYTES = 4 * 2**30
 """Default bound of the queue, on a machine with at least twice as much memory."""
 GENERATORS_MAX = 8
 """Largest default number of generators."""
-CPUS_WAY_OUT = "--driver-cpus 0 and --sut-cpus 1"
 GENERATOR_BYTES = 160_000_000
 """Memory of a generator process without its queue. Measured: 146 to 155 MB resident, shared libraries included."""
 
@@ -103,7 +103,7 @@ def processor_problems(experiment: Experiment) -> list[Problem]:
     return broken(
         Rule(
             len(sides) == 2, "cpus", "must name the processors of driver and sut, both", ", ".join(sides),
-            CPUS_WAY_OUT,
+            processors.WAY_OUT,
         ),
         *(
             Rule(
@@ -114,6 +114,6 @@ def processor_problems(experiment: Experiment) -> list[Problem]:
         ),
         Rule(
             is_shared or not both, "cpus", f"must not share processors ({format_cpus(both)}) with --isolation pinned",
-            "driver and sut", f"{CPUS_WAY_OUT}, or --isolation shared",
+            "driver and sut", f"{processors.WAY_OUT}, or --isolation shared",
         ),
     )  # fmt: skip

@@ -130,7 +130,7 @@ def percentile_note(resolved: ResolvedExperiment) -> str:
     So it is for jobs, programs and results row by row in batches back to back. Empty where it was checked before.
     """
     quantiles = [PERCENTILES[one.statistic] for one in resolved.limits if one.statistic in PERCENTILES]
-    if not quantiles or spacings(resolved.flow, BatchInterval(resolved.interval_s)):
+    if not quantiles or spacings(resolved.flow, resolved.interval):
         return ""
     needed = observations_needed(max(quantiles))
     return f"the limit needs {needed} independent results (batches or windows), and only the span shows how many it has"

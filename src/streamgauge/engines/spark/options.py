@@ -216,8 +216,8 @@ CAPABILITIES = Capabilities(
     transports=("memory", "kafka"),
     encodings=("compact", "json", "avro"),
     fetches=(
-        Fetch(f"{SPARK_KAFKA}:4.3.0", 65_000_000, "--transport kafka"),
-        Fetch(AVRO[0][0].packages[0], 1_400_000, "--transport-option encoding=avro"),
+        Fetch(f"{SPARK_KAFKA}:4.3.0", 65_000_000, "--transport kafka", transport="kafka"),
+        Fetch(AVRO[0][0].packages[0], 1_400_000, "--transport-option encoding=avro", encoding="avro"),
     ),
     several_sinks=True,
     needs_java=True,
