@@ -59,10 +59,11 @@ def perform_file(
     `out`: the folder instead of the file's. `cells`, `resume`: as in `studies.matrix.matrix.run_matrix`.
     """
     experiment = _requested(file, out, resume)
-    has_plan = experiment.matrix is None and SHORTHANDS[experiment.command].plan is not None
-    if has_plan and dry_run and cells is None:
-        perform(experiment, options, print_toml, dry_run=True)
-    elif dry_run or (print_toml and experiment.matrix is not None):
+    is_matrix = experiment.matrix is not None
+    rule = "must name cells of a [matrix], and the file has none"
+    require(is_matrix or cells is None, "--cells", rule, cells, "leave --cells out, or add a [matrix] to the file")
+    has_plan = not is_matrix and SHORTHANDS[experiment.command].plan is not None
+    if (dry_run and not has_plan) or (print_toml and is_matrix):
         from streamgauge.studies.matrix.matrix import plan_matrix
 
         plan = plan_matrix(experiment, cells, resume)
@@ -72,14 +73,11 @@ def perform_file(
             from streamgauge.report.terminal.studies import show_plan
 
             print_answer(plan.to_json()) if options.as_json else show_plan(plan)
-    elif experiment.matrix is not None:
+    elif is_matrix:
         with _pages() as pages:
             _matrix(experiment, cells, resume, options, pages)
-    elif cells is not None:
-        rule = "must name cells of a [matrix], and the file has none"
-        raise InputError(Problem("--cells", rule, cells, "leave --cells out, or add a [matrix] to the file"))
     else:
-        perform(experiment, options, print_toml)
+        perform(experiment, options, print_toml, dry_run)
 
 
 def _requested(file: Path | None, out: str | None, resume: str | None) -> Experiment:

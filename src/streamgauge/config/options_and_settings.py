@@ -20,6 +20,7 @@ from streamgauge.config.named_files import change_files, find_beside, is_program
 from streamgauge.config.processors import Cpus, are_separate
 from streamgauge.config.setting_info import (
     COMMANDS,
+    ENGINE_UNDER_LOAD,
     NAME_VALUE,
     Command,
     SettingInfo,
@@ -130,7 +131,7 @@ class Load(ConfigModel):
         default_text="none",
     )  # fmt: skip
     chunk: Duration | None = setting(
-        None, "event time per record batch", "TIME", only=("run", "sustain", "scale", "anatomy"), example="50ms",
+        None, "event time per record batch", "TIME", only=ENGINE_UNDER_LOAD, example="50ms",
         default_text="50ms; 10ms below 200k/s with batches less than 1s apart; a fifth of both in real-time mode",
     )  # fmt: skip
     bound: Duration = _judged(
@@ -284,9 +285,11 @@ class Experiment(ConfigModel):
     )  # fmt: skip
     transport_options: dict[str, str] = setting(
         {}, "a transport setting, such as encoding=json with kafka; repeatable", NAME_VALUE,
-        flag="--transport-option", repeatable=True, default_text="none", group=_IN_TRANSPORT,
+        only=ENGINE_UNDER_LOAD, flag="--transport-option", repeatable=True, default_text="none", group=_IN_TRANSPORT,
     )  # fmt: skip
-    master: str | None = setting(None, "URL of the engine's cluster", "URL", default_text="local[all cores]")
+    master: str | None = setting(
+        None, "URL of the engine's cluster", "URL", only=ENGINE_UNDER_LOAD, default_text="local[all cores]"
+    )
     partitions: Annotated[int | None, Field(ge=1, le=2**PARTITION_BITS)] = setting(
         None, "partitions of each stream: queues in memory, or partitions of its topic", "N", example="4",
         default_text="as many as generators", group=_IN_TRANSPORT,

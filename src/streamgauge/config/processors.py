@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
-from streamgauge.config.setting_info import setting
+from streamgauge.config.setting_info import ENGINE_UNDER_LOAD, setting
 from streamgauge.core.errors import attempt
 from streamgauge.core.units import format_cpus, parse_cpus
 
@@ -19,7 +19,7 @@ def _one_form(text: Any) -> str:
 
 _Set = Annotated[str, BeforeValidator(_one_form)]
 _processors = partial(
-    setting, None, metavar="CPUS", only=("run", "sustain", "scale", "anatomy"), default_text="by --isolation",
+    setting, None, metavar="CPUS", only=ENGINE_UNDER_LOAD, default_text="by --isolation",
     group="Engine",
 )  # fmt: skip
 

@@ -21,6 +21,8 @@ Command = Literal["run", "sustain", "scale", "generate", "anatomy", "characteriz
 COMMANDS: tuple[str, ...] = get_args(Command)
 LOAD_COMMANDS = ("run", "sustain", "scale", "generate", "anatomy")
 """The commands that take most settings."""
+ENGINE_UNDER_LOAD = ("run", "sustain", "scale", "anatomy")
+"""The commands that put an engine under load."""
 NAME_VALUE = "NAME=VALUE"
 """The metavar of a setting that is a table: the option is repeated for each entry."""
 

@@ -233,8 +233,9 @@ def _without_data(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_brokers(experiment: Experiment, workload: Workload | None) -> Experiment:
-    """The experiment with the brokers of a program's file, unless others are given."""
-    defaults = workload.default_transport_options if workload is not None else {}
+    """The experiment with the brokers of a program's file, unless others are given, for commands that meet them."""
+    takes_them = experiment.command in SETTINGS["transport_options"].commands
+    defaults = workload.default_transport_options if workload is not None and takes_them else {}
     given = {name: value for name, value in experiment.transport_options.items() if value or name not in defaults}
     return experiment.model_copy(update={"transport_options": {**defaults, **given}}) if defaults else experiment
 

@@ -157,6 +157,7 @@ def test_every_field_has_its_option() -> None:
         "scale": experiment.Scale,
         "anatomy": experiment.Anatomy,
         "characterize": experiment.Characterize,
+        "cpus": experiment.Cpus,
     }
     fields = {f"{section}.{name}" for section, model in sections.items() for name in model.model_fields}
     fields |= set(Experiment.model_fields) - set(sections) - {"command", "workload", "matrix"}
@@ -164,6 +165,7 @@ def test_every_field_has_its_option() -> None:
     for info in SETTINGS.values():
         assert (info.help != "", set(info.commands) <= set(COMMANDS)) == (True, True)
         assert info.metavar or info.is_switch
+        assert info.group
     assert len({info.flag for info in SETTINGS.values()}) == len(SETTINGS)
 
 

@@ -1,4 +1,7 @@
-"""The plan of a run or of a search as a document: what would be started, how long it takes, what cannot be had."""
+"""The plan of a run or of a search as a document: what would be started, how long it takes, what cannot be had.
+
+It is of its own because only `--dry-run` loads it.
+"""
 
 from collections.abc import Iterator
 
