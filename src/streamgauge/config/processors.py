@@ -42,5 +42,5 @@ def are_separate(given: Any) -> bool:
     """Whether the values of a section `[cpus]` are two sets without a common processor; False if one is refused."""
     if not isinstance(given, Mapping):
         return False
-    driver, sut = (attempt(partial(parse_cpus, given.get(side)), []) for side in Cpus.model_fields)
+    driver, sut = (attempt(partial(parse_cpus, str(given.get(side))), []) for side in Cpus.model_fields)
     return bool(driver and sut) and not set(driver) & set(sut)
