@@ -39,7 +39,7 @@ def breakdown_trial(**changes: Any) -> BreakdownTrial:
 
 def breakdown(*trials: BreakdownTrial, **changes: Any) -> LatencyBreakdown:
     made = LatencyBreakdown(
-        workload="stamped_text", engine="spark", transport="flight", parameters={}, options={},
+        workload="stamped_text", engine="spark", transport="memory", parameters={}, options={},
         environment={"python": "3.11"}, start_time="2026-01-01T00:00:00+00:00", folder="runs/a", stages=STAGES,
         published=("one receiver took at most about 30 MB/s",), published_work_share=0.11, trials=trials, finished=True,
     )  # fmt: skip

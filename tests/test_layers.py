@@ -28,8 +28,8 @@ MAY_IMPORT: dict[str, str] = {
     "results": "core",
     "results.text": "core results stats system",
     "transports": "core",
-    "transports.flight": "core transports",
-    "transports.socket": "core transports transports.flight",
+    "transports.memory": "core transports",
+    "transports.socket": "core transports transports.memory",
     "transports.kafka.encodings": "core transports",
     "transports.kafka": "core system transports transports.kafka.encodings",
     "dataflow.expressions": "core",
@@ -78,10 +78,10 @@ MAY_IMPORT: dict[str, str] = {
     "engines.spark.cluster": "core engines engines.spark.session system",
     "engines.spark.lowering": "core dataflow dataflow.expressions dataflow.operators engines engines.spark.session",
     "engines.spark.dstream": (
-        "core dataflow engines engines.spark.lowering engines.spark.session transports.flight transports.socket"
+        "core dataflow engines engines.spark.lowering engines.spark.session transports.memory transports.socket"
     ),
     "engines.spark.io": (
-        "core dataflow engines engines.spark.lowering engines.spark.session transports transports.flight "
+        "core dataflow engines engines.spark.lowering engines.spark.session transports transports.memory "
         "transports.kafka transports.kafka.encodings"
     ),
     "engines.spark.user_job": "core dataflow engines.spark.lowering engines.spark.session system",
@@ -89,7 +89,7 @@ MAY_IMPORT: dict[str, str] = {
         "core dataflow engines engines.spark.cluster engines.spark.dstream engines.spark.io engines.spark.lowering "
         "engines.spark.session engines.spark.user_job system transports"
     ),
-    "engines.synthetic": "core dataflow engines engines.duckdb_oracle system transports.flight",
+    "engines.synthetic": "core dataflow engines engines.duckdb_oracle system transports.memory",
     "harness": "artifacts core dataflow engines loadgen metrics stats system transports",
     "preflight": (
         "artifacts config core dataflow diff engines engines.duckdb_oracle loadgen loadgen.replay metrics results "
@@ -141,9 +141,9 @@ MAY_IMPORT: dict[str, str] = {
     "report.documents": "artifacts config core report report.charts results results.text stats",
     "report.terminal": "artifacts core report report.documents results",
     "cli": (
-        "artifacts config core dataflow engines preflight report.documents report.terminal results "
+        "artifacts config core dataflow engines preflight report.documents report.terminal results streamgauge "
         "studies.capacity studies.compare studies.latency_breakdown studies.matrix studies.operator_profile "
-        "studies.run studies.scalability studies.selftest system trial user_workloads workloads"
+        "studies.run studies.scalability studies.selftest system transports trial user_workloads workloads"
     ),
     "__main__": "cli",
 }

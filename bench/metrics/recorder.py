@@ -29,7 +29,7 @@ from streamgauge.core.units import FAR_FUTURE_US
 from streamgauge.harness.recorder import RecorderSettings
 from streamgauge.metrics.event_latency import LatencyRule, sink_latencies
 from streamgauge.system.child_processes import Child, serve
-from streamgauge.transports.flight import client
+from streamgauge.transports.memory import client
 from streamgauge.transports.spi import EndpointConfig
 
 REPEATS = 5

@@ -81,7 +81,7 @@ def searched(folder: Path, applications: Sequence[str]) -> Iterator[tuple[str, d
 def _search(application: str, folder: Path) -> dict[str, Any] | None:
     arguments = [
         application, "--quick", "--tolerance", str(TOLERANCE), "--trials-max", str(TRIALS_MAX),
-        "--duration", DURATION, "--start-rate", f"{floor_of(application):.0f}", "--bound", BOUND,
+        "--duration", DURATION, "--start-rate", f"{floor_of(application):.0f}", "--queue-limit", BOUND,
         *(["--warmup", WARMUP[application]] if application in WARMUP else []),
     ]  # fmt: skip
     return run_search(application, arguments, folder)

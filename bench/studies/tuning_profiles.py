@@ -31,7 +31,7 @@ from bench.support.run_command import run_search
 from streamgauge.config import reproduce
 
 WORKLOADS = ("windowed_aggregation", "windowed_join", "word_count")
-TRANSPORTS = ("flight", "kafka")
+TRANSPORTS = ("memory", "kafka")
 PROFILES = ("idiomatic", "tuned")
 TABLE = "tuning-profiles.csv"
 HEAD = (

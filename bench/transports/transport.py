@@ -26,9 +26,9 @@ from streamgauge.loadgen.fields import Integer, Key, StreamSpec
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.system.child_processes import Child, serve
-from streamgauge.transports.flight import client
-from streamgauge.transports.flight.endpoints import Endpoint
-from streamgauge.transports.flight.queue import FlightQueue
+from streamgauge.transports.memory import client
+from streamgauge.transports.memory.endpoints import Endpoint
+from streamgauge.transports.memory.queue import FlightQueue
 from streamgauge.transports.spi import OutletConfig
 
 REPEATS = 5

@@ -61,7 +61,7 @@ class PythonConsumerPlugin(EnginePlugin):
         summary="a plain Python loop: an example of an engine",
         nodes=node_names(KINDS),
         sink_modes=("append",),
-        transports=("flight", "kafka"),
+        transports=("memory", "kafka"),
         encodings=("json",),
     )
     conformance = "streamgauge_python_consumer_conformance:CONF"
@@ -173,7 +173,7 @@ class FlightClient:
     """Reads the driver's queues up to a common time, and sends results to its recorder."""
 
     def __init__(self, flow: Flow, edges: Edges) -> None:
-        from streamgauge.transports.flight import client
+        from streamgauge.transports.memory import client
 
         self._client, self._output, self._sink = client, edges.output, flow.sink.name
         self._source = graph.sources(flow)[0].name

@@ -27,9 +27,9 @@ OVER_SOCKETS = {"count", "filter", "identity", "stamped_text", "windowed_aggrega
 
 @pytest.mark.parametrize("workload", names())
 def test_a_pair_is_let_through_or_refused_with_a_way_out(workload: str) -> None:
-    """By a setting that the user has; everything runs on `spark` over `flight`."""
+    """By a setting that the user has; everything runs on `spark` over `memory`."""
     found = {way: incompatibility(workload, *way) for way in product(streaming_engines(), NAMES)}
-    assert found["spark", "flight"] == ()
+    assert found["spark", "memory"] == ()
     for (engine, _), problems in found.items():
         for problem in problems:
             assert problem.setting in ("engine", "transport", "workload")
@@ -41,7 +41,7 @@ def test_what_is_meant_to_run_is_let_through() -> None:
     """No engine has lost a workload, and none has one that it is not known to run."""
     assert {name for name in names() if not incompatibility(name, "spark", "kafka")} == set(names())
     assert {name for name in names() if not incompatibility(name, "spark-rtm", "kafka")} == IN_REAL_TIME
-    assert {name for name in names() if not incompatibility(name, "spark-dstream", "flight")} == IN_DSTREAMS
+    assert {name for name in names() if not incompatibility(name, "spark-dstream", "memory")} == IN_DSTREAMS
     assert {name for name in names() if not incompatibility(name, "spark-dstream", "socket")} == OVER_SOCKETS
     for engine in on_jvms():
         assert {name for name in names() if not incompatibility(name, engine, "kafka")} == ON_JVMS

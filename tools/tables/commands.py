@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import runpy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import typer
 import streamgauge
 from streamgauge.cli.app import DEFECT_EXIT, app
 from streamgauge.cli.commands import EXITS
+from streamgauge.cli.help import GroupedCommand, group_of
 from streamgauge.config.limits import BATCHES_MIN, BOUND_S_MIN, WINDOWS_MIN
 from streamgauge.config.options_and_settings import SETTINGS
 from streamgauge.config.setting_info import COMMANDS
@@ -75,8 +77,15 @@ def _command(name: str, command: Any) -> str:
     shown = [parameter for parameter in command.params if parameter.name != "help"]
     usage = " ".join(["streamgauge", name, *(_argument(p) for p in shown if p.param_type_name == "argument")])
     parts = [f"### {name}", command.help, f"Usage: {code(usage)}"]
-    parts += [table(("argument or option", "default", "meaning"), map(_parameter, shown))] if shown else []
+    if not isinstance(command, GroupedCommand):
+        return "\n\n".join([*parts, *([_parameters(shown)] if shown else [])])
+    for group, parameters in groupby(shown, group_of):
+        parts += [f"**{group}**", _parameters(parameters)]
     return "\n\n".join(parts)
+
+
+def _parameters(parameters: Iterable[Any]) -> str:
+    return table(("argument or option", "default", "meaning"), map(_parameter, parameters))
 
 
 def _argument(parameter: Any) -> str:

@@ -107,10 +107,10 @@ def what_works() -> str:
 
     jvms = [capabilities()[engine].summary.partition(",")[0].removeprefix("Apache ") for engine in on_jvms()]
     rows = [
-        ("Spark micro-batch, built-in workloads", able("spark", "flight"), able("spark", "kafka")),
+        ("Spark micro-batch, built-in workloads", able("spark", "memory"), able("spark", "kafka")),
         ("Spark micro-batch, a PySpark function of yours", "yes", "yes"),
         ("Spark real-time mode", "no", able("spark-rtm", "kafka")),
-        ("Spark DStreams", able("spark-dstream", "flight"), f"no; over sockets {able('spark-dstream', 'socket')}"),
+        ("Spark DStreams", able("spark-dstream", "memory"), f"no; over sockets {able('spark-dstream', 'socket')}"),
         (", ".join(jvms), "no", " / ".join(dict.fromkeys(able(engine, "kafka") for engine in on_jvms()))),
         ("a program of yours over Kafka, any language", "no", "yes"),
     ]

@@ -12,7 +12,7 @@ from itertools import product
 from pathlib import Path
 
 WORKLOADS = ("windowed_aggregation", "windowed_join", "word_count")
-TRANSPORTS = {"flight": "in memory", "kafka": "Kafka"}
+TRANSPORTS = {"memory": "in memory", "kafka": "Kafka"}
 PROFILES = ("idiomatic", "tuned")
 NEEDED = (
     "workload", "transport", "tuning", "sustained_per_s", "high_per_s", "high_verdict", "p50_us", "p99_us",

@@ -13,22 +13,25 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
+from streamgauge import __version__
 from streamgauge.cli.cluster import app as cluster_app
 from streamgauge.cli.commands import (
     EXITS,
     SHORTHANDS,
+    Options,
     Shorthand,
     perform,
     perform_file,
     require_rate_is_used,
 )
+from streamgauge.cli.help import GroupedCommand, completion, workload_names
 from streamgauge.cli.parameters import (
     AsJson,
     PrintToml,
+    Quiet,
     Verbose,
     build_experiment,
     is_typed,
-    one_option_a_side,
     pairs,
     parameters_of,
 )
@@ -52,14 +55,14 @@ class _Commands(TyperGroup):
             meant = f"run {args[0]}" if is_own_file(args[0]) else near(args[0], self.commands)
             hint = f" Did you mean '{meant}'?" if meant else ""
             ctx.fail(f"No such command '{args[0]}'.{hint} The commands: {', '.join(self.commands)}.")
-        return super().resolve_command(ctx, one_option_a_side(args))
+        return super().resolve_command(ctx, args)
 
 
 app = typer.Typer(
     cls=_Commands,
     help="Measures how much load a stream-processing job sustains, how late its results are, and whether they are "
     "right.",
-    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
+    no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
 )  # fmt: skip
 
 DEFECT_EXIT = 3
@@ -126,21 +129,39 @@ def _as_interrupt(*_: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
+def _show_version(is_wanted: bool) -> None:
+    if not is_wanted:
+        return
+    from streamgauge.system.machine import commit
+
+    print_answer(f"streamgauge {__version__}{commit()}")
+    raise typer.Exit
+
+
+@app.callback()
+def _whole(
+    version: Annotated[bool, typer.Option(
+        "--version", callback=_show_version, is_eager=True, help="print the version and stop"
+    )] = False,
+) -> None:  # fmt: skip
+    """Takes the options without a command; the help is that of `app`."""
+
+
 def _add(name: str, shorthand: Shorthand) -> None:
     """Registers the command `name` with an option for each of its settings."""
 
     def call(
-        context: typer.Context, workload: str, json_: bool, print_toml: bool, verbose: bool = False,
+        context: typer.Context, workload: str, json_: bool, quiet: bool, print_toml: bool, verbose: bool = False,
         dry_run: bool = False, **words: Any,
     ) -> None:  # fmt: skip
         experiment = build_experiment(name, workload, words, shorthand.workload_from)
         if name == "scale" and experiment.search.resume is None and is_typed(context, "load.rate"):
             require_rate_is_used(experiment)
-        perform(experiment, json_, verbose, print_toml, dry_run)
+        perform(experiment, Options(json_, quiet, verbose), print_toml, dry_run)
 
     parameters = parameters_of(name, shorthand.workload_from, shorthand.verbose, shorthand.plan is not None)
     call.__signature__ = Signature(list(parameters))  # type: ignore[attr-defined]
-    app.command(name, help=shorthand.help, short_help=shorthand.short_help)(call)
+    app.command(name, cls=GroupedCommand, help=shorthand.help, short_help=shorthand.short_help)(call)
 
 
 for _name, _shorthand in SHORTHANDS.items():
@@ -156,26 +177,30 @@ def experiment(
     out: Annotated[
         str | None, typer.Option(metavar="DIR", help="folder for run folders  [default: that of the file, or runs]")
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="list the cells of a matrix with their minutes, and stop  [default: off]")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option(
+        "--dry-run", help="make all checks, show what would be started, of a matrix its cells, with their minutes, and "
+        "stop  [default: off]",
+    )] = False,
     cells: Annotated[
-        str | None, typer.Option(metavar="N,N", help="numbers of the cells to run  [default: all]")
+        str | None, typer.Option(metavar="N,N", help="numbers of the cells to run: 3,7  [default: all]")
     ] = None,
     resume: Annotated[
         str | None,
         typer.Option(metavar="FOLDER", help="folder of a matrix: run the cells that it lacks  [default: none]"),
     ] = None,
-    json_: AsJson = False, verbose: Verbose = False, print_toml: PrintToml = False,
+    json_: AsJson = False, quiet: Quiet = False, verbose: Verbose = False, print_toml: PrintToml = False,
 ) -> None:  # fmt: skip
     """Run an experiment, or a matrix of experiments, from a TOML file, which names the command and its settings."""
-    perform_file(file, out, dry_run, cells, resume, json_, verbose, print_toml)
+    perform_file(file, out, dry_run, cells, resume, Options(json_, quiet, verbose), print_toml)
 
 
 @app.command(short_help="List the workloads, or describe one")
 def workloads(
     workload: Annotated[
-        str, typer.Argument(metavar="WORKLOAD", help="describe this workload: streams, operators, parameters")
+        str, typer.Argument(
+            metavar="WORKLOAD", help="describe this workload: streams, operators, parameters",
+            autocompletion=completion(workload_names),
+        )
     ] = "",
     json_: AsJson = False,
     flow_json: Annotated[bool, typer.Option(
@@ -221,22 +246,23 @@ def engines(json_: AsJson = False) -> None:
 
 @app.command()
 def selftest(
-    json_: AsJson = False,
+    json_: AsJson = False, silent: Quiet = False,
     quick: Annotated[
         bool,
         typer.Option("--quick", help="fewer and shorter trials; the full test takes about 10 minutes  [default: off]"),
     ] = False,
     only: Annotated[
-        str | None, typer.Option(metavar="A,B", help="letters of the checks to run, a to f  [default: all]")
+        str | None,
+        typer.Option(metavar="LETTER,LETTER", help="letters of the checks to run, from a to f: a,c  [default: all]"),
     ] = None,
 ) -> None:  # fmt: skip
     """Check on this machine that streamgauge measures correctly."""
-    from streamgauge.report.terminal.console import SelfTestView
+    from streamgauge.report.terminal.console import SelfTestView, progress_console
     from streamgauge.studies.selftest.selftest import as_json
     from streamgauge.studies.selftest.selftest import selftest as run_selftest
     from streamgauge.studies.selftest.testbed import View
 
-    with SelfTestView() as view:
+    with SelfTestView(progress_console(silent)) as view:
         items = run_selftest(quick, only, View(view.line, view.trial))
     if json_:
         print_answer(json.dumps(as_json(items, quick), indent=2))

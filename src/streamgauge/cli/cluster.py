@@ -34,7 +34,7 @@ def start(
         typer.Option(metavar="SIZE", help="memory of each worker  [default: 2GiB, at most half of the machine's]"),
     ] = None,
     cpus: Annotated[
-        str | None, typer.Option(metavar="CPUS", help="processors of the cluster, such as 1-3  [default: all]")
+        str | None, typer.Option(metavar="CPUS", help="processors of the cluster: 1-3 or 1,4-7  [default: all]")
     ] = None,
     port: Annotated[int | None, typer.Option(metavar="PORT", help="port of the master  [default: a free one]")] = None,
     json_: AsJson = False,

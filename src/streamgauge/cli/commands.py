@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from streamgauge.cli.parameters import built
 from streamgauge.config.options_and_settings import Experiment, read_values, to_toml
@@ -24,7 +24,15 @@ EXITS = {"sustained": 0, "not_sustained": 1, "undecided": 1, "interrupted": 1, "
 """Exit code by verdict."""
 
 
-def perform(experiment: Experiment, as_json: bool, verbose: bool, print_toml: bool, dry_run: bool = False) -> None:
+class Options(NamedTuple):
+    """How a command shows what it does: as JSON, without progress, with every check."""
+
+    as_json: bool = False
+    quiet: bool = False
+    verbose: bool = False
+
+
+def perform(experiment: Experiment, options: Options, print_toml: bool, dry_run: bool = False) -> None:
     """Performs an experiment. With `print_toml` it only checks the experiment and prints it as a file.
 
     With `dry_run` it only shows the plan of a command that has one.
@@ -36,25 +44,26 @@ def perform(experiment: Experiment, as_json: bool, verbose: bool, print_toml: bo
         shorthand.check(experiment)
         print_answer(to_toml(with_engine_transport(experiment)), end="")
     elif dry_run and shorthand.plan is not None:
-        shorthand.plan(experiment, as_json)
+        shorthand.plan(experiment, options)
     else:
-        with _failure_as_json(as_json), _pages() as pages:
-            shorthand.perform(experiment, as_json, verbose, pages)
+        with _failure_as_json(options.as_json), _pages() as pages:
+            shorthand.perform(experiment, options, pages)
 
 
 def perform_file(
-    file: Path | None, out: str | None, dry_run: bool, cells: str | None, resume: str | None,
-    as_json: bool, verbose: bool, print_toml: bool,
+    file: Path | None, out: str | None, dry_run: bool, cells: str | None, resume: str | None, options: Options,
+    print_toml: bool,
 ) -> None:  # fmt: skip
     """Performs an experiment file: its command once, or for each cell of its matrix.
 
     `out`: the folder instead of the file's. `cells`, `resume`: as in `studies.matrix.matrix.run_matrix`.
     """
     experiment = _requested(file, out, resume)
-    has_plan = experiment.matrix is None and SHORTHANDS[experiment.command].plan is not None
-    if has_plan and dry_run:
-        perform(experiment, as_json, verbose, print_toml, dry_run=True)
-    elif dry_run or (print_toml and experiment.matrix is not None):
+    is_matrix = experiment.matrix is not None
+    rule = "must name cells of a [matrix], and the file has none"
+    require(is_matrix or cells is None, "--cells", rule, cells, "leave --cells out, or add a [matrix] to the file")
+    has_plan = not is_matrix and SHORTHANDS[experiment.command].plan is not None
+    if (dry_run and not has_plan) or (print_toml and is_matrix):
         from streamgauge.studies.matrix.matrix import plan_matrix
 
         plan = plan_matrix(experiment, cells, resume)
@@ -63,15 +72,12 @@ def perform_file(
         else:
             from streamgauge.report.terminal.studies import show_plan
 
-            print_answer(plan.to_json()) if as_json else show_plan(plan)
-    elif experiment.matrix is not None:
+            print_answer(plan.to_json()) if options.as_json else show_plan(plan)
+    elif is_matrix:
         with _pages() as pages:
-            _matrix(experiment, cells, resume, as_json, pages)
-    elif cells is not None:
-        rule = "must name cells of a [matrix], and the file has none"
-        raise InputError(Problem("--cells", rule, cells, "leave --cells out, or add a [matrix] to the file"))
+            _matrix(experiment, cells, resume, options, pages)
     else:
-        perform(experiment, as_json, verbose, print_toml)
+        perform(experiment, options, print_toml, dry_run)
 
 
 def _requested(file: Path | None, out: str | None, resume: str | None) -> Experiment:
@@ -96,14 +102,15 @@ def require_rate_is_used(experiment: Experiment) -> None:
     study_of(requested(experiment), rate_is_given=True)
 
 
-def _matrix(experiment: Experiment, cells: str | None, resume: str | None, as_json: bool, pages: _Pages) -> NoReturn:
+def _matrix(experiment: Experiment, cells: str | None, resume: str | None, options: Options, pages: _Pages) -> NoReturn:
     """Exits with 3 if a requested cell is invalid, else with 1 if one is undecided or missing."""
+    from streamgauge.report.terminal.console import progress_console
     from streamgauge.report.terminal.studies import MatrixView, show_study
     from streamgauge.studies.matrix.matrix import run_matrix
 
-    with MatrixView() as view:
+    with MatrixView(progress_console(options.quiet)) as view:
         result = run_matrix(experiment, view, cells, resume, pages.of_run, pages.of_study)
-    print_answer(result.to_json(), folder=result.folder) if as_json else show_study(result)
+    print_answer(result.to_json(), folder=result.folder) if options.as_json else show_study(result)
     named = None if cells is None else {int(number) for number in cells.split(",")}
     rows = [row for row in result.cells if named is None or row.number in named]
     whole = len(rows) == (result.planned if named is None else len(named))
@@ -186,27 +193,43 @@ def _check_characterization(experiment: Experiment) -> None:
     check_all(experiment)
 
 
-def _run(experiment: Experiment, as_json: bool, verbose: bool, pages: _Pages) -> None:
+def _plan_run(experiment: Experiment, options: Options) -> None:
+    from streamgauge.report.terminal.studies import show_plan
+    from streamgauge.studies.run.run import plan_run
+
+    plan = plan_run(experiment)
+    print_answer(plan.to_json()) if options.as_json else show_plan(plan)
+
+
+def _run(experiment: Experiment, options: Options, pages: _Pages) -> None:
     """Runs one trial with its live view."""
-    from streamgauge.report.terminal.console import TrialView, show_result
+    from streamgauge.report.terminal.console import TrialView, progress_console, show_result
     from streamgauge.studies.run.run import run_single
     from streamgauge.trial.progress import snapshots
 
-    with TrialView() as view:
+    with TrialView(progress_console(options.quiet)) as view:
         result = run_single(experiment, snapshots(view.update), pages.of_run)
-    if not as_json:
-        show_result(result, verbose)
-    _end(result, as_json)
+    if not options.as_json:
+        show_result(result, options.verbose)
+    _end(result, options.as_json)
 
 
-def _sustain(experiment: Experiment, as_json: bool, verbose: bool, pages: _Pages) -> None:
+def _plan_sustain(experiment: Experiment, options: Options) -> None:
+    from streamgauge.report.terminal.studies import show_plan
+    from streamgauge.studies.capacity.sustain import plan_search
+
+    plan = plan_search(experiment)
+    print_answer(plan.to_json()) if options.as_json else show_plan(plan)
+
+
+def _sustain(experiment: Experiment, options: Options, pages: _Pages) -> None:
     """Runs a search with its live view, which also shows the result."""
-    from streamgauge.report.terminal.console import SearchView
+    from streamgauge.report.terminal.console import SearchView, progress_console
     from streamgauge.studies.capacity.sustain import sustain
 
-    with SearchView(verbose=verbose) as view:
+    with SearchView(progress_console(options.quiet), verbose=options.verbose) as view:
         result = sustain(experiment, view, pages.of_run)
-    _end(result, as_json)
+    _end(result, options.as_json)
 
 
 def _end(result: Result, as_json: bool) -> NoReturn:
@@ -216,18 +239,18 @@ def _end(result: Result, as_json: bool) -> NoReturn:
     sys.exit(EXITS[result.verdict.value])
 
 
-def _generate(experiment: Experiment, as_json: bool, verbose: bool, pages: _Pages) -> None:
+def _generate(experiment: Experiment, options: Options, pages: _Pages) -> None:
     """Writes the planned input and lists its files."""
     if experiment.out is None:
         raise InputError(Problem("out", "must name the folder for the input", None, 'out = "DIR"'))
-    from streamgauge.report.terminal.console import InputView, tell
+    from streamgauge.report.terminal.console import InputView, progress_console, tell
     from streamgauge.results.run import shown_notes
     from streamgauge.studies.run.generate_input import generate
 
     out = Path(experiment.out)
-    with InputView() as view:
+    with InputView(progress_console(options.quiet)) as view:
         written = generate(experiment, out, view.written)
-    if as_json:
+    if options.as_json:
         print_answer(json.dumps(written, indent=2))
         return
     for name, events in written["events"].items():
@@ -244,55 +267,56 @@ def _check_scale(experiment: Experiment) -> None:
     plan_scale(experiment)
 
 
-def _plan_scale(experiment: Experiment, as_json: bool) -> None:
+def _plan_scale(experiment: Experiment, options: Options) -> None:
     from streamgauge.report.terminal.studies import show_plan
     from streamgauge.studies.scalability.scale import plan_scale
 
     plan = plan_scale(experiment)
-    print_answer(plan.to_json()) if as_json else show_plan(plan)
+    print_answer(plan.to_json()) if options.as_json else show_plan(plan)
 
 
-def _scale(experiment: Experiment, as_json: bool, verbose: bool, pages: _Pages) -> None:
+def _scale(experiment: Experiment, options: Options, pages: _Pages) -> None:
     """Exits with 0 if every cell is decided; a load that is not sustained is a result here."""
+    from streamgauge.report.terminal.console import progress_console
     from streamgauge.report.terminal.studies import ScaleView, show_study
     from streamgauge.studies.scalability.scale import exit_code, scale
 
-    with ScaleView() as view:
+    with ScaleView(progress_console(options.quiet)) as view:
         result = scale(experiment, view, pages.of_run, pages.of_study)
-    print_answer(result.to_json(), folder=result.folder) if as_json else show_study(result)
+    print_answer(result.to_json(), folder=result.folder) if options.as_json else show_study(result)
     sys.exit(exit_code(result))
 
 
-def _anatomy(experiment: Experiment, as_json: bool, verbose: bool, pages: _Pages) -> None:
+def _anatomy(experiment: Experiment, options: Options, pages: _Pages) -> None:
     """Exits with 3 if a trial is invalid; a rate that is not sustained is a result here."""
-    from streamgauge.report.terminal.console import TrialView
+    from streamgauge.report.terminal.console import TrialView, progress_console
     from streamgauge.report.terminal.studies import show_study
     from streamgauge.studies.latency_breakdown.anatomy import anatomy
 
-    with TrialView() as view:
+    with TrialView(progress_console(options.quiet)) as view:
         breakdown = anatomy(experiment, view.update, pages.of_study, pages.of_run)
-    print_answer(breakdown.to_json(), folder=breakdown.folder) if as_json else show_study(breakdown)
+    print_answer(breakdown.to_json(), folder=breakdown.folder) if options.as_json else show_study(breakdown)
     code = EXITS["invalid"] if any(trial.verdict == "invalid" for trial in breakdown.trials) else 0
     sys.exit(code if breakdown.finished else EXITS["interrupted"])
 
 
-def _characterize(experiment: Experiment, as_json: bool, verbose: bool, pages: _Pages) -> None:
+def _characterize(experiment: Experiment, options: Options, pages: _Pages) -> None:
     """With `--apply` it also runs the advised instances and exits by that run's verdict."""
-    from streamgauge.report.terminal.console import StepView, TrialView
+    from streamgauge.report.terminal.console import StepView, TrialView, progress_console
     from streamgauge.report.terminal.studies import show_applied, show_characterization
     from streamgauge.studies.operator_profile.characterize import apply_advice, characterize, check_all
 
     apply = experiment.characterize is not None and experiment.characterize.apply
     if apply:
         check_all(experiment)
-    with StepView() as view:
+    with StepView(progress_console(options.quiet)) as view:
         profile = characterize(experiment, view.update, pages.of_study)
-    if not as_json:
+    if not options.as_json:
         show_characterization(profile, apply)
     if apply:
-        with TrialView() as trial_view:
+        with TrialView(progress_console(options.quiet)) as trial_view:
             profile = apply_advice(experiment, profile, trial_view.update, pages.of_study, pages.of_run)
-    if as_json:
+    if options.as_json:
         print_answer(profile.to_json(), folder=profile.folder)
     elif profile.applied is not None:
         show_applied(profile.applied)
@@ -305,29 +329,29 @@ class Shorthand:
 
     Attributes:
         check: raises the InputError that `perform` would raise before it starts anything.
-        perform: performs an experiment; arguments: experiment, as JSON, every check, writer of pages.
+        perform: performs an experiment.
         workload_from: setting that names a run folder; with it the workload argument is optional.
         verbose: whether the command has `--verbose`.
-        plan: shows what the command would run, for `--dry-run`; arguments: experiment, as JSON.
+        plan: shows what the command would run, for `--dry-run`.
     """
 
     help: str
     check: Callable[[Experiment], None]
-    perform: Callable[[Experiment, bool, bool, _Pages], None]
+    perform: Callable[[Experiment, Options, _Pages], None]
     short_help: str | None = None
     workload_from: str = ""
     verbose: bool = False
-    plan: Callable[[Experiment, bool], None] | None = None
+    plan: Callable[[Experiment, Options], None] | None = None
 
 
 SHORTHANDS = {
     "run": Shorthand(
         "Run one trial: is this rate sustained, how late are the results, are they right?", _check, _run,
-        "Run one trial at a given rate", verbose=True,
+        "Run one trial at a given rate", verbose=True, plan=_plan_run,
     ),
     "sustain": Shorthand(
         "Search for the highest sustained rate: bracket, bisect, and confirm on a fresh engine.", _check, _sustain,
-        "Search for the highest sustained rate", "search.resume", verbose=True,
+        "Search for the highest sustained rate", "search.resume", verbose=True, plan=_plan_sustain,
     ),
     "scale": Shorthand(
         "Find the capacity of each level of resources, and the demand of each load.",

@@ -9,11 +9,15 @@ from typing import Annotated, Any
 
 import typer
 
+from streamgauge.cli.help import completion, engine_names, group_order, transport_names, workload_names
 from streamgauge.config.options_and_settings import PROGRAM_DEFAULTS, SETTINGS, Experiment, build, read
-from streamgauge.config.setting_info import NAME_VALUE, SIDES, SettingInfo
+from streamgauge.config.setting_info import NAME_VALUE, SettingInfo
 from streamgauge.core.errors import InputError, Problem, Rule, attempt, first_broken, refuse, require
 
 AsJson = Annotated[bool, typer.Option("--json", help="print only the result object on stdout  [default: off]")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="show no progress, only the result and errors  [default: off]")
+]
 Verbose = Annotated[
     bool, typer.Option("--verbose", "-v", help="show every check, not only the decisive ones  [default: off]")
 ]
@@ -21,31 +25,36 @@ PrintToml = Annotated[
     bool, typer.Option("--print-toml", help="print the experiment as a TOML file and stop  [default: off]")
 ]
 DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="show how many trials and minutes it takes at most, and stop  [default: off]")
-]
+    bool, typer.Option(
+        "--dry-run", help="make all checks, show what would be started and how long it takes, and stop  [default: off]"
+    )
+]  # fmt: skip
 BROKERS = SettingInfo(
-    "brokers", None, "addresses of your own brokers, for --transport kafka", "HOST:PORT,...", "--brokers",
-    default_text="the run starts a broker",
+    "brokers", None, "addresses of your own brokers, for --transport kafka", "HOST:PORT,HOST:PORT",
+    "--bootstrap-servers", default_text="the run starts a broker", group="Transport",
 )  # fmt: skip
 """Shorthand for `--transport-option brokers=...`."""
+BROKERS_TOO = "--brokers"
+"""The other name of its option."""
 
 
 def parameters_of(command: str, workload_from: str, verbose: bool, dry_run: bool) -> Iterator[Parameter]:
     """The parameters of a command, for Typer: its context, then its arguments and options.
 
-    Order of those: the workload, required options, the command's own settings, the load, the rest.
+    Options stand in the order of their groups; within a group, those without which the command cannot start are first.
     `workload_from`: the setting that names a run folder; with it the workload is optional.
     """
     yield _parameter("context", typer.Context, Parameter.empty)
     yield _workload(command, workload_from)
     settings = [info.in_command(command) for info in SETTINGS.values() if command in info.commands]
-    for info in sorted(settings, key=lambda info: (not info.required, "." not in info.name)):
+    for info in sorted(settings, key=lambda info: (group_order(info.group), not info.required)):
         if info.name == "transport_options":
-            yield _option(BROKERS)
-        yield _option(info)
+            yield _option(command, BROKERS, BROKERS_TOO)
+        yield _option(command, info)
     if dry_run:
         yield _parameter("dry_run", DryRun, False)
     yield _parameter("json_", AsJson, False)
+    yield _parameter("quiet", Quiet, False)
     if verbose:
         yield _parameter("verbose", Verbose, False)
     yield _parameter("print_toml", PrintToml, False)
@@ -67,18 +76,27 @@ def _workload(command: str, workload_from: str) -> Parameter:
     if workload_from:
         flag = SETTINGS[workload_from].flag
         help_ = f"name of a workload, FILE.py of a user job, or FILE.toml of a program; not with {flag}"
-    annotation = Annotated[str, typer.Argument(metavar="WORKLOAD", help=help_)]
+    argument = typer.Argument(metavar="WORKLOAD", help=help_, autocompletion=completion(workload_names))
+    annotation = Annotated[str, argument]
     return _parameter("workload", annotation, "" if workload_from else Parameter.empty)
 
 
-def _option(info: SettingInfo) -> Parameter:
+_COMPLETIONS = {"engine": completion(engine_names), "transport": completion(transport_names)}
+
+
+def _option(command: str, info: SettingInfo, *other_flags: str) -> Parameter:
     default: Any = Parameter.empty if info.required else info.default or (False if info.is_switch else None)
     text = "off" if info.is_switch else info.default_text
     if info.name in PROGRAM_DEFAULTS:  # the experiment fills it in, because a program has another one
-        default, text = None, f"{info.default_text or info.default}; {PROGRAM_DEFAULTS[info.name]} for FILE.toml"
+        default, text = None, info.default_text or info.default
+        if command not in _FILES:
+            text += f"; {PROGRAM_DEFAULTS[info.name]} for FILE.toml"
     help_ = f"{info.help}  [default: {text}]" if text else info.help
     type_: Any = bool if info.is_switch else list[str] | None if info.repeatable else str | None
-    option = typer.Option(info.flag, metavar=info.metavar or None, help=help_)
+    option = typer.Option(
+        info.flag, *other_flags, metavar=info.metavar or None, help=help_, rich_help_panel=info.group,
+        autocompletion=_COMPLETIONS.get(info.name),
+    )  # fmt: skip
     return _parameter(_parameter_name(info.name), Annotated[type_, option], default)
 
 
@@ -88,9 +106,6 @@ def _parameter_name(setting: str) -> str:
 
 def _parameter(name: str, annotation: Any, default: Any) -> Parameter:
     return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-
-
-CPUS = SETTINGS["cpus"].flag
 
 
 def pairs(flag: str, given: list[str] | None) -> dict[str, str]:
@@ -108,19 +123,6 @@ def pairs(flag: str, given: list[str] | None) -> dict[str, str]:
         pairs.setdefault(key, value)
     refuse(problems)
     return pairs
-
-
-def one_option_a_side(arguments: Sequence[str]) -> list[str]:
-    """`--cpus driver=0 sut=1` as `--cpus driver=0 --cpus sut=1`: an option takes one value, as in a file's table."""
-    found: list[str] = []
-    of_cpus = False
-    for argument in arguments:
-        is_side = argument.partition("=")[0] in SIDES and "=" in argument
-        if of_cpus and is_side and found[-1] != CPUS:
-            found.append(CPUS)
-        found.append(argument)
-        of_cpus = argument.partition("=")[0] == CPUS or (of_cpus and is_side)
-    return found
 
 
 def build_experiment(command: str, workload: str, words: Mapping[str, Any], workload_from: str = "") -> Experiment:

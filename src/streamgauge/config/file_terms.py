@@ -16,9 +16,7 @@ _BY_FLAG = {
     **{f"--{name}": meant for name, meant in SHORTHANDS.items() if "." not in name},
 }
 """Option of the command line to dotted setting."""
-_OPTION = re.compile(
-    r"(--[a-z][a-z-]*)(?: (?!(?:out|with|without|if|or|and|to|may|must)\b)((?:\w+=\S+ (?=\w+=))*[^\s;()]*[^\s;(),:]))?"
-)
+_OPTION = re.compile(r"(--[a-z][a-z-]*)(?: (?!(?:out|with|without|if|or|and|to|may|must)\b)([^\s;()]*[^\s;(),:]))?")
 """An option in a sentence, and its value unless a word of the sentence follows."""
 _ENTRIES_OF = {"set ": "parameters", "option ": "options", "transport option ": "transport_options"}
 """Beginnings of names of settings that are entries of a table."""
@@ -45,8 +43,8 @@ def _file_line(option: re.Match[str]) -> str:
     if value is None:
         return name
     if name in TABLES_OF_USER:
-        entries = (entry.partition("=") for entry in value.split())
-        return " and ".join(file_line(f"{name}.{key}", text) if dot else f"{name} {key}" for key, dot, text in entries)
+        key, is_entry, text = value.partition("=")
+        return file_line(f"{name}.{key}", text) if is_entry else f"{name} {key}"
     value = value.strip('"')
     if info is not None and info.name == name and info.repeatable:
         return file_line(name, [value])

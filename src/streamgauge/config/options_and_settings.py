@@ -16,16 +16,15 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from streamgauge.config.named_files import change_files, find_beside, is_program
+from streamgauge.config.processors import Cpus, are_separate
 from streamgauge.config.setting_info import (
     COMMANDS,
-    CPUS_EXAMPLE,
+    ENGINE_UNDER_LOAD,
     NAME_VALUE,
     Command,
     SettingInfo,
-    are_separate,
     file_line,
     list_of,
-    parse_cpu_sets,
     parse_interval,
     parse_loads,
     parse_number,
@@ -35,6 +34,7 @@ from streamgauge.config.setting_info import (
     whole,
 )
 from streamgauge.core.errors import Fault, InputError, Problem, faults_of, nearest, problems_of, require
+from streamgauge.core.former_names import TransportName
 from streamgauge.core.plugin_options import TUNED, Tuning
 from streamgauge.core.units import PARTITION_BITS, parse_duration, parse_rate, parse_share
 from streamgauge.results.profile import Weights
@@ -62,6 +62,8 @@ class ConfigModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+_IN_TRANSPORT, _IN_VERDICT, _IN_OUTPUT = "Transport", "Verdict", "Output"
+"""Groups of options in `--help`, for settings whose section is another one."""
 _all_commands = partial(setting, only=COMMANDS)
 _judged = partial(setting, only=("run", "sustain", "scale"))
 _searches = partial(setting, only=("sustain", "scale"))
@@ -105,8 +107,8 @@ class Load(ConfigModel):
         "1", "seed of the generated input; the same seed gives the same bytes", "N"
     )
     profile: str = setting(
-        "constant", "constant | step:RATE@TIME,... | ramp:RATE | burst:FACTOR@TIME+LENGTH", "SHAPE",
-        only=("run", "generate"),
+        "constant", "the rate over time: constant | step:RATE@TIME,... | ramp:RATE | burst:FACTOR@TIME+LENGTH", "SHAPE",
+        only=("run", "generate"), flag="--load-shape",
     )  # fmt: skip
     start: str | None = _generate_only(
         None, "start_time of a run with these settings: writes its planned input with warm-up and tail. For an "
@@ -118,17 +120,20 @@ class Load(ConfigModel):
         default_text="none",
     )  # fmt: skip
     chunk: Duration | None = setting(
-        None, "event time per record batch", "TIME", only=("run", "sustain", "scale", "anatomy"), example="50ms",
+        None, "event time per record batch", "TIME", only=ENGINE_UNDER_LOAD, example="50ms",
         default_text="50ms; 10ms below 200k/s with batches less than 1s apart; a fifth of both in real-time mode",
     )  # fmt: skip
-    bound: Duration = _judged("30s", "limit of the driver's queue, in seconds of input", "TIME")
+    bound: Duration = _judged(
+        "30s", "limit of the driver's queue, in seconds of input", "TIME", flag="--queue-limit", group=_IN_TRANSPORT
+    )
     memory: str | None = _judged(
-        None, "limit of the driver's queue, in bytes", "SIZE",
+        None, "limit of the driver's queue, in bytes", "SIZE", flag="--queue-memory", group=_IN_TRANSPORT,
         default_text="4GiB, at most half of the memory with the generators",
     )  # fmt: skip
     frontier: Literal["common", "free"] = _judged(
-        "common", "where batches end; common: all partitions at one event time; free: each partition at its own", "HOW"
-    )
+        "common", "where batches end; common: all partitions at one event time; free: each partition at its own", "HOW",
+        group=_IN_TRANSPORT,
+    )  # fmt: skip
 
 
 class Search(ConfigModel):
@@ -153,10 +158,10 @@ class Scale(ConfigModel):
     """The grid of a scalability study: levels of resources, and loads in ascending difficulty."""
 
     resources: Annotated[tuple[int, ...], list_of(partial(parse_number, 1, 4096))] = _scale_only(
-        (), "levels of resources, such as 1,2,4", "N,N", default_text="required", example="1,2,4"
+        (), "levels of resources: 1,2,4", "N,N", default_text="required", example="1,2,4"
     )
     loads: Annotated[tuple[str, ...], BeforeValidator(parse_loads)] = _scale_only(
-        (), "loads from easy to hard: a range such as 4096..131072, or a list", "LOAD..LOAD",
+        (), "loads from easy to hard: a list, or a range such as 4096..131072", "LOAD,LOAD",
         default_text="required", example="4096..131072",
     )  # fmt: skip
     load: str = _scale_only(
@@ -164,13 +169,14 @@ class Scale(ConfigModel):
     )
     resource: str = _scale_only("parallelism", "setting that the levels of resources set", "NAME")
     repeat: Annotated[int, Field(ge=1, le=99)] = _scale_only(
-        "1", "trials of each cell; more than half of them decide", "N"
+        "1", "trials of each cell; more than half of them decide", "N", group=_IN_VERDICT
     )
     criterion: Literal["slope", "ehrenstein"] = _scale_only(
         "slope",
         "slope: the checks of a run; ehrenstein: over 360 s after 180 s of warm-up, the lag grows by less than 100 "
         "records, mean over partitions",
         "HOW",
+        group=_IN_VERDICT,
     )
 
 
@@ -181,13 +187,13 @@ class Anatomy(ConfigModel):
     """
 
     rates: Annotated[tuple[float, ...], list_of(parse_rate), Field(min_length=1)] = _anatomy_only(
-        "20k", "rates; one trial at each", "RATE,RATE", example="20k,50k"
+        "20k", "rates: 20k,50k; one trial at each", "RATE,RATE", example="20k,50k"
     )
     batch_windows: Annotated[tuple[float, ...], list_of(parse_interval)] = _anatomy_only(
-        (), "batch intervals; one trial at each", "TIME,TIME", default_text="trigger's", example="0s,500ms"
+        (), "batch intervals: 0s,500ms; one trial at each", "TIME,TIME", default_text="trigger's", example="0s,500ms"
     )
     record_sizes: Annotated[tuple[int, ...], list_of(parse_record_size)] = _anatomy_only(
-        (), "record sizes in bytes, for stamped_text; one trial at each", "N,N", flag="--record-size",
+        (), "record sizes in bytes, for stamped_text: 25,1000; one trial at each", "N,N",
         default_text="25", example="25,1000",
     )  # fmt: skip
 
@@ -252,7 +258,7 @@ class Experiment(ConfigModel):
     engine: str = setting("spark", "engine under test (streamgauge engines lists them)", "NAME")
     parameters: dict[str, Any] = _all_commands(
         {}, "a workload parameter, or data=FILE to replace generated rows by your own; repeatable", NAME_VALUE,
-        flag="--set", repeatable=True, default_text="none",
+        flag="--set", repeatable=True, default_text="none", group="Load",
     )  # fmt: skip
     options: dict[str, str] = _all_commands(
         {}, "an engine setting or a lowering, such as spark.sql.shuffle.partitions=4; repeatable", NAME_VALUE,
@@ -262,18 +268,20 @@ class Experiment(ConfigModel):
         TUNED, "tuned: the fastest correct form; idiomatic: what a competent user writes",
         "PROFILE", only=TUNABLE,
     )  # fmt: skip
-    transport: str = setting(
-        "flight", "how events travel; flight: from memory; kafka: over a broker; socket: lines of text", "NAME",
-        default_text="flight, or the engine's first",
+    transport: TransportName = setting(
+        "memory", "how events travel; memory: by queues in memory; kafka: over a broker; socket: lines of text", "NAME",
+        default_text="memory, or the engine's first", group=_IN_TRANSPORT,
     )  # fmt: skip
     transport_options: dict[str, str] = setting(
         {}, "a transport setting, such as encoding=json with kafka; repeatable", NAME_VALUE,
-        flag="--transport-option", repeatable=True, default_text="none",
+        only=ENGINE_UNDER_LOAD, flag="--transport-option", repeatable=True, default_text="none", group=_IN_TRANSPORT,
     )  # fmt: skip
-    master: str | None = setting(None, "URL of the engine's cluster", "URL", default_text="local[all cores]")
+    master: str | None = setting(
+        None, "URL of the engine's cluster", "URL", only=ENGINE_UNDER_LOAD, default_text="local[all cores]"
+    )
     partitions: Annotated[int | None, Field(ge=1, le=2**PARTITION_BITS)] = setting(
         None, "partitions of each stream: queues in memory, or partitions of its topic", "N", example="4",
-        default_text="as many as generators",
+        default_text="as many as generators", group=_IN_TRANSPORT,
     )  # fmt: skip
     parallelism: Annotated[int | None, Field(ge=1, le=4096)] = setting(
         None, "cores of the engine, in a cluster those of all executors; also tasks after an exchange", "N",
@@ -283,31 +291,29 @@ class Experiment(ConfigModel):
     isolation: Literal["shared", "pinned"] = setting(
         "shared", "shared: driver and engine use the same cores; pinned: separate cores", "HOW"
     )
-    cpus: Annotated[dict[str, str], BeforeValidator(parse_cpu_sets)] = setting(
-        {}, "processors of both sides instead of --isolation, such as driver=0 sut=1-3", NAME_VALUE, repeatable=True,
-        only=("run", "sustain", "scale", "anatomy"), default_text="by --isolation", example=CPUS_EXAMPLE,
-    )  # fmt: skip
+    cpus: Cpus = Cpus()
     load: Load = Load()
     limits: tuple[str, ...] = _judged(
         (), 'a latency limit: "event_time_p99<=2s"; repeatable', "RULE", flag="--limit", repeatable=True,
-        default_text="none", example='"event_time_p99<=2s"',
+        default_text="none", example='"event_time_p99<=2s"', group=_IN_VERDICT,
     )  # fmt: skip
-    bind: str = _judged("127.0.0.1", "address on which the driver listens", "ADDRESS")
+    bind: str = _judged("127.0.0.1", "address on which the driver listens", "ADDRESS", group=_IN_TRANSPORT)
     port: Annotated[int | None, Field(ge=1024, le=65000)] = _judged(
-        None, "first port on which the driver listens", "N", default_text="free ports", example="5000"
-    )
+        None, "first port on which the driver listens", "N", default_text="free ports", example="5000",
+        group=_IN_TRANSPORT,
+    )  # fmt: skip
     prometheus: Annotated[int | None, Field(ge=1024, le=65535)] = _judged(
         None, "port on loopback from which Prometheus can read the figures of the run", "PORT", default_text="none",
-        example="9464",
+        example="9464", group=_IN_OUTPUT,
     )  # fmt: skip
     out: str | None = _all_commands(
-        None, "folder for run folders", "DIR", default_text="runs", example="DIR",
+        None, "folder for run folders", "DIR", default_text="runs", example="DIR", group=_IN_OUTPUT,
         per_command={"generate": {
             "help": "folder for the files DIR/<stream>/part-<partition>.parquet", "default_text": "", "required": True,
         }},
     )  # fmt: skip
     keep_results: bool = setting(
-        False, "store every result as results[-SINK].parquet", only=("run", "sustain", "scale")
+        False, "store every result as results[-SINK].parquet", only=("run", "sustain", "scale"), group=_IN_OUTPUT
     )
 
     @model_validator(mode="before")

@@ -12,15 +12,17 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, BeforeValidator, Field
 
 from streamgauge.core.clock import US
-from streamgauge.core.errors import Problem, Rule, attempt, broken, refuse, require
+from streamgauge.core.errors import Problem, Rule, attempt, refuse, require
 from streamgauge.core.formatting import format_value
-from streamgauge.core.units import format_cpus, parse_cpus, parse_duration, parse_whole
+from streamgauge.core.units import parse_duration, parse_whole
 
 Command = Literal["run", "sustain", "scale", "generate", "anatomy", "characterize"]
 """The commands that are shorthand for an experiment."""
 COMMANDS: tuple[str, ...] = get_args(Command)
 LOAD_COMMANDS = ("run", "sustain", "scale", "generate", "anatomy")
 """The commands that take most settings."""
+ENGINE_UNDER_LOAD = ("run", "sustain", "scale", "anatomy")
+"""The commands that put an engine under load."""
 NAME_VALUE = "NAME=VALUE"
 """The metavar of a setting that is a table: the option is repeated for each entry."""
 
@@ -34,6 +36,7 @@ class SettingInfo:
         default: as typed; None if the setting has no default, or one that is not a single value.
         default_text: text of `--help` for a default that is not a single value.
         example: an accepted value, for settings without a default.
+        group: heading of `--help` below which the option stands.
         commands: the commands that take the setting.
         per_command: attributes that differ, by command.
     """
@@ -47,6 +50,7 @@ class SettingInfo:
     example: str = ""
     repeatable: bool = False
     required: bool = False
+    group: str = ""
     commands: tuple[str, ...] = LOAD_COMMANDS
     per_command: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
@@ -78,14 +82,21 @@ def setting(default: Any, help: str, metavar: str = "", *, only: Sequence[str] =
 
 
 def settings_of(model: type[BaseModel], section: str = "") -> Iterator[SettingInfo]:
-    """The settings of a model and of its sections, in order of declaration."""
+    """The settings of a model and of its sections, in order of declaration.
+
+    A setting that names no group has that of its section.
+    """
     for name, info in model.model_fields.items():
         kinds = get_args(info.annotation) or (info.annotation,)
         inner = next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)), None)
         if inner is not None:
             yield from settings_of(inner, f"{name}.")
         elif isinstance(info.json_schema_extra, dict):
-            metadata: dict[str, Any] = {"flag": f"--{name.replace('_', '-')}", **info.json_schema_extra}
+            metadata: dict[str, Any] = {
+                "flag": f"--{name.replace('_', '-')}",
+                "group": section.removesuffix(".").capitalize() or "Engine",
+                **info.json_schema_extra,
+            }
             default = None if metadata.get("repeatable") else info.default
             yield SettingInfo(f"{section}{name}", default, info.description or "", **metadata)
 
@@ -110,7 +121,7 @@ def parse_interval(text: Any) -> float:
 def parse_record_size(text: Any) -> int:
     from streamgauge.loadgen.datasets.texts import RECORD_BYTES_MAX, RECORD_BYTES_MIN
 
-    return parse_whole(text, "--record-size", RECORD_BYTES_MIN, RECORD_BYTES_MAX, "")
+    return parse_whole(text, "--record-sizes", RECORD_BYTES_MIN, RECORD_BYTES_MAX, "")
 
 
 def parse_loads(given: Any) -> tuple[str, ...]:
@@ -142,32 +153,3 @@ def list_of(parse: Callable[[Any], Any]) -> BeforeValidator:
 def _as_list(given: Any) -> list[Any]:
     values = given.split(",") if isinstance(given, str) else given
     return list(values) if isinstance(values, list | tuple) else [values]
-
-
-CPUS_EXAMPLE = "driver=0 sut=1"
-_CPUS_WAY_OUT = f"--cpus {CPUS_EXAMPLE}"
-SIDES = ("driver", "sut")
-"""Both sides of `--cpus`."""
-
-
-def parse_cpu_sets(given: Any) -> Any:
-    """Processors by side, as text in one form. A table that is not one is left to pydantic."""
-    if not isinstance(given, dict) or not given:
-        return given
-    rule, sides = "must name the processors of driver and sut, both and no other", ", ".join(map(str, given))
-    problems = broken(Rule(set(given) == set(SIDES), "cpus", rule, sides, _CPUS_WAY_OUT))
-    texts = {
-        str(side): format_cpus(cpus)
-        for side, text in given.items()
-        if (cpus := attempt(partial(parse_cpus, text, f"cpus.{side}", _CPUS_WAY_OUT), problems))
-    }
-    refuse(problems)
-    return texts
-
-
-def are_separate(given: Any) -> bool:
-    """Whether `cpus` gives both sides processors of their own; False if it is absent or refused."""
-    sets = attempt(partial(parse_cpu_sets, given), [])
-    if not isinstance(sets, dict) or set(sets) != set(SIDES):
-        return False
-    return not set(parse_cpus(sets["driver"])) & set(parse_cpus(sets["sut"]))

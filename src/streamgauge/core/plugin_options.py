@@ -26,11 +26,19 @@ class Setting:
 
 @dataclass(frozen=True)
 class Fetch:
-    """What a first use fetches and keeps: its name, about how many bytes, and the options with which it is needed."""
+    """What a first use fetches and keeps: its name, about how many bytes, and the options with which it is needed.
+
+    `transport`, `encoding`: what a run must use to need it; empty if any does.
+    """
 
     name: str
     bytes: int
     needed_with: str
+    transport: str = ""
+    encoding: str = ""
+
+    def is_needed(self, transport: str, encoding: str) -> bool:
+        return self.transport in ("", transport) and self.encoding in ("", encoding)
 
 
 def with_defaults(options: Mapping[str, str], settings: Sequence[Setting]) -> dict[str, str]:

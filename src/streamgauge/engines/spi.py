@@ -34,7 +34,7 @@ class Edges:
     output: Edge
     columns: dict[str, tuple[str, ...]]
     frontier: str = "common"
-    transport: str = "flight"
+    transport: str = "memory"
     transport_options: Mapping[str, str] = field(default_factory=dict)
     bind: str = "127.0.0.1"
     keys: Mapping[str, str] = field(default_factory=dict)
@@ -177,7 +177,7 @@ class StartRequest:
     queue_bytes: int = 0
     bind: str = ""
     generators_bytes: int = 0
-    transport: str = "flight"
+    transport: str = "memory"
     partitions: int = 1
     parallelism: int | None = None
     transport_options: Mapping[str, str] = field(default_factory=dict)

@@ -73,7 +73,7 @@ class RecorderSettings:
     endpoint: EndpointConfig
     clock_offset_us: int
     spool: str
-    transport: str = "flight"
+    transport: str = "memory"
 
 
 @dataclass

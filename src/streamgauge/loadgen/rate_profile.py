@@ -133,7 +133,7 @@ def parse_profile(text: str, rate_per_s: float, duration_s: float) -> RateProfil
     if kind == "constant" and not rest:
         return RateProfile((Piece(0.0, rate_per_s),))
     meant = nearest(kind, ("constant", *_EXAMPLES))
-    way_out = f"--profile {_EXAMPLES.get(meant, meant)}"
+    way_out = f"--load-shape {_EXAMPLES.get(meant, meant)}"
     require(kind in _FORMS, "load.profile", f"must be one of {FORMS}", text, way_out)
     return RateProfile(_FORMS[kind](text, rest, rate_per_s, duration_s))
 
@@ -193,4 +193,4 @@ _EXAMPLES = {"step": "step:200k@30s,50k@45s", "ramp": "ramp:200k", "burst": "bur
 
 
 def _require(holds: object, text: str, rule: str) -> None:
-    require(holds, "load.profile", rule, text, f"--profile {_EXAMPLES[text.strip().partition(':')[0]]}")
+    require(holds, "load.profile", rule, text, f"--load-shape {_EXAMPLES[text.strip().partition(':')[0]]}")

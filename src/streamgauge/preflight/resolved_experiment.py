@@ -230,9 +230,14 @@ class ResolvedExperiment:
         return f"{number}, more than the {processors} processors" if self.generators > processors else number
 
     @property
+    def interval(self) -> BatchInterval:
+        """Least time between the starts of two batches, and its option."""
+        return entry(self.engine.name).interval(self._request)
+
+    @property
     def interval_s(self) -> float:
         """Least time between the starts of two batches; 0 if unknown."""
-        return entry(self.engine.name).interval(self._request).seconds
+        return self.interval.seconds
 
     @property
     def watermark_delay_us(self) -> int:

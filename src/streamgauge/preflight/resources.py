@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from streamgauge.config import processors
 from streamgauge.config.options_and_settings import SETTINGS, Experiment
 from streamgauge.core.errors import Problem, Rule, broken
 from streamgauge.core.units import format_cpus, parse_cpus
@@ -63,7 +64,7 @@ class Budget:
         heap = f" and the engine's heap of {_gib(self.heap)}" if self.heap else ""
         rule = (
             f"must fit into this machine's memory ({_gib(self.total)}) at {GENERATOR_BYTES // 10**6} MB each, "
-            f"beside the queue of {_gib(queue)} (--memory){heap}"
+            f"beside the queue of {_gib(queue)} (--queue-memory){heap}"
         )
         return broken(Rule(generators <= fitting, "load.generators", rule, generators, self._fewer(fitting)))
 
@@ -71,7 +72,8 @@ class Budget:
         if fitting:
             return f"--generators {fitting}, or fewer"
         queue_mib = (self.total - self.heap - GENERATOR_BYTES) // 2**20
-        return f"--generators 1 --memory {queue_mib}MiB" if queue_mib > 0 else "--generators 1, and a smaller heap"
+        smaller = f" --queue-memory {queue_mib}MiB" if queue_mib > 0 else ", and a smaller heap"
+        return f"--generators 1{smaller}"
 
 
 def _gib(size: int) -> str:
@@ -80,9 +82,10 @@ def _gib(size: int) -> str:
 
 def assigned_cpus(experiment: Experiment) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
     """(driver's, SUT's) processors; None for all that this process may use."""
-    if experiment.cpus and not processor_problems(experiment):
-        return parse_cpus(experiment.cpus["driver"]), parse_cpus(experiment.cpus["sut"])
-    if experiment.isolation == "pinned" and not experiment.cpus:
+    given = experiment.cpus.given
+    if given and not processor_problems(experiment):
+        return parse_cpus(given["driver"]), parse_cpus(given["sut"])
+    if experiment.isolation == "pinned" and not given:
         driver, sut = split_cpus()
         return tuple(driver), tuple(sut) or None
     return None, None
@@ -90,23 +93,27 @@ def assigned_cpus(experiment: Experiment) -> tuple[tuple[int, ...] | None, tuple
 
 def processor_problems(experiment: Experiment) -> list[Problem]:
     """Processors that this process may not use, and a separation that is not possible."""
-    available, way_out, is_shared = cpus(), SETTINGS["cpus"].way_out, experiment.isolation != "pinned"
-    if not experiment.cpus:
+    available, given, is_shared = cpus(), experiment.cpus.given, experiment.isolation != "pinned"
+    if not given:
         rule = "pinned needs at least two processors"
         return broken(Rule(is_shared or len(available) > 1, "isolation", rule, len(available), "--isolation shared"))
-    sides = {side: set(parse_cpus(text)) for side, text in experiment.cpus.items()}
-    both = sides["driver"] & sides["sut"]
+    sides = {side: set(parse_cpus(text)) for side, text in given.items()}
+    both = sides.get("driver", set()) & sides.get("sut", set())
     usable, words = set(available), f"must be processors that this process may use ({format_cpus(available)}"
     return broken(
+        Rule(
+            len(sides) == 2, "cpus", "must name the processors of driver and sut, both", ", ".join(sides),
+            processors.WAY_OUT,
+        ),
         *(
             Rule(
                 numbers <= usable, f"cpus.{side}", f"{words}; {format_cpus(numbers - usable)} is not among them)",
-                experiment.cpus[side], way_out,
+                given[side], SETTINGS[f"cpus.{side}"].way_out,
             )
             for side, numbers in sides.items()
         ),
         Rule(
             is_shared or not both, "cpus", f"must not share processors ({format_cpus(both)}) with --isolation pinned",
-            "driver and sut", f"{way_out}, or --isolation shared",
+            "driver and sut", f"{processors.WAY_OUT}, or --isolation shared",
         ),
     )  # fmt: skip

@@ -130,7 +130,7 @@ def percentile_note(resolved: ResolvedExperiment) -> str:
     So it is for jobs, programs and results row by row in batches back to back. Empty where it was checked before.
     """
     quantiles = [PERCENTILES[one.statistic] for one in resolved.limits if one.statistic in PERCENTILES]
-    if not quantiles or spacings(resolved.flow, BatchInterval(resolved.interval_s)):
+    if not quantiles or spacings(resolved.flow, resolved.interval):
         return ""
     needed = observations_needed(max(quantiles))
     return f"the limit needs {needed} independent results (batches or windows), and only the span shows how many it has"
@@ -174,9 +174,9 @@ def bound_problems(draft: Draft) -> list[Problem]:
         f"must be at least {BOUND_INTERVALS_MIN} times the engine's interval of batches "
         f"({interval.option}: {interval.seconds:g} s)"
     )
-    way_out = (
-        f"--bound {least:g}s, or {shorter}" if in_range("bound", least) else f"{shorter}: --bound is at most an hour"
-    )
+    way_out = f"--queue-limit {least:g}s, or {shorter}"
+    if not in_range("bound", least):
+        way_out = f"{shorter}: --queue-limit is at most an hour"
     return broken(Rule(bound >= least, "load.bound", rule, f"{bound:g}s", way_out))
 
 
@@ -192,7 +192,7 @@ def queue_problems(resolved: ResolvedExperiment) -> list[Problem]:
         f"it where a verdict needs {BOUND_S_MIN:g} s"
     )
     needed = math.ceil(resolved.bytes_max * BOUND_S_MIN / seconds / 2**20) + 1
-    more = f"--memory {needed}MiB, or " if needed * 2**20 <= memory_bytes() else ""
+    more = f"--queue-memory {needed}MiB, or " if needed * 2**20 <= memory_bytes() else ""
     return [Problem("load.rate", rule, format_rate(load.rate), f"{more}--rate {_rounded_down(lower)}")]
 
 

@@ -232,8 +232,9 @@ def _without_data(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_brokers(experiment: Experiment, workload: Workload | None) -> Experiment:
-    """The experiment with the brokers of a program's file, unless others are given."""
-    defaults = workload.default_transport_options if workload is not None else {}
+    """The experiment with the brokers of a program's file, unless others are given, for commands that meet them."""
+    takes_them = experiment.command in SETTINGS["transport_options"].commands
+    defaults = workload.default_transport_options if workload is not None and takes_them else {}
     given = {name: value for name, value in experiment.transport_options.items() if value or name not in defaults}
     return experiment.model_copy(update={"transport_options": {**defaults, **given}}) if defaults else experiment
 
@@ -346,7 +347,7 @@ def _budget(experiment: Experiment, engine: Capabilities | None, problems: list[
         with collected(problems):
             size = parse_size(text, "load.memory", way_out="--memory 2GB")
             rule = f"must be from 1 MiB to this machine's memory ({total / 2**30:.1f} GiB)"
-            way_out = f"leave --memory out: {at_most_half(QUEUE_BYTES) / 2**30:.3g} GiB at most"
+            way_out = f"leave --queue-memory out: {at_most_half(QUEUE_BYTES) / 2**30:.3g} GiB at most"
             require(2**20 <= size <= total, "load.memory", rule, text, way_out)
             queue = size
     return Budget(total, entry(engine.name).heap_bytes(experiment.options) if engine else 0, queue)

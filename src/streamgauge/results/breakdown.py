@@ -4,6 +4,7 @@ from typing import Any, Self
 
 from pydantic import Field, SerializationInfo, field_serializer, field_validator
 
+from streamgauge.core.former_names import TransportName
 from streamgauge.results.codes import ResultPart, version_field
 from streamgauge.results.verdict import VerdictValue
 
@@ -143,7 +144,7 @@ class LatencyBreakdown(ResultPart):
     """What was measured."""
     engine: str
     """The engine under test."""
-    transport: str
+    transport: TransportName
     """How events travelled."""
     transport_options: dict[str, str] = Field(default_factory=dict)
     """Options of the transport."""

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from itertools import zip_longest
-from typing import Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from streamgauge.core.engine_reports import Delivery
+from streamgauge.core.former_names import with_present_names
 from streamgauge.core.plugin_options import TUNED
 from streamgauge.results.codes import SCHEMA_VERSION, ResultPart, WarningCode, version_field
 from streamgauge.results.latency import Latencies
@@ -397,7 +398,7 @@ class Result(ResultPart):
     """How driver and SUT share the cores: `shared` or `pinned`."""
     tuning: str = TUNED
     """The tuning profile; `tuned` in results from before there were profiles."""
-    experiment: dict[str, Any]
+    experiment: Annotated[dict[str, Any], BeforeValidator(with_present_names)]
     """The whole experiment, defaults included."""
     environment: dict[str, Any] = Field(default_factory=dict)
     """Processor, memory, system, versions, number of generators, chunk length, and the processors of both sides:

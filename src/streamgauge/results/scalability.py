@@ -4,6 +4,7 @@ from typing import Any
 
 from pydantic import Field
 
+from streamgauge.core.former_names import TransportName
 from streamgauge.results.codes import ResultPart, version_field
 from streamgauge.results.matrix import CellFigures
 from streamgauge.results.verdict import VerdictValue
@@ -136,7 +137,7 @@ class ScaleResult(ScaleAxes):
     """Version of this layout."""
     engine: str
     """The engine under test."""
-    transport: str
+    transport: TransportName
     """How events travelled."""
     parameters: dict[str, Any]
     """Parameters of the workload, except those that differ between trials."""

@@ -15,7 +15,7 @@ from streamgauge.core.ports import port_problem
 from streamgauge.transports.spi import Transport
 
 _PLUGINS = {
-    "flight": "streamgauge.transports.flight.plugin",
+    "memory": "streamgauge.transports.memory.plugin",
     "kafka": "streamgauge.transports.kafka.plugin",
     "socket": "streamgauge.transports.socket.plugin",
 }

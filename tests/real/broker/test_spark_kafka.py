@@ -220,8 +220,8 @@ def test_a_topic_that_is_deleted_ends_the_trial(tmp_path: Path) -> None:
         ({"engine": "known"}, "transport: must be one that known can read"),
         ({"transport_options": {"encoding": "xml"}}, "transport option encoding: must be one of compact, json, avro"),
         (
-            {"transport": "flight", "transport_options": {"acks": "1"}},
-            r"(?s)acks: is not a transport option of the transport flight; got '1'.*use --transport kafka",
+            {"transport": "memory", "transport_options": {"acks": "1"}},
+            r"(?s)acks: is not a transport option of the transport memory; got '1'.*use --transport kafka",
         ),
     ],
 )

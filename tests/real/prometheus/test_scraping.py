@@ -114,7 +114,7 @@ def test_prometheus_has_the_figures_of_a_run(query: Query, exported: int, tmp_pa
         assert query('streamgauge_memory_bytes{role="sut"}')["sut",] > 1e6
         (p99_s,) = query('streamgauge_batch_latency_seconds{quantile="0.99"}').values()
         assert 0 < p99_s < 60
-        assert query("streamgauge_run") == {("known", "shared", "flight", "windowed_aggregation"): 1}
+        assert query("streamgauge_run") == {("known", "shared", "memory", "windowed_aggregation"): 1}
         output, _ = process.communicate(timeout=STARTED_S)
     result = json.loads(output)
     # The target is gone by now, so its last samples are looked for in the past.

@@ -22,7 +22,7 @@ long = pytest.mark.long
 COMMAND_S = 420.0
 RUN = (
     "run", "windowed_aggregation", "--rate", "5k", "--warmup", "30s", "--generators", "2", "--set", "range=2s",
-    "--set", "slide=1s", "--bound", "5m",
+    "--set", "slide=1s", "--queue-limit", "5m",
 )  # fmt: skip
 
 

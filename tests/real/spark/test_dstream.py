@@ -24,7 +24,7 @@ pytestmark = pytest.mark.spark
 ENGINE = "spark-dstream"
 BATCHES = {"batch_interval": "500ms"}
 RECEIVED = BATCHES | {"block_interval": "50ms"}
-OVER = {"flight": BATCHES, "socket": RECEIVED}
+OVER = {"memory": BATCHES, "socket": RECEIVED}
 """A transport to the options there."""
 # (workload, parameters, options, fewest answers): rows, updates, and windows, also one behind the other
 CASES: list[tuple[str, dict[str, str], dict[str, str], int]] = [
@@ -48,7 +48,7 @@ def test_every_answer_is_verified(tmp_path: Path, case: tuple[str, dict[str, str
     """
     workload, parameters, options, rows_least = case
     with started(
-        tmp_path, workload, "5k", ENGINE, generators=2, transport="flight", options=BATCHES | options, **parameters
+        tmp_path, workload, "5k", ENGINE, generators=2, transport="memory", options=BATCHES | options, **parameters
     ) as (resolved, testbed, folder):
         judged = trial(resolved, testbed, folder)
         progress = {one.batch: one for one in testbed.engine.batch_progress()}
@@ -105,7 +105,7 @@ def test_what_receivers_take_is_verified(tmp_path: Path, case: tuple[str, dict[s
 
 @pytest.mark.long
 def test_a_spark_that_is_killed_ends_the_trial(tmp_path: Path) -> None:
-    """With a verdict, not with a defect of ours, and with nothing that runs on; receivers die with it. Over `flight`:
+    """With a verdict, not with a defect of ours, and with nothing that runs on; receivers die with it. Over `memory`:
     `tests/engine_conformance/test_engines.py`.
     """
     with started(tmp_path, "identity", "5k", ENGINE, transport="socket", options=RECEIVED) as (

@@ -35,9 +35,9 @@ def test_twelve_searches_of_which_some_can_be_chosen() -> None:
     assert study.chosen(None) == list(study.EVERY)
     assert [cell.tuning for cell in study.chosen("windowed_join,kafka")] == ["idiomatic", "tuned"]
     assert [(cell.workload, cell.transport) for cell in study.EVERY[::2]] == [
-        (workload, transport) for workload in study.WORKLOADS for transport in ("flight", "kafka")
+        (workload, transport) for workload in study.WORKLOADS for transport in ("memory", "kafka")
     ]
-    assert study.chosen("word_count, flight, tuned") == [study.Cell("word_count", "flight", "tuned")]
+    assert study.chosen("word_count, memory, tuned") == [study.Cell("word_count", "memory", "tuned")]
     with pytest.raises(SystemExit, match="kafak"):
         study.chosen("kafak")
 
@@ -58,7 +58,7 @@ def test_what_was_searched_is_not_searched_again(tmp_path: Path, capsys: pytest.
     assert made == [failed, absent]
     assert {cell: each["search"]["sustained_per_s"] for cell, each in searches.items()} == {done: 1e5, failed: 2e5}
     assert capsys.readouterr().err.splitlines() == [
-        "search 1 of 2: windowed_aggregation flight tuned, about 1 min; all: 2 min left",
+        "search 1 of 2: windowed_aggregation memory tuned, about 1 min; all: 2 min left",
         "search 2 of 2: windowed_aggregation kafka idiomatic, about 1 min; all: 1 min left",
     ]
     assert study.progress(done, study.EVERY, []).endswith("about 8 min; all: 96 min left")
@@ -75,7 +75,7 @@ def test_a_stopped_study_keeps_and_shows_what_is_finished(
     rows = list(csv.DictReader((tmp_path / study.TABLE).read_text().splitlines()))
     assert [(row["workload"], row["transport"], row["tuning"]) for row in rows] == [study.EVERY[0]]
     printed = capsys.readouterr()
-    assert "windowed_aggregation  flight     100,000" in printed.out
+    assert "windowed_aggregation  memory     100,000" in printed.out
     assert "the same command continues" in printed.err
 
 
@@ -108,7 +108,7 @@ def test_both_profiles_stand_side_by_side() -> None:
     searches = [(cell, result(cell, rate)) for cell, rate in zip(cells, (1e5, 2.5e5, None), strict=True)]
     lines = [line.split() for line in study.as_table(searches).splitlines()]
     assert ["word_count", "kafka", "100,000", "250,000", "2.50"] in lines
-    assert ["windowed_aggregation", "flight", "0", "-", "-"] in lines
+    assert ["windowed_aggregation", "memory", "0", "-", "-"] in lines
     rows = list(csv.DictReader(study.as_csv(searches).splitlines()))
     assert [(row["tuning"], row["sustained_per_s"], row["limit"]) for row in rows[:2]] == [
         ("idiomatic", "100000.0", "the CPU"), ("tuned", "250000.0", "the CPU"),

@@ -189,7 +189,7 @@ def test_a_search_or_an_input_gets_all_its_problems(
         ["run", "identity", "--option", "tirgger=1s"],
         ["run", "identity", "--bind", ""],
         ["run", "identity", "--limit", "p98<=2s"],
-        ["run", "identity", "--memory", "much"],
+        ["run", "identity", "--queue-memory", "much"],
         ["run", "identity", "--generators", "none"],
         ["run", "identity", "--no-such-option"],
         ["run", "windowed_aggregation", "--set", "nope=3", "--print-toml"],

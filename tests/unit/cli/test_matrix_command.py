@@ -125,9 +125,11 @@ def test_bad_input_is_one_message(
 
 
 def test_cells_of_a_file_without_a_matrix_are_refused(stand: Path, invoke: Invoke) -> None:
-    """A dry run shows its one cell. A file or a folder must be given."""
-    (stand / "one.toml").write_text('workload = "identity"\nengine = "known"\n')
+    """Of a command without a plan of its own a dry run shows the one cell. A file or a folder must be given."""
+    one = 'workload = "identity"\nengine = "spark"\ncommand = "anatomy"\n'
+    (stand / "one.toml").write_text(one)
     for words, message in (
+        (["one.toml", "--cells", "1", "--dry-run"], "must name cells of a [matrix], and the file has none"),
         (["one.toml", "--cells", "1"], "must name cells of a [matrix], and the file has none"),
         ([], "streamgauge experiment FILE, or --resume FOLDER"),
     ):

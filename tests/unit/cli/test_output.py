@@ -26,7 +26,7 @@ def test_lists_as_json_hold_nothing_else(invoke: Invoke) -> None:
 def test_engines_as_json_have_the_options_of_their_transports(invoke: Invoke) -> None:
     """Of those that they know; one that takes none has an empty list."""
     rows = {row["name"]: row["transport_options"] for row in json.loads(invoke("engines", "--json").stdout)}
-    assert rows["known"] == {"flight": []}
+    assert rows["known"] == {"memory": []}
     assert {"brokers", "encoding", "acks"} <= {option["name"] for option in rows["spark"]["kafka"]}
 
 

@@ -1,4 +1,4 @@
-"""`--cpus`: one option with the processors of both sides."""
+"""Options and commands as they are typed."""
 
 import os
 
@@ -6,32 +6,14 @@ import pytest
 from typer.testing import CliRunner
 
 from streamgauge.cli import app
-from streamgauge.cli.parameters import one_option_a_side
 from streamgauge.config.options_and_settings import build
 from streamgauge.config.reproduce import command
 from tests.unit.cli.helpers_commands import Invoke
 
-BOTH = ["--cpus", "driver=0", "--cpus", "sut=1-3"]
 
-
-@pytest.mark.parametrize(("typed", "read"), [
-    (["--cpus", "driver=0", "sut=1-3"], BOTH),
-    (["--cpus=driver=0", "sut=1-3"], ["--cpus=driver=0", "--cpus", "sut=1-3"]),
-    (BOTH, BOTH),
-    (["--cpus", "sut=1", "driver=0", "count", "--rate", "5"],
-     ["--cpus", "sut=1", "--cpus", "driver=0", "count", "--rate", "5"]),
-    (["--set", "driver=0", "sut=1"], ["--set", "driver=0", "sut=1"]),
-    (["--cpus", "0", "sut=1"], ["--cpus", "0", "sut=1"]),
-    ([], []),
-])  # fmt: skip
-def test_each_side_becomes_an_option(typed: list[str], read: list[str]) -> None:
-    """As the command line's parser needs it. Other words stay as they are."""
-    assert one_option_a_side(["run", *typed]) == ["run", *read]
-
-
-def test_processors_are_typed_as_they_are_in_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_processors_of_both_sides_are_sets(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3})
-    words = ["run", "filter", "--engine", "known", "--cpus", "driver=0", "sut=1-3", "--print-toml"]
+    words = ["run", "filter", "--engine", "known", "--driver-cpus", "0", "--sut-cpus", "3,1-2", "--print-toml"]
     done = CliRunner().invoke(app.app, words)
     assert done.exit_code == 0, done.output
     assert '[cpus]\ndriver = "0"\nsut = "1-3"\n' in done.stdout
@@ -40,8 +22,8 @@ def test_processors_are_typed_as_they_are_in_a_file(monkeypatch: pytest.MonkeyPa
 
 def test_the_command_to_run_again_has_the_processors() -> None:
     experiment = build({"workload": "count", "cpus": {"driver": "0", "sut": "1-3"}})
-    words = str(command(experiment.model_dump(mode="json"))).split()
-    assert [words[at + 1] for at, word in enumerate(words) if word == "--cpus"] == ["driver=0", "sut=1-3"]
+    words = str(command(experiment.model_dump(mode="json")))
+    assert "--driver-cpus 0 --sut-cpus 1-3" in words
 
 
 @pytest.mark.parametrize(

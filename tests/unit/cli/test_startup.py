@@ -1,5 +1,7 @@
 """cli: start and help load nothing heavy, and help is complete and readable."""
 
+import os
+import re
 import subprocess
 import sys
 from typing import Any
@@ -7,8 +9,10 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
+from streamgauge import __version__
 from streamgauge.cli import app
-from tests.unit.cli.helpers_commands import command
+from streamgauge.cli.help import GROUPS
+from tests.unit.cli.helpers_commands import Invoke, command
 
 HEAVY = ("pyspark", "prometheus_client", "pyarrow.flight", "altair", "vl_convert", "duckdb", "scipy")
 
@@ -73,12 +77,58 @@ def test_help_is_readable_at_80_columns(name: str, command: Any) -> None:
 def test_help_shows_every_default(name: str, command: Any) -> None:
     """Of each option what happens where it is left out, or that it must be given; metavars name what is wanted."""
     options = [one for one in command.params if one.param_type_name == "option" and one.name != "help"]
-    text = " ".join(help_of(name, command).split()).partition(" Options: ")[2]
-    assert "<str>" not in text
-    starts = [f" {text}".index(f" {option.opts[0]} ") for option in options]
-    for option, start, end in zip(options, starts, [*starts, len(text)][1:], strict=True):
-        mine = text[start:end]
-        assert "[default: " in mine or "[required]" in mine, option.opts
+    entries = re.split(r"^  (?=-)", help_of(name, command), flags=re.MULTILINE)[1:]
+    assert entries.pop().startswith("--help")
+    assert len(entries) == len(options)
+    for entry in entries:
+        assert "<str>" not in entry
+        assert "[default:" in entry or "[required]" in entry
+
+
+def test_options_stand_in_groups() -> None:
+    """A command's own group comes first; each option stands below the heading of its group."""
+    by_name = dict(helps())
+    for name, own in (("run", []), ("sustain", ["Search"]), ("generate", []), ("anatomy", ["Anatomy"])):
+        text = help_of(name, by_name[name])
+        headings = re.findall(r"^(\w+):$", text, re.MULTILINE)
+        shared = [group for group in GROUPS if name in ("run", "sustain") or group != "Verdict"]
+        assert headings == ["Arguments", *own, *shared]
+    engine, transport = text.index("\nEngine:"), text.index("\nTransport:")
+    assert engine < text.index(" --tuning ") < transport < text.index(" --partitions ")
+
+
+def test_help_has_only_options_that_the_command_takes() -> None:
+    """An input that is only written meets neither a broker nor a cluster, and an anatomy takes no program."""
+    by_name = dict(helps())
+    generate = help_of("generate", by_name["generate"])
+    assert [option for option in ("--brokers", "--transport-option", "--master", "--limit") if option in generate] == []
+    assert "FILE.toml" not in help_of("anatomy", by_name["anatomy"])
+
+
+def test_the_version(invoke: Invoke) -> None:
+    done = invoke("--version")
+    assert (done.returncode, done.stdout.startswith(f"streamgauge {__version__}")) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("sust", {"sustain"}),
+        ("run windowed_a", {"windowed_aggregation"}),
+        ("run word_count --engine flin", {"flink"}),
+        ("run word_count --transport ", {"memory", "kafka", "socket"}),
+        ("run word_count --load-sh", {"--load-shape"}),
+    ],
+)
+def test_the_tab_key_completes_commands_options_and_names(words: str, offered: set[str]) -> None:
+    """As bash asks: the words so far, and the number of the word that is begun."""
+    environment = {
+        **os.environ, "_STREAMGAUGE_COMPLETE": "complete_bash", "COMP_WORDS": f"streamgauge {words}",
+        "COMP_CWORD": str(len(f"streamgauge {words}".split(" ")) - 1),
+    }  # fmt: skip
+    code = "import sys\nfrom streamgauge.cli import app\nsys.argv = ['streamgauge']\napp.main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert set(done.stdout.split()) == offered
 
 
 def test_help_names_every_command() -> None:

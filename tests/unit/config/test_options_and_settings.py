@@ -66,7 +66,7 @@ def test_the_way_out_of_a_setting_is_a_line_of_the_file(name: str) -> None:
 
 @pytest.mark.parametrize(("way_out", "in_file"), [
     ("--option spark.sql.x=4", '"spark.sql.x" = "4" below [options]'),
-    ("--cpus driver=0 sut=1-3", 'driver = "0" below [cpus] and sut = "1-3" below [cpus]'),
+    ("--driver-cpus 0-1 and --sut-cpus 2,3", 'driver = "0-1" below [cpus] and sut = "2,3" below [cpus]'),
     ("--brokers a:9092", 'brokers = "a:9092" below [transport_options]'),
     ("leave --set out, except --set data=FILE", 'leave parameters out, except data = "FILE" below [parameters]'),
     ("streamgauge sustain --resume DIR", "streamgauge sustain --resume DIR"),
@@ -157,6 +157,7 @@ def test_every_field_has_its_option() -> None:
         "scale": experiment.Scale,
         "anatomy": experiment.Anatomy,
         "characterize": experiment.Characterize,
+        "cpus": experiment.Cpus,
     }
     fields = {f"{section}.{name}" for section, model in sections.items() for name in model.model_fields}
     fields |= set(Experiment.model_fields) - set(sections) - {"command", "workload", "matrix"}
@@ -164,6 +165,7 @@ def test_every_field_has_its_option() -> None:
     for info in SETTINGS.values():
         assert (info.help != "", set(info.commands) <= set(COMMANDS)) == (True, True)
         assert info.metavar or info.is_switch
+        assert info.group
     assert len({info.flag for info in SETTINGS.values()}) == len(SETTINGS)
 
 

@@ -130,7 +130,7 @@ PLANTED = """
 from streamgauge.engines.spi import Capabilities, EnginePlugin
 class Renamed(EnginePlugin):
     interface = 2
-    capabilities = Capabilities("other", "", ("Source",), ("append",), ("flight",))
+    capabilities = Capabilities("other", "", ("Source",), ("append",), ("memory",))
 class Flying(EnginePlugin):
     interface = 2
     capabilities = Capabilities("planted", "", ("Source",), ("append",), ("pigeon",))
@@ -138,7 +138,7 @@ class Nameless(EnginePlugin):
     interface = 2
 class Silent(EnginePlugin):
     interface = 2
-    capabilities = Capabilities("planted", "", ("Source",), ("append",), ("flight", "kafka"))
+    capabilities = Capabilities("planted", "", ("Source",), ("append",), ("memory", "kafka"))
 class Newer(Silent):
     interface = 3
 class Old(EnginePlugin):
@@ -153,7 +153,7 @@ class Old(EnginePlugin):
         ("planted_engine:Absent", "must load, but gave AttributeError"),
         ("planted_engine:Nameless", "must load, but gave AttributeError"),
         ("planted_engine:Renamed", "must have the name of its entry point, but its capabilities say 'other'"),
-        ("planted_engine:Flying", "must read transports of flight, kafka, socket"),
+        ("planted_engine:Flying", "must read transports of memory, kafka, socket"),
         ("planted_engine:Silent", "must say in its capabilities which encodings it reads over kafka"),
         ("planted_engine:Old", "must be written for engine interface 2 (interface = 2), and is for 1"),
         ("planted_engine:Newer", "must be written for engine interface 2 (interface = 2), and is for 3"),

@@ -164,7 +164,7 @@ def test_over_kafka_a_refused_result_is_a_failure() -> None:
 
 @pytest.mark.process
 @pytest.mark.long
-@pytest.mark.parametrize("transport", ["flight", pytest.param("kafka", marks=pytest.mark.broker)])
+@pytest.mark.parametrize("transport", ["memory", pytest.param("kafka", marks=pytest.mark.broker)])
 def test_its_answers_are_right(tmp_path: Path, transport: str) -> None:
     """The whole path of a command; whether it keeps up is the machine's affair."""
     if transport == "kafka":

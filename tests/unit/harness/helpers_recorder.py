@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from streamgauge.core.schema import EVENT_TIME
 from streamgauge.harness.recorder import Ledger, Recorder
-from streamgauge.transports.flight import client
+from streamgauge.transports.memory import client
 
 TOKEN = "a-token"
 

@@ -119,7 +119,7 @@ class Stage:
         self.folder = folder
         settings = module.GeneratorSettings(
             partition=partition, endpoint=EndpointConfig("", 0, ""), clock_offset_us=0, bound_us=US, bytes_max=1,
-            columns={STREAM: ["price"]}, plan="", transport="flight",
+            columns={STREAM: ["price"]}, plan="", transport="memory",
         )  # fmt: skip
         self.generator = module.Generator(settings, self.clock, self.outlet)
 

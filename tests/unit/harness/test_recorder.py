@@ -18,7 +18,7 @@ from streamgauge.core.clock import Clock
 from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME
 from streamgauge.harness.recorder import BEAT_US, RecorderSettings
 from streamgauge.system.child_processes import Child, send_signal, wait_until
-from streamgauge.transports.flight import client
+from streamgauge.transports.memory import client
 from streamgauge.transports.spi import EndpointConfig
 from tests.unit.harness.helpers_recorder import TOKEN, Served, results, rows_staged
 
@@ -108,7 +108,7 @@ def open_full() -> pa.PythonFile:
 SENDER = """
 import json, os, sys, threading
 import numpy as np, pyarrow as pa, pyarrow.flight as flight
-from streamgauge.transports.flight.client import call_options
+from streamgauge.transports.memory.client import call_options
 batch = pa.record_batch({"event_time": np.arange(1000)})
 address = {"query": "q", "batch": 0, "partition": 0, "attempt": 0, "sink": "out"}
 descriptor = flight.FlightDescriptor.for_command(json.dumps(address).encode())

@@ -31,7 +31,7 @@ from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
 from streamgauge.system.child_processes import is_running, send_signal, wait_until
-from streamgauge.transports.flight import client
+from streamgauge.transports.memory import client
 from streamgauge.transports.spi import EndpointConfig
 from streamgauge.trial.conductor import next_start, testbed_settings
 

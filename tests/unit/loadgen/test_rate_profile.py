@@ -80,7 +80,7 @@ def test_wrong_texts_are_refused(text: str) -> None:
     """A profile that cannot be is refused by name, with the text that was given and a text that works."""
     problem = problem_of(parse_profile, text, 100.0, 60.0)
     assert (problem.setting, problem.got) == ("load.profile", text)
-    parse_profile(problem.way_out.removeprefix("--profile "), 100.0, 60.0)
+    parse_profile(problem.way_out.removeprefix("--load-shape "), 100.0, 60.0)
 
 
 @pytest.mark.parametrize(

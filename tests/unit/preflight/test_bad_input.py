@@ -236,7 +236,7 @@ def test_a_workload_without_parameters_says_so() -> None:
 @pytest.mark.parametrize(
     ("values", "setting", "rule", "way_out"),
     [
-        ({"load": {"memory": "900TiB"}}, "load.memory", "to this machine's memory (", "leave --memory out: "),
+        ({"load": {"memory": "900TiB"}}, "load.memory", "to this machine's memory (", "leave --queue-memory out: "),
         ({"parameters": {"data": ""}}, "set data", "must name a file", "--set data=FILE"),
         ({"workload": "JOB", "parameters": {"colour": "red"}}, "set colour", "plain_job has no parameters",
          "leave --set out, and change the values in its file"),

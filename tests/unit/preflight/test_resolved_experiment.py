@@ -8,7 +8,7 @@ import pytest
 from streamgauge.core.clock import US
 from streamgauge.loadgen.plan import Plan
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.transports.flight.queue import FlightQueue
+from streamgauge.transports.memory.queue import FlightQueue
 from streamgauge.transports.spi import OutletConfig, Overflow
 from tests.unit.helpers_requests import GOOD, checked
 

@@ -36,7 +36,7 @@ def test_a_profile_gives_what_the_user_does_not() -> None:
     assert resolved(transport="kafka", tuning="tuned").transport_options == {"encoding": "compact"}
 
 
-@pytest.mark.parametrize("transport", ["flight", "kafka"])
+@pytest.mark.parametrize("transport", ["memory", "kafka"])
 def test_events_carry_every_declared_column_if_options_say_so(transport: str) -> None:
     """Lineage stays what the flow needs, and a payload comes once; other engines know no such option."""
     needed = resolved(tuning="tuned", transport=transport).columns
@@ -119,7 +119,7 @@ def test_a_lowering_that_the_transport_refuses_would_be_found(monkeypatch: pytes
     profiles = {"tuned": TuningProfile({"lowering.join": "packed"})}
     monkeypatch.setattr(plugin, "capabilities", replace(plugin.capabilities, profiles=profiles))
     assert refused_by_profile("windowed_join", "tuned", "kafka") == ["option lowering.join"]
-    assert refused_by_profile("windowed_join", "tuned", "flight") == []
+    assert refused_by_profile("windowed_join", "tuned", "memory") == []
 
 
 @pytest.mark.parametrize("workload", WORKLOADS)

@@ -87,7 +87,7 @@ def test_a_refusal_says_whether_more_may_follow() -> None:
 
 def test_what_only_follows_from_what_is_refused_is_no_problem() -> None:
     """Two generators are the default of a transport that the engine cannot read; over one that it can, it is one."""
-    values = {"workload": "windowed_join", "engine": "spark-rtm", "transport": "flight"}
+    values = {"workload": "windowed_join", "engine": "spark-rtm", "transport": "memory"}
     for more, known in (({}, {"transport"}), ({"load": {"generators": 2}}, {"transport", "partitions"})):
         assert {problem.setting for problem in refused(values | more)} & {"transport", "partitions"} == known
 
@@ -156,11 +156,11 @@ def test_parameters_that_are_right_shape_the_flow_in_which_names_are_looked_at()
         ({"parameters": {"slid": "4s"}}, "slide"),
         ({"engine": "sprk"}, "--engine spark"),
         ({"options": {"tirgger": "1 second"}}, "--option trigger="),
-        ({"transport": "flght"}, "--transport flight"),
+        ({"transport": "memry"}, "--transport memory"),
         ({"isolation": "pined"}, "--isolation pinned"),
         ({"isolation": "PINNED"}, "--isolation pinned"),
         ({"load": {"frontier": "fre"}}, "--frontier free"),
-        ({"load": {"profile": "brst:1.5@30s+10s"}}, "--profile burst:1.5@30s+10s"),
+        ({"load": {"profile": "brst:1.5@30s+10s"}}, "--load-shape burst:1.5@30s+10s"),
         ({"parameters": {"distribution": "ziph"}}, "--set distribution=zipf"),
         ({"parameters": {"distribution": "?"}}, "--set distribution=normal"),
         ({"options": {"source": "row"}}, "--option source=rows"),
@@ -199,7 +199,7 @@ def test_the_transport_of_an_engine_is_written_down(tmp_path: Path) -> None:
     file = tmp_path / "experiment.toml"
     file.write_text(experiment.to_toml(experiment.build(GOOD | {"matrix": {"engine": ["spark", "spark-rtm"]}})))
     cells = expand(experiment.read(file))
-    assert [with_engine_transport(cell.experiment).transport for cell in cells] == ["flight", "kafka"]
+    assert [with_engine_transport(cell.experiment).transport for cell in cells] == ["memory", "kafka"]
 
 
 def test_an_engine_of_one_sink_refuses_several() -> None:

@@ -181,9 +181,12 @@ def test_more_generators_than_processors_are_not_refused(monkeypatch: pytest.Mon
     ("gib", "values", "problem", "rule", "way_out", "instead"),
     [
         # What the way out names can be had on that very machine.
-        (2, {"load": {"memory": "4GiB"}}, ("load.memory", "4GiB"), "(2.0 GiB)", "leave --memory out: 1 GiB at", {}),
+        (
+            2, {"load": {"memory": "4GiB"}}, ("load.memory", "4GiB"), "(2.0 GiB)",
+            "leave --queue-memory out: 1 GiB at", {},
+        ),
         (4, {"load": {"generators": 1, "memory": "2GiB"}}, ("load.generators", 1), "",
-         "--generators 1 --memory 1895MiB", {"load": {"generators": 1, "memory": "1895MiB"}}),
+         "--generators 1 --queue-memory 1895MiB", {"load": {"generators": 1, "memory": "1895MiB"}}),
         # The folder of an input is made, with those above it.
         (24, {"out": "no/such"}, ("out", "no/such"), "must be in an existing folder", "",
          {"command": "generate", "out": "no/such"}),
@@ -240,7 +243,7 @@ def test_queue_and_heap_must_fit_together(
     of_memory(monkeypatch, 6)
 
     (problem,) = refused(GOOD | {"load": {"memory": memory}, "options": options})
-    assert (problem.setting, problem.got, "--memory" in problem.rule) == ("option driver_memory", got, True)
-    assert problem.way_out == "--option driver_memory=2919m --memory 2919MiB, or less"
+    assert (problem.setting, problem.got, "--queue-memory" in problem.rule) == ("option driver_memory", got, True)
+    assert problem.way_out == "--option driver_memory=2919m --queue-memory 2919MiB, or less"
     checked(GOOD | {"load": {"memory": "2919MiB"}, "options": {"driver_memory": "2919m"}})
     checked(GOOD | {"load": {"memory": memory}, "engine": "known"})

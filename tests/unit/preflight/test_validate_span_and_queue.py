@@ -60,7 +60,7 @@ def test_the_way_out_of_a_queue_too_small_for_its_trigger_is_one() -> None:
     """The bound that is named passes."""
     (problem,) = refused(GOOD | {"options": {"trigger": "12 seconds"}, "load": {"duration": "240s"}})
     assert "trigger: 12 s" in problem.rule
-    assert problem.way_out.startswith("--bound 36s, or ")
+    assert problem.way_out.startswith("--queue-limit 36s, or ")
     options, load = {"trigger": "12 seconds"}, {"duration": "240s", "bound": "36s"}
     checked(GOOD | {"options": options, "load": load})
 
@@ -159,7 +159,7 @@ def test_a_rate_that_memory_cannot_hold_for_long_is_refused() -> None:
     lower = problem.way_out.rpartition("--rate ")[2]
     checked({**values, "load": {**values["load"], "rate": lower}})
     small = {**values, "load": {"rate": lower, "memory": "60MiB"}}
-    memory = refused(small)[0].way_out.partition("--memory ")[2].partition(",")[0]
+    memory = refused(small)[0].way_out.partition("--queue-memory ")[2].partition(",")[0]
     checked({**small, "load": {**small["load"], "memory": memory}})
     checked({**values, "load": {**values["load"], "rate": lower, "bound": "3s", "memory": "30MiB"}})
 

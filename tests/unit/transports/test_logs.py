@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.core.clock import US
-from streamgauge.transports.flight.queue import FlightQueue
 from streamgauge.transports.logs import Outlet, ReadLog, UnreadTime
+from streamgauge.transports.memory.queue import FlightQueue
 from streamgauge.transports.spi import Chunk, Delivery, OutletConfig
 
 BATCH = pa.record_batch({"n": pa.array([1, 2], pa.int64()), "event_id": pa.array([1, 2], pa.int64())})

@@ -38,7 +38,7 @@ def test_names_are_known_without_loading_a_transport() -> None:
 def test_the_entry_of_a_transport_describes_it() -> None:
     """Which stamp deliveries, which meet at a broker, which have options, and which of those name files."""
     transports = {name: transport(name) for name in NAMES}
-    assert (STAMPS, BROKERED) == (("flight",), ("kafka",))
+    assert (STAMPS, BROKERED) == (("memory",), ("kafka",))
     assert {name for name, each in transports.items() if each.settings} == {"kafka"}
     assert {file for each in transports.values() for file in each.files} <= {
         one.name for one in transports["kafka"].settings
@@ -58,4 +58,4 @@ def test_files_among_options_are_found_from_anywhere() -> None:
     options = with_absolute_paths("kafka", {"client": "login.txt", "acks": "all"})
     assert options == {"client": os.path.abspath("login.txt"), "acks": "all"}
     assert with_absolute_paths("kafka", {"client": ""}) == {"client": ""}
-    assert with_absolute_paths("flight", {"client": "login.txt"}) == {"client": "login.txt"}
+    assert with_absolute_paths("memory", {"client": "login.txt"}) == {"client": "login.txt"}

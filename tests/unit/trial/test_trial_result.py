@@ -200,7 +200,7 @@ def test_a_program_drops_nothing_by_a_watermark_of_ours(
 
 @pytest.mark.parametrize(
     ("engine", "transport", "claims"),
-    [("spark", "flight", False), ("known", "flight", False), ("spark", "kafka", True), ("spark-rtm", "kafka", True),
+    [("spark", "memory", False), ("known", "memory", False), ("spark", "kafka", True), ("spark-rtm", "kafka", True),
      ("spark-dstream", "socket", True)],
 )  # fmt: skip
 def test_progress_that_is_the_engines_own_claim_is_called_one(engine: str, transport: str, claims: bool) -> None:

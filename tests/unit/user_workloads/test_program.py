@@ -142,7 +142,7 @@ def test_a_missing_file_and_other_text(tmp_path: Path) -> None:
     ("more", "words"),
     [
         ({"engine": "spark"}, "does not support programs over Kafka"),
-        ({"transport": "flight"}, "must be one that external can read: kafka"),
+        ({"transport": "memory"}, "must be one that external can read: kafka"),
         ({"master": "local[2]"}, "does not apply to the engine external"),
         ({"parallelism": 2}, "must reach the program, and neither its command nor its environment has {parallelism}"),
         ({"parallelism": 2}, "(scale: --resource partitions)"),
@@ -356,7 +356,7 @@ def test_files_in_the_command_belong_to_the_program(tmp_path: Path) -> None:
 
 
 def test_what_holds_for_every_program_is_checked_where_its_file_is_refused(tmp_path: Path) -> None:
-    """A question about the kind of workload needs no file: the encoding is no program's, and none has flight."""
+    """A question about the kind of workload needs no file: the encoding is no program's, and none has memory."""
     path = written(tmp_path, ("domain = 1000", "domian = 1000"))
     with pytest.raises(InputError) as refusal:
         resolved(path, transport_options={"encoding": "json"}, engine="spark")

@@ -46,7 +46,7 @@ class JobSettings:
     """
 
     declared: tuple[Setting, ...] = SETTINGS
-    adapters: ClassVar[Mapping[str, str]] = {"flight": "flight:FlightAdapter", "kafka": "kafka:KafkaAdapter"}
+    adapters: ClassVar[Mapping[str, str]] = {"memory": "flight:FlightAdapter", "kafka": "kafka:KafkaAdapter"}
     """Transport to its adapter, as module of `io` and class."""
     in_order = False
     """Whether one task per operator gets all rows in event order."""
@@ -197,7 +197,7 @@ class DStreamSettings(JobSettings):
 
     declared = options_dstream.SETTINGS
     adapters: ClassVar[Mapping[str, str]] = {
-        "flight": "flight:FlightAdapter",
+        "memory": "flight:FlightAdapter",
         options_dstream.RECEIVERS: "flight:FlightAdapter",  # only the input comes from sockets
     }
     packs = False

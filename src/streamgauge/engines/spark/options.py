@@ -213,11 +213,11 @@ CAPABILITIES = Capabilities(
     summary="Spark Structured Streaming, micro-batch",
     nodes=node_names(KINDS),
     sink_modes=("append", "update"),
-    transports=("flight", "kafka"),
+    transports=("memory", "kafka"),
     encodings=("compact", "json", "avro"),
     fetches=(
-        Fetch(f"{SPARK_KAFKA}:4.3.0", 65_000_000, "--transport kafka"),
-        Fetch(AVRO[0][0].packages[0], 1_400_000, "--transport-option encoding=avro"),
+        Fetch(f"{SPARK_KAFKA}:4.3.0", 65_000_000, "--transport kafka", transport="kafka"),
+        Fetch(AVRO[0][0].packages[0], 1_400_000, "--transport-option encoding=avro", encoding="avro"),
     ),
     several_sinks=True,
     needs_java=True,
@@ -312,7 +312,7 @@ def effective_lowerings(nodes: Collection[Node], options: Mapping[str, str], pac
 
 def reads_blocks(transport: str, frontier: str) -> bool:
     """Whether both streams of a join can be read as packed blocks: from memory, up to one event time."""
-    return (transport, frontier) == ("flight", "common")
+    return (transport, frontier) == ("memory", "common")
 
 
 def chosen_lowerings(nodes: Iterable[Node], options: Mapping[str, str]) -> dict[str, str]:
@@ -443,8 +443,9 @@ def memory_rules(options: Mapping[str, str], queue_bytes: int, generators_bytes:
             heap, f"--option driver_memory={_usual_heap()}",
         ),
         Rule(
-            is_room or not is_heap, "option driver_memory", f"and --memory must together fit into {whole}",
-            f"{heap} and {queue_bytes / 2**30:.3g} GiB", f"--option driver_memory={half}m --memory {half}MiB, or less",
+            is_room or not is_heap, "option driver_memory", f"and --queue-memory must together fit into {whole}",
+            f"{heap} and {queue_bytes / 2**30:.3g} GiB",
+            f"--option driver_memory={half}m --queue-memory {half}MiB, or less",
         ),
     )  # fmt: skip
 

@@ -51,7 +51,7 @@ CAPABILITIES = Capabilities(
     summary="Spark DStreams, the streaming before Structured Streaming",
     nodes=tuple(name for name in SPARK.nodes if name not in UNSUPPORTED_REASONS),
     sink_modes=("append", "update"),
-    transports=("flight", RECEIVERS),
+    transports=("memory", RECEIVERS),
     needs_java=True,
     near_limit=SPARK.near_limit,
     settings=SETTINGS,
@@ -152,7 +152,7 @@ def _flow_problems(flow: Flow, request: StartRequest) -> Iterator[Problem]:
                 Rule(is_cut, "partitions", uncut, request.partitions, validate.ONE_PARTITION),
             )
     if request.transport == RECEIVERS:
-        yield from (Problem("transport", rule, RECEIVERS, "--transport flight") for rule in _lines(flow))
+        yield from (Problem("transport", rule, RECEIVERS, "--transport memory") for rule in _lines(flow))
 
 
 def _lines(flow: Flow) -> Iterator[str]:

@@ -136,7 +136,7 @@ def _updates_of_held_rows(flow: Flow, request: StartRequest) -> Iterator[Problem
         held = [each.name for each in graph.walk(node) if isinstance(each, HOLDING) and not _is_stateless(each)]
         if held and (isinstance(node, RunningAggregate) or gives_first_rows(node)):
             rule = f"must be 1, with one stream, for {node.name}, because {held[0]} holds rows back until the watermark"
-            yield Problem("partitions", rule, request.partitions, ONE_PARTITION + ", or --transport flight")
+            yield Problem("partitions", rule, request.partitions, ONE_PARTITION + ", or --transport memory")
 
 
 def _is_stateless(node: Node) -> bool:

@@ -30,7 +30,7 @@ from streamgauge.engines.synthetic.faults import Faults
 from streamgauge.engines.synthetic.lowering import build
 from streamgauge.engines.synthetic.options import read_options
 from streamgauge.system.child_processes import serve
-from streamgauge.transports.flight import client
+from streamgauge.transports.memory import client
 
 QUERY = "q"
 POLL_US = 10_000

@@ -26,7 +26,7 @@ class SyntheticPlugin(EnginePlugin):
         summary="a consumer of known capacity, to try the instrument on",
         nodes=node_names(KINDS),
         sink_modes=("append",),
-        transports=("flight",),
+        transports=("memory",),
         settings=SETTINGS,
         sets_parallelism=True,
         simulated=True,

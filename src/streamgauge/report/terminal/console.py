@@ -50,6 +50,11 @@ def console() -> Console:
     return Console(file=stderr, highlight=False, color_system=None if os.environ.get("NO_COLOR") else "auto")
 
 
+def progress_console(quiet: bool) -> Console:
+    """The console for progress, which shows nothing if `quiet`."""
+    return Console(quiet=True, force_terminal=False) if quiet else console()
+
+
 def tell(text: str) -> None:
     """Prints a line on stderr."""
     say(console(), text)
@@ -172,8 +177,9 @@ class SearchView(TrialView):
     def finish(self, result: Result) -> None:
         """The answer with its bounds, verification and limit, and where the report is."""
         self.close()
+        on = console() if self._console.quiet else self._console  # a quiet console hides the progress only
         say(self._console, "")
-        show_result(result, self._verbose, self._console)
+        show_result(result, self._verbose, on)
 
 
 def progress(snapshot: TrialSnapshot) -> str:

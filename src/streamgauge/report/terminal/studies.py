@@ -4,10 +4,11 @@ from rich.console import Console
 
 from streamgauge.artifacts.run_folder import RunFolder, StudyResult
 from streamgauge.core.formatting import format_duration
-from streamgauge.report.documents import matrix, profile, scalability
+from streamgauge.report.documents import matrix, profile, scalability, trial_plan
 from streamgauge.report.documents.study_pages import document_of
 from streamgauge.report.terminal.console import STYLES, TrialView, console, page_in, say, show, show_result
 from streamgauge.results.matrix import MatrixCell, MatrixPlan, MatrixResult
+from streamgauge.results.plan import TrialPlan
 from streamgauge.results.profile import AppliedAdvice, OperatorProfile
 from streamgauge.results.scalability import ScaleCell, ScalePlan, ScaleResult
 
@@ -87,6 +88,12 @@ def show_applied(applied: AppliedAdvice) -> None:
     show_result(RunFolder.open(applied.run).read_result(), verbose=False, on=to)
 
 
-def show_plan(plan: MatrixPlan | ScalePlan) -> None:
-    """What a study would run, and how long that takes."""
-    show(matrix.plan_document(plan) if isinstance(plan, MatrixPlan) else scalability.plan_document(plan))
+def show_plan(plan: MatrixPlan | ScalePlan | TrialPlan) -> None:
+    """What a command would run, and how long that takes."""
+    match plan:
+        case MatrixPlan():
+            show(matrix.plan_document(plan))
+        case ScalePlan():
+            show(scalability.plan_document(plan))
+        case TrialPlan():
+            show(trial_plan.plan_document(plan))

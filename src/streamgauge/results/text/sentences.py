@@ -165,7 +165,7 @@ WARNINGS: dict[StrEnum, str] = {
     WarningCode.SHARED_CORES: "driver and SUT share {cores}, so these figures hold only for this arrangement",
     WarningCode.QUEUE_CUT_BY_MEMORY:
         "memory cuts the queue's bound to {bound_s:.1f} s of the rate (below {least_s:.0f} s the trial is invalid). "
-        "More --memory restores it",
+        "More --queue-memory restores it",
     WarningCode.MORE_GENERATORS_THAN_CORES: "{generators}, so they wait for each other. Use fewer --generators",
     WarningCode.ENDED_EARLY: "ended early: {reason}",
     WarningCode.WARMUP_EXTENDED: "warm-up {extended_s} s longer than planned: {reasons}",
@@ -273,7 +273,7 @@ _BESIDE_LOAD = {
         "invalid: background processes used {load} (limit {load.limit:.0%}) and the driver was late, so these figures "
         "must not be used ({because})",
 }  # fmt: skip
-_SMALL_MEMORY = "the queue's memory limit (--memory) is too small"
+_SMALL_MEMORY = "the queue's memory limit (--queue-memory) is too small"
 _FAULTS = {
     Cause.PROGRESS_UNKNOWN: "nothing showed how far the program had read",
     Cause.NO_RESULTS: "no result of the program could be read",
@@ -293,7 +293,7 @@ _FASTER_DRIVER = (
 )
 _READ_LOG = "read the log that is named there, or else those in engine/ of the run folder, before you try another rate"
 _PROGRAM = "correct the program or its file, as the sentence says"
-_MORE_MEMORY = "give the queue more memory (--memory), or lower the rate or the payload"
+_MORE_MEMORY = "give the queue more memory (--queue-memory), or lower the rate or the payload"
 RUN_AGAIN = ", then run it again"
 ADVICE = {
     Cause.DISK_FULL: f"{WAY_OUT}; then run it again",
@@ -308,7 +308,7 @@ ADVICE = {
         "after a suspend; then run it again",
     Cause.LIMIT_REACHED:
         "raise the limit, or lower what needs it: {memory_option:?the heap (--option {memory_option}), }the queue "
-        "(--memory), the generators (--generators)",
+        "(--queue-memory), the generators (--generators)",
     Cause.START_FAILED: "remove the reason (logs: engine/ of the run folder), and run it again",
     Cause.DRIVER_FAILED: f"remove the reason named above (logs: engine/ of the run folder){RUN_AGAIN}",
     Cause.RECORDER_DISK_BUSY: "put scratch files on a faster disk (TMPDIR), or lower the rate",
@@ -324,10 +324,10 @@ ADVICE = {
     Cause.RESULTS_FALL_BEHIND: "lower the rate: the engine reads in time but its results fall behind",
     Cause.LATENCY_GROWS:
         "lower the rate, or check what grows in the job's state: its results come later and later",
-    Cause.QUEUE_FULL: "lower the rate, or raise the bound (--bound) if this was one short stall",
+    Cause.QUEUE_FULL: "lower the rate, or raise the bound (--queue-limit) if this was one short stall",
     Cause.QUEUE_CUT_BY_MEMORY: _MORE_MEMORY,
     Cause.DRIVER_MEMORY_FULL: _MORE_MEMORY,
-    Cause.QUEUE_FULL_AT_START: "use a longer warm-up (--warmup), a larger queue (--bound), or a lower rate",
+    Cause.QUEUE_FULL_AT_START: "use a longer warm-up (--warmup), a larger queue (--queue-limit), or a lower rate",
     Cause.WRONG_ANSWERS: "correct the job first: verification.json has examples, and a rate with wrong answers means "
         "nothing",
     Cause.ANSWERS_NOT_COMPARED: "read why in verification.json, correct that, and run it again",

@@ -19,15 +19,17 @@ from streamgauge.core.formatting import format_rate, resume_command
 from streamgauge.core.trial import TrialSnapshot
 from streamgauge.dataflow.describe import describe
 from streamgauge.engines.registry import entry, starter_of
-from streamgauge.preflight.resolved_experiment import ResolvedExperiment
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment, spare_s
 from streamgauge.preflight.sample_size import percentile_note
+from streamgauge.preflight.trial_plan import start_s, trial_s
 from streamgauge.preflight.validate import check
 from streamgauge.results.codes import SearchEnd
+from streamgauge.results.plan import TrialPlan
 from streamgauge.results.run import Result
 from streamgauge.results.search import TrialSummary
 from streamgauge.results.verdict import Remark
 from streamgauge.studies.capacity import saved_search
-from streamgauge.studies.capacity.constants import CEILING_SHARE, DRAIN_TIMEOUT_S
+from streamgauge.studies.capacity.constants import CEILING_SHARE, DRAIN_TIMEOUT_S, STARTS_TYPICAL, TRIALS_TYPICAL
 from streamgauge.studies.capacity.outcome import EndedBy, result_of
 from streamgauge.studies.capacity.saturation_probe import (
     cold_s,
@@ -40,7 +42,7 @@ from streamgauge.studies.capacity.search import Search, Settings, TrialOutcome, 
 from streamgauge.studies.capacity.trial_outcome import outcome_of, outcome_of_overload, outcome_of_warm_up
 from streamgauge.studies.exclusive_folder import exclusive
 from streamgauge.studies.run.prometheus import exported
-from streamgauge.studies.run.run import ceiling_of, create_folder, interrupted_result, require_machine
+from streamgauge.studies.run.run import ceiling_of, create_folder, interrupted_result, require_machine, trial_plan
 from streamgauge.system.machine import cpus
 from streamgauge.trial.conductor import TrialConductor, stores_engine_progress
 from streamgauge.trial.events import Observer, OnResult, ignore
@@ -226,6 +228,35 @@ def sustain(experiment: Experiment, view: SearchObserver, on_result: OnResult = 
         on_result(folder, describe(resolved.flow))
         view.finish(result)
         return result
+
+
+def plan_search(experiment: Experiment) -> TrialPlan:
+    """What `sustain` would do; with `search.resume` the whole search. It starts, fetches and writes nothing.
+
+    Raises:
+        InputError: with the problems for which the search would be refused.
+    """
+    experiment, folder = saved_search.resumed(experiment)
+    resolved = check(experiment, new_folder=folder is None)
+    if folder is not None:
+        saved_search.require_same_job(resolved, folder)
+    search, load = resolved.experiment.search, resolved.experiment.load
+    ceiling = ceiling_of(resolved, search.start_rate or load.rate)
+    longest_s = trial_s(resolved, fresh=True) + start_s(resolved) + spare_s(load.duration)
+    return trial_plan(
+        resolved, ceiling, search.start_rate, trials=min(TRIALS_TYPICAL, search.trials_max),
+        trials_max=search.trials_max, seconds=typical_s(resolved), seconds_max=search.trials_max * longest_s,
+    )  # fmt: skip
+
+
+def typical_s(resolved: ResolvedExperiment) -> float:
+    """Estimated seconds of a search with the usual number of trials."""
+    fresh_s = trial_s(resolved, fresh=True) + start_s(resolved)
+    trials = min(TRIALS_TYPICAL, resolved.experiment.search.trials_max)
+    if resolved.reach_us is None:  # each trial gets an engine of its own
+        return trials * fresh_s
+    starts = 1 if resolved.experiment.search.quick else STARTS_TYPICAL
+    return (trials - starts) * trial_s(resolved, fresh=False) + starts * fresh_s
 
 
 def _search(resolved: ResolvedExperiment, folder: RunFolder, view: SearchObserver, on_result: OnResult) -> Result:

@@ -227,7 +227,7 @@ def _facts(run: RunData) -> dict[str, Any]:
     """Dotted name to value of everything that should be the same in a comparison."""
     result = run.result
     experiment, environment = flatten(result.experiment), flatten(result.environment)
-    left_out = {*_IRRELEVANT, "parameters", "options"}  # the last two are there if they are empty
+    left_out = {*_IRRELEVANT, "parameters", "options", "cpus"}  # the last three are there if they are empty
     if run.kind == "search":
         left_out |= {"load.rate", "search.start_rate", "search.resume"}
     else:

@@ -157,7 +157,7 @@ def _refuse(experiment: Experiment, config: Anatomy, probe: LatencyProbe) -> Non
             ),
             Rule(
                 not config.record_sizes or RECORD_SIZE not in parameters, f"set {RECORD_SIZE}",
-                "is also set by --record-size", parameters.get(RECORD_SIZE), one_of_both,
+                "is also set by --record-sizes", parameters.get(RECORD_SIZE), one_of_both,
             ),
         ),
     ])  # fmt: skip

@@ -15,19 +15,18 @@ import pyarrow.csv
 from streamgauge.artifacts.run_folder import OUT, RunFolder, disk, write_table, write_text
 from streamgauge.config.matrix import Cell, merge_problems, value_of
 from streamgauge.config.options_and_settings import Experiment
-from streamgauge.core.clock import US
 from streamgauge.core.errors import MachineError, Problem, Rule, StreamgaugeError, attempt, refuse, require_all
 from streamgauge.core.formatting import format_value
 from streamgauge.core.trial import TrialSnapshot
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
+from streamgauge.preflight.trial_plan import start_s, trial_s
 from streamgauge.preflight.validate import check
 from streamgauge.results.breakdown import LatencyBreakdown
 from streamgauge.results.matrix import CellFigures, MatrixResult
 from streamgauge.results.run import Result
 from streamgauge.results.search import TrialSummary
 from streamgauge.results.verdict import VerdictValue
-from streamgauge.studies.capacity.constants import STARTS_TYPICAL, TRIALS_TYPICAL
-from streamgauge.studies.capacity.sustain import sustain
+from streamgauge.studies.capacity.sustain import sustain, typical_s
 from streamgauge.studies.latency_breakdown.anatomy import anatomy, check_trials
 from streamgauge.studies.operator_profile.characterize import characterize, check_all, check_input
 from streamgauge.studies.run.run import run_judged
@@ -35,9 +34,6 @@ from streamgauge.trial.events import OnResult, OnStudy, ignore
 from streamgauge.trial.progress import Show, snapshots
 from streamgauge.trial.trial_result import TrialResult
 from streamgauge.user_workloads.lookup import changed_files
-
-JAVA_START_S, START_S = 20.0, 6.0
-"""Start of an engine, with and without a JVM, the end of the trial and its verification included."""
 
 
 @dataclass(frozen=True)
@@ -95,35 +91,22 @@ def _checked(experiment: Experiment) -> tuple[ResolvedExperiment, float | None]:
 
 def _check_run(experiment: Experiment) -> tuple[ResolvedExperiment, float]:
     resolved = check(experiment)
-    return resolved, _trial_s(resolved, fresh=True) + _start_s(resolved)
+    return resolved, trial_s(resolved, fresh=True) + start_s(resolved)
 
 
 def _check_search(experiment: Experiment) -> tuple[ResolvedExperiment, float]:
     resolved = check(experiment)
-    fresh_s = _trial_s(resolved, fresh=True) + _start_s(resolved)
-    if resolved.reach_us is None:  # each trial gets an engine of its own
-        return resolved, TRIALS_TYPICAL * fresh_s
-    starts = 1 if experiment.search.quick else STARTS_TYPICAL
-    return resolved, (TRIALS_TYPICAL - starts) * _trial_s(resolved, fresh=False) + starts * fresh_s
+    return resolved, typical_s(resolved)
 
 
 def _check_anatomy(experiment: Experiment) -> tuple[ResolvedExperiment, float]:
     trials = check_trials(experiment)
-    return trials[0], sum(_trial_s(trial, fresh=True) + _start_s(trial) for trial in trials)
+    return trials[0], sum(trial_s(trial, fresh=True) + start_s(trial) for trial in trials)
 
 
 def _check_characterization(experiment: Experiment) -> tuple[ResolvedExperiment, None]:
     check_all(experiment)
     return check_input(experiment), None
-
-
-def _trial_s(resolved: ResolvedExperiment, fresh: bool) -> float:
-    duration_s = resolved.experiment.load.duration
-    return resolved.warmup_s(fresh, duration_s) + duration_s + resolved.tail_us / US
-
-
-def _start_s(resolved: ResolvedExperiment) -> float:
-    return JAVA_START_S if resolved.engine.needs_java else START_S
 
 
 _CHECKS: Mapping[str, Callable[[Experiment], tuple[ResolvedExperiment, float | None]]] = {

@@ -25,7 +25,7 @@ from streamgauge.transports.spi import Chunk, EndpointConfig, OutletConfig
 SEPARATOR, END = "\x1f", "\n"
 _ENDS = r"[\n\r\x1f]"
 """Characters that would end a field or a line."""
-_WAY_OUT = ", which the socket transport cannot carry. Use --transport flight"
+_WAY_OUT = ", which the socket transport cannot carry. Use --transport memory"
 
 
 def lines_of(batch: pa.RecordBatch) -> pa.Array:

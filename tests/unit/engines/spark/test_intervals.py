@@ -17,10 +17,10 @@ from streamgauge.preflight.validate import check as checked
 @pytest.mark.parametrize(
     ("option", "transport", "partitions", "delay", "seconds"),
     [
-        ("auto", "flight", 4, "0 seconds", 0.0),
+        ("auto", "memory", 4, "0 seconds", 0.0),
         ("auto", "kafka", 1, "0 seconds", 0.0),
         ("auto", "kafka", 2, "1 second", 1.0),
-        ("1500 milliseconds", "flight", 1, "1500 milliseconds", 1.5),
+        ("1500 milliseconds", "memory", 1, "1500 milliseconds", 1.5),
         ("0 seconds", "kafka", 2, "0 seconds", 0.0),
     ],
 )
@@ -42,7 +42,7 @@ def test_it_waits_for_streams_that_a_union_brings_together() -> None:
     joined = one.join(other, window=window, on="k").sink("pairs")
     alone = one.union(one.select(k="k + 1")).window(window, keys="k").aggregate(n="count(*)").sink("n")
     assert [delay_of("auto", "kafka", 1, flow) for flow in (united, joined, alone)] == ["1 second", *["0 seconds"] * 2]
-    assert delay_of("auto", "flight", 1, united) == "0 seconds"
+    assert delay_of("auto", "memory", 1, united) == "0 seconds"
 
 
 def test_the_tail_is_longer_by_it() -> None:

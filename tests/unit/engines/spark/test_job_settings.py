@@ -84,7 +84,7 @@ def test_a_join_is_sparks_own_where_it_cannot_be_packed(
 
 
 @pytest.mark.parametrize(
-    ("transport", "partitions", "uneven"), [("kafka", 1, [False, True]), ("kafka", 2, [True, True]), ("flight", 2, [])]
+    ("transport", "partitions", "uneven"), [("kafka", 1, [False, True]), ("kafka", 2, [True, True]), ("memory", 2, [])]
 )
 def test_a_query_reads_unevenly_by_its_own_streams(transport: str, partitions: int, uneven: list[bool]) -> None:
     """Over a broker, with several partitions or streams. The streams of other queries do not count."""
@@ -192,7 +192,7 @@ def test_every_transport_that_a_mode_claims_has_an_adapter(mode: str, claimed: t
 
 @pytest.mark.parametrize(
     ("transport", "options", "expected"),
-    [("flight", {}, {}), ("kafka", {}, {}), ("kafka", {"client": "login.properties"}, REDACTION)],
+    [("memory", {}, {}), ("kafka", {}, {}), ("kafka", {"client": "login.properties"}, REDACTION)],
 )
 def test_credentials_are_hidden_where_clients_log_in(
     transport: str, options: dict[str, str], expected: dict[str, str]
@@ -214,7 +214,7 @@ NEEDED = {
 
 
 def tuned_settings(
-    flow: Flow | None = None, transport: str = "flight", encoding: str = "compact", **chosen: str
+    flow: Flow | None = None, transport: str = "memory", encoding: str = "compact", **chosen: str
 ) -> JobSettings:
     edges = Edges((Edge("", ""),), Edge("", ""), {}, transport=transport, transport_options={"encoding": encoding})
     return JobSettings(SparkJob(flow or REVENUE.sink("out"), edges, chosen, "local[1]", "", ""))
@@ -360,7 +360,7 @@ def test_what_parses_json_is_in_force_where_messages_are_json() -> None:
     assert (
         tuned_settings(transport="kafka", encoding="json", **PLAIN).effective_settings()["json_parser"] == "from_json"
     )
-    for transport in ("flight", "kafka"):
+    for transport in ("memory", "kafka"):
         assert "json_parser" not in tuned_settings(transport=transport).effective_settings()
 
 

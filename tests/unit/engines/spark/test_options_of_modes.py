@@ -86,12 +86,12 @@ def test_what_receivers_take() -> None:
     options = {"batch_interval": "4s", "block_interval": "2ms", "back_pressure": "on"}
     DSTREAM.check(StartRequest(PLAIN, options, "local[3]", "common", transport="socket", partitions=2))
     assert options_dstream.master_for(2, "socket", 2) == "local[4]"
-    assert options_dstream.master_for(2, "flight", 2) == "local[2]"
+    assert options_dstream.master_for(2, "memory", 2) == "local[2]"
     assert options_dstream.receiving(options, "socket") == {
         "spark.streaming.blockInterval": "2ms",
         "spark.streaming.backpressure.enabled": "true",
     }
-    assert options_dstream.receiving(options, "flight") == {}
+    assert options_dstream.receiving(options, "memory") == {}
 
 
 def test_all_tasks_of_a_query_run_at_once() -> None:
@@ -207,7 +207,7 @@ def test_what_real_time_mode_takes(flow: Flow, master: str) -> None:
         ),
         ({**OVER_KAFKA, "workload": "spike_detection"}, "does not support Process: real-time mode runs no Python"),
         (
-            {**OVER_KAFKA, "workload": "identity", "transport": "flight"},
+            {**OVER_KAFKA, "workload": "identity", "transport": "memory"},
             "transport: must be one that spark-rtm can read",
         ),
     ],

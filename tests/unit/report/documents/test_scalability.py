@@ -31,7 +31,7 @@ def cell(number: int, resources: int, load: float, outcome: Any = "sustained", *
 
 def study(*cells: ScaleCell, **changes: Any) -> ScaleResult:
     values: dict[str, Any] = {
-        "workload": "identity", "engine": "spark", "transport": "flight", "parameters": {}, "options": {},
+        "workload": "identity", "engine": "spark", "transport": "memory", "parameters": {}, "options": {},
         "resource": "parallelism", "resources": (1, 2, 4), "dimension": "load.rate", "load_unit": "events/s",
         "loads": (1e4, 2e4, 4e4, 8e4), "criterion": "slope", "repeat": 1, "environment": {"cpus": 2},
         "start_time": "2026-01-01T00:00:00+00:00", "folder": "runs/s", "published": ehrenstein(),

@@ -12,7 +12,7 @@ def engine_row(**more: Any) -> dict[str, Any]:
     option = {"name": "trigger", "default": "auto", "meaning": "how often", "choices": []}
     return {
         "name": "spark", "summary": "rows in batches", "streams": True, "truth": False, "several_sinks": True,
-        "nodes": ["Select"], "sink_modes": ["append"], "transports": ["flight"], "tuning_profiles": ["tuned"],
+        "nodes": ["Select"], "sink_modes": ["append"], "transports": ["memory"], "tuning_profiles": ["tuned"],
         "options": [option], "encodings": ["json"], "delivery": "at_least_once", "fetches": [], **more,
     }  # fmt: skip
 

@@ -240,7 +240,7 @@ def test_every_end_of_a_search_says_what_to_do_next(changes: dict[str, Any], ste
 def test_a_search_that_invalid_trials_ended_has_the_advice_of_the_last(study: RunFolder) -> None:
     """What made it invalid differs: a queue without memory needs no quiet machine. A confirmation may follow it."""
     trial = RunFolder.open(study.path / "trials" / "02")
-    verdict = Verdict(value="invalid", sentence="", advice="give the queue more memory (--memory)")
+    verdict = Verdict(value="invalid", sentence="", advice="give the queue more memory (--queue-memory)")
     trial.write_result(trial.read_result().model_copy(update={"verdict": verdict}))
     last = TrialSummary(number=2, purpose="bisect", offered_per_s=1.0, verdict="invalid", folder="elsewhere/trials/02")
     confirming = last.model_copy(update={"number": 3, "verdict": "sustained", "folder": "elsewhere/trials/03"})

@@ -43,10 +43,10 @@ PROGRAM = Path(__file__).parents[4] / "examples" / "external" / "python_consumer
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ({}, "   spark local[2]   flight   "),
-        ({"parallelism": 3}, "   spark local[3]   flight   "),
-        ({"master": "local[1]"}, "   spark local[1]   flight   "),
-        ({"engine": "known"}, "   known 2 cores   flight   "),
+        ({}, "   spark local[2]   memory   "),
+        ({"parallelism": 3}, "   spark local[3]   memory   "),
+        ({"master": "local[1]"}, "   spark local[1]   memory   "),
+        ({"engine": "known"}, "   known 2 cores   memory   "),
         ({"search": {"start_rate": 5e6}}, "1 M/s   starts at 900 k/s, 90% of it, not at --start-rate"),
         ({"workload": str(PROGRAM), "load": {}}, "python consumer   external "),  # has no parameters
     ],
@@ -275,7 +275,7 @@ def test_what_contradicts_the_search_is_refused(study: RunFolder) -> None:
         resumed(study, workload="identity", load={"memory": "8GiB", "seed": 3})
     problems = [(problem.setting, problem.way_out) for problem in refusal.value.problems]
     assert [setting for setting, _ in problems] == ["workload", "load.seed", "load.memory"]
-    assert problems[2][1] == "leave --memory out"
+    assert problems[2][1] == "leave --queue-memory out"
 
 
 @pytest.mark.parametrize("text", ["", "1.2e", "null", "[]"])

@@ -156,3 +156,12 @@ def test_a_side_that_is_not_of_one_kind_is_listed(make_run: Make) -> None:
     a = f"{make_run('a1', 1)},{make_run('a2', 2, isolation='pinned')}"
     comparison = compare(a, f"{make_run('b1', 3)},{make_run('b2', 4, isolation='pinned')}")
     assert [one.setting for one in comparison.not_the_same] == ["isolation"]
+
+
+def test_a_folder_of_an_earlier_version_has_no_other_settings(three: Three) -> None:
+    """It has another name for the transport, and an empty table of processors. Another transport is a difference."""
+    old = asked(load={"rate": "100k"}) | {"transport": "flight", "cpus": {}}
+    comparison = compare(three("a", 10, experiment=old), three("b", 20))
+    assert (comparison.not_the_same, comparison.asked_otherwise) == ((), ())
+    other = compare(three("c", 10, experiment=old | {"transport": "kafka"}), three("d", 20))
+    assert [one.setting for one in other.not_the_same] == ["transport"]

@@ -95,7 +95,7 @@ def test_an_engine_brings_its_own_probe() -> None:
         ({"rates": []}, "anatomy.rates"),
         ({"batch_windows": "soon"}, "--batch-windows"),
         ({"batch_windows": "500us"}, "--batch-windows"),
-        ({"record_sizes": "23"}, "--record-size"),
+        ({"record_sizes": "23"}, "--record-sizes"),
     ],
 )
 def test_what_is_none_is_refused(values: dict[str, Any], option: str) -> None:
@@ -122,7 +122,7 @@ JOB = Path(__file__).parents[4] / "examples" / "enrich.py"
         ({"workload": "identity", "load": {"duration": "10m"}}, "at most 10,000,000 events a trial"),
         ({"workload": "identity", "load": {"rate": "5k"}}, "is not a setting of anatomy"),
         ({"workload": "identity", "limits": ["p99<=2s"]}, "is not a setting of anatomy"),
-        ({**RTM, "transport": "flight"}, "transport"),
+        ({**RTM, "transport": "memory"}, "transport"),
         ({**RTM, "load": {"generators": 2}}, "must be 1 in real-time mode"),
         ({**RTM, "workload": "count"}, "must turn each row of one stream into rows"),
         ({**RTM, "anatomy": {"batch_windows": "1s"}}, "must not be given with spark-rtm, which has no batches"),
@@ -135,7 +135,7 @@ JOB = Path(__file__).parents[4] / "examples" / "enrich.py"
         ),
         (
             {"workload": "stamped_text", "parameters": {"record_bytes": "9"}, "anatomy": {"record_sizes": "25"}},
-            "is also set by --record-size",
+            "is also set by --record-sizes",
         ),
     ],
 )

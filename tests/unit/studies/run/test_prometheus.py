@@ -81,7 +81,7 @@ def test_a_scrape_reads_the_figures_of_the_trial(observe: Observer, port: int, m
     figures = {
         "offered_events_total": 20_000, "ingested_events_total": 20_000, "backlog_events": 0,
         "lag_events 1 purchases": 0, "cpu_cores sut": 1.5, "memory_bytes sut": 1000,
-        "run known shared flight identity": 1,
+        "run known shared memory identity": 1,
     }  # fmt: skip
     assert {name: samples[tuple(f"streamgauge_{name}".split())] for name in figures} == figures
     assert current(samples, "streamgauge_phase") == ["warm-up"]

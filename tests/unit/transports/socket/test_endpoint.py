@@ -154,5 +154,5 @@ def test_any_part_of_the_lines_is_read_as_it_was(rows: list[tuple[int, str, bool
 @pytest.mark.parametrize("text", ["two\nlines", "a\rb", "a\x1fb", None])
 def test_what_lines_cannot_carry_is_refused(text: str | None) -> None:
     """It would be read as something else."""
-    with pytest.raises(DriverError, match=r"column text has .*Use --transport flight"):
+    with pytest.raises(DriverError, match=r"column text has .*Use --transport memory"):
         lines_of(batch_of([(1, "right", True), (2, text, True)]))  # type: ignore[list-item]

@@ -20,7 +20,7 @@ from streamgauge.dataflow.nodes import Source
 from streamgauge.engines.spark.dstream.lowering import Batch
 from streamgauge.engines.spark.session.reports import Block
 from streamgauge.engines.spi import Edges
-from streamgauge.transports.flight import client
+from streamgauge.transports.memory import client
 from streamgauge.transports.socket.endpoint import SEPARATOR
 
 _BLOCK = re.compile(r"\(input-\d+-(\d+),Some\((\d+)\)\)")

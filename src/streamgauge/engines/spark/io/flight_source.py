@@ -25,7 +25,7 @@ from streamgauge.engines.spark.io.event_batching import pack, validate_rows
 from streamgauge.engines.spark.lowering.arrow_blocks import Packing, first_serial
 from streamgauge.engines.spark.session.python_workers import freeze_gc
 from streamgauge.engines.spark.session.reports import BATCH_ID
-from streamgauge.transports.flight import client
+from streamgauge.transports.memory import client
 
 POSITIONS = "t"
 

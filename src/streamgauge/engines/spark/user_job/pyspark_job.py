@@ -117,7 +117,7 @@ class PySparkJob:
         for field in frame.schema:
             kind, name = field.dataType.simpleString(), field.name
             rule = f"must have results that a message can carry, unlike {name}"
-            way_out = f"make it a text, as by F.to_json, or plain columns in place of {name}; or --transport flight"
+            way_out = f"make it a text, as by F.to_json, or plain columns in place of {name}; or --transport memory"
             self._require(is_carried(kind), rule, kind, way_out)
 
     def batch(self, session: SparkSession, frames: Sequence[DataFrame]) -> DataFrame:

@@ -77,7 +77,7 @@ def test_a_temporary_folder_that_spark_cannot_take_is_refused(
     folder.mkdir()
     monkeypatch.setattr(environment.tempfile, "gettempdir", lambda: str(folder))
     with pytest.raises(MachineError, match="set TMPDIR to a folder with a plain path") as refused:
-        registry.entry(engine).require("flight", {})
+        registry.entry(engine).require("memory", {})
     assert repr(str(folder)) in str(refused.value)
 
 
@@ -85,7 +85,7 @@ def test_a_temporary_folder_that_spark_cannot_take_is_refused(
 def test_a_plain_temporary_folder_is_taken(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Names that people give."""
     monkeypatch.setattr(environment.tempfile, "gettempdir", lambda: str(tmp_path / name))
-    registry.entry("spark").require("flight", {})
+    registry.entry("spark").require("memory", {})
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,10 @@ import pytest
 
 from streamgauge.core.clock import US
 from streamgauge.core.schema import EVENT_ID, EVENT_TIME, INGEST_TIME
-from streamgauge.transports.flight import client
-from streamgauge.transports.flight.client import TokenCheck, call_options
-from streamgauge.transports.flight.endpoints import Cuts, Endpoint, Watch
-from streamgauge.transports.flight.queue import FlightQueue
+from streamgauge.transports.memory import client
+from streamgauge.transports.memory.client import TokenCheck, call_options
+from streamgauge.transports.memory.endpoints import Cuts, Endpoint, Watch
+from streamgauge.transports.memory.queue import FlightQueue
 from streamgauge.transports.spi import BusyTracker, OutletConfig
 
 STREAMS = ("purchases", "ads")

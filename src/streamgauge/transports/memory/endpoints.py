@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from streamgauge.core.errors import DriverError
-from streamgauge.transports.flight.client import TokenCheck
-from streamgauge.transports.flight.queue import FlightQueue
+from streamgauge.transports.memory.client import TokenCheck
+from streamgauge.transports.memory.queue import FlightQueue
 from streamgauge.transports.spi import EndpointConfig, OutletConfig, Receiver
 
 WATCH = "aborts"

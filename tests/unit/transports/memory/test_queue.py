@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from streamgauge.core.clock import US
 from streamgauge.core.errors import DriverError
-from streamgauge.transports.flight.queue import LARGE_ROWS, SMALL_ROWS, FlightQueue
+from streamgauge.transports.memory.queue import LARGE_ROWS, SMALL_ROWS, FlightQueue
 from streamgauge.transports.spi import OutletConfig, Overflow
 
 STREAMS = ("purchases", "ads")

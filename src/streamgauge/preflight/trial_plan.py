@@ -1,0 +1,115 @@
+"""What a trial would start, how long it takes, and what it cannot give, before anything is started."""
+
+from collections.abc import Iterator
+
+from streamgauge.core.clock import US
+from streamgauge.core.errors import MachineError, MissingOnMachine
+from streamgauge.core.formatting import format_size
+from streamgauge.engines.registry import entry
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment, may_extend
+from streamgauge.preflight.sample_size import percentile_note, spacings
+from streamgauge.results.latency import PERCENTILES
+from streamgauge.results.plan import PlannedProcesses, Unavailable
+from streamgauge.stats.samples import carries, observations_needed
+from streamgauge.system.control_group import require_room
+from streamgauge.system.java import find_java
+from streamgauge.system.machine import cpus
+from streamgauge.transports.registry import STAMPS, transport
+from streamgauge.user_workloads.user_workload import UserWorkload
+
+JAVA_START_S, START_S = 20.0, 6.0
+"""Start of an engine, with and without a JVM, the end of the trial and its verification included."""
+
+
+def trial_s(resolved: ResolvedExperiment, fresh: bool) -> float:
+    """Seconds of a trial that is not extended, without its start."""
+    duration_s = resolved.experiment.load.duration
+    return resolved.warmup_s(fresh, duration_s) + duration_s + resolved.tail_us / US
+
+
+def start_s(resolved: ResolvedExperiment) -> float:
+    """Estimated seconds of the start of an engine, and of what follows a trial."""
+    return JAVA_START_S if resolved.engine.needs_java else START_S
+
+
+def planned_processes(resolved: ResolvedExperiment) -> Iterator[PlannedProcesses]:
+    """The processes of a trial."""
+    experiment = resolved.experiment
+    yield PlannedProcesses(role="generator", count=resolved.generators, detail=resolved.generators_in_words)
+    yield PlannedProcesses(role="recorder", count=1, detail="recorder of the results")
+    if transport(experiment.transport).broker and not _brokers(resolved):
+        yield PlannedProcesses(role="broker", count=1, detail=f"broker for {experiment.transport}, on loopback")
+    cores = experiment.parallelism or len(resolved.sut_cpus or cpus())
+    where = entry(experiment.engine).place(experiment.master, cores)
+    yield PlannedProcesses(role="sut", count=1, detail=f"engine {experiment.engine}, {where}")
+
+
+def unavailable(resolved: ResolvedExperiment) -> Iterator[Unavailable]:
+    """The checks, latencies and percentiles that a trial cannot have, as far as that is known before it."""
+    experiment, workload = resolved.experiment, resolved.workload
+    if not may_extend(experiment.load):
+        reason = "is not judged while the rate changes, and the span is not extended"
+        yield Unavailable(name="latency_trend", reason=reason, way_out="--load-shape constant")
+    if isinstance(workload, UserWorkload) and workload.batch_job is not None:
+        reason = "compares with the same job run in batch, because no reference is given for each of its results"
+        yield Unavailable(name="independent answers", reason=reason, way_out="give the job a reference")
+    if not resolved.sees_deliveries:
+        reason = f"is unknown over {experiment.transport}, where the driver does not see when an event is read"
+        seen = [name for name in resolved.engine.transports if name in STAMPS]
+        way_out = f"--transport {seen[0]}" if seen else "event_time, which every transport has"
+        yield Unavailable(name="processing_time", reason=reason, way_out=way_out)
+    yield from _percentiles(resolved)
+
+
+def _percentiles(resolved: ResolvedExperiment) -> Iterator[Unavailable]:
+    """The percentiles for which the span, not extended, holds too few windows or batches."""
+    spaced = spacings(resolved.flow, resolved.interval)
+    if not spaced:
+        return
+    fewest, duration_s = max(spaced, key=lambda spacing: spacing.seconds), resolved.experiment.load.duration
+    count = round(duration_s * US) // max(1, round(fewest.seconds * US))
+    for name, q in PERCENTILES.items():
+        needed = observations_needed(q)
+        if not carries(q, count):
+            reason = (
+                f"needs {needed} {fewest.what} ({fewest.setting}: {fewest.seconds:g} s), and {duration_s:g} s hold "
+                f"{count}"
+            )
+            way_out = f"--duration {needed * fewest.seconds:.10g}s"
+            yield Unavailable(name=name.replace("_", "."), reason=reason, way_out=way_out)
+
+
+def fetches(resolved: ResolvedExperiment) -> tuple[str, ...]:
+    """What a first run with this engine and transport fetches, each with its size."""
+    over, encoding = resolved.experiment.transport, resolved.transport_options.get("encoding", "")
+    of_transport = () if _brokers(resolved) else transport(over).fetches
+    needed = [one for one in (*resolved.engine.fetches, *of_transport) if one.is_needed(over, encoding)]
+    return tuple(f"{one.name}, {format_size(one.bytes)}" for one in needed)
+
+
+def missing_on_machine(resolved: ResolvedExperiment) -> Iterator[str]:
+    """What this machine lacks for a start, as far as that can be seen without a fetch or a connection."""
+    try:
+        require_room(resolved.engine.needs_java)
+        if resolved.engine.needs_java:
+            find_java(resolved.engine.name)
+    except MissingOnMachine as error:
+        yield from (f"{one.setting}: {one.rule}; {one.way_out}" for one in error.problems)
+    except MachineError as error:
+        yield str(error)
+
+
+def not_checked(resolved: ResolvedExperiment) -> Iterator[str]:
+    """What only the run itself finds out."""
+    if brokers := _brokers(resolved):
+        yield f"whether brokers answer at {brokers}"
+    if resolved.experiment.master is not None:
+        yield f"whether a cluster answers at {resolved.experiment.master}, and has the cores and the memory"
+    if note := percentile_note(resolved):
+        yield note
+    elif not spacings(resolved.flow, resolved.interval):
+        yield "how many batches the span holds, and so which percentiles it carries"
+
+
+def _brokers(resolved: ResolvedExperiment) -> str:
+    return resolved.transport_options.get("brokers", "")
