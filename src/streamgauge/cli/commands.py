@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, NoReturn
 from streamgauge.cli.parameters import built
 from streamgauge.config.options_and_settings import Experiment, read_values, to_toml
 from streamgauge.core.errors import InputError, Problem, StreamgaugeError, require
+from streamgauge.core.exit_codes import ExitCode, worst
 from streamgauge.core.output import print_answer, print_progress
+from streamgauge.results.verdict import EXIT_CODES
 
 if TYPE_CHECKING:
     from streamgauge.artifacts.run_folder import RunFolder, StudyResult
     from streamgauge.results.run import Result
     from streamgauge.trial.events import FlowNodes
-
-EXITS = {"sustained": 0, "not_sustained": 1, "undecided": 1, "interrupted": 1, "invalid": 3}
-"""Exit code by verdict."""
 
 
 def perform(experiment: Experiment, as_json: bool, verbose: bool, print_toml: bool, dry_run: bool = False) -> None:
@@ -97,7 +96,7 @@ def require_rate_is_used(experiment: Experiment) -> None:
 
 
 def _matrix(experiment: Experiment, cells: str | None, resume: str | None, as_json: bool, pages: _Pages) -> NoReturn:
-    """Exits with 3 if a requested cell is invalid, else with 1 if one is undecided or missing."""
+    """Exits with the code of the worst requested cell. If one is missing, the matrix was stopped."""
     from streamgauge.report.terminal.studies import MatrixView, show_study
     from streamgauge.studies.matrix.matrix import run_matrix
 
@@ -107,9 +106,7 @@ def _matrix(experiment: Experiment, cells: str | None, resume: str | None, as_js
     named = None if cells is None else {int(number) for number in cells.split(",")}
     rows = [row for row in result.cells if named is None or row.number in named]
     whole = len(rows) == (result.planned if named is None else len(named))
-    # A rate that is not sustained is a result here.
-    codes = [0 if row.verdict in (None, "not_sustained") else EXITS[row.verdict] for row in rows]
-    sys.exit(max([*codes, 0 if whole else EXITS["interrupted"]]))
+    sys.exit(worst((ExitCode.HOLDS if whole else ExitCode.SIGINT, *(row.code for row in rows))))
 
 
 class _Pages:
@@ -213,7 +210,7 @@ def _end(result: Result, as_json: bool) -> NoReturn:
     """Exits with the verdict's code."""
     if as_json:
         print_answer(result.to_json(), folder=result.folder)
-    sys.exit(EXITS[result.verdict.value])
+    sys.exit(EXIT_CODES[result.verdict.value])
 
 
 def _generate(experiment: Experiment, as_json: bool, verbose: bool, pages: _Pages) -> None:
@@ -253,7 +250,7 @@ def _plan_scale(experiment: Experiment, as_json: bool) -> None:
 
 
 def _scale(experiment: Experiment, as_json: bool, verbose: bool, pages: _Pages) -> None:
-    """Exits with 0 if every cell is decided; a load that is not sustained is a result here."""
+    """Runs a scalability study with its live view."""
     from streamgauge.report.terminal.studies import ScaleView, show_study
     from streamgauge.studies.scalability.scale import exit_code, scale
 
@@ -264,16 +261,15 @@ def _scale(experiment: Experiment, as_json: bool, verbose: bool, pages: _Pages) 
 
 
 def _anatomy(experiment: Experiment, as_json: bool, verbose: bool, pages: _Pages) -> None:
-    """Exits with 3 if a trial is invalid; a rate that is not sustained is a result here."""
+    """Runs the trials of a latency breakdown with their live view."""
     from streamgauge.report.terminal.console import TrialView
     from streamgauge.report.terminal.studies import show_study
-    from streamgauge.studies.latency_breakdown.anatomy import anatomy
+    from streamgauge.studies.latency_breakdown.anatomy import anatomy, exit_code
 
     with TrialView() as view:
         breakdown = anatomy(experiment, view.update, pages.of_study, pages.of_run)
     print_answer(breakdown.to_json(), folder=breakdown.folder) if as_json else show_study(breakdown)
-    code = EXITS["invalid"] if any(trial.verdict == "invalid" for trial in breakdown.trials) else 0
-    sys.exit(code if breakdown.finished else EXITS["interrupted"])
+    sys.exit(exit_code(breakdown))
 
 
 def _characterize(experiment: Experiment, as_json: bool, verbose: bool, pages: _Pages) -> None:
@@ -296,7 +292,7 @@ def _characterize(experiment: Experiment, as_json: bool, verbose: bool, pages: _
         print_answer(profile.to_json(), folder=profile.folder)
     elif profile.applied is not None:
         show_applied(profile.applied)
-    sys.exit(EXITS[profile.applied.verdict] if profile.applied is not None else 0)
+    sys.exit(EXIT_CODES[profile.applied.verdict] if profile.applied is not None else ExitCode.HOLDS)
 
 
 @dataclass(frozen=True)

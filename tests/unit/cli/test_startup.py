@@ -8,6 +8,7 @@ import pytest
 from typer.main import get_command
 
 from streamgauge.cli import app
+from streamgauge.core.exit_codes import ExitCode
 from tests.unit.cli.helpers_commands import command
 
 HEAVY = ("pyspark", "prometheus_client", "pyarrow.flight", "altair", "vl_convert", "duckdb", "scipy")
@@ -79,6 +80,13 @@ def test_help_shows_every_default(name: str, command: Any) -> None:
     for option, start, end in zip(options, starts, [*starts, len(text)][1:], strict=True):
         mine = text[start:end]
         assert "[default: " in mine or "[required]" in mine, option.opts
+
+
+def test_help_ends_with_the_exit_codes() -> None:
+    """Each with its meaning."""
+    (name, group), *_ = helps()
+    text = " ".join(help_of(name, group).split()).partition("Exit codes: ")[2]
+    assert text == " ".join(f"{code} {code.meaning}" for code in ExitCode)
 
 
 def test_help_names_every_command() -> None:
