@@ -145,7 +145,7 @@ MAY_IMPORT: dict[str, str] = {
         "studies.capacity studies.compare studies.latency_breakdown studies.matrix studies.operator_profile "
         "studies.run studies.scalability studies.selftest system transports trial user_workloads workloads"
     ),
-    "__main__": "cli",
+    "__main__": "cli core",
 }
 """Package to the packages that it may import, lowest first. A sub-package is named whole: what a parent may import of
 its child, or a child of its parent, stands here too, and never both. `jobs` is a module of its own.

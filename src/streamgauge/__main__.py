@@ -2,10 +2,13 @@
 
 import sys
 
+from streamgauge.core.exit_codes import ExitCode
+
 try:
     from streamgauge.cli.app import main
 except KeyboardInterrupt:  # Ctrl-C while modules load
-    sys.exit("stopped")
+    print("stopped", file=sys.stderr)
+    sys.exit(ExitCode.SIGINT)
 
 if __name__ == "__main__":
     main()

@@ -55,11 +55,16 @@ exit "$(cat "$1.code" 2> /dev/null || echo 0)"
 """Stands for a program: notes its words, wants the folder of --out, ends with the code that stands in a file."""
 
 
-@pytest.mark.parametrize(("run", "compare", "code", "runs"), [(0, 0, 0, 6), (1, 0, 0, 6), (1, 1, 1, 6), (3, 0, 1, 1)])
+@pytest.mark.parametrize(
+    ("run", "compare", "code", "runs"),
+    [(0, 0, 0, 6), (1, 0, 0, 6), (3, 0, 0, 6), (1, 1, 1, 6), (0, 3, 3, 6), (0, 4, 4, 6), (4, 0, 4, 1), (5, 0, 5, 1)],
+)
 def test_the_script_for_ci_compares_whatever_the_runs_found(
     run: int, compare: int, code: int, runs: int, tmp_path: Path
 ) -> None:
-    """Runs that are not sustained are compared; a machine that lacks something ends it; the last code is the gate's."""
+    """Runs that are not sustained or undecided are compared; any other end of a run is that of the script; else the
+    last code is the gate's.
+    """
     for program in ("git", "streamgauge"):
         (tmp_path / program).write_text(FAKE)
         (tmp_path / program).chmod(0o755)

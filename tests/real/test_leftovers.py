@@ -18,9 +18,9 @@ from typer.testing import CliRunner
 
 from streamgauge.artifacts.run_folder import MATRIX, STARTED, RunFolder
 from streamgauge.cli import app
-from streamgauge.cli.commands import EXITS
 from streamgauge.results.matrix import MatrixResult
 from streamgauge.results.run import Result
+from streamgauge.results.verdict import EXIT_CODES
 from streamgauge.studies.capacity.saved_search import recorded
 from streamgauge.system.child_processes import wait_until
 from streamgauge.system.disk import LOCK, PREFIX
@@ -105,7 +105,7 @@ def test_a_command_that_gets_a_signal_leaves_its_run_folder_only(tmp_path: Path,
     """What was measured is kept, and the verdict says why there is no more; no Java was needed."""
     with started_command(tmp_path, RUN, results_flow) as (command, children):
         command.send_signal(sign)
-        assert command.wait(60) == 1
+        assert command.wait(60) == 128 + sign
         assert all(map(ended, children))
     assert left(tmp_path) == []
     (folder,) = (tmp_path / "runs").iterdir()
@@ -119,7 +119,7 @@ def test_ctrl_c_ends_spark_too_and_keeps_what_was_measured(tmp_path: Path) -> No
     with started_command(tmp_path, RUN_ON_SPARK, results_flow, java=True) as (command, children):
         programs = {child.name() for child in children}
         command.send_signal(signal.SIGINT)
-        assert command.wait(60) == 1
+        assert command.wait(60) == 130
         assert "java" in programs
         assert all(map(ended, children))
     assert left(tmp_path) == []
@@ -149,7 +149,7 @@ def test_a_search_that_was_killed_says_so_and_goes_on(tmp_path: Path) -> None:
     again = [sys.executable, "-m", "streamgauge", "sustain", "--resume", str(path), "--json"]
     done = subprocess.run(again, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, check=False)
     found = Result.model_validate(json.loads(done.stdout))
-    assert done.returncode == EXITS[found.verdict.value], done.stderr
+    assert done.returncode == EXIT_CODES[found.verdict.value], done.stderr
     assert found == folder.read_result()
     assert found.search is not None
     # Two where the first is undecided on a busy machine: that and one below it are a bracket.

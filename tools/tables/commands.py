@@ -13,13 +13,12 @@ from typing import Any
 import typer
 
 import streamgauge
-from streamgauge.cli.app import DEFECT_EXIT, app
-from streamgauge.cli.commands import EXITS
+from streamgauge.cli.app import app
 from streamgauge.cli.help import GroupedCommand, group_of
 from streamgauge.config.limits import BATCHES_MIN, BOUND_S_MIN, WINDOWS_MIN
 from streamgauge.config.options_and_settings import SETTINGS
 from streamgauge.config.setting_info import COMMANDS
-from streamgauge.core import errors
+from streamgauge.core.exit_codes import SEVERITY, ExitCode
 from streamgauge.harness.recorder import STILL_US_MIN
 from streamgauge.results import codes
 from streamgauge.studies.run.prometheus import METRICS
@@ -101,23 +100,10 @@ def _parameter(parameter: Any) -> tuple[str, str, str]:
 
 
 def exit_codes() -> str:
-    """Every exit code with what ends so, by the codes of verdicts and errors."""
-    ends = [
-        (EXITS["sustained"], "sustained. `compare`: B keeps every `--fail-if`. `selftest`: every item holds"),
-        (EXITS["sustained"], "`scale`: every cell is decided"),
-        (EXITS["not_sustained"], "not sustained"), (EXITS["undecided"], "undecided"),
-        (EXITS["interrupted"], "interrupted"),
-        (1, "`scale`: a cell is not decided, or answers are wrong"),
-        (1, "`compare`: a `--fail-if` fails or is unknown"), (1, "`selftest`: an item does not hold"),
-        (1, "`cluster status`: not every process of a cluster runs"),
-        (errors.InputError.exit_code, "a command, setting, file or user job cannot be used. Nothing was measured"),
-        (EXITS["invalid"], "invalid"),
-        (errors.MachineError.exit_code, "this machine lacks something, such as Java: nothing was measured"),
-        (errors.EngineError.exit_code, "the engine did not start"), (errors.DriverError.exit_code, "the driver failed"),
-        (DEFECT_EXIT, "a defect of streamgauge"),
-    ]  # fmt: skip
-    by_code = {end: [what for other, what in ends if other == end] for end, _ in sorted(ends)}
-    return table(("exit code", "what happened"), [(str(end), "; ".join(what)) for end, what in by_code.items()])
+    """Every exit code with what it means, and which of several wins."""
+    order = ", ".join(map(str, SEVERITY))
+    rows = table(("exit code", "what happened"), [(str(code), code.meaning) for code in ExitCode])
+    return f"{rows}\n\nA command with several results ends with the worst. From best to worst: {order}."
 
 
 def experiment_keys() -> str:

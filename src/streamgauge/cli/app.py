@@ -6,6 +6,9 @@ import json
 import os
 import signal
 import sys
+import tempfile
+import traceback
+from contextlib import suppress
 from inspect import Signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -16,7 +19,6 @@ from typer.core import TyperGroup
 from streamgauge import __version__
 from streamgauge.cli.cluster import app as cluster_app
 from streamgauge.cli.commands import (
-    EXITS,
     SHORTHANDS,
     Options,
     Shorthand,
@@ -39,6 +41,7 @@ from streamgauge.config.file_terms import in_file_terms
 from streamgauge.config.named_files import is_own_file
 from streamgauge.config.options_and_settings import SETTINGS
 from streamgauge.core.errors import InputError, MachineError, Problem, StreamgaugeError, near
+from streamgauge.core.exit_codes import ExitCode
 from streamgauge.core.output import print_answer, print_progress
 from streamgauge.core.units import parse_share
 from streamgauge.system.python_path import drop_foreign_pyspark
@@ -47,8 +50,22 @@ if TYPE_CHECKING:
     from streamgauge.results.run import Result
 
 
+class _Unhandled(Exception):
+    """Carries an error, as its cause, past Typer, which would end with an exit code of its own."""
+
+
 class _Commands(TyperGroup):
-    """Refuses an unknown command with the nearest one, and a list of all."""
+    """Refuses an unknown command with the nearest one, and a list of all. Its help ends with the exit codes."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (KeyboardInterrupt, EOFError, OSError) as error:
+            raise _Unhandled from error
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Exit codes"):
+            formatter.write_dl([(str(code), code.meaning) for code in ExitCode])
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and args[0] not in self.commands and not args[0].startswith("-"):
@@ -65,21 +82,37 @@ app = typer.Typer(
     no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
 )  # fmt: skip
 
-DEFECT_EXIT = 3
-"""Exit code of an unexpected error. Not 1, which means that the criterion failed."""
+STOPS = {
+    signal.SIGHUP: ExitCode.SIGHUP,
+    signal.SIGINT: ExitCode.SIGINT,
+    signal.SIGTERM: ExitCode.SIGTERM,
+}
+"""Exit code by the first signal that stopped a command."""
 TRACEBACK = "STREAMGAUGE_TRACEBACK"
 DUCKDB_INTERRUPTED = ("RuntimeError", "InterruptException")
 """DuckDB's errors for Ctrl-C during a query."""
-TYPER_INTERRUPTED = 130
-"""Typer's exit code for Ctrl-C."""
 
 
-def main() -> None:
-    """The command `streamgauge`."""
-    signal.signal(signal.SIGTERM, _as_interrupt)
-    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as nohup lets it be
-        signal.signal(signal.SIGHUP, _as_interrupt)
+def main() -> NoReturn:
+    """The command `streamgauge`, which ends with an `ExitCode`."""
+    received: list[int] = []
+
+    def stop(number: int, _: object) -> NoReturn:
+        """Treats each signal as Ctrl-C: the run stores its measurements and ends its processes."""
+        received.append(number)
+        raise KeyboardInterrupt
+
+    for number in STOPS:
+        if signal.getsignal(number) != signal.SIG_IGN:  # as nohup makes it
+            signal.signal(number, stop)
     drop_foreign_pyspark(sys.path, os.environ)
+    code = _perform()
+    stopped = code == ExitCode.SIGINT and received
+    sys.exit(STOPS[signal.Signals(received[0])] if stopped else code)
+
+
+def _perform() -> str | int | None:
+    """Performs the typed command. Returns its exit code, after printing why it ended early."""
     try:
         if sys.flags.optimize > 1:
             raise MachineError("PYTHONOPTIMIZE=2 (or -OO) drops docstrings, which a library for charts needs. Unset it")
@@ -92,41 +125,47 @@ def main() -> None:
             show_refusal(error)
         else:
             show_refusal(error, options={name: info.flag for name, info in SETTINGS.items() if "." in name})
-        sys.exit(error.exit_code)
+        return error.exit_code
     except StreamgaugeError as error:
         print_progress(f"error: {error}")
         if error.folder:
             print_progress(f"its folder: {error.folder}")
-        sys.exit(error.exit_code)
+        return error.exit_code
     except SystemExit as end:
-        if end.code != TYPER_INTERRUPTED:
-            raise
-        print_progress("stopped")
-        sys.exit(EXITS["interrupted"])
-    except Exception as error:
-        if type(error).__name__ in DUCKDB_INTERRUPTED and "interrupted" in str(error).lower():
+        return end.code
+    except Exception as raised:
+        cause = raised.__cause__ if isinstance(raised, _Unhandled) and raised.__cause__ else raised
+        by_duckdb = type(cause).__name__ in DUCKDB_INTERRUPTED and "interrupted" in str(cause).lower()
+        if by_duckdb or isinstance(cause, KeyboardInterrupt):
             print_progress("stopped")
-            sys.exit(EXITS["interrupted"])
-        _show_defect(error)
-        sys.exit(DEFECT_EXIT)
+            return ExitCode.SIGINT
+        _show_defect(cause)
+        return ExitCode.DEFECT
+    return ExitCode.HOLDS
 
 
-def _show_defect(error: Exception) -> None:
-    """Prints one line; with `STREAMGAUGE_TRACEBACK` also the traceback."""
-    reason = " ".join(str(error).split()) or "no message"
-    hint = "please report it with its traceback"
-    if os.environ.get(TRACEBACK, "0") not in ("", "0"):
-        import traceback
+def _show_defect(error: BaseException) -> None:
+    """Prints where to report it, and where its traceback is kept; with `STREAMGAUGE_TRACEBACK` the traceback itself."""
+    reason, trace = " ".join(str(error).split()) or "no message", "".join(traceback.format_exception(error))
+    shown = os.environ.get(TRACEBACK, "0") not in ("", "0")
+    kept = "" if shown else _kept(trace, getattr(error, "folder", ""))
+    if not kept:
+        print_progress(trace.rstrip())
+    print_progress(
+        f"error: a defect of streamgauge ({type(error).__name__}: {reason}). Report it in the issue tracker of "
+        f"streamgauge, with {f'the traceback in {kept}' if kept else 'this traceback'}"
+    )
 
-        traceback.print_exception(error)
-    else:
-        hint += f", which {TRACEBACK}=1 shows"
-    print_progress(f"error: a defect of streamgauge ({type(error).__name__}: {reason}): {hint}")
 
-
-def _as_interrupt(*_: object) -> NoReturn:
-    """Treats SIGTERM and SIGHUP as Ctrl-C: the run stores its measurements and ends its processes."""
-    raise KeyboardInterrupt
+def _kept(trace: str, folder: str) -> str:
+    """The file that keeps a traceback: in the run folder, else a temporary one. Empty if neither takes it."""
+    for place in (folder or None, None):
+        with suppress(OSError):
+            handle, path = tempfile.mkstemp(prefix="traceback-", suffix=".txt", dir=place)
+            with os.fdopen(handle, "w") as file:
+                file.write(trace)
+            return path
+    return ""
 
 
 def _show_version(is_wanted: bool) -> None:
@@ -266,7 +305,7 @@ def selftest(
         items = run_selftest(quick, only, View(view.line, view.trial))
     if json_:
         print_answer(json.dumps(as_json(items, quick), indent=2))
-    sys.exit(0 if all(item.ok for item in items) else 1)
+    sys.exit(ExitCode.HOLDS if all(item.ok for item in items) else ExitCode.FAILS)
 
 
 @app.command()
@@ -279,8 +318,8 @@ def compare(
     b: Annotated[str, typer.Argument(metavar="B", help="the same for the other side")],
     fail_if: Annotated[list[str] | None, typer.Option(
         "--fail-if", metavar="RULE",
-        help='exit 1 unless B passes and its answers are right: "rate -5%", "p99 +10%"; needs three runs a side'
-        "  [default: none]",
+        help='a gate for B, whose answers must be right too: "rate -5%", "p99 +10%"; exit 1 if it fails, 3 if it is '
+        "unknown; needs three runs a side  [default: none]",
     )] = None,
     confidence: Annotated[str, typer.Option(metavar="SHARE", help="confidence of the intervals")] = "95%",
     html: Annotated[
@@ -298,17 +337,17 @@ def compare(
         from streamgauge.artifacts.run_folder import require_place
 
         require_place(html, comparison_document.HTML)
-    passed, share = True, parse_share(confidence, "confidence")
+    code, share = ExitCode.HOLDS, parse_share(confidence, "confidence")
     if is_study(a) or is_study(b):
         studies = compare_studies(a, b, fail_if or ())
         answer, document = studies.to_json(), comparison_document.scale_document(studies)
     else:
         comparison = compare_runs(a, b, fail_if or (), share)
-        passed, answer, document = comparison.passed, comparison.to_json(), comparison_document.document(comparison)
+        code, answer, document = comparison.exit_code, comparison.to_json(), comparison_document.document(comparison)
     if html is not None:
         comparison_document.write_comparison(html, document)
     print_answer(answer) if json_ else show(document, str(html or ""))
-    sys.exit(0 if passed else 1)
+    sys.exit(code)
 
 
 @app.command(short_help="Write the HTML report of a run folder again")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from streamgauge.cli.parameters import AsJson
+from streamgauge.core.exit_codes import ExitCode
 from streamgauge.core.output import print_answer, print_progress
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None,
 )  # fmt: skip
 NOT_RUNNING = "no cluster is running; streamgauge cluster start --workers N starts one"
-DEGRADED_EXIT = 1
-"""Exit code of `status` unless every process of a cluster runs."""
 
 
 @app.command(short_help="Start a master and workers")
@@ -59,17 +58,17 @@ def status(json_: AsJson = False) -> NoReturn:
         ended = f"; the last one ended without stop ({cluster.master or 'master'})" if cluster is not None else ""
         print_answer(json.dumps({"running": False})) if json_ else None
         print_progress(f"{NOT_RUNNING}{ended}")
-        sys.exit(DEGRADED_EXIT)
+        sys.exit(ExitCode.FAILS)
     if not cluster.is_ready:
         print_answer(json.dumps(_as_json(cluster), indent=2)) if json_ else None
         print_progress(f"{unready_in_words(cluster)}; wait, or end it with streamgauge cluster stop")
-        sys.exit(DEGRADED_EXIT)
+        sys.exit(ExitCode.FAILS)
     _show(cluster, json_)
     if ended_members := cluster.ended():
         print_progress(ended_in_words(ended_members))
         print_progress("start it again: streamgauge cluster stop, then start")
-        sys.exit(DEGRADED_EXIT)
-    sys.exit(0)
+        sys.exit(ExitCode.FAILS)
+    sys.exit(ExitCode.HOLDS)
 
 
 @app.command(short_help="Stop the cluster")

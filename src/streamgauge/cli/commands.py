@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 from streamgauge.cli.parameters import built
 from streamgauge.config.options_and_settings import Experiment, read_values, to_toml
 from streamgauge.core.errors import InputError, Problem, StreamgaugeError, require
+from streamgauge.core.exit_codes import ExitCode, worst
 from streamgauge.core.output import print_answer, print_progress
+from streamgauge.results.verdict import EXIT_CODES
 
 if TYPE_CHECKING:
     from streamgauge.artifacts.run_folder import RunFolder, StudyResult
     from streamgauge.results.run import Result
     from streamgauge.trial.events import FlowNodes
-
-EXITS = {"sustained": 0, "not_sustained": 1, "undecided": 1, "interrupted": 1, "invalid": 3}
-"""Exit code by verdict."""
 
 
 class Options(NamedTuple):
@@ -103,7 +102,7 @@ def require_rate_is_used(experiment: Experiment) -> None:
 
 
 def _matrix(experiment: Experiment, cells: str | None, resume: str | None, options: Options, pages: _Pages) -> NoReturn:
-    """Exits with 3 if a requested cell is invalid, else with 1 if one is undecided or missing."""
+    """Exits with the code of the worst requested cell. If one is missing, the matrix was stopped."""
     from streamgauge.report.terminal.console import progress_console
     from streamgauge.report.terminal.studies import MatrixView, show_study
     from streamgauge.studies.matrix.matrix import run_matrix
@@ -114,9 +113,7 @@ def _matrix(experiment: Experiment, cells: str | None, resume: str | None, optio
     named = None if cells is None else {int(number) for number in cells.split(",")}
     rows = [row for row in result.cells if named is None or row.number in named]
     whole = len(rows) == (result.planned if named is None else len(named))
-    # A rate that is not sustained is a result here.
-    codes = [0 if row.verdict in (None, "not_sustained") else EXITS[row.verdict] for row in rows]
-    sys.exit(max([*codes, 0 if whole else EXITS["interrupted"]]))
+    sys.exit(worst((ExitCode.HOLDS if whole else ExitCode.SIGINT, *(row.code for row in rows))))
 
 
 class _Pages:
@@ -236,7 +233,7 @@ def _end(result: Result, as_json: bool) -> NoReturn:
     """Exits with the verdict's code."""
     if as_json:
         print_answer(result.to_json(), folder=result.folder)
-    sys.exit(EXITS[result.verdict.value])
+    sys.exit(EXIT_CODES[result.verdict.value])
 
 
 def _generate(experiment: Experiment, options: Options, pages: _Pages) -> None:
@@ -276,7 +273,7 @@ def _plan_scale(experiment: Experiment, options: Options) -> None:
 
 
 def _scale(experiment: Experiment, options: Options, pages: _Pages) -> None:
-    """Exits with 0 if every cell is decided; a load that is not sustained is a result here."""
+    """Runs a scalability study with its live view."""
     from streamgauge.report.terminal.console import progress_console
     from streamgauge.report.terminal.studies import ScaleView, show_study
     from streamgauge.studies.scalability.scale import exit_code, scale
@@ -288,16 +285,15 @@ def _scale(experiment: Experiment, options: Options, pages: _Pages) -> None:
 
 
 def _anatomy(experiment: Experiment, options: Options, pages: _Pages) -> None:
-    """Exits with 3 if a trial is invalid; a rate that is not sustained is a result here."""
+    """Runs the trials of a latency breakdown with their live view."""
     from streamgauge.report.terminal.console import TrialView, progress_console
     from streamgauge.report.terminal.studies import show_study
-    from streamgauge.studies.latency_breakdown.anatomy import anatomy
+    from streamgauge.studies.latency_breakdown.anatomy import anatomy, exit_code
 
     with TrialView(progress_console(options.quiet)) as view:
         breakdown = anatomy(experiment, view.update, pages.of_study, pages.of_run)
     print_answer(breakdown.to_json(), folder=breakdown.folder) if options.as_json else show_study(breakdown)
-    code = EXITS["invalid"] if any(trial.verdict == "invalid" for trial in breakdown.trials) else 0
-    sys.exit(code if breakdown.finished else EXITS["interrupted"])
+    sys.exit(exit_code(breakdown))
 
 
 def _characterize(experiment: Experiment, options: Options, pages: _Pages) -> None:
@@ -320,7 +316,7 @@ def _characterize(experiment: Experiment, options: Options, pages: _Pages) -> No
         print_answer(profile.to_json(), folder=profile.folder)
     elif profile.applied is not None:
         show_applied(profile.applied)
-    sys.exit(EXITS[profile.applied.verdict] if profile.applied is not None else 0)
+    sys.exit(EXIT_CODES[profile.applied.verdict] if profile.applied is not None else ExitCode.HOLDS)
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,17 @@
 """Every error that streamgauge raises on purpose.
 
     StreamgaugeError
-    |-- InputError        the request is invalid (also a ValueError)                      exit 2
+    |-- InputError        the request is invalid (also a ValueError)
     |   |-- ExpressionError   an invalid expression in a flow
     |   |-- JobError          a user job that cannot be run
     |   `-- SettingError      a setting that a started engine does not know or refuses
-    |-- MachineError      this machine lacks something: Java, disk space                   exit 3
-    |-- EngineError       the engine did not start, or its results cannot be used         exit 3
-    |-- DriverError       a driver process failed: generator, transport, recorder         exit 3
-    `-- Interrupted       a person or the system stopped the run                          exit 1
+    |-- MachineError      this machine lacks something: Java, disk space
+    |-- EngineError       the engine did not start, or its results cannot be used
+    |-- DriverError       a driver process failed: generator, transport, recorder
+    `-- Interrupted       a person or the system stopped the run
 
-Each message names the setting, the rule, the value and the way out. `Problem` holds them as data.
+Each has an exit code (`core.exit_codes`). Each message names the setting, the rule, the value and the way out;
+`Problem` holds them as data.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from streamgauge.core.exit_codes import ExitCode, worst
+
 if TYPE_CHECKING:
     from pydantic import ValidationError
     from pydantic.fields import FieldInfo
@@ -31,12 +34,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Problem:
-    """One problem of a request: `setting` breaks `rule` with the value `got`; `way_out` is what to do next."""
+    """One problem of a request: `setting` breaks `rule` with the value `got`; `way_out` is what to do next.
+
+    `code`: how a command with this problem alone ends.
+    """
 
     setting: str
     rule: str
     got: object
     way_out: str
+    code: ExitCode = ExitCode.REFUSAL
 
     def __str__(self) -> str:
         return f"{self.setting}: {self.rule}; got {self.got!r}\n  try: {self.way_out}"
@@ -172,7 +179,7 @@ FULL_IN_WORDS = "No space left on device"
 class StreamgaugeError(Exception):
     """The base of all deliberate errors. Any other exception is a defect of streamgauge."""
 
-    exit_code = 3
+    exit_code: ExitCode
     folder = ""
     """The run folder, if one was created before the error."""
 
@@ -183,11 +190,12 @@ class InputError(StreamgaugeError, ValueError):
     `incomplete`: whether some checks need a setting that is refused, so that more problems may follow.
     """
 
-    exit_code = 2
+    exit_code = ExitCode.REFUSAL
 
     def __init__(self, problems: Problem | Sequence[Problem], incomplete: bool = False) -> None:
         self.incomplete = incomplete
         self.problems: tuple[Problem, ...] = (problems,) if isinstance(problems, Problem) else tuple(problems)
+        self.exit_code = worst(problem.code for problem in self.problems)
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
 
@@ -268,15 +276,17 @@ class SettingError(InputError):
 class MachineError(StreamgaugeError):
     """The machine lacks something. The message says what, and how to get it."""
 
+    exit_code = ExitCode.ENVIRONMENT
+
 
 class MissingOnMachine(InputError, MachineError):
     """What the machine lacks, as problems in the form of refused settings. It was looked for before a start."""
 
-    exit_code = MachineError.exit_code
-
 
 class EngineError(StreamgaugeError):
     """The engine failed outside a measurement; `log` is the file with its whole output."""
+
+    exit_code = ExitCode.FAILS
 
     def __init__(self, message: str, log: str | None = None) -> None:
         super().__init__(message if log is None else f"{message}\n  whole log: {log}")
@@ -286,6 +296,8 @@ class EngineError(StreamgaugeError):
 class DriverError(StreamgaugeError):
     """A driver process failed, so no figure of this run may be used. `disk_full`: whether a full disk is the cause."""
 
+    exit_code = ExitCode.INVALID
+
     def __init__(self, message: str, disk_full: bool = False) -> None:
         super().__init__(message)
         self.disk_full = disk_full
@@ -294,7 +306,7 @@ class DriverError(StreamgaugeError):
 class Interrupted(StreamgaugeError):
     """The run was stopped. Measurements so far are kept."""
 
-    exit_code = 1
+    exit_code = ExitCode.SIGINT
 
 
 def is_full(error: BaseException) -> bool:

@@ -69,6 +69,8 @@ class TrialConditions(ResultPart):
     """What the trial found."""
     sentence: str = ""
     """The same in words."""
+    exit_code: int | None = None
+    """Exit code of what kept the trial from starting; null if it started."""
     clock_moved_us: int | None = None
     """How far the machine's clock moved within the trial; null if unknown."""
 

@@ -1,7 +1,9 @@
 """The result of a comparison: of runs or searches, or of two scalability studies."""
 
+from collections.abc import Mapping
 from typing import Literal
 
+from streamgauge.core.exit_codes import ExitCode, worst
 from streamgauge.results.codes import SCHEMA_VERSION, ResultPart, version_field
 from streamgauge.results.verdict import VerdictValue
 
@@ -76,6 +78,14 @@ class Difference(ResultPart):
     """Why it is unknown, or why an end is open."""
 
 
+GateState = Literal["passed", "failed", "unknown"]
+_EXIT_CODES: Mapping[GateState, ExitCode] = {
+    "passed": ExitCode.HOLDS,
+    "failed": ExitCode.FAILS,
+    "unknown": ExitCode.UNDECIDED,
+}
+
+
 class Gate(ResultPart):
     """A rule for B (`--fail-if`). If B's answers are not right, a rule `answers` is added."""
 
@@ -85,7 +95,7 @@ class Gate(ResultPart):
     """The figure that it limits."""
     limit: float
     """Its limit."""
-    state: Literal["passed", "failed", "unknown"]
+    state: GateState
     """`passed`, `failed`, or `unknown` if the interval crosses the limit or is missing."""
     sentence: str
     """Why, in words."""
@@ -119,9 +129,9 @@ class Comparison(ResultPart):
     """What a reader of the differences must also know."""
 
     @property
-    def passed(self) -> bool:
-        """Whether no gate failed and none is unknown."""
-        return all(gate.state == "passed" for gate in self.gates)
+    def exit_code(self) -> ExitCode:
+        """That of its worst gate; `HOLDS` without gates."""
+        return worst(_EXIT_CODES[gate.state] for gate in self.gates)
 
 
 Says = Literal["better", "worse", "no_difference", "unknown"]

@@ -4,8 +4,9 @@ from typing import Any, Self
 
 from pydantic import Field
 
+from streamgauge.core.exit_codes import ExitCode
 from streamgauge.results.codes import ResultPart, version_field
-from streamgauge.results.verdict import VerdictValue
+from streamgauge.results.verdict import EXIT_CODES, VerdictValue
 
 SCHEMA_VERSION = 1
 
@@ -20,6 +21,8 @@ class CellFigures(ResultPart):
     """Why, in words."""
     decided_by: str = ""
     """Names of the checks that decided, with commas; empty if all hold, or if none was made."""
+    exit_code: int | None = None
+    """The exit code that its command alone would have; null in files older than this field."""
     folder: str = ""
     """Its folder, from that of the matrix; empty if the cell never started."""
     report: str = ""
@@ -72,6 +75,13 @@ class CellFigures(ResultPart):
     """CPU of all other processes."""
     reference_work_us: float | None = None
     """The machine's own speed meanwhile."""
+
+    @property
+    def code(self) -> ExitCode:
+        """Its exit code; that of its verdict where none is stored."""
+        if self.exit_code is not None:
+            return ExitCode(self.exit_code)
+        return ExitCode.HOLDS if self.verdict is None else EXIT_CODES[self.verdict]
 
 
 class MatrixCell(CellFigures):

@@ -19,6 +19,7 @@ from importlib import metadata
 from pathlib import Path
 
 from streamgauge.core.errors import MachineError, MissingOnMachine, Problem
+from streamgauge.core.exit_codes import ExitCode
 
 JAVA_FLOOR = 17
 OPTION_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
@@ -53,8 +54,8 @@ def find_java(needed_by: str = "") -> Java:
     rule = f"must lead to Java {JAVA_FLOOR} or later" + (f", which {needed_by} needs" if needed_by else "")
     if home:
         way_out = _other_home() or install_hint()
-        raise MissingOnMachine(Problem("JAVA_HOME", rule, f"{home} ({java})", way_out))
-    raise MissingOnMachine(Problem("PATH", rule, java, install_hint()))
+        raise MissingOnMachine(Problem("JAVA_HOME", rule, f"{home} ({java})", way_out, ExitCode.ENVIRONMENT))
+    raise MissingOnMachine(Problem("PATH", rule, java, install_hint(), ExitCode.ENVIRONMENT))
 
 
 def java_environment(keep_properties: bool = False, environment: Mapping[str, str] = os.environ) -> dict[str, str]:

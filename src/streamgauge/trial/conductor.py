@@ -103,7 +103,14 @@ class TrialConductor:
         settings = testbed_settings(resolved)
         settings = replace(settings, options={**settings.options, **(options or {})})
         with TestBed(settings, make_engine, folder, Clock.fixed_now()) as testbed:
-            yield cls(resolved, testbed, observe, ceiling_per_s)
+            try:
+                yield cls(resolved, testbed, observe, ceiling_per_s)
+            except StreamgaugeError:
+                raise
+            except Exception as defect:
+                # The command line keeps the traceback there.
+                vars(defect).setdefault("folder", str(folder))
+                raise
 
     def start(self, rate_per_s: float, note: str, folder: RunFolder | None = None) -> None:
         """Starts the processes. If that fails, `folder` gets the reason."""

@@ -73,7 +73,7 @@ def test_state_in_rocksdb_on_a_noexec_folder_is_refused_at_the_start(tmp_path: P
     folder.mkdir()
     run = ["run", str(EXAMPLES / "rewards.py"), "--rate", "1k", "--duration", "5s", "--json", "--out", str(runs)]
     done = in_namespace(NOEXEC.format(folder=folder), run, {"TMPDIR": str(folder)})
-    assert done.returncode == 3, done.stderr
+    assert done.returncode == 5, done.stderr
     assert "mounted noexec\n  set TMPDIR" in done.stderr
     assert f"its folder: {runs}" in done.stderr
     assert "noexec" in json.loads(done.stdout)["verdict"]["sentence"]

@@ -2,11 +2,12 @@
 
 import errno
 import re
+import runpy
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from streamgauge.core.errors import (
     Problem,
     StreamgaugeError,
 )
+from streamgauge.core.exit_codes import ExitCode
 from streamgauge.results.codes import Cause
 from streamgauge.results.run import Result
 from streamgauge.trial.conductor import record_start_failure
@@ -47,10 +49,10 @@ def run_as(monkeypatch: pytest.MonkeyPatch, invoke: Invoke) -> Callable[[Callabl
 
 @pytest.mark.parametrize(
     ("value", "code"),
-    [("sustained", 0), ("not_sustained", 1), ("undecided", 1), ("interrupted", 1), ("invalid", 3)],
+    [("sustained", 0), ("not_sustained", 1), ("undecided", 3), ("interrupted", 130), ("invalid", 4)],
 )
 def test_the_verdict_is_the_exit_code(run_as: Any, value: str, code: int) -> None:
-    """0 done, 1 the criterion failed, 3 the figures must not be used."""
+    """0 the criterion holds, 1 it does not, 3 not known, 4 the figures must not be used."""
     done = run_as(lambda *_: result_of(value))
     assert (done.returncode, Result.model_validate_json(done.stdout).verdict.value) == (code, value)
 
@@ -58,20 +60,23 @@ def test_the_verdict_is_the_exit_code(run_as: Any, value: str, code: int) -> Non
 @pytest.mark.parametrize(
     ("error", "code", "text"),
     [
-        (MachineError("Java 17 or later is needed"), 3, "Java 17"),
-        (EngineError("spark did not start: no memory", "engine/spark.log"), 3, "whole log: engine/spark.log"),
-        (DriverError("generator 0 ended"), 3, "generator 0 ended"),
-        (Interrupted("stopped by hand"), 1, "stopped by hand"),
-        (KeyboardInterrupt(), 1, "stopped\n"),
-        (RuntimeError("Query interrupted"), 1, "stopped\n"),  # as DuckDB says it
-        (RuntimeError("two\nlines"), 3, "a defect of streamgauge (RuntimeError: two lines)"),
+        (MachineError("Java 17 or later is needed"), 5, "Java 17"),
+        (EngineError("spark did not start: no memory", "engine/spark.log"), 1, "whole log: engine/spark.log"),
+        (DriverError("generator 0 ended"), 4, "generator 0 ended"),
+        (Interrupted("stopped by hand"), 130, "stopped by hand"),
+        (KeyboardInterrupt(), 130, "stopped\n"),
+        (RuntimeError("Query interrupted"), 130, "stopped\n"),  # as DuckDB says it
+        (RuntimeError("two\nlines"), 70, "a defect of streamgauge (RuntimeError: two lines)"),
+        (BrokenPipeError(errno.EPIPE, "Broken pipe"), 70, "a defect of streamgauge (BrokenPipeError"),
+        (EOFError(), 70, "a defect of streamgauge (EOFError: no message)"),
     ],
 )
 def test_errors_are_one_message_on_stderr(
-    monkeypatch: pytest.MonkeyPatch, run_as: Any, error: BaseException, code: int, text: str
+    monkeypatch: pytest.MonkeyPatch, stand: Path, run_as: Any, error: BaseException, code: int, text: str
 ) -> None:
     """Each kind has its exit code, a defect not 1, which is a verdict; nothing on stdout, no traceback."""
     monkeypatch.delenv(app.TRACEBACK, raising=False)
+    monkeypatch.setattr(tempfile, "tempdir", str(stand))
     done = run_as(Mock(side_effect=error))
     assert (done.returncode, done.stdout, text in done.stderr, "Traceback" in done.stderr) == (code, "", True, False)
     assert not text.startswith("a defect") or len(done.stderr.splitlines()) == 1
@@ -80,7 +85,84 @@ def test_errors_are_one_message_on_stderr(
 def test_a_defect_shows_its_traceback_where_it_is_requested(monkeypatch: pytest.MonkeyPatch, run_as: Any) -> None:
     monkeypatch.setenv(app.TRACEBACK, "1")
     done = run_as(Mock(side_effect=RuntimeError("two\nlines")))
-    assert (done.returncode, done.stdout, "Traceback" in done.stderr) == (3, "", True)
+    assert (done.returncode, done.stdout, "Traceback" in done.stderr) == (70, "", True)
+
+
+def defect_in(folder: Path) -> RuntimeError:
+    """An unexpected error within the trial of a run folder."""
+    error = RuntimeError("out of order")
+    vars(error)["folder"] = str(folder)
+    return error
+
+
+@pytest.mark.parametrize("in_run", [True, False])
+def test_the_traceback_of_a_defect_is_kept(
+    monkeypatch: pytest.MonkeyPatch, run_as: Any, stand: Path, in_run: bool
+) -> None:
+    """In the run folder, else in a temporary file, which the message names."""
+    monkeypatch.delenv(app.TRACEBACK, raising=False)
+    run, temporary = stand / "run", stand / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    if in_run:
+        run.mkdir()
+    done = run_as(Mock(side_effect=defect_in(run)))
+    (file,) = (run if in_run else temporary).iterdir()
+    assert (done.returncode, done.stdout, str(file) in done.stderr) == (70, "", True)
+    assert file.read_text().startswith("Traceback (most recent call last):\n")
+    assert file.read_text().endswith("RuntimeError: out of order\n")
+
+
+def test_a_traceback_that_no_disk_takes_is_printed(monkeypatch: pytest.MonkeyPatch, run_as: Any) -> None:
+    monkeypatch.delenv(app.TRACEBACK, raising=False)
+    monkeypatch.setattr(tempfile, "mkstemp", Mock(side_effect=OSError(errno.ENOSPC, "full")))
+    done = run_as(Mock(side_effect=RuntimeError("out of order")))
+    assert (done.returncode, "Traceback" in done.stderr, "with this traceback" in done.stderr) == (70, True, True)
+
+
+@pytest.fixture
+def usual_handlers() -> Iterator[None]:
+    """The handlers of signals are those of a new process, and afterwards those of the tests again."""
+    before = {number: signal.getsignal(number) for number in app.STOPS}
+    for number in app.STOPS:
+        signal.signal(number, signal.SIG_DFL)
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("usual_handlers")
+@pytest.mark.parametrize(("number", "code"), app.STOPS.items(), ids=lambda one: one.name)
+def test_a_stop_has_the_code_of_its_signal(run_as: Any, number: signal.Signals, code: ExitCode) -> None:
+    """Whether the run was stopped before its verdict or is interrupted by it, also after a signal of another kind."""
+
+    def stopped_in_its_span(*_: object) -> Result:
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(number)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGTERM)
+        return result_of("interrupted")
+
+    done = run_as(lambda *_: signal.raise_signal(number))
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", "stopped\n")
+    done = run_as(stopped_in_its_span)
+    assert (done.returncode, "stopped" in done.stderr) == (code, False)
+    assert Result.model_validate_json(done.stdout).verdict.value == "interrupted"
+
+
+def test_a_stop_while_modules_load_has_its_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`python -m streamgauge` takes most of its start for them."""
+
+    class Stop:
+        def find_spec(self, name: str, *_: object) -> None:
+            if name == "streamgauge.cli.app":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "streamgauge.cli.app")
+    monkeypatch.setattr(sys, "meta_path", [Stop(), *sys.meta_path])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(Path(app.__file__).parents[1] / "__main__.py"))
+    assert ended.value.code == ExitCode.SIGINT
 
 
 @pytest.mark.parametrize("error", [EngineError("spark did not start"), JobError(Problem("f()", "a rule", "a", "b"))])
@@ -106,7 +188,7 @@ def test_python_without_docstrings_is_named() -> None:
     """Charts would fail at the end of a run, as a defect."""
     words = [sys.executable, "-OO", "-m", "streamgauge", "engines"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (3, "")
+    assert (done.returncode, done.stdout) == (5, "")
     assert done.stderr.startswith("error: PYTHONOPTIMIZE=2 (or -OO)")
 
 
@@ -243,12 +325,12 @@ def test_a_report_that_cannot_be_written_names_its_run(
     )
 
 
-def test_a_machine_without_java_is_exit_code_3(monkeypatch: pytest.MonkeyPatch, stand: Path) -> None:
+def test_a_machine_without_java_has_its_own_code(monkeypatch: pytest.MonkeyPatch, stand: Path) -> None:
     """The message says how to install it; no run folder is made."""
     for name in ("JAVA_HOME", "PATH"):
         monkeypatch.setenv(name, str(stand / "nowhere"))
     done = command("run", "identity", "--json")
-    assert (done.returncode, done.stdout) == (3, "")
+    assert (done.returncode, done.stdout) == (5, "")
     refused = "JAVA_HOME: must lead to Java 17 or later, which spark needs(.|\n)*try: install(.|\n)*nothing was started"
     assert re.search(refused, done.stderr)
     assert list(stand.iterdir()) == []
@@ -283,5 +365,5 @@ def test_a_page_that_is_stopped_names_its_folder(
     folder = RunFolder.create(stand / "runs", "identity", "spark", datetime.now(UTC))
     monkeypatch.setattr("streamgauge.report.documents.run.write_page", Mock(side_effect=KeyboardInterrupt))
     done = run_as(lambda _, __, on_result: on_result(folder, []))
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (130, "")
     assert f"streamgauge report {folder.path}" in done.stderr

@@ -41,7 +41,7 @@ def test_the_file_chooses_the_command(
     result = SimpleNamespace(to_json=lambda: '{"made": "up"}', verdict=SimpleNamespace(value="undecided"), folder="")
     monkeypatch.setattr(f"streamgauge.studies.{function}", perform := Mock(return_value=result))
     done = run_file(tmp_path, f'command = "{command}"\n{TINY}', "--json")
-    assert (done.exit_code, json.loads(done.stdout)) == (1, {"made": "up"})
+    assert (done.exit_code, json.loads(done.stdout)) == (3, {"made": "up"})
     assert [call.args[0] for call in perform.call_args_list] == [read(tmp_path / "experiment.toml")]
     assert perform.call_args.args[0].command == command
 

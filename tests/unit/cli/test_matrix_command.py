@@ -3,9 +3,11 @@
 import json
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
+from streamgauge.core.errors import EngineError
 from streamgauge.results.matrix import MatrixResult
 from streamgauge.studies.matrix import cells
 from tests.unit.cli.helpers_commands import Invoke, assert_one_refusal
@@ -36,23 +38,37 @@ def three(stand: Path) -> str:
 @pytest.mark.parametrize(
     ("verdicts", "code"),
     [
-        (("sustained", "not_sustained", "sustained"), 0),
-        (("sustained", "undecided", "sustained"), 1),
-        (("sustained", "undecided", "invalid"), 3),
-        (("sustained", KeyboardInterrupt()), 1),
+        (("sustained", "sustained", "sustained"), 0),
+        (("sustained", "not_sustained", "sustained"), 1),
+        (("sustained", "undecided", "sustained"), 3),
+        (("not_sustained", "undecided", "sustained"), 1),
+        (("sustained", "not_sustained", "invalid"), 4),
+        (("invalid", KeyboardInterrupt()), 130),
         ((None, None, None), 0),
     ],
 )
 def test_the_exit_code_is_that_of_the_worst_cell(
     monkeypatch: pytest.MonkeyPatch, invoke: Invoke, three: str, verdicts: tuple[Any, ...], code: int
 ) -> None:
-    """A rate that is not sustained is a result here; a cell without a decision is none."""
+    """A cell that was not run is worse than any other, because the matrix was stopped."""
     monkeypatch.setattr(cells, "perform", performing(*verdicts)[0])
     done = invoke("experiment", three, "--json")
     result = MatrixResult.model_validate_json(done.stdout)
     assert (done.returncode, len(result.cells)) == (code, len(verdicts))
     assert (Path(result.folder) / "report.html").exists()
     assert "1 of 3   load.rate=1k" in done.stderr
+
+
+def test_a_cell_that_did_not_start_has_the_code_of_its_error(
+    monkeypatch: pytest.MonkeyPatch, invoke: Invoke, three: str
+) -> None:
+    """Its verdict is invalid, and an engine that does not start fails. The file has the code of each cell."""
+    started = Mock(side_effect=EngineError("spark did not start"))
+    monkeypatch.setattr(cells, "run_judged", started)
+    done = invoke("experiment", three, "--json")
+    result = MatrixResult.model_validate_json(done.stdout)
+    assert {(cell.verdict, cell.exit_code) for cell in result.cells} == {("invalid", 1)}
+    assert (done.returncode, len(result.cells)) == (1, 3)
 
 
 def test_named_cells_decide_the_exit_code(monkeypatch: pytest.MonkeyPatch, invoke: Invoke, three: str) -> None:

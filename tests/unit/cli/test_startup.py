@@ -12,6 +12,7 @@ from typer.main import get_command
 from streamgauge import __version__
 from streamgauge.cli import app
 from streamgauge.cli.help import GROUPS
+from streamgauge.core.exit_codes import ExitCode
 from tests.unit.cli.helpers_commands import Invoke, command
 
 HEAVY = ("pyspark", "prometheus_client", "pyarrow.flight", "altair", "vl_convert", "duckdb", "scipy")
@@ -129,6 +130,13 @@ def test_the_tab_key_completes_commands_options_and_names(words: str, offered: s
     code = "import sys\nfrom streamgauge.cli import app\nsys.argv = ['streamgauge']\napp.main()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
     assert set(done.stdout.split()) == offered
+
+
+def test_help_ends_with_the_exit_codes() -> None:
+    """Each with its meaning."""
+    (name, group), *_ = helps()
+    text = " ".join(help_of(name, group).split()).partition("Exit codes: ")[2]
+    assert text == " ".join(f"{code} {code.meaning}" for code in ExitCode)
 
 
 def test_help_names_every_command() -> None:

@@ -35,9 +35,9 @@ def test_a_full_standard_error_ends_nothing() -> None:
 
 
 def test_an_answer_that_cannot_be_written_says_where_the_run_is() -> None:
-    """It is no defect: exit code 3, and no second complaint of the interpreter."""
+    """It is no defect: exit code 5, and no second complaint of the interpreter."""
     with open("/dev/full", "w") as full:
         code, _, reported = of_code(TOLD, stdout=full)
-    assert (code, reported.splitlines()) == (3, [
+    assert (code, reported.splitlines()) == (5, [
         "progress", "error: standard output cannot be written (No space left on device); the run is in runs/7",
     ])  # fmt: skip

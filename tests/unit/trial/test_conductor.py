@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +15,7 @@ from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import build
 from streamgauge.core.clock import US
 from streamgauge.core.engine_reports import OperatorCounts
+from streamgauge.core.errors import EngineError
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
@@ -222,3 +224,15 @@ def test_each_trial_has_chunks_for_its_own_rate(rate_per_s: float, chunk_us: int
     with pytest.raises(KeyboardInterrupt):
         run(conduct=conduct, rate_per_s=rate_per_s)
     assert conduct.call_args.args[2] == chunk_us
+
+
+@pytest.mark.parametrize(("error", "folder"), [(RuntimeError("a"), "there"), (EngineError("a"), "")])
+def test_a_defect_names_the_folder_of_its_trial(monkeypatch: pytest.MonkeyPatch, error: Exception, folder: str) -> None:
+    """The command line keeps its traceback there. Other errors have a folder only if it holds their reason."""
+    monkeypatch.setattr(trial, "TestBed", lambda *_: nullcontext(fake_testbed()))
+    with (
+        pytest.raises(type(error)) as raised,
+        TrialConductor.on_test_bed(resolved_of(), Mock(), Path("there")),
+    ):
+        raise error
+    assert vars(raised.value).get("folder", "") == folder

@@ -3,19 +3,16 @@
 import math
 import re
 from dataclasses import dataclass
-from typing import Literal
 
 from streamgauge.core.errors import InputError, Problem, Rule, broken, near
 from streamgauge.core.formatting import format_signed
 from streamgauge.results import labels
-from streamgauge.results.comparison import Difference, Gate
+from streamgauge.results.comparison import Difference, Gate, GateState
 from streamgauge.studies.compare.groups import UNJUDGED, Kind, RunGroup, answers_fault
 from streamgauge.studies.compare.metrics import Comparable, choices, comparables, names, resolve
 
 RUNS_MIN = 3
 """JVMs differ from start to start, and two runs give only a single estimate of that."""
-
-State = Literal["passed", "failed", "unknown"]
 
 _RULE = re.compile(r"\s*([A-Za-z_][\w.]*?)\s*([+−-])\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*$")
 _SETTING = "--fail-if"
@@ -103,13 +100,13 @@ def judge_answers(b: RunGroup) -> list[Gate]:
     faults = [(run.folder.name, fault) for run in b.runs if (fault := answers_fault(run.result))]
     if not faults:
         return []
-    state: State = "unknown" if all(fault == UNJUDGED for _, fault in faults) else "failed"
+    state: GateState = "unknown" if all(fault == UNJUDGED for _, fault in faults) else "failed"
     listed = "; ".join(f"{name}: {fault}" for name, fault in faults)
     sentence = f"{b.name} has {listed}: its figures do not count until that is fixed"
     return [Gate(rule=ANSWERS, figure="wrong_answers", limit=0.0, state=state, sentence=sentence)]
 
 
-def _decided(rule: GateRule, of: Difference, undecided: str) -> tuple[State, str]:
+def _decided(rule: GateRule, of: Difference, undecided: str) -> tuple[GateState, str]:
     if undecided or of.method == "none":
         return "unknown", f"{of.label}: unknown, {undecided or of.reason}"
     # Sign as harm: positive is worse, in either direction of the figure.

@@ -1,7 +1,7 @@
 """The run groups of a comparison: reads the runs that the command line names, and refuses unusable ones."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby, product
 from operator import itemgetter
@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from streamgauge.artifacts.run_folder import STUDIES, RunFolder
 from streamgauge.core.arrays import Floats
 from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.exit_codes import ExitCode
 from streamgauge.core.formatting import flatten, format_fact
 from streamgauge.engines.registry import location_settings
 from streamgauge.metrics.histogram import read_log, slots_of
@@ -129,7 +130,7 @@ def read_group(name: str, given: str) -> RunGroup:
         try:
             run = _read_run(name, folder)
         except InputError as error:
-            problems += [Problem(name, problem.rule, problem.got, problem.way_out) for problem in error.problems]
+            problems += [replace(problem, setting=name) for problem in error.problems]
         else:
             problems += copy_problems(name, "must be different runs; this one is there twice", runs, [run])
             runs.append(run)
@@ -140,10 +141,13 @@ def read_group(name: str, given: str) -> RunGroup:
 
 def _merged_problems(problems: Iterable[Problem]) -> list[Problem]:
     """Merges a problem that several runs share, with all their names."""
-    offenders: dict[tuple[str, str, str], list[str]] = {}
+    offenders: dict[tuple[str, str, str, ExitCode], list[str]] = {}
     for one in problems:
-        offenders.setdefault((one.setting, one.rule, one.way_out), []).append(str(one.got))
-    return [Problem(setting, rule, ", ".join(got), way_out) for (setting, rule, way_out), got in offenders.items()]
+        offenders.setdefault((one.setting, one.rule, one.way_out, one.code), []).append(str(one.got))
+    return [
+        Problem(setting, rule, ", ".join(got), way_out, code)
+        for (setting, rule, way_out, code), got in offenders.items()
+    ]
 
 
 def _folders(name: str, given: str, problems: list[Problem]) -> Iterator[Path]:
@@ -166,7 +170,8 @@ def _read_run(name: str, path: Path) -> RunData:
     verdict, where = result.verdict, str(folder.path)
     if verdict.value in ("invalid", "interrupted"):
         rule = f"must be runs whose figures may be used, and not {verdict.value} ({verdict.sentence.rstrip('.')})"
-        raise InputError(Problem(name, rule, where, "run it again, or name the runs without it"))
+        way_out = "run it again, or name the runs without it"
+        raise InputError(Problem(name, rule, where, way_out, ExitCode.INVALID))
     if result.search is None:
         return RunData(folder, folder, result)
     if result.search.sustained_per_s is None or not result.search.confirmed:

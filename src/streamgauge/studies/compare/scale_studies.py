@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from streamgauge.artifacts.run_folder import SCALE, read_study
 from streamgauge.config.options_and_settings import read
 from streamgauge.core.errors import InputError, Problem, Rule, attempt, broken, require
+from streamgauge.core.exit_codes import ExitCode
 from streamgauge.core.formatting import flatten, resume_command
 from streamgauge.results.comparison import (
     CapacityDifference,
@@ -84,7 +85,9 @@ def _read(name: str, given: str) -> Side:
     require(is_study(given), name, rule, given, "a folder runs/*-scale")
     study = read_study(folder, SCALE)
     assert isinstance(study, ScaleResult)
-    require(study.finished, name, "must be a study that came to its end", given, resume_command("scale", folder))
+    if not study.finished:
+        rule, way_out = "must be a study that came to its end", resume_command("scale", folder)
+        raise InputError(Problem(name, rule, given, way_out, ExitCode.INVALID))
     return Side(folder, study)
 
 

@@ -19,6 +19,7 @@ from streamgauge.config.matrix import expand
 from streamgauge.config.options_and_settings import Anatomy, Experiment, Matrix
 from streamgauge.core.clock import US, Clock
 from streamgauge.core.errors import DriverError, EngineError, Rule, broken, refuse, require
+from streamgauge.core.exit_codes import ExitCode, worst
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Explode, Flow, Lookup, Select, Source, Where
 from streamgauge.engines.latency_probe import LatencyProbe, ProbeRequest
@@ -26,6 +27,7 @@ from streamgauge.engines.registry import entry, streaming_engines
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check, refuse_program
 from streamgauge.results.breakdown import BreakdownTrial, Decomposition, LatencyBreakdown, TrialConditions
+from streamgauge.results.verdict import EXIT_CODES
 from streamgauge.studies.latency_breakdown.decompose import TrialEvidence, decompose
 from streamgauge.studies.run.run import require_machine, run_judged
 from streamgauge.system.disk import Scratch
@@ -87,6 +89,15 @@ def anatomy(
     breakdown = breakdown.model_copy(update={"finished": True})
     _write(folder, breakdown, on_study)
     return breakdown
+
+
+def exit_code(breakdown: LatencyBreakdown) -> ExitCode:
+    """That of the worst trial whose figures must not be used. A rate that is not sustained is a result here."""
+    return worst(
+        EXIT_CODES[trial.verdict] if trial.exit_code is None else ExitCode(trial.exit_code)
+        for trial in breakdown.trials
+        if trial.verdict in ("invalid", "interrupted")
+    )
 
 
 def _write(folder: Path, breakdown: LatencyBreakdown, on_study: OnStudy) -> None:
@@ -214,7 +225,8 @@ def _trial(
             )  # fmt: skip
         except (EngineError, DriverError) as error:
             return BreakdownTrial.from_parts(
-                conditions.model_copy(update={"sentence": str(error)}), Decomposition(reason="it did not start")
+                conditions.model_copy(update={"sentence": str(error), "exit_code": error.exit_code}),
+                Decomposition(reason="it did not start"),
             )
         moved_us = Clock.fixed_now().offset_us - before.offset_us
         conditions = conditions.model_copy(update={

@@ -16,6 +16,7 @@ from streamgauge.artifacts.run_folder import OUT, RunFolder, disk, write_table, 
 from streamgauge.config.matrix import Cell, merge_problems, value_of
 from streamgauge.config.options_and_settings import Experiment
 from streamgauge.core.errors import MachineError, Problem, Rule, StreamgaugeError, attempt, refuse, require_all
+from streamgauge.core.exit_codes import SEVERITY
 from streamgauge.core.formatting import format_value
 from streamgauge.core.trial import TrialSnapshot
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
@@ -25,9 +26,9 @@ from streamgauge.results.breakdown import LatencyBreakdown
 from streamgauge.results.matrix import CellFigures, MatrixResult
 from streamgauge.results.run import Result
 from streamgauge.results.search import TrialSummary
-from streamgauge.results.verdict import VerdictValue
+from streamgauge.results.verdict import EXIT_CODES
 from streamgauge.studies.capacity.sustain import sustain, typical_s
-from streamgauge.studies.latency_breakdown.anatomy import anatomy, check_trials
+from streamgauge.studies.latency_breakdown.anatomy import anatomy, check_trials, exit_code
 from streamgauge.studies.operator_profile.characterize import characterize, check_all, check_input
 from streamgauge.studies.run.run import run_judged
 from streamgauge.trial.events import OnResult, OnStudy, ignore
@@ -118,9 +119,6 @@ _CHECKS: Mapping[str, Callable[[Experiment], tuple[ResolvedExperiment, float | N
 """By command: raises InputError, or gives the (first) trial and the estimated seconds."""
 
 
-_WORST: tuple[VerdictValue, ...] = ("interrupted", "invalid", "undecided", "not_sustained", "sustained")
-
-
 @dataclass(frozen=True)
 class Observers:
     """What observes a cell: its progress, its run folders, its study's findings, and a run with its evidence."""
@@ -138,11 +136,13 @@ def perform(experiment: Experiment, observers: Observers) -> CellFigures:
         MachineError: this machine lacks something, as it would in the other cells.
     """
     try:
-        return _performed(experiment, observers)
+        figures = _performed(experiment, observers)
     except MachineError:
         raise
     except StreamgaugeError as error:
-        return CellFigures(verdict="invalid", sentence=" ".join(str(error).split()), folder=error.folder)
+        sentence = " ".join(str(error).split())
+        return CellFigures(verdict="invalid", sentence=sentence, folder=error.folder, exit_code=error.exit_code)
+    return figures.model_copy(update={"exit_code": figures.code})
 
 
 def perform_within(study: Path, number: int, experiment: Experiment, observers: Observers) -> CellFigures:
@@ -240,9 +240,9 @@ def _figures_of_breakdown(breakdown: LatencyBreakdown) -> CellFigures:
     if len(breakdown.trials) == 1 and breakdown.trials[0].run:
         figures = figures_of(RunFolder.open(breakdown.trials[0].run).read_result())
     else:
-        worst = min(breakdown.trials, key=lambda trial: _WORST.index(trial.verdict))
-        figures = CellFigures(verdict=worst.verdict, sentence=worst.sentence)
-    return figures.model_copy(update={"folder": breakdown.folder})
+        decisive = max(breakdown.trials, key=lambda trial: SEVERITY.index(EXIT_CODES[trial.verdict]))
+        figures = CellFigures(verdict=decisive.verdict, sentence=decisive.sentence)
+    return figures.model_copy(update={"folder": breakdown.folder, "exit_code": exit_code(breakdown)})
 
 
 TABLES = "cells"

@@ -20,12 +20,20 @@ from streamgauge.artifacts.run_folder import OUT, SCALE, new_folder, reopen, wri
 from streamgauge.config import reproduce
 from streamgauge.config.options_and_settings import Experiment, Scale, read, to_toml
 from streamgauge.core.errors import Rule, broken, refuse, require
+from streamgauge.core.exit_codes import ExitCode, worst
 from streamgauge.core.trial import TrialSnapshot
 from streamgauge.results.scalability import PublishedCapacity, ScaleAxes, ScaleCell, ScalePlan, ScaleResult
 from streamgauge.studies.exclusive_folder import exclusive
 from streamgauge.studies.matrix.cells import Observers, perform_within, require_same_files, rows_table, write_tables
 from streamgauge.studies.run.run import require_machine
-from streamgauge.studies.scalability.answer import answered, next_point, outcomes_of, point_of, without_undecided
+from streamgauge.studies.scalability.answer import (
+    answered,
+    has_wrong_answers,
+    next_point,
+    outcomes_of,
+    point_of,
+    without_undecided,
+)
 from streamgauge.studies.scalability.criteria import judge
 from streamgauge.studies.scalability.monotone_search import Point
 from streamgauge.studies.scalability.study import PARALLELISM, Study, study_of
@@ -92,13 +100,21 @@ def scale(
     return result
 
 
-def exit_code(result: ScaleResult) -> int:
-    """0 if every cell is decided, 3 if one is undecided because its trials were invalid, else 1."""
+def exit_code(result: ScaleResult) -> ExitCode:
+    """`HOLDS` if every cell is decided: a load that is not sustained is a result here.
+
+    Else the worst of what left a cell undecided, `FAILS` for wrong answers, or that of a stop.
+    """
     if result.decided:
-        return 0
+        return ExitCode.HOLDS
+    if has_wrong_answers(result):
+        return ExitCode.FAILS
+    if not result.finished:
+        return ExitCode.SIGINT
     outcomes = outcomes_of(result)
-    invalid = (point_of(result, cell) for cell in result.cells if cell.outcome == "invalid")
-    return 3 if any(outcomes.get(point) == "undecided" for point in invalid) else 1
+    invalid = (cell for cell in result.cells if cell.outcome == "invalid")
+    unusable = (cell.code for cell in invalid if outcomes.get(point_of(result, cell)) == "undecided")
+    return worst((ExitCode.UNDECIDED, *unusable))
 
 
 def requested(experiment: Experiment) -> Experiment:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from streamgauge.core.exit_codes import ExitCode
 from streamgauge.report.documents import comparison
 from streamgauge.results import labels
 from streamgauge.results.latency import Latencies
@@ -66,7 +67,7 @@ def test_a_different_answer_is_what_a_gate_is_for(three: Three, of_b: dict[str, 
     """Engines, options, versions; seeds, which differ from run to run, and what says only when a run is given up."""
     a, b = three("a", 10, experiment=experiment_values()), three("b", 20, **{"experiment": experiment_values(), **of_b})
     answer = compare(a, b, RULES)
-    assert (answer.asked_otherwise, answer.passed) == ((), True)
+    assert (answer.asked_otherwise, answer.exit_code) == ((), ExitCode.HOLDS)
     assert comparison.headline(answer).startswith("B is ") or comparison.headline(answer) == "no difference shown"
 
 
@@ -77,7 +78,7 @@ def test_data_are_what_is_in_the_file(three: Three) -> None:
         return {"experiment": experiment_values(parameters={"data": path}), "job_files": {path: digest}}
 
     a = three("a", 10, **of("/here/rows.csv", "1" * 64))
-    assert compare(a, three("b", 20, **of("/there/rows.csv", "1" * 64)), RULES).passed
+    assert compare(a, three("b", 20, **of("/there/rows.csv", "1" * 64)), RULES).exit_code == ExitCode.HOLDS
     other = compare(a, three("c", 30, **of("/here/rows.csv", "2" * 64)), RULES)
     assert other.asked_otherwise == ("parameters.data",)
     assert [gate.state for gate in other.gates] == ["unknown", "unknown", "unknown", "passed"]
@@ -87,9 +88,9 @@ def test_another_sample_of_an_own_job_is_another_question(three: Three) -> None:
     """Its code may differ, which is what a comparison of two versions is for."""
     files = {"job.py": "0" * 64, "rows.csv": "1" * 64}
     a = three("a", 10, job_files=files)
-    assert compare(a, three("b", 20, job_files=files | {"job.py": "9" * 64}), RULES).passed
+    assert compare(a, three("b", 20, job_files=files | {"job.py": "9" * 64}), RULES).exit_code == ExitCode.HOLDS
     other = compare(a, three("c", 30, job_files=files | {"rows.csv": "9" * 64}), RULES)
-    assert (other.asked_otherwise, other.passed) == (("samples",), False)
+    assert (other.asked_otherwise, other.exit_code) == (("samples",), ExitCode.UNDECIDED)
 
 
 def test_built_in_workloads_on_own_data_are_no_own_jobs(three: Three) -> None:
@@ -120,7 +121,7 @@ def test_runs_of_one_side_may_differ_where_those_of_the_other_do_too(make_run: M
         return ",".join(map(str, runs))
 
     a = side("a", ["40s", "40s", "80s"])
-    assert compare(a, side("b", ["80s", "40s", "40s"]), RULES).passed
+    assert compare(a, side("b", ["80s", "40s", "40s"]), RULES).exit_code == ExitCode.HOLDS
     assert compare(a, side("c", ["40s", "80s", "80s"]), RULES).asked_otherwise == ("load.duration",)
 
 

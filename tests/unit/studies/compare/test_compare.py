@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,7 +40,7 @@ def test_json_is_the_answer_and_nothing_else(call: Call, make_run: Make) -> None
     assert ("Infinity" in out, "NaN" in out) == (False, False)
 
 
-@pytest.mark.parametrize(("slower", "code", "state"), [(1.0, 0, "passed"), (1.5, 1, "failed"), (1.2, 1, "unknown")])
+@pytest.mark.parametrize(("slower", "code", "state"), [(1.0, 0, "passed"), (1.5, 1, "failed"), (1.2, 3, "unknown")])
 def test_a_gate_is_the_exit_code(call: Call, three: Three, slower: float, code: int, state: str) -> None:
     """0 only if it passed; unknown is not passed, and both say why."""
     got, _, err = call(three("a", 10), three("b", 20, slower=slower), "--fail-if", "p50 +20%")
@@ -74,7 +75,6 @@ def test_every_bad_word_is_refused(call: Call, make_run: Make, tmp_path: Path) -
     (tmp_path / "empty").mkdir()
     (tmp_path / "text").mkdir()
     (tmp_path / "text" / "result.json").write_text("not JSON")
-    bad = make_run("bad", 3, verdict=Verdict(value="invalid", sentence="the driver starved"))
     for words, message in (
         ((a, tmp_path / "nowhere"), "B: must be there"),
         ((tmp_path / "empty", b), "A: must hold a result.json, or runs"),
@@ -82,7 +82,6 @@ def test_every_bad_word_is_refused(call: Call, make_run: Make, tmp_path: Path) -
         ((f"{a},", b), "A: must be there"),
         (("", b), "A: must be there"),
         ((f"{a},{a}", b), "is there twice"),
-        ((a, bad), "and not invalid (the driver starved)"),
         ((a, b, "--fail-if", "p99 +10%"), "needs at least 3 runs a side"),
         ((a, b, "--fail-if", "p98 +10%"), "FIGURE must be one of rate"),
         ((a, b, "--fail-if", "p99 up"), "must be FIGURE"),
@@ -95,6 +94,18 @@ def test_every_bad_word_is_refused(call: Call, make_run: Make, tmp_path: Path) -
         code, out, err = call(*words)
         assert (code, out) == (2, ""), words
         assert (message in err, "try:" in err, "Traceback" in err) == (True, True, False), words
+
+
+@pytest.mark.parametrize("verdict", ["invalid", "interrupted"])
+def test_a_side_whose_figures_must_not_be_used_has_its_own_code(
+    call: Call, make_run: Make, tmp_path: Path, verdict: Any
+) -> None:
+    """Exit code 4, on either side; but 2 if the request itself cannot be used."""
+    good, bad = make_run("a", 1), make_run("bad", 3, verdict=Verdict(value=verdict, sentence="the driver starved"))
+    for sides in ((good, bad), (bad, good)):
+        code, out, err = call(*sides)
+        assert (code, out, f"and not {verdict} (the driver starved)" in err) == (4, "", True)
+    assert call(bad, tmp_path / "nowhere")[0] == 2
 
 
 @pytest.mark.parametrize("words", [(), ("one",), ("one", "two", "three"), ("one", "two", "--no-such-option")])

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.core.errors import InputError
+from streamgauge.core.exit_codes import ExitCode
 from streamgauge.core.formatting import format_percent
 from streamgauge.results.comparison import Difference
 from streamgauge.results.latency import Latencies
@@ -24,8 +25,9 @@ def test_gates_pass_fail_or_are_unknown(three: Three) -> None:
     a, b = three("a", 10), three("b", 20, slower=1.2)
     states = [gate.state for gate in compare(a, b, ["p50 +60%", "p50 +5%", "p50 +20%", "rate -5%"]).gates]
     assert states == ["passed", "failed", "unknown", "passed"]
-    assert compare(a, b, ["p50 +60%"]).passed
-    assert not compare(a, b, ["p50 +60%", "p50 +20%"]).passed
+    assert compare(a, b, ["p50 +60%"]).exit_code == ExitCode.HOLDS
+    assert compare(a, b, ["p50 +60%", "p50 +20%"]).exit_code == ExitCode.UNDECIDED
+    assert compare(a, b, ["p50 +5%", "p50 +20%"]).exit_code == ExitCode.FAILS
 
 
 def test_a_gate_on_a_missing_figure_is_unknown(three: Three) -> None:
@@ -34,7 +36,7 @@ def test_a_gate_on_a_missing_figure_is_unknown(three: Three) -> None:
     comparison = compare(a, b, ["p99 +10%", "closing_delay_p50 +10%"])
     assert [gate.state for gate in comparison.gates] == ["unknown", "unknown"]
     assert "B: event time does not apply, or was not measured" in comparison.gates[0].sentence
-    assert not comparison.passed
+    assert comparison.exit_code == ExitCode.UNDECIDED
 
 
 def test_no_gate_is_decided_between_different_workloads(three: Three) -> None:
@@ -46,7 +48,7 @@ def test_no_gate_is_decided_between_different_workloads(three: Three) -> None:
         comparison = compare(a, three(name, 20, workload="filter", job_files=files, slower=1.2), rules)
         assert [gate.state for gate in comparison.gates] == states
         assert all("the workloads differ" in gate.sentence for gate in comparison.gates) is not bool(files)
-        assert not comparison.passed
+        assert comparison.exit_code == (ExitCode.FAILS if files else ExitCode.UNDECIDED)
 
 
 def test_no_gate_on_latency_is_decided_between_results_of_different_kinds(three: Three) -> None:
@@ -110,8 +112,8 @@ def test_a_gate_on_wrong_answers(three: Three) -> None:
     """None more than before."""
     wrong = Verification(judged=True, independent=True, reference="DuckDB", expected=9, matched=8, wrong=1)
     a = three("a", 10)
-    assert compare(a, three("b", 20), ["wrong_answers +0"]).passed
-    assert not compare(a, three("c", 30, verification=wrong), ["wrong_answers +0"]).passed
+    assert compare(a, three("b", 20), ["wrong_answers +0"]).exit_code == ExitCode.HOLDS
+    assert compare(a, three("c", 30, verification=wrong), ["wrong_answers +0"]).exit_code == ExitCode.FAILS
 
 
 WRONG = Verification(judged=True, independent=True, reference="DuckDB", expected=9, matched=8, missing=1)
@@ -138,8 +140,8 @@ def test_no_gate_passes_a_job_that_answers_wrongly(
         ("rate -5%", "passed"), ("p50 +60%", "passed"), (ANSWERS, state),
     ]  # fmt: skip
     assert message in comparison.gates[-1].sentence
-    assert not comparison.passed
-    assert compare(f"{a},{odd}", b, ["rate -5%"]).passed
+    assert comparison.exit_code == (ExitCode.FAILS if state == "failed" else ExitCode.UNDECIDED)
+    assert compare(f"{a},{odd}", b, ["rate -5%"]).exit_code == ExitCode.HOLDS
     assert compare(a, f"{b},{odd}").gates == ()
 
 

@@ -4,6 +4,7 @@ decided.
 
 import pytest
 
+from streamgauge.core.exit_codes import ExitCode
 from streamgauge.results.codes import WarningCode
 from streamgauge.studies.compare.compare import compare
 from tests.unit.studies.compare.helpers_compare import RULES, Make, Three
@@ -50,7 +51,7 @@ def test_busy_neighbours_of_a_result_without_codes_are_found_by_their_cpu(make_r
 def test_quiet_neighbours_are_no_warning(three: Three) -> None:
     """What others used below the rule of a verdict is in every run."""
     comparison = compare(three("a", 10, others_cpu_percent=5.0), three("b", 20, others_cpu_percent=9.0), RULES)
-    assert comparison.passed
+    assert comparison.exit_code == ExitCode.HOLDS
     assert not any("background processes" in warning for warning in comparison.warnings)
 
 

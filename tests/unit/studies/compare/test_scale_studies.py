@@ -170,3 +170,4 @@ def test_the_command_shows_it(
     code, out, _ = command(f"{a}/{SCALE}", b, "--json")
     assert (code, ScaleComparison.model_validate_json(out).kind, "Infinity" in out) == (0, "scale", False)
     assert command(a, str(tmp_path))[0] == 2
+    assert command(a, str(changed(b, tmp_path, finished=False)))[0] == 4

@@ -2,23 +2,29 @@
 
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from streamgauge.config.options_and_settings import build
-from streamgauge.core.errors import InputError
+from streamgauge.core.errors import DriverError, EngineError, InputError
+from streamgauge.core.exit_codes import ExitCode
 from streamgauge.engines.latency_probe import LatencyProbe
 from streamgauge.engines.registry import entry, streaming_engines
 from streamgauge.engines.spark.latency_probe import MicroBatch, RealTime
 from streamgauge.engines.spark.latency_probe_dstream import DStream
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
+from streamgauge.studies.latency_breakdown import anatomy as module
 from streamgauge.studies.latency_breakdown.anatomy import (
     _interval,
     _trial_name,
+    anatomy,
     check_trials,
+    exit_code,
     probe_of,
 )
+from tests.helpers_study_results import breakdown, breakdown_trial
 
 
 def trials_of(values: dict[str, Any], **anatomy: Any) -> list[ResolvedExperiment]:
@@ -35,6 +41,32 @@ def test_every_rate_is_tried_with_every_interval_and_size() -> None:
     ]  # fmt: skip
     assert len(set(reported)) == 8
     assert all((trial.keep_results, trial.command, trial.anatomy) == (True, "run", None) for trial in trials)
+
+
+@pytest.mark.parametrize(
+    ("trials", "code"),
+    [
+        ([{"verdict": "sustained"}, {"verdict": "not_sustained"}, {"verdict": "undecided"}], ExitCode.HOLDS),
+        ([{"verdict": "sustained"}, {"verdict": "invalid"}], ExitCode.INVALID),
+        ([{"verdict": "invalid", "exit_code": 1}], ExitCode.FAILS),
+        ([{"verdict": "invalid", "exit_code": 1}, {"verdict": "invalid"}], ExitCode.INVALID),
+        ([{"verdict": "invalid"}, {"verdict": "interrupted"}], ExitCode.SIGINT),
+    ],
+)
+def test_the_exit_code_is_that_of_the_worst_unusable_trial(trials: list[dict[str, Any]], code: ExitCode) -> None:
+    """A rate that is not sustained has latencies, too."""
+    assert exit_code(breakdown(*(breakdown_trial(**trial) for trial in trials))) == code
+
+
+@pytest.mark.parametrize(("error", "code"), [(EngineError("no memory"), 1), (DriverError("no generator"), 4)])
+def test_a_trial_that_did_not_start_keeps_the_code_of_its_error(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, error: Exception, code: int
+) -> None:
+    """And the anatomy ends with it."""
+    monkeypatch.setattr(module, "require_machine", Mock())
+    monkeypatch.setattr(module, "run_judged", Mock(side_effect=error))
+    found = anatomy(build({"command": "anatomy", "workload": "identity", "out": str(tmp_path)}))
+    assert ([trial.exit_code for trial in found.trials], exit_code(found)) == ([code], code)
 
 
 def test_without_more_it_is_one_trial() -> None:

@@ -13,7 +13,8 @@ import pytest
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.matrix import expand, varied
 from streamgauge.config.options_and_settings import build
-from streamgauge.core.errors import EngineError, InputError, MachineError, Problem
+from streamgauge.core.errors import DriverError, EngineError, InputError, MachineError, Problem
+from streamgauge.core.exit_codes import ExitCode
 from streamgauge.results.matrix import CellFigures, MatrixCell, MatrixResult
 from streamgauge.results.search import SearchResult
 from streamgauge.studies.capacity.constants import TRIALS_TYPICAL
@@ -117,7 +118,7 @@ def test_a_searchs_rate_is_a_figure(result: Any) -> None:
 
 
 def test_an_anatomy_of_one_trial_has_its_figures(result: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of several only the worst verdict."""
+    """Of several only the worst verdict. A rate that is not sustained is no failure of an anatomy."""
     experiment = build({"command": "anatomy", "workload": "identity"})
     one = breakdown(breakdown_trial(run=result.folder), folder="there")
     monkeypatch.setattr(module, "anatomy", lambda *_: one)
@@ -125,7 +126,8 @@ def test_an_anatomy_of_one_trial_has_its_figures(result: Any, monkeypatch: pytes
     assert (figures.verdict, figures.folder, figures.planned_per_s) == ("sustained", "there", 1e5)
     trials = [breakdown_trial(verdict=verdict) for verdict in ("sustained", "undecided", "not_sustained")]
     monkeypatch.setattr(module, "anatomy", lambda *_: breakdown(*trials))
-    assert perform(experiment, Observers()).verdict == "undecided"
+    figures = perform(experiment, Observers())
+    assert (figures.verdict, figures.exit_code) == ("not_sustained", ExitCode.HOLDS)
 
 
 def test_a_characterization_has_a_folder_and_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,20 +140,25 @@ def test_a_characterization_has_a_folder_and_no_verdict(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize(
-    ("error", "sentence"),
+    ("error", "sentence", "code"),
     [
-        (EngineError("spark did not start", "a.log"), "spark did not start whole log: a.log"),
-        (InputError(Problem("load.rate", "must be less", "9M", "--rate 1M")), "load.rate: must be less; got '9M' try:"),
+        (EngineError("spark did not start", "a.log"), "spark did not start whole log: a.log", ExitCode.FAILS),
+        (
+            InputError(Problem("load.rate", "must be less", "9M", "--rate 1M")),
+            "load.rate: must be less; got '9M' try:",
+            ExitCode.REFUSAL,
+        ),
+        (DriverError("generator 0 ended"), "generator 0 ended", ExitCode.INVALID),
     ],
 )
 def test_a_cell_that_could_not_start_is_invalid(
-    monkeypatch: pytest.MonkeyPatch, error: Exception, sentence: str
+    monkeypatch: pytest.MonkeyPatch, error: Exception, sentence: str, code: ExitCode
 ) -> None:
-    """With the reason on one line."""
+    """With the reason on one line, and the exit code that its command alone would have."""
     error.folder = "runs/one"  # type: ignore[attr-defined]
     monkeypatch.setattr(module, "run_judged", Mock(side_effect=error))
     figures = perform(RUN, Observers())
-    assert (figures.verdict, figures.folder) == ("invalid", "runs/one")
+    assert (figures.verdict, figures.folder, figures.exit_code, figures.code) == ("invalid", "runs/one", code, code)
     assert figures.sentence.startswith(sentence)
 
 

@@ -17,6 +17,7 @@ from rich.console import Console
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config import options_and_settings as experiment
 from streamgauge.core.errors import InputError, MachineError
+from streamgauge.core.exit_codes import ExitCode
 from streamgauge.core.trial import TrialSnapshot
 from streamgauge.engines.spi import EnginePlugin
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
@@ -72,7 +73,7 @@ def test_missing_java_is_the_machines_lack() -> None:
     """Only for engines that need it. Nothing is made before Java is found, and the message says how to get it."""
     with pytest.raises(MachineError, match="Java 17 or later") as failure:
         run_module.run_single(experiment.build(GOOD))
-    assert (failure.value.exit_code, "install" in str(failure.value)) == (3, True)
+    assert (failure.value.exit_code, "install" in str(failure.value)) == (ExitCode.ENVIRONMENT, True)
     run_module.require_machine(resolved(engine="known"))
     assert machine.environment()["java"] == "not installed"
 

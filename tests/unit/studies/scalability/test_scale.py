@@ -11,7 +11,7 @@ import pytest
 
 from streamgauge.artifacts.run_folder import SCALE, read_study
 from streamgauge.config.options_and_settings import Experiment, build, read
-from streamgauge.core.errors import InputError, MachineError
+from streamgauge.core.errors import EngineError, InputError, MachineError
 from streamgauge.results.matrix import CellFigures
 from streamgauge.results.run import Verification
 from streamgauge.results.scalability import ScaleResult
@@ -200,7 +200,7 @@ def test_a_study_that_was_stopped_goes_on(run: Run, tmp_path: Path) -> None:
         return perform(experiment, observers)
 
     stopped = run(scale_experiment(tmp_path / "stopped"), stopping)
-    assert (stopped.finished, exit_code(stopped), stopped.cells[-1].outcome) == (False, 1, "interrupted")
+    assert (stopped.finished, exit_code(stopped), stopped.cells[-1].outcome) == (False, 130, "interrupted")
     result = run(resumed(stopped.folder), stopping, observer := RecordingObserver())
     assert (observer.begun[0][0], len(started)) == (4, count + 1)
     assert (result.capacities, result.demands) == (expected.capacities, expected.demands)
@@ -210,7 +210,7 @@ def test_a_study_that_was_stopped_goes_on(run: Run, tmp_path: Path) -> None:
 
 
 def test_what_decided_nothing_is_tried_again_after_a_resume(run: Run) -> None:
-    """An undecided cell is no proof that it fails: the study says so by its exit code, 3 if the driver failed."""
+    """An undecided cell is no proof that it fails: the study says so by its exit code, 4 if the driver failed."""
     perform, trials = simulated(LAWS["linear"])
     verdicts: dict[float, Any] = {4000.0: "undecided", 2000.0: "invalid"}
 
@@ -223,20 +223,28 @@ def test_what_decided_nothing_is_tried_again_after_a_resume(run: Run) -> None:
         (2000, "invalid"), (2000, "invalid"), (1000, "sustained")
     ]  # fmt: skip
     assert (first.capacities[0].load, first.capacities[0].is_bound, first.decided) == (1000, True, False)
-    assert exit_code(first) == 3
+    assert exit_code(first) == 4
     del verdicts[2000.0]
     second = run(resumed(first.folder, workload="identity"), doubtful)
-    assert (second.capacities[0].load, exit_code(second)) == (2000, 1)
+    assert (second.capacities[0].load, exit_code(second)) == (2000, 3)
     verdicts.clear()
     assert exit_code(run(resumed(first.folder), doubtful)) == 0
     assert [experiment.load.rate for experiment in trials].count(1000) == 1
+
+
+def test_an_engine_that_does_not_start_is_no_invalid_driver(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The study ends with the code of what left its cell undecided."""
+    real, start = cells.perform, Mock(side_effect=EngineError("the engine did not start"))
+    monkeypatch.setattr(cells, "run_judged", start)
+    result = run(perform=real, resources="1", loads="1k")
+    assert ({cell.outcome for cell in result.cells}, exit_code(result)) == ({"invalid"}, 1)
 
 
 def test_a_tie_of_repetitions_is_tried_again_after_a_resume(run: Run) -> None:
     """Each of both trials decided, and together they did not."""
     verdicts: Any = Mock(side_effect=["not_sustained", *["sustained"] * 3])
     first = run(perform=lambda trial, _: made(trial, verdicts()), resources="1", loads="1k", repeat=2)
-    assert (verdicts.call_count, first.finished, first.decided, exit_code(first)) == (2, True, False, 1)
+    assert (verdicts.call_count, first.finished, first.decided, exit_code(first)) == (2, True, False, 3)
     second = run(resumed(first.folder), lambda trial, _: made(trial, verdicts()))
     assert (verdicts.call_count, second.capacities[0].load, exit_code(second)) == (4, 1000, 0)
 
