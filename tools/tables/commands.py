@@ -12,7 +12,7 @@ from typing import Any
 import typer
 
 import streamgauge
-from streamgauge.cli.app import DEFECT_EXIT, app
+from streamgauge.cli.app import DEFECT_EXIT, LACKING_EXIT, app
 from streamgauge.cli.commands import EXITS
 from streamgauge.config.limits import BATCHES_MIN, BOUND_S_MIN, WINDOWS_MIN
 from streamgauge.config.options_and_settings import SETTINGS
@@ -95,7 +95,7 @@ def exit_codes() -> str:
     """Every exit code with what ends so, by the codes of verdicts and errors."""
     ends = [
         (EXITS["sustained"], "sustained. `compare`: B keeps every `--fail-if`. `selftest`: every item holds"),
-        (EXITS["sustained"], "`scale`: every cell is decided"),
+        (EXITS["sustained"], "`scale`: every cell is decided"), (0, "`doctor`: a default run could start"),
         (EXITS["not_sustained"], "not sustained"), (EXITS["undecided"], "undecided"),
         (EXITS["interrupted"], "interrupted"),
         (1, "`scale`: a cell is not decided, or answers are wrong"),
@@ -106,6 +106,7 @@ def exit_codes() -> str:
         (errors.MachineError.exit_code, "this machine lacks something, such as Java: nothing was measured"),
         (errors.EngineError.exit_code, "the engine did not start"), (errors.DriverError.exit_code, "the driver failed"),
         (DEFECT_EXIT, "a defect of streamgauge"),
+        (LACKING_EXIT, "`doctor`: this machine lacks something that a default run, or `--brokers`, needs"),
     ]  # fmt: skip
     by_code = {end: [what for other, what in ends if other == end] for end, _ in sorted(ends)}
     return table(("exit code", "what happened"), [(str(end), "; ".join(what)) for end, what in by_code.items()])

@@ -64,6 +64,8 @@ app = typer.Typer(
 
 DEFECT_EXIT = 3
 """Exit code of an unexpected error. Not 1, which means that the criterion failed."""
+LACKING_EXIT = 5
+"""Exit code of `doctor` if this machine lacks something that a default run needs."""
 TRACEBACK = "STREAMGAUGE_TRACEBACK"
 DUCKDB_INTERRUPTED = ("RuntimeError", "InterruptException")
 """DuckDB's errors for Ctrl-C during a query."""
@@ -217,6 +219,31 @@ def engines(json_: AsJson = False) -> None:
         print_answer(json.dumps(full, indent=2))
     else:
         show_engines(rows, transports)
+
+
+@app.command(short_help="Show what this machine has and lacks")
+def doctor(
+    brokers: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT,...", help="brokers of your own that must answer  [default: none]")
+    ] = None,
+    json_: AsJson = False,
+) -> None:
+    """Show what this machine has and lacks for a run, and what to do, within seconds. Nothing is fetched.
+
+    Each check is good, a warning or missing. With a warning runs start, but may be disturbed, or fetch jars first. A
+    run that needs what is missing is refused with the same message. The check default_run says whether
+    run windowed_aggregation would be accepted in this folder.
+
+    The JSON has can_start (whether a default run could) and checks: name, status, found, problems (setting, rule, got,
+    way_out) and needed_with (options of the runs that need it; empty for every run).
+    """
+    from streamgauge.preflight.machine import can_start, machine_checks
+    from streamgauge.report.terminal.catalogue import show_machine
+
+    checks = machine_checks(brokers)
+    answer = {"can_start": can_start(checks), "checks": [one.to_json() for one in checks]}
+    print_answer(json.dumps(answer, indent=2)) if json_ else show_machine(answer)
+    sys.exit(0 if answer["can_start"] else LACKING_EXIT)
 
 
 @app.command()
