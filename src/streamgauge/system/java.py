@@ -152,13 +152,14 @@ class JarSet:
 
 
 def cache() -> Path:
-    """The folder of cached jars, below `XDG_CACHE_HOME` or `.cache` of the home folder."""
+    """The folder of cached jars, below `XDG_CACHE_HOME` or `.cache` of the home folder. Raises MissingOnMachine."""
     if root := os.environ.get(CACHE_VARIABLE):
         return Path(root) / "streamgauge" / "jars"
     try:
         return Path.home() / ".cache" / "streamgauge" / "jars"
     except RuntimeError:  # a user without an entry, as in containers
-        raise MachineError(f"this user has no home folder to keep jars in\n  set {_CACHE_WAY_OUT}") from None
+        rule = "must be set for a user without a home folder, because jars are kept there"
+        raise MissingOnMachine(Problem(CACHE_VARIABLE, rule, "nothing", f"set {_CACHE_WAY_OUT}")) from None
 
 
 _CACHE_WAY_OUT = f"{CACHE_VARIABLE} to a folder that can be written, for instance {CACHE_VARIABLE}=/tmp/cache"
@@ -171,7 +172,8 @@ def resolved(choices: Sequence[Sequence[JarSet]], folder: Path | None = None) ->
         MachineError: no choice can be resolved. The message has their reasons and the way out.
     """
     cached_in = folder or cache()
-    if jars := _first_cached(choices, cached_in):
+    jars = _first_cached(choices, cached_in)
+    if jars:
         return jars
     reasons = []
     for choice in choices:
@@ -198,15 +200,16 @@ def _first_cached(choices: Sequence[Sequence[JarSet]], cached_in: Path) -> list[
 
 def jars_check(name: str, choices: Sequence[Sequence[JarSet]], fetch: Fetch) -> MachineCheck:
     """Whether the cache has the jars, or can keep them. It fetches none, because the first run that needs them does."""
-    cached_in, jars, kept = None, [], False
-    with contextlib.suppress(MachineError):  # no home folder
+    try:
         cached_in = cache()
-        jars = _first_cached(choices, cached_in)
-        kept = os.access(nearest_folder(cached_in), os.W_OK | os.X_OK)
+    except MissingOnMachine as error:
+        return MachineCheck(name, "no folder to keep them in", error.problems, False, fetch.needed_with)
+    jars = _first_cached(choices, cached_in)
+    writable = os.access(nearest_folder(cached_in), os.W_OK | os.X_OK)
     size = format_size(fetch.bytes)
     way_out = f"be online at the first run with {fetch.needed_with}, which fetches them"
     problems = first_broken(
-        Rule(jars or kept, CACHE_VARIABLE, "must lead to a folder that can be written to", cached_in,
+        Rule(jars or writable, CACHE_VARIABLE, "must lead to a folder that can be written to", cached_in,
              f"set {_CACHE_WAY_OUT}"),
         Rule(jars, name, f"must be fetched ({size}) by the first run that needs them", "not in the cache", way_out),
     )  # fmt: skip

@@ -190,7 +190,7 @@ def test_the_checks_of_engines_have_one_name_each(tmp_path: Path, monkeypatch: p
     assert {check.status for check in checks if check.name.endswith("_jars")} == {"warning"}
     assert list(tmp_path.iterdir()) == []
     of_others = {check.name: check.needed_with for check in registry.machine_checks("flink")}
-    assert (of_others["pyspark"], of_others["flink_jars"]) == ("--engine spark", "--engine flink")
+    assert (of_others["pyspark"], of_others["spark_temporary_path"]) == ("", "--engine spark")
 
 
 def test_a_run_is_refused_by_the_same_checks(monkeypatch: pytest.MonkeyPatch) -> None:

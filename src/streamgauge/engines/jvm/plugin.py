@@ -13,7 +13,7 @@ from streamgauge.core.plugin_options import IDIOMATIC, TUNED, Fetch, Setting, wi
 from streamgauge.core.units import parse_duration, parse_size, parse_whole
 from streamgauge.dataflow.nodes import Flow, InWindows, Node, OpaqueNode, Process
 from streamgauge.engines.spi import Capabilities, EnginePlugin, TuningProfile, node_names
-from streamgauge.system.java import jars_check
+from streamgauge.system.java import jars_check, pyspark_check
 
 if TYPE_CHECKING:
     from streamgauge.engines.jvm.engine import JvmEngine
@@ -100,8 +100,10 @@ class JvmPlugin(EnginePlugin):
         return parse_size(with_defaults(options, self.capabilities.settings)["memory"])
 
     def machine_checks(self) -> Iterable[MachineCheck]:
-        name, (fetch,) = self.capabilities.name.replace("-", "_"), self.capabilities.fetches
-        return [jars_check(f"{name}_jars", [[jars] for jars in resolve_name(self.engine).jar_sets()], fetch)]
+        (fetch,) = self.capabilities.fetches
+        name = f"{self.capabilities.name.replace('-', '_')}_jars"
+        jar_sets = resolve_name(self.engine).jar_sets()
+        return [pyspark_check(), jars_check(name, [[one] for one in jar_sets], fetch)]
 
     def require(self, transport: str, options: Mapping[str, str]) -> None:
         self.make(None, None).classes()
