@@ -92,8 +92,8 @@ MAY_IMPORT: dict[str, str] = {
     "engines.synthetic": "core dataflow engines engines.duckdb_oracle system transports.memory",
     "harness": "artifacts core dataflow engines loadgen metrics stats system transports",
     "preflight": (
-        "artifacts config core dataflow diff engines engines.duckdb_oracle loadgen loadgen.replay metrics results "
-        "stats system transports user_workloads workloads"
+        "artifacts config core dataflow diff engines engines.duckdb_oracle harness loadgen loadgen.replay metrics "
+        "results stats system transports user_workloads workloads"
     ),
     "verification": (
         "artifacts core dataflow dataflow.expressions diff engines engines.duckdb_oracle jobs loadgen "

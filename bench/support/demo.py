@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.metrics.resources import BACKGROUND_SHARE_MAX
 from streamgauge.results.run import Result
 from streamgauge.system.machine import machine_percent
-from streamgauge.verdict.evidence import BACKGROUND_SHARE_MAX
 
 ASKED = "run windowed_aggregation --rate 200k --duration 30s"
 """The default warm-up of a fresh JVM. In a span after only 25 s, batches took half as long again while the JVM

@@ -283,6 +283,31 @@ def engines(json_: AsJson = False) -> None:
         show_engines(rows, transports)
 
 
+@app.command(short_help="Show what this machine has and lacks")
+def doctor(
+    brokers: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT,...", help="brokers of your own that must answer  [default: none]")
+    ] = None,
+    json_: AsJson = False,
+) -> None:
+    """Show what this machine has and lacks for a run, and what to do, within seconds. Nothing is fetched.
+
+    Each check is good, a warning or missing. With a warning runs start, but may be disturbed, or fetch jars first. A
+    run that needs what is missing is refused with the same message. The check default_run says whether
+    run windowed_aggregation would be accepted in this folder.
+
+    The JSON has can_start (whether a default run could) and checks: name, status, found, problems (setting, rule, got,
+    way_out) and needed_with (options of the runs that need it; empty for every run).
+    """
+    from streamgauge.preflight.machine import can_start, machine_checks
+    from streamgauge.report.terminal.catalogue import show_machine
+
+    checks = machine_checks(brokers)
+    answer = {"can_start": can_start(checks), "checks": [one.to_json() for one in checks]}
+    print_answer(json.dumps(answer, indent=2)) if json_ else show_machine(answer)
+    sys.exit(0 if answer["can_start"] else ExitCode.ENVIRONMENT)
+
+
 @app.command()
 def selftest(
     json_: AsJson = False, silent: Quiet = False,

@@ -1,12 +1,13 @@
 """The engines by name: those of streamgauge, and those that other distributions declare as entry points."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from streamgauge.core.errors import InputError, Problem, Rule, attempt, broken, nearest
+from streamgauge.core.machine_check import MachineCheck, refuse_missing
 from streamgauge.core.plugin_options import TUNED, Setting
 from streamgauge.dataflow.graph import operators
 from streamgauge.dataflow.nodes import Flow, InWindows, OpaqueNode
@@ -116,8 +117,19 @@ def starter_of(engine: str, cpus: Sequence[int] | None, parallelism: int | None 
 
 def require(engine: str, transport: str, options: Mapping[str, str]) -> None:
     """Raises MachineError if this machine lacks what the transport or the engine needs and cannot get it."""
+    refuse_missing([*transports.transport(transport).machine_checks(options), *entry(engine).machine_checks()])
     transports.transport(transport).require(options)
     entry(engine).require(transport, options)
+
+
+def machine_checks(default: str) -> list[MachineCheck]:
+    """The checks of all engines, each name once. Those of engines other than the `default` say which needs them."""
+    checks: dict[str, MachineCheck] = {}
+    for name in (default, *streaming_engines()):
+        for check in entry(name).machine_checks():
+            needed_with = check.needed_with or ("" if name == default else f"--engine {name}")
+            checks.setdefault(check.name, replace(check, needed_with=needed_with))
+    return list(checks.values())
 
 
 def name_problems(engine: str) -> list[Problem]:

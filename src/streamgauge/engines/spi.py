@@ -9,6 +9,7 @@ from typing import Protocol, runtime_checkable
 
 from streamgauge.core.engine_reports import BatchProgress, Delivery, OperatorCounts, SeriesSample
 from streamgauge.core.errors import InputError, Problem
+from streamgauge.core.machine_check import MachineCheck
 from streamgauge.core.plugin_options import TUNED, Fetch, Setting, problems_of
 from streamgauge.core.schema import EVENT_TIME
 from streamgauge.core.trial import ProgressText
@@ -373,8 +374,18 @@ class EnginePlugin:
         """The memory that options give it beside the driver."""
         return 0
 
+    def machine_checks(self) -> Iterable[MachineCheck]:
+        """What it needs of this machine beside Java, looked up within milliseconds and without fetching anything.
+
+        One that prevents a start prevents every start of this engine. What only some runs need, such as the jars for a
+        transport, is a warning with the options of these runs (`needed_with`).
+        """
+        return ()
+
     def require(self, transport: str, options: Mapping[str, str]) -> None:
-        """Raises MachineError if this machine lacks what a transport with its options needs and cannot get it."""
+        """Fetches what a transport with its options needs and this machine lacks. Raises MachineError if it cannot be
+        had.
+        """
 
     def require_master(self, master: str | None, options: Mapping[str, str], parallelism: int | None) -> None:
         """Raises InputError if nothing answers at the address of a master, or what is there cannot hold what options

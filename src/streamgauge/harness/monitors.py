@@ -6,6 +6,7 @@ minus that of driver, broker and SUT, so the monitors do not read other processe
 
 import contextlib
 import math
+import os
 import time
 from collections import defaultdict
 from collections.abc import Callable
@@ -15,7 +16,13 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-from streamgauge.metrics.records import Role, Usage
+from streamgauge.core.clock import Clock
+from streamgauge.core.errors import Rule, broken
+from streamgauge.core.formatting import share_beside
+from streamgauge.core.machine_check import MachineCheck
+from streamgauge.metrics.records import RUNNER, Role, Usage
+from streamgauge.metrics.resources import BACKGROUND_SHARE_MAX
+from streamgauge.system.machine import machine_percent
 
 _NUMBERS = 20_000
 """160 KB, sorted in about 0.9 ms."""
@@ -129,6 +136,30 @@ class Monitors:
         sampled_us = self._machine[0]
         since_s = (self._now_us() - sampled_us) / 1e6 + BOOT_S
         return _Reading(sampled_us) if time.time() - process.create_time() <= since_s else None
+
+
+BACKGROUND_SAMPLE_US = 500_000
+"""Long enough for times that the kernel counts in hundredths of a second."""
+
+
+class BackgroundSample:
+    """The CPU that all other processes use from its making on, without those that this process starts meanwhile."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock, self._since_us = clock, clock.now_us()
+        self._monitors = Monitors(lambda: [(RUNNER, "driver", os.getpid())], clock.now_us)
+        self._monitors.sample()
+
+    def check(self) -> MachineCheck:
+        """Whether they are as quiet as trials need it. Waits until the sample is long enough."""
+        self._clock.sleep_until(self._since_us + BACKGROUND_SAMPLE_US)
+        self._monitors.sample()
+        share = (self._monitors.background_percent or 0.0) / machine_percent()
+        rule = f"should use at most {BACKGROUND_SHARE_MAX:.0%} of the CPU, because a slow trial is invalid beyond it"
+        way_out = "stop other programs (top shows them), or separate them: --isolation pinned"
+        used = share_beside(share, BACKGROUND_SHARE_MAX)
+        problems = broken(Rule(share <= BACKGROUND_SHARE_MAX, "background load", rule, used, way_out))
+        return MachineCheck("background_load", f"{used} of the CPU", tuple(problems), prevents_start=False)
 
 
 def kind_of(program: str) -> str:

@@ -23,6 +23,8 @@ from streamgauge.results.run import DelayPercentiles, DriverResult, ProcessUse
 from streamgauge.system.machine import machine_percent
 from streamgauge.transports.spi import BusyInterval
 
+BACKGROUND_SHARE_MAX = 0.1
+"""Mean share of the CPU. Above it, background processes may be the cause of a slow trial."""
 SLOWED_SAMPLES_MIN = 5
 """So many of the reference work in a third of the span, before the thirds are compared."""
 

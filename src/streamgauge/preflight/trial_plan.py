@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from streamgauge.core.clock import US
-from streamgauge.core.errors import MachineError, MissingOnMachine
 from streamgauge.core.formatting import format_size
 from streamgauge.engines.registry import entry
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment, may_extend
@@ -11,9 +10,8 @@ from streamgauge.preflight.sample_size import percentile_note, spacings
 from streamgauge.results.latency import PERCENTILES
 from streamgauge.results.plan import PlannedProcesses, Unavailable
 from streamgauge.stats.samples import carries, observations_needed
-from streamgauge.system.control_group import require_room
-from streamgauge.system.java import find_java
 from streamgauge.system.machine import cpus
+from streamgauge.system.machine_checks import starting_checks
 from streamgauge.transports.registry import STAMPS, transport
 from streamgauge.user_workloads.user_workload import UserWorkload
 
@@ -89,14 +87,9 @@ def fetches(resolved: ResolvedExperiment) -> tuple[str, ...]:
 
 def missing_on_machine(resolved: ResolvedExperiment) -> Iterator[str]:
     """What this machine lacks for a start, as far as that can be seen without a fetch or a connection."""
-    try:
-        require_room(resolved.engine.needs_java)
-        if resolved.engine.needs_java:
-            find_java(resolved.engine.name)
-    except MissingOnMachine as error:
-        yield from (f"{one.setting}: {one.rule}; {one.way_out}" for one in error.problems)
-    except MachineError as error:
-        yield str(error)
+    for one in starting_checks(resolved.engine.name if resolved.engine.needs_java else ""):
+        if one.status == "missing":
+            yield from (f"{problem.setting}: {problem.rule}; {problem.way_out}" for problem in one.problems)
 
 
 def not_checked(resolved: ResolvedExperiment) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The limits of this process's control group, and whether one of them ended a process.
+"""The limits of this process's control group and of `ulimit`, and whether one of them ended a process.
 
 Each group from the own one up to the root may have a limit, and the least counts. Versions 1 and 2 of cgroups are read.
 """
@@ -9,14 +9,21 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from streamgauge.core.errors import MachineError
+from streamgauge.core.errors import Rule, broken
 from streamgauge.core.formatting import format_size
+from streamgauge.core.machine_check import MachineCheck
 
 ROOT = Path("/sys/fs/cgroup")
 OWN = Path("/proc/self/cgroup")
 FILES, FILES_OF_JAVA = 256, 1024
 PROCESSES, PROCESSES_OF_JAVA = 64, 200
 """What a start needs of each, with some room: a JVM opens hundreds of jars and starts a hundred threads."""
+_ENDING = (
+    ("ulimit -t", resource.RLIMIT_CPU, "the CPU time of a process, in seconds"),
+    ("ulimit -v", resource.RLIMIT_AS, "the address space of a process, in bytes, and a JVM reserves much"),
+    ("ulimit -f", resource.RLIMIT_FSIZE, "the size of a file, in bytes"),
+)
+"""Limits that end a process within its work, with what they limit."""
 _ENDED_BY_KERNEL = re.compile(r"SIGXCPU|SIGKILL|signal (9|24)\b|exit code (-9|-24|137|152)\b")
 """What engines report of a process that exceeded its CPU time: first SIGXCPU, at the hard limit SIGKILL."""
 
@@ -32,16 +39,60 @@ def free_processes() -> int | None:
     return min((limit - used for limit, used in groups if limit is not None and used is not None), default=None)
 
 
-def require_room(java: bool) -> None:
-    """Raises MachineError if a limit allows fewer open files, processes and threads than a start needs."""
+def cpu_limit() -> float | None:
+    """How many processors' time the group may use; None without a limit."""
+    quotas = [_cpu_quota(folder) for folder in _folders("cpu")]
+    return min((quota for quota in quotas if quota is not None), default=None)
+
+
+def _cpu_quota(folder: Path) -> float | None:
+    """The quota of one group as a share of its period; None without one."""
+    quota, period = _number(folder / "cpu.cfs_quota_us"), _number(folder / "cpu.cfs_period_us")
+    with suppress(OSError, ValueError):  # version 2 has both in one file
+        quota, period = map(int, (folder / "cpu.max").read_text().split())
+    return quota / period if quota is not None and period and quota > 0 else None
+
+
+def room_checks(java: bool) -> list[MachineCheck]:
+    """Whether the limits allow as many open files, processes and threads as a start needs. `java`: of a JVM."""
     files, processes = (FILES_OF_JAVA, PROCESSES_OF_JAVA) if java else (FILES, PROCESSES)
-    for what, limit, allowed, needed in (
-        ("open files", "ulimit -n", _soft(resource.RLIMIT_NOFILE), files),
-        ("processes and threads", "ulimit -u", _soft(resource.RLIMIT_NPROC), processes),
-        ("more processes and threads", "pids.max of the control group", free_processes(), processes),
-    ):
-        if allowed is not None and allowed < needed:
-            raise MachineError(f"{limit} allows {allowed:,} {what}, and a run needs {needed:,}. Raise it")
+    open_files, per_user, of_group = _soft(resource.RLIMIT_NOFILE), _soft(resource.RLIMIT_NPROC), free_processes()
+    rule = f"must allow {processes:,} more processes and threads, which a run needs"
+    return [
+        MachineCheck("open_files", _allowed(open_files, "ulimit -n"), tuple(broken(
+            Rule(_allows(open_files, files), "ulimit -n", f"must allow {files:,} open files, which a run needs",
+                 open_files, f"ulimit -n {4 * files}"),
+        ))),
+        MachineCheck("processes", f"{_allowed(per_user, 'ulimit -u')}, {_allowed(of_group, 'pids.max')}", tuple(broken(
+            Rule(_allows(per_user, processes), "ulimit -u", rule, per_user, f"ulimit -u {4 * processes}"),
+            Rule(_allows(of_group, processes), "pids.max", rule, of_group,
+                 "raise pids.max of the control group; of a container, --pids-limit"),
+        ))),
+    ]  # fmt: skip
+
+
+def process_limits_check() -> MachineCheck:
+    """The limits that end a process within its work. How much a run needs of them is not known before."""
+    limits = [(flag, _soft(kind), what) for flag, kind, what in _ENDING]
+    problems = broken(
+        *(
+            Rule(limit is None, flag, f"should be unlimited: it limits {what}", limit, f"{flag} unlimited")
+            for flag, limit, what in limits
+        )
+    )
+    found = ", ".join(f"{flag} {limit}" for flag, limit, _ in limits if limit is not None)
+    return MachineCheck(
+        "process_limits", found or "none of CPU time, address space and file size", tuple(problems),
+        prevents_start=False,
+    )  # fmt: skip
+
+
+def _allows(allowed: int | None, needed: int) -> bool:
+    return allowed is None or allowed >= needed
+
+
+def _allowed(allowed: int | None, limit: str) -> str:
+    return f"{limit} {'unlimited' if allowed is None else f'{allowed:,}'}"
 
 
 def _soft(kind: int) -> int | None:

@@ -1,4 +1,4 @@
-"""Temporary folders that disappear with their owner, even if it is killed; file locks; the message about a full disk.
+"""Temporary folders that disappear with their owner, even if it is killed; file locks; checks of disks, full ones too.
 
 The owner holds a lock on its folder for its lifetime, and the kernel releases it at the owner's end. A folder with a
 free lock is abandoned. Orphaned children remove the folder they worked in, and the next start removes the rest.
@@ -11,6 +11,12 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+import psutil
+
+from streamgauge.core.errors import Problem, Rule, broken
+from streamgauge.core.formatting import format_size
+from streamgauge.core.machine_check import MachineCheck
 
 PREFIX = "streamgauge-"
 LOCK = ".owned"
@@ -110,3 +116,50 @@ def full_disk(folder: Path | None = None) -> str:
     with suppress(OSError):
         free = f" ({shutil.disk_usage(where).free / 2**20:.1f} MiB free)"
     return f"the disk that holds {where} is full{free}: {WAY_OUT}"
+
+
+def nearest_folder(path: Path) -> Path:
+    """The path, or the nearest folder above it that exists."""
+    return next(folder for folder in (path, *path.absolute().parents) if folder.exists())
+
+
+FREE_BYTES = 2 * 2**30
+"""A broker keeps two minutes of 100 k events/s with 100 bytes each in 1.2 GB, and the recorder spools their results."""
+SHARED_BYTES = 32 * 2**20
+"""Half of what containers have by default."""
+SHARED_MEMORY = Path("/dev/shm")
+_IN_MEMORY = ("tmpfs", "ramfs")
+
+
+def temporary_folder_check() -> MachineCheck:
+    """Whether there is a folder for temporary files, with room for what brokers and the recorder write."""
+    try:
+        folder = Path(tempfile.gettempdir())
+    except FileNotFoundError:  # none of the usual ones can be written, or their disk is full
+        rule, way_out = "must lead to a folder that can be written to", "TMPDIR=DIR, with a DIR of yours that has room"
+        problem = Problem("TMPDIR", rule, os.environ.get("TMPDIR", ""), way_out)
+        return MachineCheck("temporary_folder", "none that can be written to", (problem,))
+    free = shutil.disk_usage(folder).free
+    rule = f"should have {format_size(FREE_BYTES)} free, for what brokers and the recorder write"
+    return MachineCheck(
+        "temporary_folder", f"{folder}, {format_size(free)} free{', in memory' * is_in_memory(folder)}",
+        tuple(broken(Rule(free >= FREE_BYTES, "TMPDIR", rule, format_size(free), WAY_OUT))), prevents_start=False,
+    )  # fmt: skip
+
+
+def is_in_memory(folder: Path) -> bool:
+    """Whether the files of a folder count as memory."""
+    mounted = {disk.mountpoint: disk.fstype for disk in psutil.disk_partitions(all=True)}
+    places = (str(path) for path in (folder.absolute(), *folder.absolute().parents))
+    return next((mounted[place] for place in places if place in mounted), "") in _IN_MEMORY
+
+
+def shared_memory_check() -> MachineCheck:
+    """Whether processes can share memory. The driver shares none, but libraries of user jobs and programs may."""
+    usable = os.access(SHARED_MEMORY, os.W_OK | os.X_OK)
+    free = shutil.disk_usage(SHARED_MEMORY).free if usable else 0
+    found = f"{SHARED_MEMORY}, {format_size(free)} free" if usable else f"{SHARED_MEMORY} cannot be written"
+    rule = f"should be a folder with {format_size(SHARED_BYTES)} free, for jobs and programs that share memory"
+    way_out = "remove what others left there; in a container, --shm-size=1g"
+    problems = broken(Rule(free >= SHARED_BYTES, str(SHARED_MEMORY), rule, found, way_out))
+    return MachineCheck("shared_memory", found, tuple(problems), prevents_start=False)

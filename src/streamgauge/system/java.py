@@ -1,4 +1,4 @@
-"""Finds the Java that engines and brokers run on, explains what to do if none fits, and fetches jars.
+"""Finds the Java that engines and brokers run on, explains what to do if none fits, and finds or fetches jars.
 
 Jars are resolved by their Maven coordinates with Spark's Ivy, and cached. The default path needs none. Each set has a
 folder in the user's cache. Its list of files is written last, so an interrupted resolution leaves no valid entry.
@@ -18,8 +18,12 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from streamgauge.core.errors import MachineError, MissingOnMachine, Problem
+from streamgauge.core.errors import MachineError, MissingOnMachine, Problem, Rule, first_broken
 from streamgauge.core.exit_codes import ExitCode
+from streamgauge.core.formatting import format_size
+from streamgauge.core.machine_check import MachineCheck
+from streamgauge.core.plugin_options import Fetch
+from streamgauge.system.disk import nearest_folder
 
 JAVA_FLOOR = 17
 OPTION_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
@@ -56,6 +60,15 @@ def find_java(needed_by: str = "") -> Java:
         way_out = _other_home() or install_hint()
         raise MissingOnMachine(Problem("JAVA_HOME", rule, f"{home} ({java})", way_out, ExitCode.ENVIRONMENT))
     raise MissingOnMachine(Problem("PATH", rule, java, install_hint(), ExitCode.ENVIRONMENT))
+
+
+def java_check(needed_by: str = "") -> MachineCheck:
+    """Whether `find_java` finds one."""
+    try:
+        java = find_java(needed_by)
+    except MissingOnMachine as error:
+        return MachineCheck("java", str(error.problems[0].got), error.problems)
+    return MachineCheck("java", f"Java {java.version}, {java.path}")
 
 
 def java_environment(keep_properties: bool = False, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
@@ -140,13 +153,14 @@ class JarSet:
 
 
 def cache() -> Path:
-    """The folder of cached jars, below `XDG_CACHE_HOME` or `.cache` of the home folder."""
+    """The folder of cached jars, below `XDG_CACHE_HOME` or `.cache` of the home folder. Raises MissingOnMachine."""
     if root := os.environ.get(CACHE_VARIABLE):
         return Path(root) / "streamgauge" / "jars"
     try:
         return Path.home() / ".cache" / "streamgauge" / "jars"
     except RuntimeError:  # a user without an entry, as in containers
-        raise MachineError(f"this user has no home folder to keep jars in\n  set {_CACHE_WAY_OUT}") from None
+        rule = "must be set for a user without a home folder, because jars are kept there"
+        raise MissingOnMachine(Problem(CACHE_VARIABLE, rule, "nothing", f"set {_CACHE_WAY_OUT}")) from None
 
 
 _CACHE_WAY_OUT = f"{CACHE_VARIABLE} to a folder that can be written, for instance {CACHE_VARIABLE}=/tmp/cache"
@@ -159,10 +173,9 @@ def resolved(choices: Sequence[Sequence[JarSet]], folder: Path | None = None) ->
         MachineError: no choice can be resolved. The message has their reasons and the way out.
     """
     cached_in = folder or cache()
-    for choice in choices:
-        cached = [_cached(cached_in / one.name) for one in choice]
-        if all(cached):
-            return [path for jars in cached for path in jars]
+    jars = _first_cached(choices, cached_in)
+    if jars:
+        return jars
     reasons = []
     for choice in choices:
         try:
@@ -175,6 +188,34 @@ def resolved(choices: Sequence[Sequence[JarSet]], folder: Path | None = None) ->
         f"(Spark's Ivy asks the usual ones, or those of spark.jars.ivySettings), or copy {cached_in} from a machine "
         "that has them"
     )
+
+
+def _first_cached(choices: Sequence[Sequence[JarSet]], cached_in: Path) -> list[Path]:
+    """The jars of the first choice that is complete in the cache; empty if none is."""
+    for choice in choices:
+        cached = [_cached(cached_in / one.name) for one in choice]
+        if all(cached):
+            return [path for jars in cached for path in jars]
+    return []
+
+
+def jars_check(name: str, choices: Sequence[Sequence[JarSet]], fetch: Fetch) -> MachineCheck:
+    """Whether the cache has the jars, or can keep them. It fetches none, because the first run that needs them does."""
+    try:
+        cached_in = cache()
+    except MissingOnMachine as error:
+        return MachineCheck(name, "no folder to keep them in", error.problems, False, fetch.needed_with)
+    jars = _first_cached(choices, cached_in)
+    writable = os.access(nearest_folder(cached_in), os.W_OK | os.X_OK)
+    size = format_size(fetch.bytes)
+    way_out = f"be online at the first run with {fetch.needed_with}, which fetches them"
+    problems = first_broken(
+        Rule(jars or writable, CACHE_VARIABLE, "must lead to a folder that can be written to", cached_in,
+             f"set {_CACHE_WAY_OUT}"),
+        Rule(jars, name, f"must be fetched ({size}) by the first run that needs them", "not in the cache", way_out),
+    )  # fmt: skip
+    found = f"{len(jars)} cached" if jars else f"not fetched yet ({size})"
+    return MachineCheck(name, found, tuple(problems), prevents_start=False, needed_with=fetch.needed_with)
 
 
 SPARK_KAFKA = "org.apache.spark:spark-sql-kafka-0-10_2.13"
@@ -195,16 +236,31 @@ def spark_kafka_jars() -> list[Path]:
     Raises:
         MachineError: PySpark is not installed, or the jars cannot be had. The message has the way out.
     """
-    try:
-        version = metadata.version("pyspark")
-    except metadata.PackageNotFoundError:
-        raise MachineError(
-            f"Spark's Kafka jars are needed for the installed PySpark, and {sys.executable} has none\n  install it: "
-            f"{sys.executable} -m pip install pyspark"
-        ) from None
-    exact = JarSet(f"spark-kafka-{version}", (f"{SPARK_KAFKA}:{version}",))
-    jars = resolved([[exact], *_OLDER_CONNECTORS.get(version, [])])
+    jars = resolved(spark_kafka_choices(installed_pyspark()))
     return list({path.name: path for path in jars}.values())  # Spark refuses a second one of a name
+
+
+def spark_kafka_choices(version: str) -> list[list[JarSet]]:
+    """The jars of Spark's Kafka source and sink for a version of PySpark, as `resolved` takes them."""
+    return [[JarSet(f"spark-kafka-{version}", (f"{SPARK_KAFKA}:{version}",))], *_OLDER_CONNECTORS.get(version, [])]
+
+
+def installed_pyspark() -> str:
+    """The version of the installed PySpark. Raises MissingOnMachine without one."""
+    try:
+        return metadata.version("pyspark")
+    except metadata.PackageNotFoundError:
+        way_out = f"install it: {sys.executable} -m pip install pyspark"
+        rule = "must be installed, because Spark and its jars come with it"
+        raise MissingOnMachine(Problem("pyspark", rule, f"{sys.executable} has none", way_out)) from None
+
+
+def pyspark_check() -> MachineCheck:
+    """Whether PySpark is installed."""
+    try:
+        return MachineCheck("pyspark", installed_pyspark())
+    except MissingOnMachine as error:
+        return MachineCheck("pyspark", "not installed", error.problems)
 
 
 class _Unresolved(Exception):

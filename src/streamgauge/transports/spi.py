@@ -18,6 +18,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Protocol
 
 from streamgauge.core.errors import Problem, StreamgaugeError
+from streamgauge.core.machine_check import MachineCheck
 from streamgauge.core.plugin_options import Fetch, Setting
 from streamgauge.transports.topics import ProgramTopics
 
@@ -325,8 +326,8 @@ class Transport:
     - `settings`: its options. `files`: those that name user files. `fetches`: what it may fetch.
     - `problems`: additional validation of options.
     - `effective_settings`: settings for the result.
-    - `require`: raises MachineError if this machine lacks what it needs and cannot get it, and InputError if named
-      brokers do not answer.
+    - `machine_checks`: what runs with its options need of this machine, looked up without fetching anything.
+    - `require`: fetches what runs need and this machine lacks. Raises MachineError if it cannot be had.
     """
 
     outlet: str
@@ -338,6 +339,7 @@ class Transport:
     files: tuple[str, ...] = ()
     problems: Callable[[Mapping[str, str]], Iterable[Problem]] | None = None
     effective_settings: Callable[[Mapping[str, str]], dict[str, str]] = lambda _: {}
+    machine_checks: Callable[[Mapping[str, str]], Iterable[MachineCheck]] = lambda _: ()
     require: Callable[[Mapping[str, str]], None] = lambda _: None
 
     def open_outlet(self, at: EndpointConfig, config: OutletConfig) -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 
 from streamgauge.config.limits import BOUND_S_MIN, EXTENSIONS_MAX, ServiceLevelObjective
 from streamgauge.core.arrays import Floats
+from streamgauge.metrics.resources import BACKGROUND_SHARE_MAX
 from streamgauge.results.latency import Latencies
 from streamgauge.results.run import SinkResult, Verification
 from streamgauge.results.verdict import BackgroundLoad
@@ -23,8 +24,6 @@ SHARE_BATCHES_MIN, SHARE_CLOSING_MIN, _COSTS = 6, 4, 3
 """Fewer batches, or fewer that deliver windows, do not show how much they vary. With windows, three costs are fitted
 (per batch, per second of events, per slide), so as many more batches are needed."""
 
-BACKGROUND_SHARE_MAX = 0.1
-"""Mean share of the CPU. Above it, background processes may be the cause of a slow trial."""
 MACHINE_SHARE_MAX = 0.15
 """Relative difference of the reference work. Above it, the machine's own speed has changed."""
 BACKGROUND_BURST_S, BACKGROUND_BURST_SHARE_MAX = 5.0, 0.5

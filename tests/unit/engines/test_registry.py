@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 
 from streamgauge.cli import app
 from streamgauge.config.options_and_settings import Experiment
-from streamgauge.core.errors import InputError
+from streamgauge.core.errors import InputError, MissingOnMachine, Problem
+from streamgauge.core.machine_check import MachineCheck
 from streamgauge.core.plugin_options import IDIOMATIC, TUNED
 from streamgauge.engines import registry
 from streamgauge.engines.spi import UNMEASURED, StartRequest
@@ -173,3 +174,31 @@ def test_an_engine_that_cannot_be_used_gives_one_error(
     assert f"got '{value} of planted-engine'" in refused
     assert "pip uninstall planted-engine" in refused
     assert refused.count("try:") == 1
+
+
+def test_the_checks_of_engines_have_one_name_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The modes of one engine share theirs. What only other engines need names them, and nothing is fetched."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    checks = registry.machine_checks("spark")
+    needed = {check.name: check.needed_with for check in checks}
+    assert needed == {
+        "pyspark": "", "spark_temporary_path": "", "spark_native_code": "state in RocksDB",
+        "spark_kafka_jars": "--transport kafka", "spark_avro_jars": "--transport-option encoding=avro",
+        "flink_jars": "--engine flink", "kafka_streams_jars": "--engine kafka-streams", "storm_jars": "--engine storm",
+    }  # fmt: skip
+    assert len(checks) == len(needed)
+    assert {check.status for check in checks if check.name.endswith("_jars")} == {"warning"}
+    assert list(tmp_path.iterdir()) == []
+    of_others = {check.name: check.needed_with for check in registry.machine_checks("flink")}
+    assert (of_others["pyspark"], of_others["spark_temporary_path"]) == ("", "--engine spark")
+
+
+def test_a_run_is_refused_by_the_same_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the engine fetches anything."""
+    missing = MachineCheck("wheel", "none", (Problem("wheel", "must be there", None, "buy one"),))
+    plugin = registry.entry("known")
+    monkeypatch.setattr(plugin, "machine_checks", lambda: [missing], raising=False)
+    monkeypatch.setattr(plugin, "require", lambda *_: pytest.fail("it fetched"), raising=False)
+    with pytest.raises(MissingOnMachine) as refused:
+        registry.require("known", "memory", {})
+    assert refused.value.problems == missing.problems

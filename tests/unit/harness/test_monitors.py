@@ -12,9 +12,9 @@ from unittest.mock import Mock
 import psutil
 import pytest
 
-from streamgauge.core.clock import US
+from streamgauge.core.clock import US, Clock
 from streamgauge.harness import monitors
-from streamgauge.harness.monitors import MachineSpeed, Monitors
+from streamgauge.harness.monitors import BACKGROUND_SAMPLE_US, BackgroundSample, MachineSpeed, Monitors
 from streamgauge.metrics.records import RUNNER, Role, Usage
 
 CORES = {"user": 0.0, "system": 0.0, "waited": 0.0, "machine": 0.0, "reaped": 0.0}
@@ -219,3 +219,18 @@ def test_it_takes_some_time() -> None:
     """A clock that is too coarse, or work that is none, would give 0."""
     work = MachineSpeed()
     assert min(work.cpu_us() for _ in range(5)) > 0
+
+
+@pytest.mark.parametrize(("used", "status"), [(0.05, "good"), (0.09, "good"), (0.11, "warning"), (0.9, "warning")])
+def test_background_load_is_what_other_processes_use(
+    fake: dict[str, float], monkeypatch: pytest.MonkeyPatch, used: float, status: str
+) -> None:
+    """As a share of all cores, over the shortest sample; what this process uses meanwhile does not count."""
+    monkeypatch.setattr(psutil, "cpu_count", lambda: 2)
+    monkeypatch.setattr(Clock, "now_us", lambda self: round(fake["now"] * US))
+    monkeypatch.setattr(Clock, "sleep_until", lambda self, when_us: fake.update(now=when_us / US))
+    sample = BackgroundSample(Clock(0))
+    seconds = BACKGROUND_SAMPLE_US / US
+    fake.update(user=0.7, machine=0.7 + used * 2 * seconds)
+    check = sample.check()
+    assert (check.status, check.found) == (status, f"{used:.0%} of the CPU")

@@ -1,15 +1,19 @@
 """Limits of the control group: the least up to the root holds, and what the kernel did about them is told."""
 
-import re
 import resource
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
-from streamgauge.core.errors import MachineError
 from streamgauge.system import control_group
-from streamgauge.system.control_group import LimitWatch, free_processes, memory_limit, require_room
+from streamgauge.system.control_group import (
+    LimitWatch,
+    cpu_limit,
+    free_processes,
+    memory_limit,
+    process_limits_check,
+    room_checks,
+)
 from streamgauge.system.machine import environment, memory_bytes
 
 GIB = 2**30
@@ -19,10 +23,12 @@ GIB = 2**30
 def group(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[int, Path]:
     """(version, the folder whose groups are `a` and, below it, this process's `b`)."""
     own, version = tmp_path / "own", request.param
-    own.write_text("2:cpu:/\n0::/a/b\n" if version == 2 else "4:memory:/a/b\n3:pids:/a/b\n1:name=systemd:/x\n")
+    own.write_text(
+        "2:cpu:/\n0::/a/b\n" if version == 2 else "4:memory:/a/b\n3:pids:/a/b\n2:cpu,cpuacct:/a/b\n1:name=systemd:/x\n"
+    )
     monkeypatch.setattr(control_group, "ROOT", tmp_path / "root")
     monkeypatch.setattr(control_group, "OWN", own)
-    for root in ("",) if version == 2 else ("memory", "pids"):
+    for root in ("",) if version == 2 else ("memory", "pids", "cpu,cpuacct"):
         (tmp_path / "root" / root / "a/b").mkdir(parents=True)
     return version, tmp_path / "root"
 
@@ -52,6 +58,24 @@ def test_a_group_that_is_not_to_be_seen_has_the_limits_of_those_that_are(group: 
     control_group.OWN.write_text("0::/elsewhere/c\n5:memory:/elsewhere/c\n")
     write(group, "memory", "memory.max", 3 * GIB)
     assert memory_limit() == 3 * GIB
+
+
+@pytest.mark.parametrize(("quotas", "limit"), [
+    ({}, None), ({"a/b": None}, None), ({"a": 150_000}, 1.5), ({"a": 150_000, "a/b": 50_000}, 0.5),
+    ({"a": 50_000, "a/b": None}, 0.5),
+])  # fmt: skip
+def test_the_least_quota_up_to_the_root_limits_the_processors(
+    group: tuple[int, Path], quotas: dict[str, int | None], limit: float | None
+) -> None:
+    """Over a period of 100 ms. None stands for no quota, which each version writes in its way."""
+    version, root = group
+    for at, quota in quotas.items():
+        if version == 2:
+            (root / at / "cpu.max").write_text(f"{quota or 'max'} 100000\n")
+        else:
+            (root / "cpu,cpuacct" / at / "cpu.cfs_quota_us").write_text(f"{quota or -1}\n")
+            (root / "cpu,cpuacct" / at / "cpu.cfs_period_us").write_text("100000\n")
+    assert cpu_limit() == limit
 
 
 def test_a_kill_for_memory_is_reported_with_the_limit(group: tuple[int, Path]) -> None:
@@ -89,20 +113,35 @@ def test_a_limit_of_cpu_time_is_reported(
     assert ("a process may use 60 s (ulimit -t)" in LimitWatch().reached(failure)) == reported
 
 
-@pytest.mark.parametrize(("files", "free", "java", "message"), [
-    (100, 500, False, "ulimit -n allows 100 open files, and a run needs 256"),
-    (300, 500, False, ""), (300, 500, True, "ulimit -n allows 300 open files, and a run needs 1,024"),
-    (4096, 40, False, "pids.max of the control group allows 40 more processes"), (4096, 150, False, ""),
-    (4096, 150, True, "and a run needs 200"), (4096, 500, True, ""),
+@pytest.mark.parametrize(("files", "threads", "free", "java", "missing"), [
+    (100, None, 500, False, ["ulimit -n"]), (300, None, 500, False, []), (300, None, 500, True, ["ulimit -n"]),
+    (4096, None, 40, False, ["pids.max"]), (4096, None, 150, False, []), (4096, None, 150, True, ["pids.max"]),
+    (4096, None, 500, True, []), (4096, 100, 500, True, ["ulimit -u"]), (4096, 100, 500, False, []),
+    (100, 50, 40, True, ["ulimit -n", "ulimit -u", "pids.max"]),
 ])  # fmt: skip
-def test_a_limit_that_no_start_survives_is_named_before_it(
-    group: tuple[int, Path], monkeypatch: pytest.MonkeyPatch, files: int, free: int, java: bool, message: str
-) -> None:
+def test_limits_that_no_start_survives_are_missing(
+    group: tuple[int, Path], monkeypatch: pytest.MonkeyPatch, files: int, threads: int | None, free: int, java: bool,
+    missing: list[str],
+) -> None:  # fmt: skip
     """Of open files, and of processes and threads; Java needs more of both."""
     endless = resource.RLIM_INFINITY
-    limits = {resource.RLIMIT_NOFILE: files}
+    limits = {resource.RLIMIT_NOFILE: files, resource.RLIMIT_NPROC: threads or endless}
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (limits.get(kind, endless), endless))
     write(group, "pids", "a/b/pids.max", free + 7)
     write(group, "pids", "a/b/pids.current", 7)
-    with pytest.raises(MachineError, match=re.escape(message)) if message else nullcontext():
-        require_room(java)
+    checks = room_checks(java)
+    assert [one.setting for check in checks if check.status == "missing" for one in check.problems] == missing
+    assert [check.name for check in checks] == ["open_files", "processes"]
+
+
+def test_limits_that_end_a_process_in_its_work_are_warnings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each with its own flag; none is none."""
+    endless = resource.RLIM_INFINITY
+    limits: dict[int, int] = {}
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (limits.get(kind, endless), endless))
+    assert process_limits_check().status == "good"
+    limits |= {resource.RLIMIT_CPU: 60, resource.RLIMIT_AS: GIB, resource.RLIMIT_NOFILE: 7}
+    check = process_limits_check()
+    assert (check.status, [(one.setting, one.got) for one in check.problems]) == (
+        "warning", [("ulimit -t", 60), ("ulimit -v", GIB)],
+    )  # fmt: skip

@@ -22,7 +22,16 @@ from unittest.mock import Mock
 import pytest
 
 from streamgauge.system import disk as scratch
-from streamgauge.system.disk import LOCK, Scratch, full_disk, remove_if_abandoned, sweep, try_lock
+from streamgauge.system.disk import (
+    LOCK,
+    Scratch,
+    full_disk,
+    remove_if_abandoned,
+    shared_memory_check,
+    sweep,
+    temporary_folder_check,
+    try_lock,
+)
 
 OWNER = """
 import sys
@@ -138,3 +147,36 @@ def test_the_sentence_has_the_folder_what_is_free_and_the_way_out(
     assert f"the disk that holds {tmp_path} is full (0.5 MiB free)" in full_disk(tmp_path)
     monkeypatch.undo()
     assert "is full: free" in full_disk(tmp_path / "gone")
+
+
+@pytest.mark.parametrize(("free", "kind", "status"), [
+    (3 * 2**30, "ext4", "good"), (3 * 2**30, "tmpfs", "good"), (2**30, "ext4", "warning"), (0, "tmpfs", "warning"),
+])  # fmt: skip
+def test_temporary_files_need_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, kind: str, status: str
+) -> None:
+    """A folder in memory is no fault, and is named, because its files count as memory."""
+    mounts = [SimpleNamespace(mountpoint="/", fstype="ext4"), SimpleNamespace(mountpoint=str(tmp_path), fstype=kind)]
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
+    monkeypatch.setattr(scratch.psutil, "disk_partitions", lambda all: mounts)
+    check = temporary_folder_check()
+    assert (check.status, "in memory" in check.found) == (status, kind == "tmpfs")
+
+
+def test_no_run_starts_without_a_folder_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Python says it, if none of the usual folders can be written."""
+    monkeypatch.setattr(tempfile, "gettempdir", Mock(side_effect=FileNotFoundError(errno.ENOENT, "none")))
+    check = temporary_folder_check()
+    assert (check.status, check.problems[0].setting) == ("missing", "TMPDIR")
+
+
+@pytest.mark.parametrize(("is_there", "free", "status"), [
+    (True, 2**30, "good"), (True, 2**20, "warning"), (False, 2**30, "warning"),
+])  # fmt: skip
+def test_memory_can_be_shared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_there: bool, free: int, status: str
+) -> None:
+    """A folder that is missing, or nearly full, is a warning."""
+    monkeypatch.setattr(scratch, "SHARED_MEMORY", tmp_path if is_there else tmp_path / "nowhere")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
+    assert shared_memory_check().status == status

@@ -14,6 +14,7 @@ from unittest.mock import Mock
 import pytest
 
 from streamgauge.core.errors import MachineError
+from streamgauge.core.plugin_options import Fetch
 from streamgauge.system import java
 from streamgauge.system import java as jars
 from streamgauge.system.java import LIST, JarSet, resolved, spark_kafka_jars
@@ -299,3 +300,58 @@ def test_sparks_kafka_jars_need_pyspark_and_a_repository(tmp_path: Path, monkeyp
     monkeypatch.setattr(jars.metadata, "version", missing)
     with pytest.raises(MachineError, match="-m pip install pyspark"):
         spark_kafka_jars()
+
+
+@pytest.mark.parametrize(("body", "status", "found"), [
+    ("echo 'openjdk version \"21.0.1\"' >&2", "good", "Java 21"),
+    ("echo 'java version \"1.8.0_392\"' >&2", "missing", "1.8.0_392"),
+])  # fmt: skip
+def test_java_is_good_or_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, status: str, found: str
+) -> None:
+    """With what was found in either case, and the way out of the refusal."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "home", body)))
+    check = java.java_check("spark")
+    assert (check.status, found in check.found) == (status, True)
+    assert [one.way_out for one in check.problems] == [java.install_hint()] * (status == "missing")
+
+
+FETCH = Fetch("the jars of an engine", 2**20, "--engine known")
+
+
+def test_jars_are_looked_for_and_never_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Good with any choice that is whole. Those that must be fetched name the runs that need them."""
+    calls: list[str] = []
+    monkeypatch.setenv(jars.CACHE_VARIABLE, str(tmp_path))
+    monkeypatch.setattr(jars, "_run_ivy", ivy({"older": ["a.jar"]}, calls))
+    check = jars.jars_check("engine_jars", [[EXACT], [OLDER]], FETCH)
+    assert (check.status, check.name, check.needed_with) == ("warning", "engine_jars", "--engine known")
+    assert "--engine known" in check.problems[0].way_out
+    assert (calls, list(tmp_path.iterdir())) == ([], [])
+    resolved([[EXACT], [OLDER]])
+    assert jars.jars_check("engine_jars", [[EXACT], [OLDER]], FETCH).status == "good"
+    assert calls == ["exact", "older"]
+
+
+@pytest.mark.parametrize("fault", ["no home", "not writable"])
+def test_jars_that_could_not_be_kept_ask_for_another_cache(
+    fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before they are fetched for nothing."""
+    if fault == "no home":
+        monkeypatch.delenv(jars.CACHE_VARIABLE, raising=False)
+        monkeypatch.setattr(jars.Path, "home", Mock(side_effect=RuntimeError("no home")))
+    else:
+        monkeypatch.setenv(jars.CACHE_VARIABLE, str(tmp_path / "cache"))
+        monkeypatch.setattr(jars.os, "access", lambda path, _: path != tmp_path)
+    check = jars.jars_check("engine_jars", [[EXACT]], FETCH)
+    assert (check.status, [one.setting for one in check.problems]) == ("warning", [jars.CACHE_VARIABLE])
+
+
+def test_pyspark_is_good_or_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the installed packages, without loading it."""
+    monkeypatch.setattr(jars.metadata, "version", lambda _: "4.1.7")
+    assert (jars.pyspark_check().status, jars.pyspark_check().found) == ("good", "4.1.7")
+    monkeypatch.setattr(jars.metadata, "version", Mock(side_effect=jars.metadata.PackageNotFoundError("pyspark")))
+    assert jars.pyspark_check().status == "missing"

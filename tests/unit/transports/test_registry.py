@@ -3,12 +3,14 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from streamgauge.core.clock import US
 from streamgauge.core.schema import EVENT_ID, EVENT_TIME, INGEST_TIME
+from streamgauge.transports import registry
 from streamgauge.transports.logs import Outlet
 from streamgauge.transports.registry import BROKERED, NAMES, STAMPS, problems, transport, with_absolute_paths
 from streamgauge.transports.spi import EndpointConfig, OutletConfig
@@ -59,3 +61,20 @@ def test_files_among_options_are_found_from_anywhere() -> None:
     assert options == {"client": os.path.abspath("login.txt"), "acks": "all"}
     assert with_absolute_paths("kafka", {"client": ""}) == {"client": ""}
     assert with_absolute_paths("memory", {"client": "login.txt"}) == {"client": "login.txt"}
+
+
+@pytest.mark.parametrize(("reason", "status"), [("", "good"), ("Cannot assign requested address", "missing")])
+def test_the_driver_needs_a_port(monkeypatch: pytest.MonkeyPatch, reason: str, status: str) -> None:
+    """On loopback, whose reason against it is passed on."""
+    monkeypatch.setattr(registry, "port_problem", lambda host, port: reason)
+    check = registry.ports_check()
+    assert (check.status, all(reason in one.rule for one in check.problems)) == (status, True)
+
+
+def test_only_a_broker_needs_something_of_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its jars, which a run that starts one fetches."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    (check,) = (one for name in NAMES for one in transport(name).machine_checks({}))
+    assert (check.name, check.status, check.needed_with) == (
+        "broker_jars", "warning", "--transport kafka without --brokers",
+    )  # fmt: skip

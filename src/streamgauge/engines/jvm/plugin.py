@@ -8,10 +8,12 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 from streamgauge.core.errors import Problem, collected, require
+from streamgauge.core.machine_check import MachineCheck
 from streamgauge.core.plugin_options import IDIOMATIC, TUNED, Fetch, Setting, with_defaults
 from streamgauge.core.units import parse_duration, parse_size, parse_whole
 from streamgauge.dataflow.nodes import Flow, InWindows, Node, OpaqueNode, Process
 from streamgauge.engines.spi import Capabilities, EnginePlugin, TuningProfile, node_names
+from streamgauge.system.java import jars_check, pyspark_check
 
 if TYPE_CHECKING:
     from streamgauge.engines.jvm.engine import JvmEngine
@@ -96,6 +98,12 @@ class JvmPlugin(EnginePlugin):
 
     def heap_bytes(self, options: Mapping[str, str]) -> int:
         return parse_size(with_defaults(options, self.capabilities.settings)["memory"])
+
+    def machine_checks(self) -> Iterable[MachineCheck]:
+        (fetch,) = self.capabilities.fetches
+        name = f"{self.capabilities.name.replace('-', '_')}_jars"
+        jar_sets = resolve_name(self.engine).jar_sets()
+        return [pyspark_check(), jars_check(name, [[one] for one in jar_sets], fetch)]
 
     def require(self, transport: str, options: Mapping[str, str]) -> None:
         self.make(None, None).classes()

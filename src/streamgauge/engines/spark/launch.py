@@ -8,7 +8,15 @@ from typing import Any
 
 import cloudpickle
 
-from streamgauge.core.errors import EngineError, InputError, JobError, MachineError, Problem, SettingError
+from streamgauge.core.errors import (
+    EngineError,
+    InputError,
+    JobError,
+    MachineError,
+    MissingOnMachine,
+    Problem,
+    SettingError,
+)
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.spark.session.environment import environment_note, environment_of
 from streamgauge.engines.spark.session.python_workers import (
@@ -26,7 +34,7 @@ from streamgauge.system.java import installed_spark_home
 START_TIMEOUT_S = 180.0
 _ZIP = "zip"
 """The value of `worker_start` that leaves Spark's home as it is."""
-_REFUSALS = {kind.__name__: kind for kind in (JobError, SettingError)}
+_REFUSALS = {kind.__name__: kind for kind in (JobError, MissingOnMachine, SettingError)}
 """Errors that the process may send over its pipe, by name."""
 _JVM_ERROR_PREFIXES = ("Error occurred during initialization of VM", "Error: Could not", "Unrecognized VM option")
 

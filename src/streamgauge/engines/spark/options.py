@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from streamgauge.core.errors import Rule
-from streamgauge.core.plugin_options import TUNED, Fetch, Setting, with_defaults
+from streamgauge.core.plugin_options import TUNED, Setting, with_defaults
 from streamgauge.dataflow import graph, schema
 from streamgauge.dataflow.nodes import (
     Distinct,
@@ -25,12 +25,11 @@ from streamgauge.dataflow.nodes import (
     WindowAggregate,
     WindowJoin,
 )
-from streamgauge.engines.spark.session.environment import AVRO
+from streamgauge.engines.spark.session.environment import AVRO_FETCH, KAFKA_FETCH
 from streamgauge.engines.spark.session.reports import BATCH_STEPS
 from streamgauge.engines.spark.session.session import FILE_MANAGER, SHUFFLE_PARTITIONS, STATE_STORE, WAREHOUSE
 from streamgauge.engines.spark.tuning import PROFILES
 from streamgauge.engines.spi import Capabilities, NearLimit, node_names
-from streamgauge.system.java import SPARK_KAFKA
 from streamgauge.system.machine import at_most_half, memory_bytes
 
 KINDS: tuple[type[Node], ...] = (
@@ -215,10 +214,7 @@ CAPABILITIES = Capabilities(
     sink_modes=("append", "update"),
     transports=("memory", "kafka"),
     encodings=("compact", "json", "avro"),
-    fetches=(
-        Fetch(f"{SPARK_KAFKA}:4.3.0", 65_000_000, "--transport kafka", transport="kafka"),
-        Fetch(AVRO[0][0].packages[0], 1_400_000, "--transport-option encoding=avro", encoding="avro"),
-    ),
+    fetches=(KAFKA_FETCH, AVRO_FETCH),
     several_sinks=True,
     needs_java=True,
     settings=SETTINGS,

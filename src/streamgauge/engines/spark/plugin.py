@@ -33,6 +33,7 @@ class _PluginOfMode(EnginePlugin):
     mode: str
 
     heap_bytes = staticmethod(options.heap_bytes)
+    machine_checks = staticmethod(environment.machine_checks)
     require = staticmethod(environment.require)
     require_master = staticmethod(cluster_master.require_master)
     is_own_default = staticmethod(tuning.is_own_default)

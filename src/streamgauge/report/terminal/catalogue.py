@@ -1,4 +1,4 @@
-"""Lists the available workloads and engines."""
+"""Lists the available workloads and engines, and what this machine has and lacks."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -99,6 +99,24 @@ def show_engines(rows: list[dict[str, Any]], transports: Sequence[dict[str, Any]
         for each in row["fetches"]:
             text = f"{each['name']} ({format_size(each['bytes'])}), with {each['needed_with']}"
             console.print(f"{row['name']}  fetches once: {text}", soft_wrap=True)
+
+
+STATUS_STYLES = {"good": "green", "warning": "yellow", "missing": "bold red"}
+
+
+def show_machine(answer: dict[str, Any]) -> None:
+    """Whether a default run can start, then each check: its status, its name, what was found, and what to do."""
+    console = Console(highlight=False)
+    console.print(f"A default run {'can' if answer['can_start'] else 'cannot'} start on this machine.")
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for check in answer["checks"]:
+        status, label = Text(check["status"], STATUS_STYLES[check["status"]]), check["name"].replace("_", " ")
+        lines = [check["found"], *(f"do: {one['way_out']}" for one in check["problems"])]
+        table.add_row(status, label, Text("\n".join(lines)))
+    console.print(table)
 
 
 def guarantee_of(row: dict[str, Any]) -> str:

@@ -1,6 +1,6 @@
 """The `run` command: one trial on a fresh test bed, with a run folder and a report."""
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,8 +12,9 @@ from streamgauge.core.clock import US
 from streamgauge.core.errors import Rule, require_all
 from streamgauge.core.formatting import format_rate
 from streamgauge.dataflow.describe import describe
-from streamgauge.engines.registry import entry, require, starter_of
+from streamgauge.engines.registry import starter_of
 from streamgauge.loadgen.plan import MADE_US, measure_capacity
+from streamgauge.preflight.machine import require_machine
 from streamgauge.preflight.resolved_experiment import LEVEL_MAX_US, ResolvedExperiment, may_extend, spare_s
 from streamgauge.preflight.sample_size import percentile_note
 from streamgauge.preflight.trial_plan import (
@@ -31,9 +32,6 @@ from streamgauge.results.plan import TrialPlan
 from streamgauge.results.run import Result
 from streamgauge.results.verdict import Verdict
 from streamgauge.studies.run.prometheus import exported
-from streamgauge.system import machine
-from streamgauge.system.control_group import require_room
-from streamgauge.system.java import find_java
 from streamgauge.system.machine import cpus
 from streamgauge.trial.conductor import TrialConductor, stores_engine_progress
 from streamgauge.trial.events import Observer, OnResult, ignore
@@ -50,35 +48,6 @@ def create_folder(resolved: ResolvedExperiment) -> RunFolder:
     folder = RunFolder.create(experiment.out or "runs", experiment.workload, experiment.engine, datetime.now(UTC))
     folder.write_experiment(experiment, resolved.workload.files)
     return folder
-
-
-def require_machine(*trials: ResolvedExperiment) -> None:
-    """Raises MachineError if this machine lacks something that a trial needs, InputError if its master does.
-
-    It also reads the code's commit for the results, before it can change.
-    """
-    machine.commit()
-    on_java = [one.engine.name for one in trials if one.engine.needs_java]
-    require_room(bool(on_java))
-    if on_java:
-        find_java(on_java[0])
-    for one in _differing(trials, lambda of, _: (of.workload,)):
-        one.workload.require()
-    for one in _differing(trials, lambda of, _: (of.engine, of.transport)):
-        require(one.experiment.engine, one.experiment.transport, one.transport_options)
-    for one in _differing(trials, lambda of, options: (of.engine, of.master, of.parallelism, *sorted(options.items()))):
-        of = one.experiment
-        entry(of.engine).require_master(of.master, one.engine_options, of.parallelism)
-
-
-def _differing(
-    trials: Iterable[ResolvedExperiment], key: Callable[[Experiment, Mapping[str, str]], Hashable]
-) -> Iterable[ResolvedExperiment]:
-    """The first trial of each key, which is made of the experiment and the options of its engine."""
-    first: dict[Hashable, ResolvedExperiment] = {}
-    for one in trials:
-        first.setdefault(key(one.experiment, one.engine_options), one)
-    return first.values()
 
 
 def ceiling_of(resolved: ResolvedExperiment, rate_per_s: float) -> float:

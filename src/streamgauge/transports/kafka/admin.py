@@ -14,7 +14,8 @@ import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
 
-from streamgauge.core.errors import DriverError, InputError, Problem
+from streamgauge.core.errors import DriverError, Problem
+from streamgauge.core.machine_check import MachineCheck
 from streamgauge.system.child_processes import wait_until
 from streamgauge.transports.kafka.settings import MESSAGE_BYTES_MAX
 
@@ -31,17 +32,18 @@ PLANNED_AGE_MS = 60_000
 """How old a planned time may be when a broker gets its record: brokers may be away for 30 s."""
 
 
-def require_brokers(brokers: str, login: Mapping[str, str]) -> None:
-    """Raises InputError if none of the user's brokers answers, or if they refuse the log-in."""
+def brokers_check(brokers: str, login: Mapping[str, str]) -> MachineCheck:
+    """Whether one of the user's brokers answers, and takes the log-in."""
     try:
-        Topics(brokers, login).hosts(ANSWER_TIMEOUT_S)
+        hosts = Topics(brokers, login).hosts(ANSWER_TIMEOUT_S)
     except DriverError as error:
         way_out = (
             "start them, correct --brokers HOST:PORT, or brokers in the program's file, or look at the log-in in the "
             "client file"
         )
         rule = f"must be brokers that answer within {ANSWER_TIMEOUT_S:g} s ({error})"
-        raise InputError(Problem("transport option brokers", rule, brokers, way_out)) from None
+        return MachineCheck("brokers", "no answer", (Problem("transport option brokers", rule, brokers, way_out),))
+    return MachineCheck("brokers", f"{brokers} answer, on {len(hosts)} host{'s' * (len(hosts) != 1)}")
 
 
 class Topics:

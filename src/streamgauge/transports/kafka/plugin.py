@@ -1,19 +1,29 @@
 """The transport over a Kafka broker, as the registry finds it. Its libraries are loaded when an endpoint opens."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
+from streamgauge.core.machine_check import MachineCheck
 from streamgauge.core.plugin_options import CLIENT_FILE, Fetch
+from streamgauge.system.java import jars_check
 from streamgauge.transports.kafka.settings import SETTINGS, KafkaSettings, problems
 from streamgauge.transports.spi import Transport
 
 
-def _require(options: Mapping[str, str]) -> None:
+def _machine_checks(options: Mapping[str, str]) -> Iterator[MachineCheck]:
+    """The brokers that are named, else the jars of the one that a run starts."""
     if options.get("brokers"):
-        from streamgauge.transports.kafka.admin import require_brokers
+        from streamgauge.transports.kafka.admin import brokers_check
 
         settings = KafkaSettings(**options)
-        require_brokers(settings.brokers, settings.login)
+        yield brokers_check(settings.brokers, settings.login)
     else:
+        from streamgauge.transports.kafka.broker import KAFKA
+
+        yield jars_check("broker_jars", [[KAFKA]], BROKER)
+
+
+def _require(options: Mapping[str, str]) -> None:
+    if not options.get("brokers"):
         from streamgauge.transports.kafka.broker import require_jars
 
         require_jars()
@@ -24,6 +34,6 @@ BROKER = Fetch("a broker, Apache Kafka 4.2", 39_000_000, "--transport kafka with
 TRANSPORT = Transport(
     "streamgauge.transports.kafka.outlet:KafkaOutlet", "streamgauge.transports.kafka.program_inlet:open_inlet",
     "streamgauge.transports.kafka.cluster:KafkaCluster", settings=SETTINGS, fetches=(BROKER,), files=(CLIENT_FILE,),
-    problems=problems, require=_require,
+    problems=problems, machine_checks=_machine_checks, require=_require,
     effective_settings=lambda options: {"producer": KafkaSettings(**options).effective_settings},
 )  # fmt: skip

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from streamgauge.core.errors import DriverError, InputError
+from streamgauge.core.machine_check import refuse_missing
 from streamgauge.system.child_processes import wait_until
 from streamgauge.transports.kafka import admin as module
 from streamgauge.transports.kafka import cluster as carrier_module
@@ -101,7 +102,7 @@ def test_brokers_that_do_not_answer_are_an_error(tmp_path: Path, monkeypatch: py
 def test_named_brokers_that_do_not_answer_are_refused_before_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "ANSWER_TIMEOUT_S", 1.0)
     with pytest.raises(InputError, match=r"(?s)option brokers: must be brokers that answer.*refused.*try: start them"):
-        transport("kafka").require({"brokers": "127.0.0.1:9"})
+        refuse_missing(transport("kafka").machine_checks({"brokers": "127.0.0.1:9"}))
 
 
 @pytest.mark.usefixtures("jars")

@@ -9,12 +9,26 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
-from streamgauge.core.errors import MachineError
+from streamgauge.core.errors import Rule, broken
+from streamgauge.core.machine_check import MachineCheck, refuse_missing
+from streamgauge.core.plugin_options import Fetch
 from streamgauge.engines.spark.session.masters import HOST, is_local
-from streamgauge.system.java import OPTION_VARIABLES, JarSet, resolved, spark_kafka_jars
+from streamgauge.system.java import (
+    OPTION_VARIABLES,
+    SPARK_KAFKA,
+    JarSet,
+    installed_pyspark,
+    jars_check,
+    pyspark_check,
+    resolved,
+    spark_kafka_choices,
+    spark_kafka_jars,
+)
 from streamgauge.system.python_path import VARIABLE as PYTHONPATH
 from streamgauge.system.python_path import removed_entries
 
@@ -78,33 +92,56 @@ def environment_note(master: str, environment: Mapping[str, str] = os.environ) -
     return f"\n  Spark read the configuration of {', '.join(named)}; unset what is not meant for it" if named else ""
 
 
-def require(transport: str, options: Mapping[str, str]) -> None:
-    """What Spark needs of this machine.
+KAFKA_FETCH = Fetch(f"{SPARK_KAFKA}:4.3.0", 65_000_000, "--transport kafka", transport="kafka")
+AVRO_FETCH = Fetch(AVRO[0][0].packages[0], 1_400_000, "--transport-option encoding=avro", encoding="avro")
 
-    Raises:
-        MachineError: the temporary folder has a path that Spark cannot take, or a transport's jars cannot be had.
-    """
-    require_plain_path(Path(tempfile.gettempdir()))
+
+def machine_checks() -> Iterator[MachineCheck]:
+    """What Spark needs of this machine: PySpark, a temporary folder, and jars for some runs."""
+    pyspark = pyspark_check()
+    yield pyspark
+    with suppress(FileNotFoundError):  # none that can be written, which another check reports
+        folder = Path(tempfile.gettempdir())
+        yield plain_path_check(folder)
+        yield native_code_check(folder)
+    if pyspark.status == "good":
+        yield jars_check("spark_kafka_jars", spark_kafka_choices(installed_pyspark()), KAFKA_FETCH)
+        yield jars_check("spark_avro_jars", AVRO, AVRO_FETCH)
+
+
+def require(transport: str, options: Mapping[str, str]) -> None:
+    """Fetches the jars that a transport needs. Raises MachineError if they cannot be had."""
     jars_for(transport, options)
+
+
+def plain_path_check(folder: Path) -> MachineCheck:
+    """Whether a JVM and Hadoop read the path of a temporary folder as it is."""
+    strange = " ".join(map(repr, sorted(set(_PLAIN.sub("", str(folder))))))
+    rule = f"must lead to a folder whose path has no characters that Spark reads as something else ({strange})"
+    problems = broken(Rule(not strange, "TMPDIR", rule, str(folder), "a plain path, for instance TMPDIR=/tmp"))
+    found = f"{folder} has {strange}" if strange else str(folder)
+    return MachineCheck("spark_temporary_path", found, tuple(problems))
 
 
 def require_plain_path(folder: Path) -> None:
     """MachineError where a JVM or Hadoop would read the path of a temporary folder as something else."""
-    if strange := sorted(set(_PLAIN.sub("", str(folder)))):
-        raise MachineError(
-            f"the temporary folder {str(folder)!r} has characters in its path that Spark cannot take: "
-            f"{' '.join(map(repr, strange))}\n  set TMPDIR to a folder with a plain path, for instance TMPDIR=/tmp"
-        )
+    refuse_missing([plain_path_check(folder)])
+
+
+def native_code_check(folder: Path) -> MachineCheck:
+    """Whether Java can load RocksDB's library, which it unpacks into a temporary folder."""
+    allowed = not os.statvfs(folder).f_flag & os.ST_NOEXEC
+    rule = "should be mounted without noexec, because state in RocksDB needs a library that Java unpacks there"
+    way_out = "TMPDIR on a file system that allows programs, for instance TMPDIR=/var/tmp"
+    problems = broken(Rule(allowed, "TMPDIR", rule, str(folder), way_out))
+    found = "allowed" if allowed else "mounted noexec"
+    return MachineCheck("spark_native_code", f"{found} in {folder}", tuple(problems), False, "state in RocksDB")
 
 
 def require_loadable_state(provider: str, folder: Path) -> None:
     """MachineError where state is kept in RocksDB, whose library Java unpacks into `folder` and cannot load there."""
-    if _ROCKSDB in provider and os.statvfs(folder).f_flag & os.ST_NOEXEC:
-        raise MachineError(
-            f"the job keeps its state in RocksDB, and Java cannot load RocksDB's library from {folder.parent}: that "
-            "folder is mounted noexec\n  set TMPDIR to a folder on a file system that allows programs, for instance "
-            "TMPDIR=/var/tmp"
-        )
+    if _ROCKSDB in provider:
+        refuse_missing([replace(native_code_check(folder), prevents_start=True)])
 
 
 def jars_for(transport: str, options: Mapping[str, str]) -> list[Path]:

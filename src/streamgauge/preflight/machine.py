@@ -1,0 +1,83 @@
+"""What this machine has and lacks: the checks that packages offer, for the refusal of a run and for `doctor`."""
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+
+from streamgauge.config.options_and_settings import Experiment, build
+from streamgauge.core.clock import Clock
+from streamgauge.core.errors import InputError, Problem, refuse
+from streamgauge.core.machine_check import MachineCheck, refuse_missing
+from streamgauge.engines import registry as engines
+from streamgauge.harness.monitors import BackgroundSample
+from streamgauge.preflight.resolved_experiment import ResolvedExperiment
+from streamgauge.preflight.validate import check
+from streamgauge.system import machine
+from streamgauge.system.machine_checks import quality_checks, starting_checks
+from streamgauge.transports import registry as transports
+
+DEFAULT_RUN = {"command": "run", "workload": "windowed_aggregation"}
+"""The run that a machine must be able to start. Everything else is the default."""
+
+
+def require_machine(*trials: ResolvedExperiment) -> None:
+    """Raises MachineError if this machine lacks something that a trial needs, InputError if its master does.
+
+    It also reads the code's commit for the results, before it can change.
+    """
+    machine.commit()
+    on_java = [one.engine.name for one in trials if one.engine.needs_java]
+    refuse_missing(starting_checks(on_java[0] if on_java else ""))
+    for one in _differing(trials, lambda of, _: (of.workload,)):
+        one.workload.require()
+    for one in _differing(trials, lambda of, _: (of.engine, of.transport)):
+        engines.require(one.experiment.engine, one.experiment.transport, one.transport_options)
+    for one in _differing(trials, lambda of, options: (of.engine, of.master, of.parallelism, *sorted(options.items()))):
+        of = one.experiment
+        engines.entry(of.engine).require_master(of.master, one.engine_options, of.parallelism)
+
+
+def _differing(
+    trials: Iterable[ResolvedExperiment], key: Callable[[Experiment, Mapping[str, str]], Hashable]
+) -> Iterable[ResolvedExperiment]:
+    """The first trial of each key, which is made of the experiment and the options of its engine."""
+    first: dict[Hashable, ResolvedExperiment] = {}
+    for one in trials:
+        first.setdefault(key(one.experiment, one.engine_options), one)
+    return first.values()
+
+
+def machine_checks(brokers: str | None = None) -> list[MachineCheck]:
+    """All checks of this machine, within seconds. Nothing is fetched.
+
+    `brokers`: HOST:PORT,... of brokers that shall answer. Raises InputError if this is no such list.
+    """
+    named = {} if brokers is None else {"brokers": brokers}
+    refuse([problem for name in transports.BROKERED for problem in transports.problems(name, named)])
+    background = BackgroundSample(Clock.fixed_now())
+    experiment = build(DEFAULT_RUN)
+    needs_java = engines.entry(experiment.engine).capabilities.needs_java
+    return [
+        *starting_checks(experiment.engine if needs_java else ""),
+        transports.ports_check(),
+        default_run_check(experiment),
+        *quality_checks(),
+        *engines.machine_checks(experiment.engine),
+        *(one for name in transports.NAMES for one in transports.transport(name).machine_checks({})),
+        *(one for name in transports.BROKERED if named for one in transports.transport(name).machine_checks(named)),
+        background.check(),
+    ]
+
+
+def can_start(checks: Iterable[MachineCheck]) -> bool:
+    """Whether nothing is missing that every run needs."""
+    return not any(one.status == "missing" and not one.needed_with for one in checks)
+
+
+def default_run_check(experiment: Experiment) -> MachineCheck:
+    """Whether the settings of a default run fit this machine and the folder in which the command runs."""
+    problems: tuple[Problem, ...] = ()
+    try:
+        check(experiment)
+    except InputError as error:
+        problems = error.problems
+    found = f"run {experiment.workload} would be {'refused' if problems else 'accepted'}"
+    return MachineCheck("default_run", found, problems)

@@ -1,0 +1,87 @@
+"""What this machine has and lacks, collected from the packages, and the refusal of runs by it."""
+
+import resource
+import tempfile
+from pathlib import Path
+from unittest.mock import Mock
+
+import pytest
+
+from streamgauge.config.options_and_settings import build
+from streamgauge.core.errors import MissingOnMachine, Problem
+from streamgauge.core.machine_check import MachineCheck
+from streamgauge.preflight import machine
+from streamgauge.preflight.validate import check
+from tests.unit.helpers_refusals import problem_of
+
+PROBLEM = Problem("wheel", "must be there", None, "buy one")
+
+
+@pytest.fixture
+def faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A machine that lacks Java, open files and a temporary folder: the settings that its refusal names."""
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (100, 100) if kind == resource.RLIMIT_NOFILE else (-1, -1))
+    monkeypatch.setattr(tempfile, "gettempdir", Mock(side_effect=FileNotFoundError("none")))
+    return ["JAVA_HOME", "ulimit -n", "TMPDIR"]
+
+
+def test_a_run_is_refused_with_everything_that_is_missing(faults: list[str]) -> None:
+    """At once, before any jar is fetched. An engine without Java needs no Java."""
+    resolved = [check(build({"command": "run", "workload": "identity", "engine": name})) for name in ("spark", "known")]
+    with pytest.raises(MissingOnMachine) as refused:
+        machine.require_machine(*resolved)
+    assert [one.setting for one in refused.value.problems] == faults
+    with pytest.raises(MissingOnMachine) as refused:
+        machine.require_machine(resolved[1])
+    assert [one.setting for one in refused.value.problems] == faults[1:]
+
+
+def test_what_refuses_a_run_is_missing(faults: list[str]) -> None:
+    """By the same settings."""
+    checks = machine.machine_checks()
+    assert not machine.can_start(checks)
+    missing = [one.setting for each in checks if each.status == "missing" for one in each.problems]
+    assert missing == faults
+
+
+def test_every_check_has_a_name_of_its_own() -> None:
+    """Which scripts look for."""
+    names = [one.name for one in machine.machine_checks()]
+    assert len(names) == len(set(names))
+    assert {"java", "memory", "processors", "ports", "default_run", "background_load", "flink_jars"} <= set(names)
+
+
+@pytest.mark.parametrize(("missing", "starts"), [
+    (MachineCheck("a", "all"), True), (MachineCheck("a", "few", (PROBLEM,), prevents_start=False), True),
+    (MachineCheck("a", "none", (PROBLEM,), needed_with="--engine flink"), True),
+    (MachineCheck("a", "none", (PROBLEM,)), False),
+])  # fmt: skip
+def test_only_what_every_run_needs_keeps_a_default_run_from_its_start(missing: MachineCheck, starts: bool) -> None:
+    """No warning does, and nothing that only other runs need."""
+    assert machine.can_start([MachineCheck("b", "good"), missing]) is starts
+
+
+def test_a_default_run_must_be_accepted_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the folder in which the command runs: it takes the run folder."""
+    monkeypatch.chdir(tmp_path)
+    experiment = build(machine.DEFAULT_RUN)
+    assert machine.default_run_check(experiment).status == "good"
+    (tmp_path / "runs").touch()
+    refused = machine.default_run_check(experiment)
+    assert (refused.status, [one.setting for one in refused.problems]) == ("missing", ["out"])
+
+
+def test_brokers_are_looked_at_where_they_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside the broker that a run would start. One that does not answer is missing."""
+    monkeypatch.setattr("streamgauge.transports.kafka.admin.ANSWER_TIMEOUT_S", 0.5)
+    checks = {one.name: one for one in machine.machine_checks("127.0.0.1:9")}
+    assert (checks["brokers"].status, checks["brokers"].needed_with) == ("missing", "")
+    assert "broker_jars" in checks
+
+
+@pytest.mark.parametrize("brokers", ["", "no-port", "a:b"])
+def test_a_text_that_names_no_brokers_is_refused(brokers: str) -> None:
+    """Before anything is looked at."""
+    assert problem_of(machine.machine_checks, brokers).setting == "transport option brokers"
