@@ -115,20 +115,9 @@ def experiment_keys() -> str:
     """Every key of an experiment file that has an option on the command line, by the settings themselves."""
     rows = []
     for name, info in SETTINGS.items():
-        takers = [command for command in COMMANDS if command in info.commands]
-        defaults = {command: _default(info.in_command(command)) for command in takers}
-        usual = defaults[takers[0]]
-        rest = "".join(f"; {command}: {value}" for command, value in defaults.items() if value != usual)
-        rows.append((code(name), usual + rest, code(info.flag), ", ".join(takers), info.help))
+        takers = ", ".join(command for command in COMMANDS if command in info.commands)
+        rows.append((code(name), info.stated_defaults(code), code(info.flag), takers, info.help))
     return table(("key", "default", "option", "commands", "meaning"), rows)
-
-
-def _default(info: Any) -> str:
-    if info.required:
-        return "required"
-    if info.default_text:
-        return str(info.default_text)
-    return code(str(info.default).lower() if info.is_switch else info.default)
 
 
 def metrics() -> str:

@@ -35,7 +35,7 @@ from streamgauge.cli.parameters import (
 from streamgauge.config.file_terms import in_file_terms
 from streamgauge.config.named_files import is_own_file
 from streamgauge.config.options_and_settings import SETTINGS
-from streamgauge.core.errors import InputError, MachineError, Problem, StreamgaugeError, near
+from streamgauge.core.errors import InputError, MachineError, Problem, StreamgaugeError, near, nearest, require
 from streamgauge.core.output import print_answer, print_progress
 from streamgauge.core.units import parse_share
 from streamgauge.system.python_path import drop_foreign_pyspark
@@ -217,6 +217,20 @@ def engines(json_: AsJson = False) -> None:
         print_answer(json.dumps(full, indent=2))
     else:
         show_engines(rows, transports)
+
+
+@app.command(short_help="Print the JSON schema of experiment or program files")
+def schema(
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="kind of file: experiment or program")],
+) -> None:
+    """Print the JSON schema (draft 2020-12) of a kind of file, with which editors complete and check such files."""
+    from streamgauge.config.file_schema import experiment_schema
+    from streamgauge.user_workloads.program_schema import program_schema
+
+    schemas = {"experiment": experiment_schema, "program": program_schema}
+    way_out = f"streamgauge schema {nearest(kind, list(schemas))}"
+    require(kind in schemas, "KIND", f"must be {' or '.join(schemas)}", kind, way_out)
+    print_answer(json.dumps(schemas[kind](), indent=2))
 
 
 @app.command()

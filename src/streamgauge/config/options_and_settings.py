@@ -21,6 +21,7 @@ from streamgauge.config.setting_info import (
     COMMANDS,
     CPUS_EXAMPLE,
     NAME_VALUE,
+    ONE_OR_LIST,
     Command,
     SettingInfo,
     are_separate,
@@ -31,13 +32,22 @@ from streamgauge.config.setting_info import (
     parse_loads,
     parse_number,
     parse_record_size,
+    quantity,
     setting,
     settings_of,
     whole,
 )
 from streamgauge.core.errors import Fault, InputError, Problem, faults_of, nearest, problems_of, require
 from streamgauge.core.plugin_options import TUNED, Tuning
-from streamgauge.core.units import PARTITION_BITS, parse_duration, parse_rate, parse_share
+from streamgauge.core.units import (
+    DURATION_PATTERN,
+    PARTITION_BITS,
+    RATE_PATTERN,
+    SHARE_PATTERN,
+    parse_duration,
+    parse_rate,
+    parse_share,
+)
 from streamgauge.results.profile import Weights
 
 
@@ -62,9 +72,11 @@ def _with_option(name: str, way_out: str) -> str:
 
 TUNABLE = ("run", "sustain", "scale", "anatomy", "characterize")
 """The commands that start an engine."""
-Rate = Annotated[float, BeforeValidator(parse_rate)]
-Duration = Annotated[float, BeforeValidator(parse_duration)]
-Share = Annotated[float, BeforeValidator(parse_share)]
+Rate = Annotated[float, quantity(parse_rate, RATE_PATTERN)]
+Duration = Annotated[float, quantity(parse_duration, DURATION_PATTERN)]
+Share = Annotated[float, quantity(parse_share, SHARE_PATTERN)]
+CpuSets = dict[Literal["driver", "sut"], int | str]
+"""What a file may have for `cpus`."""
 
 
 class ConfigModel(BaseModel):
@@ -166,7 +178,7 @@ class Scale(ConfigModel):
     resources: Annotated[tuple[int, ...], list_of(partial(parse_number, 1, 4096))] = _scale_only(
         (), "levels of resources, such as 1,2,4", "N,N", default_text="required", example="1,2,4"
     )
-    loads: Annotated[tuple[str, ...], BeforeValidator(parse_loads)] = _scale_only(
+    loads: Annotated[tuple[str, ...], BeforeValidator(parse_loads, json_schema_input_type=ONE_OR_LIST)] = _scale_only(
         (), "loads from easy to hard: a range such as 4096..131072, or a list", "LOAD..LOAD",
         default_text="required", example="4096..131072",
     )  # fmt: skip
@@ -232,18 +244,18 @@ class Characterize(ConfigModel):
 
 
 class Matrix(BaseModel):
-    """The section `[matrix]`: settings that vary. Every other key is a dotted setting with a list of values.
+    """The section `[matrix]`: settings that vary. Every other key is a dotted setting with a list of values."""
 
-    `config.matrix` expands and checks it.
-    """
-
+    # config.matrix expands and checks it.
     model_config = ConfigDict(frozen=True, extra="allow")
 
-    repeat: Annotated[int, Field(ge=1, le=1000)] = 1
-    order: Literal["listed", "random"] = "listed"
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
-    include: tuple[dict[str, Any], ...] = ()
-    exclude: tuple[dict[str, Any], ...] = ()
+    repeat: int = Field(1, ge=1, le=1000, description="how often each combination runs, with the same seed")
+    order: Literal["listed", "random"] = Field("listed", description="random shuffles each repetition")
+    seed: int = Field(1, ge=0, lt=2**63, description="seed of that shuffle")
+    include: tuple[dict[str, Any], ...] = Field((), description="further cells, as tables of settings")
+    exclude: tuple[dict[str, Any], ...] = Field(
+        (), description="combinations that do not run: those with all values of an entry"
+    )
 
     def with_files(self, change: Callable[[str], str]) -> Matrix:
         """The matrix with every file that its values name changed: user jobs, data and client files."""
@@ -253,8 +265,8 @@ class Matrix(BaseModel):
 class Experiment(ConfigModel):
     """One experiment. `streamgauge experiment FILE` does the same as the command that `--print-toml` printed."""
 
-    command: Command = "run"
-    workload: str
+    command: Command = Field("run", description="the command that performs the experiment")
+    workload: str = Field(description="a workload's name, or the path of a user job (.py) or of a program (.toml)")
     search: Search = Search()
     scale: Scale | None = None
     anatomy: Anatomy | None = None
@@ -294,7 +306,7 @@ class Experiment(ConfigModel):
     isolation: Literal["shared", "pinned"] = setting(
         "shared", "shared: driver and engine use the same cores; pinned: separate cores", "HOW"
     )
-    cpus: Annotated[dict[str, str], BeforeValidator(parse_cpu_sets)] = setting(
+    cpus: Annotated[dict[str, str], BeforeValidator(parse_cpu_sets, json_schema_input_type=CpuSets)] = setting(
         {}, "processors of both sides instead of --isolation, such as driver=0 sut=1-3", NAME_VALUE, repeatable=True,
         only=("run", "sustain", "scale", "anatomy"), default_text="by --isolation", example=CPUS_EXAMPLE,
     )  # fmt: skip
