@@ -14,6 +14,7 @@ import typer
 import streamgauge
 from streamgauge.cli.app import DEFECT_EXIT, app
 from streamgauge.cli.commands import EXITS
+from streamgauge.config.file_schema import experiment_schema
 from streamgauge.config.limits import BATCHES_MIN, BOUND_S_MIN, WINDOWS_MIN
 from streamgauge.config.options_and_settings import SETTINGS
 from streamgauge.config.setting_info import COMMANDS
@@ -32,6 +33,7 @@ def makers() -> dict[str, Callable[[], str]]:
         "packages": packages,
         "commands": command_list,
         "exit codes": exit_codes,
+        "experiment parts": experiment_parts,
         "experiment keys": experiment_keys,
         "checks": check_list,
         "metrics": metrics,
@@ -109,6 +111,21 @@ def exit_codes() -> str:
     ]  # fmt: skip
     by_code = {end: [what for other, what in ends if other == end] for end, _ in sorted(ends)}
     return table(("exit code", "what happened"), [(str(end), "; ".join(what)) for end, what in by_code.items()])
+
+
+def experiment_parts() -> str:
+    """The keys and sections of an experiment file that have no option, as its JSON Schema has them."""
+    schema = experiment_schema()
+    parts = schema["$defs"]
+    own = {f"matrix.{name}": one for name, one in parts["Matrix"]["properties"].items() if "description" in one}
+    rows = []
+    for name, value in {**schema["properties"], **own}.items():
+        if name not in SETTINGS:
+            part = parts[value["$ref"].rpartition("/")[2]] if "$ref" in value else value
+            choices = f": {', '.join(map(code, part['enum']))}" if "enum" in part else ""
+            default = code(part["default"]) if "default" in part else "-"
+            rows.append((code(name), default, " ".join(part["description"].split()) + choices))
+    return table(("key", "default", "meaning"), rows)
 
 
 def experiment_keys() -> str:
