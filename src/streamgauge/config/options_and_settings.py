@@ -14,40 +14,33 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from streamgauge.config.named_files import change_files, find_beside, is_program
 from streamgauge.config.setting_info import (
     COMMANDS,
     CPUS_EXAMPLE,
     NAME_VALUE,
-    ONE_OR_LIST,
     Command,
+    CpuSets,
+    Duration,
+    Loads,
+    Rate,
     SettingInfo,
+    Share,
     are_separate,
     file_line,
     list_of,
-    parse_cpu_sets,
     parse_interval,
-    parse_loads,
     parse_number,
     parse_record_size,
-    quantity,
     setting,
     settings_of,
     whole,
 )
 from streamgauge.core.errors import Fault, InputError, Problem, faults_of, nearest, problems_of, require
 from streamgauge.core.plugin_options import TUNED, Tuning
-from streamgauge.core.units import (
-    DURATION_PATTERN,
-    PARTITION_BITS,
-    RATE_PATTERN,
-    SHARE_PATTERN,
-    parse_duration,
-    parse_rate,
-    parse_share,
-)
+from streamgauge.core.units import PARTITION_BITS, parse_rate
 from streamgauge.results.profile import Weights
 
 
@@ -72,11 +65,6 @@ def _with_option(name: str, way_out: str) -> str:
 
 TUNABLE = ("run", "sustain", "scale", "anatomy", "characterize")
 """The commands that start an engine."""
-Rate = Annotated[float, quantity(parse_rate, RATE_PATTERN)]
-Duration = Annotated[float, quantity(parse_duration, DURATION_PATTERN)]
-Share = Annotated[float, quantity(parse_share, SHARE_PATTERN)]
-CpuSets = dict[Literal["driver", "sut"], int | str]
-"""What a file may have for `cpus`."""
 
 
 class ConfigModel(BaseModel):
@@ -178,7 +166,7 @@ class Scale(ConfigModel):
     resources: Annotated[tuple[int, ...], list_of(partial(parse_number, 1, 4096))] = _scale_only(
         (), "levels of resources, such as 1,2,4", "N,N", default_text="required", example="1,2,4"
     )
-    loads: Annotated[tuple[str, ...], BeforeValidator(parse_loads, json_schema_input_type=ONE_OR_LIST)] = _scale_only(
+    loads: Loads = _scale_only(
         (), "loads from easy to hard: a range such as 4096..131072, or a list", "LOAD..LOAD",
         default_text="required", example="4096..131072",
     )  # fmt: skip
@@ -306,7 +294,7 @@ class Experiment(ConfigModel):
     isolation: Literal["shared", "pinned"] = setting(
         "shared", "shared: driver and engine use the same cores; pinned: separate cores", "HOW"
     )
-    cpus: Annotated[dict[str, str], BeforeValidator(parse_cpu_sets, json_schema_input_type=CpuSets)] = setting(
+    cpus: CpuSets = setting(
         {}, "processors of both sides instead of --isolation, such as driver=0 sut=1-3", NAME_VALUE, repeatable=True,
         only=("run", "sustain", "scale", "anatomy"), default_text="by --isolation", example=CPUS_EXAMPLE,
     )  # fmt: skip

@@ -14,7 +14,17 @@ from pydantic import BaseModel, BeforeValidator, Field
 from streamgauge.core.clock import US
 from streamgauge.core.errors import Problem, Rule, attempt, broken, refuse, require
 from streamgauge.core.formatting import format_value
-from streamgauge.core.units import format_cpus, parse_cpus, parse_duration, parse_whole
+from streamgauge.core.units import (
+    DURATION_PATTERN,
+    RATE_PATTERN,
+    SHARE_PATTERN,
+    format_cpus,
+    parse_cpus,
+    parse_duration,
+    parse_rate,
+    parse_share,
+    parse_whole,
+)
 
 Command = Literal["run", "sustain", "scale", "generate", "anatomy", "characterize"]
 """The commands that are shorthand for an experiment."""
@@ -148,6 +158,12 @@ def quantity(parse: Callable[[Any], float], pattern: str) -> BeforeValidator:
     return BeforeValidator(parse, json_schema_input_type=float | text)
 
 
+Rate = Annotated[float, quantity(parse_rate, RATE_PATTERN)]
+Duration = Annotated[float, quantity(parse_duration, DURATION_PATTERN)]
+Share = Annotated[float, quantity(parse_share, SHARE_PATTERN)]
+Loads = Annotated[tuple[str, ...], BeforeValidator(parse_loads, json_schema_input_type=ONE_OR_LIST)]
+
+
 def whole(least: int, greatest: int) -> BeforeValidator:
     """Validates a whole number from `least` to `greatest`; `10k` is 10000."""
     return BeforeValidator(partial(parse_number, least, greatest), json_schema_input_type=int | str)
@@ -189,6 +205,12 @@ def parse_cpu_sets(given: Any) -> Any:
     }
     refuse(problems)
     return texts
+
+
+CpuSets = Annotated[
+    dict[str, str],
+    BeforeValidator(parse_cpu_sets, json_schema_input_type=dict[Literal["driver", "sut"], int | str]),
+]
 
 
 def are_separate(given: Any) -> bool:
