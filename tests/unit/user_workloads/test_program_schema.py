@@ -61,6 +61,7 @@ def test_each_form_of_a_value_is_valid(old: str, new: str) -> None:
     ("reach =", "reachs =", "output"), ("[output]", "[outputs]", "outputs.keys"),
     ("domain =", "domian =", "inputs.purchases.fields.user_id"),
     ('kind = "integer"', 'kind = "int"', "inputs.purchases.fields.price"),
+    ('kind = "integer", ', "", "inputs.purchases.fields.price"),
     ("low = 1", "low = 1.5", "inputs.purchases.fields.price"),
     ('kind = "program"', 'kind = "programme"', "kind"), ("command =", "ready = true\ncommand =", "ready"),
     ("command =", 'progress = "offsets"\ncommand =', "progress"),
