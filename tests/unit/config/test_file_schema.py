@@ -81,7 +81,8 @@ def test_a_misspelt_key_is_found(line: str, place: str) -> None:
     ("search.tolerance = 1.5", "search.tolerance"), ('load.generators = "two"', "load.generators"),
     ("load.generators = 0", "load.generators"), ('keep_results = "maybe"', "keep_results"),
     ('limits = "p99<=2s"', "limits"), ("options.trigger = 4", "options.trigger"),
-    ("matrix.load.rate = 1", "matrix.load.rate"), ("matrix.load.rate = []", "matrix.load.rate"), ('matrix.isolation = ["pined"]', "matrix.isolation.0"),
+    ("matrix.load.rate = 1", "matrix.load.rate"), ("matrix.load.rate = []", "matrix.load.rate"),
+    ('matrix.isolation = ["pined"]', "matrix.isolation.0"),
     ('kind = "program"', "kind"),
 ])  # fmt: skip
 def test_a_wrong_value_is_found(line: str, place: str) -> None:
