@@ -31,7 +31,8 @@ def printed(command: Sequence[object], at: Path, codes: Collection[int] = (0,)) 
     """
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run([*map(str, command)], cwd=at, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode in codes, done.stderr
+    print(done.stderr)  # shown if the test fails
+    assert done.returncode in codes
     return done.stdout
 
 
