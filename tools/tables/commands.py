@@ -16,7 +16,7 @@ from streamgauge.cli.app import DEFECT_EXIT, app
 from streamgauge.cli.commands import EXITS
 from streamgauge.config.file_schema import experiment_schema
 from streamgauge.config.limits import BATCHES_MIN, BOUND_S_MIN, WINDOWS_MIN
-from streamgauge.config.options_and_settings import SETTINGS
+from streamgauge.config.options_and_settings import SETTINGS, Experiment
 from streamgauge.config.setting_info import COMMANDS
 from streamgauge.core import errors
 from streamgauge.harness.recorder import STILL_US_MIN
@@ -116,10 +116,10 @@ def exit_codes() -> str:
 def experiment_parts() -> str:
     """The keys and sections of an experiment file that have no option, as its JSON Schema has them."""
     schema = experiment_schema()
-    parts = schema["$defs"]
+    parts, top = schema["$defs"], {name: schema["properties"][name] for name in Experiment.model_fields}
     own = {f"matrix.{name}": one for name, one in parts["Matrix"]["properties"].items() if "description" in one}
     rows = []
-    for name, value in {**schema["properties"], **own}.items():
+    for name, value in {**top, **own}.items():
         if name not in SETTINGS:
             part = parts[value["$ref"].rpartition("/")[2]] if "$ref" in value else value
             choices = f": {', '.join(map(code, part['enum']))}" if "enum" in part else ""

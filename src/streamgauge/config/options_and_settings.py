@@ -237,13 +237,14 @@ class Matrix(BaseModel):
     # config.matrix expands and checks it.
     model_config = ConfigDict(frozen=True, extra="allow")
 
-    repeat: int = Field(1, ge=1, le=1000, description="how often each combination runs, with the same seed")
-    order: Literal["listed", "random"] = Field("listed", description="random shuffles each repetition")
-    seed: int = Field(1, ge=0, lt=2**63, description="seed of that shuffle")
-    include: tuple[dict[str, Any], ...] = Field((), description="further cells, as tables of settings")
-    exclude: tuple[dict[str, Any], ...] = Field(
-        (), description="combinations that do not run: those with all values of an entry"
-    )
+    repeat: Annotated[int, Field(ge=1, le=1000, description="how often each combination runs, with the same seed")] = 1
+    order: Annotated[Literal["listed", "random"], Field(description="random shuffles each repetition")] = "listed"
+    seed: Annotated[int, Field(ge=0, lt=2**63, description="seed of that shuffle")] = 1
+    include: Annotated[tuple[dict[str, Any], ...], Field(description="further cells, as tables of settings")] = ()
+    exclude: Annotated[
+        tuple[dict[str, Any], ...],
+        Field(description="combinations that do not run: those with all values of an entry"),
+    ] = ()
 
     def with_files(self, change: Callable[[str], str]) -> Matrix:
         """The matrix with every file that its values name changed: user jobs, data and client files."""
@@ -253,8 +254,10 @@ class Matrix(BaseModel):
 class Experiment(ConfigModel):
     """One experiment. `streamgauge experiment FILE` does the same as the command that `--print-toml` printed."""
 
-    command: Command = Field("run", description="the command that performs the experiment")
-    workload: str = Field(description="a workload's name, or the path of a user job (.py) or of a program (.toml)")
+    command: Annotated[Command, Field(description="the command that performs the experiment")] = "run"
+    workload: Annotated[
+        str, Field(description="a workload's name, or the path of a user job (.py) or of a program (.toml)")
+    ]
     search: Search = Search()
     scale: Scale | None = None
     anatomy: Anatomy | None = None
