@@ -15,8 +15,9 @@ import typer
 import streamgauge
 from streamgauge.cli.app import app
 from streamgauge.cli.help import GroupedCommand, group_of
+from streamgauge.config.file_schema import experiment_schema
 from streamgauge.config.limits import BATCHES_MIN, BOUND_S_MIN, WINDOWS_MIN
-from streamgauge.config.options_and_settings import SETTINGS
+from streamgauge.config.options_and_settings import SETTINGS, Experiment
 from streamgauge.config.setting_info import COMMANDS
 from streamgauge.core.exit_codes import SEVERITY, ExitCode
 from streamgauge.harness.recorder import STILL_US_MIN
@@ -33,6 +34,7 @@ def makers() -> dict[str, Callable[[], str]]:
         "packages": packages,
         "commands": command_list,
         "exit codes": exit_codes,
+        "experiment parts": experiment_parts,
         "experiment keys": experiment_keys,
         "checks": check_list,
         "metrics": metrics,
@@ -106,24 +108,28 @@ def exit_codes() -> str:
     return f"{rows}\n\nA command with several results ends with the worst. From best to worst: {order}."
 
 
+def experiment_parts() -> str:
+    """The keys and sections of an experiment file that have no option, as its JSON Schema has them."""
+    schema = experiment_schema()
+    parts, top = schema["$defs"], {name: schema["properties"][name] for name in Experiment.model_fields}
+    own = {f"matrix.{name}": one for name, one in parts["Matrix"]["properties"].items() if "description" in one}
+    rows = []
+    for name, value in {**top, **own}.items():
+        if name not in SETTINGS:
+            part = parts[value["$ref"].rpartition("/")[2]] if "$ref" in value else value
+            choices = f": {', '.join(map(code, part['enum']))}" if "enum" in part else ""
+            default = code(part["default"]) if "default" in part else "-"
+            rows.append((code(name), default, " ".join(part["description"].split()) + choices))
+    return table(("key", "default", "meaning"), rows)
+
+
 def experiment_keys() -> str:
     """Every key of an experiment file that has an option on the command line, by the settings themselves."""
     rows = []
     for name, info in SETTINGS.items():
-        takers = [command for command in COMMANDS if command in info.commands]
-        defaults = {command: _default(info.in_command(command)) for command in takers}
-        usual = defaults[takers[0]]
-        rest = "".join(f"; {command}: {value}" for command, value in defaults.items() if value != usual)
-        rows.append((code(name), usual + rest, code(info.flag), ", ".join(takers), info.help))
+        takers = ", ".join(command for command in COMMANDS if command in info.commands)
+        rows.append((code(name), info.stated_defaults(code), code(info.flag), takers, info.help))
     return table(("key", "default", "option", "commands", "meaning"), rows)
-
-
-def _default(info: Any) -> str:
-    if info.required:
-        return "required"
-    if info.default_text:
-        return str(info.default_text)
-    return code(str(info.default).lower() if info.is_switch else info.default)
 
 
 def metrics() -> str:

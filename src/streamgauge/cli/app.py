@@ -40,7 +40,7 @@ from streamgauge.cli.parameters import (
 from streamgauge.config.file_terms import in_file_terms
 from streamgauge.config.named_files import is_own_file
 from streamgauge.config.options_and_settings import SETTINGS
-from streamgauge.core.errors import InputError, MachineError, Problem, StreamgaugeError, near
+from streamgauge.core.errors import InputError, MachineError, Problem, StreamgaugeError, near, nearest, require
 from streamgauge.core.exit_codes import ExitCode
 from streamgauge.core.output import print_answer, print_progress
 from streamgauge.core.units import parse_share
@@ -306,6 +306,20 @@ def doctor(
     answer = {"can_start": can_start(checks), "checks": [one.to_json() for one in checks]}
     print_answer(json.dumps(answer, indent=2)) if json_ else show_machine(answer)
     sys.exit(0 if answer["can_start"] else ExitCode.ENVIRONMENT)
+
+
+@app.command(short_help="Print the JSON schema of experiment or program files")
+def schema(
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="kind of file: experiment or program")],
+) -> None:
+    """Print the JSON schema (draft 2020-12) of a kind of file, with which editors complete and check such files."""
+    from streamgauge.config.file_schema import experiment_schema
+    from streamgauge.user_workloads.program_schema import program_schema
+
+    schemas = {"experiment": experiment_schema, "program": program_schema}
+    way_out = f"streamgauge schema {nearest(kind, list(schemas))}"
+    require(kind in schemas, "KIND", f"must be {' or '.join(schemas)}", kind, way_out)
+    print_answer(json.dumps(schemas[kind](), indent=2))
 
 
 @app.command()

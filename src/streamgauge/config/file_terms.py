@@ -1,7 +1,7 @@
 """A refusal in the words of an experiment file: dotted settings and lines of TOML in place of options.
 
 Refusals are raised with the option that mends them, because most settings are typed. The command that reads a file
-turns them into lines, in one place for all that is refused. It is of its own because only that command loads it.
+turns them into lines, in one place for all that is refused. It is of its own because only commands on files load it.
 """
 
 import re
@@ -28,7 +28,12 @@ def in_file_terms(problem: Problem) -> Problem:
     setting = f"{_ENTRIES_OF[begin]}.{problem.setting.removeprefix(begin)}" if begin else problem.setting
     if problem.way_out.startswith("streamgauge "):
         return replace(problem, setting=setting)
-    return replace(problem, setting=setting, way_out=_OPTION.sub(_file_line, problem.way_out))
+    return replace(problem, setting=setting, way_out=text_in_file_terms(problem.way_out))
+
+
+def text_in_file_terms(text: str) -> str:
+    """A text with a line of a file, or the name of a setting, in place of each option."""
+    return _OPTION.sub(_file_line, text)
 
 
 def _file_line(option: re.Match[str]) -> str:

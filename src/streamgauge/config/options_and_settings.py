@@ -13,7 +13,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from streamgauge.config.named_files import change_files, find_beside, is_program
 from streamgauge.config.processors import Cpus, are_separate
@@ -22,11 +22,14 @@ from streamgauge.config.setting_info import (
     ENGINE_UNDER_LOAD,
     NAME_VALUE,
     Command,
+    Duration,
+    Loads,
+    Rate,
     SettingInfo,
+    Share,
     file_line,
     list_of,
     parse_interval,
-    parse_loads,
     parse_number,
     parse_record_size,
     setting,
@@ -36,7 +39,7 @@ from streamgauge.config.setting_info import (
 from streamgauge.core.errors import Fault, InputError, Problem, faults_of, nearest, problems_of, require
 from streamgauge.core.former_names import TransportName
 from streamgauge.core.plugin_options import TUNED, Tuning
-from streamgauge.core.units import PARTITION_BITS, parse_duration, parse_rate, parse_share
+from streamgauge.core.units import PARTITION_BITS, parse_rate
 from streamgauge.results.profile import Weights
 
 
@@ -51,9 +54,6 @@ def _with_option(name: str, way_out: str) -> str:
 
 TUNABLE = ("run", "sustain", "scale", "anatomy", "characterize")
 """The commands that start an engine."""
-Rate = Annotated[float, BeforeValidator(parse_rate)]
-Duration = Annotated[float, BeforeValidator(parse_duration)]
-Share = Annotated[float, BeforeValidator(parse_share)]
 
 
 class ConfigModel(BaseModel):
@@ -160,7 +160,7 @@ class Scale(ConfigModel):
     resources: Annotated[tuple[int, ...], list_of(partial(parse_number, 1, 4096))] = _scale_only(
         (), "levels of resources: 1,2,4", "N,N", default_text="required", example="1,2,4"
     )
-    loads: Annotated[tuple[str, ...], BeforeValidator(parse_loads)] = _scale_only(
+    loads: Loads = _scale_only(
         (), "loads from easy to hard: a list, or a range such as 4096..131072", "LOAD,LOAD",
         default_text="required", example="4096..131072",
     )  # fmt: skip
@@ -227,18 +227,19 @@ class Characterize(ConfigModel):
 
 
 class Matrix(BaseModel):
-    """The section `[matrix]`: settings that vary. Every other key is a dotted setting with a list of values.
+    """The section `[matrix]`: settings that vary. Every other key is a dotted setting with a list of values."""
 
-    `config.matrix` expands and checks it.
-    """
-
+    # config.matrix expands and checks it.
     model_config = ConfigDict(frozen=True, extra="allow")
 
-    repeat: Annotated[int, Field(ge=1, le=1000)] = 1
-    order: Literal["listed", "random"] = "listed"
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
-    include: tuple[dict[str, Any], ...] = ()
-    exclude: tuple[dict[str, Any], ...] = ()
+    repeat: Annotated[int, Field(ge=1, le=1000, description="how often each combination runs, with the same seed")] = 1
+    order: Annotated[Literal["listed", "random"], Field(description="random shuffles each repetition")] = "listed"
+    seed: Annotated[int, Field(ge=0, lt=2**63, description="seed of that shuffle")] = 1
+    include: Annotated[tuple[dict[str, Any], ...], Field(description="further cells, as tables of settings")] = ()
+    exclude: Annotated[
+        tuple[dict[str, Any], ...],
+        Field(description="combinations that do not run: those with all values of an entry"),
+    ] = ()
 
     def with_files(self, change: Callable[[str], str]) -> Matrix:
         """The matrix with every file that its values name changed: user jobs, data and client files."""
@@ -248,8 +249,10 @@ class Matrix(BaseModel):
 class Experiment(ConfigModel):
     """One experiment. `streamgauge experiment FILE` does the same as the command that `--print-toml` printed."""
 
-    command: Command = "run"
-    workload: str
+    command: Annotated[Command, Field(description="the command that performs the experiment")] = "run"
+    workload: Annotated[
+        str, Field(description="a workload's name, or the path of a user job (.py) or of a program (.toml)")
+    ]
     search: Search = Search()
     scale: Scale | None = None
     anatomy: Anatomy | None = None

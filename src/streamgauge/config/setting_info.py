@@ -7,14 +7,22 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, Field
 
 from streamgauge.core.clock import US
 from streamgauge.core.errors import Problem, Rule, attempt, refuse, require
 from streamgauge.core.formatting import format_value
-from streamgauge.core.units import parse_duration, parse_whole
+from streamgauge.core.units import (
+    DURATION_PATTERN,
+    RATE_PATTERN,
+    SHARE_PATTERN,
+    parse_duration,
+    parse_rate,
+    parse_share,
+    parse_whole,
+)
 
 Command = Literal["run", "sustain", "scale", "generate", "anatomy", "characterize"]
 """The commands that are shorthand for an experiment."""
@@ -25,6 +33,8 @@ ENGINE_UNDER_LOAD = ("run", "sustain", "scale", "anatomy")
 """The commands that put an engine under load."""
 NAME_VALUE = "NAME=VALUE"
 """The metavar of a setting that is a table: the option is repeated for each entry."""
+ONE_OR_LIST: Any = float | str | list[float | str]
+"""What a file may have for a list, for its JSON Schema: one text with commas too."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +78,24 @@ class SettingInfo:
             return self.flag
         value = self.example or (self.default if isinstance(self.default, str) else "")
         return f"{self.flag} {value}" if value else f"{self.flag} with another value"
+
+    def stated_defaults(self, as_typed: Callable[[str], str] = str) -> str:
+        """The default of the first command that takes the setting, and others by command: `60s; sustain: 30s`.
+
+        `as_typed`: changes a default that is a single value.
+        """
+        stated = {
+            command: self.in_command(command)._stated_default(as_typed)
+            for command in COMMANDS
+            if command in self.commands
+        }
+        usual = next(iter(stated.values()))
+        return usual + "".join(f"; {command}: {text}" for command, text in stated.items() if text != usual)
+
+    def _stated_default(self, as_typed: Callable[[str], str]) -> str:
+        if self.required:
+            return "required"
+        return self.default_text or as_typed(str(self.default).lower() if self.is_switch else str(self.default))
 
     def rule_of_command(self, command: str, setting: str, got: object, name: str) -> Rule:
         """That the command takes the setting; `name` is what to leave out."""
@@ -133,9 +161,21 @@ def parse_number(least: int, greatest: int, text: Any) -> int:
     return parse_whole(text, "--number", least, greatest, "")
 
 
+def quantity(parse: Callable[[Any], float], pattern: str) -> BeforeValidator:
+    """Parses a number, or a text with a unit that matches `pattern`."""
+    text: Any = Annotated[str, Field(pattern=pattern)]
+    return BeforeValidator(parse, json_schema_input_type=float | text)
+
+
+Rate = Annotated[float, quantity(parse_rate, RATE_PATTERN)]
+Duration = Annotated[float, quantity(parse_duration, DURATION_PATTERN)]
+Share = Annotated[float, quantity(parse_share, SHARE_PATTERN)]
+Loads = Annotated[tuple[str, ...], BeforeValidator(parse_loads, json_schema_input_type=ONE_OR_LIST)]
+
+
 def whole(least: int, greatest: int) -> BeforeValidator:
     """Validates a whole number from `least` to `greatest`; `10k` is 10000."""
-    return BeforeValidator(partial(parse_number, least, greatest))
+    return BeforeValidator(partial(parse_number, least, greatest), json_schema_input_type=int | str)
 
 
 def list_of(parse: Callable[[Any], Any]) -> BeforeValidator:
@@ -147,7 +187,7 @@ def list_of(parse: Callable[[Any], Any]) -> BeforeValidator:
         refuse(problems)
         return tuple(dict.fromkeys(values))
 
-    return BeforeValidator(read)
+    return BeforeValidator(read, json_schema_input_type=ONE_OR_LIST)
 
 
 def _as_list(given: Any) -> list[Any]:

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import groupby
 from typing import TypeVar
 
@@ -47,8 +47,22 @@ _SIZE_UNITS = {
     "tib": 2**40,
 }
 _DIGITS = r"[0-9](?:_?[0-9])*"
-_NUMBER = re.compile(rf"\s*((?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:[eE][+-]?[0-9]+)?)\s*([a-zA-Z%/]*)\s*$")
-"""A number in Python's notation, such as 1e6 or 1_000_000, and a unit."""
+_AMOUNT = rf"(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:[eE][+-]?[0-9]+)?"
+"""A number in Python's notation, such as 1e6 or 1_000_000."""
+_NUMBER = re.compile(rf"\s*({_AMOUNT})\s*([a-zA-Z%/]*)\s*$")
+"""A number and a unit."""
+
+
+def _pattern_of(units: Iterable[str]) -> str:
+    """A regular expression in the dialect of JSON Schema: a number and one of the units, in upper or lower case."""
+    any_case = (re.sub("[a-z]", lambda match: f"[{match[0]}{match[0].upper()}]", unit) for unit in units)
+    return rf"^\s*{_AMOUNT}\s*(?:{'|'.join(any_case)})\s*$"
+
+
+RATE_PATTERN = _pattern_of([*_RATE_UNITS, *(f"{unit}/s" for unit in _RATE_UNITS)])
+DURATION_PATTERN = _pattern_of(_TIME_UNITS)
+SHARE_PATTERN = _pattern_of(["", "%"])
+"""Texts that a file may have, for its JSON Schema. What the parsers refuse beyond it stands in their errors."""
 
 
 def _quantity(setting: str, text: str | float | int, units: dict[str, float], rule: str, way_out: str) -> float:

@@ -164,7 +164,7 @@ def sampled(by: Sampler, bits: PhiloxBits, first: int, last: int, width: int = 1
 
 @dataclass(frozen=True)
 class Key(FieldSpec):
-    """A key of 0..domain-1 with one of the `DISTRIBUTIONS`; `exponent` is Zipf's."""
+    """A key of 0..domain-1, distributed as `distribution` says; `exponent` is Zipf's."""
 
     domain: int
     distribution: Distribution = "uniform"

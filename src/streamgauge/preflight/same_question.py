@@ -18,7 +18,7 @@ from streamgauge.engines.duckdb_oracle.process_operator import computed
 from streamgauge.loadgen.fields import RecordTime, StreamSpec
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
-from streamgauge.user_workloads.program_file import field_text
+from streamgauge.user_workloads.program_fields import field_text
 from streamgauge.user_workloads.user_workload import UserWorkload, user_workload
 from streamgauge.workloads import registry
 from streamgauge.workloads.registry import Job, Workload

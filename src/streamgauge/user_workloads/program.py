@@ -33,7 +33,8 @@ from streamgauge.user_workloads.program_checks import (
     stream_rules,
     table_problems,
 )
-from streamgauge.user_workloads.program_file import OutputTable, ProgramTable, read, specs_of
+from streamgauge.user_workloads.program_fields import specs_of
+from streamgauge.user_workloads.program_file import OutputTable, ProgramTable, read
 from streamgauge.user_workloads.program_node import SCRATCH, SPARK_KAFKA_JARS, Launch, ProgramNode
 from streamgauge.user_workloads.reference import program_columns, time_name
 from streamgauge.user_workloads.user_workload import NoParameters, UserWorkload, shares_of

@@ -21,14 +21,13 @@ from streamgauge.loadgen.plan import BATCH_BYTES_MAX, Plan
 from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.system.user_code import duckdb_lines, first_line
 from streamgauge.transports.topics import FRAMED, PROTOBUF, UNITS, WITH_SCHEMA, in_year, units_of
+from streamgauge.user_workloads.program_fields import flat_fields, specs_of
 from streamgauge.user_workloads.program_file import (
     EXAMPLES,
     FIELDS_EXAMPLE,
     InputTable,
     OutputTable,
     ProgramTable,
-    flat_fields,
-    specs_of,
 )
 from streamgauge.user_workloads.program_node import SCRATCH, placeholders, unknown_placeholders
 from streamgauge.user_workloads.reference import table_types, time_name

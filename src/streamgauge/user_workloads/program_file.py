@@ -1,16 +1,10 @@
-"""The file of a program of the user's own: its tables, read and checked, and the fields of its inputs.
-
-A field is a table such as `price = { kind = "integer", low = 1, high = 100 }`. Messages about it name the types of
-TOML, since the classes of fields name those of Python.
-"""
+"""The file of a program of the user's own: its tables, read and checked."""
 
 import base64
 import copy
-import json
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, fields, replace
-from functools import partial, reduce
+from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
 from operator import getitem
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -18,7 +12,6 @@ from typing import Annotated, Any, Literal
 from pydantic import (
     AfterValidator,
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     PlainValidator,
@@ -26,6 +19,7 @@ from pydantic import (
     ValidationError,
 )
 
+from streamgauge.config.setting_info import quantity
 from streamgauge.core.clock import US
 from streamgauge.core.engine_reports import Delivery
 from streamgauge.core.errors import (
@@ -33,22 +27,17 @@ from streamgauge.core.errors import (
     InputError,
     Problem,
     Rule,
-    attempt,
     faults_of,
-    first,
     in_file,
     near,
     nearest,
     problems_of,
-    refuse,
     require_all,
 )
 from streamgauge.core.formatting import leave_out
 from streamgauge.core.schema import Field as SchemaField
-from streamgauge.core.units import parse_duration
+from streamgauge.core.units import DURATION_PATTERN, parse_duration
 from streamgauge.jobs import DEFAULT_REACH, UNBOUNDED
-from streamgauge.loadgen.fields import Decimal, FieldSpec, Integer, Key, Payload, Text
-from streamgauge.loadgen.fitted import Choice
 from streamgauge.transports.kafka.encodings.avro import leaves
 from streamgauge.transports.topics import PROTOBUF, WITH_SCHEMA, Kind, MessageFormat, ProgressSource, RecordTimestamp
 from streamgauge.user_workloads.program_node import Ready
@@ -57,7 +46,9 @@ from streamgauge.user_workloads.user_workload import SINK
 Name = Annotated[str | None, AfterValidator(lambda value: value or None)]
 """A name that may be left out, or be empty."""
 Unit = Literal["s", "ms", "us"]
-Seconds = Annotated[float, BeforeValidator(lambda value: parse_duration(value, "timeout", way_out='timeout = "30s"'))]
+Seconds = Annotated[
+    float, quantity(lambda value: parse_duration(value, "timeout", way_out='timeout = "30s"'), DURATION_PATTERN)
+]
 
 
 def _is_reach(value: str) -> str:
@@ -73,6 +64,10 @@ _REFERENCE = 'reference = "SELECT ... FROM purchases", the right results as Duck
 _CHECKPOINT = 'progress = { spark_checkpoint = ["{scratch}/checkpoint"] }'
 
 
+_ProgressInFile = Literal["", "group", "results"] | dict[Literal["spark_checkpoint"], list[str]]
+"""What the file may have, for its JSON Schema."""
+
+
 def _progress(value: object) -> ProgressSource:
     """From `"group"`, `"results"` or `{ spark_checkpoint = [...] }`."""
     if value == "" or value == "group" or value == "results":  # each by itself, for its type
@@ -85,18 +80,26 @@ def _progress(value: object) -> ProgressSource:
 
 
 class _Table(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    """A table of the file. The texts below its fields are what an editor shows."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
 class _TopicTable(_Table):
     """What inputs and outputs have alike: a topic and the format of its messages."""
 
     topic: str = ""
+    """the program's own name; without it the run makes one, and states it in an environment variable"""
     format: Kind = "json"
+    """how messages carry fields"""
     delimiter: str = ","
+    """of csv"""
     schema_file: str = ""
+    """the schema that the program uses: an .avsc of avro, a descriptor set of protobuf"""
     schema_id: Annotated[int, Field(ge=0, lt=2**32)] = 1
+    """with -confluent: the id in each header"""
     message: str = ""
+    """of protobuf: the name of the message, if its file has several"""
 
     def message_format(self, folder: Path) -> MessageFormat:
         """The format; `read` has checked that the schema's file can be read."""
@@ -118,27 +121,44 @@ class InputTable(_TopicTable):
     """`[inputs.NAME]`: an input topic."""
 
     fields: dict[str, dict[str, Any]] = {}
+    """the generated fields of its events"""
     sample: Name = None
+    """a file of real messages, instead of fields"""
     share: Annotated[float, Field(gt=0, le=1)] | None = None
+    """its share of the rate; left out of all inputs, they have equal shares"""
     key: Name = None
+    """the field that is the key of its messages"""
     time: Name = None
+    """the field with the event time"""
     time_unit: Unit = "ms"
+    """the unit of its times"""
     record_timestamp: RecordTimestamp = "planned"
+    """the time of its records: the planned event time, or that of sending"""
 
 
 class OutputTable(_TopicTable):
     """`[output]` or `[outputs.NAME]`: a topic of results."""
 
     mode: Literal["append", "update"] = "append"
+    """append: final results; update: successive values of a key"""
     delivery: Delivery = "exactly_once"
+    """what the program promises"""
     loss_max: Annotated[float, Field(gt=0, lt=1)] | None = None
+    """with at_most_once: the greatest share of results that may be missing"""
     keys: tuple[str, ...] = ()
+    """the fields that tell results apart"""
     time: Name = None
+    """the field with the event time of a result"""
     window_end: Name = None
+    """the field with the end of its window, instead of time"""
     latency_key: tuple[str, ...] = ()
+    """the fields that a result has from its one input record, instead of time"""
     time_unit: Unit = "ms"
+    """the unit of its times"""
     reach: Annotated[str, AfterValidator(_is_reach)] = ""
+    """how long one event can change results: a time such as 5s, or unbounded. Default: 20s; in update mode unbounded"""
     reference: str = ""
+    """the right results as DuckDB SQL over the inputs"""
 
     @property
     def reach_us(self) -> int | None:
@@ -153,21 +173,39 @@ class ProgramTable(_Table):
     _path: Path = PrivateAttr(default=Path())
 
     kind: Literal["program"]
+    """what the file is"""
     title: str = ""
+    """what the program does, for reports"""
     answers: str = ""
+    """the built-in workload whose query the program answers, so that both can be compared"""
     command: tuple[str, ...] = ()
+    """the program and its arguments; it runs in the file's folder. {python} is the interpreter of streamgauge"""
     attach: bool = False
+    """instead of command: the program runs already"""
     brokers: str = ""
+    """with attach: addresses of the brokers, HOST:PORT,..."""
     environment: dict[str, str] = {}
+    """environment variables, which may have placeholders such as {parallelism}"""
     group: str = ""
+    """the program's own consumer group; without it the run makes one, in STREAMGAUGE_GROUP"""
     ready: Ready = "consumer"
+    """what shows that the program is ready"""
     ready_line: str = ""
+    """with ready = "line": a regular expression that finds the line"""
     timeout: Seconds = 30.0
-    progress: Annotated[ProgressSource, PlainValidator(_progress)] = ProgressSource()
+    """how long it may take to get ready, and from the first event to the first result, in seconds or as 30s, 2m"""
+    progress: Annotated[ProgressSource, PlainValidator(_progress, json_schema_input_type=_ProgressInFile)] = (
+        ProgressSource()
+    )
+    """what shows how far it has read: the offsets of its group, its results, or the checkpoints of its Spark queries"""
     inputs: Annotated[dict[str, InputTable], Field(min_length=1)]
+    """one table for each input topic: [inputs.NAME]"""
     output: OutputTable | None = None
+    """the topic of results"""
     outputs: dict[str, OutputTable] = {}
+    """instead of output: one table for each of several topics, [outputs.NAME]"""
     reference: str = ""
+    """the right results as DuckDB SQL over the inputs"""
 
     @property
     def path(self) -> Path:
@@ -334,120 +372,3 @@ def _place_for(name: str, known: list[str]) -> str:
         return f"{_CHECKPOINT} {_PLACES[ProgramTable]}"
     places = (f"{name} {place}" for model, place in _PLACES.items() if name in model.model_fields)
     return near(name, known) or next(places, "leave it out")
-
-
-FIELD_KINDS: dict[str, type[FieldSpec]] = {
-    "key": Key, "integer": Integer, "decimal": Decimal, "text": Text, "payload": Payload, "choice": Choice,
-}  # fmt: skip
-TOML_TYPES = {
-    bool: "a boolean", int: "an integer", float: "a float", str: "a string", list: "an array", dict: "a table",
-}  # fmt: skip
-FIELD_EXAMPLES = {
-    "domain": "domain = 1000", "distribution": 'distribution = "zipf"', "exponent": "exponent = 1.0",
-    "low": "low = 1", "high": "high = 100", "words": "words = 2", "size_bytes": "size_bytes = 100",
-    "values": 'values = ["Paris", "Rome"]', "weights": "weights = [3, 1]",
-}  # fmt: skip
-_MEANT = {
-    "int": "integer", "long": "integer", "bigint": "integer", "float": "decimal", "double": "decimal",
-    "number": "decimal", "string": "text", "str": "text", "bytes": "payload", "bool": "choice", "boolean": "choice",
-    "enum": "choice",
-}  # fmt: skip
-"""Names of types that others use, to kinds of fields."""
-_INTEGER = ("an integer",)
-_ARGUMENT_TYPES = {
-    "domain": _INTEGER, "words": _INTEGER, "size_bytes": _INTEGER,
-    "distribution": ("a string",), "values": ("an array",), "weights": ("an array",),
-}  # fmt: skip
-"""Argument to the types in TOML that it may have; others are numbers, of an integer field integers."""
-_NUMBER = ("an integer", "a float")
-
-
-def specs_of(place: str, tables: Mapping[str, Any]) -> tuple[FieldSpec, ...]:
-    """The fields of the input at `place`, those of nested tables with dotted names. Raises InputError for all."""
-    problems: list[Problem] = []
-    specs = [
-        attempt(partial(_field, f"{place}.fields.{name}", name, table), problems) for name, table in flat_fields(tables)
-    ]
-    refuse(problems)
-    return tuple(specs)
-
-
-def field_text(spec: FieldSpec) -> str:
-    """A field as its line of TOML, without defaults."""
-    kinds = {type_: kind for kind, type_ in FIELD_KINDS.items()}
-    arguments = {one.name: getattr(spec, one.name) for one in fields(spec) if one.init and one.name != "name"}
-    defaults = {one.name: one.default for one in fields(spec)}
-    given = {name: value for name, value in arguments.items() if value != defaults[name]}
-    shown = {"kind": kinds.get(type(spec), type(spec).__name__), **given}
-    return f"{spec.name} = {{ {', '.join(f'{name} = {json.dumps(value)}' for name, value in shown.items())} }}"
-
-
-def toml_type(value: object) -> str:
-    """The type of a value as TOML names it."""
-    return TOML_TYPES.get(type(value), "a date or time")
-
-
-def flat_fields(tables: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """(dotted name, table) of each field. A table of tables is a level of nesting."""
-    for name, table in tables.items():
-        if table and all(isinstance(value, dict) for value in table.values()):
-            yield from flat_fields(table, f"{prefix}{name}.")
-        else:
-            yield prefix + name, table
-
-
-def _field(setting: str, name: str, table: Mapping[str, Any]) -> FieldSpec:
-    """A field from its table: `kind`, and the arguments of that kind."""
-    kind, given = table.get("kind"), {key: value for key, value in table.items() if key != "kind"}
-    require_all(*first(_field_rules(setting, name, kind, given)))
-    values = {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
-    try:
-        return FIELD_KINDS[str(kind)](name, **values)
-    except InputError as error:
-        shown = ", ".join(FIELD_EXAMPLES[key] for key in given) or FIELD_EXAMPLES["domain"]
-        raise InputError(
-            [
-                replace(problem, setting=setting + part, way_out=FIELD_EXAMPLES.get(part[1:], shown))
-                for problem in error.problems
-                for part in [problem.setting.removeprefix(name)]
-            ]
-        ) from None
-
-
-def _field_rules(setting: str, name: str, kind: Any, given: Mapping[str, Any]) -> Iterator[Rule]:
-    """The rules of a field's table; each presumes those before it."""
-    yield Rule(name, setting, "must have a name", name, 'user_id = { kind = "key", domain = 1000 }')
-    meant = _MEANT.get(str(kind).lower()) or nearest(kind, list(FIELD_KINDS))
-    known = isinstance(kind, str) and kind in FIELD_KINDS
-    yield Rule(known, f"{setting}.kind", f"must be one of {', '.join(FIELD_KINDS)}", kind, f'kind = "{meant}"')
-    arguments = {one.name: one for one in fields(FIELD_KINDS[kind]) if one.init and one.name != "name"}
-    for key, value in given.items():
-        place, wanted = f"{setting}.{key}", _ARGUMENT_TYPES.get(key, _INTEGER if kind == "integer" else _NUMBER)
-        yield from (
-            Rule(key in arguments, place, f"is not a setting of a {kind}", value,
-                 FIELD_EXAMPLES[nearest(key, list(arguments))]),
-            Rule(toml_type(value) in wanted, place, f"must be {' or '.join(wanted)}, not {toml_type(value)}", value,
-                 FIELD_EXAMPLES.get(key, "")),
-        )  # fmt: skip
-    yield from (
-        Rule(key in given or argument.default is not MISSING, f"{setting}.{key}", f"must be given for a {kind}", None,
-             FIELD_EXAMPLES[key])
-        for key, argument in arguments.items()
-    )  # fmt: skip
-    if kind == "choice":
-        yield from _choice_rules(setting, **given)
-
-
-def _choice_rules(setting: str, values: list[Any], weights: Sequence[Any] = ()) -> tuple[Rule, ...]:
-    """The rules of values to choose from, and of their weights."""
-    place, way_out = f"{setting}.weights", FIELD_EXAMPLES["weights"]
-    alike = len(set(map(toml_type, values))) == 1 and type(values[0]) in (str, int, float, bool)
-    return (
-        Rule(alike, f"{setting}.values", "must be strings, integers, floats or booleans, all of one type", values[:5],
-             FIELD_EXAMPLES["values"]),
-        *(Rule(toml_type(weight) in _NUMBER, place, f"must be an array of numbers, not of {toml_type(weight)}",
-               weight, way_out)
-          for weight in weights),
-        Rule(not weights or len(weights) == len(values), place,
-             f"must have a weight for each of the {len(values)} values", weights, way_out),
-    )  # fmt: skip

@@ -13,7 +13,7 @@ from streamgauge.results.verdict import Check
 from streamgauge.studies.capacity import sustain as sustain_module
 from streamgauge.studies.selftest import checks
 from streamgauge.transports.registry import transport
-from tests.unit.cli.helpers_commands import Invoke, command, result_of
+from tests.unit.cli.helpers_commands import Invoke, assert_one_refusal, command, result_of
 
 
 def test_lists_as_json_hold_nothing_else(invoke: Invoke) -> None:
@@ -67,6 +67,18 @@ def test_the_dataflow_of_a_workload_as_json(invoke: Invoke) -> None:
     document = json.loads(invoke("workloads", "windowed_aggregation", "--flow-json", "--set", "range=12s").stdout)
     assert (document["workload"]["parameters"]["range"], document["format_version"]) == (12.0, 1)
     assert document["nodes"][0]["window"] == {"range_us": 12_000_000, "slide_us": 4_000_000}
+
+
+@pytest.mark.parametrize("kind", ["experiment", "program"])
+def test_the_schema_of_a_kind_of_file(kind: str, invoke: Invoke) -> None:
+    """One JSON Schema on standard output, which takes files of this kind."""
+    done = invoke("schema", kind)
+    of_kind = json.loads(done.stdout)["properties"]["kind"]
+    assert (done.returncode, of_kind["const"]) == (0, kind)
+
+
+def test_a_schema_of_another_kind_is_refused() -> None:
+    assert_one_refusal(command("schema", "programm"), "KIND")
 
 
 def test_print_toml_comes_back_as_it_went(stand: Path, invoke: Invoke) -> None:
