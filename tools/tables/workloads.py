@@ -1,4 +1,4 @@
-"""Tables of workloads: what each does, its parameters and flow, and what was published about it."""
+"""Tables of workloads: what each does, its parameters and its flow."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from functools import partial
 
 from streamgauge.workloads.registry import MEANING, catalogue, get, names
 from tables.markdown import DOCS, code, listed, table
-from tables.published import best_on_one_node
 
 
 def makers() -> dict[str, Callable[[], str]]:
-    found = {"workloads": workload_list, "features": features, "published latencies": published_latencies}
+    found = {"workloads": workload_list, "features": features}
     for name in names():
         found[f"parameters of {name}"] = partial(parameters_of, name)
         found[f"flow of {name}"] = partial(flow_of, name)
@@ -66,13 +65,3 @@ def features() -> str:
 
     rows = [(str(feature), meaning, ", ".join(stating(feature)) or "-") for feature, meaning in MEANING.items()]
     return table(("feature", "what it is", "workloads"), rows)
-
-
-def published_latencies() -> str:
-    """Of each application that it measured, on each system: the configuration on one node with the least p95."""
-    best = [(name, best_on_one_node(name, system)) for name in names() for system in ("Spark", "Storm")]
-    return table(
-        ("application", "system", "configuration", "p95 at tuples/s at the sink", "table"),
-        [(code(name), rows[0].system, rows[0].configuration, "; ".join(map(str, rows)), rows[0].table)
-         for name, rows in best if rows],
-    )  # fmt: skip
