@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import runpy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,6 @@ from streamgauge.cli.app import DEFECT_EXIT, app
 from streamgauge.cli.commands import EXITS
 from streamgauge.config.limits import BATCHES_MIN, BOUND_S_MIN, WINDOWS_MIN
 from streamgauge.config.options_and_settings import SETTINGS
-from streamgauge.config.setting_info import COMMANDS
 from streamgauge.core import errors
 from streamgauge.harness.recorder import STILL_US_MIN
 from streamgauge.results import codes
@@ -31,6 +30,7 @@ def makers() -> dict[str, Callable[[], str]]:
     return {
         "packages": packages,
         "commands": command_list,
+        "shared options": shared_options,
         "exit codes": exit_codes,
         "experiment keys": experiment_keys,
         "checks": check_list,
@@ -66,16 +66,60 @@ def commands() -> dict[str, Any]:
     return found
 
 
+Row = tuple[str, str, str]
+"""An argument or option of a command, its default and its meaning."""
+
+
+def rows_of_commands() -> dict[str, list[Row]]:
+    """The arguments and options of each command."""
+    single = {name: command for name, command in commands().items() if not hasattr(command, "commands")}
+    return {name: [_parameter(p) for p in command.params if p.name != "help"] for name, command in single.items()}
+
+
+def is_shared(rows: Mapping[str, Sequence[Row]], option: str, meaning: str) -> bool:
+    """Whether several commands have the option with this meaning."""
+    return sum((option, meaning) in {(one, text) for one, _, text in each} for each in rows.values()) > 1
+
+
+def shared_options() -> str:
+    """The options that several commands take with one meaning, each once; a default that differs names its command."""
+    rows = rows_of_commands()
+    takers: dict[tuple[str, str], dict[str, str]] = {}
+    for name, each in rows.items():
+        for option, default, meaning in each:
+            if option.startswith("`--") and is_shared(rows, option, meaning):
+                takers.setdefault((option, meaning), {})[name] = default
+    return table(
+        ("option", "default", "commands", "meaning"),
+        [(option, _defaults(defaults), _takers(defaults, rows), meaning)
+         for (option, meaning), defaults in takers.items()],
+    )  # fmt: skip
+
+
+def _defaults(defaults: Mapping[str, str]) -> str:
+    usual = next(iter(defaults.values()))
+    rest = (f"; {command}: {value}" for command, value in defaults.items() if value != usual)
+    return usual + "".join(rest)
+
+
+def _takers(takers: Collection[str], commands: Collection[str]) -> str:
+    """The commands that take an option, or those that do not, whichever are fewer."""
+    others = [name for name in commands if name not in takers]
+    return ", ".join(takers) if len(takers) <= len(others) + 1 else f"all but {', '.join(others)}"
+
+
 def command_list() -> str:
-    named = commands().items()
-    return "\n\n".join(_command(name, command) for name, command in named if not hasattr(command, "commands"))
+    rows = rows_of_commands()
+    return "\n\n".join(_command(name, rows) for name in rows)
 
 
-def _command(name: str, command: Any) -> str:
-    shown = [parameter for parameter in command.params if parameter.name != "help"]
-    usage = " ".join(["streamgauge", name, *(_argument(p) for p in shown if p.param_type_name == "argument")])
-    parts = [f"### {name}", command.help, f"Usage: {code(usage)}"]
-    parts += [table(("argument or option", "default", "meaning"), map(_parameter, shown))] if shown else []
+def _command(name: str, rows: Mapping[str, Sequence[Row]]) -> str:
+    """The section of a command: what it does, its arguments, and the options that are its own."""
+    command = commands()[name]
+    arguments = [_argument(p) for p in command.params if p.param_type_name == "argument"]
+    own = [row for row in rows[name] if not (row[0].startswith("`--") and is_shared(rows, row[0], row[2]))]
+    parts = [f"### {name}", command.help, f"Usage: {code(' '.join(['streamgauge', name, *arguments]))}"]
+    parts += [table(("argument or option", "default", "meaning"), own)] if own else []
     return "\n\n".join(parts)
 
 
@@ -113,22 +157,8 @@ def exit_codes() -> str:
 
 def experiment_keys() -> str:
     """Every key of an experiment file that has an option on the command line, by the settings themselves."""
-    rows = []
-    for name, info in SETTINGS.items():
-        takers = [command for command in COMMANDS if command in info.commands]
-        defaults = {command: _default(info.in_command(command)) for command in takers}
-        usual = defaults[takers[0]]
-        rest = "".join(f"; {command}: {value}" for command, value in defaults.items() if value != usual)
-        rows.append((code(name), usual + rest, code(info.flag), ", ".join(takers), info.help))
-    return table(("key", "default", "option", "commands", "meaning"), rows)
-
-
-def _default(info: Any) -> str:
-    if info.required:
-        return "required"
-    if info.default_text:
-        return str(info.default_text)
-    return code(str(info.default).lower() if info.is_switch else info.default)
+    rows = [(code(name), code(info.flag), ", ".join(info.commands)) for name, info in SETTINGS.items()]
+    return table(("key", "option", "commands"), rows)
 
 
 def metrics() -> str:
