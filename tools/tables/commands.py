@@ -42,18 +42,16 @@ def makers() -> dict[str, Callable[[], str]]:
 
 
 def packages() -> str:
-    """Every package and sub-package: its purpose, its modules, and what it may import by `tests/test_layers.py`."""
-
+    """Every package and sub-package with its purpose, in the order of `tests/test_layers.py`, lowest first."""
     source = Path(streamgauge.__file__).parent
-    allowed: Mapping[str, str] = runpy.run_path(str(DOCS.parent / "tests" / "test_layers.py"))["MAY_IMPORT"]
+    layers: Mapping[str, str] = runpy.run_path(str(DOCS.parent / "tests" / "test_layers.py"))["MAY_IMPORT"]
     rows = []
-    for name, imports in allowed.items():
+    for name in layers:
         folder = source / name.replace(".", "/")
         if folder.is_dir():
             purpose = ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) or ""
-            modules = sorted(path.stem for path in folder.glob("*.py") if path.stem != "__init__")
-            rows.append((code(name), " ".join(purpose.split()), ", ".join(map(code, modules)), imports))
-    return table(("package", "purpose", "modules", "may import"), rows)
+            rows.append((code(name), " ".join(purpose.split())))
+    return table(("package", "purpose"), rows)
 
 
 def commands() -> dict[str, Any]:

@@ -31,15 +31,7 @@ def makers() -> dict[str, Callable[[], str]]:
         "entry point of the example": example_entry_point,
         **{
             f"example code: {name}": partial(example_code, name)
-            for name in (
-                "PythonConsumerPlugin",
-                "PythonConsumerEngine",
-                "lowered",
-                "Client",
-                "Consumer",
-                "FlightClient",
-                "KafkaClient",
-            )
+            for name in ("PythonConsumerPlugin", "PythonConsumerEngine", "lowered")
         },
     }
 
@@ -97,7 +89,7 @@ def what_works() -> str:
         ("Spark micro-batch, built-in workloads", number("spark", "flight"), number("spark", "kafka")),
         ("Spark micro-batch, a PySpark function of yours", "yes", "yes"),
         ("Spark real-time mode", "no", number("spark-rtm", "kafka")),
-        ("Spark DStreams", number("spark-dstream", "flight"), f"no; over sockets {able('spark-dstream', 'socket')}"),
+        ("Spark DStreams", number("spark-dstream", "flight"), f"no; over sockets {number('spark-dstream', 'socket')}"),
         (", ".join(jvms), "no", " / ".join(dict.fromkeys(number(engine, "kafka") for engine in on_jvms()))),
         ("a program of yours over Kafka, any language", "no", "yes"),
     ]
