@@ -30,7 +30,7 @@ def makers() -> dict[str, Callable[[], str]]:
     for module in (workloads, engines, commands, results, coverage):
         found |= module.makers()
     for name, block in dataflow.blocks().items():
-        found[name] = partial(str, block if isinstance(block, str) else table(*block))
+        found[name] = partial(table, *block)
     for name, (head, *rows) in fields.blocks().items():
         found[name] = partial(str, table(head, rows))
     return found

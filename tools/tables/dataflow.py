@@ -1,35 +1,29 @@
-"""Tables of the JSON form of a flow, made from its JSON Schema, and an example."""
+"""Tables of the JSON form of a flow, made from its JSON Schema."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from streamgauge.dataflow.json_form.document import json_schema
-from streamgauge.workloads.registry import RATE_PER_S, get
 
-EXAMPLE = "windowed_aggregation"
 EVERY_NODE = ("id", "kind", "name", "inputs", "output_columns")
 Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 
 
-def blocks() -> dict[str, str | Table]:
-    """Generated block to its text, or to the head and rows of its table."""
+def blocks() -> dict[str, Table]:
+    """Generated block to the head and rows of its table."""
     schema = json_schema()
     objects = {name: one for name, one in schema["$defs"].items() if "properties" in one}
     nodes = [one for one in objects.values() if "kind" in one["properties"]]
     parts = {"document": schema, **{_words(name): one for name, one in objects.items() if one not in nodes}}
     kinds = [(f"`{one['properties']['kind']['const']}`", _meaning(one), _fields(one, EVERY_NODE)) for one in nodes]
-    workload = get(EXAMPLE)
-    example = json.dumps(workload.flow_document(workload.read({}), RATE_PER_S), indent=1)
     return {
         "flow kinds": (("kind", "meaning", "own fields"), kinds),
         "flow parts": (
             ("object", "meaning", "fields"), [(name, _meaning(one), _fields(one)) for name, one in parts.items()]
         ),
-        "flow example": f"```json\n{example}\n```",
     }  # fmt: skip
 
 
