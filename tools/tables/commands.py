@@ -23,7 +23,7 @@ from streamgauge.studies.run.prometheus import METRICS
 from streamgauge.verdict import driver_check as d
 from streamgauge.verdict.trend_checks import BACKLOG_SLOPE_SHARE_MAX, OUTPUT_SLOPE_MAX
 from streamgauge.verdict.verdict import CHECKS
-from tables.markdown import DOCS, code, table
+from tables.markdown import DOCS, code, described, table
 
 
 def makers() -> dict[str, Callable[[], str]]:
@@ -42,16 +42,14 @@ def makers() -> dict[str, Callable[[], str]]:
 
 
 def packages() -> str:
-    """Every package and sub-package with its purpose, in the order of `tests/test_layers.py`, lowest first."""
+    """Every package with its purpose, in the order of `tests/test_layers.py`, lowest first."""
     source = Path(streamgauge.__file__).parent
     layers: Mapping[str, str] = runpy.run_path(str(DOCS.parent / "tests" / "test_layers.py"))["MAY_IMPORT"]
     rows = []
-    for name in layers:
-        folder = source / name.replace(".", "/")
-        if folder.is_dir():
-            purpose = ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) or ""
-            rows.append((code(name), " ".join(purpose.split())))
-    return table(("package", "purpose"), rows)
+    for name in (name for name in layers if "." not in name and (source / name).is_dir()):
+        purpose = ast.get_docstring(ast.parse((source / name / "__init__.py").read_text())) or ""
+        rows.append((code(name), " ".join(purpose.split())))
+    return described(rows)
 
 
 def commands() -> dict[str, Any]:
@@ -155,8 +153,7 @@ def exit_codes() -> str:
 
 def experiment_keys() -> str:
     """Every key of an experiment file that has an option on the command line, by the settings themselves."""
-    rows = [(code(name), code(info.flag), ", ".join(info.commands)) for name, info in SETTINGS.items()]
-    return table(("key", "option", "commands"), rows)
+    return table(("key", "option"), [(code(name), code(info.flag)) for name, info in SETTINGS.items()])
 
 
 def metrics() -> str:
@@ -226,5 +223,5 @@ def check_list() -> str:
 
 
 def codes_of(name: str) -> str:
-    """The codes of an enumeration of `results.codes`, each with what it means; they stand in one column."""
-    return table(("meaning", "code"), [(one.meaning, code(one)) for one in getattr(codes, name)])
+    """The codes of an enumeration of `results.codes`, each with what it means."""
+    return described((code(one), one.meaning) for one in getattr(codes, name))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from tables.markdown import DOCS, table
+from tables.markdown import DOCS, described, table
 from tables.results import rows_of
 
 COVERAGE = DOCS / "research" / "coverage.csv"
@@ -20,7 +20,7 @@ STATUSES = ("works", "differs", "partial", "missing")
 def makers() -> dict[str, Callable[[], str]]:
     return {
         "coverage: summary": coverage_summary,
-        **{f"coverage: {work}": partial(coverage_of, work) for work in WORKS},
+        **{f"coverage: {status}": partial(coverage_of, status) for status in STATUSES if status != "works"},
     }
 
 
@@ -50,13 +50,14 @@ def coverage_summary() -> str:
     )
 
 
-def coverage_of(work: str) -> str:
-    """The requirements of a work that are missing, in part or whole, or met in another way."""
-    rows = [row for row in coverage_rows() if row["work"] == work and row["status"] != "works"]
-    return table(
-        ("id", "requirement", "status", "what is missing, or differs"),
-        [(row["id"], row["asked"], row["status"], row["why"]) for row in rows],
-    )
+def coverage_of(status: str) -> str:
+    """The requirements of a status, in the order of the works."""
+    rows = [row for row in coverage_rows() if row["status"] == status]
+    return described((row["id"], f"{row['asked']}. {_sentence(row['why'])}") for row in rows)
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:] + "."
 
 
 def checklist_rows() -> list[dict[str, str]]:

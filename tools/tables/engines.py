@@ -13,7 +13,7 @@ from streamgauge.report.terminal.catalogue import DELIVERY, LISTS, TRUTH, guaran
 from streamgauge.transports.registry import transport as transport_of
 from streamgauge.workloads.registry import names
 from tables.compatibility import incompatibility, on_jvms
-from tables.markdown import DOCS, code, listed, table
+from tables.markdown import DOCS, code, described, listed, table
 
 EXAMPLE = DOCS.parent / "examples" / "engine_plugin"
 
@@ -43,7 +43,7 @@ def engine_matrix() -> str:
         (label, *(_yes(e[key]) for e in engines))
         for label, key in (("runs streams", "streams"), ("computes truth", "truth"), ("several sinks", "several_sinks"))
     ]
-    rows += [(label, *(_mark(node, engine) for engine in engines)) for node, label in JOBS.items()]
+    rows += [(label, *(_yes(node in engine["nodes"]) for engine in engines)) for node, label in JOBS.items()]
     rows += [
         (label, *(", ".join(engine[key]) or "-" for engine in engines))
         for label, key in LISTS.items()
@@ -115,18 +115,14 @@ MADE_OF = {".window(count(...)).aggregate(...)": "Process"}
 
 
 def words_of_engines() -> str:
-    """Which engine runs which word, by what each says of itself."""
-    engines = matrix()
-    nodes = {node for engine in engines for node in engine["nodes"]} - {*JOBS}
-    words = [(WORDS[node], node) for node in sorted(nodes, key=list(WORDS).index)] + list(MADE_OF.items())
-    rows = [(code(word), code(node), *(_mark(node, engine) for engine in engines)) for word, node in words]
-    return table(("word", "node", *(code(engine["name"]) for engine in engines)), rows)
-
-
-def _mark(node: str, engine: Mapping[str, Any]) -> str:
-    if node == "WindowAggregate" and engine["windows_so_far"]:
-        return "values so far"
-    return _yes(node in engine["nodes"])
+    """The words that each engine lacks, by what each states of itself."""
+    engines = [engine for engine in matrix() if engine["name"] != "external"]
+    words = [(word, node) for node, word in WORDS.items()] + list(MADE_OF.items())
+    lacks: dict[tuple[str, ...], list[str]] = {}
+    for engine in engines:
+        nodes = {*engine["nodes"], *(["WindowAggregate"] if engine["windows_so_far"] else [])}
+        lacks.setdefault(tuple(word for word, node in words if node not in nodes), []).append(engine["name"])
+    return described((listed(names), f"all but {listed(those)}" if those else "all") for those, names in lacks.items())
 
 
 def _yes(holds: bool) -> str:

@@ -1,4 +1,4 @@
-"""Tables of the fields of result files, made from the docstring below each field of the models in `results`.
+"""Lists of the fields of result files, made from the docstring below each field of the models in `results`.
 
 A field without such a docstring is an error, so that no field of a result is left unexplained.
 """
@@ -35,7 +35,7 @@ FILES: Mapping[str, tuple[type[BaseModel], tuple[str, ...]]] = {
     "compare --json": (Comparison, ("a, not_the_same, figures, gates",)),
     "compare of two studies --json": (ScaleComparison, ("a, not_the_same, capacities, demands",)),
 }  # fmt: skip
-"""File to its model, and to the tables of what its top-level fields hold."""
+"""File to its model, and to the lists of what its top-level fields hold."""
 
 
 class ResultField(NamedTuple):
@@ -120,15 +120,15 @@ def is_elsewhere(model: type[BaseModel], owner: type[BaseModel], name: str) -> b
     return model is ScaleResult and issubclass(owner, CellFigures) and name in CellFigures.model_fields
 
 
-def blocks() -> dict[str, list[tuple[str, ...]]]:
-    """Every generated table of fields or columns, by the name in its markers: its head and its rows."""
-    found: dict[str, list[tuple[str, ...]]] = {}
+def blocks() -> dict[str, list[tuple[str, str]]]:
+    """Every generated list of fields or columns, by the name in its markers."""
+    found: dict[str, list[tuple[str, str]]] = {}
     for file, (model, sections) in FILES.items():
         for part in ("", *sections):
             name = f"fields of {file}: {part}" if part else f"fields of {file}"
-            found[name] = [("field", "meaning"), *rows(model, *filter(None, part.split(", ")))]
+            found[name] = rows(model, *filter(None, part.split(", ")))
     for file, columns in tables.MEANINGS.items():
-        found[f"columns of {file}"] = [("column", "meaning"), *((f"`{name}`", text) for name, text in columns.items())]
+        found[f"columns of {file}"] = [(f"`{name}`", text) for name, text in columns.items()]
     return found
 
 
@@ -148,7 +148,7 @@ def rows(model: type[BaseModel], *sections: str) -> list[tuple[str, str]]:
         text = meaning(field.owner, field.name)
         if field.holds is not None and home[field.holds] != field.path:
             text += f" Fields as `{home[field.holds]}`."
-        made.append((f"`{field.path}`{mark(field.owner.model_fields[field.name].annotation)}", text))
+        made.append((f"`{field.path}{mark(field.owner.model_fields[field.name].annotation)}`", text))
     return made
 
 

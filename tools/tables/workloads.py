@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from streamgauge.workloads.registry import MEANING, catalogue, get, names
-from tables.markdown import DOCS, code, listed, table
+from tables.markdown import DOCS, code, described, listed, table
 
 
 def makers() -> dict[str, Callable[[], str]]:
@@ -82,5 +82,6 @@ def features() -> str:
                 if one is feature:
                     yield code(name) + text.removeprefix(str(feature))
 
-    rows = [(str(feature), meaning, ", ".join(stating(feature)) or "-") for feature, meaning in MEANING.items()]
-    return table(("feature", "what it is", "workloads"), rows)
+    return described(
+        (f"**{feature}**", f"{meaning} {', '.join(stating(feature))}".strip()) for feature, meaning in MEANING.items()
+    )
