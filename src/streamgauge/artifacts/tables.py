@@ -123,7 +123,7 @@ MEANINGS: dict[str, dict[str, str]] = {
         "start_us": "Start, microseconds since the epoch, by the engine's clock.",
         "end_us": "End, by the same clock.",
         "rows": "Events delivered to it, by the driver's count.",
-        "STEP_ms": "A step of the batch, by the engine's name; steps stand in order and need not add up.",
+        "STEP_ms": "A step of the batch, by the engine's name; steps are in order and need not add up.",
         _WHOLE: "The whole batch.",
         "query": "The engine's query, as in `sinks[].query`.",
     },

@@ -20,7 +20,7 @@ class StageFigures(ResultPart):
     mean_us: float
     """Mean."""
     p50_us: float | None = None
-    """Median; null if too few independent observations carry it, like every percentile."""
+    """Median; null with too few independent observations, like every percentile."""
     p90_us: float | None = None
     """90th percentile."""
     p99_us: float | None = None
@@ -33,7 +33,7 @@ class LatencyFigures(ResultPart):
     mean_us: float
     """Mean."""
     p50_us: float | None = None
-    """Median; null if too few batches or independent results carry it, like every percentile."""
+    """Median; null with too few batches or independent results, like every percentile."""
     p90_us: float | None = None
     """90th percentile."""
     p99_us: float | None = None
@@ -88,7 +88,7 @@ class Decomposition(ResultPart):
     remainder_share: float | None = None
     """Difference between the stages' sum and the mean latency, as a share of it; null if unknown."""
     cdf_us: tuple[float | None, ...] = ()
-    """The latency's quantiles from 0 to 1, in hundredths; null if too few batches carry one."""
+    """The latency's quantiles from 0 to 1, in hundredths; null with too few batches."""
     batches: int | None = None
     """How many batches gave the results; null without batches."""
     left_out: int | None = None

@@ -15,7 +15,7 @@ class Latency(ResultPart):
     mean: float | None = None
     """Mean; null without results."""
     p50: float | None = None
-    """Median; null if too few independent results carry it, like every percentile."""
+    """Median; null with too few independent results, like every percentile."""
     p90: float | None = None
     """90th percentile."""
     p95: float | None = None
@@ -41,7 +41,7 @@ class Latencies(ResultPart):
     """Every kind of latency of one sink; null if the kind does not apply (`notes` has the reason)."""
 
     event_time_us: Latency | None = None
-    """Emission - event time, by the plan; of an update, that of its newest event."""
+    """Emission - event time, by the plan; of an update, the event time of its newest event."""
     until_counted_us: Latency | None = None
     """Updates only: from each event's time until results that include it had arrived. `count` counts events. Null for
     other results, in real-time mode and for a stopped run."""

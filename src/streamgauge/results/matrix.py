@@ -20,7 +20,7 @@ class CellFigures(ResultPart):
     decided_by: str = ""
     """Names of the checks that decided, with commas."""
     folder: str = ""
-    """Its folder, from that of the matrix; empty if the cell never started."""
+    """Its folder, relative to the matrix; empty if the cell never started."""
     report: str = ""
     """Its report, from the same folder; empty without one."""
     seconds: float = 0.0
@@ -38,7 +38,7 @@ class CellFigures(ResultPart):
     event_time_mean_us: float | None = None
     """Mean event-time latency. Null for an anatomy with several trials, like its percentiles."""
     event_time_p50_us: float | None = None
-    """Its median; null if too few results carry it, as every percentile."""
+    """Its median; null with too few results, like every percentile."""
     event_time_p90_us: float | None = None
     """Its 90th percentile."""
     event_time_p99_us: float | None = None

@@ -151,7 +151,7 @@ class ParallelismPlans(ResultPart):
     one_each: tuple[ParallelismPlan, ...] | None
     """As many instances as the multiplier for every operator; null if not planned."""
     source_only: tuple[ParallelismPlan, ...] | None
-    """The advised instances, those of sources times the multiplier; null without advice."""
+    """The advised instances, for sources times the multiplier; null without advice."""
 
 
 class AdvisedOption(ResultPart):

@@ -372,7 +372,7 @@ class Result(ResultPart):
     schema_version: int = version_field(SCHEMA_VERSION)
     """Version of this layout."""
     run_id: str
-    """The folder's name; of a trial, after that of its study."""
+    """The folder's name, for a trial with the study's name before it."""
     start_time: str
     """When the plan's first event was due, UTC; `generate --start` takes it."""
     workload: str
@@ -399,7 +399,7 @@ class Result(ResultPart):
     rate: Rates | None = None
     """Rates of the measured span; null if the run ended before its verdict."""
     latency: Latencies = Latencies()
-    """Latencies of the results; with several sinks, those of the slowest."""
+    """Latencies of the results; with several sinks, of the slowest."""
     sinks: tuple[SinkResult, ...] = ()
     """Results of each sink."""
     backlog: Backlog | None = None
