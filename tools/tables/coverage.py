@@ -20,7 +20,9 @@ STATUSES = ("works", "differs", "partial", "missing")
 def makers() -> dict[str, Callable[[], str]]:
     return {
         "coverage: summary": coverage_summary,
-        **{f"coverage: {status}": partial(coverage_of, status) for status in STATUSES if status != "works"},
+        "coverage: missing": partial(coverage_of, "missing"),
+        "coverage: differs": partial(coverage_of, "differs"),
+        "coverage: partial": missing_parts,
     }
 
 
@@ -54,6 +56,15 @@ def coverage_of(status: str) -> str:
     """The requirements of a status, in the order of the works."""
     rows = [row for row in coverage_rows() if row["status"] == status]
     return described((row["id"], f"{row['asked']}. {_sentence(row['why'])}") for row in rows)
+
+
+def missing_parts() -> str:
+    """What the partial requirements lack, those that lack the same together."""
+    lacks: dict[str, list[str]] = {}
+    for row in coverage_rows():
+        if row["status"] == "partial":
+            lacks.setdefault(row["why"], []).append(row["id"])
+    return described((", ".join(ids), why) for why, ids in lacks.items())
 
 
 def _sentence(text: str) -> str:

@@ -130,7 +130,7 @@ def _yes(holds: bool) -> str:
 
 
 def engine_options() -> str:
-    """Every option of an engine; engines that share one stand in a row."""
+    """Every option (`--option`) of an engine with its default; engines that share one are named together."""
     takers: dict[tuple[str, str, str], list[str]] = {}
     for engine in matrix():
         for option in engine["options"]:
@@ -138,8 +138,8 @@ def engine_options() -> str:
             choices = f" ({' or '.join(unsaid)})" if unsaid else ""
             row = (code(option["name"]), code(option["default"]), option["meaning"] + choices)
             takers.setdefault(row, []).append(engine["name"])
-    head = ("engine", "option (`--option`)", "default", "meaning")
-    return table(head, [(listed(engines), *row) for row, engines in takers.items()])
+    rows = ((f"{name} ({default}; {', '.join(engines)})", meaning) for (name, default, meaning), engines in takers.items())
+    return described(rows)
 
 
 def transport_options() -> str:

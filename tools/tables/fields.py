@@ -9,6 +9,7 @@ import ast
 import functools
 import inspect
 import itertools
+import re
 import typing
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -145,11 +146,15 @@ def rows(model: type[BaseModel], *sections: str) -> list[tuple[str, str]]:
             continue
         if is_elsewhere(model, field.owner, field.name):
             continue
-        text = meaning(field.owner, field.name)
+        text = _UNKNOWN.sub("", meaning(field.owner, field.name))
         if field.holds is not None and home[field.holds] != field.path:
             text += f" Fields as `{home[field.holds]}`."
         made.append((f"`{field.path}{mark(field.owner.model_fields[field.name].annotation)}`", text))
     return made
+
+
+_UNKNOWN = re.compile(r"(?:;|\.) [nN]ull if (?:unknown|not known|not measured|not counted)(?=\.$)")
+"""What the mark `?` says already."""
 
 
 def _is_home(model: type[BaseModel], path: str, home: Mapping[type[BaseModel], str]) -> bool:

@@ -67,10 +67,10 @@ def shared_parameters() -> str:
 def parameters_of(name: str) -> str:
     """The parameters that a workload does not share."""
     own = [row for row in parameters()[name] if len(takers(row)) < SHARED_BY]
-    return table(("parameter (`--set`)", "default", "meaning"), own) if own else NONE_OF_ITS_OWN
-
-
-NONE_OF_ITS_OWN = "Parameters: only [shared ones](index.md#shared-parameters)."
+    if not own:
+        return "Parameters: only [shared ones](index.md#shared-parameters)."
+    rows = described((f"{parameter} ({default})", meaning) for parameter, default, meaning in own)
+    return f"Parameters (`--set`), with their defaults:\n\n{rows}"
 
 
 def features() -> str:

@@ -350,7 +350,7 @@ class ReplayedData(ResultPart):
     left_out: int
     """Lines that are not rows."""
     left_out_no_utf8: int = 0
-    """Those of them that are not UTF-8."""
+    """How many of these are not UTF-8."""
     rounds: float
     """How often the rows were repeated: events offered divided by rows."""
     time: str | None = None
