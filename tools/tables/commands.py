@@ -111,12 +111,15 @@ def command_list() -> str:
 
 def _command(name: str, rows: Mapping[str, Sequence[Row]]) -> str:
     """The section of a command: what it does, its arguments, and the options that are its own."""
-    command = commands()[name]
-    arguments = [_argument(p) for p in command.params if p.param_type_name == "argument"]
     own = [row for row in rows[name] if not (row[0].startswith("`--") and is_shared(rows, row[0], row[2]))]
-    parts = [f"### {name}", command.help, f"Usage: {code(' '.join(['streamgauge', name, *arguments]))}"]
-    parts += [table(("argument or option", "default", "meaning"), own)] if own else []
+    parts = [f"### {name}", commands()[name].help]
+    if own:
+        parts.append(described((_with_default(option, default), meaning) for option, default, meaning in own))
     return "\n\n".join(parts)
+
+
+def _with_default(option: str, default: str) -> str:
+    return option if default == "-" else f"{option} ({default})"
 
 
 def _argument(parameter: Any) -> str:

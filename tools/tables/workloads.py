@@ -82,6 +82,4 @@ def features() -> str:
                 if one is feature:
                     yield code(name) + text.removeprefix(str(feature))
 
-    return described(
-        (f"**{feature}**", f"{meaning} {', '.join(stating(feature))}".strip()) for feature, meaning in MEANING.items()
-    )
+    return described((f"**{feature}**", ", ".join(stating(feature)) or "none") for feature in MEANING)

@@ -235,7 +235,7 @@ class ProcessUse(ResultPart):
     name: str
     """Which process."""
     role: Literal["sut", "driver", "broker", "sut_part"]
-    """`driver`, `broker` (the one that streamgauge started) or `sut`, the sum of the SUT's processes. Of each kind of
+    """`driver`, `broker` (the one that streamgauge started) or `sut`, the sum of the SUT's processes. For each kind of
     SUT process a row `sut_part` follows: leave these out of sums."""
     cpu_percent_mean: float
     """Mean over the measured span; 100 is one core."""
