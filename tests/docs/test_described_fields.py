@@ -66,9 +66,9 @@ def test_every_field_of_a_file_has_a_row(file: str) -> None:
     assert len(listed) == len(set(listed))
     for holder, home in homes.items():
         for name in holder.model_fields:
-            assert FIELDS.is_elsewhere(model, holder, name) or any(path.removeprefix(home).strip("[].*") == name for path in listed if path.startswith(home)), (
-                f"{home}: {name}"
-            )
+            assert FIELDS.is_elsewhere(model, holder, name) or any(
+                path.removeprefix(home).strip("[].*") == name for path in listed if path.startswith(home)
+            ), f"{home}: {name}"
     assert set(model.model_fields) <= set(listed)
 
 

@@ -3,8 +3,6 @@
 import re
 from pathlib import Path
 
-import pytest
-
 from streamgauge.core.errors import InputError, MachineError
 from tests.docs.helpers_pages import RESULTS
 

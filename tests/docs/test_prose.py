@@ -40,11 +40,11 @@ TELEGRAMS = {
     r"\bby itself\b": "A filter keeps it by itself.",
     r"\b(?:ours|theirs), not\b": "Ours, not the overview's.",
     r"\b(?:all|as much as) (?:it|they) (?:read|took|had|was|were)\b": "The engine commits all it read.",
-    r"(?:^|[.;] )(?-i:Of) (?:a|an|the|its|their|each|these|those|such)\b": "See the log. Of a search it has another name.",
+    r"(?:^|[.;] )(?-i:Of) (?:a|an|the|its|their|each|these|those|such)\b": "It ends. Of a search the log is elsewhere.",
     r"(?:^|[.;] )what (?:is|was|it|they) \w+ (?:is|stays|stands|counts)\b": "What is sustained stays sustained.",
 }
-"""Patterns of telegrams, each with a sentence to write otherwise: sentences without their noun ("that of"), denied nouns
-("no row"), figures that act like people, relative clauses without a noun.
+"""Patterns of telegrams, each with a sentence that has one: a missing noun ("that of"), a denied noun ("no row"), figures
+that act like people, relative clauses without a noun.
 """
 
 

@@ -18,7 +18,9 @@ def makers() -> dict[str, Callable[[], str]]:
 
 def kinds() -> str:
     """Every kind of node, with the fields that not every node has."""
-    return described((f"`{one['properties']['kind']['const']}`", _description(one, EVERY_NODE)) for one in _objects()[0].values())
+    return described(
+        (f"`{one['properties']['kind']['const']}`", _description(one, EVERY_NODE)) for one in _objects()[0].values()
+    )
 
 
 def parts() -> str:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from streamgauge.engines.registry import capabilities, matrix, streaming_engines, transport_rows
 from streamgauge.report.terminal.catalogue import DELIVERY, LISTS, TRUTH, guarantee_of
@@ -138,7 +137,9 @@ def engine_options() -> str:
             choices = f" ({' or '.join(unsaid)})" if unsaid else ""
             row = (code(option["name"]), code(option["default"]), option["meaning"] + choices)
             takers.setdefault(row, []).append(engine["name"])
-    rows = ((f"{name} ({default}; {', '.join(engines)})", meaning) for (name, default, meaning), engines in takers.items())
+    rows = (
+        (f"{name} ({default}; {', '.join(engines)})", meaning) for (name, default, meaning), engines in takers.items()
+    )
     return described(rows)
 
 
