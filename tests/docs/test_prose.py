@@ -43,8 +43,8 @@ TELEGRAMS = {
     r"(?:^|[.;] )(?-i:Of) (?:a|an|the|its|their|each|these|those|such)\b": "It ends. Of a search the log is elsewhere.",
     r"(?:^|[.;] )what (?:is|was|it|they) \w+ (?:is|stays|stands|counts)\b": "What is sustained stays sustained.",
 }
-"""Patterns of telegrams, each with a sentence that has one: a missing noun ("that of"), a denied noun ("no row"), figures
-that act like people, relative clauses without a noun.
+"""Patterns of telegrams, each with a sentence that has one: a missing noun ("that of"), a denied noun ("no row"),
+figures that act like people, relative clauses without a noun.
 """
 
 

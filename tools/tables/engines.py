@@ -129,9 +129,9 @@ def _yes(holds: bool) -> str:
 
 
 def engine_options() -> str:
-    """Every option (`--option`) of an engine with its default; engines that share one are named together."""
+    """Every option (`--option`) of a real engine with its default; engines that share one are named together."""
     takers: dict[tuple[str, str, str], list[str]] = {}
-    for engine in matrix():
+    for engine in (engine for engine in matrix() if engine["name"] != "known"):
         for option in engine["options"]:
             unsaid = [choice for choice in option["choices"] if not re.search(rf"\b{choice}:", option["meaning"])]
             choices = f" ({' or '.join(unsaid)})" if unsaid else ""
