@@ -1,13 +1,13 @@
-"""Writes the data of docs/results/applications.md from searches and operator profiles.
+"""Writes the data of applications in docs/results/data from searches and operator profiles.
 
     python tools/docs_applications.py RUN...           from folders that `streamgauge sustain` or `characterize` left
     python tools/docs_applications.py --measure DIR    characterize every workload into DIR first, one after the other;
                                                        finished ones are kept
 
 `python -m bench.studies.applications DIR` searches the rate of every application. The data lie in
-docs/results/data, and `python tools/docs_tables.py` writes the page's tables from them. Applications that no folder
-is given of keep their rows in application-rates.csv; the files operator-*.csv are of the given folders alone. A file
-that no folder is for stays as it is.
+docs/results/data; `python tools/docs_tables.py` then counts the brackets on docs/results/performance.md again.
+Applications that no folder is given of keep their rows in application-rates.csv; the files operator-*.csv are of the
+given folders alone. A file that no folder is for stays as it is.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from functools import partial
 
 from tables import commands, coverage, dataflow, engines, fields, results, workloads
-from tables.markdown import DOCS, table
+from tables.markdown import DOCS, described
 
 sys.path.append(str(DOCS.parent))  # a table is made from `tests`
 PAGES = (DOCS.parent / "README.md", *sorted(DOCS.rglob("*.md")))
@@ -27,12 +27,10 @@ PAGES = (DOCS.parent / "README.md", *sorted(DOCS.rglob("*.md")))
 def makers() -> dict[str, Callable[[], str]]:
     """Every table that there is, by the name in its markers."""
     found: dict[str, Callable[[], str]] = {}
-    for module in (workloads, engines, commands, results, coverage):
+    for module in (workloads, engines, commands, results, coverage, dataflow):
         found |= module.makers()
-    for name, block in dataflow.blocks().items():
-        found[name] = partial(str, block if isinstance(block, str) else table(*block))
-    for name, (head, *rows) in fields.blocks().items():
-        found[name] = partial(str, table(head, rows))
+    for name, rows in fields.blocks().items():
+        found[name] = partial(described, rows)
     return found
 
 

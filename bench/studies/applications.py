@@ -12,7 +12,7 @@ twelve minutes.
     python -m bench.studies.applications [FOLDER [APPLICATION...]]
 
 FOLDER keeps every search, and finished ones are not repeated. Without FOLDER the searches are discarded.
-`python tools/docs_applications.py FOLDER/*` makes the table of the documents from it.
+`python tools/docs_applications.py FOLDER/*` makes docs/results/data/application-rates.csv from it.
 """
 
 from __future__ import annotations

@@ -3,8 +3,6 @@
 import re
 from pathlib import Path
 
-import pytest
-
 from streamgauge.core.errors import InputError, MachineError
 from tests.docs.helpers_pages import RESULTS
 
@@ -26,22 +24,12 @@ def test_no_page_gives_a_missing_java_another_exit_code() -> None:
     assert {page: codes for page, codes in other.items() if codes} == {}
 
 
-PROSE = {"what limits", "exercises", "before", "after", "note", "trials"}
-"""Columns whose cells are sentences, which a page wraps."""
-
-
-@pytest.mark.parametrize("name", sorted(RESULTS.SPLIT))
-def test_a_table_too_wide_for_a_page_is_split_and_nothing_is_lost(name: str) -> None:
-    """Every column but one stands in a part, a part of figures fits, and the file with all is linked."""
-    file = RESULTS.DATA / f"{name}.csv"
-    rows, parts = RESULTS.rows_of(file), RESULTS.SPLIT[name]
-    elsewhere = "Bordin 2017 on Spark: p95 at tuples/s at the sink"  # the page's table of published latencies
-    assert {*rows[0]} - {column for part in parts for column in part} <= {elsewhere}
-    assert all(part[0] == next(iter(rows[0])) for part in parts)
-    for part in parts:
-        widths = (sum(len(row[column]) for column in part if column != "machine") for row in rows)
-        assert PROSE & {*part} or max(widths) <= 100, part
-    assert f"](data/{name}.csv)" in RESULTS.results(file)
+def test_every_data_file_is_listed() -> None:
+    """A page links each one and says what it holds; a column that a table shows is in its file."""
+    page = (ROOT / "docs" / "results" / "performance.md").read_text()
+    assert [file.name for file in RESULTS.DATA.glob("*.csv") if f"](data/{file.name})" not in page] == []
+    for name, columns in RESULTS.SHOWN.items():
+        assert {*columns} <= {*RESULTS.rows_of(RESULTS.DATA / f"{name}.csv")[0]}
 
 
 def test_a_published_table_is_one_click_away() -> None:

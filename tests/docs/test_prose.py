@@ -17,11 +17,35 @@ PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 USER_PAGES = [page for page in PAGES if page.name == "README.md" or page.parent.name in ("tutorials", "how-to")]
 CODE = sorted(path for folder in ("src", "bench", "examples") for path in (ROOT / folder).rglob("*.py"))
 MANUAL = [page for page in PAGES if page.parent.name != "results"]
+RESULTS = [page for page in PAGES if page.parent.name == "results"]
+PROJECT = [ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
+TEXT_MODULES = sorted((ROOT / "src" / "streamgauge" / "results" / "text").glob("*.py"))
 WORDS_MAX, README_LINES_MAX, MANUAL_WORDS_MAX = 35, 110, 38_000
+WHOLE_WORDS_MAX, RESULTS_WORDS_MAX = 60_000, 6_000
+"""Words of files as `wc -w` counts them, generated text and tables included: all documents, and pages of results."""
 BANNED = (
     "but for", "in the place of", "is told", "are told", "besides", "some two minutes", "as ever", "is none", "nobody",
     "so far as", "of which",
 )  # fmt: skip
+
+TELEGRAMS = {
+    r"\b(?:that|those) of\b": "The rate is that of this machine.",
+    r"(?<!there )\b(?:is|are|was|were) no (?!longer\b|more\b|less\b|later\b)": "A line that is no row is left out.",
+    r"\bow(?:e[sd]?|ing)\b": "A trial that ended early owes less.",
+    r"\bcarr(?:y|ies|ied)\b": "A longer `--duration` carries it.",
+    r"\bstands?\b (?!for\b|still\b)": "Its CPU stands under the name `broker`.",
+    r"\bwants? a\b": "A target that matters wants a long span.",
+    r"\bheld against\b|\bcannot be told\b|\btold from\b": "A limit on event time is held against until counted.",
+    r"'s (?:own )?word\b": "The backlog rests on Spark's word.",
+    r"\bby itself\b": "A filter keeps it by itself.",
+    r"\b(?:ours|theirs), not\b": "Ours, not the overview's.",
+    r"\b(?:all|as much as) (?:it|they) (?:read|took|had|was|were)\b": "The engine commits all it read.",
+    r"(?:^|[.;] )(?-i:Of) (?:a|an|the|its|their|each|these|those|such)\b": "It ends. Of a search the log is elsewhere.",
+    r"(?:^|[.;] )what (?:is|was|it|they) \w+ (?:is|stays|stands|counts)\b": "What is sustained stays sustained.",
+}
+"""Patterns of telegrams, each with a sentence that has one: a missing noun ("that of"), a denied noun ("no row"),
+figures that act like people, relative clauses without a noun.
+"""
 
 
 def written(text: str) -> str:
@@ -69,6 +93,24 @@ def banned_in_code(source: str) -> list[tuple[int, str]]:
     return [(line, phrase) for line, text in texts for phrase in banned(text)]
 
 
+def telegrams(text: str) -> list[str]:
+    """The places in a page that are written like a telegram, generated text and tables included, code not."""
+    plain = re.sub(r"^ *```.*?^ *```$|<!--.*?-->", "", text, flags=re.DOTALL | re.MULTILINE)
+    plain = re.sub(r"`[^`\n]*`", "code", re.sub(r"\]\([^)]*\)", "]", plain))
+    blocks = (" ".join(block.split()) for block in re.split(r"\n\s*\n|\n(?=\s*(?:[-*>#|]|\d+\.)\s)", plain))
+    # The mark of a list item is not its first word.
+    starts = [re.sub(r"^(?:[-*#>|]+|\d+\.) ", "", block) for block in blocks]
+    found = (match for start in starts for pattern in TELEGRAMS for match in re.finditer(pattern, start, re.IGNORECASE))
+    return [match.string[max(0, match.start() - 30) : match.end() + 30] for match in found]
+
+
+def telegrams_in_code(source: str) -> list[str]:
+    """The same in docstrings and texts of a module."""
+    nodes = ast.walk(ast.parse(source))
+    texts = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    return [place for text in texts for place in telegrams(text)]
+
+
 def commits(text: str) -> list[str]:
     """Words that are commit hashes: seven or more hexadecimal digits, with a letter and a digit among them."""
     return [
@@ -78,7 +120,8 @@ def commits(text: str) -> list[str]:
 
 @pytest.mark.parametrize(("files", "faults_of"), [
     (USER_PAGES, too_long), (PAGES, banned), (CODE, banned_in_code), (MANUAL, lambda text: commits(prose(text))),
-], ids=["sentences", "phrases", "phrases in code", "commits"])  # fmt: skip
+    ([*PAGES, *PROJECT], telegrams), (TEXT_MODULES, telegrams_in_code),
+], ids=["sentences", "phrases", "phrases in code", "commits", "telegrams", "telegrams in texts"])  # fmt: skip
 def test_prose_is_plain(files: Iterable[Path], faults_of: Callable[[str], list[str]]) -> None:
     """Commits stand in the tables of results, and not in the manual."""
     faults = {str(path.relative_to(ROOT)): faults_of(path.read_text()) for path in files}
@@ -103,6 +146,37 @@ def nobody(value):
     raise ValueError(f"{value} is told twice")
 '''
     assert sorted(banned_in_code(planted)) == [(3, "but for"), (5, "as ever"), (6, "is told")]
+
+
+@pytest.mark.parametrize(("pattern", "sentence"), TELEGRAMS.items())
+def test_telegrams_are_found(pattern: str, sentence: str) -> None:
+    """Each pattern finds its sentence, in a table, in a list and in a text of a module too; not in code."""
+    assert re.search(pattern, sentence, re.IGNORECASE)
+    for page in (sentence, f"| a | b |\n| {sentence} | c |", f"- {sentence}"):
+        assert telegrams(page) != [], page
+    assert telegrams_in_code(f"TEXT = {sentence!r}") != []
+    assert telegrams(f"```\n{sentence}\n```\n") == []
+
+
+@pytest.mark.parametrize("sentence", [
+    "CSV lines that cannot be parsed are skipped. There is no extension.", "The rate holds for this machine.",
+    "At 60 % the queue is no longer full.", "For an important target, run at least 500 batches.",
+    "Background load never invalidates a sustained trial.", "The recorder stood still. `...` stands for a number.",
+])  # fmt: skip
+def test_plain_sentences_pass(sentence: str) -> None:
+    assert telegrams(sentence) == []
+
+
+def words(pages: Iterable[Path]) -> dict[str, int]:
+    return {str(page.relative_to(ROOT)): len(page.read_text().split()) for page in pages}
+
+
+@pytest.mark.parametrize(("pages", "words_max"), [
+    ([*MANUAL, *PROJECT], WHOLE_WORDS_MAX), (RESULTS, RESULTS_WORDS_MAX),
+], ids=["documents", "results"])  # fmt: skip
+def test_documents_have_a_limit_with_generated_text(pages: list[Path], words_max: int) -> None:
+    counts = words(pages)
+    assert sum(counts.values()) <= words_max, sorted(counts.items(), key=lambda pair: -pair[1])[:10]
 
 
 def test_the_manual_is_short() -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import ast
 import runpy
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,9 @@ import typer
 
 import streamgauge
 from streamgauge.cli.app import app
-from streamgauge.cli.help import GroupedCommand, group_of
 from streamgauge.config.file_schema import experiment_schema
 from streamgauge.config.limits import BATCHES_MIN, BOUND_S_MIN, WINDOWS_MIN
 from streamgauge.config.options_and_settings import SETTINGS, Experiment
-from streamgauge.config.setting_info import COMMANDS
 from streamgauge.core.exit_codes import SEVERITY, ExitCode
 from streamgauge.harness.recorder import STILL_US_MIN
 from streamgauge.results import codes
@@ -26,13 +23,14 @@ from streamgauge.studies.run.prometheus import METRICS
 from streamgauge.verdict import driver_check as d
 from streamgauge.verdict.trend_checks import BACKLOG_SLOPE_SHARE_MAX, OUTPUT_SLOPE_MAX
 from streamgauge.verdict.verdict import CHECKS
-from tables.markdown import DOCS, code, table
+from tables.markdown import DOCS, code, described, table
 
 
 def makers() -> dict[str, Callable[[], str]]:
     return {
         "packages": packages,
         "commands": command_list,
+        "shared options": shared_options,
         "exit codes": exit_codes,
         "experiment parts": experiment_parts,
         "experiment keys": experiment_keys,
@@ -45,18 +43,14 @@ def makers() -> dict[str, Callable[[], str]]:
 
 
 def packages() -> str:
-    """Every package and sub-package: its purpose, its modules, and what it may import by `tests/test_layers.py`."""
-
+    """Every package with its purpose, in the order of `tests/test_layers.py`, lowest first."""
     source = Path(streamgauge.__file__).parent
-    allowed: Mapping[str, str] = runpy.run_path(str(DOCS.parent / "tests" / "test_layers.py"))["MAY_IMPORT"]
+    layers: Mapping[str, str] = runpy.run_path(str(DOCS.parent / "tests" / "test_layers.py"))["MAY_IMPORT"]
     rows = []
-    for name, imports in allowed.items():
-        folder = source / name.replace(".", "/")
-        if folder.is_dir():
-            purpose = ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) or ""
-            modules = sorted(path.stem for path in folder.glob("*.py") if path.stem != "__init__")
-            rows.append((code(name), " ".join(purpose.split()), ", ".join(map(code, modules)), imports))
-    return table(("package", "purpose", "modules", "may import"), rows)
+    for name in (name for name in layers if "." not in name and (source / name).is_dir()):
+        purpose = ast.get_docstring(ast.parse((source / name / "__init__.py").read_text())) or ""
+        rows.append((code(name), " ".join(purpose.split())))
+    return described(rows)
 
 
 def commands() -> dict[str, Any]:
@@ -69,24 +63,64 @@ def commands() -> dict[str, Any]:
     return found
 
 
+Row = tuple[str, str, str]
+"""An argument or option of a command, its default and its meaning."""
+
+
+def rows_of_commands() -> dict[str, list[Row]]:
+    """The arguments and options of each command."""
+    single = {name: command for name, command in commands().items() if not hasattr(command, "commands")}
+    return {name: [_parameter(p) for p in command.params if p.name != "help"] for name, command in single.items()}
+
+
+def is_shared(rows: Mapping[str, Sequence[Row]], option: str, meaning: str) -> bool:
+    """Whether several commands have the option with this meaning."""
+    return sum((option, meaning) in {(one, text) for one, _, text in each} for each in rows.values()) > 1
+
+
+def shared_options() -> str:
+    """The options that several commands take with one meaning, each once; a default that differs names its command."""
+    rows = rows_of_commands()
+    takers: dict[tuple[str, str], dict[str, str]] = {}
+    for name, each in rows.items():
+        for option, default, meaning in each:
+            if option.startswith("`--") and is_shared(rows, option, meaning):
+                takers.setdefault((option, meaning), {})[name] = default
+    return table(
+        ("option", "default", "commands", "meaning"),
+        [(option, _defaults(defaults), _takers(defaults, rows), meaning)
+         for (option, meaning), defaults in takers.items()],
+    )  # fmt: skip
+
+
+def _defaults(defaults: Mapping[str, str]) -> str:
+    usual = next(iter(defaults.values()))
+    rest = (f"; {command}: {value}" for command, value in defaults.items() if value != usual)
+    return usual + "".join(rest)
+
+
+def _takers(takers: Collection[str], commands: Collection[str]) -> str:
+    """The commands that take an option, or those that do not, whichever are fewer."""
+    others = [name for name in commands if name not in takers]
+    return ", ".join(takers) if len(takers) <= len(others) + 1 else f"all but {', '.join(others)}"
+
+
 def command_list() -> str:
-    named = commands().items()
-    return "\n\n".join(_command(name, command) for name, command in named if not hasattr(command, "commands"))
+    rows = rows_of_commands()
+    return "\n\n".join(_command(name, rows) for name in rows)
 
 
-def _command(name: str, command: Any) -> str:
-    shown = [parameter for parameter in command.params if parameter.name != "help"]
-    usage = " ".join(["streamgauge", name, *(_argument(p) for p in shown if p.param_type_name == "argument")])
-    parts = [f"### {name}", command.help, f"Usage: {code(usage)}"]
-    if not isinstance(command, GroupedCommand):
-        return "\n\n".join([*parts, *([_parameters(shown)] if shown else [])])
-    for group, parameters in groupby(shown, group_of):
-        parts += [f"**{group}**", _parameters(parameters)]
+def _command(name: str, rows: Mapping[str, Sequence[Row]]) -> str:
+    """The section of a command: what it does, its arguments, and the options that are its own."""
+    own = [row for row in rows[name] if not (row[0].startswith("`--") and is_shared(rows, row[0], row[2]))]
+    parts = [f"### {name}", commands()[name].help]
+    if own:
+        parts.append(described((_with_default(option, default), meaning) for option, default, meaning in own))
     return "\n\n".join(parts)
 
 
-def _parameters(parameters: Iterable[Any]) -> str:
-    return table(("argument or option", "default", "meaning"), map(_parameter, parameters))
+def _with_default(option: str, default: str) -> str:
+    return option if default == "-" else f"{option} ({default})"
 
 
 def _argument(parameter: Any) -> str:
@@ -125,11 +159,7 @@ def experiment_parts() -> str:
 
 def experiment_keys() -> str:
     """Every key of an experiment file that has an option on the command line, by the settings themselves."""
-    rows = []
-    for name, info in SETTINGS.items():
-        takers = ", ".join(command for command in COMMANDS if command in info.commands)
-        rows.append((code(name), info.stated_defaults(code), code(info.flag), takers, info.help))
-    return table(("key", "default", "option", "commands", "meaning"), rows)
+    return table(("key", "option"), [(code(name), code(info.flag)) for name, info in SETTINGS.items()])
 
 
 def metrics() -> str:
@@ -199,5 +229,5 @@ def check_list() -> str:
 
 
 def codes_of(name: str) -> str:
-    """The codes of an enumeration of `results.codes`, each with what it means; they stand in one column."""
-    return table(("meaning", "code"), [(one.meaning, code(one)) for one in getattr(codes, name)])
+    """The codes of an enumeration of `results.codes`, each with what it means."""
+    return described((code(one), one.meaning) for one in getattr(codes, name))

@@ -1,11 +1,14 @@
-"""Tables of what the four works ask for, and of Ehrenstein's specification line by line."""
+"""Tables of what the four works ask for and streamgauge lacks, or does differently.
+
+The CSV files have every requirement, and Ehrenstein's specification line by line, with its tests.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from tables.markdown import DOCS, code, table
+from tables.markdown import DOCS, described, table
 from tables.results import rows_of
 
 COVERAGE = DOCS / "research" / "coverage.csv"
@@ -17,8 +20,9 @@ STATUSES = ("works", "differs", "partial", "missing")
 def makers() -> dict[str, Callable[[], str]]:
     return {
         "coverage: summary": coverage_summary,
-        "coverage: scalability checklist": checklist,
-        **{f"coverage: {work}": partial(coverage_of, work) for work in WORKS},
+        "coverage: missing": partial(coverage_of, "missing"),
+        "coverage: differs": partial(coverage_of, "differs"),
+        "coverage: partial": missing_parts,
     }
 
 
@@ -48,12 +52,23 @@ def coverage_summary() -> str:
     )
 
 
-def coverage_of(work: str) -> str:
-    rows = [row for row in coverage_rows() if row["work"] == work]
-    return table(
-        ("id", "what is asked", "command or page", "status", "how it differs, what is missing"),
-        [(row["id"], row["asked"], row["here"] or "-", row["status"], row["why"] or "-") for row in rows],
-    )
+def coverage_of(status: str) -> str:
+    """The requirements of a status, in the order of the works."""
+    rows = [row for row in coverage_rows() if row["status"] == status]
+    return described((row["id"], f"{row['asked']}. {_sentence(row['why'])}") for row in rows)
+
+
+def missing_parts() -> str:
+    """What the partial requirements lack, those that lack the same together."""
+    lacks: dict[str, list[str]] = {}
+    for row in coverage_rows():
+        if row["status"] == "partial":
+            lacks.setdefault(row["why"], []).append(row["id"])
+    return described((", ".join(ids), why) for why, ids in lacks.items())
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:] + "."
 
 
 def checklist_rows() -> list[dict[str, str]]:
@@ -71,16 +86,3 @@ def checklist_rows() -> list[dict[str, str]]:
         if name and not (file.is_file() and f"\ndef {name}(" in file.read_text()):
             raise ValueError(f"{where}: no such test: {row['test']}")
     return rows
-
-
-def checklist() -> str:
-    return table(
-        ("id", "what is asked", "command", "status", "test", "what is missing, or differs"),
-        [
-            (
-                row["id"], row["asked"], row["here"] or "-", row["status"],
-                code(row["test"].partition("::")[2]) if row["test"] else "-", row["why"] or "-",
-            )
-            for row in checklist_rows()
-        ],
-    )  # fmt: skip

@@ -1,69 +1,26 @@
-"""Tables of the JSON form of a flow, made from its JSON Schema, and an example."""
+"""The kinds of nodes in the JSON form of a flow, made from its JSON Schema."""
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable
 
 from streamgauge.dataflow.json_form.document import json_schema
-from streamgauge.workloads.registry import RATE_PER_S, get
+from tables.markdown import code, described, listed
 
-EXAMPLE = "windowed_aggregation"
 EVERY_NODE = ("id", "kind", "name", "inputs", "output_columns")
-Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 
 
-def blocks() -> dict[str, str | Table]:
-    """Generated block to its text, or to the head and rows of its table."""
-    schema = json_schema()
-    objects = {name: one for name, one in schema["$defs"].items() if "properties" in one}
-    nodes = [one for one in objects.values() if "kind" in one["properties"]]
-    parts = {"document": schema, **{_words(name): one for name, one in objects.items() if one not in nodes}}
-    kinds = [(f"`{one['properties']['kind']['const']}`", _meaning(one), _fields(one, EVERY_NODE)) for one in nodes]
-    workload = get(EXAMPLE)
-    example = json.dumps(workload.flow_document(workload.read({}), RATE_PER_S), indent=1)
-    return {
-        "flow kinds": (("kind", "meaning", "own fields"), kinds),
-        "flow parts": (
-            ("object", "meaning", "fields"), [(name, _meaning(one), _fields(one)) for name, one in parts.items()]
-        ),
-        "flow example": f"```json\n{example}\n```",
-    }  # fmt: skip
+def makers() -> dict[str, Callable[[], str]]:
+    return {"flow kinds": kinds}
 
 
-def _words(name: str) -> str:
-    """`NamedExpression` as `named expression`; JsonValue is any value."""
-    return "any value" if name == "JsonValue" else re.sub(r"(?<!^)(?=[A-Z])", " ", name).lower()
-
-
-def _meaning(definition: Mapping[str, Any]) -> str:
-    """The first paragraph of a description in one line."""
-    return " ".join(definition["description"].partition("\n\n")[0].split())
-
-
-def _fields(definition: Mapping[str, Any], without: Sequence[str] = ()) -> str:
-    properties = definition["properties"].items()
-    return ", ".join(f"`{name}` {_type(one)}" for name, one in properties if name not in without)
-
-
-def _type(definition: Mapping[str, Any]) -> str:
-    """The type of a field in words."""
-    match definition:
-        case {"$ref": reference}:
-            return _words(str(reference).rpartition("/")[2])
-        case {"anyOf": choices}:
-            return " or ".join(map(_type, choices))
-        case {"items": {"discriminator": _}}:
-            return "list of node"
-        case {"items": items}:
-            return f"list of {_type(items)}"
-        case {"additionalProperties": dict(values)} if values:
-            return f"object of {_type(values)}"
-        case {"enum": choices}:
-            return " or ".join(f"`{one}`" for one in choices)
-        case {"const": value}:
-            return f"`{value}`"
-        case _:
-            return str(definition.get("type", "values"))
+def kinds() -> str:
+    """Every kind of node: the first paragraph of its description, and the names of the fields that are its own."""
+    rows = []
+    for definition in json_schema()["$defs"].values():
+        properties = definition.get("properties", {})
+        if "kind" in properties:
+            text = " ".join(definition["description"].partition("\n\n")[0].split())
+            own = [name for name in properties if name not in EVERY_NODE]
+            rows.append((code(properties["kind"]["const"]), f"{text} Fields: {listed(own)}." if own else text))
+    return described(rows)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from typing import Any
 
-from streamgauge.core.formatting import format_size
 from streamgauge.engines.registry import capabilities, matrix, streaming_engines, transport_rows
 from streamgauge.report.terminal.catalogue import DELIVERY, LISTS, TRUTH, guarantee_of
 from streamgauge.transports.registry import transport as transport_of
 from streamgauge.workloads.registry import names
 from tables.compatibility import incompatibility, on_jvms
-from tables.markdown import DOCS, code, listed, table
+from tables.markdown import DOCS, code, described, listed, table
 
 EXAMPLE = DOCS.parent / "examples" / "engine_plugin"
 
@@ -32,40 +30,26 @@ def makers() -> dict[str, Callable[[], str]]:
         "entry point of the example": example_entry_point,
         **{
             f"example code: {name}": partial(example_code, name)
-            for name in (
-                "PythonConsumerPlugin",
-                "PythonConsumerEngine",
-                "lowered",
-                "Client",
-                "Consumer",
-                "FlightClient",
-                "KafkaClient",
-            )
+            for name in ("PythonConsumerPlugin", "PythonConsumerEngine", "lowered")
         },
     }
 
 
 def engine_matrix() -> str:
+    """What each engine can do; which operators it runs stands in `words_of_engines`."""
     engines = matrix()
-    nodes = list(dict.fromkeys(node for engine in engines for node in engine["nodes"]))
-    rows = [("", *(engine["summary"] for engine in engines))]
-    rows += [
+    rows = [
         (label, *(_yes(e[key]) for e in engines))
         for label, key in (("runs streams", "streams"), ("computes truth", "truth"), ("several sinks", "several_sinks"))
     ]
-    rows += [(code(node), *(_mark(node, engine) for engine in engines)) for node in nodes]
+    rows += [(label, *(_yes(node in engine["nodes"]) for engine in engines)) for node, label in JOBS.items()]
     rows += [
         (label, *(", ".join(engine[key]) or "-" for engine in engines))
         for label, key in LISTS.items()
         if key != "tuning_profiles"
     ]
-    rows += [(DELIVERY, *map(guarantee_of, engines)), ("fetches once", *map(_fetched, engines))]
+    rows.append((DELIVERY, *map(guarantee_of, engines)))
     return f"{table(('', *(code(engine['name']) for engine in engines)), rows)}\n\n{TRUTH}"
-
-
-def _fetched(engine: Mapping[str, Any]) -> str:
-    each = [f"{format_size(each['bytes'])} with {code(each['needed_with'])}" for each in engine["fetches"]]
-    return ", ".join(each) or "-"
 
 
 def batch_steps() -> str:
@@ -79,58 +63,40 @@ def batch_steps() -> str:
 
 
 def pairs() -> str:
-    """Every workload on every engine over every transport that it reads, by the check before a run; what is refused has
-    the number of its reason below.
+    """Every workload on every engine over every transport that it reads, by the check before a run. Workloads that run
+    in the same places share a row.
     """
     able = {name: each for name, each in capabilities().items() if "Select" in each.nodes}
     ways = [(name, transport) for name in streaming_engines() if name in able for transport in able[name].transports]
-    reasons: list[str] = []
-    rows = []
+    alike: dict[tuple[str, ...], list[str]] = {}
     for workload in names():
-        cells = []
-        for way in ways:
-            numbers = [_number(reason, reasons) for reason in refused(workload, *way)]
-            cells.append(", ".join(f"({number})" for number in numbers) or "yes")
-        rows.append((code(workload), *cells))
-    head = ("workload", *(f"{code(name)}, {transport}" for name, transport in ways))
-    told = "\n".join(f"{number}. {reason}" for number, reason in enumerate(reasons, 1))
-    return f"{table(head, rows)}\n\n{told}"
+        alike.setdefault(tuple(_yes(runs(workload, *way)) for way in ways), []).append(workload)
+    head = ("workloads", *(f"{code(name)}, {transport}" for name, transport in ways))
+    return table(head, [(listed(workloads), *cells) for cells, workloads in alike.items()])
 
 
 def what_works() -> str:
     """How many built-in workloads run on each engine, and what else can be measured."""
     count = len(names())
 
-    def able(engine: str, transport: str) -> str:
-        runs = sum(not refused(workload, engine, transport) for workload in names())
-        return f"all {count}" if runs == count else f"{runs} of {count}"
+    def number(engine: str, transport: str) -> str:
+        able = sum(runs(workload, engine, transport) for workload in names())
+        return f"all {count}" if able == count else f"{able} of {count}"
 
     jvms = [capabilities()[engine].summary.partition(",")[0].removeprefix("Apache ") for engine in on_jvms()]
     rows = [
-        ("Spark micro-batch, built-in workloads", able("spark", "memory"), able("spark", "kafka")),
+        ("Spark micro-batch, built-in workloads", number("spark", "memory"), number("spark", "kafka")),
         ("Spark micro-batch, a PySpark function of yours", "yes", "yes"),
-        ("Spark real-time mode", "no", able("spark-rtm", "kafka")),
-        ("Spark DStreams", able("spark-dstream", "memory"), f"no; over sockets {able('spark-dstream', 'socket')}"),
-        (", ".join(jvms), "no", " / ".join(dict.fromkeys(able(engine, "kafka") for engine in on_jvms()))),
+        ("Spark real-time mode", "no", number("spark-rtm", "kafka")),
+        ("Spark DStreams", number("spark-dstream", "memory"), f"no; over sockets {number('spark-dstream', 'socket')}"),
+        (", ".join(jvms), "no", " / ".join(dict.fromkeys(number(engine, "kafka") for engine in on_jvms()))),
         ("a program of yours over Kafka, any language", "no", "yes"),
     ]
     return table(("", "in memory", "over Kafka (own broker or yours)"), rows)
 
 
-def refused(workload: str, engine: str, transport: str) -> list[str]:
-    """Why a pair cannot be, each reason once, of whichever operator."""
-    problems = incompatibility(workload, engine, transport)
-    return list(dict.fromkeys(f"`{one.setting}` {_OPERATOR.sub('', one.rule)}" for one in problems))
-
-
-_OPERATOR = re.compile(r" \([^()]*\)$")
-"""At the end of a reason: which of the operators it was."""
-
-
-def _number(reason: str, reasons: list[str]) -> int:
-    if reason not in reasons:
-        reasons.append(reason)
-    return reasons.index(reason) + 1
+def runs(workload: str, engine: str, transport: str) -> bool:
+    return not incompatibility(workload, engine, transport)
 
 
 WORDS = {
@@ -141,23 +107,21 @@ WORDS = {
     "TopN": ".top(...)", "Process": ".process(...)",
 }  # fmt: skip
 """Node of a flow to the word that makes it; user jobs and programs, which are nodes too, have none."""
+JOBS = {"UserJobNode": "PySpark user jobs", "ProgramNode": "programs over Kafka"}
+"""Nodes that no word makes, and what they are."""
 MADE_OF = {".window(count(...)).aggregate(...)": "Process"}
 """Words that make a node of another word."""
 
 
 def words_of_engines() -> str:
-    """Which engine runs which word, by what each says of itself."""
-    engines = matrix()
-    nodes = {node for engine in engines for node in engine["nodes"]} - {"UserJobNode", "ProgramNode"}
-    words = [(WORDS[node], node) for node in sorted(nodes, key=list(WORDS).index)] + list(MADE_OF.items())
-    rows = [(code(word), code(node), *(_mark(node, engine) for engine in engines)) for word, node in words]
-    return table(("word", "node", *(code(engine["name"]) for engine in engines)), rows)
-
-
-def _mark(node: str, engine: Mapping[str, Any]) -> str:
-    if node == "WindowAggregate" and engine["windows_so_far"]:
-        return "values so far"
-    return _yes(node in engine["nodes"])
+    """The words that each engine lacks, by what each states of itself."""
+    engines = [engine for engine in matrix() if engine["name"] != "external"]
+    words = [(word, node) for node, word in WORDS.items()] + list(MADE_OF.items())
+    lacks: dict[tuple[str, ...], list[str]] = {}
+    for engine in engines:
+        nodes = {*engine["nodes"], *(["WindowAggregate"] if engine["windows_so_far"] else [])}
+        lacks.setdefault(tuple(word for word, node in words if node not in nodes), []).append(engine["name"])
+    return described((listed(names), f"all but {listed(those)}" if those else "all") for those, names in lacks.items())
 
 
 def _yes(holds: bool) -> str:
@@ -165,11 +129,18 @@ def _yes(holds: bool) -> str:
 
 
 def engine_options() -> str:
-    rows = [(engine["name"], option) for engine in matrix() for option in engine["options"]]
-    return table(
-        ("engine", "option (`--option`)", "default", "choices", "meaning"),
-        [(code(e), code(o["name"]), code(o["default"]), listed(o["choices"]), o["meaning"]) for e, o in rows],
+    """Every option (`--option`) of a real engine with its default; engines that share one are named together."""
+    takers: dict[tuple[str, str, str], list[str]] = {}
+    for engine in (engine for engine in matrix() if engine["name"] != "known"):
+        for option in engine["options"]:
+            unsaid = [choice for choice in option["choices"] if not re.search(rf"\b{choice}:", option["meaning"])]
+            choices = f" ({' or '.join(unsaid)})" if unsaid else ""
+            row = (code(option["name"]), code(option["default"]), option["meaning"] + choices)
+            takers.setdefault(row, []).append(engine["name"])
+    rows = (
+        (f"{name} ({default}; {', '.join(engines)})", meaning) for (name, default, meaning), engines in takers.items()
     )
+    return described(rows)
 
 
 def transport_options() -> str:
@@ -193,16 +164,16 @@ def tuning_profiles() -> str:
         defaults = {each.name: each for each in engine.settings}
         for option in dict.fromkeys(option for profile in here for option in profile.options):
             values = (code(profile.options.get(option, defaults[option].default)) for profile in here)
-            rows.append((code(engine.name), f"`--option {option}`", *values, defaults[option].meaning))
+            rows.append((code(engine.name), f"`--option {option}`", *values))
         for way in dict.fromkeys(way for profile in here for way in profile.transport_options):
             settings = {each.name: each for each in transport_of(way).settings}
             sets = [profile.transport_options.get(way, {}) for profile in here]
             for option in dict.fromkeys(option for each in sets for option in each):
                 values = (code(each.get(option, settings[option].default)) for each in sets)
                 flag = f"`--transport-option {option}`, over {way}"
-                rows.append((code(engine.name), flag, *values, settings[option].meaning))
+                rows.append((code(engine.name), flag, *values))
     alone = [code(engine.name) for engine in engines if len(engine.profiles) == 1]
-    head = ("engine", "option", *map(code, profiles), "meaning")
+    head = ("engine", "option", *map(code, profiles))
     return f"{table(head, rows)}\n\nThese engines have the profile `tuned` only: {', '.join(alone)}."
 
 

@@ -1,4 +1,4 @@
-"""Tables of the fields of result files, made from the docstring below each field of the models in `results`.
+"""Lists of the fields of result files, made from the docstring below each field of the models in `results`.
 
 A field without such a docstring is an error, so that no field of a result is left unexplained.
 """
@@ -9,7 +9,7 @@ import ast
 import functools
 import inspect
 import itertools
-import types
+import re
 import typing
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from streamgauge.artifacts import tables
 from streamgauge.results.breakdown import LatencyBreakdown
 from streamgauge.results.comparison import Comparison, ScaleComparison
-from streamgauge.results.matrix import MatrixResult
+from streamgauge.results.matrix import CellFigures, MatrixResult
 from streamgauge.results.profile import OperatorProfile
 from streamgauge.results.run import Result
 from streamgauge.results.scalability import ScaleResult
@@ -36,7 +36,7 @@ FILES: Mapping[str, tuple[type[BaseModel], tuple[str, ...]]] = {
     "compare --json": (Comparison, ("a, not_the_same, figures, gates",)),
     "compare of two studies --json": (ScaleComparison, ("a, not_the_same, capacities, demands",)),
 }  # fmt: skip
-"""File to its model, and to the tables of what its top-level fields hold."""
+"""File to its model, and to the lists of what its top-level fields hold."""
 
 
 class ResultField(NamedTuple):
@@ -111,46 +111,30 @@ def _order(model: type[BaseModel], path: str) -> tuple[int, bool]:
     return path.count("."), held(annotation)[1] != "[]"
 
 
-def kind(annotation: object) -> str:
-    """The JSON type of a field in a word or two."""
-    origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
-    if origin in (typing.Union, types.UnionType):
-        parts = [kind(part) for part in inner if part is not type(None)]
-        words = list(dict.fromkeys([*parts, *(["null"] if type(None) in inner else [])]))
-        return " or ".join(words).replace("true or false or null", "true, false or null")
-    if origin is typing.Literal:
-        return "text"
-    if origin is tuple:
-        return f"list of {_plural(kind(inner[0]))}"
-    if origin is dict:
-        return "object"
-    if not isinstance(annotation, type):
-        return "any"
-    for type_, word in ((bool, "true or false"), (int, "integer"), (float, "number"), (str, "text")):
-        if issubclass(annotation, type_):
-            return word
-    return "object"
+def mark(annotation: object) -> str:
+    """`?` if a field may be null."""
+    return "?" if type(None) in typing.get_args(annotation) else ""
 
 
-def _plural(word: str) -> str:
-    first, _, rest = word.partition(" ")
-    return f"{first}{'' if first == 'text' else 's'}{' ' * bool(rest)}{rest}"
+def is_elsewhere(model: type[BaseModel], owner: type[BaseModel], name: str) -> bool:
+    """Whether a field is explained with another file: the figures of a cell of `scale` are those of a matrix."""
+    return model is ScaleResult and issubclass(owner, CellFigures) and name in CellFigures.model_fields
 
 
-def blocks() -> dict[str, list[tuple[str, ...]]]:
-    """Every generated table of fields or columns, by the name in its markers: its head and its rows."""
-    found: dict[str, list[tuple[str, ...]]] = {}
+def blocks() -> dict[str, list[tuple[str, str]]]:
+    """Every generated list of fields or columns, by the name in its markers."""
+    found: dict[str, list[tuple[str, str]]] = {}
     for file, (model, sections) in FILES.items():
         for part in ("", *sections):
             name = f"fields of {file}: {part}" if part else f"fields of {file}"
-            found[name] = [("field", "type", "meaning"), *rows(model, *filter(None, part.split(", ")))]
+            found[name] = rows(model, *filter(None, part.split(", ")))
     for file, columns in tables.MEANINGS.items():
-        found[f"columns of {file}"] = [("column", "meaning"), *((f"`{name}`", text) for name, text in columns.items())]
+        found[f"columns of {file}"] = [(f"`{name}`", text) for name, text in columns.items()]
     return found
 
 
-def rows(model: type[BaseModel], *sections: str) -> list[tuple[str, str, str]]:
-    """(path, type, meaning) of the fields of a file below these top-level fields; without any, the top level."""
+def rows(model: type[BaseModel], *sections: str) -> list[tuple[str, str]]:
+    """(path, meaning) of the fields of a file below these top-level fields; without any, the top level."""
     home, made = homes(model), []
     for field in result_fields(model):
         top = field.path.partition(".")[0].removesuffix("[]")
@@ -160,11 +144,17 @@ def rows(model: type[BaseModel], *sections: str) -> list[tuple[str, str, str]]:
         around = field.path.rpartition(".")[0].removesuffix("[]").removesuffix(".*")
         if nested and not _is_home(model, around, home):
             continue
-        text = meaning(field.owner, field.name)
+        if is_elsewhere(model, field.owner, field.name):
+            continue
+        text = _UNKNOWN.sub("", meaning(field.owner, field.name))
         if field.holds is not None and home[field.holds] != field.path:
             text += f" Fields as `{home[field.holds]}`."
-        made.append((f"`{field.path}`", kind(field.owner.model_fields[field.name].annotation), text))
+        made.append((f"`{field.path}{mark(field.owner.model_fields[field.name].annotation)}`", text))
     return made
+
+
+_UNKNOWN = re.compile(r"(?:;|\.) [nN]ull if (?:unknown|not known|not measured|not counted)(?=\.$)")
+"""What the mark `?` says already."""
 
 
 def _is_home(model: type[BaseModel], path: str, home: Mapping[type[BaseModel], str]) -> bool:

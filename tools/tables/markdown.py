@@ -14,6 +14,11 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
+def described(rows: Iterable[tuple[str, str]]) -> str:
+    """A Markdown list of names and what each means."""
+    return "\n".join(f"- {name}: {meaning}" for name, meaning in rows)
+
+
 def code(text: object) -> str:
     return f"`{text}`"
 

@@ -13,13 +13,69 @@ from tables.tuning_profiles import measured
 
 DATA = DOCS / "results" / "data"
 
+SHOWN: Mapping[str, Sequence[str]] = {
+    "summary": ("what", "figure", "spread", "floor", "goal", "note", "date", "commit", "command", "machine"),
+    "kafka": ("what", "figure", "note", "date", "commit", "command", "machine"),
+    "stages-by-mode": (),
+    "latency-by-mode": (),
+    "scaling": (),
+    "topologies": (),
+}
+"""Data files with a table on a page, and the columns of the table; () is all columns."""
+
+ABOUT: Mapping[str, str] = {
+    "summary": "the most important figure of each part",
+    "tuning-profiles": "searches with the profiles `idiomatic` and `tuned`",
+    "kafka": "searches over Kafka, with all engines",
+    "stages-by-mode": "stages of the latency in each execution mode of Spark",
+    "latency-by-mode": "latencies of each execution mode of Spark, repeated",
+    "scaling": "capacity of one and two cores",
+    "topologies": "the four topologies of Ehrenstein (2020) at their floors",
+    "application-rates": "the rate of each DSPBench application, found by a quick search",
+    "application-changes": "what changed the rates of applications",
+    "changes": "pairs of runs before and after a change",
+    "dstreams": "runs and searches of DStreams",
+    "earlier-searches": "searches until 23 November 2026",
+    "instrument": "generator, transport, recorder, histogram and verification beside their baselines",
+    "kafka-earlier": "other searches over Kafka",
+    "latency-by-mode-earlier": "the same modes on another machine",
+    "latency-published": "figures that the latency study of Spark Streaming published",
+    "latency-steps": "changes to the driver and to Spark's settings, with latencies before and after",
+    "latency-tried": "changes without effect",
+    "limits": "what limited a rate",
+    "operator-advice": "advised instances of each application",
+    "operator-memory": "memory of Spark while operators were measured",
+    "operator-profiles": "selectivity, tuple size and time of each operator",
+    "operator-runs": "input and machine of the operator profiles",
+    "real-time": "searches in real-time mode",
+    "real-time-steps": "changes of the driver for real-time mode",
+    "search-model": "simulated searches of made-up engines",
+    "search-time": "how long confirmed searches took",
+    "searches": "five confirmed searches of the windowed aggregation",
+    "single-figures": "figures of parts that are not in the summary",
+    "stages-before-after": "stages of a micro-batch before and after the changes",
+    "stages-receivers": "stages of DStreams with receivers",
+    "stages-text-records": "stages with text records at two rates",
+    "whole-run": "memory and verification time of whole runs",
+}
+"""What each data file holds."""
+
 
 def makers() -> dict[str, Callable[[], str]]:
     return {
-        **{f"results: {file.stem}": partial(results, file) for file in sorted(DATA.glob("*.csv"))},
+        **{f"results: {name}": partial(results, DATA / f"{name}.csv") for name in SHOWN},
         "results: tuning-profiles": partial(measured, DATA / "tuning-profiles.csv"),
+        "results: files": files,
         "application brackets": application_brackets,
     }
+
+
+def files() -> str:
+    """Every data file, and what it holds; ValueError where `ABOUT` has others."""
+    names = sorted(file.stem for file in DATA.glob("*.csv"))
+    if names != sorted(ABOUT):
+        raise ValueError(f"must describe the files of {DATA}: {', '.join(sorted({*names} ^ {*ABOUT}))}")
+    return table(("file", "figures"), [(f"[{name}](data/{name}.csv)", ABOUT[name]) for name in names])
 
 
 WHERE_FROM = ("date", "commit", "machine", "reference work", "command")
@@ -43,34 +99,13 @@ def rows_of(file: Path) -> list[dict[str, str]]:
     return rows
 
 
-SPLIT: Mapping[str, tuple[tuple[str, ...], ...]] = {
-    "application-rates": (
-        ("application", "holds", "next rate up", "latency p50", "p95", "p99", "max"),
-        ("application", "what limits"),
-        ("application", "operators", "exercises"),
-        ("application", "trials", "reference work", "date", "machine", "commit"),
-    ),
-    "application-changes": (
-        ("what", "before", "after"),
-        ("what", "note"),
-        ("what", "reference work", "date", "commit"),
-    ),
-    "operator-profiles": (
-        ("application", "operator", "type", "rows arrive", "selectivity", "bytes of a tuple"),
-        ("application", "operator", "time of a tuple p50", "p99"),
-        ("application", "operator", "instances (cumulative)", "instances (immediate)", "instances (Bordin 2017)"),
-    ),
-}
-"""Data too wide for a page: the columns of each table. The first column is in all; other columns are in the file."""
-
-
 def results(file: Path) -> str:
-    """Measured figures as a table, or as several if they are too wide for a page."""
+    """The measured figures of a data file as a table; for the columns see `SHOWN`."""
     rows = rows_of(file)
-    if file.stem not in SPLIT:
-        return _results(rows, file.name)
-    parts = [_results([{name: row[name] for name in names} for row in rows], file.name) for names in SPLIT[file.stem]]
-    return "\n\n".join([*parts, f"All columns: [{file.name}](data/{file.name})."])
+    names = SHOWN.get(file.stem)
+    if names:
+        rows = [{name: row[name] for name in names} for row in rows]
+    return _results(rows, file.name)
 
 
 def _results(rows: Sequence[dict[str, str]], name: str) -> str:

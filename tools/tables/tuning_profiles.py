@@ -50,12 +50,11 @@ def searches(file: Path) -> dict[Cell, Row]:
 def measured(file: Path) -> str:
     """Both profiles side by side, as bars and in a table, and below them how each search was made."""
     found = searches(file)
-    head = ("workload", "transport", "`idiomatic`", "its p99", "`tuned`", "its p99", "tuned / idiomatic")
+    head = ("workload", "transport", "`idiomatic`", "`tuned`", "tuned / idiomatic")
     rows = []
     for workload, transport in product(WORKLOADS, TRANSPORTS):
         plain, tuned = (found.get((workload, transport, profile)) for profile in PROFILES)
-        cells = (_rate(plain), _p99(plain), _rate(tuned), _p99(tuned), _ratio(plain, tuned))
-        rows.append((f"`{workload}`", TRANSPORTS[transport], *cells))
+        rows.append((f"`{workload}`", TRANSPORTS[transport], _rate(plain), _rate(tuned), _ratio(plain, tuned)))
     return "\n\n".join([*filter(None, [picture(found)]), _table(head, rows), *([_made(found)] if found else [])])
 
 
@@ -107,12 +106,9 @@ def _made(found: Mapping[Cell, Row]) -> str:
         verdict = row["high_verdict"].replace("_", " ")
         above = f"{format_rate(float(row['high_per_s']))} {verdict}".strip() if row["high_per_s"] else "-"
         who = f"`{workload}`, {TRANSPORTS[transport]}, `{profile}`"
-        took = f"{float(row['seconds']) / 60:.0f} min"
-        rows.append((
-            who, above, row["limit"] or "-", f"{float(row['tolerance']):.0%}", took, row["date"], row["commit"],
-            f"`{row['command']}`" if row["command"] else "-", row["machine"],
-        ))  # fmt: skip
-    head = ("search", "next rate up", "what limits", "tolerance", "took", "date", "commit", "command", "machine")
+        command = f"`{row['command']}`" if row["command"] else "-"
+        rows.append((who, above, f"{float(row['tolerance']):.0%}", row["date"], row["commit"], command))
+    head = ("search", "next rate up", "tolerance", "date", "commit", "command")
     return _table(head, rows)
 
 
@@ -126,14 +122,6 @@ def _rate(row: Row | None) -> str:
     if row is None:
         return NOT_YET
     return format_rate(float(row["sustained_per_s"])) if row["sustained_per_s"] else "no rate held"
-
-
-def _p99(row: Row | None) -> str:
-    from streamgauge.core.formatting import format_rate, format_us
-
-    if row is None or not row["p99_us"]:
-        return "-"
-    return f"{format_us(float(row['p99_us']))} at {format_rate(float(row['latency_at_per_s']))}"
 
 
 def _ratio(plain: Row | None, tuned: Row | None) -> str:

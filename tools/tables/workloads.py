@@ -1,26 +1,23 @@
-"""Tables of workloads: what each does, its parameters and flow, and what was published about it."""
+"""Tables of workloads: what each does, its parameters and what it asks of an engine."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 from functools import partial
 
 from streamgauge.workloads.registry import MEANING, catalogue, get, names
-from tables.markdown import DOCS, code, listed, table
-from tables.published import best_on_one_node
+from tables.markdown import DOCS, code, described, listed, table
 
 
 def makers() -> dict[str, Callable[[], str]]:
-    found = {"workloads": workload_list, "features": features, "published latencies": published_latencies}
-    for name in names():
-        found[f"parameters of {name}"] = partial(parameters_of, name)
-        found[f"flow of {name}"] = partial(flow_of, name)
-    return found
+    own = {f"parameters of {name}": partial(parameters_of, name) for name in names()}
+    return {"workloads": workload_list, "features": features, "shared parameters": shared_parameters, **own}
 
 
 def page_of(workload: str) -> str:
     """The page of its family, on which the workload has its section; the index itself where it has none yet."""
-    mark = f"<!-- generated: flow of {workload} -->"
+    mark = f"<!-- generated: parameters of {workload} -->"
     return next(
         (page.name for page in sorted((DOCS / "reference" / "workloads").glob("*.md")) if mark in page.read_text()),
         "index.md",
@@ -29,30 +26,51 @@ def page_of(workload: str) -> str:
 
 def workload_list() -> str:
     rows = [
-        (f"[{code(row['name'])}]({page_of(row['name'])}#{row['name']})", row["summary"],
-         ", ".join(code(s["name"]) for s in row["streams"]),
-         "; ".join(f"{code(s['name'])}, {s['mode']}" for s in row["sinks"]), row["source"])
+        (f"[{code(row['name'])}]({page_of(row['name'])}#{row['name']})", row["summary"], row["source"])
         for row in catalogue()
-    ]  # fmt: skip
-    return table(("workload", "what it does", "streams", "results", "source"), rows)
+    ]
+    return table(("workload", "what it does", "source"), rows)
+
+
+Row = tuple[str, str, str]
+"""A parameter, its default and its meaning."""
+
+
+@functools.cache
+def parameters() -> dict[str, list[Row]]:
+    """The parameters of each workload."""
+    return {
+        row["name"]: [
+            (code(p["name"]), "none" if p["default"] == "" else code(p["default"]), p["meaning"])
+            for p in row["parameters"]
+        ]
+        for row in catalogue()
+    }
+
+
+SHARED_BY = 3
+"""A parameter that so many workloads have, alike, stands once."""
+
+
+def takers(row: Row) -> list[str]:
+    return [name for name, rows in parameters().items() if row in rows]
+
+
+def shared_parameters() -> str:
+    every = dict.fromkeys(row for rows in parameters().values() for row in rows)
+    shared = [row for row in every if len(takers(row)) >= SHARED_BY]
+    return table(
+        ("parameter (`--set`)", "default", "meaning", "workloads"), [(*row, listed(takers(row))) for row in shared]
+    )
 
 
 def parameters_of(name: str) -> str:
-    row = next(row for row in catalogue() if row["name"] == name)
-    return table(
-        ("parameter (`--set`)", "default", "meaning"),
-        [(code(p["name"]), "none" if p["default"] == "" else code(p["default"]), p["meaning"])
-         for p in row["parameters"]],
-    )  # fmt: skip
-
-
-def flow_of(name: str) -> str:
-    row = next(row for row in catalogue() if row["name"] == name)
-    return table(
-        ("operator", "kind", "what it does", "reads"),
-        [(code(n["name"]), n["kind"].replace("_", " "), n["label"], listed(n["inputs"]))
-         for n in row["flow"]],
-    )  # fmt: skip
+    """The parameters that a workload does not share."""
+    own = [row for row in parameters()[name] if len(takers(row)) < SHARED_BY]
+    if not own:
+        return "Parameters: only [shared ones](index.md#shared-parameters)."
+    rows = described((f"{parameter} ({default})", meaning) for parameter, default, meaning in own)
+    return f"Parameters (`--set`), with their defaults:\n\n{rows}"
 
 
 def features() -> str:
@@ -64,15 +82,4 @@ def features() -> str:
                 if one is feature:
                     yield code(name) + text.removeprefix(str(feature))
 
-    rows = [(str(feature), meaning, ", ".join(stating(feature)) or "-") for feature, meaning in MEANING.items()]
-    return table(("feature", "what it is", "workloads"), rows)
-
-
-def published_latencies() -> str:
-    """Of each application that it measured, on each system: the configuration on one node with the least p95."""
-    best = [(name, best_on_one_node(name, system)) for name in names() for system in ("Spark", "Storm")]
-    return table(
-        ("application", "system", "configuration", "p95 at tuples/s at the sink", "table"),
-        [(code(name), rows[0].system, rows[0].configuration, "; ".join(map(str, rows)), rows[0].table)
-         for name, rows in best if rows],
-    )  # fmt: skip
+    return described((f"**{feature}**", ", ".join(stating(feature)) or "none") for feature in MEANING)

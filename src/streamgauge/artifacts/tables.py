@@ -91,10 +91,7 @@ MEANINGS: dict[str, dict[str, str]] = {
         "time_us": "Start of the second, microseconds since the epoch (planned time).",
         "phase": "Its phase, as in `phases` of result.json.",
         "planned": "Events that the plan has in the second.",
-        "offered": (
-            "Events made available in the second, whenever they were due. A chunk counts whole when its last event is "
-            "due or later."
-        ),
+        "offered": "Events made available in the second, whenever they were due.",
         "handed_out": "Deliveries in that second.",
         "committed": "Events of batches committed in that second.",
         "backlog_events": "Events due and not delivered at the second's end.",
@@ -111,13 +108,12 @@ MEANINGS: dict[str, dict[str, str]] = {
         "reference_work_us": "CPU time of the fixed piece of work, which shows the machine's speed.",
         "sut_memory_bytes": "Resident memory of all processes of the SUT.",
         "driver_memory_bytes": "Resident memory of all processes of the driver.",
-        "loopback_bytes_per_s": "Over the loopback: between driver and SUT, and within the SUT (its Python workers).",
+        "loopback_bytes_per_s": "Traffic over the loopback, of driver and SUT.",
         "frontier_lag_us": "Planned time - output frontier, at the second's end.",
         "lag_events_mean": "Consumer lag, mean over all partitions of all streams.",
         "lag_by_partition": "Consumer lag of each partition, stream by stream.",
         "lag_at_commit_mean": (
-            "Consumer lag right after the last commit in the second, mean over all partitions; null without a commit. "
-            "With several queries, the commits are those of the query that has the fewest."
+            "Consumer lag after the last commit in the second, mean over all partitions; null without a commit."
         ),
         "broker_cpu_percent": "CPU of the broker that streamgauge started; null without one.",
         "broker_memory_bytes": "Resident memory of that broker.",
@@ -127,7 +123,7 @@ MEANINGS: dict[str, dict[str, str]] = {
         "start_us": "Start, microseconds since the epoch, by the engine's clock.",
         "end_us": "End, by the same clock.",
         "rows": "Events delivered to it, by the driver's count.",
-        "STEP_ms": "A step of the batch, by the engine's name; steps stand in order and need not add up.",
+        "STEP_ms": "A step of the batch, by the engine's name; steps are in order and need not add up.",
         _WHOLE: "The whole batch.",
         "query": "The engine's query, as in `sinks[].query`.",
     },
@@ -139,14 +135,14 @@ MEANINGS: dict[str, dict[str, str]] = {
         "rows_out": "Rows that it gave, as `operators[].rows_out`; of a source, the driver's count.",
     },
     "engine/series.parquet": {
-        "time_us": "When it was so, microseconds since the epoch, by the engine's clock.",
-        "name": "What it is, in the engine's words.",
+        "time_us": "Time of the sample, microseconds since the epoch, by the engine's clock.",
+        "name": "Name of the series.",
         "unit": "Its unit.",
         "operator": "The operator's name in the flow; empty if the value is the whole job's.",
         "value": "The value.",
     },
 }
-"""Table to column to what it holds, for docs/reference/result-files.md."""
+"""Table to column to what it holds, for docs/reference/series-files.md."""
 
 
 def batches_schema(steps: Mapping[str, str]) -> pa.Schema:

@@ -214,7 +214,7 @@ def experiment(
         Path | None, typer.Argument(metavar="FILE", help="a TOML file, as run WORKLOAD --print-toml prints it")
     ] = None,
     out: Annotated[
-        str | None, typer.Option(metavar="DIR", help="folder for run folders  [default: that of the file, or runs]")
+        str | None, typer.Option(metavar="DIR", help="folder for run folders  [default: the file's, or runs]")
     ] = None,
     dry_run: Annotated[bool, typer.Option(
         "--dry-run", help="make all checks, show what would be started, of a matrix its cells, with their minutes, and "

@@ -287,7 +287,7 @@ class Experiment(ConfigModel):
         default_text="as many as generators", group=_IN_TRANSPORT,
     )  # fmt: skip
     parallelism: Annotated[int | None, Field(ge=1, le=4096)] = setting(
-        None, "cores of the engine, in a cluster those of all executors; also tasks after an exchange", "N",
+        None, "cores of the engine, in a cluster of all executors together; also tasks after an exchange", "N",
         only=("run", "sustain", "anatomy"), example="2",
         default_text="all cores; tasks: as many as partitions, at least 2",
     )  # fmt: skip

@@ -1,1 +1,1 @@
-"""What every package stands on: errors, units, schemas, lineage columns, the run's clock, plugin options."""
+"""The base of every package: errors, units, schemas, lineage columns, the run's clock, plugin options."""

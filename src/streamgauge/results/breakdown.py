@@ -21,7 +21,7 @@ class StageFigures(ResultPart):
     mean_us: float
     """Mean."""
     p50_us: float | None = None
-    """Median; null if too few independent observations carry it, like every percentile."""
+    """Median; null with too few independent observations, like every percentile."""
     p90_us: float | None = None
     """90th percentile."""
     p99_us: float | None = None
@@ -34,7 +34,7 @@ class LatencyFigures(ResultPart):
     mean_us: float
     """Mean."""
     p50_us: float | None = None
-    """Median; null if too few batches or independent results carry it, like every percentile."""
+    """Median; null with too few batches or independent results, like every percentile."""
     p90_us: float | None = None
     """90th percentile."""
     p99_us: float | None = None
@@ -60,7 +60,7 @@ class TrialConditions(ResultPart):
     chunk_us: int
     """How much event time travels in one record batch."""
     batch_window: str = ""
-    """The interval of batches in force, as the engine writes it; empty without batches."""
+    """The interval of batches, as the engine writes it; empty without batches."""
     batch_window_s: float | None = None
     """The requested interval in seconds; null if none was requested."""
     run: str = ""
@@ -79,7 +79,7 @@ class Decomposition(ResultPart):
     """The stages of one trial's latency; with a `reason`, everything else is empty or null."""
 
     reason: str = ""
-    """Why the trial has no stages: everything else about them is then empty or null. Else empty."""
+    """Why the trial has no stages; else empty."""
     latency: TrialLatency | None = None
     """The latency of all results of the span; an empty object without one."""
     first_of_batch: LatencyFigures | None = None
@@ -87,11 +87,11 @@ class Decomposition(ResultPart):
     stages: tuple[StageFigures, ...] = ()
     """The stages in their order."""
     sampled: int | None = None
-    """How many results the stages come from: a sample if they use a broker's stamps."""
+    """Results that the stages come from: over a broker, a sample. Null if unknown."""
     remainder_share: float | None = None
-    """Difference between the stages' sum and the mean latency in result.json, as a share of it."""
+    """Difference between the stages' sum and the mean latency, as a share of it; null if unknown."""
     cdf_us: tuple[float | None, ...] = ()
-    """The latency's quantiles from 0 to 1, in hundredths; null if too few batches carry one."""
+    """The latency's quantiles from 0 to 1, in hundredths; null with too few batches."""
     batches: int | None = None
     """How many batches gave the results; null without batches."""
     left_out: int | None = None
@@ -103,7 +103,7 @@ class Decomposition(ResultPart):
     contradiction_us_max: int | None = None
     """By how much they contradict at most; null if unknown."""
     tasks_share: float | None = None
-    """Task time by time of their batches: above 1 if several tasks always run at once; null without batches."""
+    """Task time divided by the time of their batches; null without batches."""
     commit_after_us: float | None = None
     """Mean time from a result to its batch's commit; null without batches."""
     doubts: tuple[str, ...] = ()

@@ -216,7 +216,7 @@ class WarningCode(_Code):
     READ_TWICE = "read_twice", "the system reads the same events more than once"
     DONE_TWICE = "done_twice", "several queries run the same operators"
     OPERATOR_ROWS_INCOMPLETE = "operator_rows_incomplete", "rows of operators were not counted to the end"
-    FOREIGN_MESSAGES = "foreign_messages", "messages on the topic of a program's results are no results"
+    FOREIGN_MESSAGES = "foreign_messages", "messages on the topic of a program's results are not results"
     LAG_UNKNOWN = "lag_unknown", "the program commits no offsets, so its lag is not known"
     BROKER_TIMES_UNKNOWN = "broker_times_unknown", "the broker's append times are unknown"
     RESULTS_NOT_STORED = "results_not_stored", "results were not stored although requested"

@@ -20,7 +20,7 @@ class ComparedRun(ResultPart):
     verdict: VerdictValue
     """What it found."""
     failed: str = ""
-    """Why its figures are not those of a working job; empty where it did its work."""
+    """Why its figures should not be used; empty if it worked."""
 
 
 class ComparedSide(ResultPart):
@@ -119,8 +119,7 @@ class Comparison(ResultPart):
     not_the_same: tuple[NotTheSame, ...] = ()
     """Settings that differ, with the values of each side."""
     asked_otherwise: tuple[str, ...] = ()
-    """Settings that make the sides different questions, so that only the gate on wrong answers is decided. Engine,
-    options and versions are not among them."""
+    """Settings that make the sides different questions. Then only the gate on wrong answers is decided."""
     figures: tuple[Difference, ...] = ()
     """Every figure that a side has, in the order of the table."""
     gates: tuple[Gate, ...] = ()

@@ -15,7 +15,7 @@ class Latency(ResultPart):
     mean: float | None = None
     """Mean; null without results."""
     p50: float | None = None
-    """Median; null if too few independent results carry it, like every percentile."""
+    """Median; null with too few independent results, like every percentile."""
     p90: float | None = None
     """90th percentile."""
     p95: float | None = None
@@ -31,8 +31,8 @@ class Latency(ResultPart):
     effective_count: int = 0
     """Number of independent observations among them."""
     lower_bounds: int = 0
-    """Expected results that had not arrived at the deadline, included as "at least this late". Above 0, every figure is
-    a lower bound (`≥` in the report)."""
+    """Expected results that had not arrived at the deadline. Above 0, every figure is a lower bound (`≥` in the
+    report)."""
     note: str = ""
     """What else to know about this kind."""
 
@@ -41,11 +41,10 @@ class Latencies(ResultPart):
     """Every kind of latency of one sink; null if the kind does not apply (`notes` has the reason)."""
 
     event_time_us: Latency | None = None
-    """Emission - event time, by the plan; of an update, that of its newest event."""
+    """Emission - event time, by the plan; of an update, the event time of its newest event."""
     until_counted_us: Latency | None = None
-    """Updates only: of every event, from its event time until the results of the batch with it had arrived. `count` is
-    events, `lower_bounds` those that no committed batch had taken in. Null for other results, in real-time mode and for
-    a stopped run."""
+    """Updates only: from each event's time until results that include it had arrived. `count` counts events. Null for
+    other results, in real-time mode and for a stopped run."""
     processing_time_us: Latency | None = None
     """Emission - first delivery to the SUT."""
     closing_delay_us: Latency | None = None
@@ -53,11 +52,9 @@ class Latencies(ResultPart):
     match_time_us: Latency | None = None
     """Joins only: emission - later of the two matched events."""
     uncorrected_us: Latency | None = None
-    """Emission - the moment at which the driver really made the event available: event time without the schedule delay.
-    """
+    """Emission - the moment at which the driver made the event available, without the schedule delay."""
     notes: tuple[str, ...] = ()
-    """Why a kind or a percentile is null, and how many results carry no event time (these are wrong, and in no figure).
-    """
+    """Why a kind or a percentile is null, and how many results have no event time."""
 
     def by_kind(self, kind: str) -> Latency | None:
         """One of `LATENCY_KINDS`."""

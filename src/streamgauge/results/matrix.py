@@ -15,16 +15,15 @@ class CellFigures(ResultPart):
     """What a cell found. A figure is null if its command has none or it is unknown; a rate is events per second."""
 
     verdict: VerdictValue | None = None
-    """How it ended; null for `characterize` and `generate`, which judge nothing. Of an anatomy with several trials the
-    worst."""
+    """Its verdict, of several trials the worst; null for `characterize` and `generate`."""
     sentence: str = ""
     """Why, in words."""
     decided_by: str = ""
-    """Names of the checks that decided, with commas; empty if all hold, or if none was made."""
+    """Names of the checks that decided, with commas."""
     exit_code: int | None = None
     """The exit code that its command alone would have; null in files older than this field."""
     folder: str = ""
-    """Its folder, from that of the matrix; empty if the cell never started."""
+    """Its folder, relative to the matrix; empty if the cell never started."""
     report: str = ""
     """Its report, from the same folder; empty without one."""
     seconds: float = 0.0
@@ -32,7 +31,7 @@ class CellFigures(ResultPart):
     sustained_per_s: float | None = None
     """Highest sustained rate of a search."""
     planned_per_s: float | None = None
-    """Rate of the plan over the measured span; of a search that of its best trial, as all figures below."""
+    """Planned rate; of a search, of its best trial, like all figures below."""
     offered_per_s: float | None = None
     """Rate that was offered in time."""
     ingested_per_s: float | None = None
@@ -40,9 +39,9 @@ class CellFigures(ResultPart):
     achieved_per_s: float | None = None
     """Rate of the input whose results the SUT committed."""
     event_time_mean_us: float | None = None
-    """Event-time latency: mean. Null for an anatomy with several trials, as its percentiles."""
+    """Mean event-time latency. Null for an anatomy with several trials, like its percentiles."""
     event_time_p50_us: float | None = None
-    """Its median; null if too few results carry it, as every percentile."""
+    """Its median; null with too few results, like every percentile."""
     event_time_p90_us: float | None = None
     """Its 90th percentile."""
     event_time_p99_us: float | None = None
@@ -90,7 +89,7 @@ class MatrixCell(CellFigures):
     number: int
     """Its number, which `--cells` takes."""
     settings: dict[str, Any]
-    """Every varied setting: the value that the matrix gives it, as the file writes it, or else the value in force."""
+    """The varied settings and their values."""
     repetition: int
     """Which repetition of its combination it is, from 1."""
 

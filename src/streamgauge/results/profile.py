@@ -38,23 +38,23 @@ class TupleTime(ResultPart):
     """Time per tuple of an operator at one instance, over its slices, in microseconds."""
 
     median: float | None
-    """Median; null if a sign test cannot tell the operator from only reading."""
+    """Median; null if a sign test cannot distinguish the operator from reading."""
     p99: float | None
     """99th percentile; null if the median is, or with too few slices."""
     interval: tuple[float, float] | None = None
-    """Interval of the median; null below 6 slices, or in older files."""
+    """Interval of the median; null below 6 slices."""
     distinguishable: bool
-    """Whether a sign test tells slices with the operator from only reading."""
+    """Whether a sign test distinguishes the operator from reading."""
     slices: int
     """Timed slices."""
     slower_slices: int
-    """Slices in which the operator took more than only reading."""
+    """Slices in which the operator took longer than reading."""
     negative_slices: int
     """Slices in which it took less."""
     baseline: float
-    """Median time of only reading, which the p99 is reduced by."""
+    """Median time of reading, which is subtracted from the p99."""
     fixed_per_slice: float
-    """Time of the job without rows, which each slice is reduced by."""
+    """Time of the job without rows, which is subtracted from each slice."""
     rows_per_slice: float
     """Rows of a slice."""
 
@@ -113,14 +113,14 @@ class ProfiledOperator(ResultPart):
     engine_instances: EngineInstances
     """Whether a setting of the engine acts on its instances."""
     s_op_us: dict[Weights, float | None] = Field(default_factory=dict)
-    """Work per source tuple, by both weights; null without a p99, 0 if the operator cannot be told from only reading.
-    """
+    """Work per source tuple, by both weights; null without a p99, 0 if the operator cannot be distinguished from
+    reading."""
     advised_instances_by_weights: dict[Weights, int | None] = Field(default_factory=dict)
-    """By both weights; null without a p99, 1 if the operator cannot be told from only reading."""
+    """By both weights; null without a p99, 1 if the operator cannot be distinguished from reading."""
     advised_instances: int | None = None
     """By the weights that decide (`weights` of the file); null without a p99."""
     advised_instances_interval: dict[Weights, tuple[int, int] | None] = Field(default_factory=dict)
-    """By both weights: 5th and 95th percentile over bootstrap samples of the slices; null without advice."""
+    """By both weights: 5th and 95th percentile by bootstrap; null without advice."""
     thesis: tuple[PublishedInstances, ...] = ()
     """The operators of Bordin 2017 that it is, with their instances."""
 
@@ -151,7 +151,7 @@ class ParallelismPlans(ResultPart):
     one_each: tuple[ParallelismPlan, ...] | None
     """As many instances as the multiplier for every operator; null if not planned."""
     source_only: tuple[ParallelismPlan, ...] | None
-    """The advised instances, those of sources times the multiplier; null without advice."""
+    """The advised instances, for sources times the multiplier; null without advice."""
 
 
 class AdvisedOption(ResultPart):
@@ -197,7 +197,7 @@ class MemoryDistribution(ResultPart):
     """Resident memory of all of the engine's processes over time, in bytes."""
 
     of: str
-    """Whose memory: that of the processes that time operators alone."""
+    """The processes whose memory it is."""
     min: int
     """Minimum."""
     p50: int

@@ -19,17 +19,15 @@ class Rates(ResultPart):
     """Events per second over the measured span, all streams together."""
 
     offered_per_s: float
-    """Made available in their planned second, or within 100 ms after it (a chunk that reaches into the next second:
-    until its own end). Lateness within a second is schedule delay."""
+    """Events that were available in their planned second, or within 100 ms after it."""
     achieved_per_s: float
-    """Events of batches that the SUT's sink committed, each spread over the time since the commit before."""
+    """Events of batches that the SUT's sink committed."""
     ingested_per_s: float
-    """Delivered to the SUT for the first time, each delivery spread over the time since the one before."""
+    """Events delivered to the SUT for the first time."""
     planned_per_s: float
     """Events of the plan."""
     generator_ceiling_per_s: float | None = None
-    """How many events the generators can make here, measured before the run without transport and SUT; null if it was
-    not measured."""
+    """What the generators can make here, measured before the run without transport; null if not measured."""
     shares: dict[str, float] = Field(default_factory=dict)
     """Each stream's part of the rate."""
 
@@ -38,11 +36,11 @@ class Backlog(ResultPart):
     """Events due and not yet delivered."""
 
     max: int
-    """Events due and not delivered: the most before any delivery of the span."""
+    """Most events that were due and not delivered."""
     end: int
     """The same at the span's end."""
     slope_per_s: float
-    """Straight line through the samples of the span, events per second."""
+    """Its growth in the span, events per second."""
     max_s: float
     """The most event time that waited, in seconds."""
 
@@ -93,11 +91,10 @@ class DriverResult(ResultPart):
     """The driver's own figures."""
 
     slip_us: DelayPercentiles
-    """Schedule delay: from an event's planned time until the last generator had offered that time, chunking included.
-    """
+    """Schedule delay: from an event's planned time until all generators had offered it."""
     append_latency_us: DelayPercentiles | None = None
-    """From an event's planned time until the broker had appended it, of 100 events of each partition, rounded up to a
-    millisecond. The driver's own, not the system's; null without a broker, or if records carry their planned time."""
+    """From an event's planned time until the broker had appended it, of 100 events of each partition. Null without a
+    broker, or if records have their planned time."""
     events_planned: int
     """Events of the whole trial in the plan."""
     events_offered: int
@@ -107,23 +104,20 @@ class DriverResult(ResultPart):
     events_reread: int
     """Redeliveries: events that the same reader requested again."""
     events_shared: int = 0
-    """Read by another query of the job, or elsewhere in the same query: work that the SUT does twice."""
+    """Events that another part of the job read too: work that the SUT does twice."""
     events_committed: int
     """Events of committed batches."""
     cpu_percent: float | None = None
-    """All driver processes together, over the measured span; 100 is one core. A broker is not among them, except in
-    results of older versions. Null if not measured."""
+    """All driver processes, without a broker, over the measured span; 100 is one core. Null if not measured."""
     memory_bytes_max: int | None = None
     """Resident memory of all driver processes together, at most in the trial; null if not measured."""
     recorder_stood_still_us: int = 0
-    """From the span's start to the deadline: how long the recorder did not run at all, beyond 100 ms each time. Results
-    that arrived meanwhile have late timestamps."""
+    """How long the recorder did not run at all, beyond 100 ms each time. Results that arrived meanwhile have late
+    timestamps."""
     read_skew_us_max: int = 0
-    """How far apart in event time a stream's partitions were read, at most, after a batch of the span; 0 if they are
-    cut at one event time."""
+    """How far apart in event time a stream's partitions were read, at most; 0 with a common frontier."""
     hand_out_share: float = 0.0
-    """Share of the measured span in which a generator was delivering events; of a run that ended earlier, of the time
-    before it."""
+    """Share of the measured span in which a generator was delivering events."""
     receive_share: float = 0.0
     """The same share for the recorder's work on arrived results."""
     disk_share: float = 0.0
@@ -134,7 +128,7 @@ class MalformedRecords(ResultPart):
     """Malformed records of a stream in warm-up and span."""
 
     rule: str
-    """The rule: an expression over the stream's fields, true of malformed records, which verification excludes."""
+    """An expression that is true of malformed records."""
     malformed: int
     """Records of warm-up and span for which it is true."""
     records: int
@@ -167,13 +161,13 @@ class Verification(ResultPart):
     wrong: int = 0
     """Rows with a wrong value."""
     wrong_columns: dict[str, int] = Field(default_factory=dict)
-    """By column, the wrong rows with another value there; of several sinks with the sink's name before it."""
+    """Wrong rows by column."""
     late: int = 0
     """Rows that came after the deadline."""
     not_judged: int = 0
-    """Updates before the last of their key whose values nothing bounds. They are no faults."""
+    """Earlier updates of a key whose values cannot be checked. They do not count as faults."""
     late_rows: int | None = None
-    """Input rows that the engine dropped as behind its watermark, by its own count; null if it does not say."""
+    """Input rows that the engine dropped as late, by its own count; null if it does not report them."""
     uncommitted: int = 0
     """Rows of attempts that the sink did not commit."""
     seconds: float = 0.0
@@ -183,13 +177,11 @@ class Verification(ResultPart):
     examples: tuple[dict[str, Any], ...] = ()
     """Some of the faulty rows."""
     malformed: dict[str, MalformedRecords] = Field(default_factory=dict)
-    """By stream: how many input records are malformed, if the workload has a rule. Counted in the input that
-    verification makes again; empty for a single sink of several."""
+    """By stream: how many input records are malformed, if the workload has a rule."""
     delivery: Delivery | None = None
-    """The delivery guarantee that a program's file promises for its results, or an engine if weaker than exactly once;
-    else null, and for the sum of sinks with different ones."""
+    """The delivery guarantee of a program, or of an engine if weaker than exactly once; else null."""
     allowed: dict[str, int] = Field(default_factory=dict)
-    """By kind (`missing`, `duplicate`): how many of these rows the guarantee allows. They are no faults."""
+    """By kind (`missing`, `duplicate`): rows that the guarantee allows. They do not count as faults."""
 
     @property
     def right(self) -> bool:
@@ -244,9 +236,8 @@ class ProcessUse(ResultPart):
     name: str
     """Which process."""
     role: Literal["sut", "driver", "broker", "sut_part"]
-    """`driver`; `broker`, of the one that streamgauge started (older versions counted it as driver); `sut` is the sum
-    of the SUT's processes. If they are of several kinds, a row `sut_part` follows for each (`sut: jvm`, `sut: python
-    workers`): leave these out of sums."""
+    """`driver`, `broker` (the one that streamgauge started) or `sut`, the sum of the SUT's processes. For each kind of
+    SUT process a row `sut_part` follows: leave these out of sums."""
     cpu_percent_mean: float
     """Mean over the measured span; 100 is one core."""
     cpu_percent_max: float
@@ -267,7 +258,7 @@ class Operator(ResultPart):
     batches: int | None = None
     """Batches that read events of the measured span; null if unknown."""
     batches_unknown: int | None = None
-    """Batches without a count of rows in or rows out; each figure uses the batches that have it."""
+    """Batches without a count of rows."""
     rows_in: int | None = None
     """Rows that it read in these batches; null if not counted."""
     rows_out: int | None = None
@@ -275,12 +266,11 @@ class Operator(ResultPart):
     selectivity: float | None = None
     """Rows out divided by rows in, over batches with both; null if one is not counted."""
     throughput_per_s: float | None = None
-    """Rows in per second (of a source: rows out), mean over the time of the batches; null if not counted."""
+    """Rows in per second (of a source: rows out); null if not counted."""
     throughput_per_s_p5: float | None = None
     """5th percentile of the same over seconds; null below 20 seconds."""
     lost: int | None = None
-    """Rows that the driver delivered to a source and the SUT did not count, or that never arrived from a sink; null if
-    only one side counts, or not in every batch. Losses between operators show in `verification`."""
+    """Rows lost between driver and source, or between sink and driver; null if only one side counts."""
 
     @model_validator(mode="before")
     @classmethod
@@ -321,14 +311,13 @@ class Input(ResultPart):
     """
 
     start_us: int
-    """First event time, microseconds since the epoch: every event with start <= event time < end was offered,
-    extensions included."""
+    """First event time, microseconds since the epoch, extensions included."""
     end_us: int
     """End of the event times, microseconds since the epoch."""
     generators: int
     """Generator processes. Each writes partitions of its own."""
     partitions: int | None = None
-    """Partitions of each stream; null in older results, which have as many as generators."""
+    """Partitions of each stream."""
     keyed: bool = False
     """Whether the keys of messages decided their partitions."""
     profile: tuple[RatePiece, ...]
@@ -345,8 +334,7 @@ class DataColumn(ResultPart):
     empty: int
     """Rows without a value: null in the stream."""
     numbered: int | None = None
-    """How many different keys were numbered because they are not numbers of its type, together with other columns of
-    the same keys; null if keys were kept."""
+    """How many different text keys were replaced by numbers; null if keys were kept."""
 
 
 class ReplayedData(ResultPart):
@@ -363,7 +351,7 @@ class ReplayedData(ResultPart):
     left_out: int
     """Lines that are not rows."""
     left_out_no_utf8: int = 0
-    """Those of them that are not UTF-8."""
+    """How many of these are not UTF-8."""
     rounds: float
     """How often the rows were repeated: events offered divided by rows."""
     time: str | None = None
@@ -385,36 +373,34 @@ class Result(ResultPart):
     schema_version: int = version_field(SCHEMA_VERSION)
     """Version of this layout."""
     run_id: str
-    """The folder's name; of a trial, after that of its study."""
+    """The folder's name, for a trial with the study's name before it."""
     start_time: str
     """When the plan's first event was due, UTC; `generate --start` takes it."""
     workload: str
     """What was measured."""
     question: str = ""
-    """The built-in workload whose query a program answers too, so that both compare; empty if it is the workload."""
+    """The built-in workload that a program answers; empty if it is the workload."""
     engine: str
     """The engine under test."""
     isolation: str
     """How driver and SUT share the cores: `shared` or `pinned`."""
     tuning: str = TUNED
-    """The tuning profile; `tuned` in results from before there were profiles."""
+    """The tuning profile."""
     experiment: Annotated[dict[str, Any], BeforeValidator(with_present_names)]
     """The whole experiment, defaults included."""
     environment: dict[str, Any] = Field(default_factory=dict)
-    """Processor, memory, system, versions, number of generators, chunk length, and the processors of both sides:
-    `driver_cpus`, `sut_cpus` and `shared_cpus`."""
+    """Processor, memory, system, versions, number of generators, chunk length, and processors of both sides
+    (`driver_cpus`, `sut_cpus`, `shared_cpus`)."""
     settings: dict[str, str] = Field(default_factory=dict)
     """Settings of the engine and the transport in force."""
     changed_settings: tuple[str, ...] = ()
-    """The names of those `settings` that differ from the engine's defaults, because the profile, an option or the
-    measurement set them. Settings of the transport are not among them; empty in results from before there were
-    profiles."""
+    """Names of the engine's `settings` that differ from its defaults."""
     verdict: Verdict
     """Whether the rate was sustained, and why."""
     rate: Rates | None = None
     """Rates of the measured span; null if the run ended before its verdict."""
     latency: Latencies = Latencies()
-    """Latencies of the results; with several sinks, those of the slowest."""
+    """Latencies of the results; with several sinks, of the slowest."""
     sinks: tuple[SinkResult, ...] = ()
     """Results of each sink."""
     backlog: Backlog | None = None
@@ -432,12 +418,10 @@ class Result(ResultPart):
     processes: tuple[ProcessUse, ...] = ()
     """What each process used."""
     others_cpu_percent: float | None = None
-    """CPU of all other processes over the measured span, steal included; 100 is one core. Above 10 % of the machine, or
-    50 % in any 5 s, there is a warning. A trial that was too slow or undecided is then `invalid`. Null if not measured.
-    """
+    """CPU of all other processes over the measured span, steal included; 100 is one core. Null if not measured."""
     reference_work_us: float | None = None
-    """CPU time of a fixed piece of work, once a second, median over the span: the machine's own speed. A growth above
-    15 % within a span gives a warning; it decides nothing. Null if not measured."""
+    """CPU time of a fixed piece of work, once a second, median over the span: the machine's own speed. Null if not
+    measured."""
     phases: tuple[Phase, ...] = ()
     """Warm-up, measured, tail, drain; of a run that ended early, as far as events were offered."""
     input: Input | None = None
@@ -449,10 +433,9 @@ class Result(ResultPart):
     warnings: tuple[str, ...] = ()
     """What a reader of the figures must also know."""
     warning_codes: tuple[WarningCode | None, ...] = ()
-    """The code of each warning, in the same order; empty in results older than the codes."""
+    """The code of each warning, in the same order."""
     notes: tuple[str, ...] = ()
-    """For a user job: what was assumed, what was fitted to a sample, which columns were not compared. For your own
-    data: `data` in words."""
+    """What was assumed, fitted to a sample or not compared of a user job, and `data` in words."""
     folder: str = ""
     """Where the run folder was written."""
 

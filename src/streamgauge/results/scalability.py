@@ -28,10 +28,9 @@ class ScaleCell(CellFigures):
     wrong_answers: str = ""
     """Faults in the answers of a trial that otherwise kept up; empty for any other trial."""
     lag_growth: float | None = None
-    """Lag at the end minus lag at the begin of the span, mean over partitions; null unless the criterion is
-    `ehrenstein`, or if it is unknown: the span was not complete, or had too few commits."""
+    """Growth of the lag in the span, mean over partitions; null unless the criterion is `ehrenstein`, or if unknown."""
     busy_share: float | None = None
-    """Share of the time that the engine's batches needed, from which the next load is chosen; null if it is unknown."""
+    """Share of the time that the engine's batches needed; null if unknown."""
 
 
 class Capacity(ResultPart):
@@ -91,7 +90,7 @@ class Fit(ResultPart):
     reason: str = ""
     """Why there is no fit; empty if there is one."""
     note: str = ""
-    """What its intervals do not hold: of a law with as many parameters as levels, how well it fits."""
+    """What the intervals leave out."""
     parameters: dict[str, Figure] = Field(default_factory=dict)
     """Linear: `intercept` and `slope`. Universal: `rate` of one unit, `contention` and `coherency`."""
     r_squared: float | None = None
@@ -144,8 +143,8 @@ class ScaleResult(ScaleAxes):
     options: dict[str, str]
     """Options of the engine."""
     metric: str = "capacity"
-    """What `capacities` are: `capacity` in events/s, or the extreme of the dimension, such as `greatest height`,
-    `greatest number of children` or `smallest period` (for the `range` in `parameters`)."""
+    """What `capacities` are: `capacity` in events/s, or the extreme of the dimension, such as `greatest height` or
+    `smallest period`."""
     criterion: str
     """`slope` or `ehrenstein`."""
     repeat: int

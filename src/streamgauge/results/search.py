@@ -22,7 +22,7 @@ class TrialSummary(ResultPart):
     offered_per_s: float | None
     """Its rate, events per second; null if unknown."""
     verdict: VerdictValue | None
-    """How it ended, in a word; null for the overload trial, which is not judged unless it is invalid."""
+    """Its verdict; null for the overload trial, which is not judged."""
     event_time_p50_us: float | None = None
     """Median event-time latency; null if the trial has none."""
     event_time_p99_us: float | None = None
@@ -44,11 +44,9 @@ class TrialSummary(ResultPart):
     starved: bool = False
     """Whether it is invalid because the engine, near its limit, left the driver too little CPU."""
     others_cpu_percent: float | None = None
-    """CPU of all other processes meanwhile; above 10 % of the machine `warnings` names the trial. Null if its result
-    has none."""
+    """CPU of all other processes. Null if its result has none."""
     reference_work_us: float | None = None
-    """The machine's own speed meanwhile; `warnings` reports differences above 15 % between trials. Null if its result
-    has none."""
+    """The machine's speed. Null if its result has none."""
 
 
 def last_that_held(trials: Sequence[TrialSummary], rate_per_s: float | None) -> TrialSummary | None:
@@ -67,16 +65,14 @@ class SearchResult(ResultPart):
     high: float | None
     """A rate that did not hold; null if none was found."""
     high_verdict: VerdictValue | None = None
-    """The verdict behind `high`: `not_sustained`; or `undecided` or `invalid` (the engine left the driver too little
-    CPU), which are no proof that the rate fails; null without `high`."""
+    """The verdict of `high`: `not_sustained`, or `undecided` or `invalid`, which do not prove that the rate fails; null
+    without `high`."""
     refused_per_s: float | None = None
-    """The least rate above `low` that a trial showed to fail: `high` itself, or a higher rate if `high` was undecided
-    or invalid; null without one."""
+    """The least rate above `low` that a trial showed to fail; null without one."""
     relative_width: float | None
     """High / low - 1; null if one end is not known or the upper one was not shown to fail."""
     confirmed: bool
-    """Whether the answer held on an engine that was started after the overload trial, or for the confirmation, and was
-    not offered more than 1.25 times the answer before."""
+    """Whether the answer held on a fresh engine."""
     at_90_percent: TrialSummary | None = None
     """The trial at 90 % of the answer; null without one."""
     trials: tuple[TrialSummary, ...] = ()
@@ -84,11 +80,11 @@ class SearchResult(ResultPart):
     seconds: float = 0.0
     """How long the whole search took."""
     ended_by: SearchEnd | None = None
-    """The code of what ended the search early; null if it came to its end, or if an older version wrote it."""
+    """The code of what ended the search early; null if it came to its end."""
     sentence: str = ""
     """The answer in words."""
     limit: str = ""
-    """What keeps the rate from being higher, as far as the driver can see."""
+    """What limits the rate, as far as the driver can see."""
 
     @property
     def high_is_unproven(self) -> bool:

@@ -88,7 +88,7 @@ class Check(ResultPart):
     name: str
     """The check's name; a latency limit has the name of its statistic."""
     code: Cause | None = None
-    """Why it is in its state, as a code; null in results older than the codes."""
+    """Why it is in its state, as a code."""
     value: float | None
     """Its number; null if unknown."""
     limit: float | None
@@ -115,7 +115,7 @@ class Verdict(ResultPart):
     """`sustained`, `not_sustained`, `undecided`, `invalid` (the driver or the machine failed: do not use the figures)
     or `interrupted`."""
     cause: Cause | None = None
-    """Its code: that of the first check that decided, or the verdict's own; null in results older than the codes."""
+    """The code of the first check that decided, or the verdict's own."""
     checks: tuple[Check, ...] = ()
     """Every check."""
     decided_by: tuple[str, ...] = ()

@@ -132,30 +132,21 @@ class Feature(StrEnum):
 
 MEANING = {
     Feature.FLAT_MAP: "One row gives several, without state.",
-    Feature.FILTER: "Many rows, or nearly all, give nothing.",
-    Feature.COUNTER: "Counts by key that are never forgotten, so the state grows with the keys.",
-    Feature.COUNT_WINDOW: "The last rows of a key, by their number and whatever their time.",
-    Feature.WINDOW: (
-        "Rows of a time, which the watermark closes. The overview has two: slots that a machine's clock ticks on, and "
-        "rows that are taken back one by one; here both are windows of event time."
-    ),
+    Feature.FILTER: "Rows are filtered.",
+    Feature.COUNTER: "Counts by key are never forgotten, so the state grows with the keys.",
+    Feature.COUNT_WINDOW: "The last rows of a key, by their number.",
+    Feature.WINDOW: "Windows of event time, which the watermark closes.",
     Feature.GLOBAL: "All rows, or all of a window, meet in one instance.",
-    Feature.BROADCAST: (
-        "What one operator finds goes to all instances of another. No flow here has it: where the thesis does so, the "
-        "rows pass one instance that writes it on them, or both sides have a key."
-    ),
-    Feature.SELF_JOIN: "A row's parts go different ways, and are put together again.",
+    Feature.BROADCAST: "One operator's results go to all instances of another. No flow here has it; keys replace it.",
+    Feature.SELF_JOIN: "A row's parts take different branches, which are joined again.",
     Feature.TWO_STREAMS: "Rows of two streams meet in one operator.",
-    Feature.LOOKUP: "Each row is looked up in what never changes: a table, places, a map, a model, a lexicon.",
-    Feature.SINKS: "One flow gives results of several kinds, each measured and verified for itself.",
-    Feature.FEEDBACK: (
-        "Results become input. No flow here has it: the input would depend on the engine's answers, and could not be "
-        "planned."
-    ),
-    Feature.PROBABILISTIC: "The state takes less memory than exact answers need; the truth has the same cells.",
-    Feature.PYTHON: "A class in Python sees all rows of a key in the order of time. Ours, not the overview's.",
-    Feature.ROWS: "Expressions over the columns of a row, and nothing else. Ours, not the overview's.",
-    Feature.NOTHING: "No operator at all: the floor that all others stand on. Ours, not the overview's.",
+    Feature.LOOKUP: "Each row is looked up in static data: a table, places, a map, a model, a lexicon.",
+    Feature.SINKS: "One flow gives results of several kinds, each measured and verified separately.",
+    Feature.FEEDBACK: "Results become input. No flow here has it, because input must be planned.",
+    Feature.PROBABILISTIC: "The state takes less memory than exact answers need; the truth uses the same cells.",
+    Feature.PYTHON: "A class in Python sees all rows of a key in the order of time.",
+    Feature.ROWS: "Stateless projection.",
+    Feature.NOTHING: "No operator: the minimum that every workload pays.",
 }
 """A description of each feature."""
 

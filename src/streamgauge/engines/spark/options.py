@@ -61,7 +61,7 @@ SETTINGS = (
         "watermark_delay",
         "auto",
         "how far behind the latest event the watermark stays; auto: 1 second over a broker with several partitions "
-        "or a union of streams, which are read at no common event time, else 0 seconds",
+        "or a union of streams, else 0 seconds",
     ),
     Setting(
         "source",
@@ -78,32 +78,31 @@ SETTINGS = (
     Setting(
         "nullable",
         "declared",
-        "in memory, which columns may be null; declared: only those that the stream declares so, which saves Spark "
-        "checks; all: as in a schema without NOT NULL",
+        "in memory, which columns may be null; declared: as the stream declares, which saves checks; all: every one",
         ("declared", "all"),
     ),
     Setting(
         "lowering",
         "auto",
-        "how operators are done that lowering.NAME leaves at auto; auto: the fastest way; plain: as a user would write "
-        "them, windows by groupBy(window) and joins by Spark's own join of streams",
+        "how operators are done whose lowering.NAME is auto; auto: the fastest way; plain: as a user would write them, "
+        "with groupBy(window) and Spark's own join of streams",
         ("auto", "plain"),
     ),
     Setting("buckets", "8", "how many parts a packed lowering or a process cuts its keys into"),
     Setting(
         "lowering.aggregate",
         "auto",
-        "how the windowed aggregate of that name is done; panes: Spark adds up parts and joins them; sliding: a "
-        "process in Python does, for windows that overlap often; auto: sliding from 100 windows of an event, panes "
-        "where every value can be joined from parts or windows do not overlap, unless lowering is plain",
+        "how the windowed aggregate of that name is done; panes: Spark adds up parts and joins them; sliding: by a "
+        "process in Python; window: Spark's own; auto: sliding from 100 windows of an event, panes if possible, unless "
+        "lowering is plain",
         LOWERINGS[WindowAggregate],
     ),
     Setting(
         "lowering.join",
         "auto",
         "how the windowed join of that name is done; stream_stream: Spark's own join; packed: rows stay Arrow blocks "
-        "until their window ends; auto: packed in memory, for streams joined as they are by integer keys, unless "
-        "lowering is plain, watermark_delay is set, or frontier is free; else stream_stream",
+        "until their window ends; auto: packed in memory with integer keys, unless lowering is plain, watermark_delay "
+        "is set, or frontier is free",
         LOWERINGS[WindowJoin],
     ),
     Setting("driver_memory", "4g", "heap of the JVM in local mode; unless given, at most half of the machine's memory"),
@@ -129,9 +128,8 @@ SETTINGS = (
     Setting(
         "state_store",
         TUNED,
-        "tuned: RocksDB for distinct without a window, where Spark's own store would copy all keys in every batch, and "
-        "RocksDB writes only changes; spark: Spark's default store, and RocksDB as Spark has it where a process with "
-        "keys needs it",
+        "tuned: RocksDB for distinct without a window, and RocksDB writes only changes; spark: Spark's default store, "
+        "and RocksDB only for a process with keys",
         (TUNED, "spark"),
     ),
     Setting(

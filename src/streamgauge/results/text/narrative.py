@@ -9,7 +9,7 @@ from streamgauge.stats.samples import observations_needed
 
 
 def headline(result: Result) -> str:
-    """The rate of a result: that of a run's plan, or the one that a search found."""
+    """The rate of a result: the planned rate of a run, or the rate that a search found."""
     if result.search is not None:
         found = result.search.sustained_per_s
         return format_rate(found, "events/s") if found is not None else "no sustained rate was found"
@@ -131,7 +131,7 @@ def _lateness(result: Result) -> str:
 
 
 def _counted(latency: Latency | None) -> str:
-    """For updates, the wait that event-time latency leaves out: that of all events except the newest."""
+    """For updates, the wait that event-time latency leaves out: the wait of all events except the newest."""
     if latency is None or latency.p50 is None:
         return ""
     newest = "That is from the newest event in each update: half of all events"

@@ -100,7 +100,7 @@ def trial_rate(trial: TrialSummary) -> str:
 
 
 def trial_reason(trial: TrialSummary) -> str:
-    """How a trial ended, without the verdict that stands beside it."""
+    """How a trial ended, without the verdict."""
     return trial.why.removeprefix(f"{trial_verdict(trial)}: ")
 
 

@@ -120,7 +120,7 @@ _NOT_HELD = {
 
 
 def stopped_sentence(found: SearchResult) -> str:
-    """That of a search that a person stopped."""
+    """The limit of a search that a person stopped."""
     return f"the search was stopped; so far: {found.sentence}" if found.trials else "stopped in its first trial"
 
 

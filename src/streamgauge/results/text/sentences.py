@@ -1,6 +1,6 @@
 """The sentences of verdicts, checks, warnings and early ends: a template for each code, and what to do next.
 
-A template's fields are the facts of its remark. `_Words` adds formats to those of Python.
+A template's fields are the facts of its remark. `_Words` adds formats to Python's.
 """
 
 import math
@@ -19,7 +19,7 @@ COLUMNS_SHOWN = 3
 
 
 class _Words(string.Formatter):
-    """Formats templates, with formats of its own. Counts by kind and names stand with commas.
+    """Formats templates, with formats of its own. Counts by kind and names are joined with commas.
 
     - `{x:?text}` is the text if x is true (not empty, not 0), `{x:!text}` if it is not.
     - `{x:us}` a time in microseconds; `{x:rate}` a rate; `{x:trials}` trials by number.
@@ -291,7 +291,7 @@ _FASTER_DRIVER = (
     "close other processes, use more generators (--generators), separate the driver's cores (--isolation pinned), use "
     "longer chunks if rows have many columns (--chunk), or lower the rate"
 )
-_READ_LOG = "read the log that is named there, or else those in engine/ of the run folder, before you try another rate"
+_READ_LOG = "read the log that is named there, or the logs in engine/ of the run folder, before you try another rate"
 _PROGRAM = "correct the program or its file, as the sentence says"
 _MORE_MEMORY = "give the queue more memory (--queue-memory), or lower the rate or the payload"
 RUN_AGAIN = ", then run it again"
