@@ -17,7 +17,7 @@ def _one_form(text: Any) -> str:
     return format_cpus(parse_cpus(text))
 
 
-_Set = Annotated[str, BeforeValidator(_one_form)]
+_Set = Annotated[str, BeforeValidator(_one_form, json_schema_input_type=int | str)]
 _processors = partial(
     setting, None, metavar="CPUS", only=ENGINE_UNDER_LOAD, default_text="by --isolation",
     group="Engine",

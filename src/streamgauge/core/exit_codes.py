@@ -34,7 +34,7 @@ class ExitCode(IntEnum):
     )
     ENVIRONMENT = 5, "the environment lacks something: Java, jars, disk space, a limit that is high enough"
     DEFECT = 70, "a defect of streamgauge: the message says where to report it and where its traceback is"
-    SIGHUP = 129, "stopped by SIGHUP, when a terminal closes. What was measured is kept, as after every stop"
+    SIGHUP = 129, "stopped by SIGHUP, when a terminal closes. As after every stop, measured figures are kept"
     SIGINT = 130, "stopped by SIGINT, which is Ctrl-C"
     SIGTERM = 143, "stopped by SIGTERM, as by a time limit in CI"
 

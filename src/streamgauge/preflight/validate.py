@@ -345,7 +345,7 @@ def _budget(experiment: Experiment, engine: Capabilities | None, problems: list[
     total, text, queue = memory_bytes(), experiment.load.memory, None
     if text is not None:
         with collected(problems):
-            size = parse_size(text, "load.memory", way_out="--memory 2GB")
+            size = parse_size(text, "load.memory", way_out="--queue-memory 2GB")
             rule = f"must be from 1 MiB to this machine's memory ({total / 2**30:.1f} GiB)"
             way_out = f"leave --queue-memory out: {at_most_half(QUEUE_BYTES) / 2**30:.3g} GiB at most"
             require(2**20 <= size <= total, "load.memory", rule, text, way_out)

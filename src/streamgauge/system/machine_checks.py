@@ -41,7 +41,7 @@ def memory_check() -> MachineCheck:
     total, needed = memory_bytes(), at_most_half(RUN_BYTES)
     free = min(total, int(psutil.virtual_memory().available))
     rule = f"should be at least {format_size(needed)}, for the engine's heap and the driver's queue"
-    way_out = f"stop other programs, or take a smaller heap and queue (--memory {max(1, free // 2**22)}MiB)"
+    way_out = f"stop other programs, or take a smaller heap and queue (--queue-memory {max(1, free // 2**22)}MiB)"
     problems = broken(Rule(free >= needed, "free memory", rule, format_size(free), way_out))
     of_group = " of the control group" if memory_limit() == total else ""
     found = f"{format_size(total)}{of_group}, {format_size(free)} free"
@@ -74,7 +74,7 @@ def _core_rules(usable: set[int], cores: Sequence[frozenset[int]]) -> Iterator[R
     foreign = [core for core in cores if not core <= usable]
     first = usable & set().union(*cores[: max(1, len(cores) // 4)])
     rest = usable - first
-    apart = f"--cpus driver={format_cpus(first)} sut={format_cpus(rest)}" if rest else "--isolation shared"
+    apart = f"--driver-cpus {format_cpus(first)} --sut-cpus {format_cpus(rest)}" if rest else "--isolation shared"
     yield Rule(not split, "isolation", "should separate whole cores, and pinned would separate their threads",
                _in_words(split), f"{apart} instead of --isolation pinned")  # fmt: skip
     yield Rule(not foreign, "cores", "should be whole: what others run on their other threads slows them",

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from streamgauge.core.errors import MissingOnMachine, Problem
-from streamgauge.preflight import trial_plan
 from streamgauge.results.plan import TrialPlan
 from streamgauge.studies.capacity import sustain as sustain_module
 from streamgauge.studies.run import run as run_module
+from streamgauge.system import java
 from streamgauge.transports import registry as transports
 from tests.unit.cli.helpers_commands import Invoke
 
@@ -28,7 +28,6 @@ def nothing_but_checks(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "ceiling_of", lambda *_: CEILING_PER_S)
         monkeypatch.setattr(module, "require_machine", fail)
         monkeypatch.setattr(module, "create_folder", fail)
-    monkeypatch.setattr(run_module, "require", fail)
 
 
 def plan_of(invoke: Invoke, *words: str) -> TrialPlan:
@@ -97,7 +96,7 @@ def test_a_missing_java_is_shown(monkeypatch: pytest.MonkeyPatch, invoke: Invoke
     def none(_: str) -> None:
         raise MissingOnMachine(Problem("PATH", "must lead to Java", "no java", "install it"))
 
-    monkeypatch.setattr(trial_plan, "find_java", none)
+    monkeypatch.setattr(java, "find_java", none)
     assert plan_of(invoke, "run", "identity").missing == ("PATH: must lead to Java; install it",)
     assert plan_of(invoke, "run", "identity", "--engine", "known").missing == ()
     assert "missing here: PATH" in invoke("run", "identity", "--dry-run").stderr

@@ -91,7 +91,7 @@ def test_threads_of_a_core_belong_to_one_side(
     check = machine_checks.processors_check()
     assert settings_of(check) == found
     if len(numbers) == 4:
-        assert check.problems[0].way_out.startswith("--cpus driver=0,2 sut=1,3 ")
+        assert check.problems[0].way_out.startswith("--driver-cpus 0,2 --sut-cpus 1,3 ")
 
 
 @pytest.mark.parametrize(("source", "status"), [
