@@ -29,8 +29,8 @@ def test_a_trial_without_stages_has_every_key() -> None:
     """Its latencies are empty objects, other figures null or empty; the conditions come first."""
     trial = json.loads(breakdown(NOT_STARTED).to_json())["trials"][0]
     assert list(trial) == [
-        "rate_per_s", "record_bytes", "chunk_us", "batch_window", "batch_window_s", "run", "verdict", "sentence", "exit_code",
-        "clock_moved_us", *Decomposition.model_fields,
+        "rate_per_s", "record_bytes", "chunk_us", "batch_window", "batch_window_s", "run", "verdict", "sentence",
+        "exit_code", "clock_moved_us", *Decomposition.model_fields,
     ]  # fmt: skip
     assert (trial["latency"], trial["first_of_batch"], trial["stages"], trial["cdf_us"]) == ({}, {}, [], [])
     assert (trial["batches"], trial["tasks_share"], trial["doubts"]) == (None, None, [])
