@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from streamgauge import __version__
 from streamgauge.cli.cluster import app as cluster_app
 from streamgauge.cli.commands import (
     SHORTHANDS,
@@ -60,6 +59,8 @@ class _Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
+        except BrokenPipeError:  # the reader of a pipe has enough, which Click ends quietly
+            raise
         except (KeyboardInterrupt, EOFError, OSError) as error:
             raise _Unhandled from error
 
@@ -171,9 +172,9 @@ def _kept(trace: str, folder: str) -> str:
 def _show_version(is_wanted: bool) -> None:
     if not is_wanted:
         return
-    from streamgauge.system.machine import commit
+    from streamgauge.system.machine import commit, version
 
-    print_answer(f"streamgauge {__version__}{commit()}")
+    print_answer(f"streamgauge {version('streamgauge')}{commit()}")
     raise typer.Exit
 
 

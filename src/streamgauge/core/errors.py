@@ -282,6 +282,10 @@ class MachineError(StreamgaugeError):
 class MissingOnMachine(InputError, MachineError):
     """What the machine lacks, as problems in the form of refused settings. It was looked for before a start."""
 
+    def __init__(self, problems: Problem | Sequence[Problem], incomplete: bool = False) -> None:
+        each = (problems,) if isinstance(problems, Problem) else problems
+        super().__init__([replace(one, code=ExitCode.ENVIRONMENT) for one in each], incomplete)
+
 
 class EngineError(StreamgaugeError):
     """The engine failed outside a measurement; `log` is the file with its whole output."""

@@ -19,7 +19,6 @@ from importlib import metadata
 from pathlib import Path
 
 from streamgauge.core.errors import MachineError, MissingOnMachine, Problem, Rule, first_broken
-from streamgauge.core.exit_codes import ExitCode
 from streamgauge.core.formatting import format_size
 from streamgauge.core.machine_check import MachineCheck
 from streamgauge.core.plugin_options import Fetch
@@ -58,8 +57,8 @@ def find_java(needed_by: str = "") -> Java:
     rule = f"must lead to Java {JAVA_FLOOR} or later" + (f", which {needed_by} needs" if needed_by else "")
     if home:
         way_out = _other_home() or install_hint()
-        raise MissingOnMachine(Problem("JAVA_HOME", rule, f"{home} ({java})", way_out, ExitCode.ENVIRONMENT))
-    raise MissingOnMachine(Problem("PATH", rule, java, install_hint(), ExitCode.ENVIRONMENT))
+        raise MissingOnMachine(Problem("JAVA_HOME", rule, f"{home} ({java})", way_out))
+    raise MissingOnMachine(Problem("PATH", rule, java, install_hint()))
 
 
 def java_check(needed_by: str = "") -> MachineCheck:

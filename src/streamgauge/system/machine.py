@@ -89,8 +89,8 @@ def environment() -> dict[str, Any]:
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
         "java": _java(),
-        **{name: _version(name) for name in _LIBRARIES},
-        "streamgauge": _version("streamgauge") + commit(),
+        **{name: version(name) for name in _LIBRARIES},
+        "streamgauge": version("streamgauge") + commit(),
     }
 
 
@@ -116,7 +116,8 @@ def _java() -> str:
         return "not installed"
 
 
-def _version(name: str) -> str:
+def version(name: str) -> str:
+    """The version of an installed distribution, or `not installed`."""
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:

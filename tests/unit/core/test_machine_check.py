@@ -1,8 +1,11 @@
 """What was found on a machine: its status, and the refusal of what is missing."""
 
+from dataclasses import replace
+
 import pytest
 
 from streamgauge.core.errors import InputError, MachineError, MissingOnMachine, Problem
+from streamgauge.core.exit_codes import ExitCode
 from streamgauge.core.machine_check import MachineCheck, refuse_missing
 
 PROBLEM = Problem("JAVA_HOME", "must lead to Java", None, "install it")
@@ -27,6 +30,6 @@ def test_what_is_missing_is_refused_at_once() -> None:
     missing = MachineCheck("c", "none", (PROBLEM, PROBLEM))
     with pytest.raises(MissingOnMachine) as refused:
         refuse_missing([missing, warning, good, MachineCheck("d", "none", (PROBLEM,))])
-    assert refused.value.problems == (PROBLEM,) * 3
+    assert refused.value.problems == (replace(PROBLEM, code=ExitCode.ENVIRONMENT),) * 3
     assert isinstance(refused.value, MachineError)
     assert isinstance(refused.value, InputError)
