@@ -141,7 +141,7 @@ MAY_IMPORT: dict[str, str] = {
     "report.documents": "artifacts config core report report.charts results results.text stats",
     "report.terminal": "artifacts core report report.documents results",
     "cli": (
-        "artifacts config core dataflow engines preflight report.documents report.terminal results streamgauge "
+        "artifacts config core dataflow engines preflight report.documents report.terminal results "
         "studies.capacity studies.compare studies.latency_breakdown studies.matrix studies.operator_profile "
         "studies.run studies.scalability studies.selftest system transports trial user_workloads workloads"
     ),
