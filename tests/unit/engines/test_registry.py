@@ -201,4 +201,4 @@ def test_a_run_is_refused_by_the_same_checks(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(plugin, "require", lambda *_: pytest.fail("it fetched"), raising=False)
     with pytest.raises(MissingOnMachine) as refused:
         registry.require("known", "memory", {})
-    assert refused.value.problems == missing.problems
+    assert [problem.setting for problem in refused.value.problems] == ["wheel"]
