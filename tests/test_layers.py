@@ -106,7 +106,7 @@ MAY_IMPORT: dict[str, str] = {
     ),
     "studies": "artifacts core system",
     "studies.run": (
-        "artifacts config core dataflow engines loadgen metrics preflight results system trial user_workloads workloads"
+        "artifacts config core dataflow engines loadgen metrics preflight results trial user_workloads workloads"
     ),
     "studies.capacity": (
         "artifacts config core dataflow engines metrics preflight results results.text studies studies.run system "
@@ -127,14 +127,14 @@ MAY_IMPORT: dict[str, str] = {
     ),
     "studies.scalability": (
         "artifacts config core engines preflight results results.text stats studies studies.capacity studies.matrix "
-        "studies.run system trial user_workloads verdict"
+        "system trial user_workloads verdict"
     ),
     "studies.selftest": (
         "config core engines.synthetic harness metrics preflight results studies.capacity studies.run system trial"
     ),
     "conformance": (
         "artifacts config core dataflow dataflow.expressions dataflow.operators engines harness loadgen preflight "
-        "studies.run system trial workloads"
+        "system trial workloads"
     ),
     "report": "core results.text",
     "report.charts": "artifacts core report results",

@@ -18,8 +18,8 @@ import pytest
 from streamgauge.config.named_files import DATA, is_data
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
+from streamgauge.preflight import generator_ceiling
 from streamgauge.studies.capacity import sustain as sustain_module
-from streamgauge.studies.run import run as run_module
 from streamgauge.workloads.registry import get
 from tests.docs.helpers_pages import COMMANDS, fences
 from tests.helpers_modules import ROOT
@@ -80,7 +80,7 @@ def has_dry_run(words: list[str]) -> bool:
 def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of a reader with four processors, the examples, the job of the first tutorial, and earlier runs."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3})
-    for module in (run_module, sustain_module):  # a page may ask for a rate that this machine cannot make
+    for module in (generator_ceiling, sustain_module):  # a page may ask for a rate that this machine cannot make
         monkeypatch.setattr(module, "ceiling_of", lambda *_: 1e9)
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     tutorial = (ROOT / "docs" / "tutorials" / "first-user-job.md").read_text()

@@ -191,8 +191,8 @@ def _check_characterization(experiment: Experiment) -> None:
 
 
 def _plan_run(experiment: Experiment, options: Options) -> None:
+    from streamgauge.preflight.dry_run import plan_run
     from streamgauge.report.terminal.studies import show_plan
-    from streamgauge.studies.run.run import plan_run
 
     plan = plan_run(experiment)
     print_answer(plan.to_json()) if options.as_json else show_plan(plan)

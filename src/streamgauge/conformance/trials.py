@@ -20,9 +20,9 @@ from streamgauge.engines import registry
 from streamgauge.engines.conformance import TestConf
 from streamgauge.engines.spi import Capabilities, EnginePlugin
 from streamgauge.harness.testbed import TestBed
+from streamgauge.preflight.machine import require_machine
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
-from streamgauge.studies.run.run import require_machine
 from streamgauge.system.child_processes import is_running, send_signal
 from streamgauge.trial.conductor import TrialConductor
 from streamgauge.trial.events import PhaseBegan, Progress, TrialEvent

@@ -8,8 +8,6 @@ Times are microseconds since the epoch. [first, last) is a slice of sequences.
 """
 
 import math
-import statistics
-import time
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,7 +19,7 @@ import pyarrow as pa
 from streamgauge.core.arrays import Floats, Int64s
 from streamgauge.core.clock import US
 from streamgauge.core.errors import Rule, require, require_all
-from streamgauge.core.schema import EVENT_ID, EVENT_TIME, StreamColumns, arrow_type, event_id_base
+from streamgauge.core.schema import EVENT_ID, EVENT_TIME, arrow_type, event_id_base
 from streamgauge.core.units import PARTITION_BITS, SEQUENCE_BITS, STREAM_BITS
 from streamgauge.loadgen.fields import SHARES_RULE, FieldSpec, RecordTime, StreamSpec, sum_to_one
 from streamgauge.loadgen.random import BLOCK_EVENTS, TABLE_DOMAIN_MAX, Partitions, PhiloxBits, empty
@@ -97,6 +95,8 @@ BATCH_BYTES_MAX = 2**26
 """The most bytes of a batch, when a whole plan is made into batches."""
 EVENTS_MAX = 2**SEQUENCE_BITS
 """The most events of a plan: three months at 1 M/s. Up to here times are exact enough to ascend, and ids fit."""
+MADE_US = 50_000
+"""The shortest event time for which a generator makes events at once."""
 
 _GUESS_MARGIN = 2
 
@@ -304,59 +304,3 @@ def _can_split(key: FieldSpec | None, partitions: int) -> bool:
     return key is None or (
         key.partitions_of_rows(partitions) is not None or key.partition_shares(partitions) is not None
     )
-
-
-CHUNK_EVENTS = 131_072
-MADE_US = 50_000
-"""The shortest event time for which a generator makes events at once."""
-_SLICES = 3
-
-
-def measure_capacity(
-    plan: Plan, columns: StreamColumns, rounds_per_s: float = 0.0, seconds: float = 0.5,
-    clock: Callable[[], float] = time.perf_counter,
-) -> float:  # fmt: skip
-    """Events per second that one process makes of this plan's streams, in their shares: the median of three slices.
-
-    It makes `columns` of each stream, as generators do, in about `seconds`. Nothing is sent and nothing else runs, so
-    a generator in a trial offers less. `clock` returns seconds.
-
-    `rounds_per_s`: how often a generator makes a batch of each stream. The fixed cost of a batch, which wide rows make
-    large, leaves only the rest of each second for events.
-    """
-    rows = _rows_per_round(plan, columns)
-    least = [1] * len(rows)
-    for each in (rows, least):
-        _make_round(plan, columns, each, 0)  # the first round makes tables and is not timed
-    round_s, fixed_s = (
-        statistics.median(_round_s(plan, columns, each, slice_s, clock) for _ in range(_SLICES))
-        for each, slice_s in ((rows, seconds / _SLICES), (least, 0.0))
-    )
-    # A quarter at least, because rounds of few large events hardly take longer than those of one.
-    of_events_s = max(round_s - fixed_s, round_s / 4)
-    return max(1 - rounds_per_s * fixed_s, 0.0) * sum(rows) / of_events_s
-
-
-def _rows_per_round(plan: Plan, columns: StreamColumns) -> list[int]:
-    """Events of each stream in one round, in their shares, with no batch above the limit of bytes."""
-    sizes = [stream.bytes_of(columns[stream.name]) * stream.share for stream in plan.streams]
-    # A stream without columns has size 0.
-    events = min([CHUNK_EVENTS, *(int(BATCH_BYTES_MAX / size) for size in sizes if size)])
-    return [max(round(events * stream.share), 1) for stream in plan.streams]
-
-
-def _round_s(plan: Plan, columns: StreamColumns, rows: list[int], seconds: float, clock: Callable[[], float]) -> float:
-    """Seconds per round, over at least one round and `seconds`."""
-    begin = now = clock()
-    rounds = 0
-    while rounds == 0 or now - begin < seconds:
-        _make_round(plan, columns, rows, rounds)
-        rounds += 1
-        now = clock()
-    return (now - begin) / rounds
-
-
-def _make_round(plan: Plan, columns: StreamColumns, rows: list[int], number: int) -> None:
-    for index, (stream, count) in enumerate(zip(plan.streams, rows, strict=True)):
-        fullest = int(np.argmax(plan.partition_shares(index)))
-        plan.batch(index, fullest, number * count, (number + 1) * count, columns[stream.name])

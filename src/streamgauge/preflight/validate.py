@@ -79,7 +79,6 @@ from streamgauge.transports import registry as transports
 from streamgauge.user_workloads.data_files import idle_parameters, with_user_data
 from streamgauge.user_workloads.lookup import get as get_workload
 from streamgauge.user_workloads.lookup import kind_of
-from streamgauge.user_workloads.program import request_problems
 from streamgauge.workloads.registry import Workload
 
 _ROUNDING = 1e-6
@@ -374,12 +373,10 @@ def _port_problems(draft: Draft) -> Iterator[Problem]:
     return transports.port_problems(address, experiment.port, 1 + draft.partitions, experiment.prometheus)
 
 
-def _program_problems(draft: Draft) -> list[Problem]:
-    if not draft.kind.observed_from_outside:
-        return []
+def _request_problems(draft: Draft) -> list[Problem]:
     experiment, topics = draft.experiment, draft.workload.program_topics if draft.workload is not None else None
     encoding = experiment.transport_options.get("encoding", "")
-    return request_problems(experiment.command, experiment.workload, topics, draft.partitions, encoding)
+    return draft.kind.request_problems(experiment.command, experiment.workload, topics, draft.partitions, encoding)
 
 
 def _same_question_problems(draft: Draft) -> list[Problem]:
@@ -406,7 +403,7 @@ CHECKS: tuple[Callable[[Draft], Iterable[Problem]], ...] = (
     _place_problems,
     _tuning_problems,
     _engine_problems,
-    _program_problems,
+    _request_problems,
     _same_question_problems,
     bound_problems,
     span_problems,

@@ -1,6 +1,7 @@
 """The one look-up of a workload by what the command line names, and the files that decide it.
 
-A workload is built in, a PySpark job (`FILE.py`), or a program over Kafka (`FILE.toml`).
+A workload is built in, a PySpark job (`FILE.py`), or a program over Kafka (`FILE.toml`). What reads a user's file is
+loaded with the first file of its kind.
 """
 
 import os
@@ -12,8 +13,6 @@ from streamgauge.config.named_files import is_data, is_own_file, is_program
 from streamgauge.config.options_and_settings import Experiment
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.transports import registry as transports
-from streamgauge.user_workloads.program import Program, program
-from streamgauge.user_workloads.user_job import UserJob, user_job
 from streamgauge.workloads import registry
 from streamgauge.workloads.registry import Workload
 
@@ -21,8 +20,12 @@ from streamgauge.workloads.registry import Workload
 def get(name: str) -> Workload:
     """The workload of a name or a file. Raises InputError if it does not exist or cannot be used."""
     if is_program(name):
+        from streamgauge.user_workloads.program import program
+
         return program(Path(name))
     if name.endswith(".py"):
+        from streamgauge.user_workloads.user_job import user_job
+
         return user_job(Path(name))
     if name not in registry.names() and (file := _intended_file(name)):
         rule = "a user job must be a file that ends in .py, and a program over Kafka one that ends in .toml"
@@ -33,8 +36,14 @@ def get(name: str) -> Workload:
 def kind_of(name: str) -> type[Workload]:
     """The class of the workload of a name or a file, which need not exist. It answers questions about all of them."""
     if is_program(name):
+        from streamgauge.user_workloads.program import Program
+
         return Program
-    return UserJob if name.endswith(".py") else Workload
+    if name.endswith(".py"):
+        from streamgauge.user_workloads.user_job import UserJob
+
+        return UserJob
+    return Workload
 
 
 def _intended_file(name: str) -> str | None:

@@ -71,24 +71,24 @@ class Program(UserWorkload):
         if self.launch.uses(SPARK_KAFKA_JARS):
             spark_kafka_jars()
 
-
-def request_problems(
-    command: str, name: str, topics: ProgramTopics | None, partitions: int, encoding: str
-) -> list[Problem]:
-    """What a command cannot find out of a program. `topics`: None if its file is refused."""
-    by_results = topics is not None and topics.progress.by == "results"
-    attached = topics is not None and topics.attached
-    return broken(
-        Rule(not encoding, "transport option encoding",
-             "is for workloads of the list, and a program's file names the format of each topic", encoding,
-             'format = "avro" below [inputs.NAME]'),
-        Rule(not by_results or partitions == 1, "partitions",
-             'must be 1 with progress = "results", as results do not show how far each partition was read', partitions,
-             "--partitions 1, or in its file progress = { spark_checkpoint = [...] }, or a group that commits"),
-        Rule(command != "sustain" or not attached, command,
-             "starts the program anew for each trial, and with attach it runs already", name,
-             f"command = [...] in its file, or streamgauge run {name}"),
-    )  # fmt: skip
+    @classmethod
+    def request_problems(
+        cls, command: str, name: str, topics: ProgramTopics | None, partitions: int, encoding: str
+    ) -> list[Problem]:
+        by_results = topics is not None and topics.progress.by == "results"
+        attached = topics is not None and topics.attached
+        return broken(
+            Rule(not encoding, "transport option encoding",
+                 "is for workloads of the list, and a program's file names the format of each topic", encoding,
+                 'format = "avro" below [inputs.NAME]'),
+            Rule(not by_results or partitions == 1, "partitions",
+                 'must be 1 with progress = "results", as results do not show how far each partition was read',
+                 partitions, "--partitions 1, or in its file progress = { spark_checkpoint = [...] }, or a "
+                 "group that commits"),
+            Rule(command != "sustain" or not attached, command,
+                 "starts the program anew for each trial, and with attach it runs already", name,
+                 f"command = [...] in its file, or streamgauge run {name}"),
+        )  # fmt: skip
 
 
 def program(path: Path) -> Program:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
 
-from streamgauge.core.errors import Fault, InputError, faults_of, near, problems_of, require
+from streamgauge.core.errors import Fault, InputError, Problem, faults_of, near, problems_of, require
 from streamgauge.core.units import parse_duration
 from streamgauge.dataflow.builder import Names, Stream, tumble
 from streamgauge.dataflow.describe import describe
@@ -224,6 +224,13 @@ class Workload:
     def may_run_on(cls, nodes: Collection[str]) -> bool:
         """Whether an engine with these nodes could run it, over some transport."""
         return True
+
+    @classmethod
+    def request_problems(
+        cls, command: str, name: str, topics: ProgramTopics | None, partitions: int, encoding: str
+    ) -> list[Problem]:
+        """What a command cannot find out of it. `topics`: None if its file is refused."""
+        return []
 
     def exercises(self) -> dict[str, Feature]:
         """Every feature by name, followed by the setting that it needs."""

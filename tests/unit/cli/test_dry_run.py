@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from streamgauge.core.errors import MissingOnMachine, Problem
-from streamgauge.results.plan import TrialPlan
+from streamgauge.preflight import generator_ceiling
+from streamgauge.results.dry_run import TrialPlan
 from streamgauge.studies.capacity import sustain as sustain_module
 from streamgauge.studies.run import run as run_module
 from streamgauge.system import java
@@ -24,8 +25,9 @@ def nothing_but_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any) -> None:
         raise AssertionError("a dry run went too far")
 
-    for module in (run_module, sustain_module):
+    for module in (generator_ceiling, sustain_module):
         monkeypatch.setattr(module, "ceiling_of", lambda *_: CEILING_PER_S)
+    for module in (run_module, sustain_module):
         monkeypatch.setattr(module, "require_machine", fail)
         monkeypatch.setattr(module, "create_folder", fail)
 

@@ -1,11 +1,6 @@
-"""The plan: times, exact counts, slices, batches.
+"""The plan: times, exact counts, slices, batches."""
 
-The generator's ceiling, on a clock of the test's own.
-"""
-
-from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +11,8 @@ from hypothesis import strategies as st
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError
 from streamgauge.core.schema import Schema, event_id_base
-from streamgauge.loadgen.fields import Integer, Key, Payload, StreamSpec, Text
-from streamgauge.loadgen.plan import CHUNK_EVENTS, EVENTS_MAX, Plan, measure_capacity
+from streamgauge.loadgen.fields import Integer, Key, StreamSpec, Text
+from streamgauge.loadgen.plan import EVENTS_MAX, Plan
 from streamgauge.loadgen.rate_profile import RateProfile, parse_profile
 from tests.helpers_recording import append_and_return
 from tests.unit.helpers_refusals import assert_refused
@@ -204,35 +199,6 @@ def steady_plan_of(*streams: StreamSpec) -> Plan:
     return Plan(streams, parse_profile("constant", 1000.0, 60.0), 0, 60.0, 1, 1)
 
 
-def ticks(*steps: float) -> Iterator[float]:
-    """Clock readings that go on by the given steps."""
-    now = 0.0
-    for step in steps:
-        now += step
-        yield now
-
-
-@pytest.mark.parametrize(("steps", "events_per_s"), [
-    ([0.0, 0.1, 0.1] * 3, 2 * CHUNK_EVENTS / 0.2), ([0.0, 1.0, 0.0, 9.0, 0.0, 1.0], CHUNK_EVENTS),
-], ids=["two rounds", "median"])  # fmt: skip
-def test_ceiling_is_events_by_time(steps: list[float], events_per_s: float) -> None:
-    """Two rounds of a tenth of a second in each slice: events of two rounds in 0.2 s. One slow slice of three does not
-    move the figure.
-    """
-    plan, clock = steady_plan_of(StreamSpec("s", (Integer("a", 0, 9),))), ticks(*steps, *[0.0] * 6)
-    rate = measure_capacity(plan, {"s": ("a", "event_time")}, 0.0, 0.5, clock.__next__)
-    assert rate == pytest.approx(events_per_s)
-
-
-@pytest.mark.parametrize(("rounds_per_s", "rest"), [(0.0, 1.0), (5.0, 0.5), (20.0, 0.0)])
-def test_the_fixed_cost_of_batches_lowers_the_ceiling(rounds_per_s: float, rest: float) -> None:
-    """Events get the rest of each second: a batch of one event takes 0.1 s of the 1.1 s of a whole one."""
-    clock = ticks(*[0.0, 1.1] * 3, *[0.0, 0.1] * 3)
-    plan = steady_plan_of(StreamSpec("s", (Integer("a", 0, 9),)))
-    rate = measure_capacity(plan, {"s": ("a",)}, rounds_per_s, 0.5, clock.__next__)
-    assert rate == pytest.approx(rest * CHUNK_EVENTS)
-
-
 def test_a_batch_costs_in_proportion_to_its_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     """The names of a stream are listed no more often for 400 columns than for 4."""
     listed: list[int] = []
@@ -245,28 +211,3 @@ def test_a_batch_costs_in_proportion_to_its_columns(monkeypatch: pytest.MonkeyPa
         plan.batch(0, 0, 0, 1)
         counts.append(len(listed))
     assert counts[0] == counts[1] > 0
-
-
-def test_streams_count_in_their_shares() -> None:
-    """Events of all streams count; large rows make rounds smaller, shares kept."""
-    streams = (StreamSpec("a", (Payload("p", 2**20),), 0.25), StreamSpec("b", (Integer("a", 0, 9),), 0.75))
-    rate = measure_capacity(
-        steady_plan_of(*streams), {"a": ("p",), "b": ("a",)}, 0.0, 0.3, ticks(*[0.0, 1.0] * 3, *[0.0] * 6).__next__
-    )
-    assert rate == pytest.approx(256, abs=4)
-
-
-def test_only_columns_that_generators_make_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A wide field that nothing reads would make the ceiling lower than it is, an id that is made would be left out."""
-    made: list[Any] = []
-    plan = steady_plan_of(StreamSpec("s", (Integer("a", 0, 9), Payload("p", 2**20))))
-    columns, batch = ("a", "event_time", "event_id"), Plan.batch
-
-    def counted_batch(*args: Any) -> Any:
-        made.append(batch(*args))
-        return made[-1]
-
-    monkeypatch.setattr(Plan, "batch", counted_batch)
-    rate = measure_capacity(plan, {"s": columns}, 0.0, 0.3, ticks(*[0.0, 1.0] * 3, *[0.0] * 6).__next__)
-    assert {tuple(one.schema.names) for one in made} == {columns}
-    assert rate == CHUNK_EVENTS

@@ -10,9 +10,12 @@ import pytest
 from streamgauge.config.options_and_settings import build
 from streamgauge.core.errors import MissingOnMachine, Problem
 from streamgauge.core.machine_check import MachineCheck
+from streamgauge.engines.spi import EnginePlugin
 from streamgauge.preflight import machine
 from streamgauge.preflight.validate import check
+from streamgauge.workloads.registry import Workload
 from tests.unit.helpers_refusals import problem_of
+from tests.unit.helpers_requests import GOOD, checked
 
 PROBLEM = Problem("wheel", "must be there", None, "buy one")
 
@@ -85,3 +88,25 @@ def test_brokers_are_looked_at_where_they_are_named(monkeypatch: pytest.MonkeyPa
 def test_a_text_that_names_no_brokers_is_refused(brokers: str) -> None:
     """Before anything is looked at."""
     assert problem_of(machine.machine_checks, brokers).setting == "transport option brokers"
+
+
+def test_the_commit_is_that_of_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is committed, or changed, while a trial runs is not what it ran."""
+    monkeypatch.setattr(machine.machine, "commit", commit := Mock())
+    machine.require_machine(checked(GOOD | {"engine": "known"}))
+    commit.assert_called_once_with()
+
+
+def test_every_trial_of_a_study_needs_its_resources(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A level that the cluster cannot give is refused before the first trial, and each level is looked at once."""
+    monkeypatch.setattr(EnginePlugin, "require_master", require := Mock())
+    machine.require_machine(*(checked(GOOD | {"engine": "known", "parallelism": number}) for number in (1, 2, 2)))
+    assert [call.args for call in require.call_args_list] == [(None, {}, 1), (None, {}, 2)]
+
+
+def test_what_a_workload_needs_is_looked_for_before_a_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once for all trials of it, such as the jars that a program's file names."""
+    calls: list[str] = []
+    monkeypatch.setattr(Workload, "require", lambda workload: calls.append(workload.name))
+    machine.require_machine(*(checked(GOOD | {"engine": "known", "parallelism": number}) for number in (1, 2)))
+    assert calls == [GOOD["workload"]]

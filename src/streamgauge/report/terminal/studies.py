@@ -4,11 +4,11 @@ from rich.console import Console
 
 from streamgauge.artifacts.run_folder import RunFolder, StudyResult
 from streamgauge.core.formatting import format_duration
-from streamgauge.report.documents import matrix, profile, scalability, trial_plan
+from streamgauge.report.documents import dry_run, matrix, profile, scalability
 from streamgauge.report.documents.study_pages import document_of
 from streamgauge.report.terminal.console import STYLES, TrialView, console, page_in, say, show, show_result
+from streamgauge.results.dry_run import TrialPlan
 from streamgauge.results.matrix import MatrixCell, MatrixPlan, MatrixResult
-from streamgauge.results.plan import TrialPlan
 from streamgauge.results.profile import AppliedAdvice, OperatorProfile
 from streamgauge.results.scalability import ScaleCell, ScalePlan, ScaleResult
 
@@ -96,4 +96,4 @@ def show_plan(plan: MatrixPlan | ScalePlan | TrialPlan) -> None:
         case ScalePlan():
             show(scalability.plan_document(plan))
         case TrialPlan():
-            show(trial_plan.plan_document(plan))
+            show(dry_run.plan_document(plan))

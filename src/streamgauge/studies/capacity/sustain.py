@@ -19,12 +19,14 @@ from streamgauge.core.formatting import format_rate, resume_command
 from streamgauge.core.trial import TrialSnapshot
 from streamgauge.dataflow.describe import describe
 from streamgauge.engines.registry import entry, starter_of
+from streamgauge.preflight.dry_run import start_s, trial_plan, trial_s
+from streamgauge.preflight.generator_ceiling import ceiling_of
+from streamgauge.preflight.machine import require_machine
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment, spare_s
 from streamgauge.preflight.sample_size import percentile_note
-from streamgauge.preflight.trial_plan import start_s, trial_s
 from streamgauge.preflight.validate import check
 from streamgauge.results.codes import SearchEnd
-from streamgauge.results.plan import TrialPlan
+from streamgauge.results.dry_run import TrialPlan
 from streamgauge.results.run import Result
 from streamgauge.results.search import TrialSummary
 from streamgauge.results.verdict import Remark
@@ -42,7 +44,7 @@ from streamgauge.studies.capacity.search import Search, Settings, TrialOutcome, 
 from streamgauge.studies.capacity.trial_outcome import outcome_of, outcome_of_overload, outcome_of_warm_up
 from streamgauge.studies.exclusive_folder import exclusive
 from streamgauge.studies.run.prometheus import exported
-from streamgauge.studies.run.run import ceiling_of, create_folder, interrupted_result, require_machine, trial_plan
+from streamgauge.studies.run.run import create_folder, interrupted_result
 from streamgauge.system.machine import cpus
 from streamgauge.trial.conductor import TrialConductor, stores_engine_progress
 from streamgauge.trial.events import Observer, OnResult, ignore

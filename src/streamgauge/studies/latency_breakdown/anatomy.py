@@ -24,12 +24,13 @@ from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Explode, Flow, Lookup, Select, Source, Where
 from streamgauge.engines.latency_probe import LatencyProbe, ProbeRequest
 from streamgauge.engines.registry import entry, streaming_engines
+from streamgauge.preflight.machine import require_machine
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check, refuse_program
 from streamgauge.results.breakdown import BreakdownTrial, Decomposition, LatencyBreakdown, TrialConditions
 from streamgauge.results.verdict import EXIT_CODES
 from streamgauge.studies.latency_breakdown.decompose import TrialEvidence, decompose
-from streamgauge.studies.run.run import require_machine, run_judged
+from streamgauge.studies.run.run import run_judged
 from streamgauge.system.disk import Scratch
 from streamgauge.system.machine import environment
 from streamgauge.trial.events import OnResult, OnStudy, ignore, to_each

@@ -19,8 +19,8 @@ from streamgauge.core.errors import MachineError, Problem, Rule, StreamgaugeErro
 from streamgauge.core.exit_codes import SEVERITY
 from streamgauge.core.formatting import format_value
 from streamgauge.core.trial import TrialSnapshot
+from streamgauge.preflight.dry_run import start_s, trial_s
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.trial_plan import start_s, trial_s
 from streamgauge.preflight.validate import check
 from streamgauge.results.breakdown import LatencyBreakdown
 from streamgauge.results.matrix import CellFigures, MatrixResult

@@ -23,6 +23,7 @@ from streamgauge.config.options_and_settings import Experiment, Matrix, read, to
 from streamgauge.core.errors import require
 from streamgauge.core.formatting import resume_command
 from streamgauge.core.trial import TrialSnapshot
+from streamgauge.preflight.machine import require_machine
 from streamgauge.results.matrix import MatrixCell, MatrixPlan, MatrixResult, PlannedCell
 from streamgauge.studies.exclusive_folder import exclusive
 from streamgauge.studies.matrix.cells import (
@@ -35,7 +36,6 @@ from streamgauge.studies.matrix.cells import (
     require_same_files,
     write_tables,
 )
-from streamgauge.studies.run.run import require_machine
 from streamgauge.system.machine import environment
 from streamgauge.trial.events import OnResult, OnStudy, ignore
 from streamgauge.user_workloads.lookup import with_absolute_paths

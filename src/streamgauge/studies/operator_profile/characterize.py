@@ -23,6 +23,7 @@ from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Flow, Node, Source, UserJobNode
 from streamgauge.engines.operator_profiler import IsolatedOperator, OperatorProfiler, Slice
 from streamgauge.engines.registry import entry, streaming_engines
+from streamgauge.preflight.machine import require_machine
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check, refuse_program
 from streamgauge.results.profile import AppliedAdvice, OperatorProfile, ProfiledOperator, ProfileInput, ProfileRequest
@@ -36,7 +37,7 @@ from streamgauge.studies.operator_profile.operator_io import (
     write_slices,
 )
 from streamgauge.studies.operator_profile.profile import METHODS, Timings, profile_figures
-from streamgauge.studies.run.run import require_machine, run_single
+from streamgauge.studies.run.run import run_single
 from streamgauge.system.disk import Scratch
 from streamgauge.system.machine import environment
 from streamgauge.trial.events import OnResult, OnStudy, ignore

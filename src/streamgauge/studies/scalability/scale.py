@@ -22,10 +22,10 @@ from streamgauge.config.options_and_settings import Experiment, Scale, read, to_
 from streamgauge.core.errors import Rule, broken, refuse, require
 from streamgauge.core.exit_codes import ExitCode, worst
 from streamgauge.core.trial import TrialSnapshot
+from streamgauge.preflight.machine import require_machine
 from streamgauge.results.scalability import PublishedCapacity, ScaleAxes, ScaleCell, ScalePlan, ScaleResult
 from streamgauge.studies.exclusive_folder import exclusive
 from streamgauge.studies.matrix.cells import Observers, perform_within, require_same_files, rows_table, write_tables
-from streamgauge.studies.run.run import require_machine
 from streamgauge.studies.scalability.answer import (
     answered,
     has_wrong_answers,

@@ -13,13 +13,13 @@ from typing import Any, Literal
 from streamgauge.config.options_and_settings import build
 from streamgauge.core.clock import US
 from streamgauge.core.formatting import format_rate
+from streamgauge.preflight.generator_ceiling import ceiling_of
 from streamgauge.results.codes import Cause, SearchEnd
 from streamgauge.results.latency import Latency
 from streamgauge.results.verdict import Check, Verdict
 from streamgauge.studies.capacity.outcome import wrong_answers
 from streamgauge.studies.capacity.search import Settings, TrialCall, TrialOutcome, search
 from streamgauge.studies.run.generate_input import generate
-from streamgauge.studies.run.run import ceiling_of
 from streamgauge.studies.selftest.testbed import ENGINE, SILENT, SyntheticBench, View, start_bench
 from streamgauge.system.disk import Scratch
 from streamgauge.trial.trial_result import TrialResult

@@ -17,6 +17,7 @@ from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import Experiment
 from streamgauge.core.errors import EngineError, InputError, MachineError
 from streamgauge.engines.registry import entry
+from streamgauge.preflight import generator_ceiling
 from streamgauge.preflight.validate import check
 from streamgauge.report.documents.run import write_page
 from streamgauge.report.terminal.console import show_result
@@ -29,7 +30,6 @@ from streamgauge.studies.capacity import sustain as sustain_module
 from streamgauge.studies.capacity.saved_search import CEILING, MEMO, recorded, stored_ceiling
 from streamgauge.studies.capacity.search import Search, Settings, TrialOutcome, TrialRequest
 from streamgauge.studies.exclusive_folder import LOCK
-from streamgauge.studies.run import run as run_module
 from streamgauge.system.disk import try_lock
 from streamgauge.trial.policies import SearchTrial
 from tests.unit.studies.helpers_studies import HELD_PER_S, conductor_at, requested, worker
@@ -73,11 +73,11 @@ def test_a_search_that_goes_on_requests_the_same_rates(study: RunFolder) -> None
 
 def test_no_trial_is_offered_the_whole_ceiling(study: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     """That of all generators which have a core each: eight of them on two make no more than two would."""
-    monkeypatch.setattr(run_module, "measure_capacity", lambda *_: 1000.0)
-    monkeypatch.setattr(run_module, "cpus", lambda: [0, 1])
+    monkeypatch.setattr(generator_ceiling, "measure_capacity", lambda *_: 1000.0)
+    monkeypatch.setattr(generator_ceiling, "cpus", lambda: [0, 1])
     work = worker(study, 2000.0, load={"generators": 8})
     few = dataclasses.replace(work.resolved, generators=1)
-    assert [run_module.ceiling_of(one, 100.0) for one in (work.resolved, few)] == [2000.0, 1000.0]
+    assert [generator_ceiling.ceiling_of(one, 100.0) for one in (work.resolved, few)] == [2000.0, 1000.0]
     assert work.settings().ceiling_per_s == 1800.0
 
 

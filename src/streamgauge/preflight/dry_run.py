@@ -1,22 +1,55 @@
-"""What a trial would start, how long it takes, and what it cannot give, before anything is started."""
+"""`--dry-run`: what a trial would start, how long it takes, and what it cannot give, before anything is started."""
 
 from collections.abc import Iterator
+from typing import Any
 
+from streamgauge.config.options_and_settings import Experiment
 from streamgauge.core.clock import US
 from streamgauge.core.formatting import format_size
 from streamgauge.engines.registry import entry
-from streamgauge.preflight.resolved_experiment import ResolvedExperiment, may_extend
+from streamgauge.preflight.generator_ceiling import ceiling_above_rate
+from streamgauge.preflight.resolved_experiment import LEVEL_MAX_US, ResolvedExperiment, may_extend, spare_s
 from streamgauge.preflight.sample_size import percentile_note, spacings
+from streamgauge.preflight.validate import check
+from streamgauge.results.dry_run import PlannedProcesses, TrialPlan, Unavailable
 from streamgauge.results.latency import PERCENTILES
-from streamgauge.results.plan import PlannedProcesses, Unavailable
 from streamgauge.stats.samples import carries, observations_needed
 from streamgauge.system.machine import cpus
 from streamgauge.system.machine_checks import starting_checks
 from streamgauge.transports.registry import STAMPS, transport
+from streamgauge.user_workloads.lookup import with_absolute_paths
 from streamgauge.user_workloads.user_workload import UserWorkload
 
 JAVA_START_S, START_S = 20.0, 6.0
 """Start of an engine, with and without a JVM, the end of the trial and its verification included."""
+
+
+def plan_run(experiment: Experiment) -> TrialPlan:
+    """What `run` would do. It starts and fetches nothing, and connects to nothing.
+
+    Raises:
+        InputError: with the problems for which the run would be refused.
+    """
+    resolved = check(with_absolute_paths(experiment))
+    ceiling = ceiling_above_rate(resolved)
+    seconds = trial_s(resolved, fresh=True) + start_s(resolved)
+    load = resolved.experiment.load
+    longest_s = seconds + (spare_s(load.duration) if may_extend(load) else LEVEL_MAX_US / US)
+    return trial_plan(resolved, ceiling, load.rate, trials=1, trials_max=1, seconds=seconds, seconds_max=longest_s)
+
+
+def trial_plan(resolved: ResolvedExperiment, ceiling_per_s: float, rate_per_s: float | None, **size: Any) -> TrialPlan:
+    """The plan of trials. `size`: their numbers and seconds, as `TrialPlan` has them."""
+    experiment = resolved.experiment
+    return TrialPlan(
+        command=experiment.command, workload=experiment.workload, engine=experiment.engine, tuning=experiment.tuning,
+        transport=experiment.transport, rate_per_s=rate_per_s, generator_ceiling_per_s=ceiling_per_s,
+        starts=tuple(_planned_processes(resolved)),
+        warmup_s=resolved.warmup_s(True, experiment.load.duration), duration_s=experiment.load.duration,
+        tail_s=resolved.tail_us / US,
+        unavailable=tuple(_unavailable(resolved)), fetches=_fetches(resolved),
+        missing=tuple(_missing_on_machine(resolved)), not_checked=tuple(_not_checked(resolved)), **size,
+    )  # fmt: skip
 
 
 def trial_s(resolved: ResolvedExperiment, fresh: bool) -> float:
@@ -30,7 +63,7 @@ def start_s(resolved: ResolvedExperiment) -> float:
     return JAVA_START_S if resolved.engine.needs_java else START_S
 
 
-def planned_processes(resolved: ResolvedExperiment) -> Iterator[PlannedProcesses]:
+def _planned_processes(resolved: ResolvedExperiment) -> Iterator[PlannedProcesses]:
     """The processes of a trial."""
     experiment = resolved.experiment
     yield PlannedProcesses(role="generator", count=resolved.generators, detail=resolved.generators_in_words)
@@ -42,7 +75,7 @@ def planned_processes(resolved: ResolvedExperiment) -> Iterator[PlannedProcesses
     yield PlannedProcesses(role="sut", count=1, detail=f"engine {experiment.engine}, {where}")
 
 
-def unavailable(resolved: ResolvedExperiment) -> Iterator[Unavailable]:
+def _unavailable(resolved: ResolvedExperiment) -> Iterator[Unavailable]:
     """The checks, latencies and percentiles that a trial cannot have, as far as that is known before it."""
     experiment, workload = resolved.experiment, resolved.workload
     if not may_extend(experiment.load):
@@ -77,7 +110,7 @@ def _percentiles(resolved: ResolvedExperiment) -> Iterator[Unavailable]:
             yield Unavailable(name=name.replace("_", "."), reason=reason, way_out=way_out)
 
 
-def fetches(resolved: ResolvedExperiment) -> tuple[str, ...]:
+def _fetches(resolved: ResolvedExperiment) -> tuple[str, ...]:
     """What a first run with this engine and transport fetches, each with its size."""
     over, encoding = resolved.experiment.transport, resolved.transport_options.get("encoding", "")
     of_transport = () if _brokers(resolved) else transport(over).fetches
@@ -85,14 +118,14 @@ def fetches(resolved: ResolvedExperiment) -> tuple[str, ...]:
     return tuple(f"{one.name}, {format_size(one.bytes)}" for one in needed)
 
 
-def missing_on_machine(resolved: ResolvedExperiment) -> Iterator[str]:
+def _missing_on_machine(resolved: ResolvedExperiment) -> Iterator[str]:
     """What this machine lacks for a start, as far as that can be seen without a fetch or a connection."""
     for one in starting_checks(resolved.engine.name if resolved.engine.needs_java else ""):
         if one.status == "missing":
             yield from (f"{problem.setting}: {problem.rule}; {problem.way_out}" for problem in one.problems)
 
 
-def not_checked(resolved: ResolvedExperiment) -> Iterator[str]:
+def _not_checked(resolved: ResolvedExperiment) -> Iterator[str]:
     """What only the run itself finds out."""
     if brokers := _brokers(resolved):
         yield f"whether brokers answer at {brokers}"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from streamgauge.core.formatting import format_duration, format_rate
 from streamgauge.report.document_blocks import Document, Fact, Paragraph, Section, table, texts
-from streamgauge.results.plan import TrialPlan
+from streamgauge.results.dry_run import TrialPlan
 
 
 def plan_document(plan: TrialPlan) -> Document:
