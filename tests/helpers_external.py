@@ -10,8 +10,8 @@ import psutil
 from streamgauge.results.codes import Cause
 from streamgauge.results.run import Result
 from streamgauge.system.child_processes import wait_until
-from streamgauge.transports.kafka.admin import Topics
 from streamgauge.transports.kafka.broker import Broker
+from streamgauge.transports.kafka.topics import Topics
 from streamgauge.trial.conductor import TrialConductor
 from streamgauge.trial.policies import JudgedTrial
 from tests.helpers_broker_trials import started

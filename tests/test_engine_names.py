@@ -28,7 +28,7 @@ MAY_SAY_SPARK: Mapping[str, str] = {
     """,
     "Spark programs of the user's own: their jars and checkpoints": """
         engines/external/engine.py transports/kafka/program_inlet.py
-        transports/kafka/spark_checkpoint.py transports/topics.py user_workloads/program.py
+        transports/kafka/spark_checkpoint.py transports/topic_names.py user_workloads/program.py
         user_workloads/program_checks.py user_workloads/program_file.py user_workloads/program_node.py
     """,
     "the default engine, and the list of engines": """

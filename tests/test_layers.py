@@ -112,7 +112,7 @@ MAY_IMPORT: dict[str, str] = {
         "artifacts config core dataflow engines metrics preflight results results.text studies studies.run system "
         "trial user_workloads verdict"
     ),
-    "studies.compare": "artifacts config core engines metrics results results.text stats verdict",
+    "studies.compare": "artifacts config core engines metrics results results.text stats",
     "studies.latency_breakdown": (
         "artifacts config core dataflow engines harness metrics preflight results stats studies.run system trial "
         "verification"

@@ -29,12 +29,12 @@ from streamgauge.core.schema import EVENT_TIME
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.system.machine import cpus, pin_threads
-from streamgauge.transports.kafka.admin import Topics
 from streamgauge.transports.kafka.broker import Broker
 from streamgauge.transports.kafka.encodings.api import Encoding
 from streamgauge.transports.kafka.encodings.choice import encoding
 from streamgauge.transports.kafka.outlet import Messages, Producer
 from streamgauge.transports.kafka.settings import ENCODINGS, KafkaSettings
+from streamgauge.transports.kafka.topics import Topics
 
 REPEATS = 5
 RATE_PER_S, CHUNK_US, SECONDS = 1_000_000, 50_000, 4

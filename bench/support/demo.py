@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.metrics.resources import BACKGROUND_SHARE_MAX
+from streamgauge.metrics.interference import BACKGROUND_SHARE_MAX
 from streamgauge.results.run import Result
 from streamgauge.system.machine import machine_percent
 

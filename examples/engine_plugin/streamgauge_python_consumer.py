@@ -219,7 +219,7 @@ class KafkaClient:
 
         from streamgauge.transports.kafka import result_messages
         from streamgauge.transports.kafka.settings import KafkaSettings
-        from streamgauge.transports.topics import results_of, topic_of
+        from streamgauge.transports.topic_names import results_of, topic_of
 
         run, brokers = edges.output.token, KafkaSettings(**edges.transport_options).of_client
         self._kafka, self._format, self._stream = confluent_kafka, result_messages, graph.sources(flow)[0].name

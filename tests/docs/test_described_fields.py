@@ -9,7 +9,7 @@ from typing import Any, get_args
 import pytest
 from pydantic import BaseModel
 
-from streamgauge.artifacts import tables
+from streamgauge.artifacts import series_files
 from streamgauge.config.options_and_settings import Experiment
 from streamgauge.results.latency import Latency
 from streamgauge.results.run import Result
@@ -106,12 +106,12 @@ def test_every_figure_to_compare_by_is_described() -> None:
 @pytest.mark.parametrize(
     ("file", "schema"),
     [
-        ("series.parquet", tables.SCHEMA),
-        ("engine/batches.parquet", tables.batches_schema({"STEP": ""})),
-        ("engine/operators.parquet", tables.OPERATORS),
-        ("engine/series.parquet", tables.ENGINE_SERIES),
+        ("series.parquet", series_files.SCHEMA),
+        ("engine/batches.parquet", series_files.batches_schema({"STEP": ""})),
+        ("engine/operators.parquet", series_files.OPERATORS),
+        ("engine/series.parquet", series_files.ENGINE_SERIES),
     ],
 )
 def test_every_column_is_described(file: str, schema: Any) -> None:
     """`MEANINGS` explains every column of the tables, in their order."""
-    assert list(tables.MEANINGS[file]) == schema.names
+    assert list(series_files.MEANINGS[file]) == schema.names

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from streamgauge import __version__
-from streamgauge.results.verdict import EXIT_CODES
+from streamgauge.core.exit_codes import VERDICT_CODES
 from tests.helpers_modules import ROOT
 
 PACKAGE = ROOT / "src" / "streamgauge"
@@ -73,7 +73,7 @@ def test_an_installed_wheel_runs_a_trial_outside_of_a_checkout(wheel: Path, tmp_
     (site_packages / "installed.pth").write_text(sysconfig.get_path("purelib"))
     found = printed([python, "-c", "import streamgauge; print(streamgauge.__file__)"], stand)
     assert Path(found.strip()).is_relative_to(site_packages)
-    result = json.loads(printed([environment / "bin" / "streamgauge", *TRIAL], stand, EXIT_CODES.values()))
+    result = json.loads(printed([environment / "bin" / "streamgauge", *TRIAL], stand, VERDICT_CODES.values()))
     assert result["environment"]["streamgauge"] == __version__, "a commit is only known in a checkout"
     assert result["verification"]["matched"] == result["verification"]["expected"] > 0
     assert (stand / result["folder"] / "report.html").is_file()

@@ -18,9 +18,9 @@ from typer.testing import CliRunner
 
 from streamgauge.artifacts.run_folder import MATRIX, STARTED, RunFolder
 from streamgauge.cli import app
+from streamgauge.core.exit_codes import VERDICT_CODES
 from streamgauge.results.matrix import MatrixResult
 from streamgauge.results.run import Result
-from streamgauge.results.verdict import EXIT_CODES
 from streamgauge.studies.capacity.saved_search import recorded
 from streamgauge.system.child_processes import wait_until
 from streamgauge.system.disk import LOCK, PREFIX
@@ -149,7 +149,7 @@ def test_a_search_that_was_killed_says_so_and_goes_on(tmp_path: Path) -> None:
     again = [sys.executable, "-m", "streamgauge", "sustain", "--resume", str(path), "--json"]
     done = subprocess.run(again, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, check=False)
     found = Result.model_validate(json.loads(done.stdout))
-    assert done.returncode == EXIT_CODES[found.verdict.value], done.stderr
+    assert done.returncode == VERDICT_CODES[found.verdict.value], done.stderr
     assert found == folder.read_result()
     assert found.search is not None
     # Two where the first is undecided on a busy machine: that and one below it are a bracket.

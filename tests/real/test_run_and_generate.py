@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from streamgauge.cli import app
 from streamgauge.core.clock import US
-from streamgauge.results.verdict import EXIT_CODES
+from streamgauge.core.exit_codes import VERDICT_CODES
 
 RANGE_US, SLIDE_US, PACKS = US, US // 2, 50
 ARGUMENTS = (
@@ -29,7 +29,7 @@ def json_output(*arguments: str) -> dict[str, Any]:
     """What the command prints with --json. Which verdict a run gets is the machine's affair; it has all its answers."""
     done = CliRunner().invoke(app.app, [*arguments, "--json"])
     found: dict[str, Any] = json.loads(done.stdout)
-    assert done.exit_code == (EXIT_CODES[found["verdict"]["value"]] if arguments[0] == "run" else 0), done.output
+    assert done.exit_code == (VERDICT_CODES[found["verdict"]["value"]] if arguments[0] == "run" else 0), done.output
     return found
 
 

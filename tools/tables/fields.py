@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from pydantic import BaseModel
 
-from streamgauge.artifacts import tables
+from streamgauge.artifacts import series_files
 from streamgauge.results.breakdown import LatencyBreakdown
 from streamgauge.results.comparison import Comparison, ScaleComparison
 from streamgauge.results.matrix import CellFigures, MatrixResult
@@ -128,7 +128,7 @@ def blocks() -> dict[str, list[tuple[str, str]]]:
         for part in ("", *sections):
             name = f"fields of {file}: {part}" if part else f"fields of {file}"
             found[name] = rows(model, *filter(None, part.split(", ")))
-    for file, columns in tables.MEANINGS.items():
+    for file, columns in series_files.MEANINGS.items():
         found[f"columns of {file}"] = [(f"`{name}`", text) for name, text in columns.items()]
     return found
 

@@ -3,12 +3,12 @@
     runs/<utc time>-<workload>-<engine>/
         experiment.toml     the complete experiment
         result.json         the result; "interrupted" until the verdict replaces it
-        series.parquet      per second (see tables.py)
+        series.parquet      per second (see series_files.py)
         latency.hlog        HdrHistogram log, one tag per kind of latency (see hlog.py)
         verification.json   the comparison of the results with the expected ones
         results.parquet     with --keep-results: every result; results-<sink>.parquet if there are several sinks
         report.html         made from these files (see report/)
-        engine/             output of the SUT: logs, and tables of its own reports (see tables.py)
+        engine/             output of the SUT: logs, and tables of its own reports (see series_files.py)
         trials/NN/          a study's trials, each a run folder
         cells/NNN/          the cells of a matrix or of scale, each with a run folder or the folder of a study
 
@@ -18,22 +18,27 @@ The driver writes each file beside its place, syncs and renames it, so a file is
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import re
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
+from streamgauge.artifacts.atomic_write import OUT, RUN, disk, write_table, write_text
 from streamgauge.config.options_and_settings import Experiment, to_toml
-from streamgauge.core.errors import InputError, MachineError, Problem, Rule, faults_of, first_broken, is_full, refuse
+from streamgauge.core.errors import (
+    InputError,
+    Problem,
+    Rule,
+    faults_of,
+    first_broken,
+)
 from streamgauge.results.breakdown import LatencyBreakdown
 from streamgauge.results.codes import Cause
 from streamgauge.results.matrix import MatrixResult
@@ -83,17 +88,6 @@ def place_problems(root: Path, is_made: bool) -> list[Problem]:
         Rule(os.access(existing, os.W_OK), "out", f"must be a writable folder ({existing} is not)", str(root),
              "--out DIR"),
     )  # fmt: skip
-
-
-class OutputLocation(NamedTuple):
-    """The setting that names a place to write to, and the option for another place."""
-
-    setting: str
-    another: str
-
-
-OUT = OutputLocation("out", "--out DIR")
-RUN = OutputLocation("RUN", "a copy of the run folder")
 
 
 @dataclass(frozen=True)
@@ -175,12 +169,12 @@ class RunFolder:
 
     def write_series(self, table: pa.Table) -> None:
         """Writes the per-second series. Raises `DriverError` if it breaks its schema."""
-        from streamgauge.artifacts import tables
+        from streamgauge.artifacts.series_files import write_series
 
-        write_table(self.path / "series.parquet", tables.conform(table))
+        write_series(self.path, table)
 
     def write_engine_table(self, name: str, table: pa.Table) -> None:
-        """Writes a table of the engine's own reports (`tables.TABLES`) to engine/NAME.parquet."""
+        """Writes a table of the engine's own reports (`series_files.TABLES`) to engine/NAME.parquet."""
         write_table(self.engine / f"{name}.parquet", table)
 
     def read_result(self) -> Result:
@@ -197,17 +191,21 @@ class RunFolder:
         except PermissionError:
             rule, way_out = "must be readable", f"look at who may read {path}"
         except ValueError as error:
-            rule = _broken_rule(path.name, error)
-            way_out = "a copy of the folder, the version that wrote it (environment in result.json), or run it again"
+            rule, instead = _unreadable(path.name, error)
+            way_out = f"{instead}, or run it again"
         raise InputError(Problem("RUN", rule, str(self.path), way_out))
 
     def read_series(self) -> pa.Table:
         """The per-second series; no rows if the run ended before it was written."""
-        return self._read_table("series.parquet")
+        from streamgauge.artifacts.series_files import SERIES, read_table
+
+        return read_table(self.path, SERIES)
 
     def read_engine_table(self, name: str) -> pa.Table:
-        """A table of the engine's own reports (`tables.TABLES`); no rows if the engine reported none."""
-        return self._read_table(f"engine/{name}.parquet")
+        """A table of the engine's own reports (`series_files.TABLES`); no rows if the engine reported none."""
+        from streamgauge.artifacts.series_files import read_table
+
+        return read_table(self.path, f"engine/{name}.parquet")
 
     def read_hlog(self) -> str | None:
         """The HdrHistogram log, or None if the run ended before it was written."""
@@ -234,23 +232,6 @@ class RunFolder:
 
     def _write(self, name: str, text: str) -> None:
         write_text(self.path / name, text, OUT)
-
-    def _read_table(self, name: str) -> pa.Table:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        from streamgauge.artifacts.tables import TABLES
-
-        path, schema = self.path / name, TABLES[name]
-        if not path.exists():
-            return schema.empty_table()
-        try:
-            # A table of an older version may have fewer columns.
-            return pa.concat_tables([pq.ParquetFile(path).read(), schema.empty_table()], promote_options="default")
-        except (pa.ArrowException, OSError) as error:
-            raise InputError(
-                Problem("RUN", f"{name} must be a Parquet file ({error})", str(path), "run it again")
-            ) from None
 
 
 def new_folder(root: str | Path, workload: str, kind: str, now: datetime) -> Path:
@@ -286,7 +267,7 @@ def read_study(folder: Path, file: str) -> StudyResult:
         rule = f"must hold {study.what.partition(',')[0]} with something to show: this one was not finished"
         way_out = f"streamgauge {study.command} {stored['workload']}"
     except (KeyError, TypeError, ValueError) as error:
-        rule = _broken_rule(file, error)
+        rule, _ = _unreadable(file, error)
         way_out = f"streamgauge {study.command} makes one anew"
     raise InputError(Problem(RUN.setting, rule, str(folder), way_out))
 
@@ -298,87 +279,17 @@ def reopen(folder: Path, file: str, model: type[Reopened]) -> Reopened:
     return study.model_copy(update={"folder": str(folder)})
 
 
-def write_text(path: Path, text: str, place: OutputLocation) -> None:
-    """Writes a file completely or not at all. Raises `InputError` if the path cannot be written."""
-    require_place(path, place)
-    _atomically(path, lambda file: file.write(text.encode()), place)
-
-
-def write_table(path: Path, table: pa.Table) -> None:
-    """Writes a table as Parquet, completely or not at all."""
-    import pyarrow.parquet as pq
-
-    _atomically(path, lambda file: pq.write_table(table, file, compression="zstd"), OUT)
-
-
-def require_place(path: Path, place: OutputLocation) -> None:
-    """Raises InputError if a file cannot be written, before anything is computed."""
-    setting, another, got, folder = place.setting, place.another, str(path), path.parent
-    refuse(
-        first_broken(
-            Rule(not path.is_dir(), setting, "must be a file, and a folder has that name", got, another),
-            Rule(folder.is_dir(), setting, "must be in an existing folder", got, another),
-            Rule(
-                os.access(folder, os.W_OK | os.X_OK), setting, "must be in a folder that can be written to", got,
-                f"{another} in a folder you may write to",
-            ),
-        )
-    )  # fmt: skip
-
-
 def _plain(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]+", "_", text) or "unnamed"
 
 
-def _broken_rule(file: str, error: Exception) -> str:
-    """What is wrong with a JSON file of a run folder that could not be read."""
+def _unreadable(file: str, error: Exception) -> tuple[str, str]:
+    """(what is wrong with a JSON file of a run folder that could not be read, what can be read instead)."""
     if isinstance(error, json.JSONDecodeError | UnicodeDecodeError):
-        return f"{file} must be whole, and this one is damaged or cut off ({error})"
+        return f"{file} must be whole, and this one is damaged or cut off ({error})", "a copy of the folder"
     fault = f"{type(error).__name__}: {error}"
     if isinstance(error, ValidationError):
         first = faults_of(error)[0]
         fault = f"{first.name or 'file'}: {first.rule}"
-    return f"{file} must be of this version of streamgauge ({fault})"
-
-
-@contextmanager
-def disk(path: Path, place: OutputLocation = OUT) -> Iterator[None]:
-    """Turns the system's errors about a path into errors that name the setting of `place`."""
-    try:
-        yield
-    except OSError as error:
-        raise _error_of(path, error, place) from None
-
-
-def _error_of(path: Path, error: OSError, place: OutputLocation) -> Exception:
-    if is_full(error):
-        return MachineError(f"the disk that holds {path} is full: free some space, or use {place.another} elsewhere")
-    rules = {
-        errno.EEXIST: "must be a folder, and a file has that name",
-        errno.ENOTDIR: "must lie in a folder, and a file is in its way",
-    }
-    if not path.parent.is_dir():  # folders such as /proc, which take no files, give the same error
-        rules[errno.ENOENT] = "must be in an existing folder"
-    rule = rules.get(error.errno or 0, f"must be a place that can be written to ({error.strerror})")
-    return InputError(Problem(place.setting, rule, str(path), f"{place.another} in a folder you may write to"))
-
-
-def _atomically(path: Path, write: Callable[[IO[bytes]], object], place: OutputLocation) -> None:
-    with disk(path, place):
-        handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                write(file)
-                file.flush()
-                os.fsync(file.fileno())
-            os.chmod(beside, 0o644)
-            os.replace(beside, path)
-        except BaseException:
-            Path(beside).unlink(missing_ok=True)
-            raise
-        # Makes the rename survive a power cut. Otherwise the old file may come back.
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+    rule = f"{file} must be of this version of streamgauge ({fault})"
+    return rule, f"the version that wrote it (environment in {file})"

@@ -374,7 +374,7 @@ def compare(
     from streamgauge.studies.compare.scale_studies import compare_studies, is_study
 
     if html is not None:
-        from streamgauge.artifacts.run_folder import require_place
+        from streamgauge.artifacts.atomic_write import require_place
 
         require_place(html, comparison_document.HTML)
     code, share = ExitCode.HOLDS, parse_share(confidence, "confidence")
@@ -399,7 +399,8 @@ def report(
     json_: AsJson = False,
 ) -> None:
     """Write the HTML report of a run or of a study again, from its folder."""
-    from streamgauge.artifacts.run_folder import RUN, RunFolder
+    from streamgauge.artifacts.atomic_write import RUN
+    from streamgauge.artifacts.run_folder import RunFolder
     from streamgauge.report.documents.run import write_page
     from streamgauge.report.documents.study_pages import rerender_study
 

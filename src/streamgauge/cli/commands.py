@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 from streamgauge.cli.parameters import built
 from streamgauge.config.options_and_settings import Experiment, read_values, to_toml
 from streamgauge.core.errors import InputError, Problem, StreamgaugeError, require
-from streamgauge.core.exit_codes import ExitCode, worst
+from streamgauge.core.exit_codes import VERDICT_CODES, ExitCode, worst
 from streamgauge.core.output import print_answer, print_progress
-from streamgauge.results.verdict import EXIT_CODES
 
 if TYPE_CHECKING:
     from streamgauge.artifacts.run_folder import RunFolder, StudyResult
@@ -233,7 +232,7 @@ def _end(result: Result, as_json: bool) -> NoReturn:
     """Exits with the verdict's code."""
     if as_json:
         print_answer(result.to_json(), folder=result.folder)
-    sys.exit(EXIT_CODES[result.verdict.value])
+    sys.exit(VERDICT_CODES[result.verdict.value])
 
 
 def _generate(experiment: Experiment, options: Options, pages: _Pages) -> None:
@@ -316,7 +315,7 @@ def _characterize(experiment: Experiment, options: Options, pages: _Pages) -> No
         print_answer(profile.to_json(), folder=profile.folder)
     elif profile.applied is not None:
         show_applied(profile.applied)
-    sys.exit(EXIT_CODES[profile.applied.verdict] if profile.applied is not None else ExitCode.HOLDS)
+    sys.exit(VERDICT_CODES[profile.applied.verdict] if profile.applied is not None else ExitCode.HOLDS)
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
-"""The exit codes of every command, with what each means, and which of several is the worst.
+"""The exit codes of every command, with what each means, those of verdicts, and which of several is the worst.
 
 `streamgauge --help` and the reference of the command line show this table.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import IntEnum, unique
 from typing import Self
 
@@ -39,6 +39,14 @@ class ExitCode(IntEnum):
     SIGTERM = 143, "stopped by SIGTERM, as by a time limit in CI"
 
 
+VERDICT_CODES: Mapping[str, ExitCode] = {
+    "sustained": ExitCode.HOLDS,
+    "not_sustained": ExitCode.FAILS,
+    "undecided": ExitCode.UNDECIDED,
+    "invalid": ExitCode.INVALID,
+    "interrupted": ExitCode.SIGINT,
+}
+"""By the value of a verdict."""
 SEVERITY = (
     ExitCode.HOLDS,
     ExitCode.UNDECIDED,

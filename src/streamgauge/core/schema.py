@@ -103,7 +103,8 @@ EVENT_BRANCH = "event_branch"
 """The input of a union from which a row came, from 0, if ids alone are ambiguous."""
 WINDOW_START = "window_start"
 WINDOW_END = "window_end"
-LINEAGE = (EVENT_TIME, INGEST_TIME, EVENT_ID)
+LINEAGE_TIMES = (EVENT_TIME, INGEST_TIME)
+LINEAGE = (*LINEAGE_TIMES, EVENT_ID)
 
 
 def event_id_base(stream: int, partition: int) -> int:

@@ -22,8 +22,8 @@ from streamgauge.core.schema import (
     EVENT_ID,
     EVENT_ORDINAL,
     EVENT_TIME,
-    INGEST_TIME,
     LINEAGE,
+    LINEAGE_TIMES,
     WINDOW_END,
     WINDOW_START,
 )
@@ -74,7 +74,7 @@ def with_lineage(flow: Flow, ingest_time: bool = True) -> Flow:
 
     `ingest_time=False` omits that column, for a reference that does not know delivery times.
     """
-    times = (EVENT_TIME, INGEST_TIME) if ingest_time else (EVENT_TIME,)
+    times = LINEAGE_TIMES if ingest_time else (EVENT_TIME,)
     return pruned(Flow(tuple(replace(sink, input=_rewritten(sink.input, times).node) for sink in flow.sinks)))
 
 
@@ -89,7 +89,7 @@ def identity(flow: Flow) -> tuple[str, ...]:
     Row by row: event_id. Window aggregates: keys and window_start. Joins: both event ids and window_start.
     Updates: keys and event_time.
     """
-    return _rewritten(flow.sink.input, (EVENT_TIME, INGEST_TIME)).ids
+    return _rewritten(flow.sink.input, LINEAGE_TIMES).ids
 
 
 def needed_columns(flow: Flow) -> dict[str, tuple[str, ...]]:
@@ -109,7 +109,7 @@ def needed_columns(flow: Flow) -> dict[str, tuple[str, ...]]:
 
 def check_inputs(node: Process | Union) -> None:
     """Raises InputError if the rows of several inputs are not identified by columns that go together."""
-    _carry(node, (EVENT_TIME, INGEST_TIME), required=True)
+    _carry(node, LINEAGE_TIMES, required=True)
 
 
 def _rewritten(last: Node, times: Times) -> LineageNode:

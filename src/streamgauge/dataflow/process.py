@@ -18,12 +18,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from streamgauge.core.errors import Problem, refuse, require
-from streamgauge.core.schema import EVENT_TIME, INGEST_TIME, TYPES, quote
+from streamgauge.core.schema import EVENT_TIME, LINEAGE_TIMES, TYPES, quote
 from streamgauge.dataflow.expressions.types import DUCKDB_TYPES, unsupported_type
 from streamgauge.dataflow.nodes import Process
 from streamgauge.dataflow.operators.api import INPUT, ORDINAL, ROW, TIME, Processor
 
-STATED = (EVENT_TIME, INGEST_TIME)
 Types = dict[str, str]
 Broken = Sequence[Any]
 """A broken rule, the value that breaks it, and the way out."""
@@ -50,14 +49,14 @@ def _check_truth(node: Process, columns: Sequence[Types], setting: str) -> None:
         for available in columns
     ]  # fmt: skip
     reason = unsupported_type(statement(node, empty, columns, time))
-    passed_on = [TIME, *STATED] if node.identity else [ROW, *([ORDINAL] if node.several else [])]
+    passed_on = [TIME, *LINEAGE_TIMES] if node.identity else [ROW, *([ORDINAL] if node.several else [])]
     names = ", ".join([*(name for name, _ in node.gives), *passed_on])
     way_out = f"a SELECT over input({', '.join((*node.reads, TIME, ROW))}) that gives {names}"
     require(not reason, f"{setting}, truth", f"cannot be bound: {reason}", node.truth, way_out)
 
 
 def _input_columns(node: Process, number: int, available: Types, time: str) -> str:
-    stated = (quote(name) if name in available else f"0::BIGINT AS {quote(name)}" for name in STATED)
+    stated = (quote(name) if name in available else f"0::BIGINT AS {quote(name)}" for name in LINEAGE_TIMES)
     columns = (
         *(quote(name) for name in node.reads if name in available),
         f"{time} AS {quote(TIME)}",

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamgauge.core.arrays import Int64s
-from streamgauge.core.schema import EVENT_TIME, INGEST_TIME, arrow_type
+from streamgauge.core.schema import LINEAGE_TIMES, arrow_type
 from streamgauge.dataflow import schema
 from streamgauge.dataflow.nodes import Process
 from streamgauge.dataflow.operators.api import BEFORE_ALL, INPUT, ORDINAL, ROW, TIME
@@ -20,7 +20,6 @@ from streamgauge.dataflow.operators.grouped_arrays import group_by_key, groups
 
 PIECE_ROWS = 131_072
 """About the largest number of rows per call, to bound memory and use caches."""
-_STATED = (EVENT_TIME, INGEST_TIME)
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ def column_layouts(node: Process) -> ColumnLayout:
     batch = _arrow({name: types[name] for name in node.reads})
     batch = batch.append(pa.field(INPUT, pa.int8())) if len(sides) > 1 else batch
     if node.identity:
-        batch = pa.schema([*batch, *(pa.field(name, pa.int64()) for name in _STATED if name not in batch.names)])
+        batch = pa.schema([*batch, *(pa.field(name, pa.int64()) for name in LINEAGE_TIMES if name not in batch.names)])
     return ColumnLayout(sides, batch, _arrow(schema.columns(node)))
 
 
@@ -113,7 +112,7 @@ class OperatorRuntime:
     def _output_columns(self, results: Any) -> dict[str, pa.Array]:
         if not isinstance(results, pa.RecordBatch):
             raise ValueError(f"process {self._node.name!r}: gave {type(results).__name__}, and must give a RecordBatch")
-        needed = [*(name for name, _ in self._node.gives), *((TIME, *_STATED) if self._node.identity else (ROW,))]
+        needed = [*(name for name, _ in self._node.gives), *((TIME, *LINEAGE_TIMES) if self._node.identity else (ROW,))]
         missing = [name for name in needed if name not in results.schema.names]
         if missing:
             had = ", ".join(results.schema.names)

@@ -20,7 +20,7 @@ from streamgauge.core.arrays import Int64s
 from streamgauge.core.schema import EMISSION_TIME, EVENT_ID, EVENT_TIME, partitions_of, sequences_of
 from streamgauge.loadgen.plan import Plan
 from streamgauge.stats.samples import stratified_indices
-from streamgauge.transports.logs import ReadLog
+from streamgauge.transports.delivery_log import ReadLog
 from streamgauge.transports.spi import Delivery, ManagedBroker, OutputProgress, ReadPosition, StreamPartition
 
 

@@ -21,11 +21,11 @@ import pyarrow as pa
 
 from streamgauge.core.clock import Clock
 from streamgauge.core.errors import StreamgaugeError
-from streamgauge.core.schema import EVENT_ID, EVENT_TIME, INGEST_TIME
+from streamgauge.core.schema import LINEAGE
 from streamgauge.loadgen.plan import MADE_US, Plan
 from streamgauge.metrics.records import GeneratorReport
 from streamgauge.system.child_processes import serve
-from streamgauge.transports.logs import Outlet
+from streamgauge.transports.outlet import Outlet
 from streamgauge.transports.registry import transport
 from streamgauge.transports.spi import EndpointConfig, OutletConfig
 
@@ -112,7 +112,7 @@ class Generator:
         """A generator on the run's clock, with an open outlet of its transport."""
         clock = Clock(settings.clock_offset_us)
         plan: Plan = _load(settings.plan)
-        lineage = [pa.field(name, pa.int64()) for name in (EVENT_TIME, INGEST_TIME, EVENT_ID)]
+        lineage = [pa.field(name, pa.int64()) for name in LINEAGE]
         schemas = {stream.name: pa.schema([*stream.schema.to_arrow(), *lineage]) for stream in plan.streams}
         config = OutletConfig(
             schemas, settings.bound_us, settings.bytes_max, clock.now_us, settings.partition, settings.keys

@@ -20,8 +20,8 @@ from streamgauge.core.clock import Clock
 from streamgauge.core.errors import Rule, broken
 from streamgauge.core.formatting import share_beside
 from streamgauge.core.machine_check import MachineCheck
+from streamgauge.metrics.interference import BACKGROUND_SHARE_MAX
 from streamgauge.metrics.records import RUNNER, Role, Usage
-from streamgauge.metrics.resources import BACKGROUND_SHARE_MAX
 from streamgauge.system.machine import machine_percent
 
 _NUMBERS = 20_000

@@ -27,7 +27,7 @@ from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME
 from streamgauge.metrics.records import STILL_US_MIN, Commit, RecorderReport
 from streamgauge.system.child_processes import serve
 from streamgauge.system.disk import full_disk
-from streamgauge.transports.logs import drained
+from streamgauge.transports.outlet import drained
 from streamgauge.transports.registry import transport
 from streamgauge.transports.spi import BusyTracker, EndpointConfig, OutputProgress, ReadPosition
 

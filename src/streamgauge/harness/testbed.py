@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from streamgauge.artifacts.run_folder import OutputLocation, disk
+from streamgauge.artifacts.atomic_write import OutputLocation, disk
 from streamgauge.core.clock import Clock
 from streamgauge.core.errors import DriverError
 from streamgauge.core.schema import INGEST_TIME
@@ -37,7 +37,7 @@ from streamgauge.transports.spi import (
     ReadPosition,
     new_token,
 )
-from streamgauge.transports.topics import ProgramTopics
+from streamgauge.transports.topic_names import ProgramTopics
 
 APPENDS = 100
 """Events per partition whose latency to the broker is sampled: enough for a p99 over all."""

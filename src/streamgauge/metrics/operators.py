@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from streamgauge.artifacts.tables import OPERATORS
+from streamgauge.artifacts.series_files import OPERATORS
 from streamgauge.core.arrays import Floats
 from streamgauge.core.clock import US
 from streamgauge.core.engine_reports import BatchProgress, OperatorRows

@@ -1,14 +1,12 @@
 """What the processes of a trial used, and what delayed the driver.
 
-CPU and memory of every process, the background load and the speed of the machine itself; schedule delay, counts, waits
-for a core and standstills of the driver.
+CPU and memory of every process; schedule delay, counts, waits for a core and standstills of the driver.
 """
 
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,13 +18,7 @@ from streamgauge.metrics.delivery_times import read_skew_us
 from streamgauge.metrics.records import RUNNER, STILL_US_MIN, Usage
 from streamgauge.metrics.trial_record import TrialRecord, is_measured
 from streamgauge.results.run import DelayPercentiles, DriverResult, ProcessUse
-from streamgauge.system.machine import machine_percent
 from streamgauge.transports.spi import BusyInterval
-
-BACKGROUND_SHARE_MAX = 0.1
-"""Mean share of the CPU. Above it, background processes may be the cause of a slow trial."""
-SLOWED_SAMPLES_MIN = 5
-"""So many of the reference work in a third of the span, before the thirds are compared."""
 
 
 def processes(record: TrialRecord) -> tuple[ProcessUse, ...]:
@@ -65,61 +57,6 @@ def usage_by_second(usages: Iterable[Usage], role: str) -> dict[int, tuple[float
             cpu, memory = sums.get(usage.time_us // US, (0.0, 0))
             sums[usage.time_us // US] = (cpu + usage.cpu_percent, memory + usage.memory_bytes)
     return sums
-
-
-def background_percent(record: TrialRecord) -> float | None:
-    """Mean CPU over the measured span of all processes except driver, broker and SUT; 100 is one core."""
-    inside = _inside(record, record.trial_log.background)
-    return float(np.mean(inside)) if inside else None
-
-
-def background_share(record: TrialRecord) -> float:
-    """The same as a share of the machine; 0 if unknown.
-
-    Of a trial that ended before its measured span, the mean since its start.
-    """
-    percent = background_percent(record)
-    if percent is None and record.trial_log.background:
-        percent = float(np.mean([cpu for _, cpu in record.trial_log.background]))
-    return (percent or 0.0) / machine_percent()
-
-
-def background_burst_share(record: TrialRecord, burst_s: float) -> float:
-    """The largest share of the machine that background processes used for `burst_s` seconds in a row; 0 if too short.
-
-    A sample covers the time since the one before. Samples come a second apart, so half a second may be missing.
-    """
-    known = [(when, (when - before) / US, cpu) for (before, _), (when, cpu) in pairwise(record.trial_log.background)]
-    inside = [one for one in known if is_measured(record, one[0])] or known
-    bursts = (_first_seconds(inside[place:], burst_s - 0.5) for place in range(len(inside)))
-    return max(bursts, default=0.0) / machine_percent()
-
-
-def _first_seconds(samples: list[tuple[int, float, float]], least_s: float) -> float:
-    """Mean percent of the first samples (when, seconds, percent) that together last `least_s`; 0 if all are shorter."""
-    lasted_s = used = 0.0
-    for _, seconds, percent in samples:
-        lasted_s, used = lasted_s + seconds, used + seconds * percent
-        if lasted_s >= least_s:
-            return used / lasted_s
-    return 0.0
-
-
-def reference_work_us(record: TrialRecord) -> float | None:
-    """Median CPU time of the reference work over the measured span; None without samples."""
-    inside = _inside(record, record.trial_log.reference_work)
-    return float(np.median(inside)) if inside else None
-
-
-def slowed_by(record: TrialRecord) -> float:
-    """How much longer the reference work took in the last third of the measured span than in the first, as a share."""
-    inside = _inside(record, record.trial_log.reference_work)
-    third = len(inside) // 3
-    return float(np.median(inside[-third:]) / np.median(inside[:third])) - 1 if third >= SLOWED_SAMPLES_MIN else 0.0
-
-
-def _inside(record: TrialRecord, samples: list[tuple[int, float]]) -> list[float]:
-    return [value for when, value in samples if is_measured(record, when)]
 
 
 def driver_result(record: TrialRecord) -> DriverResult:

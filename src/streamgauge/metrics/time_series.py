@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamgauge.artifacts import hlog
-from streamgauge.artifacts.tables import ENGINE_SERIES, batches_schema
+from streamgauge.artifacts.series_files import ENGINE_SERIES, batches_schema
 from streamgauge.core.arrays import Floats, Int64s
 from streamgauge.core.clock import US
 from streamgauge.core.engine_reports import BatchProgress, SeriesSample
@@ -28,7 +28,7 @@ from streamgauge.metrics.trial_record import TrialRecord, phase_at
 
 
 def series_table(record: TrialRecord, latency: LatencyBySecond | None) -> pa.Table:
-    """The per-second table of `artifacts.tables`, from the first planned second to the deadline."""
+    """The per-second table of `artifacts.series_files`, from the first planned second to the deadline."""
     spans, trial_log = record.spans, record.trial_log
     starts = np.arange(spans.start_us, max(record.deadline_us, spans.start_us + US), US)
     ends, running = np.append(starts[1:], FAR_FUTURE_US), trial_log.running

@@ -120,7 +120,8 @@ def _fetches(resolved: ResolvedExperiment) -> tuple[str, ...]:
 
 def _missing_on_machine(resolved: ResolvedExperiment) -> Iterator[str]:
     """What this machine lacks for a start, as far as that can be seen without a fetch or a connection."""
-    for one in starting_checks(resolved.engine.name if resolved.engine.needs_java else ""):
+    engine = resolved.engine
+    for one in (*starting_checks(engine.name if engine.needs_java else ""), *entry(engine.name).machine_checks()):
         if one.status == "missing":
             yield from (f"{problem.setting}: {problem.rule}; {problem.way_out}" for problem in one.problems)
 

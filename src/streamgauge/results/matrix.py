@@ -4,9 +4,9 @@ from typing import Any, Self
 
 from pydantic import Field
 
-from streamgauge.core.exit_codes import ExitCode
+from streamgauge.core.exit_codes import VERDICT_CODES, ExitCode
 from streamgauge.results.codes import ResultPart, version_field
-from streamgauge.results.verdict import EXIT_CODES, VerdictValue
+from streamgauge.results.verdict import VerdictValue
 
 SCHEMA_VERSION = 1
 
@@ -80,7 +80,7 @@ class CellFigures(ResultPart):
         """Its exit code; that of its verdict where none is stored."""
         if self.exit_code is not None:
             return ExitCode(self.exit_code)
-        return ExitCode.HOLDS if self.verdict is None else EXIT_CODES[self.verdict]
+        return ExitCode.HOLDS if self.verdict is None else VERDICT_CODES[self.verdict]
 
 
 class MatrixCell(CellFigures):

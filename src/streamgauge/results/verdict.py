@@ -5,17 +5,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple
 
-from streamgauge.core.exit_codes import ExitCode
 from streamgauge.results.codes import Cause, ResultPart
 
 VerdictValue = Literal["sustained", "not_sustained", "undecided", "invalid", "interrupted"]
-EXIT_CODES: Mapping[VerdictValue, ExitCode] = {
-    "sustained": ExitCode.HOLDS,
-    "not_sustained": ExitCode.FAILS,
-    "undecided": ExitCode.UNDECIDED,
-    "invalid": ExitCode.INVALID,
-    "interrupted": ExitCode.SIGINT,
-}
 CheckState = Literal["ok", "failed", "undecided", "invalid", "not_judged"]
 
 

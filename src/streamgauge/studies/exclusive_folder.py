@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from streamgauge.artifacts.run_folder import disk
+from streamgauge.artifacts.atomic_write import disk
 from streamgauge.core.errors import require
 from streamgauge.system.disk import try_lock
 

@@ -28,6 +28,7 @@ from typing import IO, Any, NoReturn, cast
 import psutil
 
 from streamgauge.core.errors import DriverError, InputError, Problem, StreamgaugeError
+from streamgauge.core.exit_codes import ExitCode
 from streamgauge.system.disk import remove_if_abandoned
 
 Handlers = dict[str, Callable[..., Any]]
@@ -132,7 +133,7 @@ class Child:
             self._answers.put(None)
             raise ChildFailed(f"{self.name} ended (exit code {self._last_exit_code()}); its log: {self.log}")
         if "error" in answer:
-            problems = [Problem(*parts) for parts in answer.get("problems", ())]
+            problems = [Problem(*parts, ExitCode(code)) for *parts, code in answer.get("problems", ())]
             raise ChildFailed(str(answer["error"]), str(answer.get("kind", "")), problems)
         return answer["answer"]
 
@@ -252,7 +253,7 @@ def _answer(handlers: Handlers, message: dict[str, Any]) -> dict[str, Any]:
         return {"answer": handlers[message["request"]](**message["arguments"])}
     except StreamgaugeError as error:
         of_input = error.problems if isinstance(error, InputError) else ()
-        problems = [(each.setting, each.rule, str(each.got), each.way_out) for each in of_input]
+        problems = [(each.setting, each.rule, str(each.got), each.way_out, each.code) for each in of_input]
         return {"error": str(error), "kind": type(error).__name__, "problems": problems}
     except Exception as error:
         import traceback

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from streamgauge.core.errors import Problem, StreamgaugeError
 from streamgauge.core.machine_check import MachineCheck
 from streamgauge.core.plugin_options import Fetch, Setting
-from streamgauge.transports.topics import ProgramTopics
+from streamgauge.transports.topic_names import ProgramTopics
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -343,7 +343,7 @@ class Transport:
     require: Callable[[Mapping[str, str]], None] = lambda _: None
 
     def open_outlet(self, at: EndpointConfig, config: OutletConfig) -> Any:
-        """A `transports.logs.Outlet`."""
+        """A `transports.outlet.Outlet`."""
         return resolve_name(self.outlet)(at, config)
 
     def open_inlet(self, at: EndpointConfig, receiver: Receiver) -> Inlet:

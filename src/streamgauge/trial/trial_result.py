@@ -18,8 +18,9 @@ from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Flow, Source
 from streamgauge.engines.registry import entry
 from streamgauge.harness.testbed import TestBed
-from streamgauge.metrics import rates_and_backlog, resources
+from streamgauge.metrics import interference, rates_and_backlog, resources
 from streamgauge.metrics.delivery_times import read_skew_us
+from streamgauge.metrics.interference import MACHINE_SHARE_MAX, background_load
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.metrics.trial_record import TrialRecord, phases
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
@@ -32,11 +33,6 @@ from streamgauge.transports.registry import transport
 from streamgauge.transports.spi import COMMITS, FOREIGN, NEVER_COMMITTED, UNOBSERVED
 from streamgauge.user_workloads.data_files import input_notes, replayed_data
 from streamgauge.verdict.driver_check import SCHEDULE_DELAY_US_MAX
-from streamgauge.verdict.evidence import (
-    BACKGROUND_BURST_S,
-    MACHINE_SHARE_MAX,
-    background_load,
-)
 from streamgauge.verification.sink_comparison import VerificationResult
 
 
@@ -94,8 +90,8 @@ def build_result(
         else rates_and_backlog.lag_of(record),
         driver=resources.driver_result(record),
         processes=resources.processes(record),
-        others_cpu_percent=resources.background_percent(record),
-        reference_work_us=resources.reference_work_us(record),
+        others_cpu_percent=interference.background_percent(record),
+        reference_work_us=interference.reference_work_us(record),
         phases=phases(record.offered_spans, record.deadline_us),
         input=rates_and_backlog.offered_input(record, resolved.generators),
         data=(data := replayed_data(record.trial_log.plan, record.offered_until())),
@@ -130,10 +126,10 @@ def warnings_of(resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: f
     if record.prolonged_us:
         reasons = ", then ".join(dict.fromkeys(record.prolonged_for))
         yield Remark(WarningCode.WARMUP_EXTENDED, {"extended_s": record.prolonged_us // US, "reasons": reasons})
-    shares = resources.background_share(record), resources.background_burst_share(record, BACKGROUND_BURST_S)
+    shares = interference.background_share(record), interference.background_burst_share(record)
     if (load := background_load(*shares)) is not None:
         yield Remark(WarningCode.BACKGROUND_LOAD, {"load": load})
-    if (slowed := resources.slowed_by(record)) > MACHINE_SHARE_MAX:
+    if (slowed := interference.slowed_by(record)) > MACHINE_SHARE_MAX:
         yield Remark(WarningCode.MACHINE_SLOWED, {"slowed": slowed})
     yield from _of_reads(resolved, record)
     if record.interim_analyses > 1:

@@ -22,7 +22,7 @@ from streamgauge.loadgen.replay.files import digest
 from streamgauge.loadgen.replay.fit_sample import fit
 from streamgauge.results.run import FITTED
 from streamgauge.system.java import spark_kafka_jars
-from streamgauge.transports.topics import UNITS, InputTopic, OutputTopic, ProgramTopics
+from streamgauge.transports.topic_names import UNITS, InputTopic, OutputTopic, ProgramTopics
 from streamgauge.user_workloads.program_checks import (
     column_rules,
     dry_run_rules,

@@ -20,7 +20,7 @@ from streamgauge.loadgen.fields import StreamSpec
 from streamgauge.loadgen.plan import BATCH_BYTES_MAX, Plan
 from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.system.user_code import duckdb_lines, first_line
-from streamgauge.transports.topics import FRAMED, PROTOBUF, UNITS, WITH_SCHEMA, in_year, units_of
+from streamgauge.transports.topic_names import FRAMED, PROTOBUF, UNITS, WITH_SCHEMA, in_year, units_of
 from streamgauge.user_workloads.program_fields import flat_fields, specs_of
 from streamgauge.user_workloads.program_file import (
     EXAMPLES,

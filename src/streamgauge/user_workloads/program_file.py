@@ -39,7 +39,14 @@ from streamgauge.core.schema import Field as SchemaField
 from streamgauge.core.units import DURATION_PATTERN, parse_duration
 from streamgauge.jobs import DEFAULT_REACH, UNBOUNDED
 from streamgauge.transports.kafka.encodings.avro import leaves
-from streamgauge.transports.topics import PROTOBUF, WITH_SCHEMA, Kind, MessageFormat, ProgressSource, RecordTimestamp
+from streamgauge.transports.topic_names import (
+    PROTOBUF,
+    WITH_SCHEMA,
+    Kind,
+    MessageFormat,
+    ProgressSource,
+    RecordTimestamp,
+)
 from streamgauge.user_workloads.program_node import Ready
 from streamgauge.user_workloads.user_workload import SINK
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.core.errors import InputError, JobError, Problem, Rule, first, in_file, nearest, require, require_all
-from streamgauge.core.schema import EVENT_ID, EVENT_TIME, INGEST_TIME, quote
+from streamgauge.core.schema import EVENT_TIME, LINEAGE, quote
 from streamgauge.core.value_types import INT, TIMESTAMP, ValueType, column_types
 from streamgauge.jobs import TIME, Description
 from streamgauge.loadgen.fields import StreamSpec
@@ -43,7 +43,7 @@ def job_columns(
 
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
-        lineage = dict.fromkeys((EVENT_TIME, INGEST_TIME, EVENT_ID), "BIGINT")
+        lineage = dict.fromkeys(LINEAGE, "BIGINT")
         tables = {each.name: _empty(_field_types(each) | lineage) for each in streams}
         types = column_types(answer(connection, path, described, tables))
     event_time, time = types.get(EVENT_TIME), described.inputs[0].time

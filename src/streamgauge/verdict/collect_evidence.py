@@ -10,14 +10,14 @@ import numpy as np
 from streamgauge.config.limits import BOUND_S_MIN
 from streamgauge.core.clock import US
 from streamgauge.core.units import FAR_FUTURE_US
-from streamgauge.metrics import resources
+from streamgauge.metrics import interference, resources
 from streamgauge.metrics.histogram import Histogram
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.metrics.trial_record import TrialRecord, within
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment, longest_slide_us
 from streamgauge.results.latency import Latencies
 from streamgauge.verdict.driver_check import SCHEDULE_DELAY_US_MAX
-from streamgauge.verdict.evidence import BACKGROUND_BURST_S, Evidence, Samples, Work
+from streamgauge.verdict.evidence import Evidence, Samples, Work
 from streamgauge.verification.sink_comparison import VerificationResult
 
 DRAINING_FACTOR = 2.0
@@ -91,8 +91,8 @@ def _of_record(resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: fl
         disk_share=resources.share_of_span(record, trial_log.writing),
         recorder_stall_s=resources.stood_still_us(record) / US,
         span_s=max(0, until_us - from_us) / US,
-        background_share=resources.background_share(record),
-        background_burst_share=resources.background_burst_share(record, BACKGROUND_BURST_S),
+        background_share=interference.background_share(record),
+        background_burst_share=interference.background_burst_share(record),
     )
     if evidence.steady:
         # More load makes longer batches, and their length is part of the lag.

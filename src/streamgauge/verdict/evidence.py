@@ -10,10 +10,8 @@ import numpy as np
 
 from streamgauge.config.limits import BOUND_S_MIN, EXTENSIONS_MAX, ServiceLevelObjective
 from streamgauge.core.arrays import Floats
-from streamgauge.metrics.resources import BACKGROUND_SHARE_MAX
 from streamgauge.results.latency import Latencies
 from streamgauge.results.run import SinkResult, Verification
-from streamgauge.results.verdict import BackgroundLoad
 from streamgauge.stats.bootstrap import Interval, fitted_interval, ratio_interval
 
 CONFIDENCE, INTERIM_ANALYSES = 0.95, 1 + EXTENSIONS_MAX
@@ -23,27 +21,6 @@ docs/explanation/trust.md."""
 SHARE_BATCHES_MIN, SHARE_CLOSING_MIN, _COSTS = 6, 4, 3
 """Fewer batches, or fewer that deliver windows, do not show how much they vary. With windows, three costs are fitted
 (per batch, per second of events, per slide), so as many more batches are needed."""
-
-MACHINE_SHARE_MAX = 0.15
-"""Relative difference of the reference work. Above it, the machine's own speed has changed."""
-BACKGROUND_BURST_S, BACKGROUND_BURST_SHARE_MAX = 5.0, 0.5
-"""A burst of this length and share may also be the cause, because batches queue up. CPU time stolen from a virtual
-machine counts as background load; it was 8 % in such bursts, which must not count."""
-
-
-def machine_speed_differs(one_us: float, other_us: float) -> bool:
-    """Whether the machine's speed changed, by two times of the same reference work."""
-    fast_us, slow_us = sorted((one_us, other_us))
-    return slow_us > fast_us * (1 + MACHINE_SHARE_MAX)
-
-
-def background_load(share: float, burst_share: float) -> BackgroundLoad | None:
-    """The CPU used by background processes, if beyond a limit; None within the limits."""
-    if share > BACKGROUND_SHARE_MAX:
-        return BackgroundLoad(share, BACKGROUND_SHARE_MAX)
-    if burst_share > BACKGROUND_BURST_SHARE_MAX:
-        return BackgroundLoad(burst_share, BACKGROUND_BURST_SHARE_MAX, BACKGROUND_BURST_S)
-    return None
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,13 @@ from dataclasses import replace
 import numpy as np
 
 from streamgauge.core.arrays import Floats
+from streamgauge.metrics.interference import background_load
 from streamgauge.results.codes import Cause, Detail
 from streamgauge.results.verdict import CheckState, Finding, Judgement, Remark, VerdictValue
 from streamgauge.stats.bootstrap import independent_slope_interval, slope_interval
 from streamgauge.verdict.check_spec import CheckFunction, CheckSpec
 from streamgauge.verdict.driver_check import check_driver, driver_bottleneck
-from streamgauge.verdict.evidence import Evidence, Samples, background_load
+from streamgauge.verdict.evidence import Evidence, Samples
 from streamgauge.verdict.limit_checks import (
     check_answers,
     check_connected,

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamgauge.core.engine_reports import Guarantee
-from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME, INGEST_TIME, WINDOW_END, equal_columns
+from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME, INGEST_TIME, LINEAGE_TIMES, WINDOW_END, equal_columns
 from streamgauge.diff import compare as answers
 from streamgauge.diff.sql import normal
 from streamgauge.loadgen.plan import Plan
@@ -261,7 +261,7 @@ class Comparison:
     def _count_too_early(self, expected: str, received: str, identity: tuple[str, ...]) -> int:
         """The results that came before a time that they carry and should carry."""
         sides = [answers.types_of(self.connection, side) for side in (expected, received)]
-        names = [name for name in (EVENT_TIME, INGEST_TIME) if all(name in types for types in sides)]
+        names = [name for name in LINEAGE_TIMES if all(name in types for types in sides)]
         times = {name: [normal(f"{side}.{name}", types[name], types[name])
                         for side, types in zip("er", sides, strict=True)] for name in names}  # fmt: skip
         early = {name: f"r.{EMISSION_TIME} < {received_time}" for name, (_, received_time) in times.items()}

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamgauge.core.arrays import Int64s
-from streamgauge.core.schema import EVENT_TIME, INGEST_TIME, quote, quoted
+from streamgauge.core.schema import EVENT_TIME, INGEST_TIME, LINEAGE_TIMES, quote, quoted
 from streamgauge.core.units import backquote
 from streamgauge.dataflow import graph, schema
 from streamgauge.dataflow.expressions.check import checked, columns_of_all
@@ -112,7 +112,7 @@ def expect_by_batch(flow: Flow, record: TrialRecord, source: RegeneratedInput, c
     relations = computed(connection, numbered, relations)
     last = numbered.sink.input
     if not isinstance(last, RunningAggregate):
-        names = quoted(name for name in schema.columns(last) if name not in (EVENT_TIME, INGEST_TIME))
+        names = quoted(name for name in schema.columns(last) if name not in LINEAGE_TIMES)
         rows = oracle_sql(numbered, relations)
         connection.execute(f"CREATE TABLE expected AS SELECT {names}, {INGEST_TIME} AS {EVENT_TIME} FROM ({rows})")
         return

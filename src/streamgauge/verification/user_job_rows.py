@@ -30,6 +30,7 @@ from streamgauge.core.schema import (
     EVENT_TIME,
     INGEST_TIME,
     LINEAGE,
+    LINEAGE_TIMES,
     WINDOW_START,
     quote,
     quoted,
@@ -140,7 +141,7 @@ class Lineage:
         received_types = types_of(connection, "_result_rows")
         self.unstated = tuple(
             name
-            for name in (EVENT_TIME, INGEST_TIME)
+            for name in LINEAGE_TIMES
             if name in received_types
             and received_types[name].name in (INT, TIMESTAMP)
             and (name not in columns or not independent)

@@ -23,7 +23,7 @@ from streamgauge.diff import compare as answers
 from streamgauge.diff.sql import normal_rows
 from streamgauge.jobs import Description
 from streamgauge.metrics.trial_record import TrialRecord
-from streamgauge.transports.topics import OutputTopic
+from streamgauge.transports.topic_names import OutputTopic
 from streamgauge.verification.results_parquet import ARRIVAL, BATCH, ReceivedResults
 from streamgauge.verification.sink_comparison import Comparison, DiffSpec
 from streamgauge.verification.update_bounds import Aggregation, compare_earlier

@@ -19,10 +19,9 @@ from streamgauge.core.units import parse_duration
 from streamgauge.dataflow.builder import Names, Stream, tumble
 from streamgauge.dataflow.describe import describe
 from streamgauge.dataflow.expressions.check import checked
-from streamgauge.dataflow.json_form.document import to_json
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.loadgen.fields import StreamSpec
-from streamgauge.transports.topics import ProgramTopics
+from streamgauge.transports.topic_names import ProgramTopics
 
 Seconds = Annotated[float, BeforeValidator(lambda value: parse_duration(value, "set"))]
 """A duration in seconds, parsed from text such as `8s` or `500ms`."""
@@ -249,6 +248,8 @@ class Workload:
 
     def flow_document(self, parameters: Parameters, rate_per_s: float) -> dict[str, Any]:
         """The JSON form of the flow at these parameters, which engines outside Python read."""
+        from streamgauge.dataflow.json_form.document import to_json
+
         job = self.build(parameters, rate_per_s)
         origin = {"name": self.name, "parameters": parameters.model_dump(mode="json"), "rate_per_s": rate_per_s}
         return to_json(job.flow, {stream.name: stream.key for stream in job.streams}, origin)

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from bench.studies.applications import NATIVE, OTHERS, floor_of
+from streamgauge.core.exit_codes import VERDICT_CODES
 from streamgauge.results.run import Result
-from streamgauge.results.verdict import EXIT_CODES
 from streamgauge.workloads import registry
 from tests.engine_conformance.spark_trials.helpers_spark_trials import check_ways, started
 from tests.helpers_application_variants import together
@@ -47,7 +47,7 @@ def test_nothing_speaks_against_half_its_floor_and_it_is_right(tmp_path: Path, a
     states = {check.name: check.state for check in result.verdict.checks}
     assert (states["driver"], states["connected"], states["answers"]) == ("ok", "ok", "ok"), result.verdict.sentence
     assert set(states.values()) <= {"ok", "undecided"}, result.verdict.sentence
-    assert code == EXIT_CODES[result.verdict.value]
+    assert code == VERDICT_CODES[result.verdict.value]
     found = result.verification
     assert found is not None
     assert (found.independent, found.right) == (True, True)

@@ -15,9 +15,9 @@ from streamgauge.core.trial import TrialSnapshot
 from streamgauge.harness.testbed import TestBed
 from streamgauge.preflight.validate import check
 from streamgauge.system.child_processes import send_signal, wait_until
-from streamgauge.transports.kafka.admin import Topics
 from streamgauge.transports.kafka.cluster import KafkaCluster
-from streamgauge.transports.topics import topic_of
+from streamgauge.transports.kafka.topics import Topics
+from streamgauge.transports.topic_names import topic_of
 from streamgauge.trial.trial_result import TrialResult
 from streamgauge.workloads import registry
 from tests.helpers_application_variants import together

@@ -109,6 +109,9 @@ def test_columns_that_an_older_version_did_not_have_are_unknown(run_folder: RunF
     older = run_folder.read_series().drop_columns(["broker_cpu_percent", "broker_memory_bytes"])
     pq.write_table(older, run_folder.path / "series.parquet")
     assert set(run_folder.read_series()["broker_cpu_percent"].to_pylist()) == {None}
+    pq.write_table(older.drop_columns(["phase"]), run_folder.path / "series.parquet")
+    with pytest.raises(InputError, match="columns phase"):  # it is never null
+        run_folder.read_series()
 
 
 def test_missing_files_are_empty(tmp_path: Path, now: datetime) -> None:

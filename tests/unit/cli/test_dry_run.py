@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from streamgauge.core.errors import MissingOnMachine, Problem
+from streamgauge.core.machine_check import MachineCheck
+from streamgauge.engines.spi import EnginePlugin
 from streamgauge.preflight import generator_ceiling
 from streamgauge.results.dry_run import TrialPlan
 from streamgauge.studies.capacity import sustain as sustain_module
@@ -101,6 +103,9 @@ def test_a_missing_java_is_shown(monkeypatch: pytest.MonkeyPatch, invoke: Invoke
     monkeypatch.setattr(java, "find_java", none)
     assert plan_of(invoke, "run", "identity").missing == ("PATH: must lead to Java; install it",)
     assert plan_of(invoke, "run", "identity", "--engine", "known").missing == ()
+    check = MachineCheck("key", "none", (Problem("KEY", "must be there", None, "buy one"),))
+    monkeypatch.setattr(EnginePlugin, "machine_checks", lambda _: [check])
+    assert plan_of(invoke, "run", "identity", "--engine", "known").missing == ("KEY: must be there; buy one",)
     assert "missing here: PATH" in invoke("run", "identity", "--dry-run").stderr
 
 

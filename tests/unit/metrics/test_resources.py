@@ -1,4 +1,4 @@
-"""Processes, the background load and the machine's own speed; the driver's lateness, counts, and what it waited for."""
+"""Processes; the driver's lateness, counts, and what it waited for."""
 
 import math
 from dataclasses import replace
@@ -18,7 +18,6 @@ from streamgauge.metrics.resources import (
     stood_still_us,
 )
 from streamgauge.metrics.time_series import series_table
-from streamgauge.verdict.evidence import BACKGROUND_BURST_S
 
 START = 1_700_000_000 * US
 
@@ -58,54 +57,6 @@ def test_the_suts_kinds_of_processes_are_parts_of_it(make: Any) -> None:
     assert (python.cpu_percent_max, python.memory_bytes_max, java.memory_bytes_max) == (60, 8, 10)
     record.trial_log.usages = jvm
     assert [one.role for one in resources.processes(record)] == ["sut"]
-
-
-def test_what_others_used_is_of_the_measured_span(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its mean, as a share of the machine too, and each second's own; not known is no 0 in the series."""
-    record = make.story().record()
-    assert (resources.background_percent(record), resources.background_share(record)) == (None, 0.0)
-    record.trial_log.background = [(START + US, 400.0), (START + 6 * US, 100.0), (START + 7 * US, 60.0)]
-    monkeypatch.setattr(resources, "machine_percent", lambda: 400.0)
-    assert (resources.background_percent(record), resources.background_share(record)) == (80.0, 0.2)
-    shown = series_table(record, None)["others_cpu_percent"].to_pylist()
-    # The queue was full before the span began.
-    record.trial_log.background = [(START + US, 400.0), (START + 2 * US, 200.0)]
-    assert (resources.background_percent(record), resources.background_share(record)) == (None, 0.75)
-    assert shown[:8] == [None, 400.0, None, None, None, None, 100.0, 60.0]
-
-
-def test_the_machines_own_speed_is_of_the_measured_span(make: Any) -> None:
-    """Its median there, each second's own, and whether the last third was slower than the first."""
-    record = make.story().record()
-    assert (resources.reference_work_us(record), resources.slowed_by(record)) == (None, 0.0)
-    span = range(record.spans.measured_from_us, record.spans.measured_to_us, US // 2)
-    record.trial_log.reference_work = [(START + US, 9000.0)] + [(when, 1000.0) for when in span]
-    assert (resources.reference_work_us(record), resources.slowed_by(record)) == (1000.0, 0.0)
-    assert series_table(record, None)["reference_work_us"].to_pylist()[1] == 9000.0
-    third = len(span) // 3
-    record.trial_log.reference_work = [(when, 1000.0 if n < third else 1300.0) for n, when in enumerate(span)]
-    assert resources.slowed_by(record) == pytest.approx(0.3)
-
-
-@pytest.mark.parametrize("apart_s", [1.0, 1.1])
-def test_the_worst_seconds_beside_others_are_seen(make: Any, monkeypatch: pytest.MonkeyPatch, apart_s: float) -> None:
-    """Both of two cores for some seconds of the span, whichever those are; seconds before the span do not count."""
-    monkeypatch.setattr(resources, "machine_percent", lambda: 200.0)
-    record = make.story().record()
-    low, high = record.spans.measured_from_us, record.spans.measured_to_us
-    assert resources.background_burst_share(record, BACKGROUND_BURST_S) == 0.0
-    times = [low + round(n * apart_s * US) for n in range(-3, round((high - low) / US / apart_s))]
-
-    def burst(first: int, samples: int) -> float:
-        busy = times[first : first + samples]
-        record.trial_log.background = [(when, 200.0 if when in busy else 0.0) for when in times]
-        return resources.background_burst_share(record, BACKGROUND_BURST_S)
-
-    assert burst(3 + 2, 3) == pytest.approx(0.6)
-    assert burst(3 + 2, 1) == pytest.approx(0.2)
-    assert burst(0, 3) == 0.0
-    record.trial_log.background = [(when, 16.0) for when in times]  # denied to a virtual machine, all the time
-    assert resources.background_burst_share(record, BACKGROUND_BURST_S) == pytest.approx(0.08)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from streamgauge.artifacts.tables import BATCHES, SCHEMA, batch_steps
+from streamgauge.artifacts.series_files import BATCHES, SCHEMA, batch_steps
 from streamgauge.core.clock import US
 from streamgauge.core.engine_reports import BatchProgress, SeriesSample
 from streamgauge.core.trial import TrialSpans

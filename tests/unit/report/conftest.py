@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from streamgauge.artifacts import tables
+from streamgauge.artifacts import series_files
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import Experiment, Load, build
 from streamgauge.core.clock import US
@@ -46,7 +46,7 @@ def made_up_series(seconds: int = WARMUP_S + MEASURED_S + TAIL_S) -> pa.Table:
     phases = np.repeat(["warm-up", "measured", "tail"], [WARMUP_S, max(0, seconds - WARMUP_S - TAIL_S), TAIL_S])[
         :seconds
     ]
-    return tables.conform(
+    return series_files.conform(
         pa.table(
             {
                 "time_us": START_US + second * US,

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from streamgauge.artifacts import tables
+from streamgauge.artifacts import series_files
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import build
 from streamgauge.core.clock import US
@@ -82,7 +82,7 @@ def _series(rate: float, rng: np.random.Generator) -> pa.Table:
     handed = (rate * (1 + 0.05 * rng.normal(size=SECONDS))).astype(np.int64)
     names = {"time_us": (START + np.arange(SECONDS)) * US, "phase": ["measured"] * SECONDS, "handed_out": handed,
              "sut_cpu_percent": cpu, "sut_memory_bytes": memory.astype(np.int64)}  # fmt: skip
-    return tables.conform(pa.table(names))
+    return series_files.conform(pa.table(names))
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ import psutil
 import pytest
 
 from streamgauge.core.errors import Problem
+from streamgauge.core.exit_codes import ExitCode
 from streamgauge.system import child_processes
 from streamgauge.system.child_processes import (
     Child,
@@ -32,12 +33,13 @@ from streamgauge.system.child_processes import (
 CHILD = """
 import os, signal, subprocess, sys, threading
 from pathlib import Path
-from streamgauge.core.errors import EngineError, InputError, Problem
+from streamgauge.core.errors import EngineError, InputError, MissingOnMachine, Problem
 from streamgauge.system.child_processes import announce, serve, wait_until
 
 PIPE = os.dup(1)  # what answers go to: `serve` hides it
 def echo(value): return value
 def refuse(): raise InputError(Problem("rate", "must be above 0", -1, "--rate 1k"))
+def lack(): raise MissingOnMachine(Problem("PATH", "must lead to Java", None, "install it"))
 def engine(): raise EngineError("no engine")
 def defect(): return 1 / 0
 def noisy():
@@ -57,8 +59,8 @@ def grandchild():
 def announced(stages):
     for stage in stages: announce(stage)
 def hang(): threading.Event().wait()
-names = (echo, refuse, engine, defect, noisy, end, die_answering, wait_for, setting, affinity, grandchild, announced,
-         hang)
+names = (echo, refuse, lack, engine, defect, noisy, end, die_answering, wait_for, setting, affinity, grandchild,
+         announced, hang)
 scratch = Path(sys.argv[1]) if sys.argv[1:] else None
 serve({one.__name__: one for one in names}, scratch=scratch)
 """
@@ -114,6 +116,7 @@ def test_a_child_answers(start: Start) -> None:
     ("request_", "kind", "text"),
     [
         ("refuse", "InputError", "--rate 1k"),
+        ("lack", "MissingOnMachine", "install it"),
         ("engine", "EngineError", "no engine"),
         ("defect", "ZeroDivisionError", "ZeroDivisionError: division by zero"),
         ("no_such_handler", "KeyError", "no_such_handler"),
@@ -125,8 +128,11 @@ def test_an_error_comes_back_with_its_kind(start: Start, request_: str, kind: st
     with pytest.raises(ChildFailed, match=text) as caught:
         child.ask(request_)
     assert caught.value.kind == kind
-    refused = (Problem("rate", "must be above 0", "-1", "--rate 1k"),)
-    assert caught.value.problems == (refused if kind == "InputError" else ())
+    problems = {
+        "refuse": (Problem("rate", "must be above 0", "-1", "--rate 1k"),),
+        "lack": (Problem("PATH", "must lead to Java", "None", "install it", ExitCode.ENVIRONMENT),),
+    }
+    assert caught.value.problems == problems.get(request_, ())
     assert child.ask("echo", value=1) == 1
 
 

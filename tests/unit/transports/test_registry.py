@@ -11,7 +11,7 @@ import pytest
 from streamgauge.core.clock import US
 from streamgauge.core.schema import EVENT_ID, EVENT_TIME, INGEST_TIME
 from streamgauge.transports import registry
-from streamgauge.transports.logs import Outlet
+from streamgauge.transports.outlet import Outlet
 from streamgauge.transports.registry import BROKERED, NAMES, STAMPS, problems, transport, with_absolute_paths
 from streamgauge.transports.spi import EndpointConfig, OutletConfig
 

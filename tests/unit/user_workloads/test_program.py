@@ -18,7 +18,7 @@ from streamgauge.preflight.validate import check
 from streamgauge.studies.capacity.sustain import Sustain
 from streamgauge.studies.latency_breakdown.anatomy import check_trials
 from streamgauge.studies.operator_profile.characterize import check_input
-from streamgauge.transports.topics import ProgressSource
+from streamgauge.transports.topic_names import ProgressSource
 from streamgauge.trial.events import ignore
 from streamgauge.user_workloads import program as program_module
 from streamgauge.user_workloads.program import Program, program

@@ -18,7 +18,6 @@ from streamgauge.transports.spi import Delivery
 from streamgauge.trial import policies
 from streamgauge.user_workloads.user_job import UserJob
 from streamgauge.verdict import collect_evidence as collect_module
-from streamgauge.verdict.evidence import machine_speed_differs
 from streamgauge.verdict.verdict import judge
 from tests.unit.helpers_trials import LATENCIES, RATE, START, cut_short, done_of
 from tests.unit.verdict.helpers_collect import changing_rate, evidence_of, judged, verified, with_latencies
@@ -332,10 +331,3 @@ def test_a_queue_that_was_full_before_the_span_says_nothing_of_the_rate(
         seen = collect_module.collect_evidence(resolved, record, RATE, None, None)
         assert (seen.span_began, seen.batches, seen.batches_ever) == (False, 0, batches)
         assert check_of(judge(seen), "queue_bound").state == state
-
-
-@pytest.mark.parametrize(("other_us", "differs"), [(1149.0, False), (1151.0, True), (871.0, False), (868.0, True)])
-def test_a_machine_that_takes_much_longer_for_the_same_work_is_another_one(other_us: float, differs: bool) -> None:
-    """By more than 15 %, whichever of the two was slower."""
-    assert machine_speed_differs(1000.0, other_us) is differs
-    assert machine_speed_differs(other_us, 1000.0) is differs

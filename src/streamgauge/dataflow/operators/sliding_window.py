@@ -15,14 +15,13 @@ import numpy as np
 import pyarrow as pa
 
 from streamgauge.core.arrays import Int64s
-from streamgauge.core.schema import EVENT_TIME, INGEST_TIME, WINDOW_END, WINDOW_START
+from streamgauge.core.schema import LINEAGE_TIMES, WINDOW_END, WINDOW_START
 from streamgauge.dataflow.operators.api import TIME, Processor
 from streamgauge.dataflow.operators.count_window_state import Aggregates, Column, aggregated
 from streamgauge.dataflow.operators.grouped_arrays import RowKeyDictionary, groups, load, save
 
 REDUCED_BY = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}
 """The functions that can be reduced from panes, and the function that reduces them."""
-TIMES = (EVENT_TIME, INGEST_TIME)
 RESULTS_MAX = 2**20
 """About the most results that are computed at once, to bound memory."""
 _NONE = np.empty(0, np.int64)
@@ -57,7 +56,7 @@ class SlidingWindow(Processor):
     def __init__(self, range_us: int, slide_us: int, keys: tuple[str, ...], aggregates: Aggregates) -> None:
         self._range_us, self._slide_us, self._pane_us = range_us, slide_us, math.gcd(range_us, slide_us)
         self._keys = keys
-        self._aggregates = (*aggregates, *((name, "max", name) for name in TIMES))
+        self._aggregates = (*aggregates, *((name, "max", name) for name in LINEAGE_TIMES))
         self._ended_us: int | None = None
 
     @classmethod

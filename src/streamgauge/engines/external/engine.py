@@ -25,7 +25,7 @@ from streamgauge.system.machine import cpus
 from streamgauge.system.process_holder import hold
 from streamgauge.transports.kafka.settings import KafkaSettings
 from streamgauge.transports.kafka.spark_checkpoint import SparkCheckpoint
-from streamgauge.transports.topics import group_of, input_topics, output_topics, scratch_purpose
+from streamgauge.transports.topic_names import group_of, input_topics, output_topics, scratch_purpose
 from streamgauge.user_workloads.program_node import ESCAPED, PLACEHOLDER, SCRATCH, Launch, launch_of
 
 REQUEST_S = 20.0

@@ -7,7 +7,7 @@ from streamgauge.core.errors import Problem, Rule, broken, first_broken
 from streamgauge.dataflow.describe import KINDS
 from streamgauge.dataflow.nodes import Source
 from streamgauge.engines.spi import Capabilities, Engine, EnginePlugin, StartRequest
-from streamgauge.transports.topics import Kind
+from streamgauge.transports.topic_names import Kind
 from streamgauge.user_workloads.program_node import PARALLELISM, launch_of
 
 

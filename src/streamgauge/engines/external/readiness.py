@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.core.errors import DriverError
-from streamgauge.transports.kafka.admin import committed_of
-from streamgauge.transports.topics import variables
+from streamgauge.transports.kafka.topics import committed_of
+from streamgauge.transports.topic_names import variables
 from streamgauge.user_workloads.program_node import Launch
 
 POLL_S = 0.2

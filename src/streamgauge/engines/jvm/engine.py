@@ -27,7 +27,7 @@ from streamgauge.system.java import OPTION_VARIABLES, JarSet, find_java, resolve
 from streamgauge.system.machine import cpus
 from streamgauge.system.process_holder import hold
 from streamgauge.transports.kafka.result_messages import Mark, Marks
-from streamgauge.transports.topics import group_of
+from streamgauge.transports.topic_names import group_of
 
 OPENED = ("lang", "lang.invoke", "lang.reflect", "io", "net", "nio", "text", "time", "util", "util.concurrent",
           "util.concurrent.atomic", "util.concurrent.locks")  # fmt: skip

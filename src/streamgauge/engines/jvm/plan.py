@@ -39,7 +39,7 @@ from streamgauge.transports.kafka.encodings.choice import encoding
 from streamgauge.transports.kafka.encodings.json import Json
 from streamgauge.transports.kafka.result_messages import key_of, wire
 from streamgauge.transports.kafka.settings import KafkaSettings
-from streamgauge.transports.topics import results_of, topic_of
+from streamgauge.transports.topic_names import results_of, topic_of
 
 TIME, BY, ARRAY = "_time", "_by", "_array"
 ALL = 0

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from streamgauge.artifacts.tables import batch_steps
+from streamgauge.artifacts.series_files import batch_steps
 from streamgauge.core.clock import US
 from streamgauge.report.charts.svg import (
     COLOURS,

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from streamgauge.artifacts.tables import LATENCIES
+from streamgauge.artifacts.series_files import LATENCIES
 from streamgauge.core.arrays import Floats
 from streamgauge.core.clock import US
 from streamgauge.core.formatting import format_rate
@@ -87,7 +87,7 @@ class Timeline:
 
 
 def from_series(series: pa.Table) -> Timeline | None:
-    """The timeline of a per-second series (tables.py); None if it has no rows."""
+    """The timeline of a per-second series (series_files.py); None if it has no rows."""
     if series.num_rows == 0:
         return None
     time_us = series.column("time_us").to_numpy()
@@ -182,7 +182,7 @@ def resources(timeline: Timeline | None) -> Figure | None:
 
 
 def engine_series(timeline: Timeline | None, table: pa.Table) -> Figure | None:
-    """Series of the engine's own (tables.py): a panel for each, with a line for each operator."""
+    """Series of the engine's own (series_files.py): a panel for each, with a line for each operator."""
     if timeline is None or not table.num_rows:
         return None
     at = (table["time_us"].to_numpy() - timeline.start_us) // (timeline.bin_s * US) * timeline.bin_s

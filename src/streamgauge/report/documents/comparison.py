@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 
-from streamgauge.artifacts.run_folder import OutputLocation, write_text
+from streamgauge.artifacts.atomic_write import OutputLocation, write_text
 from streamgauge.core.formatting import format_percent, format_quantity, format_rate, format_signed
 from streamgauge.report.charts import difference
 from streamgauge.report.document_blocks import (

@@ -6,7 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from streamgauge.artifacts.run_folder import OUT, OutputLocation, RunFolder, write_text
+from streamgauge.artifacts.atomic_write import OUT, OutputLocation, write_text
+from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config import reproduce
 from streamgauge.core.formatting import (
     NONE,

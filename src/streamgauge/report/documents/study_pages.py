@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from streamgauge.artifacts.run_folder import OUT, RUN, STUDIES, OutputLocation, StudyResult, read_study, write_text
+from streamgauge.artifacts.atomic_write import OUT, RUN, OutputLocation, write_text
+from streamgauge.artifacts.run_folder import STUDIES, StudyResult, read_study
 from streamgauge.report.document_blocks import Document
 from streamgauge.report.documents import breakdown, matrix, profile, scalability
 from streamgauge.report.page import render

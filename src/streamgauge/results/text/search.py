@@ -11,7 +11,6 @@ from streamgauge.results.verdict import Remark
 
 ENDS: dict[StrEnum, str] = {
     SearchEnd.WRONG_ANSWERS: "the answers are wrong at {rate:rate}, although the system keeps up: {faults}",
-    SearchEnd.INTERRUPTED: "interrupted: {why}{why:!no reason was given}",
     SearchEnd.FAILED: "{reason}",
     SearchEnd.INVALID_TWICE: "invalid {twice:?twice }at {rate:rate}: {why:after invalid: }{why:!no reason was given}",
     SearchEnd.DRIVER_FAILED: "the overload trial is invalid: {why:after invalid: }",
@@ -19,7 +18,7 @@ ENDS: dict[StrEnum, str] = {
     SearchEnd.NO_RATE_HELD: "not even {rate:rate} {confirmed:?was confirmed}{confirmed:!held}",
     SearchEnd.TRIALS_USED_UP: "all {n} allowed trials are used",
 }
-"""Why a search ended early."""
+"""Why a search ended early; the verdict of one that a person stopped says so itself."""
 
 _EXAMPLES = "look at the examples in {folder}/verification.json"
 _QUIET = "close background processes or separate the driver's cores (--isolation pinned)"

@@ -11,7 +11,7 @@ from streamgauge.core.errors import InputError, StreamgaugeError
 from streamgauge.core.formatting import format_count, resume_command
 from streamgauge.engines.registry import entry
 from streamgauge.engines.spi import CLUSTER_CORES
-from streamgauge.metrics.resources import BACKGROUND_SHARE_MAX
+from streamgauge.metrics.interference import BACKGROUND_SHARE_MAX, machine_speed_differs
 from streamgauge.results.codes import Cause, NextStep, RateLimit, SearchEnd, WarningCode
 from streamgauge.results.run import Result
 from streamgauge.results.search import SearchResult, TrialSummary
@@ -19,7 +19,6 @@ from streamgauge.results.text.search import limit_sentence, next_step, stopped_s
 from streamgauge.results.text.sentences import cautions, counts_in_words
 from streamgauge.results.verdict import Remark, Verdict, VerdictValue
 from streamgauge.system.machine import machine_percent
-from streamgauge.verdict.evidence import machine_speed_differs
 
 EndedBy = KeyboardInterrupt | StreamgaugeError | None
 """The end of a search before its time: the user stopped it, or a test bed failed."""
@@ -129,7 +128,6 @@ _AFTER = {
     SearchEnd.INVALID_TWICE: NextStep.MEND_AND_SEARCH,
     SearchEnd.NO_RATE_HELD: NextStep.TRY_LOW_RATE,
     SearchEnd.TRIALS_USED_UP: NextStep.MORE_TRIALS,
-    SearchEnd.INTERRUPTED: NextStep.GO_ON,
 }
 """What to do after a search that something ended."""
 

@@ -41,7 +41,7 @@ from streamgauge.core.trial import TrialSpans
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import IntervalJoin, Process, WindowJoin
 from streamgauge.engines.registry import entry
-from streamgauge.metrics import resources
+from streamgauge.metrics import interference
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import FRESH_WARMUP_S, ResolvedExperiment
@@ -387,7 +387,7 @@ def drained_where_far_behind(conductor: TrialConductor, record: TrialRecord, rat
     early = cold_s(conductor, record) > 0 or _since_start_s(conductor, record) < INTERVALS_MIN * max(
         resolved.interval_s, resolved.unseen_s
     )
-    if early or record.ended_early or not far_behind(drained_per_s / rate_per_s, resources.background_share(record)):
+    if early or record.ended_early or not far_behind(drained_per_s / rate_per_s, interference.background_share(record)):
         return None
     return drained_per_s or None
 

@@ -6,7 +6,8 @@ from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from streamgauge.artifacts.run_folder import OUT, RunFolder, disk, write_text
+from streamgauge.artifacts.atomic_write import OUT, disk, write_text
+from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config import reproduce
 from streamgauge.config.options_and_settings import Experiment
 from streamgauge.config.options_and_settings import read as read_experiment

@@ -10,6 +10,7 @@ from math import isclose
 from statistics import fmean, median
 
 from streamgauge.core.formatting import flatten, format_percent, format_value
+from streamgauge.metrics.interference import background_load, machine_speed_differs
 from streamgauge.results import labels
 from streamgauge.results.codes import WarningCode
 from streamgauge.results.latency import LATENCY_KINDS
@@ -17,7 +18,6 @@ from streamgauge.results.run import Result
 from streamgauge.results.text.sentences import sentence
 from streamgauge.results.verdict import Remark
 from streamgauge.studies.compare.groups import RunData, RunGroup
-from streamgauge.verdict.evidence import background_load, machine_speed_differs
 
 
 def interference_warnings(a: RunGroup, b: RunGroup) -> Iterator[str]:

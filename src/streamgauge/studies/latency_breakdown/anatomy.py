@@ -19,7 +19,7 @@ from streamgauge.config.matrix import expand
 from streamgauge.config.options_and_settings import Anatomy, Experiment, Matrix
 from streamgauge.core.clock import US, Clock
 from streamgauge.core.errors import DriverError, EngineError, Rule, broken, refuse, require
-from streamgauge.core.exit_codes import ExitCode, worst
+from streamgauge.core.exit_codes import VERDICT_CODES, ExitCode, worst
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Explode, Flow, Lookup, Select, Source, Where
 from streamgauge.engines.latency_probe import LatencyProbe, ProbeRequest
@@ -28,7 +28,6 @@ from streamgauge.preflight.machine import require_machine
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check, refuse_program
 from streamgauge.results.breakdown import BreakdownTrial, Decomposition, LatencyBreakdown, TrialConditions
-from streamgauge.results.verdict import EXIT_CODES
 from streamgauge.studies.latency_breakdown.decompose import TrialEvidence, decompose
 from streamgauge.studies.run.run import run_judged
 from streamgauge.system.disk import Scratch
@@ -95,7 +94,7 @@ def anatomy(
 def exit_code(breakdown: LatencyBreakdown) -> ExitCode:
     """That of the worst trial whose figures must not be used. A rate that is not sustained is a result here."""
     return worst(
-        EXIT_CODES[trial.verdict] if trial.exit_code is None else ExitCode(trial.exit_code)
+        VERDICT_CODES[trial.verdict] if trial.exit_code is None else ExitCode(trial.exit_code)
         for trial in breakdown.trials
         if trial.verdict in ("invalid", "interrupted")
     )

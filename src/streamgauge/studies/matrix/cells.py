@@ -12,11 +12,12 @@ from typing import Any, get_args
 import pyarrow as pa
 import pyarrow.csv
 
-from streamgauge.artifacts.run_folder import OUT, RunFolder, disk, write_table, write_text
+from streamgauge.artifacts.atomic_write import OUT, disk, write_table, write_text
+from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.matrix import Cell, merge_problems, value_of
 from streamgauge.config.options_and_settings import Experiment
 from streamgauge.core.errors import MachineError, Problem, Rule, StreamgaugeError, attempt, refuse, require_all
-from streamgauge.core.exit_codes import SEVERITY
+from streamgauge.core.exit_codes import SEVERITY, VERDICT_CODES
 from streamgauge.core.formatting import format_value
 from streamgauge.core.trial import TrialSnapshot
 from streamgauge.preflight.dry_run import start_s, trial_s
@@ -26,7 +27,6 @@ from streamgauge.results.breakdown import LatencyBreakdown
 from streamgauge.results.matrix import CellFigures, MatrixResult
 from streamgauge.results.run import Result
 from streamgauge.results.search import TrialSummary
-from streamgauge.results.verdict import EXIT_CODES
 from streamgauge.studies.capacity.sustain import sustain, typical_s
 from streamgauge.studies.latency_breakdown.anatomy import anatomy, check_trials, exit_code
 from streamgauge.studies.operator_profile.characterize import characterize, check_all, check_input
@@ -240,7 +240,7 @@ def _figures_of_breakdown(breakdown: LatencyBreakdown) -> CellFigures:
     if len(breakdown.trials) == 1 and breakdown.trials[0].run:
         figures = figures_of(RunFolder.open(breakdown.trials[0].run).read_result())
     else:
-        decisive = max(breakdown.trials, key=lambda trial: SEVERITY.index(EXIT_CODES[trial.verdict]))
+        decisive = max(breakdown.trials, key=lambda trial: SEVERITY.index(VERDICT_CODES[trial.verdict]))
         figures = CellFigures(verdict=decisive.verdict, sentence=decisive.sentence)
     return figures.model_copy(update={"folder": breakdown.folder, "exit_code": exit_code(breakdown)})
 

@@ -17,7 +17,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
-from streamgauge.artifacts.run_folder import MATRIX, OUT, new_folder, reopen, write_study, write_text
+from streamgauge.artifacts.atomic_write import OUT, write_text
+from streamgauge.artifacts.run_folder import MATRIX, new_folder, reopen, write_study
 from streamgauge.config.matrix import Cell, expand, run_order, select, varied
 from streamgauge.config.options_and_settings import Experiment, Matrix, read, to_toml
 from streamgauge.core.errors import require

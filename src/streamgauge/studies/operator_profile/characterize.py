@@ -13,7 +13,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from streamgauge.artifacts.run_folder import CHARACTERIZATION, OUT, new_folder, write_study, write_text
+from streamgauge.artifacts.atomic_write import OUT, write_text
+from streamgauge.artifacts.run_folder import CHARACTERIZATION, new_folder, write_study
 from streamgauge.config import reproduce
 from streamgauge.config.options_and_settings import Characterize, Experiment, build, to_toml
 from streamgauge.core.clock import US

@@ -16,7 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from streamgauge.artifacts.run_folder import OUT, SCALE, new_folder, reopen, write_study, write_text
+from streamgauge.artifacts.atomic_write import OUT, write_text
+from streamgauge.artifacts.run_folder import SCALE, new_folder, reopen, write_study
 from streamgauge.config import reproduce
 from streamgauge.config.options_and_settings import Experiment, Scale, read, to_toml
 from streamgauge.core.errors import Rule, broken, refuse, require
@@ -28,7 +29,6 @@ from streamgauge.studies.exclusive_folder import exclusive
 from streamgauge.studies.matrix.cells import Observers, perform_within, require_same_files, rows_table, write_tables
 from streamgauge.studies.scalability.answer import (
     answered,
-    has_wrong_answers,
     next_point,
     outcomes_of,
     point_of,
@@ -103,18 +103,16 @@ def scale(
 def exit_code(result: ScaleResult) -> ExitCode:
     """`HOLDS` if every cell is decided: a load that is not sustained is a result here.
 
-    Else the worst of what left a cell undecided, `FAILS` for wrong answers, or that of a stop.
+    Else the worst of what left a cell undecided, `FAILS` for wrong answers, and that of a stop.
     """
     if result.decided:
         return ExitCode.HOLDS
-    if has_wrong_answers(result):
-        return ExitCode.FAILS
-    if not result.finished:
-        return ExitCode.SIGINT
     outcomes = outcomes_of(result)
     invalid = (cell for cell in result.cells if cell.outcome == "invalid")
-    unusable = (cell.code for cell in invalid if outcomes.get(point_of(result, cell)) == "undecided")
-    return worst((ExitCode.UNDECIDED, *unusable))
+    codes = [cell.code for cell in invalid if outcomes.get(point_of(result, cell)) == "undecided"]
+    codes += (ExitCode.FAILS for cell in result.cells if cell.wrong_answers)
+    codes += (ExitCode.SIGINT for cell in result.cells if cell.outcome == "interrupted")
+    return worst((ExitCode.UNDECIDED, *codes))
 
 
 def requested(experiment: Experiment) -> Experiment:

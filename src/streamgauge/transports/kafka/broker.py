@@ -16,7 +16,7 @@ from streamgauge.core.errors import DriverError
 from streamgauge.system.child_processes import wait_until
 from streamgauge.system.java import OPTION_VARIABLES, JarSet, find_java, installed_spark_home, resolved
 from streamgauge.system.process_holder import hold
-from streamgauge.transports.kafka.admin import Topics
+from streamgauge.transports.kafka.topics import Topics
 
 KAFKA = JarSet("kafka-4.2.0-that-logs", ("org.apache.kafka:kafka_2.13:4.2.0", "org.slf4j:slf4j-simple:1.7.36"))
 """The broker's version, and a logger for its failures. Scala comes from Spark's jars."""

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from streamgauge.core.errors import DriverError
 from streamgauge.system.child_processes import wait_until
-from streamgauge.transports.kafka.admin import CREATE_TIME, Topics
 from streamgauge.transports.kafka.broker import Broker
 from streamgauge.transports.kafka.result_messages import MARK, mark_of, table_of
 from streamgauge.transports.kafka.settings import KafkaSettings, on_this_machine
+from streamgauge.transports.kafka.topics import CREATE_TIME, Topics
 from streamgauge.transports.spi import BrokerRequest, EndpointConfig, IndexSampler
-from streamgauge.transports.topics import group_of, results_of, topic_of
+from streamgauge.transports.topic_names import group_of, results_of, topic_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

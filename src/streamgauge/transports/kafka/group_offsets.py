@@ -11,8 +11,8 @@ from typing import Any
 
 from confluent_kafka.admin import AdminClient
 
-from streamgauge.transports.kafka.admin import TopicPartition, committed_of, ends_of
 from streamgauge.transports.kafka.settings import KafkaSettings
+from streamgauge.transports.kafka.topics import TopicPartition, committed_of, ends_of
 from streamgauge.transports.spi import COMMITS, EndpointConfig, Receiver
 
 POLL_S = 0.1

@@ -28,7 +28,7 @@ from streamgauge.transports.kafka.group_offsets import POLL_S, GroupOffsets, Run
 from streamgauge.transports.kafka.result_messages import MARK, Mark, Types, carried_type, mark_of, table_of
 from streamgauge.transports.kafka.settings import ABSOLUTE_PATH_OPTIONS, KafkaSettings
 from streamgauge.transports.spi import EndpointConfig, Receiver
-from streamgauge.transports.topics import results_of, stream_of
+from streamgauge.transports.topic_names import results_of, stream_of
 
 SETTINGS: dict[str, Any] = {
     "enable.auto.commit": False,

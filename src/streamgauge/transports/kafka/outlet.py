@@ -24,9 +24,9 @@ from streamgauge.core.schema import EVENT_TIME
 from streamgauge.transports.kafka.encodings.api import Encoding
 from streamgauge.transports.kafka.encodings.choice import columns_of, encoding, format_of
 from streamgauge.transports.kafka.settings import ABSOLUTE_PATH_OPTIONS, MESSAGE_BYTES_MAX, KafkaSettings
-from streamgauge.transports.logs import Outlet
+from streamgauge.transports.outlet import Outlet
 from streamgauge.transports.spi import Chunk, Delivery, EndpointConfig, OutletConfig, Overflow
-from streamgauge.transports.topics import topic_of
+from streamgauge.transports.topic_names import topic_of
 
 SETTINGS: dict[str, Any] = {
     "socket.nagle.disable": True,

@@ -12,7 +12,7 @@ from streamgauge.transports.spi import Transport
 def _machine_checks(options: Mapping[str, str]) -> Iterator[MachineCheck]:
     """The brokers that are named, else the jars of the one that a run starts."""
     if options.get("brokers"):
-        from streamgauge.transports.kafka.admin import brokers_check
+        from streamgauge.transports.kafka.topics import brokers_check
 
         settings = KafkaSettings(**options)
         yield brokers_check(settings.brokers, settings.login)

@@ -24,7 +24,7 @@ from streamgauge.transports.kafka.program_results import Parsed, ResultParser
 from streamgauge.transports.kafka.settings import KafkaSettings
 from streamgauge.transports.kafka.spark_checkpoint import SparkCheckpoints
 from streamgauge.transports.spi import FOREIGN, NEVER_COMMITTED, UNOBSERVED, EndpointConfig, Inlet, Receiver
-from streamgauge.transports.topics import variables
+from streamgauge.transports.topic_names import variables
 
 QUERY = "program"
 COMMITS_S = 12.0

@@ -16,7 +16,7 @@ from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME, WINDOW_END, arrow
 from streamgauge.transports.kafka.encodings.api import Foreign
 from streamgauge.transports.kafka.encodings.choice import format_of
 from streamgauge.transports.kafka.encodings.json import WORDS
-from streamgauge.transports.topics import FAR_US, OutputTopic, in_year, is_near, units_of
+from streamgauge.transports.topic_names import FAR_US, OutputTopic, in_year, is_near, units_of
 
 SHOWN_BYTES = 120
 """How much of a foreign message is shown."""

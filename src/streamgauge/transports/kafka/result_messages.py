@@ -23,7 +23,7 @@ from streamgauge.core.units import backquote
 from streamgauge.transports.kafka.encodings.json import read_lines
 from streamgauge.transports.kafka.settings import ABSOLUTE_PATH_OPTIONS, KafkaSettings
 from streamgauge.transports.spi import Edge
-from streamgauge.transports.topics import results_of
+from streamgauge.transports.topic_names import results_of
 
 MARK = b"mark"
 FLUSH_S = 30.0

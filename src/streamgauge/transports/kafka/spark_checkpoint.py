@@ -14,10 +14,10 @@ from typing import Any
 
 from streamgauge.core.clock import US
 from streamgauge.system.disk import scratch_folder
-from streamgauge.transports.kafka.admin import TopicPartition
 from streamgauge.transports.kafka.group_offsets import remark_gap
+from streamgauge.transports.kafka.topics import TopicPartition
 from streamgauge.transports.spi import Receiver
-from streamgauge.transports.topics import scratch_purpose
+from streamgauge.transports.topic_names import scratch_purpose
 
 SourceOffsets = dict[tuple[int, str, int], int]
 """(number of the source, topic, partition) to the offset after the last message that was read."""

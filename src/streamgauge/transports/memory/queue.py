@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from streamgauge.core.errors import DriverError
 from streamgauge.core.schema import INGEST_TIME
-from streamgauge.transports.logs import Outlet, Reader, ReadLog
+from streamgauge.transports.delivery_log import Reader, ReadLog
+from streamgauge.transports.outlet import Outlet
 from streamgauge.transports.spi import BusyInterval, BusyTracker, Chunk, Delivery, OutletConfig
 
 SMALL_ROWS = 32_768

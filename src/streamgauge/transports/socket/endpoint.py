@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamgauge.core.errors import DriverError
-from streamgauge.transports.logs import Outlet
+from streamgauge.transports.outlet import Outlet
 from streamgauge.transports.spi import Chunk, EndpointConfig, OutletConfig
 
 SEPARATOR, END = "\x1f", "\n"

@@ -15,8 +15,8 @@ from streamgauge.core.errors import DriverError
 from streamgauge.results.codes import Cause, WarningCode
 from streamgauge.results.run import Result
 from streamgauge.system.child_processes import wait_until
-from streamgauge.transports.kafka.admin import CREATE_TIME, Topics
 from streamgauge.transports.kafka.broker import Broker
+from streamgauge.transports.kafka.topics import CREATE_TIME, Topics
 from streamgauge.trial.conductor import TrialConductor
 from streamgauge.trial.policies import JudgedTrial
 from tests.helpers_broker_trials import require_jars, started

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from streamgauge.artifacts import tables
+from streamgauge.artifacts import series_files
 from streamgauge.core.clock import US
 from streamgauge.report.charts import capacity, engine_batches, latency_curve, over_time
 from streamgauge.report.charts import svg as svg_module
@@ -21,7 +21,9 @@ from tests.unit.report.conftest import made_up_batches, made_up_result, made_up_
 
 def table(**columns: object) -> pa.Table:
     n = len(next(iter(columns.values())))
-    return tables.conform(pa.table({"time_us": 5_000_000 + US * np.arange(n), "phase": ["measured"] * n} | columns))
+    return series_files.conform(
+        pa.table({"time_us": 5_000_000 + US * np.arange(n), "phase": ["measured"] * n} | columns)
+    )
 
 
 def timeline(series: pa.Table) -> Any:
@@ -89,9 +91,9 @@ def replaced(table: pa.Table, name: str, values: object) -> pa.Table:
 
 def test_nothing_measured_nothing_drawn() -> None:
     """Without data there is no chart, rather than an empty one."""
-    none = engine_batches.batches_of(tables.BATCHES.empty_table(), None)
+    none = engine_batches.batches_of(series_files.BATCHES.empty_table(), None)
     figures = (
-        over_time.from_series(tables.SCHEMA.empty_table()), over_time.over_time(None), over_time.resources(None),
+        over_time.from_series(series_files.SCHEMA.empty_table()), over_time.over_time(None), over_time.resources(None),
         latency_curve.percentiles({"event_time": []}), engine_batches.durations(none), engine_batches.waterfall(none),
     )  # fmt: skip
     assert figures == (None,) * 6
@@ -252,7 +254,9 @@ def test_steps_have_the_names_that_the_engine_gives_them() -> None:
     """Its labels, or the names of columns without one; more steps than colours are drawn too."""
     bare = made_up_batches().select(["batch_id", "start_us", "end_us", "trigger_ms"])
     assert [key.label for key in keys_of(made_up_batches())][-2:] == ["commit offsets", "everything else"]
-    table = bare.append_column(tables.batches_schema({"merge": "merging runs"}).field("merge_ms"), pa.array([5.0] * 44))
+    table = bare.append_column(
+        series_files.batches_schema({"merge": "merging runs"}).field("merge_ms"), pa.array([5.0] * 44)
+    )
     for number in range(6):
         table = table.append_column(f"step_{number}_ms", pa.array([1.0] * 44))
     keys = keys_of(table)
@@ -286,7 +290,7 @@ def test_series_of_the_engine_have_a_panel_each_and_a_line_for_each_operator() -
     alone = over_time.engine_series(timeline, shared.set_column(3, "operator", pa.array([""] * 6)))
     assert alone is not None
     assert not alone.keys
-    assert over_time.engine_series(timeline, tables.ENGINE_SERIES.empty_table()) is None
+    assert over_time.engine_series(timeline, series_files.ENGINE_SERIES.empty_table()) is None
 
 
 def test_batches_without_steps_still_have_a_duration() -> None:

@@ -1,6 +1,6 @@
 """What searches say: one file of sentences, one for each code."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -36,9 +36,15 @@ VARIANTS: list[tuple[dict[StrEnum, str], StrEnum, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(
-    ("codes", "words"), [(SearchEnd, ENDS), (NextStep, NEXT_STEPS), (RateLimit, LIMITS), (LagGrowth, GROWTHS)]
+    ("codes", "words"),
+    [
+        ([one for one in SearchEnd if one != SearchEnd.INTERRUPTED], ENDS),
+        (NextStep, NEXT_STEPS),
+        (RateLimit, LIMITS),
+        (LagGrowth, GROWTHS),
+    ],
 )
-def test_every_code_has_words(codes: type[StrEnum], words: dict[StrEnum, str]) -> None:
+def test_every_code_has_words(codes: Iterable[StrEnum], words: dict[StrEnum, str]) -> None:
     assert list(words) == list(codes)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from streamgauge.artifacts import tables
+from streamgauge.artifacts import series_files
 
 SPAN_S = 360
 
@@ -21,11 +21,11 @@ def series(lags: Sequence[float | None], at_commits: Sequence[float | None] | No
         field.name: pa.array(range(len(phases)), field.type)
         if not field.nullable
         else pa.nulls(len(phases), field.type)
-        for field in tables.SCHEMA
+        for field in series_files.SCHEMA
         if field.name not in ("phase", *ends)
     }
     columns = {name: pa.array([9e9] * warmup + [*values] + [9e9], pa.float64()) for name, values in ends.items()}
-    return pa.table({**others, "phase": phases, **columns}).select(tables.SCHEMA.names)
+    return pa.table({**others, "phase": phases, **columns}).select(series_files.SCHEMA.names)
 
 
 def micro_batches(

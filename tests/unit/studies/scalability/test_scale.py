@@ -258,6 +258,8 @@ def test_wrong_answers_end_the_study(run: Run, monkeypatch: pytest.MonkeyPatch) 
         result = run(perform=perform)
     assert (len(trials), result.finished, result.capacities, exit_code(result)) == (1, False, (), 1)
     assert result.cells[0].wrong_answers == wrong.wrong_answers
+    stopped = result.cells[0].model_copy(update={"outcome": "interrupted"})
+    assert exit_code(result.model_copy(update={"cells": (*result.cells, stopped)})) == 130
     assert run(resumed(result.folder), perform).decided
     assert trials[0].load.rate == trials[1].load.rate
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from streamgauge.transports.kafka.admin import Topics
 from streamgauge.transports.kafka.broker import Broker
+from streamgauge.transports.kafka.topics import Topics
 
 PASSWORD = "a-password-nobody-may-see"
 _MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"

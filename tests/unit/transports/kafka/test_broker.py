@@ -14,8 +14,8 @@ import pytest
 from streamgauge.core.errors import DriverError, MachineError, StreamgaugeError
 from streamgauge.system.child_processes import Child, is_running, wait_until
 from streamgauge.transports.kafka import broker as module
-from streamgauge.transports.kafka.admin import Topics
 from streamgauge.transports.kafka.broker import Broker
+from streamgauge.transports.kafka.topics import Topics
 
 GONE_S = 10.0
 

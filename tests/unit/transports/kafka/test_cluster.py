@@ -12,18 +12,18 @@ import pytest
 from streamgauge.core.errors import DriverError, InputError
 from streamgauge.core.machine_check import refuse_missing
 from streamgauge.system.child_processes import wait_until
-from streamgauge.transports.kafka import admin as module
 from streamgauge.transports.kafka import cluster as carrier_module
-from streamgauge.transports.kafka.admin import Topics
+from streamgauge.transports.kafka import topics as module
 from streamgauge.transports.kafka.broker import Broker
 from streamgauge.transports.kafka.cluster import KafkaCluster
 from streamgauge.transports.kafka.encodings.compact import Compact
 from streamgauge.transports.kafka.outlet import Producer
 from streamgauge.transports.kafka.result_messages import MARK, Mark
 from streamgauge.transports.kafka.settings import KafkaSettings
+from streamgauge.transports.kafka.topics import Topics
 from streamgauge.transports.registry import transport
 from streamgauge.transports.spi import BrokerRequest
-from streamgauge.transports.topics import InputTopic, OutputTopic, ProgramTopics, results_of, topic_of
+from streamgauge.transports.topic_names import InputTopic, OutputTopic, ProgramTopics, results_of, topic_of
 from tests.unit.transports.kafka.helpers_secured_broker import wanting_a_log_in
 
 GONE_S = 20.0

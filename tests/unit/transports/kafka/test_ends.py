@@ -16,13 +16,13 @@ from streamgauge.core.errors import DriverError
 from streamgauge.core.schema import EMISSION_TIME, EVENT_ID, EVENT_TIME, INGEST_TIME
 from streamgauge.system.child_processes import wait_until
 from streamgauge.transports.kafka import outlet as producer_module
-from streamgauge.transports.kafka.admin import CREATE_TIME, OLDEST, Topics
 from streamgauge.transports.kafka.broker import Broker
 from streamgauge.transports.kafka.inlet import KafkaInlet
 from streamgauge.transports.kafka.outlet import KafkaOutlet
 from streamgauge.transports.kafka.result_messages import MARK, Mark, Position, key_of
+from streamgauge.transports.kafka.topics import CREATE_TIME, OLDEST, Topics
 from streamgauge.transports.spi import Chunk, EndpointConfig, OutletConfig, Overflow
-from streamgauge.transports.topics import InputTopic, ProgramTopics, results_of, topic_of
+from streamgauge.transports.topic_names import InputTopic, ProgramTopics, results_of, topic_of
 
 SCHEMA = pa.schema([(name, pa.int64()) for name in ("n", EVENT_TIME, INGEST_TIME, EVENT_ID)])
 TYPES = {"n": "int", EVENT_TIME: "bigint"}

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from streamgauge.transports.kafka import group_offsets, inlet
-from streamgauge.transports.kafka.admin import TopicPartition
 from streamgauge.transports.kafka.inlet import KafkaInlet
 from streamgauge.transports.kafka.result_messages import MARK, Mark
+from streamgauge.transports.kafka.topics import TopicPartition
 from streamgauge.transports.spi import EndpointConfig
-from streamgauge.transports.topics import topic_of
+from streamgauge.transports.topic_names import topic_of
 
 
 class Busy:

@@ -11,11 +11,11 @@ import pytest
 from streamgauge.core.errors import DriverError
 from streamgauge.loadgen.fields import PAYLOAD_BYTES_MAX
 from streamgauge.transports.kafka import outlet as module
-from streamgauge.transports.kafka.admin import CREATE_TIME, Topics
 from streamgauge.transports.kafka.broker import Broker
 from streamgauge.transports.kafka.encodings.compact import Compact
 from streamgauge.transports.kafka.outlet import Producer
 from streamgauge.transports.kafka.settings import KafkaSettings
+from streamgauge.transports.kafka.topics import CREATE_TIME, Topics
 
 NUMBERS = Compact((("n", "bigint"),))
 NOW_MS = time.time_ns() // 1_000_000

@@ -17,7 +17,6 @@ from streamgauge.core.clock import US
 from streamgauge.core.errors import DriverError
 from streamgauge.transports.kafka import group_offsets
 from streamgauge.transports.kafka import program_inlet as program_endpoint
-from streamgauge.transports.kafka.admin import TopicPartition
 from streamgauge.transports.kafka.inlet import SLICE_US
 from streamgauge.transports.kafka.program_inlet import (
     COMMITS_S,
@@ -26,8 +25,9 @@ from streamgauge.transports.kafka.program_inlet import (
     QUIET_S,
     ProgramInlet,
 )
+from streamgauge.transports.kafka.topics import TopicPartition
 from streamgauge.transports.spi import COMMITS, FOREIGN, NEVER_COMMITTED, UNOBSERVED, EndpointConfig
-from streamgauge.transports.topics import InputTopic, OutputTopic, ProgramTopics, ProgressSource
+from streamgauge.transports.topic_names import InputTopic, OutputTopic, ProgramTopics, ProgressSource
 from tests.unit.transports.kafka.test_spark_checkpoint import Query
 
 NOW_US = 1_800_000_000 * US

@@ -8,7 +8,7 @@ import pytest
 
 from streamgauge.core.clock import US
 from streamgauge.transports.kafka.program_results import Parsed, ResultParser
-from streamgauge.transports.topics import MessageFormat, OutputTopic
+from streamgauge.transports.topic_names import MessageFormat, OutputTopic
 
 NOW_US = 1_800_000_000 * US
 NOW_MS = NOW_US // 1000

@@ -16,7 +16,7 @@ from streamgauge.transports.kafka.result_messages import (
     table_of,
     wire,
 )
-from streamgauge.transports.topics import results_of, stream_of, topic_of
+from streamgauge.transports.topic_names import results_of, stream_of, topic_of
 
 KINDS = {
     "n": "int", "b": "bigint", "d": "double", "f": "boolean", "t": "timestamp", "s": "string", "x": "binary",

@@ -15,7 +15,7 @@ from streamgauge.system.disk import Scratch
 from streamgauge.transports.kafka import spark_checkpoint
 from streamgauge.transports.kafka.spark_checkpoint import SparkCheckpoint, SparkCheckpoints
 from streamgauge.transports.spi import COMMITS
-from streamgauge.transports.topics import scratch_purpose
+from streamgauge.transports.topic_names import scratch_purpose
 
 FIRSTS = {("orders", 0): 500, ("orders", 1): 40}
 STREAMS = {"orders": "purchases"}

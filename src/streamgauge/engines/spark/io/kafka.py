@@ -34,7 +34,7 @@ from streamgauge.transports.kafka.encodings.choice import encoding
 from streamgauge.transports.kafka.encodings.json import wire_types
 from streamgauge.transports.kafka.result_messages import Mark, Marks, Position, Types, is_carried, key_of, wire
 from streamgauge.transports.kafka.settings import MESSAGE_BYTES_MAX, KafkaSettings
-from streamgauge.transports.topics import results_of, stream_of, topic_of
+from streamgauge.transports.topic_names import results_of, stream_of, topic_of
 
 WHOLE = {"startingOffsets": "earliest", "failOnDataLoss": "true"}
 """Without these a job would not read all that it is offered."""

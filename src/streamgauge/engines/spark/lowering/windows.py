@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from math import gcd
 
 from streamgauge.core.errors import InputError
-from streamgauge.core.schema import WINDOW_END, WINDOW_START
+from streamgauge.core.schema import LINEAGE_TIMES, WINDOW_END, WINDOW_START
 from streamgauge.dataflow import count_window, schema
 from streamgauge.dataflow.expressions import check
 from streamgauge.dataflow.nodes import Process, RunningAggregate, Window, WindowAggregate, WindowJoin
-from streamgauge.dataflow.operators.sliding_window import REDUCED_BY, TIMES, SlidingWindow
+from streamgauge.dataflow.operators.sliding_window import REDUCED_BY, SlidingWindow
 
 NO_DELAY = "0 seconds"
 """The watermark delay if no event can be late."""
@@ -60,7 +60,7 @@ def non_mergeable(node: WindowAggregate | RunningAggregate) -> list[str]:
 def sliding(node: WindowAggregate) -> Process | None:
     """The node as a keyed process; None if it has other aggregates than sums, counts, minima and maxima of columns."""
     available = schema.columns(node.input)
-    columns = tuple(pair for pair in node.aggregates if pair[0] not in TIMES)
+    columns = tuple(pair for pair in node.aggregates if pair[0] not in LINEAGE_TIMES)
     try:
         aggregates = count_window.read(columns, node.keys, available, node.name)
     except InputError:
@@ -83,6 +83,6 @@ def sliding(node: WindowAggregate) -> Process | None:
         ),
         identity=(*node.keys, WINDOW_START),
         reach_us=node.window.range_us,
-        lineage=tuple((name, name) for name, _ in node.aggregates if name in TIMES),
+        lineage=tuple((name, name) for name, _ in node.aggregates if name in LINEAGE_TIMES),
         name=node.name,
     )

@@ -8,7 +8,7 @@ from streamgauge.transports.kafka.encodings.avro import Avro
 from streamgauge.transports.kafka.encodings.compact import Compact
 from streamgauge.transports.kafka.encodings.json import Json
 from streamgauge.transports.kafka.encodings.text import Csv, Text
-from streamgauge.transports.topics import FRAMED, MessageFormat
+from streamgauge.transports.topic_names import FRAMED, MessageFormat
 
 _KINDS = {arrow_type(kind): kind for kind in TYPES}
 

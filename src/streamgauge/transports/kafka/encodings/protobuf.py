@@ -19,7 +19,7 @@ from google.protobuf.message import DecodeError
 from streamgauge.core.schema import ColumnTypes, Field
 from streamgauge.transports.kafka.encodings.api import HEADER, UNFRAMED, Foreign, ProgramFormat, cast_to
 from streamgauge.transports.kafka.encodings.avro import varints
-from streamgauge.transports.topics import FRAMED, MessageFormat
+from streamgauge.transports.topic_names import FRAMED, MessageFormat
 
 HOW = "protoc --include_imports --descriptor_set_out=FILE.desc FILE.proto"
 _TYPES = {"int32": "int", "int64": "bigint", "uint32": "int", "uint64": "bigint", "bool": "boolean"} | {

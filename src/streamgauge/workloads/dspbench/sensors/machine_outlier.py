@@ -44,7 +44,7 @@ from pydantic import Field
 
 from streamgauge.core.arrays import Floats, Int64s
 from streamgauge.core.clock import US
-from streamgauge.core.schema import EVENT_TIME, INGEST_TIME, Schema
+from streamgauge.core.schema import LINEAGE_TIMES, Schema
 from streamgauge.dataflow.builder import source
 from streamgauge.dataflow.operators.api import ROW, TIME, Processor
 from streamgauge.dataflow.operators.grouped_arrays import groups, load, save
@@ -125,7 +125,7 @@ class Scorer(OverBatches):
         found["reading"] = np.arange(len(machine_of)) - first_of_machine[machine_of]
         found["score"] = _scores([rows[name] for name in MEANS], batch_of)
         found[TIME] = rows["batch"] + self._interval_us - 1
-        for name in (EVENT_TIME, INGEST_TIME):
+        for name in LINEAGE_TIMES:
             found[name] = np.maximum.reduceat(rows[name], first)[batch_of]
         return pa.RecordBatch.from_pydict(found)
 

@@ -12,7 +12,7 @@ from streamgauge.engines.spark.io import kafka
 from streamgauge.engines.spark.io.kafka import KafkaAdapter, messages, report_positions
 from streamgauge.engines.spi import Edge, Edges
 from streamgauge.transports.kafka.result_messages import Mark
-from streamgauge.transports.topics import topic_of
+from streamgauge.transports.topic_names import topic_of
 
 ONE = {"out": {"key": "int", "event_time": "bigint", "mean": "double"}}
 TWO = {"a": {"n": "int"}, "b": {"at": "timestamp"}}

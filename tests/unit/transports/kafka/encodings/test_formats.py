@@ -16,7 +16,7 @@ from streamgauge.transports.kafka.encodings.api import Foreign, ProgramFormat
 from streamgauge.transports.kafka.encodings.avro import Avro, leaves
 from streamgauge.transports.kafka.encodings.choice import format_of
 from streamgauge.transports.kafka.encodings.protobuf import fields_of
-from streamgauge.transports.topics import InputTopic, MessageFormat, OutputTopic, ProgramTopics
+from streamgauge.transports.topic_names import InputTopic, MessageFormat, OutputTopic, ProgramTopics
 
 ARROW = {"bigint": pa.int64(), "double": pa.float64(), "boolean": pa.bool_(), "string": pa.string()}
 COLUMNS: ColumnTypes = (("user.id", "bigint"), ("user.city", "string"), ("dear", "boolean"), ("price", "double"))

@@ -16,7 +16,7 @@ from streamgauge.core.clock import US
 from streamgauge.core.schema import arrow_type
 from streamgauge.transports.kafka.encodings.choice import columns_of, encoding, format_of
 from streamgauge.transports.kafka.program_results import ResultParser
-from streamgauge.transports.topics import MessageFormat, OutputTopic
+from streamgauge.transports.topic_names import MessageFormat, OutputTopic
 from tests.unit.transports.kafka.encodings.test_avro import read
 
 GOLDEN = Path(__file__).parents[1] / "golden"

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from streamgauge.core.errors import DriverError
-from streamgauge.transports.kafka import admin as module
-from streamgauge.transports.kafka.admin import Topics
+from streamgauge.transports.kafka import topics as module
 from streamgauge.transports.kafka.broker import Broker
+from streamgauge.transports.kafka.topics import Topics
 
 COUNT = 30_000
 WANTED = [0, 1, 700, 20_000, 20_001, COUNT - 1]

@@ -1,4 +1,4 @@
-"""The tables of a run folder beside its result: one row per second, per engine batch, and per batch and operator.
+"""The series files of a run folder: one row per second, per engine batch, and per batch and operator.
 
 - series.parquet has one row per second of planned time, ascending.
 - engine/batches.parquet has one row per micro-batch, as the SUT reports it. No verdict depends on it. A job of several
@@ -11,12 +11,15 @@ A null means "not known", never zero. `MEANINGS` explains every column.
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
+from streamgauge.artifacts.atomic_write import write_table
 from streamgauge.core.engine_reports import WHOLE_BATCH
-from streamgauge.core.errors import DriverError
+from streamgauge.core.errors import DriverError, InputError, Problem, require
 
 _COUNTS = ("planned", "offered", "handed_out", "committed", "backlog_events", "lag_events")
 LATENCIES = ("event_time_us_p50", "event_time_us_p99", "processing_time_us_p50", "processing_time_us_p99")
@@ -78,8 +81,9 @@ ENGINE_SERIES: pa.Schema = pa.schema(
     ]
 )
 
+SERIES = "series.parquet"
 TABLES = {
-    "series.parquet": SCHEMA,
+    SERIES: SCHEMA,
     "engine/batches.parquet": BATCHES,
     "engine/operators.parquet": OPERATORS,
     "engine/series.parquet": ENGINE_SERIES,
@@ -167,6 +171,8 @@ def conform(table: pa.Table) -> pa.Table:
 
     Raises `DriverError` for unknown columns, missing required values, wrong types, or times that do not ascend.
     """
+    if unknown := [name for name in table.column_names if name not in SCHEMA.names]:
+        raise DriverError(f"series: series.parquet must not have the columns {', '.join(unknown)}")
     try:
         conformed = pa.concat_tables([SCHEMA.empty_table(), table], promote_options="permissive").cast(SCHEMA)
     except (pa.ArrowException, ValueError) as error:
@@ -175,3 +181,29 @@ def conform(table: pa.Table) -> pa.Table:
     if len(times) > 1 and not pc.all(pc.greater(times[1:], times[:-1])).as_py():
         raise DriverError("series: column time_us must ascend from row to row")
     return conformed
+
+
+def write_series(folder: Path, table: pa.Table) -> None:
+    """Writes the per-second series of a run folder. Raises `DriverError` if it breaks its schema."""
+    write_table(folder / SERIES, conform(table))
+
+
+def read_table(folder: Path, name: str) -> pa.Table:
+    """A table of `TABLES`, with a null column for each that an older version did not write; no rows without the file.
+
+    Raises InputError if it is no Parquet file, or lacks a column that is never null.
+    """
+    path, schema = folder / name, TABLES[name]
+    if not path.exists():
+        return schema.empty_table()
+    try:
+        table = pq.ParquetFile(path).read()
+        whole = pa.concat_tables([table, schema.empty_table()], promote_options="default")
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(
+            Problem("RUN", f"{name} must be a Parquet file ({error})", str(path), "run it again")
+        ) from None
+    absent = [field.name for field in schema if not field.nullable and field.name not in table.column_names]
+    rule = f"{name} must have the columns {', '.join(absent)}, which are never null"
+    require(not absent, "RUN", rule, str(path), "the version that wrote it, or run it again")
+    return whole
