@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from streamgauge.core.formatting import flatten, format_fact
+from streamgauge.core.formatting import NONE, flatten, format_fact
 
 GLOSSARY = "what these words mean: docs/reference/glossary.md"
 """The manual's page with the terms of a result."""
@@ -99,36 +99,40 @@ class Paragraph:
 
 
 @dataclass(frozen=True)
-class Fact:
-    """A named figure; the parts at the indices `strong` are those that readers compare between runs.
+class Measure:
+    """A figure that readers compare between runs; `unit` completes it where its line says the unit once, at the end."""
 
-    `terminal` and `page`: where it is shown. The page leaves out facts that have their own section.
-    """
+    label: str
+    figure: str
+    unit: str = ""
 
-    name: str
-    parts: tuple[str, ...]
-    strong: tuple[int, ...] = (0,)
-    terminal: bool = True
-    page: bool = True
-
-    @property
-    def main(self) -> tuple[str, ...]:
-        return tuple(part for n, part in enumerate(self.parts) if n in self.strong)
-
-    @property
-    def rest(self) -> tuple[str, ...]:
-        return tuple(part for n, part in enumerate(self.parts) if n not in self.strong)
+    def __str__(self) -> str:
+        return f"{self.label} {self.figure}"
 
 
 @dataclass(frozen=True)
-class Facts:
-    """Several facts side by side."""
+class Fact:
+    """One line in the terminal. On the page each known measure is a tile; a fact without measures is a line there too.
 
-    facts: tuple[Fact, ...]
-    terminal: bool = False
+    `page`: whether the page shows it beside the answer, because no sentence or section has it.
+    """
+
+    name: str
+    parts: tuple[str | Measure, ...]
+    page: bool = True
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        return tuple(part for part in self.parts if isinstance(part, Measure))
+
+    @property
+    def tiles(self) -> tuple[tuple[str, str], ...]:
+        """The name and the figure of each tile, in the words of the line."""
+        known = (one for one in self.measures if one.figure != NONE)
+        return tuple((f"{self.name} {one.label}", f"{one.figure} {one.unit}".rstrip()) for one in known)
 
 
-Block = Paragraph | Table | Figure | Drawing | Facts
+Block = Paragraph | Table | Figure | Drawing
 
 
 @dataclass(frozen=True)

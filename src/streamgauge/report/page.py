@@ -10,6 +10,13 @@ from streamgauge.report.document_blocks import GLOSSARY, Block, Document
 from streamgauge.results.text.narrative import capital
 
 
+_MARKED = re.compile(
+    r"`(?P<code>[^`]+)`"
+    r"|(?<=\d) (?=(?:%|[kMG]|[kMG]iB|[mun]?s|min|h)(?!\w))|(?<=\d [kMG]) (?=events)"
+)
+"""Code between backticks, or the space between a figure and its unit."""
+
+
 def render(document: Document) -> str:
     """The page as text."""
     return _environment().get_template("document.html.j2").render(d=document, glossary=capital(GLOSSARY))
@@ -20,8 +27,12 @@ def _kind_of(block: Block) -> str:
 
 
 def _coded(text: str) -> Markup:
-    """Turns text between backticks into code."""
-    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+    """Turns text between backticks into code, and ties figures to their units, so that no line ends between them."""
+    return Markup(_MARKED.sub(_mark, str(escape(text))))
+
+
+def _mark(found: re.Match[str]) -> str:
+    return f"<code>{found['code']}</code>" if found["code"] else "\N{NO-BREAK SPACE}"
 
 
 @functools.cache

@@ -1,5 +1,6 @@
 """Whole outputs: what the terminal shows of a result or study, and its page as text without its drawings."""
 
+import html
 import io
 import re
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from rich.console import Console
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.options_and_settings import Experiment
 from streamgauge.report.document_blocks import Document
-from streamgauge.report.documents import breakdown, comparison, matrix, profile, run, scalability
+from streamgauge.report.documents import breakdown, comparison, matrix, profile, run, run_answer, scalability
 from streamgauge.report.page import render
 from streamgauge.report.terminal.console import show
 from streamgauge.results.comparison import ComparedSide, NotTheSame
@@ -131,6 +132,27 @@ def as_text(page: str) -> str:
     blocks = re.sub(r"</(?:title|p|tr|li|h\d|figcaption|caption|dt|dd|pre)>", "\n", page)
     lines = (" ".join(re.sub(r"<(?!!)[^>]*>", " ", line).split()) for line in blocks.splitlines())
     return "".join(f"{line}\n" for line in lines if line)
+
+
+FIGURE = re.compile(r"(>= )?[\d,.]+ ([kMG] )?(events/s|[mun]?s|% of a core)")
+"""One figure with one unit."""
+
+
+def in_terminal(document: Document) -> str:
+    console = Console(file=(file := io.StringIO()), width=200, color_system=None)
+    show(document, on=console)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("name", [*RUNS, "search"])
+def test_each_tile_has_one_figure_in_the_words_of_the_terminal(name: str) -> None:
+    """Its name and its figure are in one line of the terminal, in that order; an unknown figure has no tile."""
+    document = run_answer.brief(made_up_search() if name == "search" else made_up_result(**RUNS[name]))
+    found = re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", html.unescape(render(document)).replace("\xa0", " "))
+    assert found
+    for label, figure in found:
+        assert FIGURE.fullmatch(figure)
+        assert re.search(".*".join(map(re.escape, f"{label} {figure}".split())), in_terminal(document))
 
 
 def assert_shown(name: str, document: Document, page: str, verbose: bool) -> None:

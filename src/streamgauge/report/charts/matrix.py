@@ -22,7 +22,7 @@ from streamgauge.results import labels
 from streamgauge.results.matrix import MatrixCell, MatrixResult
 
 ROW_PX, LABELS_PX, ROWS_MAX = 26, 130, 40
-_COLOURS = {"sustained": "sustained", "not_sustained": "not-sustained"}
+_COLOURS = {"sustained": "sustained", "not_sustained": "not-sustained", "invalid": "invalid"}
 _OTHER = "undecided"
 
 

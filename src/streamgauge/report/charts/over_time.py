@@ -138,7 +138,10 @@ _OFF_PLAN_S = 0.2
 
 @dataclass(frozen=True)
 class _Panel:
-    """One chart of a stack: layers over `t`, `v`, on a vertical axis from 0 to `top`; `axis` labels it."""
+    """One chart of a stack: layers over `t`, `v`, on a vertical axis from 0 to `top`; `axis` labels it.
+
+    `keys` explain what the title does not name.
+    """
 
     title: str
     layers: tuple[Any, ...]
@@ -255,18 +258,17 @@ def _rate_panel(timeline: Timeline) -> _Panel:
 
 def _backlog_panel(timeline: Timeline) -> _Panel:
     area = _area(timeline.rows("backlog_events"), "backlog", opacity=0.35, line=True)
-    keys = (Key("backlog", "backlog", "area"),)
-    return _Panel("backlog (events)", (area,), timeline.top("backlog_events"), 90, amounts, keys)
+    return _Panel("backlog (events)", (area,), timeline.top("backlog_events"), 90, amounts)
 
 
 def _lag_panel(timeline: Timeline) -> _Panel:
     """The sum over all partitions; of several also the one with most, which a sum may hide."""
     layers = [_area(timeline.rows("lag_events"), "lag", opacity=0.25, line=True)]
-    keys = [Key("consumer lag, all partitions", "lag", "area")]
+    keys: tuple[Key, ...] = ()
     if timeline.known("lag_most"):
         layers.append(draw_line(timeline.rows("lag_most"), "lag", dash=DASH))
-        keys.append(Key("consumer lag of the partition with most", "lag", "dash"))
-    return _Panel("consumer lag (events)", tuple(layers), timeline.top("lag_events"), 90, amounts, tuple(keys))
+        keys = (Key("consumer lag of the partition with most", "lag", "dash"),)
+    return _Panel("consumer lag (events)", tuple(layers), timeline.top("lag_events"), 90, amounts, keys)
 
 
 def _latency_panel(timeline: Timeline) -> _Panel:
@@ -285,11 +287,10 @@ def _latency_panel(timeline: Timeline) -> _Panel:
 
 
 def _frontier_panel(timeline: Timeline) -> _Panel:
-    name = "output frontier behind the plan"
     top = timeline.top("frontier_lag_us")
     factor, unit = unit_of_time(top)
     line = draw_line(timeline.rows("frontier_lag_us", factor), "frontier")
-    return _Panel(f"{name} ({unit})", (line,), top / factor, 70, keys=(Key(name, "frontier"),))
+    return _Panel(f"output frontier behind the plan ({unit})", (line,), top / factor, 70)
 
 
 def _by_role(timeline: Timeline, title: str, what: str, factor: float) -> _Panel:

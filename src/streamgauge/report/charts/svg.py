@@ -28,7 +28,7 @@ COLOURS = {
         *("sut", "driver", "broker", "network"),
         *PARTS,
         "rest",
-        *("sustained", "not-sustained", "undecided", "ink", "muted", "grid", "shade"),
+        *("sustained", "not-sustained", "undecided", "invalid", "ink", "muted", "grid", "shade"),
     )
 }
 

@@ -1,6 +1,6 @@
 """A latency breakdown as a document: the stages of each trial, and how consistent their evidence is."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from streamgauge.core.formatting import NONE, format_count, format_digits, format_percent, format_us
 from streamgauge.report.charts import breakdown as charts
@@ -8,6 +8,7 @@ from streamgauge.report.charts.breakdown import heading
 from streamgauge.report.document_blocks import (
     Document,
     Drawing,
+    Fact,
     Paragraph,
     Section,
     Table,
@@ -18,7 +19,10 @@ from streamgauge.report.document_blocks import (
     texts,
 )
 from streamgauge.results import labels
-from streamgauge.results.breakdown import BreakdownTrial, LatencyBreakdown
+from streamgauge.results.breakdown import BreakdownTrial, LatencyBreakdown, StageFigures
+
+SENTENCES_MAX = 3
+"""Trials that have a sentence beside the answer."""
 
 
 def document(breakdown: LatencyBreakdown) -> Document:
@@ -32,18 +36,21 @@ def document(breakdown: LatencyBreakdown) -> Document:
     )
     stages = blocks(
         Drawing(lambda: charts.waterfall(trials)),
-        None if any(one.stages for one in trials) else Paragraph("- (no trial could be broken down)", "none"),
         _stages(breakdown),
         Drawing(lambda: charts.by_window(trials)),
         Drawing(lambda: charts.spread(trials)),
     )
     published = "The published study of this question, with DStreams on other machines, found:"
+    on = f"on {breakdown.engine} ({breakdown.tuning}), over {breakdown.transport}"
     return Document(
         name=breakdown.workload,
-        on=f"anatomy on {breakdown.engine} ({breakdown.tuning}), over {breakdown.transport}",
+        on=f"anatomy {on}",
         title=f"{breakdown.workload}, anatomy",
-        headline="",
+        headline=headline(trials),
+        style="" if breakdown.finished else "interrupted",
         meta=(" · ".join(parts),),
+        lead=tuple(map(Paragraph, _sentences(trials))),
+        facts=(Fact("anatomy", (breakdown.workload, on), page=False),),
         sections=(
             Section("stages-section", "Where a record's time goes", stages, "Stages"),
             Section("trials", "Trials", tuple(line for one in trials for line in _trial(one)), "Trials"),
@@ -56,6 +63,38 @@ def document(breakdown: LatencyBreakdown) -> Document:
             Section("environment", "Environment", (environment_table(breakdown.environment),), "Environment"),
         ),
     )
+
+
+def headline(trials: Sequence[BreakdownTrial]) -> str:
+    """`longest stage: waiting, 80 % to 90 % of the mean latency`; a trial without stages says nothing."""
+    longest = [_longest(trial) for trial in trials if trial.stages]
+    if not longest:
+        return "no trial could be broken down"
+    shares = sorted(100 * stage.share for stage in longest)
+    share = " to ".join(dict.fromkeys((format_percent(shares[0]), format_percent(shares[-1]))))
+    names = " or ".join(dict.fromkeys(stage.name for stage in longest))
+    return f"longest stage: {names}, {share} of the mean latency"
+
+
+def _longest(trial: BreakdownTrial) -> StageFigures:
+    return max(trial.stages, key=lambda stage: stage.mean_us)
+
+
+def _sentences(trials: Sequence[BreakdownTrial]) -> Iterator[str]:
+    """A sentence for each of the first trials, and how many of all are doubtful."""
+    for trial in trials[:SENTENCES_MAX]:
+        if trial.latency is None or not trial.stages:
+            yield f"{heading(trial)}: not broken down."
+            continue
+        stage, of = _longest(trial), trial.latency
+        yield (
+            f"{heading(trial)}: {stage.name} takes {format_us(stage.mean_us)} of {format_us(of.mean_us)}; half of the "
+            f"results came within {format_us(of.p50_us)}."
+        )
+    if len(trials) > SENTENCES_MAX:
+        yield f"{len(trials) - SENTENCES_MAX} more trials are below."
+    if doubtful := sum(bool(trial.doubts) for trial in trials):
+        yield f"Doubtful: {doubtful} of {len(trials)} trials, for the reasons below."
 
 
 def _stages(breakdown: LatencyBreakdown) -> Table:

@@ -66,10 +66,22 @@ def document(result: MatrixResult) -> Document:
         headline=f"{cells}: {verdicts}" if verdicts else cells,
         style="" if result.finished else "interrupted",
         meta=(" · ".join((result.start_time, result.folder)),),
-        lead=(Paragraph(f"varied: {', '.join(result.varied) or 'nothing'}."),),
+        lead=tuple(map(Paragraph, _sentences(result))),
         remarks=tuple(_remarks(result)),
         sections=tuple(sections),
     )
+
+
+def _sentences(result: MatrixResult) -> Iterator[str]:
+    """What was varied, and where the highest rate was reached."""
+    yield f"Varied: {', '.join(result.varied) or 'nothing'}."
+    searched = any(row.sustained_per_s is not None for row in result.cells)
+    what, field = ("sustained", "sustained_per_s") if searched else ("ingested", "ingested_per_s")
+    if good := [row for row in result.cells if row.verdict in ("sustained", None) and getattr(row, field) is not None]:
+        best = max(good, key=lambda row: float(getattr(row, field)))
+        place = f" with {_setting_texts(best)}" if best.settings else ""
+        late = f"; event time p50 {format_us(best.event_time_p50_us)}" if best.event_time_p50_us is not None else ""
+        yield f"The highest {what} rate is {format_rate(getattr(best, field), 'events/s')}{place}{late}."
 
 
 def plan_document(plan: MatrixPlan) -> Document:
@@ -103,7 +115,7 @@ def cell_line(row: MatrixCell, planned: int) -> str:
     latency = f"event time p50 {format_us(row.event_time_p50_us)}, p99 {format_us(row.event_time_p99_us)}"
     parts = [
         f"{row.number} of {planned}",
-        ", ".join(f"{name}={format_value(value)}" for name, value in row.settings.items()),
+        _setting_texts(row),
         f"repetition {row.repetition}" if row.repetition > 1 else "",
         _verdict(row),
         rate or (f"ingested {format_rate(row.ingested_per_s)}" if row.ingested_per_s is not None else ""),
@@ -112,6 +124,10 @@ def cell_line(row: MatrixCell, planned: int) -> str:
         "" if row.verdict == "sustained" else row.sentence,
     ]
     return "   ".join(part for part in parts if part)
+
+
+def _setting_texts(row: MatrixCell) -> str:
+    return ", ".join(f"{name}={format_value(value)}" for name, value in row.settings.items())
 
 
 def _remarks(result: MatrixResult) -> Iterator[Paragraph]:

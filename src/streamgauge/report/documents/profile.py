@@ -11,6 +11,7 @@ from streamgauge.report.document_blocks import (
     Column,
     Document,
     Drawing,
+    Fact,
     Paragraph,
     Section,
     Table,
@@ -49,6 +50,7 @@ def document(profile: OperatorProfile, apply: bool = False) -> Document:
     """The whole profile; `apply`: the terminal also shows the option that is now set, and why others have none."""
     planned = profile.input
     size = f"{format_count(planned.slices)} slices of {format_count(planned.slice_events)} events"
+    warmup = f"{format_count(planned.warmup_slices)} more to warm up"
     engine = f"{profile.engine} ({profile.tuning})"
     operators = blocks(
         Drawing(lambda: charts.times(profile.operators)),
@@ -57,10 +59,12 @@ def document(profile: OperatorProfile, apply: bool = False) -> Document:
     )
     return Document(
         name=profile.workload,
-        on=f"characterized on {engine}, {size}, {format_count(planned.warmup_slices)} more to warm up",
+        on=f"characterized on {engine}",
         title=f"{profile.workload}, characterized",
-        headline="",
+        headline=headline(profile),
         meta=(f"{profile.start_time} · {profile.folder}",),
+        lead=tuple(map(Paragraph, _sentences(profile))),
+        facts=(Fact("input", (f"{profile.workload} on {engine}", size, warmup), page=False),),
         sections=(
             Section("operators", "What each operator does and takes", operators, "Operators"),
             Section("instances", "Instances", tuple(_instances(profile, apply)), "Instances"),
@@ -69,6 +73,30 @@ def document(profile: OperatorProfile, apply: bool = False) -> Document:
             Section("environment", "Environment", (environment_table(profile.environment),), "Environment"),
         ),
     )
+
+
+def headline(profile: OperatorProfile) -> str:
+    """`slowest operator: splitter, p50 2 us and p99 9.5 us a tuple`, or that none was timed."""
+    timed = [(time.p99, time.median, row.name) for row in profile.operators if (time := time_text(row)) is not None]
+    if not timed:
+        return "no operator was timed"
+    p99, median, name = max(timed)
+    return f"slowest operator: {name}, p50 {tuple_time(median)} and p99 {tuple_time(p99)} a tuple"
+
+
+def _sentences(profile: OperatorProfile) -> Iterator[str]:
+    """The sizes of the input, the advised instances, and the memory."""
+    planned = profile.input
+    yield (
+        f"{format_count(planned.slices)} slices of {format_count(planned.slice_events)} events were timed, after "
+        f"{format_count(planned.warmup_slices)} to warm up."
+    )
+    advised = ", ".join(
+        f"{row.name} {instances(row, profile.weights)}" for row in profile.operators if row.kind not in _ENDS
+    )
+    yield f"Advised of {profile.target} instances: {advised or NO_ADVICE}."
+    if (memory := profile.memory) is not None:
+        yield f"The memory is {memory.behaviour}, at most {format_size(memory.max)}."
 
 
 def _operators(profile: OperatorProfile) -> Table:

@@ -17,6 +17,7 @@ from streamgauge.core.formatting import (
     format_percent,
     format_rate,
     format_size,
+    format_us,
     format_value,
 )
 from streamgauge.report.charts import capacity, engine_batches, flow_graph, latency_curve, over_time
@@ -40,7 +41,7 @@ from streamgauge.report.documents import run_answer
 from streamgauge.report.page import render
 from streamgauge.results import labels
 from streamgauge.results.latency import LATENCY_KINDS, STATISTICS
-from streamgauge.results.run import FAULTS, Result, Verification
+from streamgauge.results.run import FAULTS, DriverResult, Result, Verification
 from streamgauge.results.text import narrative, phrases
 from streamgauge.results.text.sentences import counts_in_words
 
@@ -117,8 +118,27 @@ def _over_time(result: Result, figure: Figure | None) -> Section | None:
     )
     phases = table("Phases of the run, by planned time", (*texts("phase"), *numbers("begins", "lasts")), rows)
     drawn = figure or Paragraph("- (no second of this run was recorded)", "none")
-    found = blocks(drawn, phases if result.phases else None)
+    found = blocks(drawn, phases if result.phases else None, _waiting(result))
     return Section("time", "Over time", found, "Over time" if figure else "")
+
+
+def _waiting(result: Result) -> Table | None:
+    """The backlog, and the consumer lag; of several partitions also the mean, and the one with most at the end."""
+    if (backlog := result.backlog) is None:
+        return None
+    rows: list[tuple[str, float, float]] = [("backlog", backlog.end, backlog.max)]
+    if (lag := result.lag) is not None:
+        rows.append(("consumer lag", lag.sum.end, lag.sum.max))
+        if len(lag.partitions) > 1:
+            most = max(lag.partitions, key=lambda each: each.end)
+            rows.append((f"mean of {len(lag.partitions)} partitions", lag.mean.end, lag.mean.max))
+            rows.append((f"partition {most.partition} of {most.stream}, the most", most.end, most.max))
+    return table(
+        "Events that waited, over the measured span",
+        (*texts("what"), *numbers("at the end", "at most")),
+        ((name, format_rate(end, "events"), format_rate(most, "events")) for name, end, most in rows),
+        notes=(f"The most backlog is {format_us(1e6 * backlog.max_s)} of the rate.",),
+    )
 
 
 def _curves(folder: RunFolder, result: Result) -> dict[str, list[latency_curve.Point]]:
@@ -199,8 +219,34 @@ def _resources(result: Result, figure: Figure | None) -> Section | None:
     )
     columns = (*texts("process", "side"), *numbers("CPU mean", "CPU max", "memory max"))
     processes = table("Processes over the measured span; 100 % is one core", columns, rows)
-    found = blocks(figure, processes if result.processes else None)
+    found = blocks(figure, processes if result.processes else None, _driver(result.driver), _machine(result))
     return Section("resources-section", "Resources", found, "Resources")
+
+
+def _driver(driver: DriverResult | None) -> Table | None:
+    """The parts of the driver that the system may have waited for."""
+    if driver is None:
+        return None
+    delays = (("schedule delay", driver.slip_us), ("append latency", driver.append_latency_us))
+    shares = (driver.hand_out_share, driver.receive_share, driver.disk_share)
+    deliveries, results, disk = (format_percent(100 * share) for share in shares)
+    return table(
+        "Delays of the driver over the measured span",
+        (*texts("delay"), *numbers("p50", "p99", "max")),
+        ((name, *map(format_us, (of.p50, of.p99, of.max))) for name, of in delays if of is not None),
+        notes=(f"Share of the span at work: deliveries {deliveries}, arrived results {results}, their disk {disk}.",),
+    )
+
+
+def _machine(result: Result) -> Paragraph | None:
+    """The machine beside both sides: other programs, and its own speed."""
+    others, work = result.others_cpu_percent, result.reference_work_us
+    parts = (
+        f"Other programs used {format_percent(others)} of a core." if others is not None else "",
+        f"The reference work took {format_us(work)} of CPU time." if work is not None else "",
+    )
+    text = " ".join(filter(None, parts))
+    return Paragraph(text, "note") if text else None
 
 
 def _reported(name: str, title: str, short: str, *figures: Figure | None) -> Section | None:

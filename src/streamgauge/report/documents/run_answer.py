@@ -14,20 +14,32 @@ from streamgauge.core.formatting import (
     format_us,
 )
 from streamgauge.core.units import format_cpus
-from streamgauge.report.document_blocks import Cell, Column, Document, Fact, Paragraph, Row, Table, cells, numbers
+from streamgauge.report.document_blocks import (
+    Cell,
+    Column,
+    Document,
+    Fact,
+    Measure,
+    Paragraph,
+    Row,
+    Table,
+    cells,
+    numbers,
+)
 from streamgauge.results import labels
 from streamgauge.results.latency import STATISTICS, Latencies, Latency
-from streamgauge.results.run import DriverResult, Rates, Result, shown_notes
+from streamgauge.results.run import Rates, Result, shown_notes
 from streamgauge.results.search import TrialSummary
 from streamgauge.results.text import narrative, phrases
 from streamgauge.results.verdict import Check
 
 RULE_CHARACTERS = 100
 """Characters of a malformed-record rule that are shown beside the answer."""
+OF_A_CORE = "of a core"
 _SHORT = {"processing_time": "processing", "until_counted": "counted"}
 """Labels that are shortened in the terminal, to fit their column."""
 _PRINTED = tuple(name for name in STATISTICS if name not in ("min", "mean", "p95"))
-_FIRST_READ = tuple(_PRINTED.index(name) for name in ("p50", "p99"))
+_FIRST_READ = ("p50", "p99")
 
 TRIAL_COLUMNS = (
     Column("trial", width=7),
@@ -51,6 +63,7 @@ def brief(result: Result) -> Document:
         *map(Paragraph, narrative.summary_sentences(result)),
     ]
     remarks = [
+        Paragraph(" · ".join(_conditions(result)), "note"),
         *(Paragraph(warning, "warning", "warning", terminal=True) for warning in result.warnings),
         *(Paragraph(note, "note", "note", terminal=True) for note in shown_notes(result.notes)),
         Paragraph(verdict.advice, "advice", "next", terminal=True),
@@ -85,25 +98,33 @@ def _facts(result: Result) -> list[Fact]:
         *_search_facts(result),
         *_answer_facts(result),
         *_malformed_facts(result),
-        *_backlog_facts(result),
-        *_lag_facts(result),
         *_cpu_facts(result),
-        *(_driver_facts(result.driver) if result.driver is not None else ()),
-        *([Fact("limit", (result.search.limit,))] if result.search is not None and result.search.limit else []),
+        *(
+            [Fact("limit", (result.search.limit,), page=False)]
+            if result.search is not None and result.search.limit
+            else []
+        ),
     ]
 
 
 def _rate_facts(result: Result) -> list[Fact]:
     if result.rate is None:
         return []
-    isolation = f"isolation: {result.isolation}{_cores(result)}"
     if narrative.measured_s(result) is None and result.search is None:
-        rates = [narrative.nothing_measured(result)]
-    else:
-        offered, ingested = result.rate.offered_per_s, result.rate.ingested_per_s
-        rates = [f"offered {format_rate(offered, 'events/s')}", f"ingested {format_rate(ingested, 'events/s')}"]
-    parts = [*rates, f"tuning: {result.tuning}", isolation, _generators(result, result.rate)]
-    return [Fact("rate", tuple(filter(None, parts)), strong=tuple(range(len(rates))))]
+        return [Fact("rate", (narrative.nothing_measured(result), *_conditions(result)), page=False)]
+    offered, ingested = (
+        Measure(name, format_rate(per_s, "events/s"))
+        for name, per_s in (("offered", result.rate.offered_per_s), ("ingested", result.rate.ingested_per_s))
+    )
+    return [Fact("rate", (offered, ingested, *_conditions(result)))]
+
+
+def _conditions(result: Result) -> tuple[str, ...]:
+    """The conditions under which the figures hold."""
+    if result.rate is None:
+        return ()
+    isolation = f"isolation: {result.isolation}{_cores(result)}"
+    return tuple(filter(None, (f"tuning: {result.tuning}", isolation, _generators(result, result.rate))))
 
 
 def _cores(result: Result) -> str:
@@ -136,17 +157,27 @@ def _latency_facts(result: Result) -> list[Fact]:
     found = [
         Fact(
             _SHORT.get(kind, labels.LATENCIES[kind]),
-            tuple(filter(None, (*_statistics(one, _PRINTED), _kind_text(kind, result.latency)))),
-            strong=_FIRST_READ,
+            tuple(filter(None, (*_measures(one), _kind_text(kind, result.latency)))),
         )
         for kind in kinds
         if (one := result.latency.by_kind(kind)) is not None
     ]
     if not found and result.search is None:
         found = [Fact("latency", (note,), page=False) for note in result.latency.notes]
-    remarks = (narrative.no_p99(result), narrative.missing_results(result), narrative.unverified(result))
-    found += [Fact("", (remark,), page=False) for remark in remarks if remark]
+    found += [Fact("", (remark,)) for remark in [narrative.no_p99(result)] if remark]
+    said = (narrative.missing_results(result), narrative.unverified(result))
+    found += [Fact("", (remark,), page=False) for remark in said if remark]
     return found + _sink_facts(result)
+
+
+def _measures(one: Latency) -> list[str | Measure]:
+    """The percentiles in their order; the page shows the first ones to be read as tiles."""
+    return [
+        Measure(labels.statistic(name), phrases.latency(one, name))
+        if name in _FIRST_READ
+        else f"{labels.statistic(name)} {phrases.latency(one, name)}"
+        for name in _PRINTED
+    ]
 
 
 def _statistics(one: Latency, names: Sequence[str]) -> list[str]:
@@ -182,12 +213,11 @@ def _sink_facts(result: Result) -> list[Fact]:
 def _search_facts(result: Result) -> list[Fact]:
     if result.search is None or (at_90 := result.search.at_90_percent) is None:
         return []
-    p50, p99 = format_us(at_90.event_time_p50_us), format_us(at_90.event_time_p99_us)
     purpose = f", {at_90.purpose}" if at_90.purpose != "at 90 %" else ""
     parts = (
         phrases.trial_verdict(at_90),
-        f"p50 {p50}",
-        f"p99 {p99}",
+        Measure("p50", format_us(at_90.event_time_p50_us)),
+        Measure("p99", format_us(at_90.event_time_p99_us)),
         f"event time{phrases.until_counted(at_90)}",
         f"(trial {at_90.number}{purpose}, {format_rate(at_90.offered_per_s)})",
     )
@@ -230,25 +260,6 @@ def _short_rule(rule: str) -> str:
     return f"{plain}; whole in the report"
 
 
-def _backlog_facts(result: Result) -> list[Fact]:
-    if (backlog := result.backlog) is None:
-        return []
-    most = f"at most {format_rate(backlog.max, 'events')}, {format_us(1e6 * backlog.max_s)} of the rate"
-    return [Fact("backlog at the end", (format_rate(backlog.end, "events"), most), terminal=False)]
-
-
-def _lag_facts(result: Result) -> list[Fact]:
-    """The consumer lag; of several partitions also the mean, and the one with most."""
-    if (lag := result.lag) is None:
-        return []
-    parts = [format_rate(lag.sum.end, "events")]
-    if len(lag.partitions) > 1:
-        last = max(lag.partitions, key=lambda each: each.end)
-        most = f"most in partition {last.partition} of {last.stream}: {format_rate(last.end, 'events')}"
-        parts += [f"mean of {len(lag.partitions)} partitions {format_rate(lag.mean.end, 'events')}", most]
-    return [Fact("consumer lag at the end", (*parts, f"at most {format_rate(lag.sum.max, 'events')}"), terminal=False)]
-
-
 def _cpu_facts(result: Result) -> list[Fact]:
     """CPU of system, driver and broker; the system's figure includes its parts."""
     if not result.processes:
@@ -257,32 +268,16 @@ def _cpu_facts(result: Result) -> list[Fact]:
     for use in result.processes:
         used[use.role] += use.cpu_percent_mean
     # Of a program that ran already, and of a broker, nothing may be known.
-    sut = format_percent(used["sut"]) if "sut" in used else "-"
-    parts = (
-        f"system under test {sut}",
-        f"driver {format_percent(used['driver'])}",
-        f"broker {format_percent(used['broker'])}" if "broker" in used else "",
-        f"others {format_percent(result.others_cpu_percent)}" if result.others_cpu_percent is not None else "",
-        "of a core",
-        f"(reference work {format_us(result.reference_work_us)})" if result.reference_work_us is not None else "",
-    )
-    return [Fact("cpu", tuple(filter(None, parts)))]
-
-
-def _driver_facts(driver: DriverResult) -> list[Fact]:
-    """The parts of the driver that the system may have waited for."""
-    delays = (("schedule delay", driver.slip_us), ("append latency", driver.append_latency_us))
-    shares = (driver.hand_out_share, driver.receive_share, driver.disk_share)
-    handing, receiving, writing = (format_percent(100 * share) for share in shares)
-    work = (f"deliveries {handing} of the time", f"results {receiving}, their disk {writing}")
-    return [
-        *(
-            Fact(f"{name} p99", (format_us(of.p99), f"at most {format_us(of.max)}"), terminal=False)
-            for name, of in delays
-            if of is not None
-        ),
-        Fact("driver at work", work, terminal=False),
-    ]
+    others = result.others_cpu_percent
+    sides = {
+        "system under test": used.get("sut"),
+        "driver": used["driver"],
+        **({"broker": used["broker"]} if "broker" in used else {}),
+        **({"others": others} if others is not None else {}),
+    }
+    each = (Measure(name, format_percent(percent), OF_A_CORE) for name, percent in sides.items())
+    work = result.reference_work_us
+    return [Fact("cpu", (*each, OF_A_CORE, *([f"(reference work {format_us(work)})"] if work is not None else [])))]
 
 
 def trial_row(trial: TrialSummary, link: str = "") -> Row:

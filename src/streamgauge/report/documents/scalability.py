@@ -161,8 +161,20 @@ def _lead(result: ScaleResult) -> Iterator[Paragraph]:
     }[result.criterion]
     again = f"; {result.repeat} trials decide a cell" if result.repeat > 1 else ""
     yield Paragraph(f"{result.resource}: {', '.join(map(str, result.resources))}; {criterion}{again}.")
+    if result.finished and (bounds := _bounds(result)):
+        yield Paragraph(bounds)
     for note in result.notes:
         yield Paragraph(note, "warning", "note", terminal=True)
+
+
+def _bounds(result: ScaleResult) -> str:
+    """For each level the easiest load that a trial showed to fail; empty without one."""
+    failed = [
+        f"{load_text(one.refused, result.load_unit)} with {one.resources}"
+        for one in result.capacities
+        if one.refused is not None and one.decided
+    ]
+    return f"The next load was not sustained: {', '.join(failed)}." if failed else ""
 
 
 def _facts(result: ScaleResult) -> Iterator[Fact]:

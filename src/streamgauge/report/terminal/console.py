@@ -18,7 +18,7 @@ from streamgauge.core.errors import InputError, JobError, SettingError
 from streamgauge.core.formatting import NONE, format_rate, format_us, format_value
 from streamgauge.core.output import LossyStderr
 from streamgauge.core.trial import TrialSnapshot
-from streamgauge.report.document_blocks import GLOSSARY, Block, Document, Drawing, Facts, Figure, Table
+from streamgauge.report.document_blocks import GLOSSARY, Block, Document, Drawing, Figure, Table
 from streamgauge.report.documents import run_answer
 from streamgauge.results.run import Result
 from streamgauge.results.search import TrialSummary
@@ -216,20 +216,19 @@ def page_in(folder: str) -> str:
 def show(document: Document, report: str = "", verbose: bool = False, on: Console | None = None) -> None:
     """The short form of a document and the path of the whole one; `verbose`: every check."""
     to = on or console()
-    if document.headline:
-        badge = f"{document.badge}   " if document.badge else ""
-        headline = "   ".join((document.headline, *document.bounds))
-        say(to, (badge, STYLES.get(document.style, "")), (headline, "bold"))
-    else:
-        say(to, (f"{document.name}   ", "bold"), document.on)
+    badge = f"{document.badge}   " if document.badge else ""
+    headline = "   ".join((document.headline, *document.bounds))
+    say(to, (badge, STYLES.get(document.style, "")), (headline, "bold"))
     for one in document.lead:
         _show_block(to, one)
     for row in document.checks.rows if document.checks else ():
         if verbose or row.matters:
             name, outcome, number, _, limit, sentence = (cell.text for cell in row.cells)
             say(to, f"  {name:<16}{outcome:<18}{number} (limit {limit})   {sentence}".rstrip())
+    for fact in document.facts:
+        say(to, _labelled(fact.name, "   ".join(map(str, fact.parts))))
     sections = (block for section in document.sections for block in section.blocks)
-    for block in (Facts(document.facts, terminal=True), *sections, *document.remarks):
+    for block in (*sections, *document.remarks):
         _show_block(to, block)
     if verbose:
         say(to, _labelled("words", GLOSSARY))
@@ -242,10 +241,6 @@ def _show_block(to: Console, block: Block) -> None:
         return
     if isinstance(block, Table):
         _show_table(to, block)
-    elif isinstance(block, Facts):
-        for fact in block.facts:
-            if fact.terminal:
-                say(to, _labelled(fact.name, "   ".join(fact.parts)))
     else:
         text = block.text.replace("`", "")
         text = _labelled(block.label, text) if block.label else text

@@ -4,6 +4,7 @@ from streamgauge.core.clock import US
 from streamgauge.core.formatting import format_count, format_duration, format_rate, format_us
 from streamgauge.results.latency import PERCENTILES, Latencies, Latency
 from streamgauge.results.run import Result
+from streamgauge.results.search import TrialSummary
 from streamgauge.results.text import phrases
 from streamgauge.stats.samples import observations_needed
 
@@ -80,7 +81,7 @@ def unverified(result: Result) -> str:
 
 
 def summary_sentences(result: Result) -> tuple[str, ...]:
-    """Three sentences: rates offered and ingested, latency of the results, verification."""
+    """Three sentences: rates or trials, latency of the results, verification."""
     right = unverified(result) or f"{capital(phrases.verified(result.verification))}."
     return tuple(filter(None, (_throughput(result), _lateness(result), right)))
 
@@ -119,7 +120,19 @@ def _throughput(result: Result) -> str:
     )
 
 
+def _at_90_percent(trial: TrialSummary | None) -> str:
+    """The latency at 90 % of the rate that a search found."""
+    if trial is None or trial.event_time_p50_us is None:
+        return ""
+    rate, verdict = format_rate(trial.offered_per_s, "events/s"), phrases.trial_verdict(trial)
+    counted = Latency(p50=trial.until_counted_p50_us, p99=trial.until_counted_p99_us)
+    late = _late(Latency(p50=trial.event_time_p50_us, p99=trial.event_time_p99_us), "")
+    return f"At 90 % of that rate ({rate}, {verdict}): {late[:1].lower()}{late[1:]} {_counted(counted)}".strip()
+
+
 def _lateness(result: Result) -> str:
+    if result.search is not None:
+        return _at_90_percent(result.search.at_90_percent)
     latency = result.latency.event_time_us
     if latency is None:
         return ""

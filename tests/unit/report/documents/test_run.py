@@ -1,5 +1,7 @@
 """The page, compared by section: headings, tables, links; self-contained, small, and alive in a browser."""
 
+import html
+import json
 import re
 import shutil
 import subprocess
@@ -86,9 +88,7 @@ def test_browser_shows_the_page(run_folder: RunFolder, flow: Flow, tmp_path: Pat
 
     A screenshot of this page compresses far worse than an empty one; light and dark are looked at.
     """
-    path = run.write_page(run_folder, flow)
-    look_at(path, tmp_path, 50_000)
-    assert chart_height_px(path, tmp_path) > 300
+    look_at(run.write_page(run_folder, flow), tmp_path, 50_000)
 
 
 @pytest.mark.long
@@ -100,6 +100,19 @@ def test_browser_shows_a_comparison(tmp_path: Path) -> None:
     look_at(page, tmp_path, 20_000)
 
 
+@pytest.mark.browser
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
+@pytest.mark.parametrize(("width", "height"), [(1440, 900), (390, 844)])
+def test_first_screen(run_folder: RunFolder, flow: Flow, tmp_path: Path, width: int, height: int) -> None:
+    """Wide and narrow it holds verdict, sentences and every tile, and needs no sideways scroll.
+
+    In no chart is a text cut off or over another one.
+    """
+    seen = measure(rendered(run_folder, flow), tmp_path, width, height)
+    assert 300 < seen["tiles_end"] <= height
+    assert (seen["sideways"], seen["charts"] > 3, seen["cut"], seen["crossed"]) == (0, True, [], [])
+
+
 def look_at(page: Path, folder: Path, least_bytes: int) -> None:
     """In light and in dark, which are two pictures, and none is blank."""
     for scheme in ("light", "dark"):
@@ -109,15 +122,36 @@ def look_at(page: Path, folder: Path, least_bytes: int) -> None:
     assert (folder / "light.png").read_bytes() != (folder / "dark.png").read_bytes()
 
 
-def chart_height_px(path: Path, folder: Path) -> float:
-    """What the browser says about the height of the first chart, asked by a script that only the test puts in."""
-    height = "document.querySelector('.wide svg').getBoundingClientRect().height"
-    probe = folder / "probe.html"
-    probe.write_text(
-        path.read_text().replace("</body>", f"<script>document.title = 'height ' + {height}</script></body>")
-    )
-    (height,) = re.findall(r"<title>height ([\d.]+)</title>", browse(probe, folder, "light", "--dump-dom"))
-    return float(height)
+MEASURE = """
+addEventListener("load", () => {
+  const page = document.querySelector("iframe").contentDocument
+  const box = one => one.getBoundingClientRect()
+  const charts = [...page.querySelectorAll("figure div svg")].filter(one => box(one).width)
+  const texts = chart => [...chart.querySelectorAll("text")].filter(one => one.textContent.trim())
+  const cut = (inner, outer) => inner.left < outer.left - 1 || inner.right > outer.right + 1
+    || inner.top < outer.top - 1 || inner.bottom > outer.bottom + 1
+  const overlap = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1.5
+    && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 3
+  document.body.textContent = JSON.stringify({
+    tiles_end: box(page.querySelector("#answer dl")).bottom,
+    sideways: page.documentElement.scrollWidth - page.documentElement.clientWidth,
+    charts: charts.length,
+    cut: charts.flatMap(one => texts(one).filter(text => cut(box(text), box(one))).map(text => text.textContent)),
+    crossed: charts.flatMap(one => texts(one).filter(
+      (a, n, all) => all.slice(n + 1).some(b => overlap(box(a), box(b)))).map(text => text.textContent)),
+  })
+})
+"""
+
+
+def measure(page: str, folder: Path, width: int, height: int) -> dict[str, Any]:
+    """Where things are in a frame of this size, because a window cannot be as narrow as a telephone."""
+    frame = f'<iframe width="{width}" height="{height}" style="border: 0" srcdoc="{html.escape(page)}"></iframe>'
+    probe = folder / "frame.html"
+    probe.write_text(f"<!doctype html><meta charset=utf-8><body>{frame}<script>{MEASURE}</script></body>")
+    (found,) = re.findall(r"<body[^>]*>(.*)</body>", browse(probe, folder, "light", "--dump-dom"), re.DOTALL)
+    seen: dict[str, Any] = json.loads(html.unescape(found))
+    return seen
 
 
 def browse(path: Path, folder: Path, scheme: str, *action: str) -> str:
