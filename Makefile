@@ -37,7 +37,7 @@ test: setup ## about 14 minutes on 2 cores: unit tests, then those that start pr
 	$(UNIT_TESTS)
 	$(PROCESS_TESTS)
 
-test-long: setup ## what make test leaves out for its time: further tests, most of them on Spark, and many more examples
+test-long: setup ## what make test leaves out for its time: the commands of README and pages, further tests on Spark, many more examples
 	$(PYTEST) -m "long"
 	$(UNIT_TESTS) --hypothesis-profile many
 

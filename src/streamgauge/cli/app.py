@@ -287,7 +287,8 @@ def engines(json_: AsJson = False) -> None:
 @app.command(short_help="Show what this machine has and lacks")
 def doctor(
     brokers: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT,...", help="brokers of your own that must answer  [default: none]")
+        str | None,
+        typer.Option(metavar="HOST:PORT,...", help="brokers that must answer without a log-in  [default: none]"),
     ] = None,
     json_: AsJson = False,
 ) -> None:
