@@ -66,7 +66,7 @@ def cpu_share(what: list[str], rate: int, out: Path) -> float:
     if len(new) != 1:
         raise RuntimeError(f"{what} at {rate}: exit code {code}")
     result = RunFolder(new.pop().parent).read_result()
-    if result.verification is None or not result.verification.right or result.verdict.value == "not sustained":
+    if result.verification is None or not result.verification.right or result.verdict.value == "not_sustained":
         raise RuntimeError(f"{what} at {rate}: {result.verdict.sentence}")
     return sum(one.cpu_percent_mean or 0.0 for one in result.processes if one.role == "sut") / 100
 

@@ -169,6 +169,7 @@ class StartRequest:
     - `partitions`: the number of partitions per stream.
     - `parallelism`: the requested cores of the engine; None for its own default.
     - `transport_options`: the options of the transport.
+    - `rate_per_s`: events per second of all streams in the first trial; 0 if unknown.
     """
 
     flow: Flow | None
@@ -182,6 +183,7 @@ class StartRequest:
     partitions: int = 1
     parallelism: int | None = None
     transport_options: Mapping[str, str] = field(default_factory=dict)
+    rate_per_s: float = 0.0
 
 
 @dataclass(frozen=True)

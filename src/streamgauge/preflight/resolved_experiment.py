@@ -345,6 +345,7 @@ def start_request_of(
         flow, engine_options(experiment, engine), experiment.master, experiment.load.frontier, queue_bytes,
         experiment.bind, generators_bytes, experiment.transport, partitions, experiment.parallelism,
         transport_options(experiment, engine) if engine is not None else experiment.transport_options,
+        experiment.search.start_rate or 0.0 if experiment.command == "sustain" else experiment.load.rate,
     )  # fmt: skip
 
 

@@ -61,15 +61,20 @@ WORKLOADS: dict[str, dict[str, str]] = {
     "scalability_hopping": {"range": "2s"},
 }
 """Workloads of native nodes, with windows that close within a short trial."""
+VARIANTS = [
+    *((engine, workload, {}) for engine in on_jvms() for workload in WORKLOADS),
+    # All pairs of a window, when it closes, as Karimov et al. wrote their join for Storm.
+    *(("storm", workload, {"windows": "storm"}) for workload in ("windowed_join", "trending_topics")),
+    *(("kafka-streams", workload, {"state_store": "rocksdb"}) for workload in ("windowed_join", "trending_topics")),
+]
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("workload", WORKLOADS)
-@pytest.mark.parametrize("engine", on_jvms())
-def test_workloads_are_right(tmp_path: Path, engine: str, workload: str) -> None:
+@pytest.mark.parametrize(("engine", "workload", "options"), VARIANTS)
+def test_workloads_are_right(tmp_path: Path, engine: str, workload: str, options: dict[str, str]) -> None:
     """Verified over one partition, as the table of pairs says. A busy machine may keep one side of a join for long."""
     require_jars(engine)
-    options = dict(resolve_name(entry(engine).conformance).options)
+    options = {**resolve_name(entry(engine).conformance).options, **options}
     with started(tmp_path, workload, "1k", engine, options=options, **WORKLOADS[workload]) as (
         resolved, testbed, folder,
     ):  # fmt: skip

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 from streamgauge.core.errors import Problem, collected, require
+from streamgauge.core.formatting import format_size
 from streamgauge.core.machine_check import MachineCheck
 from streamgauge.core.plugin_options import IDIOMATIC, TUNED, Fetch, Setting, with_defaults
 from streamgauge.core.units import parse_duration, parse_size, parse_whole
@@ -106,6 +108,9 @@ class JvmPlugin(EnginePlugin):
         return [pyspark_check(), jars_check(name, [[one] for one in jar_sets], fetch)]
 
     def require(self, transport: str, options: Mapping[str, str]) -> None:
+        (fetch,), (*_, jars) = self.capabilities.fetches, self.machine_checks()
+        if jars.problems:
+            print(f"fetching {fetch.name}, {format_size(fetch.bytes)}, once", file=sys.stderr, flush=True)
         self.make(None, None).classes()
 
     def make(self, cpus: Sequence[int] | None, parallelism: int | None) -> JvmEngine:

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 
 from streamgauge.core.plugin_options import Fetch, Setting, with_defaults
-from streamgauge.engines.jvm.plugin import capabilities, milliseconds
+from streamgauge.core.units import parse_size, parse_whole
+from streamgauge.engines.jvm.plugin import GREATEST, capabilities, milliseconds
 
 SETTINGS = (
     Setting("memory", "2GiB", "the heap of the JVM, which has the cluster and the job"),
@@ -17,7 +18,7 @@ SETTINGS = (
     Setting(
         "pending",
         "auto",
-        "tuples of a spout's task that may be on their way, with ackers; auto: 20000, with windows=storm 1000000",
+        "tuples that may be on their way, with ackers; auto: 20000, with windows=storm one for each 2KiB of memory",
     ),
     Setting("spins", "0", "how often an idle task looks for tuples before it sleeps for 2ms"),
     Setting("watermark_interval", "20ms", "how often spouts send watermarks, which delays the results of windows"),
@@ -30,8 +31,9 @@ COUNTS = {"pending": 1, "spins": 0}
 """The options that are whole numbers, and the least of each."""
 LEAST_S = {"watermark_interval": 0.001, "commit_interval": 0.01}
 """The options that are times, and the least of each."""
-PENDING = {"own": "20000", "storm": "1000000"}
-"""Storm's windows acknowledge a tuple when it leaves its last one, so that of all of them are on their way."""
+PENDING = 20_000
+PENDING_BYTES = 2048
+"""Heap for a tuple in Storm's own windows, which acknowledge it when it leaves its last one."""
 TIMEOUT_S = {"own": "600", "storm": "2000000"}
 """A tuple that waits is not sent again. Storm holds windows, whose milliseconds are microseconds, against it."""
 FIXED = {
@@ -48,14 +50,26 @@ CAPABILITIES = capabilities(
 )
 
 
+def pending(options: Mapping[str, str]) -> int:
+    """How many tuples of all spouts may be on their way."""
+    chosen = with_defaults(options, SETTINGS)
+    if chosen["pending"] != "auto":
+        return whole(chosen, "pending")
+    return parse_size(chosen["memory"]) // PENDING_BYTES if chosen["windows"] == "storm" else PENDING
+
+
+def whole(options: Mapping[str, str], name: str) -> int:
+    """An option of `COUNTS`. Raises InputError."""
+    return parse_whole(options[name], f"option {name}", COUNTS[name], GREATEST, "100")
+
+
 def configuration(options: Mapping[str, str]) -> dict[str, str]:
     """Storm's settings for these options, and ours, which begin with `streamgauge.`."""
     chosen = with_defaults(options, SETTINGS)
     chosen |= {name: str(milliseconds(chosen[name])) for name in LEAST_S}
-    pending = PENDING[chosen["windows"]] if chosen["pending"] == "auto" else chosen["pending"]
     return {
-        **FIXED, "topology.acker.executors": chosen["ackers"], "topology.max.spout.pending": pending,
+        **FIXED, "topology.acker.executors": chosen["ackers"], "streamgauge.pending": str(pending(chosen)),
         "topology.message.timeout.secs": TIMEOUT_S[chosen["windows"]], "streamgauge.windows": chosen["windows"],
-        "topology.bolt.wait.progressive.level2.count": chosen["spins"],
+        "topology.bolt.wait.progressive.level2.count": str(whole(chosen, "spins")),
         "streamgauge.watermark.ms": chosen["watermark_interval"], "streamgauge.commit.ms": chosen["commit_interval"],
     }  # fmt: skip

@@ -1,11 +1,21 @@
 """The plugin of Storm."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 
+from streamgauge.core.clock import US
+from streamgauge.core.errors import Problem
+from streamgauge.core.plugin_options import with_defaults
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.dataflow.reach import reach_us, slide_us
 from streamgauge.engines.jvm.plugin import JvmPlugin
-from streamgauge.engines.storm.options import CAPABILITIES, COUNTS, LEAST_S
+from streamgauge.engines.spi import StartRequest
+from streamgauge.engines.storm.options import CAPABILITIES, COUNTS, LEAST_S, PENDING_BYTES, pending
+
+ON_THE_WAY_S = 1.0
+"""What may be on its way to a window, beside the tuples that windows hold."""
+SKEW_S = 2.0
+"""`Storm.SKEW_US`."""
 
 
 class StormPlugin(JvmPlugin):
@@ -17,8 +27,31 @@ class StormPlugin(JvmPlugin):
     least_s = LEAST_S
     counts = COUNTS
 
+    def request_problems(self, request: StartRequest) -> Iterable[Problem]:
+        """Also windows that hold more tuples than may be on their way, after which a spout sends none for good."""
+        problems = list(super().request_problems(request))
+        yield from problems
+        in_windows_us = 0 if problems or request.flow is None else _in_windows_us(request.flow, request.options)
+        chosen = with_defaults(request.options, CAPABILITIES.settings)
+        if not in_windows_us or chosen["ackers"] == "0":
+            return
+        seconds = in_windows_us / US + ON_THE_WAY_S + SKEW_S * (request.partitions > 1)
+        needed, limit = math.ceil(request.rate_per_s * seconds), pending(chosen)
+        if needed > limit:
+            memory = f"memory={math.ceil(needed * PENDING_BYTES / 2**20)}MiB"
+            more = memory if chosen["pending"] == "auto" else f"pending={needed}"
+            rule = (
+                f"must be at least {needed:,} at {request.rate_per_s:,.0f} events/s, because Storm's own windows hold "
+                f"the tuples of {seconds:g} s, and its spouts would stop for good"
+            )
+            yield Problem("option pending", rule, f"{limit:,}", f"--option {more}, or a lower rate, or shorter windows")
+
     def unseen_us(self, flow: Flow, options: Mapping[str, str]) -> int:
         """Its own windows acknowledge a tuple when a window closes that no longer has it."""
-        slides_us = (slide_us(sink.input) or 0 for sink in flow.sinks)
-        in_windows_us = (reach_us(flow) or 0) + max(slides_us) if options.get("windows") == "storm" else 0
-        return super().unseen_us(flow, options) + in_windows_us
+        return super().unseen_us(flow, options) + _in_windows_us(flow, options)
+
+
+def _in_windows_us(flow: Flow, options: Mapping[str, str]) -> int:
+    """For how long Storm's own windows hold a tuple; 0 if they do not run."""
+    slides_us = (slide_us(sink.input) or 0 for sink in flow.sinks)
+    return (reach_us(flow) or 0) + max(slides_us) if options.get("windows") == "storm" else 0

@@ -3,8 +3,9 @@
 import pytest
 
 from streamgauge.config.options_and_settings import build
+from streamgauge.core.errors import InputError
 from streamgauge.core.plugin_options import IDIOMATIC
-from streamgauge.engines.storm.options import CAPABILITIES, configuration
+from streamgauge.engines.storm.options import CAPABILITIES, configuration, pending
 from streamgauge.preflight.validate import check
 
 
@@ -14,11 +15,48 @@ def test_times_are_passed_in_milliseconds() -> None:
 
 
 def test_storms_own_windows_let_all_their_tuples_be_on_their_way() -> None:
-    own, storms = configuration({}), configuration({"windows": "storm"})
-    assert int(own["topology.max.spout.pending"]) < int(storms["topology.max.spout.pending"])
+    storms = configuration({"windows": "storm"})
     # Storm compares a window's microseconds, as milliseconds, with it.
     assert int(storms["topology.message.timeout.secs"]) * 1000 < 2**31
-    assert configuration({"windows": "storm", "pending": "5"})["topology.max.spout.pending"] == "5"
+    assert pending({"windows": "storm", "memory": "1GiB"}) == int(storms["streamgauge.pending"]) // 2 > pending({})
+    assert configuration({"windows": "storm", "pending": "5k"})["streamgauge.pending"] == "5000"
+
+
+STORMS = {"workload": "windowed_aggregation", "engine": "storm", "transport": "kafka", "options": {"windows": "storm"}}
+
+
+@pytest.mark.parametrize(
+    ("rate", "options", "way_out"),
+    [
+        ("80k", {}, None),
+        ("81k", {}, "memory=2057MiB"),  # 13 s of tuples: range, slide, and a second on their way
+        ("81k", {"memory": "2057MiB"}, None),
+        ("100k", {"pending": "1.2M"}, "pending=1300000"),
+        ("100k", {"pending": "1300000"}, None),
+        ("100k", {"ackers": "0"}, None),
+    ],
+)
+def test_more_tuples_in_storms_own_windows_than_may_be_on_their_way_are_refused(
+    rate: str, options: dict[str, str], way_out: str | None
+) -> None:
+    """Its spouts would stand still for good."""
+    values = STORMS | {"load": {"rate": rate}, "options": {"windows": "storm"} | options}
+    if way_out is None:
+        check(build(values))
+        return
+    with pytest.raises(InputError) as error:
+        check(build(values))
+    (problem,) = error.value.problems
+    assert problem.setting == "option pending"
+    assert problem.way_out.startswith(f"--option {way_out},")
+
+
+def test_a_search_is_held_against_its_first_rate_and_partitions_against_their_skew() -> None:
+    check(build(STORMS | {"command": "sustain", "search": {"start_rate": "80k"}}))
+    with pytest.raises(InputError):
+        check(build(STORMS | {"command": "sustain", "search": {"start_rate": "81k"}}))
+    with pytest.raises(InputError):
+        check(build(STORMS | {"load": {"rate": "80k"}, "partitions": 2}))
 
 
 @pytest.mark.parametrize(
@@ -28,7 +66,7 @@ def test_storms_own_windows_show_that_a_tuple_was_read_when_the_next_one_closes(
     options: dict[str, str], unseen_s: float
 ) -> None:
     """An overload trial that waited for three seconds of them drained nothing."""
-    values = {"workload": "windowed_aggregation", "engine": "storm", "transport": "kafka", "options": options}
+    values = STORMS | {"options": options, "load": {"rate": "10k"}}
     assert check(build(values)).unseen_s == unseen_s
     longer = check(build(values | {"parameters": {"range": "30s", "slide": "10s"}}))
     assert longer.queue_s > longer.unseen_s  # or the queue would be full before the first tuple is acknowledged

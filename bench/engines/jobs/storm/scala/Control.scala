@@ -90,7 +90,7 @@ object Control {
       .setProp(ConsumerConfig.VALUE_DESERIALIZER_CLASS_CONFIG, classOf[ByteArrayDeserializer])
     for ((name, value) <- Purchase.reading) config.setProp(name, value)
     val cores = System.getenv("CORES").toInt; val builder = new TopologyBuilder
-    builder.setSpout("purchases", new KafkaSpout(config.build()), 1)
+    builder.setSpout("purchases", new KafkaSpout(config.build()), 1).setMaxSpoutPending(20000)
     builder.setBolt("windows", new Windows, cores).fieldsGrouping("purchases", new Fields("pack"))
     builder.setBolt("results", new Sink, cores).localOrShuffleGrouping("windows")
     val all = new Config

@@ -47,11 +47,14 @@ final class Lowering(plan: Plan, builder: TopologyBuilder) {
       .setProp(ConsumerConfig.KEY_DESERIALIZER_CLASS_CONFIG, classOf[ByteArrayDeserializer])
       .setProp(ConsumerConfig.VALUE_DESERIALIZER_CLASS_CONFIG, classOf[ByteArrayDeserializer])
     for ((name, value) <- KafkaClient.READING ++ plan.client) config.setProp(name, value)
-    val name = s"read-${source.id}"; val number = source.partitions.min(plan.parallelism)
+    val name = s"read-${source.id}"; val number = spouts(source)
     builder.setSpout(name, new Source(config.build(), decoding, source.partitions, plan.options(Storm.WATERMARKS).toLong), number)
+      .setMaxSpoutPending(Integer.valueOf((plan.options(Storm.PENDING).toInt / plan.sources.map(spouts).sum).max(1)))
     tasks += number
     Relation(Seq(name), number, source.output)
   }
+
+  private def spouts(source: SourcePlan): Int = source.partitions.min(plan.parallelism)
 
   private def write(sink: SinkPlan, relation: Relation): Unit = {
     val encoder = Encoder(Expressions.rowWise(relation.output, Seq(Make(Seq("value" -> sink.value)))))
@@ -164,6 +167,7 @@ object Storm {
   val WATERMARK = "watermark"
   /** Settings of ours among those of Storm. */
   val COMMIT = "streamgauge.commit.ms"; val WATERMARKS = "streamgauge.watermark.ms"; val WINDOWS = "streamgauge.windows"
+  val PENDING = "streamgauge.pending"
   /** How far Storm's own windows let partitions be apart. */
   val SKEW_US = 2000000
 
