@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperGroup
 
 from streamgauge.cli.cluster import app as cluster_app
 from streamgauge.cli.commands import (
@@ -36,10 +35,10 @@ from streamgauge.cli.parameters import (
     pairs,
     parameters_of,
 )
+from streamgauge.cli.usage import Command, CommandGroup
 from streamgauge.config.file_terms import in_file_terms
-from streamgauge.config.named_files import is_own_file
 from streamgauge.config.options_and_settings import SETTINGS
-from streamgauge.core.errors import InputError, MachineError, Problem, StreamgaugeError, near, nearest, require
+from streamgauge.core.errors import InputError, MachineError, Problem, StreamgaugeError, nearest, require
 from streamgauge.core.exit_codes import ExitCode
 from streamgauge.core.output import print_answer, print_progress
 from streamgauge.core.units import parse_share
@@ -53,8 +52,8 @@ class _Unhandled(Exception):
     """Carries an error, as its cause, past Typer, which would end with an exit code of its own."""
 
 
-class _Commands(TyperGroup):
-    """Refuses an unknown command with the nearest one, and a list of all. Its help ends with the exit codes."""
+class _Commands(CommandGroup):
+    """All commands. The help ends with the exit codes."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -67,13 +66,6 @@ class _Commands(TyperGroup):
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Exit codes"):
             formatter.write_dl([(str(code), code.meaning) for code in ExitCode])
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if args and args[0] not in self.commands and not args[0].startswith("-"):
-            meant = f"run {args[0]}" if is_own_file(args[0]) else near(args[0], self.commands)
-            hint = f" Did you mean '{meant}'?" if meant else ""
-            ctx.fail(f"No such command '{args[0]}'.{hint} The commands: {', '.join(self.commands)}.")
-        return super().resolve_command(ctx, args)
 
 
 app = typer.Typer(
@@ -117,7 +109,7 @@ def _perform() -> str | int | None:
     try:
         if sys.flags.optimize > 1:
             raise MachineError("PYTHONOPTIMIZE=2 (or -OO) drops docstrings, which a library for charts needs. Unset it")
-        app()
+        app(prog_name="streamgauge")
     except InputError as error:
         from streamgauge.report.terminal.console import show_refusal
 
@@ -209,7 +201,7 @@ for _name, _shorthand in SHORTHANDS.items():
 app.add_typer(cluster_app, name="cluster", short_help="Run a Spark cluster on this machine")
 
 
-@app.command("experiment", short_help="Run an experiment from a TOML file")
+@app.command("experiment", short_help="Run an experiment from a TOML file", cls=Command)
 def experiment(
     file: Annotated[
         Path | None, typer.Argument(metavar="FILE", help="a TOML file, as run WORKLOAD --print-toml prints it")
@@ -234,7 +226,7 @@ def experiment(
     perform_file(file, out, dry_run, cells, resume, Options(json_, quiet, verbose), print_toml)
 
 
-@app.command(short_help="List the workloads, or describe one")
+@app.command(short_help="List the workloads, or describe one", cls=Command)
 def workloads(
     workload: Annotated[
         str, typer.Argument(
@@ -269,7 +261,7 @@ def workloads(
         show_workloads(rows)
 
 
-@app.command()
+@app.command(cls=Command)
 def engines(json_: AsJson = False) -> None:
     """List the engines and their capabilities."""
     from streamgauge.engines.registry import matrix, transport_rows
@@ -284,7 +276,7 @@ def engines(json_: AsJson = False) -> None:
         show_engines(rows, transports)
 
 
-@app.command(short_help="Show what this machine has and lacks")
+@app.command(short_help="Show what this machine has and lacks", cls=Command)
 def doctor(
     brokers: Annotated[
         str | None, typer.Option(metavar="HOST:PORT,...", help="brokers of your own that must answer  [default: none]")
@@ -309,7 +301,7 @@ def doctor(
     sys.exit(0 if answer["can_start"] else ExitCode.ENVIRONMENT)
 
 
-@app.command(short_help="Print the JSON schema of experiment or program files")
+@app.command(short_help="Print the JSON schema of experiment or program files", cls=Command)
 def schema(
     kind: Annotated[str, typer.Argument(metavar="KIND", help="kind of file: experiment or program")],
 ) -> None:
@@ -323,7 +315,7 @@ def schema(
     print_answer(json.dumps(schemas[kind](), indent=2))
 
 
-@app.command()
+@app.command(cls=Command)
 def selftest(
     json_: AsJson = False, silent: Quiet = False,
     quick: Annotated[
@@ -348,7 +340,7 @@ def selftest(
     sys.exit(ExitCode.HOLDS if all(item.ok for item in items) else ExitCode.FAILS)
 
 
-@app.command()
+@app.command(cls=Command)
 def compare(
     a: Annotated[
         str, typer.Argument(
@@ -390,7 +382,7 @@ def compare(
     sys.exit(code)
 
 
-@app.command(short_help="Write the HTML report of a run folder again")
+@app.command(short_help="Write the HTML report of a run folder again", cls=Command)
 def report(
     run_folder: Annotated[
         Path,
