@@ -334,7 +334,7 @@ def selftest(
     from streamgauge.studies.selftest.testbed import View
 
     with SelfTestView(progress_console(silent)) as view:
-        items = run_selftest(quick, only, View(view.line, view.trial))
+        items = run_selftest(quick, only, View(view.line, view.trial, view.line if json_ else view.item))
     if json_:
         print_answer(json.dumps(as_json(items, quick), indent=2))
     sys.exit(ExitCode.HOLDS if all(item.ok for item in items) else ExitCode.FAILS)

@@ -212,9 +212,6 @@ class _SearchProgress:
     def trial(self, trial: TrialSummary) -> None:
         """Ignored: the cell's report has the trials."""
 
-    def finish(self, result: Result) -> None:
-        """Ignored: the cell has a row."""
-
 
 def _performed(experiment: Experiment, observers: Observers) -> CellFigures:
     show, on_result = observers.show, observers.on_result
