@@ -86,3 +86,8 @@ def test_words_that_do_not_fit_are_refused_as_settings_are(
 def test_every_option_of_elsewhere_leads_to_one_here(invoke: Invoke) -> None:
     meant = {refused(invoke("run", "identity", word))[0][2].partition(" ")[0] for word in usage.FROM_ELSEWHERE}
     assert meant == set(usage.FROM_ELSEWHERE.values())
+
+
+def test_a_refused_set_of_processors_adds_no_problem_of_both(invoke: Invoke) -> None:
+    done = invoke("run", "identity", "--driver-cpus", "8000", "--sut-cpus", "a")
+    assert [setting for setting, _, _ in refused(done)] == ["--sut-cpus", "--driver-cpus"]
