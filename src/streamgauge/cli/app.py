@@ -26,6 +26,8 @@ from streamgauge.cli.commands import (
 )
 from streamgauge.cli.help import GroupedCommand, completion, workload_names
 from streamgauge.cli.parameters import (
+    BROKERS,
+    BROKERS_TOO,
     AsJson,
     PrintToml,
     Quiet,
@@ -279,7 +281,13 @@ def engines(json_: AsJson = False) -> None:
 @app.command(short_help="Show what this machine has and lacks", cls=Command)
 def doctor(
     brokers: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT,...", help="brokers of your own that must answer  [default: none]")
+        str | None,
+        typer.Option(
+            BROKERS.flag,
+            BROKERS_TOO,
+            metavar=BROKERS.metavar,
+            help="your own brokers, which must answer  [default: none]",
+        ),
     ] = None,
     json_: AsJson = False,
 ) -> None:
@@ -289,16 +297,18 @@ def doctor(
     run that needs what is missing is refused with the same message. The check default_run says whether
     run windowed_aggregation would be accepted in this folder.
 
+    The exit code is 5 if a default run cannot start, or if named brokers do not answer.
+
     The JSON has can_start (whether a default run could) and checks: name, status, found, problems (setting, rule, got,
     way_out) and needed_with (options of the runs that need it; empty for every run).
     """
-    from streamgauge.preflight.machine import can_start, machine_checks
+    from streamgauge.preflight.machine import can_start, machine_checks, named_are_missing
     from streamgauge.report.terminal.catalogue import show_machine
 
     checks = machine_checks(brokers)
     answer = {"can_start": can_start(checks), "checks": [one.to_json() for one in checks]}
     print_answer(json.dumps(answer, indent=2)) if json_ else show_machine(answer)
-    sys.exit(0 if answer["can_start"] else ExitCode.ENVIRONMENT)
+    sys.exit(ExitCode.HOLDS if answer["can_start"] and not named_are_missing(checks) else ExitCode.ENVIRONMENT)
 
 
 @app.command(short_help="Print the JSON schema of experiment or program files", cls=Command)
