@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperGroup
 
 from streamgauge.cli.cluster import app as cluster_app
 from streamgauge.cli.commands import (
@@ -27,6 +26,8 @@ from streamgauge.cli.commands import (
 )
 from streamgauge.cli.help import GroupedCommand, completion, workload_names
 from streamgauge.cli.parameters import (
+    BROKERS,
+    BROKERS_TOO,
     AsJson,
     PrintToml,
     Quiet,
@@ -36,10 +37,10 @@ from streamgauge.cli.parameters import (
     pairs,
     parameters_of,
 )
+from streamgauge.cli.usage import Command, CommandGroup
 from streamgauge.config.file_terms import in_file_terms
-from streamgauge.config.named_files import is_own_file
 from streamgauge.config.options_and_settings import SETTINGS
-from streamgauge.core.errors import InputError, MachineError, Problem, StreamgaugeError, near, nearest, require
+from streamgauge.core.errors import InputError, MachineError, Problem, StreamgaugeError, nearest, require
 from streamgauge.core.exit_codes import ExitCode
 from streamgauge.core.output import print_answer, print_progress
 from streamgauge.core.units import parse_share
@@ -53,8 +54,8 @@ class _Unhandled(Exception):
     """Carries an error, as its cause, past Typer, which would end with an exit code of its own."""
 
 
-class _Commands(TyperGroup):
-    """Refuses an unknown command with the nearest one, and a list of all. Its help ends with the exit codes."""
+class _Commands(CommandGroup):
+    """All commands. The help ends with the exit codes."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -67,13 +68,6 @@ class _Commands(TyperGroup):
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Exit codes"):
             formatter.write_dl([(str(code), code.meaning) for code in ExitCode])
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if args and args[0] not in self.commands and not args[0].startswith("-"):
-            meant = f"run {args[0]}" if is_own_file(args[0]) else near(args[0], self.commands)
-            hint = f" Did you mean '{meant}'?" if meant else ""
-            ctx.fail(f"No such command '{args[0]}'.{hint} The commands: {', '.join(self.commands)}.")
-        return super().resolve_command(ctx, args)
 
 
 app = typer.Typer(
@@ -117,7 +111,7 @@ def _perform() -> str | int | None:
     try:
         if sys.flags.optimize > 1:
             raise MachineError("PYTHONOPTIMIZE=2 (or -OO) drops docstrings, which a library for charts needs. Unset it")
-        app()
+        app(prog_name="streamgauge")
     except InputError as error:
         from streamgauge.report.terminal.console import show_refusal
 
@@ -209,7 +203,7 @@ for _name, _shorthand in SHORTHANDS.items():
 app.add_typer(cluster_app, name="cluster", short_help="Run a Spark cluster on this machine")
 
 
-@app.command("experiment", short_help="Run an experiment from a TOML file")
+@app.command("experiment", short_help="Run an experiment from a TOML file", cls=Command)
 def experiment(
     file: Annotated[
         Path | None, typer.Argument(metavar="FILE", help="a TOML file, as run WORKLOAD --print-toml prints it")
@@ -234,7 +228,7 @@ def experiment(
     perform_file(file, out, dry_run, cells, resume, Options(json_, quiet, verbose), print_toml)
 
 
-@app.command(short_help="List the workloads, or describe one")
+@app.command(short_help="List the workloads, or describe one", cls=Command)
 def workloads(
     workload: Annotated[
         str, typer.Argument(
@@ -269,7 +263,7 @@ def workloads(
         show_workloads(rows)
 
 
-@app.command()
+@app.command(cls=Command)
 def engines(json_: AsJson = False) -> None:
     """List the engines and their capabilities."""
     from streamgauge.engines.registry import matrix, transport_rows
@@ -284,11 +278,16 @@ def engines(json_: AsJson = False) -> None:
         show_engines(rows, transports)
 
 
-@app.command(short_help="Show what this machine has and lacks")
+@app.command(short_help="Show what this machine has and lacks", cls=Command)
 def doctor(
     brokers: Annotated[
         str | None,
-        typer.Option(metavar="HOST:PORT,...", help="brokers that must answer without a log-in  [default: none]"),
+        typer.Option(
+            BROKERS.flag,
+            BROKERS_TOO,
+            metavar=BROKERS.metavar,
+            help="your own brokers, which must answer without a log-in  [default: none]",
+        ),
     ] = None,
     json_: AsJson = False,
 ) -> None:
@@ -298,19 +297,21 @@ def doctor(
     run that needs what is missing is refused with the same message. The check default_run says whether
     run windowed_aggregation would be accepted in this folder.
 
+    The exit code is 5 if a default run cannot start, or if named brokers do not answer.
+
     The JSON has can_start (whether a default run could) and checks: name, status, found, problems (setting, rule, got,
     way_out) and needed_with (options of the runs that need it; empty for every run).
     """
-    from streamgauge.preflight.machine import can_start, machine_checks
+    from streamgauge.preflight.machine import can_start, machine_checks, named_are_missing
     from streamgauge.report.terminal.catalogue import show_machine
 
     checks = machine_checks(brokers)
     answer = {"can_start": can_start(checks), "checks": [one.to_json() for one in checks]}
     print_answer(json.dumps(answer, indent=2)) if json_ else show_machine(answer)
-    sys.exit(0 if answer["can_start"] else ExitCode.ENVIRONMENT)
+    sys.exit(ExitCode.HOLDS if answer["can_start"] and not named_are_missing(checks) else ExitCode.ENVIRONMENT)
 
 
-@app.command(short_help="Print the JSON schema of experiment or program files")
+@app.command(short_help="Print the JSON schema of experiment or program files", cls=Command)
 def schema(
     kind: Annotated[str, typer.Argument(metavar="KIND", help="kind of file: experiment or program")],
 ) -> None:
@@ -324,7 +325,7 @@ def schema(
     print_answer(json.dumps(schemas[kind](), indent=2))
 
 
-@app.command()
+@app.command(cls=Command)
 def selftest(
     json_: AsJson = False, silent: Quiet = False,
     quick: Annotated[
@@ -343,13 +344,13 @@ def selftest(
     from streamgauge.studies.selftest.testbed import View
 
     with SelfTestView(progress_console(silent)) as view:
-        items = run_selftest(quick, only, View(view.line, view.trial))
+        items = run_selftest(quick, only, View(view.line, view.trial, view.line if json_ else view.item))
     if json_:
         print_answer(json.dumps(as_json(items, quick), indent=2))
     sys.exit(ExitCode.HOLDS if all(item.ok for item in items) else ExitCode.FAILS)
 
 
-@app.command()
+@app.command(cls=Command)
 def compare(
     a: Annotated[
         str, typer.Argument(
@@ -391,7 +392,7 @@ def compare(
     sys.exit(code)
 
 
-@app.command(short_help="Write the HTML report of a run folder again")
+@app.command(short_help="Write the HTML report of a run folder again", cls=Command)
 def report(
     run_folder: Annotated[
         Path,

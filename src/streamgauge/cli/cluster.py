@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from streamgauge.cli.parameters import AsJson
+from streamgauge.cli.usage import Command, CommandGroup
 from streamgauge.core.exit_codes import ExitCode
 from streamgauge.core.output import print_answer, print_progress
 
@@ -16,13 +17,14 @@ if TYPE_CHECKING:
     from streamgauge.engines.local_cluster import Cluster
 
 app = typer.Typer(
+    cls=CommandGroup,
     help="Run a standalone Spark cluster on this machine, for --master. It listens on loopback only.",
     no_args_is_help=True, rich_markup_mode=None,
 )  # fmt: skip
 NOT_RUNNING = "no cluster is running; streamgauge cluster start --workers N starts one"
 
 
-@app.command(short_help="Start a master and workers")
+@app.command(short_help="Start a master and workers", cls=Command)
 def start(
     workers: Annotated[int, typer.Option(metavar="N", help="number of workers")] = 1,
     cores: Annotated[
@@ -47,7 +49,7 @@ def start(
     print_progress("end it with streamgauge cluster stop")
 
 
-@app.command(short_help="Print the address of the cluster's master")
+@app.command(short_help="Print the address of the cluster's master", cls=Command)
 def status(json_: AsJson = False) -> NoReturn:
     """Print the address of the cluster's master. Exits 1 unless the whole cluster is running."""
     from streamgauge.engines.local_cluster import ended_in_words, unready_in_words
@@ -71,7 +73,7 @@ def status(json_: AsJson = False) -> NoReturn:
     sys.exit(ExitCode.HOLDS)
 
 
-@app.command(short_help="Stop the cluster")
+@app.command(short_help="Stop the cluster", cls=Command)
 def stop() -> None:
     """Stop the cluster with its executors. Without a cluster it does nothing."""
     from streamgauge.engines.registry import local_cluster

@@ -199,15 +199,13 @@ def _plan_run(experiment: Experiment, options: Options) -> None:
 
 def _run(experiment: Experiment, options: Options, pages: _Pages) -> None:
     """Runs one trial with its live view."""
-    from streamgauge.report.terminal.console import TrialView, progress_console, show_result
+    from streamgauge.report.terminal.console import TrialView, progress_console
     from streamgauge.studies.run.run import run_single
     from streamgauge.trial.progress import snapshots
 
     with TrialView(progress_console(options.quiet)) as view:
         result = run_single(experiment, snapshots(view.update), pages.of_run)
-    if not options.as_json:
-        show_result(result, options.verbose)
-    _end(result, options.as_json)
+    _end(result, options)
 
 
 def _plan_sustain(experiment: Experiment, options: Options) -> None:
@@ -219,19 +217,23 @@ def _plan_sustain(experiment: Experiment, options: Options) -> None:
 
 
 def _sustain(experiment: Experiment, options: Options, pages: _Pages) -> None:
-    """Runs a search with its live view, which also shows the result."""
+    """Runs a search with its live view."""
     from streamgauge.report.terminal.console import SearchView, progress_console
     from streamgauge.studies.capacity.sustain import sustain
 
-    with SearchView(progress_console(options.quiet), verbose=options.verbose) as view:
+    with SearchView(progress_console(options.quiet)) as view:
         result = sustain(experiment, view, pages.of_run)
-    _end(result, options.as_json)
+    _end(result, options)
 
 
-def _end(result: Result, as_json: bool) -> NoReturn:
-    """Exits with the verdict's code."""
-    if as_json:
+def _end(result: Result, options: Options) -> NoReturn:
+    """Shows the result, and exits with the verdict's code."""
+    if options.as_json:
         print_answer(result.to_json(), folder=result.folder)
+    else:
+        from streamgauge.report.terminal.console import show_result
+
+        show_result(result, options.verbose)
     sys.exit(VERDICT_CODES[result.verdict.value])
 
 
@@ -239,7 +241,7 @@ def _generate(experiment: Experiment, options: Options, pages: _Pages) -> None:
     """Writes the planned input and lists its files."""
     if experiment.out is None:
         raise InputError(Problem("out", "must name the folder for the input", None, 'out = "DIR"'))
-    from streamgauge.report.terminal.console import InputView, progress_console, tell
+    from streamgauge.report.terminal.console import InputView, progress_console
     from streamgauge.results.run import shown_notes
     from streamgauge.studies.run.generate_input import generate
 
@@ -250,11 +252,11 @@ def _generate(experiment: Experiment, options: Options, pages: _Pages) -> None:
         print_answer(json.dumps(written, indent=2))
         return
     for name, events in written["events"].items():
-        tell(f"{events:,} events  {out / name}")
+        print_answer(f"{events:,} events  {out / name}")
     if written["replaced"]:
-        tell("replaced  the previous input")
+        print_answer("replaced  the previous input")
     for note in shown_notes(written["notes"]):
-        tell(f"note  {note}")
+        print_answer(f"note  {note}")
 
 
 def _check_scale(experiment: Experiment) -> None:

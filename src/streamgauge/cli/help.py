@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from typer.core import TyperCommand
+from streamgauge.cli.usage import Command
 
 GROUPS = ("Load", "Engine", "Transport", "Verdict", "Output")
 """The groups that several commands share, in the order of help. A command's own group comes first."""
@@ -15,7 +15,7 @@ def group_order(group: str) -> int:
     return GROUPS.index(group) if group in GROUPS else -1
 
 
-class GroupedCommand(TyperCommand):
+class GroupedCommand(Command):
     """A command whose help shows each option below the heading of its group."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:

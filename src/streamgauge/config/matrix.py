@@ -49,7 +49,8 @@ def expand(experiment: Experiment) -> tuple[Cell, ...]:
     """The cells in the order of their numbers. An experiment without a matrix has one.
 
     Raises:
-        InputError: with every problem of the matrix, and of the values in it.
+        InputError: with every problem of the matrix, or else of the values in it. What only a check of a cell finds
+            may follow.
     """
     matrix = experiment.matrix or Matrix()
     combinations = _combinations(matrix, experiment.command)
@@ -59,13 +60,13 @@ def expand(experiment: Experiment) -> tuple[Cell, ...]:
         attempt(partial(with_settings, base, settings), problems[number])
         for number, settings in enumerate(combinations, 1)
     ]
-    refuse(merge_problems(problems))
+    refuse(merge_problems(problems), incomplete=True)
     names = dict.fromkeys(name for settings in combinations for name in settings)
     pairs = [
         ({name: settings[name] if name in settings else value_of(one, name) for name in names}, one)
         for settings, one in zip(combinations, experiments, strict=True)
     ]
-    refuse(_repeated(pairs))
+    refuse(_repeated(pairs), incomplete=True)
     repeated = product(range(1, matrix.repeat + 1), pairs)
     return tuple(
         Cell(number, settings, repetition, one) for number, (repetition, (settings, one)) in enumerate(repeated, 1)
@@ -150,7 +151,7 @@ def _combinations(matrix: Matrix, command: str) -> list[Settings]:
         [_entry(f"matrix.{name}[{n}]", one, command, problems) for n, one in enumerate(getattr(matrix, name))]
         for name in ("exclude", "include")
     )
-    refuse(problems)
+    refuse(problems, incomplete=True)
     _require_few(axes, len(included), matrix.repeat)
     crossed = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
     left = [one for one in crossed if not any(_matches(one, entry) for entry in excluded)]
@@ -158,7 +159,8 @@ def _combinations(matrix: Matrix, command: str) -> list[Settings]:
     combinations: list[Settings] = [*(left if axes or not included else []), *included]
     rule, got = "must leave at least one cell", f"all {len(crossed)} cells excluded"
     way_out = "remove an entry of exclude, or add one to include"
-    refuse([*_unused(excluded, crossed, axes), *broken(Rule(combinations, "matrix.exclude", rule, got, way_out))])
+    left_out = broken(Rule(combinations, "matrix.exclude", rule, got, way_out))
+    refuse([*_unused(excluded, crossed, axes), *left_out], incomplete=True)
     return combinations
 
 

@@ -36,7 +36,7 @@ from streamgauge.config.setting_info import (
     settings_of,
     whole,
 )
-from streamgauge.core.errors import Fault, InputError, Problem, faults_of, nearest, problems_of, require
+from streamgauge.core.errors import Fault, InputError, Problem, faults_of, near, nearest, problems_of, require
 from streamgauge.core.former_names import TransportName
 from streamgauge.core.plugin_options import TUNED, Tuning
 from streamgauge.core.units import PARTITION_BITS, parse_rate
@@ -412,8 +412,25 @@ def _joined_name(fault: Fault) -> Fault:
 
 
 def _unknown(fault: Fault) -> tuple[str, str]:
-    meant = SHORTHANDS.get(fault.name)
-    return "is not a setting", f'{meant} = "{fault.got}"' if meant else "remove it, or correct its spelling"
+    return "is not a setting", _line_meant(fault) or "remove it, or correct its spelling"
+
+
+def _line_meant(fault: Fault) -> str:
+    """The line, or the heading of the table, that was meant: the setting at its place, or the most similar one."""
+    name, got = fault.name, fault.got
+    if isinstance(got, dict):
+        meant = near(name, {one.partition(".")[0] for one in (*SETTINGS, *TABLES) if "." in one or one in TABLES})
+        return f"[{meant}]" if meant else ""
+    by_word = {
+        **{info.flag.removeprefix("--").replace("-", "_"): one for one, info in SETTINGS.items()},
+        **{one.rpartition(".")[2]: one for one in SETTINGS}, **SHORTHANDS,
+    }  # fmt: skip
+    word = name.rpartition(".")[2]
+    meant = SHORTHANDS.get(name) or by_word.get(word) or by_word.get(near(word, by_word) or "")
+    if not meant or not isinstance(got, str | int | float | bool | list):
+        return ""
+    is_list = meant in SETTINGS and SETTINGS[meant].repeatable and not isinstance(got, list)
+    return file_line(meant, [got] if is_list else got)
 
 
 def _way_out(fault: Fault, offered: str) -> str:
@@ -423,6 +440,8 @@ def _way_out(fault: Fault, offered: str) -> str:
         return _with_option(name, offered)
     if fault.kind == _UNQUOTED:
         return file_line(name, str(fault.got))
+    if name == "workload":
+        return 'workload = "windowed_aggregation"; streamgauge workloads lists them all'
     info, meant = setting_of(name), nearest(fault.got, fault.choices) if fault.choices else ""
     if info is None:
         return f'{name} = "{meant}"' if meant else f"another value for {name or 'the file'}"

@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -132,65 +132,80 @@ def parse_profile(text: str, rate_per_s: float, duration_s: float) -> RateProfil
     kind, _, rest = text.strip().partition(":")
     if kind == "constant" and not rest:
         return RateProfile((Piece(0.0, rate_per_s),))
-    meant = nearest(kind, ("constant", *_EXAMPLES))
-    way_out = f"--load-shape {_EXAMPLES.get(meant, meant)}"
-    require(kind in _FORMS, "load.profile", f"must be one of {FORMS}", text, way_out)
-    return RateProfile(_FORMS[kind](text, rest, rate_per_s, duration_s))
+    meant = nearest(kind, ("constant", *_FORMS))
+    shape = _Shape(text, meant, duration_s)
+    shape.require(kind in _FORMS, f"must be one of {FORMS}")
+    return RateProfile(_FORMS[kind](shape, rest, rate_per_s))
 
 
-def _steps(text: str, rest: str, rate_per_s: float, duration_s: float) -> tuple[Piece, ...]:
+class _Shape(NamedTuple):
+    """A profile as typed, its kind or the most similar one, and the seconds that it lasts."""
+
+    text: str
+    kind: str
+    duration_s: float
+
+    def require(self, holds: object, rule: str) -> None:
+        require(holds, "load.profile", rule, self.text, f"--load-shape {self._example}")
+
+    @property
+    def _example(self) -> str:
+        """A profile of the kind, which fits the duration."""
+        half, later, sixth = (f"{share * self.duration_s:.6g}s" for share in (1 / 2, 3 / 4, 1 / 6))
+        examples = {
+            "step": f"step:200k@{half},50k@{later}", "ramp": "ramp:200k", "burst": f"burst:1.5@{half}+{sixth}",
+        }  # fmt: skip
+        return examples.get(self.kind, self.kind)
+
+
+def _steps(shape: _Shape, rest: str, rate_per_s: float) -> tuple[Piece, ...]:
     pieces = [Piece(0.0, rate_per_s)]
     for part in rest.split(","):
         rate, _, time = part.partition("@")
-        piece = Piece(_time(text, time), _rate(text, rate))
-        rises = pieces[-1].start_s < piece.start_s < duration_s
-        _require(rises, text, f"times must rise, above 0 and below the duration of {duration_s:g} s")
+        piece = Piece(_time(shape, time), _rate(shape, rate))
+        rises = pieces[-1].start_s < piece.start_s < shape.duration_s
+        shape.require(rises, f"times must rise, above 0 and below the duration of {shape.duration_s:g} s")
         pieces.append(piece)
     return tuple(pieces)
 
 
-def _ramp(text: str, rest: str, rate_per_s: float, duration_s: float) -> tuple[Piece, ...]:
-    last = _rate(text, rest)
-    return Piece(0.0, rate_per_s, (last - rate_per_s) / duration_s), Piece(duration_s, last)
+def _ramp(shape: _Shape, rest: str, rate_per_s: float) -> tuple[Piece, ...]:
+    last = _rate(shape, rest)
+    return Piece(0.0, rate_per_s, (last - rate_per_s) / shape.duration_s), Piece(shape.duration_s, last)
 
 
-def _burst(text: str, rest: str, rate_per_s: float, duration_s: float) -> tuple[Piece, ...]:
+def _burst(shape: _Shape, rest: str, rate_per_s: float) -> tuple[Piece, ...]:
     factor, _, span = rest.partition("@")
     time, _, length = span.partition("+")
-    highest = _within(text, rate_per_s * _number(text, factor, float, "a factor above 0 such as 1.5", above=0.0))
-    start, end = _time(text, time), _time(text, time) + _time(text, length)
-    rule = f"the burst must begin after 0 and end within the duration of {duration_s:g} s"
-    _require(0 < start < end <= duration_s, text, rule)
+    highest = _within(shape, rate_per_s * _number(shape, factor, float, "a factor above 0 such as 1.5", above=0.0))
+    start, end = _time(shape, time), _time(shape, time) + _time(shape, length)
+    rule = f"the burst must begin after 0 and end within the duration of {shape.duration_s:g} s"
+    shape.require(0 < start < end <= shape.duration_s, rule)
     return Piece(0.0, rate_per_s), Piece(start, highest), Piece(end, rate_per_s)
 
 
-def _rate(text: str, part: str) -> float:
-    return _within(text, _number(text, part, parse_rate, "a rate above 0 such as 100k"))
+def _rate(shape: _Shape, part: str) -> float:
+    return _within(shape, _number(shape, part, parse_rate, "a rate above 0 such as 100k"))
 
 
-def _within(text: str, rate_per_s: float) -> float:
+def _within(shape: _Shape, rate_per_s: float) -> float:
     rule = f"its rates must be at most 1G events/s, and one is {rate_per_s:g}"
-    _require(rate_per_s <= RATE_MAX_PER_S, text, rule)
+    shape.require(rate_per_s <= RATE_MAX_PER_S, rule)
     return rate_per_s
 
 
-def _time(text: str, part: str) -> float:
-    return _number(text, part, parse_duration, "a time such as 500ms, 30s or 2m; a number alone is seconds")
+def _time(shape: _Shape, part: str) -> float:
+    return _number(shape, part, parse_duration, "a time such as 500ms, 30s or 2m; a number alone is seconds")
 
 
-def _number(text: str, part: str, parse: Callable[[str], float], kind: str, above: float = -math.inf) -> float:
+def _number(shape: _Shape, part: str, parse: Callable[[str], float], kind: str, above: float = -math.inf) -> float:
     """A part of a profile as a finite number; InputError if it is not of this kind."""
     try:
         number = parse(part)
     except ValueError:  # InputError too
         number = math.nan
-    _require(above < number < math.inf, text, f"{part!r} must be {kind}")
+    shape.require(above < number < math.inf, f"{part!r} must be {kind}")
     return number
 
 
 _FORMS = {"step": _steps, "ramp": _ramp, "burst": _burst}
-_EXAMPLES = {"step": "step:200k@30s,50k@45s", "ramp": "ramp:200k", "burst": "burst:1.5@30s+10s"}
-
-
-def _require(holds: object, text: str, rule: str) -> None:
-    require(holds, "load.profile", rule, text, f"--load-shape {_EXAMPLES[text.strip().partition(':')[0]]}")

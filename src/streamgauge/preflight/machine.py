@@ -72,6 +72,11 @@ def can_start(checks: Iterable[MachineCheck]) -> bool:
     return not any(one.status == "missing" and not one.needed_with for one in checks)
 
 
+def named_are_missing(checks: Iterable[MachineCheck]) -> bool:
+    """Whether brokers that were named do not answer, which runs with others do not need."""
+    return any(one.status == "missing" and one.name == "brokers" for one in checks)
+
+
 def default_run_check(experiment: Experiment) -> MachineCheck:
     """Whether the settings of a default run fit this machine and the folder in which the command runs."""
     problems: tuple[Problem, ...] = ()

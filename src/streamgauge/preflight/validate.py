@@ -181,7 +181,8 @@ def further_problems(values: dict[str, Any], problems: Sequence[Problem]) -> lis
     further: list[Problem] = []
     with suppress(StreamgaugeError):
         attempt(lambda: check(build(remaining), refused=refused), further)
-    further = [problem for problem in further if problem.setting not in refused]
+    sections = {name.rpartition(".")[0] for name in refused}  # a problem of a whole one may be due to what it lacks
+    further = [problem for problem in further if problem.setting not in refused | sections]
     useless = ((SETTINGS[one.setting], one) for one in problems if one.setting in SETTINGS)
     return further + broken(*(info.rule_of_command(meant, one.setting, one.got, info.flag) for info, one in useless))
 

@@ -1,6 +1,7 @@
 """Commands called in this process or as a program."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -47,6 +48,12 @@ def assert_one_refusal(done: subprocess.CompletedProcess[str], setting: str) -> 
     assert (done.returncode, done.stdout) == (2, "")
     assert f"error: {setting}: " in done.stderr
     assert [done.stderr.count(word) for word in ("got:", "try:", "nothing was started")] == [1, 1, 1]
+
+
+def refused(done: subprocess.CompletedProcess[str]) -> list[tuple[str, str, str]]:
+    """(setting, value, way out) of each problem of a refusal, which has exit code 2 and an empty stdout."""
+    assert (done.returncode, done.stdout) == (2, "")
+    return re.findall(r"^error: (.+?): .+\n  got: (.*)\n  try: (.*)$", done.stderr, re.MULTILINE)
 
 
 def result_of(value: Any) -> Result:

@@ -11,6 +11,7 @@ from streamgauge.core.errors import Problem
 from streamgauge.core.machine_check import MachineCheck
 from streamgauge.preflight import machine
 from streamgauge.report.terminal.catalogue import show_machine
+from streamgauge.transports.kafka import admin
 from tests.unit.cli.helpers_commands import Invoke, assert_one_refusal
 
 KEYS = ["name", "status", "found", "problems", "needed_with"]
@@ -60,8 +61,19 @@ def test_a_warning_does_not_change_the_exit_code(monkeypatch: pytest.MonkeyPatch
     assert (done.returncode, limits["status"]) == (0, "warning")
 
 
-def test_brokers_that_are_none_are_refused(invoke: Invoke) -> None:
-    assert_one_refusal(invoke("doctor", "--brokers", "there"), "transport option brokers")
+@pytest.mark.parametrize("flag", ["--brokers", "--bootstrap-servers"])
+def test_brokers_that_are_none_are_refused(invoke: Invoke, flag: str) -> None:
+    assert_one_refusal(invoke("doctor", flag, "there"), "transport option brokers")
+
+
+def test_a_default_run_needs_no_brokers_that_are_named(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The exit code says that they are silent."""
+    monkeypatch.setattr(admin, "ANSWER_TIMEOUT_S", 0.1)
+    done = invoke("doctor", "--brokers", "127.0.0.1:9", "--json")
+    answer = json.loads(done.stdout)
+    (found,) = (one for one in answer["checks"] if one["name"] == "brokers")
+    assert (done.returncode, answer["can_start"]) == (5, True)
+    assert (found["status"], found["needed_with"]) == ("missing", "--brokers 127.0.0.1:9")
 
 
 def answer_of(*checks: MachineCheck) -> dict[str, Any]:

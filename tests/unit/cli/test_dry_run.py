@@ -45,11 +45,11 @@ def gaps(plan: TrialPlan) -> list[str]:
 
 
 def test_a_run_shows_what_it_would_start_and_how_long(stand: Path, invoke: Invoke) -> None:
-    """For people on stderr. It leaves nothing behind."""
+    """For people on stdout. It leaves nothing behind."""
     done = invoke("run", "windowed_aggregation", "--generators", "2", "--dry-run")
-    assert (done.returncode, done.stdout) == (0, "")
+    assert (done.returncode, done.stderr) == (0, "")
     for part in ("2 generators", "engine spark", "--duration 400s", "nothing was started"):
-        assert part in done.stderr
+        assert part in done.stdout
     assert list(stand.iterdir()) == []
 
 
@@ -106,7 +106,7 @@ def test_a_missing_java_is_shown(monkeypatch: pytest.MonkeyPatch, invoke: Invoke
     check = MachineCheck("key", "none", (Problem("KEY", "must be there", None, "buy one"),))
     monkeypatch.setattr(EnginePlugin, "machine_checks", lambda _: [check])
     assert plan_of(invoke, "run", "identity", "--engine", "known").missing == ("KEY: must be there; buy one",)
-    assert "missing here: PATH" in invoke("run", "identity", "--dry-run").stderr
+    assert "missing here: PATH" in invoke("run", "identity", "--dry-run").stdout
 
 
 def test_a_search_shows_its_trials(invoke: Invoke) -> None:

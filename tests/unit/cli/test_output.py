@@ -98,14 +98,14 @@ def test_print_toml_comes_back_as_it_went(stand: Path, invoke: Invoke) -> None:
 
 
 def test_generate_notes_what_a_run_notes_of_own_data(stand: Path, invoke: Invoke) -> None:
-    """On stderr with the counts, or as JSON: what is null in the files, and how often the rows come."""
+    """With the counts, for people or as JSON: what is null in the files, and how often the rows come."""
     (stand / "bought.csv").write_text("user_id,gem_pack_id,price\n1,2,30\n1,2,dear\n")
     args = ("generate", "identity", "--set", "data=bought.csv", "--rate", "10", "--duration", "1s", "--out")
     text, document = invoke(*args, "one"), invoke(*args, "other", "--json")
     notes = json.loads(document.stdout)["notes"]
     assert notes[0] == "data of purchases: price is null in 1 of 2 rows (unreadable value: 1)"
     assert notes[1].startswith("data of purchases: its 2 rows come 5 times; ")
-    assert [line for note in notes if (line := f"note  {note}") not in text.stderr.replace("\n", " ")] == []
+    assert [line for note in notes if (line := f"note  {note}") not in text.stdout.replace("\n", " ")] == []
 
 
 @pytest.mark.parametrize("as_json", [True, False])
@@ -122,8 +122,10 @@ def test_generate_shows_how_far_it_is(
     monkeypatch.setattr("streamgauge.report.terminal.console.PLAIN_EVERY_S", 0.0)
     done = invoke("generate", "identity", "--out", "there", *(["--json"] if as_json else []))
     assert (done.returncode, "written 2 M events of 4 M events" in done.stderr) == (0, True)
-    assert (json.loads(done.stdout)["events"] == {"purchases": 4_000_000}) if as_json else (done.stdout == "")
-    assert as_json or "replaced  the previous input" in done.stderr
+    if as_json:
+        assert json.loads(done.stdout)["events"] == {"purchases": 4_000_000}
+    else:
+        assert done.stdout.endswith("replaced  the previous input\n")
 
 
 @pytest.mark.parametrize(("holds", "code"), [(True, 0), (False, 1)])
@@ -153,11 +155,18 @@ def test_a_report_says_where_it_is_as_json(stand: Path, invoke: Invoke) -> None:
 def test_a_search_shows_its_answer_once(
     monkeypatch: pytest.MonkeyPatch, invoke: Invoke, stand: Path, words: list[str]
 ) -> None:
-    """With every check where they are requested: its view shows it, and nothing after that."""
+    """On stdout, with every check where they are requested."""
     (stand / "experiment.toml").write_text('command = "sustain"\nworkload = "identity"\n')
     check = Check(name="driver", value=0, limit=0, unit="", ok=True, state="ok", sentence="")
     answer = result_of("sustained")
     answer = answer.model_copy(update={"verdict": answer.verdict.model_copy(update={"checks": (check,)})})
-    monkeypatch.setattr(sustain_module, "sustain", lambda experiment, view, *_: view.finish(answer) or answer)
+    monkeypatch.setattr(sustain_module, "sustain", lambda *_: answer)
     done = invoke(*words)
-    assert (done.returncode, done.stderr.count("said so"), done.stderr.count("driver ")) == (0, 1, 1)
+    assert (done.returncode, done.stdout.count("said so"), done.stdout.count("driver ")) == (0, 1, 1)
+    assert "said so" not in done.stderr
+
+
+@pytest.mark.parametrize("words", [(), ("--quiet",)])
+def test_finished_checks_of_the_self_test_are_its_answer(invoke: Invoke, words: tuple[str, ...]) -> None:
+    done = invoke("selftest", "--only", "f", *words)
+    assert (done.returncode, done.stdout.split()[:2], done.stderr) == (0, ["holds", "f"], "")

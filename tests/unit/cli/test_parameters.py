@@ -5,10 +5,10 @@ import os
 import pytest
 from typer.testing import CliRunner
 
-from streamgauge.cli import app
+from streamgauge.cli import app, usage
 from streamgauge.config.options_and_settings import build
 from streamgauge.config.reproduce import command
-from tests.unit.cli.helpers_commands import Invoke
+from tests.unit.cli.helpers_commands import Invoke, refused
 
 
 def test_the_processors_of_both_sides_are_sets(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,16 +26,68 @@ def test_the_command_to_run_again_has_the_processors() -> None:
     assert "--driver-cpus 0 --sut-cpus 1-3" in words
 
 
-@pytest.mark.parametrize(
-    ("word", "meant"), [("compre", "Did you mean 'compare'?"), ("job.py", "Did you mean 'run job.py'?"), ("foo", "")]
-)
+@pytest.mark.parametrize(("word", "meant"), [("compre", "compare"), ("job.py", "run job.py"), ("foo", "--help")])
 def test_an_unknown_command_is_answered_with_the_commands(invoke: Invoke, word: str, meant: str) -> None:
     done = invoke(word)
-    message = " ".join(done.stderr.split())
-    assert (done.returncode, f"No such command '{word}'." in message, meant in message) == (2, True, True)
-    assert all(name in message.partition("The commands: ")[2] for name in ("run", "sustain", "report"))
+    assert refused(done) == [("COMMAND", word, f"streamgauge {meant}")]
+    assert all(name in done.stderr for name in ("run", "sustain", "report"))
 
 
-def test_an_unknown_option_is_answered_with_the_nearest(invoke: Invoke) -> None:
-    done = invoke("run", "identity", "--rte", "5")
-    assert (done.returncode, "--rate" in done.stderr) == (2, True)
+RUN = "streamgauge run --help"
+
+
+@pytest.mark.parametrize(
+    ("words", "way_out"),
+    [
+        (("--rte", "5"), "--rate 100k"),
+        (("--rte=5",), "--rate 100k"),
+        (("--profile", "ramp:2k"), "--load-shape constant"),
+        (("--memory", "2GB"), "--queue-memory SIZE"),
+        (("--bound", "5s"), "--queue-limit 30s"),
+        (("--vus", "5"), "--rate 100k"),
+        (("--conf", "spark.x=1"), "--option NAME=VALUE"),
+        (("-b", "host:1"), "--bootstrap-servers HOST:PORT,HOST:PORT"),
+        (("-t", "topic"), usage.WITHOUT_ONE["-t"]),
+        (("--nix",), RUN),
+        (("--tolerance", "5%"), RUN),  # of another command
+    ],
+)
+def test_an_unknown_option_is_answered_with_one_that_does_the_same_or_is_near(
+    invoke: Invoke, words: tuple[str, ...], way_out: str
+) -> None:
+    option = words[0].partition("=")[0]
+    assert refused(invoke("run", "identity", *words)) == [(option, option, way_out)]
+
+
+def test_all_unknown_options_are_refused_at_once(invoke: Invoke) -> None:
+    done = invoke("run", "--nix", "identity", "--rte", "5", "-v", "-t")
+    assert [setting for setting, _, _ in refused(done)] == ["--nix", "--rte", "-t"]
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("run",), ("WORKLOAD", "-", "streamgauge run WORKLOAD")),
+        (("compare", "a"), ("B", "-", "streamgauge compare A B")),
+        (("compare", "a", "b", "c", "d"), ("streamgauge compare", "c d", "streamgauge compare --help")),
+        (("run", "identity", "--rate"), ("--rate", "-", "--rate 100k")),
+        (("selftest", "--quick=yes"), ("--quick", "-", "--quick")),
+        (("cluster", "start", "--workers", "many"), ("--workers", "many", "--workers N")),
+        (("cluster", "strat"), ("COMMAND", "strat", "streamgauge cluster start")),
+        (("--nix",), ("--nix", "--nix", "streamgauge --help")),
+    ],
+)
+def test_words_that_do_not_fit_are_refused_as_settings_are(
+    invoke: Invoke, words: tuple[str, ...], problem: tuple[str, str, str]
+) -> None:
+    assert refused(invoke(*words)) == [problem]
+
+
+def test_every_option_of_elsewhere_leads_to_one_here(invoke: Invoke) -> None:
+    meant = {refused(invoke("run", "identity", word))[0][2].partition(" ")[0] for word in usage.FROM_ELSEWHERE}
+    assert meant == set(usage.FROM_ELSEWHERE.values())
+
+
+def test_a_refused_set_of_processors_adds_no_problem_of_both(invoke: Invoke) -> None:
+    done = invoke("run", "identity", "--driver-cpus", "8000", "--sut-cpus", "a")
+    assert [setting for setting, _, _ in refused(done)] == ["--sut-cpus", "--driver-cpus"]

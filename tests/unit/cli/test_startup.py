@@ -15,7 +15,7 @@ from streamgauge.cli.help import GROUPS
 from streamgauge.core.exit_codes import ExitCode
 from tests.unit.cli.helpers_commands import Invoke, command
 
-HEAVY = ("pyspark", "prometheus_client", "pyarrow.flight", "altair", "vl_convert", "duckdb", "scipy")
+HEAVY = ("pyspark", "prometheus_client", "pyarrow.flight", "altair", "vl_convert", "duckdb", "scipy", "pandas")
 
 
 def loaded_by(code: str) -> set[str]:
@@ -42,6 +42,11 @@ for words in (["--help"], *([name, "--help"] for name in ("run", "sustain", "com
         assert not stop.code
 """
     assert loaded_by(code) == set()
+
+
+def test_the_workloads_load_nothing_heavy() -> None:
+    """Every command that names one loads all of them."""
+    assert loaded_by("from streamgauge.workloads.registry import names\nnames()") == set()
 
 
 def test_the_check_for_heavy_modules_can_fail() -> None:

@@ -125,10 +125,36 @@ def test_a_table_of_the_engine_or_transport_holds_its_settings(tmp_path: Path) -
     assert built.transport_options == {"encoding": "json"}
     path.write_text(experiment.to_toml(built))
     assert experiment.read(path) == built
-    with pytest.raises(InputError, match=r'brokers: is not a setting.*\n.*transport_options\.brokers = "a:9092"'):
-        experiment.build({"workload": "filter", "brokers": "a:9092"})
     with pytest.raises(InputError, match=r"engine\.parallelism: must be given once"):
         experiment.build({"workload": "filter", "engine": {"parallelism": 2}, "parallelism": 2})
+
+
+@pytest.mark.parametrize(
+    ("values", "setting", "way_out"),
+    [
+        ({"rate": "10k"}, "rate", 'rate = "10k" below [load]'),
+        ({"load": {"rte": 5}}, "load.rte", "rate = 5 below [load]"),
+        ({"load": {"tolerance": "5%"}}, "load.tolerance", 'tolerance = "5%" below [search]'),
+        ({"limit": "p99<=2s"}, "limit", 'limits = ["p99<=2s"]'),
+        ({"load-shape": "ramp:5"}, "load-shape", 'profile = "ramp:5" below [load]'),
+        ({"brokers": "a:9092"}, "brokers", 'brokers = "a:9092" below [transport_options]'),
+        ({"transport": {"brokers": "a:9092"}}, "transport.brokers", 'brokers = "a:9092" below [transport_options]'),
+        ({"serach": {"quick": True}}, "serach", "[search]"),
+        ({"zzz": 1}, "zzz", "remove it, or correct its spelling"),
+        ({"zzz": {"rate": 1}}, "zzz", "remove it, or correct its spelling"),
+    ],
+)
+def test_what_is_not_a_setting_leads_to_the_one_that_was_meant(
+    values: dict[str, Any], setting: str, way_out: str
+) -> None:
+    """At its place in the file."""
+    problem = problem_of(experiment.build, {"workload": "filter", **values})
+    assert (problem.setting, problem.way_out) == (setting, way_out)
+
+
+def test_an_empty_file_lacks_a_workload() -> None:
+    problem = problem_of(experiment.build, {})
+    assert (problem.setting, "streamgauge workloads" in problem.way_out) == ("workload", True)
 
 
 def test_a_file_may_say_that_it_is_an_experiment(tmp_path: Path) -> None:

@@ -10,13 +10,12 @@ pytestmark = pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Li
 
 TOLD = """
 import sys
-from streamgauge.core.output import print_answer
-from streamgauge.report.terminal.console import tell
-tell("progress")
+from streamgauge.core.output import print_answer, print_progress
+print_progress("progress")
 try:
     print_answer("{}", folder="runs/7")
 except Exception as error:
-    tell(f"error: {error}")
+    print_progress(f"error: {error}")
     sys.exit(error.exit_code)
 """
 

@@ -76,11 +76,12 @@ def test_rates_at_times(text: str, t_s: float, rate: float) -> None:
      "ramp:", "ramp:0", "ramp:-5", "burst:", "burst:2@30s", "burst:0@30s+1s", "burst:x@30s+1s", "burst:inf@30s+1s",
      "burst:2@0s+1s", "burst:2@55s+6s", "burst:2@30s+0s"],
 )  # fmt: skip
-def test_wrong_texts_are_refused(text: str) -> None:
+@pytest.mark.parametrize("duration_s", [1.0, 30.0, 60.0])
+def test_wrong_texts_are_refused(text: str, duration_s: float) -> None:
     """A profile that cannot be is refused by name, with the text that was given and a text that works."""
-    problem = problem_of(parse_profile, text, 100.0, 60.0)
+    problem = problem_of(parse_profile, text, 100.0, duration_s)
     assert (problem.setting, problem.got) == ("load.profile", text)
-    parse_profile(problem.way_out.removeprefix("--load-shape "), 100.0, 60.0)
+    parse_profile(problem.way_out.removeprefix("--load-shape "), 100.0, duration_s)
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ def test_brokers_are_looked_at_where_they_are_named(monkeypatch: pytest.MonkeyPa
     """Beside the broker that a run would start. One that does not answer is missing."""
     monkeypatch.setattr("streamgauge.transports.kafka.topics.ANSWER_TIMEOUT_S", 0.5)
     checks = {one.name: one for one in machine.machine_checks("127.0.0.1:9")}
-    assert (checks["brokers"].status, checks["brokers"].needed_with) == ("missing", "")
+    assert (checks["brokers"].status, checks["brokers"].needed_with) == ("missing", "--brokers 127.0.0.1:9")
     assert "broker_jars" in checks
 
 

@@ -75,9 +75,9 @@ class AccessLine(FieldSpec):
         whole = pc.binary_join_element_wise(
             addresses(self.addresses).take(pa.array(sampler("zipf", self.addresses).drawn(address))),
             self._times(first, last),
-            _REQUESTS.take(pa.array(sampler("zipf", PAGES).drawn(page))),
+            _requests().take(pa.array(sampler("zipf", PAGES).drawn(page))),
             pa.array(list(STATUSES)).take(pa.array(_STATUSES.drawn(status))),
-            _SIZES.take(pa.array(Uniform(SIZES).drawn(size))),
+            _sizes().take(pa.array(Uniform(SIZES).drawn(size))),
             "",
         )
         if not self.malformed:
@@ -99,10 +99,18 @@ def addresses(count: int) -> pa.Array:
     return pc.binary_join_element_wise(*(pc.cast(pa.array(each), pa.string()) for each in octets), ".")
 
 
-_REQUESTS = pa.array([f'"GET /english/matches/page{page}.html HTTP/1.0" ' for page in range(PAGES)])
-"""The requests for all pages, most frequent first, as in a line."""
+@lru_cache(maxsize=1)  # made on first use, because an array of Python's texts loads pandas
+def _requests() -> pa.Array:
+    """The requests for all pages, most frequent first, as in a line."""
+    return pa.array([f'"GET /english/matches/page{page}.html HTTP/1.0" ' for page in range(PAGES)])
+
+
+@lru_cache(maxsize=1)
+def _sizes() -> pa.Array:
+    return pa.array([" -", *(f" {37 * place}" for place in range(1, SIZES))])
+
+
 _STATUSES = Table(np.array(list(STATUSES.values())))
-_SIZES = pa.array([" -", *(f" {37 * place}" for place in range(1, SIZES))])
 PAGES_MAX = 100_000
 
 

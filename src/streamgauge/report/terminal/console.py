@@ -1,4 +1,4 @@
-"""Terminal output: progress, results, searches and refusals. All of it goes to stderr.
+"""Terminal output: answers on stdout; progress, searches and refusals on stderr.
 
 On a terminal the progress is one line rewritten in place; elsewhere, a plain line every few seconds of the run.
 NO_COLOR turns styles off. This module decides nothing.
@@ -7,7 +7,8 @@ NO_COLOR turns styles off. This module decides nothing.
 import os
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Self
+from contextlib import nullcontext
+from typing import Any, Literal, Self
 
 import rich.table
 from rich.console import Console
@@ -16,7 +17,7 @@ from rich.text import Text
 
 from streamgauge.core.errors import InputError, JobError, SettingError
 from streamgauge.core.formatting import NONE, format_rate, format_us, format_value
-from streamgauge.core.output import LossyStderr
+from streamgauge.core.output import LossyStderr, print_answer
 from streamgauge.core.trial import TrialSnapshot
 from streamgauge.report.document_blocks import GLOSSARY, Block, Document, Drawing, Figure, Table
 from streamgauge.report.documents import run_answer
@@ -47,17 +48,16 @@ _TIMED = ("start", "verification")
 def console() -> Console:
     """The console on stderr; a non-empty NO_COLOR turns colour and weight off."""
     stderr: Any = LossyStderr()  # Rich would end the running trial with a broken pipe (`2>&1 | head`)
-    return Console(file=stderr, highlight=False, color_system=None if os.environ.get("NO_COLOR") else "auto")
+    return Console(file=stderr, highlight=False, color_system=_colors())
+
+
+def _colors() -> Literal["auto"] | None:
+    return None if os.environ.get("NO_COLOR") else "auto"
 
 
 def progress_console(quiet: bool) -> Console:
     """The console for progress, which shows nothing if `quiet`."""
     return Console(quiet=True, force_terminal=False) if quiet else console()
-
-
-def tell(text: str) -> None:
-    """Prints a line on stderr."""
-    say(console(), text)
 
 
 class _Progress:
@@ -129,6 +129,12 @@ class SelfTestView(StepView):
     def trial(self, snapshot: TrialSnapshot) -> None:
         self.update(_INDENT + progress(snapshot))
 
+    def item(self, text: str) -> None:
+        """Prints a finished check, which is a part of the answer."""
+        self.close()
+        print_answer(text)
+        self._shown_s = self._now_s()
+
 
 class TrialView(_Progress):
     """The progress of one trial; call `update` for every news."""
@@ -154,9 +160,8 @@ class TrialView(_Progress):
 class SearchView(TrialView):
     """A search as a table that grows: a context manager; each trial's line replaces its progress."""
 
-    def __init__(self, on: Console | None = None, verbose: bool = False) -> None:
+    def __init__(self, on: Console | None = None) -> None:
         super().__init__(on, _INDENT)
-        self._verbose = verbose
 
     def header(self, text: str) -> None:
         """The search's settings and machine, then the names of the columns."""
@@ -173,13 +178,6 @@ class SearchView(TrialView):
         row = run_answer.trial_row(trial).cells
         cells = [(row[n], row[n].text.ljust(column.width - 1) + " " * bool(column.width)) for n, column in _LISTED]
         say(self._console, _INDENT, *((text, STYLES.get(cell.style, "")) for cell, text in cells))
-
-    def finish(self, result: Result) -> None:
-        """The answer with its bounds, verification and limit, and where the report is."""
-        self.close()
-        on = console() if self._console.quiet else self._console  # a quiet console hides the progress only
-        say(self._console, "")
-        show_result(result, self._verbose, on)
 
 
 def progress(snapshot: TrialSnapshot) -> str:
@@ -214,8 +212,15 @@ def page_in(folder: str) -> str:
 
 
 def show(document: Document, report: str = "", verbose: bool = False, on: Console | None = None) -> None:
-    """The short form of a document and the path of the whole one; `verbose`: every check."""
-    to = on or console()
+    """The short form of a document and the path of the whole one, on stdout; `verbose`: every check."""
+    to = on or Console(highlight=False, color_system=_colors())
+    with nullcontext() if on else to.capture() as captured:
+        _show(to, document, report, verbose)
+    if captured is not None:
+        print_answer(captured.get(), end="", folder=os.path.dirname(report))
+
+
+def _show(to: Console, document: Document, report: str, verbose: bool) -> None:
     badge = f"{document.badge}   " if document.badge else ""
     headline = "   ".join((document.headline, *document.bounds))
     say(to, (badge, STYLES.get(document.style, "")), (headline, "bold"))

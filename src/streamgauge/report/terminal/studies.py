@@ -4,9 +4,10 @@ from rich.console import Console
 
 from streamgauge.artifacts.run_folder import RunFolder, StudyResult
 from streamgauge.core.formatting import format_duration
+from streamgauge.core.output import print_answer
 from streamgauge.report.documents import dry_run, matrix, profile, scalability
 from streamgauge.report.documents.study_pages import document_of
-from streamgauge.report.terminal.console import STYLES, TrialView, console, page_in, say, show, show_result
+from streamgauge.report.terminal.console import STYLES, TrialView, page_in, say, show, show_result
 from streamgauge.results.dry_run import TrialPlan
 from streamgauge.results.matrix import MatrixCell, MatrixPlan, MatrixResult
 from streamgauge.results.profile import AppliedAdvice, OperatorProfile
@@ -82,10 +83,9 @@ def show_characterization(study: OperatorProfile, apply: bool) -> None:
 
 def show_applied(applied: AppliedAdvice) -> None:
     """The option that was set, the command that repeats its trial, and that trial's result."""
-    to = console()
-    say(to, "")
-    say(to, f"{'applied':<12}{profile.change(applied)}; streamgauge experiment {applied.experiment} runs it again")
-    show_result(RunFolder.open(applied.run).read_result(), verbose=False, on=to)
+    again = f"streamgauge experiment {applied.experiment} runs it again"
+    print_answer(f"\n{'applied':<12}{profile.change(applied)}; {again}")
+    show_result(RunFolder.open(applied.run).read_result(), verbose=False)
 
 
 def show_plan(plan: MatrixPlan | ScalePlan | TrialPlan) -> None:

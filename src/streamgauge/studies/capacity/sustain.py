@@ -65,9 +65,6 @@ class SearchObserver(Protocol):
     def trial(self, trial: TrialSummary) -> None:
         """Receives a finished trial."""
 
-    def finish(self, result: Result) -> None:
-        """Receives the result of the search."""
-
 
 class Sustain(AbstractContextManager["Sustain"]):
     """One search: owns the current test bed, by its conductor, and the study's folder."""
@@ -228,7 +225,6 @@ def sustain(experiment: Experiment, view: SearchObserver, on_result: OnResult = 
             lock.enter_context(exclusive(folder.path, "search.resume", "a search"))
         result = _search(resolved, folder, view, on_result)
         on_result(folder, describe(resolved.flow))
-        view.finish(result)
         return result
 
 

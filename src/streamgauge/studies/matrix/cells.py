@@ -16,7 +16,7 @@ from streamgauge.artifacts.atomic_write import OUT, disk, write_table, write_tex
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config.matrix import Cell, merge_problems, value_of
 from streamgauge.config.options_and_settings import Experiment
-from streamgauge.core.errors import MachineError, Problem, Rule, StreamgaugeError, attempt, refuse, require_all
+from streamgauge.core.errors import InputError, MachineError, Problem, Rule, StreamgaugeError, refuse, require_all
 from streamgauge.core.exit_codes import SEVERITY, VERDICT_CODES
 from streamgauge.core.formatting import format_value
 from streamgauge.core.trial import TrialSnapshot
@@ -50,16 +50,17 @@ def check_cells(cells: Sequence[Cell]) -> tuple[CheckedCell, ...]:
     """Every cell, ready to start. Raises InputError with every problem of any cell."""
     problems: dict[int, list[Problem]] = {cell.number: [] for cell in cells}
     checked: dict[int, tuple[ResolvedExperiment, float | None]] = {}
-    found = []
+    found, incomplete = [], False
     for cell in cells:
         experiment = cell.experiment  # the repetitions of a combination share it
-        if id(experiment) not in checked:
-            outcome = attempt(partial(_checked, experiment), problems[cell.number])
-            if outcome is None:
-                continue
-            checked[id(experiment)] = outcome
-        found.append(CheckedCell(cell, *checked[id(experiment)]))
-    refuse(merge_problems(problems))
+        try:
+            if id(experiment) not in checked:
+                checked[id(experiment)] = _checked(experiment)
+            found.append(CheckedCell(cell, *checked[id(experiment)]))
+        except InputError as error:
+            problems[cell.number] += error.problems
+            incomplete = incomplete or error.incomplete
+    refuse(merge_problems(problems), incomplete=incomplete)
     return tuple(found)
 
 
@@ -211,9 +212,6 @@ class _SearchProgress:
 
     def trial(self, trial: TrialSummary) -> None:
         """Ignored: the cell's report has the trials."""
-
-    def finish(self, result: Result) -> None:
-        """Ignored: the cell has a row."""
 
 
 def _performed(experiment: Experiment, observers: Observers) -> CellFigures:

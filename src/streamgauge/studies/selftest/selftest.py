@@ -70,7 +70,7 @@ def selftest(quick: bool = False, only: str | None = None, view: View = SILENT) 
     for letter in requested:
         for check in by_letter[letter]:
             for item in _timed_items(letter, check):
-                view.line(line(item))
+                view.item(line(item))
                 items.append(item)
     return items
 

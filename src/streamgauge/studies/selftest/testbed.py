@@ -34,10 +34,11 @@ DISTURBED_MAX = 2
 
 @dataclass(frozen=True)
 class View:
-    """Shows a self-test's progress: permanent lines, and the state of the running trial."""
+    """Shows a self-test: permanent lines of progress, the state of the running trial, and finished items."""
 
     line: Callable[[str], None] = lambda _: None
     trial: Callable[[TrialSnapshot], None] = lambda _: None
+    item: Callable[[str], None] = lambda _: None
 
 
 SILENT = View()

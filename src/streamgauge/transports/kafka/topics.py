@@ -42,7 +42,8 @@ def brokers_check(brokers: str, login: Mapping[str, str]) -> MachineCheck:
             "client file"
         )
         rule = f"must be brokers that answer within {ANSWER_TIMEOUT_S:g} s ({error})"
-        return MachineCheck("brokers", "no answer", (Problem("transport option brokers", rule, brokers, way_out),))
+        problem = Problem("transport option brokers", rule, brokers, way_out)
+        return MachineCheck("brokers", "no answer", (problem,), needed_with=f"--brokers {brokers}")
     return MachineCheck("brokers", f"{brokers} answer, on {len(hosts)} host{'s' * (len(hosts) != 1)}")
 
 

@@ -58,13 +58,14 @@ def test_progress_has_a_unit_everywhere() -> None:
 
 CLOSED = """
 import sys
+from streamgauge.core.output import print_progress
 from streamgauge.core.trial import TrialSnapshot
-from streamgauge.report.terminal.console import SearchView, console, say, tell
+from streamgauge.report.terminal.console import SearchView
 sys.stdin.readline()
 with SearchView() as view:
     for second in range(3):
         view.trial_progress(TrialSnapshot(f"phase {second}", second, 60.0))
-tell("this has no reader")
+print_progress("this has no reader")
 print("went on")
 """
 
@@ -161,7 +162,7 @@ def test_search_table_lines_up() -> None:
         view.header("word_count   spark")
         for trial in result.search.trials:
             view.trial(trial)
-        view.finish(result)
+    console_module.show_result(result, False, console)
     lines = written(console).splitlines()
     names = next(line for line in lines if "offered" in line)
     third = next(line for line in lines if line.startswith("  3"))

@@ -89,6 +89,30 @@ def test_what_a_cell_cannot_be_is_refused(requested: dict[str, Any], setting: st
     assert (problem.setting, rule in problem.rule) == (setting, True)
 
 
+INCOMPLETE = [
+    ({"load.rate": ["1k", "fast"], "parameters.rang": ["4s"]}, ["load.rate"]),
+    ({"load.rat": ["1k"], "parameters.rang": ["4s"]}, ["matrix.load.rat"]),
+    ({"load.rate": ["1k", "1k"], "parameters.rang": ["4s"]}, ["matrix"]),
+    ({"load.seed": [1], "exclude": [{"load.seed": 3}], "parameters.rang": ["4s"]}, ["matrix.exclude[0]"]),
+    ({"engine": ["known", "nwonk"], "load.warmup": ["1s"]}, ["engine"]),
+]
+
+
+@pytest.mark.parametrize(("matrix", "settings"), INCOMPLETE)
+def test_a_refusal_that_hides_others_says_so(matrix: dict[str, Any], settings: list[str]) -> None:
+    """What a check of the cells would find comes after what makes no cells."""
+    with pytest.raises(InputError) as refused:
+        check_cells(expand(build({"command": "run", **ON_KNOWN, "load": LOAD, "matrix": matrix})))
+    assert ([one.setting for one in refused.value.problems], refused.value.incomplete) == (settings, True)
+
+
+def test_a_refusal_of_all_problems_does_not_say_so() -> None:
+    cells = expand(build({"command": "run", **ON_KNOWN, "load": LOAD, "matrix": {"load.duration": ["1s", "0s"]}}))
+    with pytest.raises(InputError) as refused:
+        check_cells(cells)
+    assert refused.value.incomplete is False
+
+
 RUN = build({"workload": "identity", "engine": "known"})
 
 
@@ -170,11 +194,11 @@ def test_what_this_machine_lacks_ends_the_matrix(monkeypatch: pytest.MonkeyPatch
 
 
 def test_only_a_searchs_progress_is_shown(monkeypatch: pytest.MonkeyPatch, result: Any) -> None:
-    """Its header, trials and result stand in the cell's report."""
+    """Its header and trials stand in the cell's report."""
     shown: list[Any] = []
 
     def sustain(experiment: Any, view: Any, on_result: Any) -> Any:
-        for name in ("header", "trial_progress", "trial", "finish"):
+        for name in ("header", "trial_progress", "trial"):
             getattr(view, name)(name)
         return result
 

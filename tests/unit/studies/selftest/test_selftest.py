@@ -339,7 +339,7 @@ def test_the_self_test_gives_its_view_to_every_proof(monkeypatch: pytest.MonkeyP
     for name, proof in proofs.items():
         monkeypatch.setattr(checks, name, proof)
     lines: list[str] = []
-    selftest_module.selftest(only="a,b,c,d,e", view=View(lines.append))
+    selftest_module.selftest(only="a,b,c,d,e", view=View(lines.append, item=lines.append))
     calls = [proof.call_count for proof in proofs.values()]
     assert 0 not in calls
     assert lines.count("  a trial") == sum(calls) == len(lines) / 2

@@ -1,0 +1,107 @@
+"""Typed words that are no command, option or value, refused in the form of every other refusal."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from typer import BadParameter
+from typer._click.exceptions import NoArgsIsHelpError, UsageError  # Typer has no public name for them
+from typer.core import TyperCommand, TyperGroup
+
+from streamgauge.config.named_files import is_own_file
+from streamgauge.config.options_and_settings import SETTINGS
+from streamgauge.core.errors import InputError, Problem, near
+
+FROM_ELSEWHERE = {
+    "--profile": "--load-shape", "--memory": "--queue-memory", "--bound": "--queue-limit",
+    "--vus": "--rate", "-u": "--rate", "--rps": "--rate", "-d": "--duration",
+    "--conf": "--option", "--driver-memory": "--option", "--executor-memory": "--option",
+    "--num-executors": "--parallelism", "--executor-cores": "--parallelism", "--total-executor-cores": "--parallelism",
+    "-b": "--bootstrap-servers", "-X": "--transport-option",
+}  # fmt: skip
+"""Options of earlier versions, k6, spark-submit and kcat, with the one here that does the same."""
+WITHOUT_ONE = {"-t": "leave it out: a run makes its topics, and the file of a program names its own"}
+"""Such options that have none here, with the way out."""
+
+
+class Command(TyperCommand):
+    """A command that refuses all its unknown options at once."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if ctx.resilient_parsing:
+            return super().parse_args(ctx, args)
+        typed: dict[str, Any] = {}
+        with _as_refusals(ctx, typed):
+            parser = self.make_parser(ctx)
+            parser.ignore_unknown_options = True
+            values, left, _ = parser.parse_args(args=list(args))
+            typed.update(values)
+            arguments = [one.name for one in self.params if one.param_type_name == "argument"]
+            words = [word for word in (*map(values.get, arguments), *left) if isinstance(word, str)]
+            if "--" not in args and (unknown := [word for word in words if word.startswith("-") and word != "-"]):
+                raise InputError([_unknown_option(ctx, word.partition("=")[0]) for word in unknown], incomplete=True)
+            if left:
+                rule, way_out = f"must have no further word, and {len(left)} follow", f"{ctx.command_path} --help"
+                raise InputError(Problem(ctx.command_path, rule, " ".join(left), way_out), incomplete=True)
+            return super().parse_args(ctx, args)
+
+
+class CommandGroup(TyperGroup):
+    """Commands; an unknown one is refused with the most similar one, and the list of all."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        with _as_refusals(ctx, {}):
+            return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        word, names = args[0], ", ".join(self.commands)
+        if word not in self.commands:
+            meant = f"run {word}" if is_own_file(word) and "run" in self.commands else near(word, self.commands)
+            way_out = f"{ctx.command_path} {meant or '--help'}"
+            raise InputError(Problem("COMMAND", f"must be one of {names}", word, way_out))
+        return super().resolve_command(ctx, args)
+
+
+@contextmanager
+def _as_refusals(ctx: Any, typed: Mapping[str, Any]) -> Iterator[None]:
+    """Turns Typer's errors into refusals. `typed`: the words that its parser read, by the name of their parameter."""
+    try:
+        yield
+    except NoArgsIsHelpError:
+        raise
+    except UsageError as error:
+        raise InputError(_problem_of(ctx, error, typed), incomplete=True) from None
+
+
+def _problem_of(ctx: Any, error: UsageError, typed: Mapping[str, Any]) -> Problem:
+    """The problem of an unknown option of a group, a missing or a wrong value."""
+    parameter: Any = error.param if isinstance(error, BadParameter) else None
+    option = getattr(error, "option_name", "")
+    if parameter is None and not any(option in one.opts for one in ctx.command.params):
+        return _unknown_option(ctx, option)
+    if parameter is not None and parameter.param_type_name == "argument":
+        words = [one.metavar for one in ctx.command.params if one.param_type_name == "argument"]
+        return Problem(parameter.metavar, "must be given", None, " ".join([ctx.command_path, *words]))
+    if parameter is None:
+        rule = str(error.message).removeprefix(f"Option {option!r} ").rstrip(".")
+        return Problem(option, rule, None, _example(ctx, option))
+    flag, got = parameter.opts[0], typed.get(parameter.name)
+    return Problem(flag, "must be a whole number", got, _example(ctx, flag))  # Typer reads no other type itself
+
+
+def _unknown_option(ctx: Any, word: str) -> Problem:
+    """With the option that does the same, if the word is one of another tool, or the most similar one."""
+    flags = {flag: one for one in ctx.command.params for flag in one.opts if one.param_type_name == "option"}
+    by_name = {flag.lstrip("-"): flag for flag in flags}
+    meant = FROM_ELSEWHERE.get(word) or by_name.get(near(word.lstrip("-"), by_name) or "")
+    known = _example(ctx, meant) if meant is not None and meant in flags else f"{ctx.command_path} --help"
+    way_out = WITHOUT_ONE.get(word, known)
+    return Problem(word, f"must be an option of {ctx.command_path}", word, way_out)
+
+
+def _example(ctx: Any, flag: str) -> str:
+    """An option with a value that it takes."""
+    info = next((one for one in SETTINGS.values() if one.flag == flag), None)
+    parameter = next(one for one in ctx.command.params if flag in one.opts)
+    value = "" if info is None or info.repeatable else info.example or info.default
+    return f"{flag} {value or parameter.metavar}" if not getattr(parameter, "is_flag", False) else flag
