@@ -8,12 +8,12 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import IO, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from streamgauge.core.errors import InputError, MachineError, Problem, Rule, first_broken, is_full, refuse
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 class OutputLocation(NamedTuple):
@@ -35,8 +35,6 @@ def write_text(path: Path, text: str, place: OutputLocation) -> None:
 
 def write_table(path: Path, table: pa.Table) -> None:
     """Writes a table as Parquet, completely or not at all."""
-    import pyarrow.parquet as pq
-
     _atomically(path, lambda file: pq.write_table(table, file, compression="zstd"), OUT)
 
 

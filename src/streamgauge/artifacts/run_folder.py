@@ -26,11 +26,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
+import pyarrow as pa
 from pydantic import ValidationError
 
 from streamgauge.artifacts.atomic_write import OUT, RUN, disk, write_table, write_text
+from streamgauge.artifacts.series_files import SERIES, read_table, write_series
 from streamgauge.config.options_and_settings import Experiment, to_toml
 from streamgauge.core.errors import (
     InputError,
@@ -46,9 +48,6 @@ from streamgauge.results.profile import OperatorProfile, ProfileRequest
 from streamgauge.results.run import Result, Verification
 from streamgauge.results.scalability import ScaleResult
 from streamgauge.results.verdict import Verdict
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Reopened = TypeVar("Reopened", MatrixResult, ScaleResult)
 StudyResult = LatencyBreakdown | MatrixResult | OperatorProfile | ScaleResult
@@ -169,8 +168,6 @@ class RunFolder:
 
     def write_series(self, table: pa.Table) -> None:
         """Writes the per-second series. Raises `DriverError` if it breaks its schema."""
-        from streamgauge.artifacts.series_files import write_series
-
         write_series(self.path, table)
 
     def write_engine_table(self, name: str, table: pa.Table) -> None:
@@ -197,14 +194,10 @@ class RunFolder:
 
     def read_series(self) -> pa.Table:
         """The per-second series; no rows if the run ended before it was written."""
-        from streamgauge.artifacts.series_files import SERIES, read_table
-
         return read_table(self.path, SERIES)
 
     def read_engine_table(self, name: str) -> pa.Table:
         """A table of the engine's own reports (`series_files.TABLES`); no rows if the engine reported none."""
-        from streamgauge.artifacts.series_files import read_table
-
         return read_table(self.path, f"engine/{name}.parquet")
 
     def read_hlog(self) -> str | None:

@@ -18,6 +18,7 @@ from streamgauge.core.output import print_answer, print_progress
 
 if TYPE_CHECKING:
     from streamgauge.artifacts.run_folder import RunFolder, StudyResult
+    from streamgauge.report.terminal.studies import Plan
     from streamgauge.results.run import Result
     from streamgauge.trial.events import FlowNodes
 
@@ -42,7 +43,7 @@ def perform(experiment: Experiment, options: Options, print_toml: bool, dry_run:
         shorthand.check(experiment)
         print_answer(to_toml(with_engine_transport(experiment)), end="")
     elif dry_run and shorthand.plan is not None:
-        shorthand.plan(experiment, options)
+        _show_plan(shorthand.plan(experiment), options)
     else:
         with _failure_as_json(options.as_json), _pages() as pages:
             shorthand.perform(experiment, options, pages)
@@ -68,9 +69,7 @@ def perform_file(
         if print_toml:
             print_answer(to_toml(experiment), end="")
         else:
-            from streamgauge.report.terminal.studies import show_plan
-
-            print_answer(plan.to_json()) if options.as_json else show_plan(plan)
+            _show_plan(plan, options)
     elif is_matrix:
         with _pages() as pages:
             _matrix(experiment, cells, resume, options, pages)
@@ -189,12 +188,16 @@ def _check_characterization(experiment: Experiment) -> None:
     check_all(experiment)
 
 
-def _plan_run(experiment: Experiment, options: Options) -> None:
-    from streamgauge.preflight.dry_run import plan_run
+def _show_plan(plan: Plan, options: Options) -> None:
     from streamgauge.report.terminal.studies import show_plan
 
-    plan = plan_run(experiment)
     print_answer(plan.to_json()) if options.as_json else show_plan(plan)
+
+
+def _plan_run(experiment: Experiment) -> Plan:
+    from streamgauge.preflight.dry_run import plan_run
+
+    return plan_run(experiment)
 
 
 def _run(experiment: Experiment, options: Options, pages: _Pages) -> None:
@@ -208,12 +211,10 @@ def _run(experiment: Experiment, options: Options, pages: _Pages) -> None:
     _end(result, options)
 
 
-def _plan_sustain(experiment: Experiment, options: Options) -> None:
-    from streamgauge.report.terminal.studies import show_plan
+def _plan_sustain(experiment: Experiment) -> Plan:
     from streamgauge.studies.capacity.sustain import plan_search
 
-    plan = plan_search(experiment)
-    print_answer(plan.to_json()) if options.as_json else show_plan(plan)
+    return plan_search(experiment)
 
 
 def _sustain(experiment: Experiment, options: Options, pages: _Pages) -> None:
@@ -259,18 +260,10 @@ def _generate(experiment: Experiment, options: Options, pages: _Pages) -> None:
         print_answer(f"note  {note}")
 
 
-def _check_scale(experiment: Experiment) -> None:
+def _plan_scale(experiment: Experiment) -> Plan:
     from streamgauge.studies.scalability.scale import plan_scale
 
-    plan_scale(experiment)
-
-
-def _plan_scale(experiment: Experiment, options: Options) -> None:
-    from streamgauge.report.terminal.studies import show_plan
-    from streamgauge.studies.scalability.scale import plan_scale
-
-    plan = plan_scale(experiment)
-    print_answer(plan.to_json()) if options.as_json else show_plan(plan)
+    return plan_scale(experiment)
 
 
 def _scale(experiment: Experiment, options: Options, pages: _Pages) -> None:
@@ -329,16 +322,16 @@ class Shorthand:
         perform: performs an experiment.
         workload_from: setting that names a run folder; with it the workload argument is optional.
         verbose: whether the command has `--verbose`.
-        plan: shows what the command would run, for `--dry-run`.
+        plan: what the command would run, for `--dry-run`.
     """
 
     help: str
-    check: Callable[[Experiment], None]
+    check: Callable[[Experiment], object]
     perform: Callable[[Experiment, Options, _Pages], None]
     short_help: str | None = None
     workload_from: str = ""
     verbose: bool = False
-    plan: Callable[[Experiment, Options], None] | None = None
+    plan: Callable[[Experiment], Plan] | None = None
 
 
 SHORTHANDS = {
@@ -352,7 +345,7 @@ SHORTHANDS = {
     ),
     "scale": Shorthand(
         "Find the capacity of each level of resources, and the demand of each load.",
-        _check_scale, _scale, "Find capacity and demand", "search.resume", plan=_plan_scale,
+        _plan_scale, _scale, "Find capacity and demand", "search.resume", plan=_plan_scale,
     ),
     "generate": Shorthand(
         "Write the planned input as Parquet, without an engine.", _check, _generate, workload_from="load.of"

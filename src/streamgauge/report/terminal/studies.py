@@ -88,7 +88,10 @@ def show_applied(applied: AppliedAdvice) -> None:
     show_result(RunFolder.open(applied.run).read_result(), verbose=False)
 
 
-def show_plan(plan: MatrixPlan | ScalePlan | TrialPlan) -> None:
+Plan = MatrixPlan | ScalePlan | TrialPlan
+
+
+def show_plan(plan: Plan) -> None:
     """What a command would run, and how long that takes."""
     match plan:
         case MatrixPlan():
