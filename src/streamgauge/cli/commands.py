@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from streamgauge.cli.parameters import built
 from streamgauge.config.options_and_settings import Experiment, read_values, to_toml
@@ -176,28 +177,15 @@ def _check(experiment: Experiment) -> None:
         check(experiment, new_folder=False)
 
 
-def _check_anatomy(experiment: Experiment) -> None:
-    from streamgauge.studies.latency_breakdown.anatomy import check_trials
-
-    check_trials(experiment)
-
-
-def _check_characterization(experiment: Experiment) -> None:
-    from streamgauge.studies.operator_profile.characterize import check_all
-
-    check_all(experiment)
+def _later(place: str) -> Callable[[Experiment], Any]:
+    """The function `module:name`, which is loaded when it is called."""
+    return lambda experiment: resolve_name(f"streamgauge.{place}")(experiment)
 
 
 def _show_plan(plan: Plan, options: Options) -> None:
     from streamgauge.report.terminal.studies import show_plan
 
     print_answer(plan.to_json()) if options.as_json else show_plan(plan)
-
-
-def _plan_run(experiment: Experiment) -> Plan:
-    from streamgauge.preflight.dry_run import plan_run
-
-    return plan_run(experiment)
 
 
 def _run(experiment: Experiment, options: Options, pages: _Pages) -> None:
@@ -209,12 +197,6 @@ def _run(experiment: Experiment, options: Options, pages: _Pages) -> None:
     with TrialView(progress_console(options.quiet)) as view:
         result = run_single(experiment, snapshots(view.update), pages.of_run)
     _end(result, options)
-
-
-def _plan_sustain(experiment: Experiment) -> Plan:
-    from streamgauge.studies.capacity.sustain import plan_search
-
-    return plan_search(experiment)
 
 
 def _sustain(experiment: Experiment, options: Options, pages: _Pages) -> None:
@@ -258,12 +240,6 @@ def _generate(experiment: Experiment, options: Options, pages: _Pages) -> None:
         print_answer("replaced  the previous input")
     for note in shown_notes(written["notes"]):
         print_answer(f"note  {note}")
-
-
-def _plan_scale(experiment: Experiment) -> Plan:
-    from streamgauge.studies.scalability.scale import plan_scale
-
-    return plan_scale(experiment)
 
 
 def _scale(experiment: Experiment, options: Options, pages: _Pages) -> None:
@@ -337,26 +313,28 @@ class Shorthand:
 SHORTHANDS = {
     "run": Shorthand(
         "Run one trial: is this rate sustained, how late are the results, are they right?", _check, _run,
-        "Run one trial at a given rate", verbose=True, plan=_plan_run,
+        "Run one trial at a given rate", verbose=True, plan=_later("preflight.dry_run:plan_run"),
     ),
     "sustain": Shorthand(
         "Search for the highest sustained rate: bracket, bisect, and confirm on a fresh engine.", _check, _sustain,
-        "Search for the highest sustained rate", "search.resume", verbose=True, plan=_plan_sustain,
+        "Search for the highest sustained rate", "search.resume", verbose=True,
+        plan=_later("studies.capacity.sustain:plan_search"),
     ),
     "scale": Shorthand(
         "Find the capacity of each level of resources, and the demand of each load.",
-        _plan_scale, _scale, "Find capacity and demand", "search.resume", plan=_plan_scale,
+        _later("studies.scalability.scale:plan_scale"), _scale, "Find capacity and demand", "search.resume",
+        plan=_later("studies.scalability.scale:plan_scale"),
     ),
     "generate": Shorthand(
         "Write the planned input as Parquet, without an engine.", _check, _generate, workload_from="load.of"
     ),
     "anatomy": Shorthand(
         "Split the latency of every result into stages, from the driver's timestamps and the engine's progress.",
-        _check_anatomy, _anatomy, "Split latency into stages",
+        _later("studies.latency_breakdown.anatomy:check_trials"), _anatomy, "Split latency into stages",
     ),
     "characterize": Shorthand(
         "Measure selectivity, tuple size and time per tuple of each operator and Spark's memory, and advise instances.",
-        _check_characterization, _characterize,
+        _later("studies.operator_profile.characterize:check_all"), _characterize,
         "Measure each operator of a workload",
     ),
 }  # fmt: skip
