@@ -203,11 +203,26 @@ class RunFolder:
 
     def read_series(self) -> pa.Table:
         """The per-second series; no rows if the run ended before it was written."""
-        return self._read_table("series.parquet")
+        return self.read_table("series.parquet")
 
     def read_engine_table(self, name: str) -> pa.Table:
         """A table of the engine's own reports (`tables.TABLES`); no rows if the engine reported none."""
-        return self._read_table(f"engine/{name}.parquet")
+        return self.read_table(f"engine/{name}.parquet")
+
+    def read_verification(self) -> Verification | None:
+        """The comparison of the results, or None if the run ended before it was written."""
+        path = self.path / "verification.json"
+        with self.whole(path.name):
+            return Verification.model_validate(json.loads(path.read_bytes())) if path.exists() else None
+
+    @contextmanager
+    def whole(self, file: str) -> Iterator[None]:
+        """Turns a ValueError about the content of a file into an InputError that names it."""
+        try:
+            yield
+        except ValueError as error:
+            rule, path = _broken_rule(file, error), str(self.path / file)
+            raise InputError(Problem("RUN", rule, path, _ANEW)) from None
 
     def read_hlog(self) -> str | None:
         """The HdrHistogram log, or None if the run ended before it was written."""
@@ -235,7 +250,8 @@ class RunFolder:
     def _write(self, name: str, text: str) -> None:
         write_text(self.path / name, text, OUT)
 
-    def _read_table(self, name: str) -> pa.Table:
+    def read_table(self, name: str) -> pa.Table:
+        """A table of `tables.TABLES`, by its file; no rows if the run ended before it was written."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -248,9 +264,7 @@ class RunFolder:
             # A table of an older version may have fewer columns.
             return pa.concat_tables([pq.ParquetFile(path).read(), schema.empty_table()], promote_options="default")
         except (pa.ArrowException, OSError) as error:
-            raise InputError(
-                Problem("RUN", f"{name} must be a Parquet file ({error})", str(path), "run it again")
-            ) from None
+            raise InputError(Problem("RUN", _broken_rule(name, error), str(path), _ANEW)) from None
 
 
 def new_folder(root: str | Path, workload: str, kind: str, now: datetime) -> Path:
@@ -326,13 +340,16 @@ def require_place(path: Path, place: OutputLocation) -> None:
     )  # fmt: skip
 
 
+_ANEW = "a copy of the file, or run it again"
+
+
 def _plain(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]+", "_", text) or "unnamed"
 
 
 def _broken_rule(file: str, error: Exception) -> str:
-    """What is wrong with a JSON file of a run folder that could not be read."""
-    if isinstance(error, json.JSONDecodeError | UnicodeDecodeError):
+    """What is wrong with a file of a run folder that could not be read."""
+    if isinstance(error, json.JSONDecodeError | UnicodeDecodeError) or not file.endswith(".json"):
         return f"{file} must be whole, and this one is damaged or cut off ({error})"
     fault = f"{type(error).__name__}: {error}"
     if isinstance(error, ValidationError):
