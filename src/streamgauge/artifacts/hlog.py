@@ -42,17 +42,22 @@ class Interval(NamedTuple):
         """Its histogram. Raises ValueError if it cannot be decoded, or has another range or precision."""
         from hdrh.histogram import HdrHistogram
 
-        hdr = HdrHistogram.decode(self.encoded)
+        try:
+            hdr = HdrHistogram.decode(self.encoded)
+        except Exception as error:  # the decoder's own errors are of many kinds
+            raise ValueError(f"a histogram cannot be decoded: {error or type(error).__name__}") from None
         if hdr.counts_len != SLOTS or hdr.unit_magnitude != 0:
             raise ValueError(f"expected {SLOTS} slots of 1 us, got {hdr.counts_len} of 2^{hdr.unit_magnitude} us")
         return np.frombuffer(hdr.counts, dtype=np.int64).copy()
 
 
 def read(text: str) -> Iterator[Interval]:
-    """The intervals of a log, in its order. Other lines are skipped."""
+    """The intervals of a log, in its order. Comments and the legend are skipped. Raises ValueError for half a line."""
     for line in text.splitlines():
         if match := _INTERVAL.match(line.strip()):
             yield Interval(match[1] or "", float(match[2]), match[3])
+        elif line.strip() and line[0] not in '#"':
+            raise ValueError(f"a line is no interval: {line[:40]}")
 
 
 def write(intervals: Mapping[tuple[float, float], Counts], tag: str) -> str:

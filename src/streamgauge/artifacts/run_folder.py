@@ -21,8 +21,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -200,6 +200,21 @@ class RunFolder:
         """A table of the engine's own reports (`series_files.TABLES`); no rows if the engine reported none."""
         return read_table(self.path, f"engine/{name}.parquet")
 
+    def read_verification(self) -> Verification | None:
+        """The comparison of the results, or None if the run ended before it was written."""
+        path = self.path / "verification.json"
+        with self.whole(path.name):
+            return Verification.model_validate(json.loads(path.read_bytes())) if path.exists() else None
+
+    @contextmanager
+    def whole(self, file: str) -> Iterator[None]:
+        """Turns a ValueError about the content of a file into an InputError that names it."""
+        try:
+            yield
+        except ValueError as error:
+            rule, instead = _unreadable(file, error)
+            raise InputError(Problem("RUN", rule, str(self.path / file), f"{instead}, or run it again")) from None
+
     def read_hlog(self) -> str | None:
         """The HdrHistogram log, or None if the run ended before it was written."""
         path = self.path / "latency.hlog"
@@ -277,8 +292,8 @@ def _plain(text: str) -> str:
 
 
 def _unreadable(file: str, error: Exception) -> tuple[str, str]:
-    """(what is wrong with a JSON file of a run folder that could not be read, what can be read instead)."""
-    if isinstance(error, json.JSONDecodeError | UnicodeDecodeError):
+    """(what is wrong with a file of a run folder that could not be read, what can be read instead)."""
+    if isinstance(error, json.JSONDecodeError | UnicodeDecodeError) or not file.endswith(".json"):
         return f"{file} must be whole, and this one is damaged or cut off ({error})", "a copy of the folder"
     fault = f"{type(error).__name__}: {error}"
     if isinstance(error, ValidationError):

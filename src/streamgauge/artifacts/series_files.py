@@ -201,7 +201,12 @@ def read_table(folder: Path, name: str) -> pa.Table:
         whole = pa.concat_tables([table, schema.empty_table()], promote_options="default")
     except (pa.ArrowException, OSError) as error:
         raise InputError(
-            Problem("RUN", f"{name} must be a Parquet file ({error})", str(path), "run it again")
+            Problem(
+                "RUN",
+                f"{name} must be a whole Parquet file ({error})",
+                str(path),
+                "a copy of the file, or run it again",
+            )
         ) from None
     absent = [field.name for field in schema if not field.nullable and field.name not in table.column_names]
     rule = f"{name} must have the columns {', '.join(absent)}, which are never null"

@@ -400,17 +400,19 @@ def report(
     ],
     json_: AsJson = False,
 ) -> None:
-    """Write the HTML report of a run or of a study again, from its folder."""
+    """Write the HTML report of a run or of a study again, from its folder. Damaged files are named and left out."""
     from streamgauge.artifacts.atomic_write import RUN
     from streamgauge.artifacts.run_folder import RunFolder
     from streamgauge.report.documents.run import write_page
     from streamgauge.report.documents.study_pages import rerender_study
 
-    path = rerender_study(run_folder)
+    path, damage = rerender_study(run_folder), list[Problem]()
     if path is None:
         folder = RunFolder.open(run_folder)
-        path = write_page(folder, _flow_of(folder.read_result()), RUN)
-    print_answer(json.dumps({"report": str(path)}) if json_ else str(path))
+        path = write_page(folder, _flow_of(folder.read_result()), RUN, damage)
+    for one in damage:
+        print_progress(f"warning: {one.rule}; the page is made of the rest\n  try: {one.way_out}")
+    print_answer(json.dumps({"report": str(path), "damage": [one.rule for one in damage]}) if json_ else str(path))
 
 
 def _flow_of(result: Result) -> list[dict[str, Any]] | None:

@@ -147,7 +147,7 @@ def test_a_report_says_where_it_is_as_json(stand: Path, invoke: Invoke) -> None:
     (stand / "result.json").write_text(result_of("sustained").to_json())
     done = invoke("report", str(stand), "--json")
     assert (done.returncode, done.stderr) == (0, "")
-    assert json.loads(done.stdout) == {"report": str(stand / "report.html")}
+    assert json.loads(done.stdout) == {"report": str(stand / "report.html"), "damage": []}
     assert "said so" in (stand / "report.html").read_text()
 
 
@@ -170,3 +170,14 @@ def test_a_search_shows_its_answer_once(
 def test_finished_checks_of_the_self_test_are_its_answer(invoke: Invoke, words: tuple[str, ...]) -> None:
     done = invoke("selftest", "--only", "f", *words)
     assert (done.returncode, done.stdout.split()[:2], done.stderr) == (0, ["holds", "f"], "")
+
+
+def test_a_report_of_a_damaged_folder_says_what_is_damaged(stand: Path, invoke: Invoke) -> None:
+    """On stderr and as JSON; the page is written."""
+    (stand / "result.json").write_text(result_of("sustained").to_json())
+    (stand / "verification.json").write_text('{"expected": 1')
+    done = invoke("report", str(stand), "--json")
+    answer = json.loads(done.stdout)
+    assert (done.returncode, len(answer["damage"]), Path(answer["report"]).is_file()) == (0, 1, True)
+    assert "verification.json" in answer["damage"][0]
+    assert answer["damage"][0] in done.stderr

@@ -94,15 +94,15 @@ def made_up_batches(count: int = 44) -> pa.Table:
 
 
 def made_up_hlog() -> str:
-    """A log with two synthetic intervals of each kind of latency."""
+    """A log with two synthetic intervals of each kind of latency, of as many results as `made_up_latencies` has."""
     lines = [
         "#[StartTime: 1767323045.0 (seconds since epoch)]",
         '"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"',
     ]
     rng = np.random.default_rng(11)
-    for tag, middle_us in (("event_time", 2.6e6), ("processing_time", 1.2e6)):
+    for tag, middle_us in (("event_time", 2.6e6), ("processing_time", 1.2e6), ("closing_delay", 2.4e6)):
         for interval in range(2):
-            histogram = hdr_of([int(value) for value in rng.lognormal(np.log(middle_us), 0.22, 1500)])
+            histogram = hdr_of([int(value) for value in rng.lognormal(np.log(middle_us), 0.22, 1500)] * 5)
             lines.append(
                 f"Tag={tag},{interval}.000,1.000,{histogram.get_max_value() / 1e6:.3f},{histogram.encode().decode()}"
             )

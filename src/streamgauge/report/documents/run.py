@@ -3,12 +3,18 @@
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from streamgauge.artifacts.atomic_write import OUT, OutputLocation, write_text
+from streamgauge.artifacts.hlog import Counts
 from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.artifacts.series_files import TABLES, read_table
 from streamgauge.config import reproduce
+from streamgauge.core.errors import Problem, attempt
 from streamgauge.core.formatting import (
     NONE,
     format_count,
@@ -59,24 +65,35 @@ _VERIFICATION_NOTE = (
 )
 
 
-def write_page(folder: RunFolder, flow: Sequence[Mapping[str, Any]] | None, place: OutputLocation = OUT) -> Path:
-    """Makes report.html from the folder's files. `flow` describes the nodes (flow_graph.py); None for user jobs."""
+def write_page(
+    folder: RunFolder, flow: Sequence[Mapping[str, Any]] | None, place: OutputLocation = OUT,
+    damage: list[Problem] | None = None,
+) -> Path:  # fmt: skip
+    """Makes report.html from the folder's files. `flow` describes the nodes (flow_graph.py); None for user jobs.
+
+    `damage` gets the problems of damaged files, which the page names and leaves out.
+    """
     path = folder.path / "report.html"
-    write_text(path, render(whole(folder, flow)), place)
+    write_text(path, render(whole(folder, flow, damage)), place)
     return path
 
 
-def whole(folder: RunFolder, flow: Sequence[Mapping[str, Any]] | None) -> Document:
-    """The whole report, with the charts that the folder has data for."""
-    result = folder.read_result()
-    series = over_time.from_series(folder.read_series())
-    batches = engine_batches.batches_of(folder.read_engine_table("batches"), series.start_us if series else None)
+def whole(folder: RunFolder, flow: Sequence[Mapping[str, Any]] | None, damage: list[Problem] | None = None) -> Document:
+    """The whole report, with the charts that the folder has data for. `damage`: as in `write_page`."""
+    result, damage = folder.read_result(), [] if damage is None else damage
+    series = over_time.from_series(_table(folder, "series.parquet", damage))
+    batch_table = _table(folder, "engine/batches.parquet", damage)
+    batches = engine_batches.batches_of(batch_table, series.start_us if series else None)
     durations = engine_batches.durations(batches)
-    own_series = over_time.engine_series(series, folder.read_engine_table("series"))
+    own_series = over_time.engine_series(series, _table(folder, "engine/series.parquet", damage))
+    curves = _curves(result, attempt(partial(_histograms, folder, result), damage) or {})
+    attempt(folder.read_verification, damage)  # its figures are in the result, its examples only there
+    brief = run_answer.brief(result)
+    remarks = (*(Paragraph(f"{one.rule}. Use {one.way_out}.", "warning", "damaged") for one in damage), *brief.remarks)
     sections = (
         _search(result, folder),
         _over_time(result, over_time.over_time(series)),
-        _latency(result, latency_curve.percentiles(_curves(folder, result), narrative.missing_results(result))),
+        _latency(result, latency_curve.percentiles(curves, narrative.missing_results(result))),
         _flow(result, flow_graph.picture(flow, result)),
         _resources(result, over_time.resources(series)),
         _reported("batches", "The engine's batches", "Batches", durations, engine_batches.waterfall(batches)),
@@ -85,7 +102,13 @@ def whole(folder: RunFolder, flow: Sequence[Mapping[str, Any]] | None) -> Docume
         _verification(result),
         _environment(result, folder),
     )
-    return replace(run_answer.brief(result), sections=tuple(filter(None, sections)))
+    return replace(brief, remarks=remarks, sections=tuple(filter(None, sections)))
+
+
+def _table(folder: RunFolder, name: str, damage: list[Problem]) -> pa.Table:
+    """A table of the folder; without rows if it is damaged."""
+    found = attempt(partial(read_table, folder.path, name), damage)
+    return TABLES[name].empty_table() if found is None else found
 
 
 def _search(result: Result, folder: RunFolder) -> Section | None:
@@ -141,8 +164,24 @@ def _waiting(result: Result) -> Table | None:
     )
 
 
-def _curves(folder: RunFolder, result: Result) -> dict[str, list[latency_curve.Point]]:
-    histograms = latency_curve.histograms(folder.read_hlog() or "", result.slowest_sink)
+def _histograms(folder: RunFolder, result: Result) -> dict[str, Counts]:
+    """The histograms of the slowest sink by kind; none without a log. Raises InputError if any sink's are not whole."""
+    text = folder.read_hlog()
+    if text is None:
+        return {}
+    sinks = [(one.name, one.latency) for one in result.sinks] if len(result.sinks) > 1 else [("", result.latency)]
+    with folder.whole("latency.hlog"):
+        by_sink = {sink: latency_curve.histograms(text, sink) for sink, _ in sinks}
+        for sink, latencies in sinks:
+            for kind in LATENCY_KINDS:
+                one, counts = latencies.by_kind(kind), by_sink[sink].get(kind)
+                found = 0 if counts is None else int(counts.sum())
+                if one is not None and one.max is not None and found < one.count - one.lower_bounds:
+                    raise ValueError(f"{found:,} of {one.count:,} results for {kind}")
+    return by_sink[result.slowest_sink]
+
+
+def _curves(result: Result, histograms: Mapping[str, Counts]) -> dict[str, list[latency_curve.Point]]:
     return {
         kind: latency_curve.points(one, histograms.get(kind))
         for kind in latency_curve.CURVES

@@ -69,12 +69,9 @@ class RunData:
         With several sinks (lines tagged `event_time/SINK`), the slowest one's, because its latency is the run's.
         """
         sink = f"/{self.result.slowest_sink}" if self.result.slowest_sink else ""
-        try:
+        with self.seconds.whole("latency.hlog"):
             by_tag = groupby(read_log(self.seconds.read_hlog() or ""), key=itemgetter(0))
             packed = {tag: slots_of(h for _, _, h in lines if h.count) for tag, lines in by_tag}
-        except Exception as error:  # the decoder's own errors are of many kinds
-            rule = f"latency.hlog must be an HdrHistogram log ({error})"
-            raise InputError(Problem("RUN", rule, str(self.seconds.path), "run it again")) from None
         return {
             tag.removesuffix(sink): Resampled(counts, values.astype(np.float64))
             for tag, (counts, values) in packed.items()

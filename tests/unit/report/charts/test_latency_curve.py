@@ -63,9 +63,10 @@ def test_log_adds_up_intervals_by_tag() -> None:
     """Intervals of a kind are added up, and comments are passed over; of several sinks, one is requested by name."""
     log = made_up_hlog()
     both = latency_curve.histograms(log + log)
-    assert {tag: one.sum() for tag, one in both.items()} == {"event_time": 6000, "processing_time": 6000}
+    kinds = ("event_time", "processing_time", "closing_delay")
+    assert {tag: one.sum() for tag, one in both.items()} == dict.fromkeys(kinds, 30_000)
     of_other = latency_curve.histograms(log + log.replace("Tag=event_time,", "Tag=event_time/other,"), "other")
-    assert {tag: one.sum() for tag, one in of_other.items()} == {"event_time": 3000}
+    assert {tag: one.sum() for tag, one in of_other.items()} == {"event_time": 15_000}
 
 
 def test_untagged_lines_are_event_time() -> None:

@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.core.errors import Problem
 from streamgauge.report.documents import run
 from streamgauge.report.documents.comparison import document, write_comparison
 from streamgauge.report.page import render
+from streamgauge.results.run import Verification
 from tests.unit.report.conftest import made_up_batches, made_up_series
 from tests.unit.report.documents.test_comparison import GATES, Tags, comparison
 
@@ -164,3 +166,31 @@ def browse(path: Path, folder: Path, scheme: str, *action: str) -> str:
     done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=True)
     assert "CONSOLE" not in done.stderr
     return done.stdout
+
+
+def cut(path: Path, share: float) -> None:
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(len(whole) * share)])
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.7, 0.99])
+def test_damaged_files_are_named_and_the_rest_is_shown(run_folder: RunFolder, share: float) -> None:
+    """On the page, and to the caller; a whole folder has none."""
+    damage: list[Problem] = []
+    run.write_page(run_folder, None, damage=damage)
+    assert damage == []
+    run_folder.write_verification(Verification(judged=True, independent=True, reference="a query"))
+    files = ("series.parquet", "engine/batches.parquet", "latency.hlog", "verification.json")
+    for name in files:
+        cut(run_folder.path / name, share)
+    page = run.write_page(run_folder, None, damage=damage).read_text()
+    assert [one.got for one in damage] == [str(run_folder.path / name) for name in files]
+    assert [name for name in files if f"{name} must be whole" not in page] == []
+
+
+def test_a_log_that_lost_whole_lines_is_damaged(run_folder: RunFolder) -> None:
+    path = run_folder.path / "latency.hlog"
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
+    damage: list[Problem] = []
+    run.whole(run_folder, None, damage)
+    assert [one.got for one in damage] == [str(path)]

@@ -21,14 +21,14 @@ def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
     return lambda *words: call_and_read(monkeypatch, capsys, "compare", *words)
 
 
-def test_the_table_goes_to_stderr(call: Call, make_run: Make) -> None:
+def test_the_table_goes_to_stdout(call: Call, make_run: Make) -> None:
     """Figures of both sides, the interval, what it says, what is not the same."""
     code, out, err = call(make_run("a", 1), make_run("b", 2, slower=1.3, isolation="pinned"))
-    assert (code, out) == (0, "")
-    (row,) = [line for line in err.splitlines() if line.startswith("event time p50")]
+    assert (code, err) == (0, "")
+    (row,) = [line for line in out.splitlines() if line.startswith("event time p50")]
     assert (row.split()[-1], " to +" in row) == ("worse", True)
     parts = ("95 % interval", "isolation   A shared   B pinned", "one run a side")
-    assert [part for part in parts if part not in err] == []
+    assert [part for part in parts if part not in out] == []
 
 
 def test_json_is_the_answer_and_nothing_else(call: Call, make_run: Make) -> None:
@@ -43,9 +43,9 @@ def test_json_is_the_answer_and_nothing_else(call: Call, make_run: Make) -> None
 @pytest.mark.parametrize(("slower", "code", "state"), [(1.0, 0, "passed"), (1.5, 1, "failed"), (1.2, 3, "unknown")])
 def test_a_gate_is_the_exit_code(call: Call, three: Three, slower: float, code: int, state: str) -> None:
     """0 only if it passed; unknown is not passed, and both say why."""
-    got, _, err = call(three("a", 10), three("b", 20, slower=slower), "--fail-if", "p50 +20%")
+    got, out, _ = call(three("a", 10), three("b", 20, slower=slower), "--fail-if", "p50 +20%")
     assert got == code
-    (line,) = [line for line in err.splitlines() if "p50 +20%" in line]
+    (line,) = [line for line in out.splitlines() if "p50 +20%" in line]
     assert line.startswith(state)
     assert "limit +20 %" in line
 
@@ -53,8 +53,8 @@ def test_a_gate_is_the_exit_code(call: Call, three: Three, slower: float, code: 
 def test_html_is_written_beside_the_answer(call: Call, make_run: Make, tmp_path: Path) -> None:
     """One file that needs nothing else; the exit code and the table stay."""
     page = tmp_path / "comparison.html"
-    code, _, err = call(make_run("a", 1), make_run("b", 2), "--html", page)
-    assert (code, str(page) in err) == (0, True)
+    code, out, _ = call(make_run("a", 1), make_run("b", 2), "--html", page)
+    assert (code, str(page) in out) == (0, True)
     assert page.read_text().startswith("<!doctype html>")
 
 

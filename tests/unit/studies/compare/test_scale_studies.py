@@ -163,9 +163,9 @@ def test_the_command_shows_it(
     a, b, page = study(7000), study(14_000), tmp_path / "page.html"
     command = partial(call_and_read, monkeypatch, capsys, "compare")
     code, out, err = command(a, b, "--html", str(page))
-    assert (code, out) == (0, "")
+    assert (code, err) == (0, "")
     shown = ("capacity: B is better with parallelism 1, 2, 4, 8", "4 k/s to 8 k/s", "2 (above 1)")
-    assert [line for line in shown if line not in err] == []
+    assert [line for line in shown if line not in out] == []
     assert "Demand of each load" in page.read_text()
     code, out, _ = command(f"{a}/{SCALE}", b, "--json")
     assert (code, ScaleComparison.model_validate_json(out).kind, "Infinity" in out) == (0, "scale", False)

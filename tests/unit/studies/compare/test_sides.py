@@ -76,7 +76,7 @@ def test_a_log_that_cannot_be_read_is_refused(make_run: Make) -> None:
     """A damaged histogram is no histogram of zeros."""
     a = make_run("a", 1)
     (a / "latency.hlog").write_text("Tag=event_time,1.0,1.0,1.0,HISTnonsense\n")
-    assert "latency.hlog must be an HdrHistogram log" in refused(str(a), str(make_run("b", 2)))
+    assert "latency.hlog must be whole" in refused(str(a), str(make_run("b", 2)))
 
 
 def test_a_second_of_nothing_is_no_second(make_run: Make) -> None:
