@@ -133,7 +133,10 @@ class Child:
             self._answers.put(None)
             raise ChildFailed(f"{self.name} ended (exit code {self._last_exit_code()}); its log: {self.log}")
         if "error" in answer:
-            problems = [Problem(*parts, ExitCode(code)) for *parts, code in answer.get("problems", ())]
+            problems = [
+                Problem(setting, rule, got, way_out, ExitCode(code))
+                for setting, rule, got, way_out, code in answer.get("problems", ())
+            ]
             raise ChildFailed(str(answer["error"]), str(answer.get("kind", "")), problems)
         return answer["answer"]
 
