@@ -15,7 +15,7 @@ from streamgauge.config.options_and_settings import build
 from streamgauge.core.clock import US
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import flow, source
-from streamgauge.metrics import resources
+from streamgauge.metrics import interference
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
@@ -52,13 +52,13 @@ def built(make: Any, tmp_path: Path) -> Callable[..., Any]:
 
 def test_a_machine_that_was_busy_besides_is_warned_of(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """From a tenth of it on, whatever the verdict is."""
-    monkeypatch.setattr(resources, "machine_percent", lambda: 200.0)
+    monkeypatch.setattr(interference, "machine_percent", lambda: 200.0)
     record = make.story().record()
     for percent, is_warned in ((20.0, False), (30.0, True)):
         record.trial_log.background = [(make.start + 6 * US, percent)]
         assert (facts_of(WarningCode.BACKGROUND_LOAD, record) is not None) is is_warned
     record.trial_log.background = [(make.start + n * US, 200.0 if 6 <= n < 9 else 0.0) for n in range(3, 15)]
-    monkeypatch.setattr(resources, "background_share", lambda _: 0.09)
+    monkeypatch.setattr(interference, "background_share", lambda _: 0.09)
     assert facts_of(WarningCode.BACKGROUND_LOAD, record) == {"load": BackgroundLoad(0.6, 0.5, 5.0)}
 
 
@@ -85,7 +85,7 @@ def test_a_machine_that_became_slower_is_warned_of(
     slowed: float, is_warned: bool, make: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Within the span; one that became faster makes no trend that speaks against the system."""
-    monkeypatch.setattr(resources, "slowed_by", lambda _: slowed)
+    monkeypatch.setattr(interference, "slowed_by", lambda _: slowed)
     expected = {"slowed": slowed} if is_warned else None
     assert facts_of(WarningCode.MACHINE_SLOWED, make.story().record()) == expected
 

@@ -7,7 +7,7 @@ import pytest
 
 from streamgauge.config.options_and_settings import build
 from streamgauge.core.clock import US
-from streamgauge.metrics import resources
+from streamgauge.metrics import interference
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.validate import check
@@ -82,9 +82,9 @@ def test_an_engine_that_falls_behind_beside_others_proves_nothing(
     """What the monitors saw of other processes reaches the verdict; of two processors a tenth is nothing. A few seconds
     of all processors are little of the whole span, and enough to leave an engine behind.
     """
-    monkeypatch.setattr(resources, "machine_percent", lambda: 200.0)
+    monkeypatch.setattr(interference, "machine_percent", lambda: 200.0)
     if 0.0 in background:
-        monkeypatch.setattr(resources, "background_share", lambda _: 0.0)
+        monkeypatch.setattr(interference, "background_share", lambda _: 0.0)
     record = done_of(make, growth_us=50_000)
     record.trial_log.background = [(START + n * US, percent) for n, percent in enumerate(background)]
     assert judged(resolved, record)[0] == value

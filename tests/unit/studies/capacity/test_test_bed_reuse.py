@@ -10,7 +10,7 @@ import pytest
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.core.errors import DriverError
 from streamgauge.engines.spi import EngineStatus
-from streamgauge.metrics import resources
+from streamgauge.metrics import interference
 from streamgauge.metrics.records import Tick
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.studies.capacity import sustain as sustain_module
@@ -51,7 +51,7 @@ def test_an_engine_that_falls_far_behind_in_its_warm_up_is_not_sustained(
     trial_log: Any = SimpleNamespace(running=SimpleNamespace(taken_events=lambda: taken), background=[])
     record: Any = SimpleNamespace(trial_log=trial_log, spans=SimpleNamespace(start_us=0), ended_early=False)
     monkeypatch.setattr(sustain_module, "warm_up", lambda *_: record)
-    monkeypatch.setattr(resources, "background_share", lambda _: 0.0)
+    monkeypatch.setattr(interference, "background_share", lambda _: 0.0)
     work = worker(study, engine="spark")
     monkeypatch.setattr(work, "_drain", lambda conductor, timeout_s=None: False)
     request = TrialRequest(4e7, "bracket", fresh=True)
