@@ -13,7 +13,7 @@ _MARKS = {
     "sustained": ("circle", "sustained", "dot"),
     "not_sustained": ("cross", "not-sustained", "cross"),
     "undecided": ("diamond", "undecided", "diamond"),
-    "invalid": ("square", "muted", "square"),
+    "invalid": ("square", "invalid", "square"),
     "interrupted": ("square", "muted", "square"),
 }
 """Verdict -> shape and colour of its mark, and the style of its key."""
