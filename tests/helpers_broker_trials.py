@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.options_and_settings import build
+from streamgauge.config.experiment import build
 from streamgauge.core.clock import Clock
 from streamgauge.core.errors import MachineError
 from streamgauge.core.trial import TrialSnapshot
 from streamgauge.engines.registry import require, starter_of
-from streamgauge.harness.testbed import TestBed
+from streamgauge.harness.start_processes import TestBed
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.validate import check
+from streamgauge.preflight.settings_checks import check
 from streamgauge.results.run import Verification
 from streamgauge.transports.kafka.broker import Broker
 from streamgauge.transports.kafka.cluster import KafkaCluster

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from streamgauge.core.trial import TrialSnapshot
-from streamgauge.harness.testbed import TestBed
+from streamgauge.harness.start_processes import TestBed
 from streamgauge.metrics.records import Tick
 from streamgauge.trial.trial_result import TrialResult
 

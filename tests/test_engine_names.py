@@ -32,7 +32,7 @@ MAY_SAY_SPARK: Mapping[str, str] = {
         user_workloads/program_checks.py user_workloads/program_file.py user_workloads/program_node.py
     """,
     "the default engine, and the list of engines": """
-        config/options_and_settings.py engines/external/plugin.py engines/registry.py
+        config/experiment.py engines/external/plugin.py engines/registry.py
     """,
     "help of commands, for users": "cli/app.py cli/cluster.py cli/commands.py",
     "a transport that only its receivers read": "transports/socket/",
@@ -47,7 +47,7 @@ MAY_SAY_SPARK: Mapping[str, str] = {
 """Reason to the modules, or the folders with a slash, that may have the word."""
 
 MAY_NAME_ENGINES = {
-    "config/options_and_settings.py": "the default engine, and that of programs",
+    "config/experiment.py": "the default engine, and that of programs",
     "dataflow/expressions/check.py": "the SQL dialect",
     "dataflow/expressions/regex.py": "the SQL dialect",
 }

@@ -162,7 +162,7 @@ def packages() -> set[str]:
 
 
 def package_of(module: str, known: set[str]) -> str:
-    """`streamgauge.engines.spark.intervals` as `engines.spark`; the root and its modules as themselves."""
+    """`streamgauge.engines.spark.watermark_and_interval` as `engines.spark`; the root and its modules as themselves."""
     name = module.removeprefix(f"{ROOT}.")
     parts = name.split(".")
     for length in range(len(parts), 0, -1):

@@ -28,7 +28,7 @@ from streamgauge.core.clock import US
 from streamgauge.core.schema import EVENT_TIME
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
-from streamgauge.system.machine import cpus, pin_threads
+from streamgauge.system.cpu_pinning import cpus, pin_threads
 from streamgauge.transports.kafka.broker import Broker
 from streamgauge.transports.kafka.encodings.api import Encoding
 from streamgauge.transports.kafka.encodings.choice import encoding

@@ -17,7 +17,7 @@ from typing import Any
 
 from bench.support.row import Row, row
 from streamgauge.core.clock import US
-from streamgauge.harness.testbed import tick_of
+from streamgauge.harness.start_processes import tick_of
 from streamgauge.loadgen.fields import Integer, Key, StreamSpec
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile

@@ -26,7 +26,7 @@ from bench.support.row import Row, row
 from streamgauge.core.clock import US, Clock
 from streamgauge.core.schema import EVENT_ID, EVENT_TIME, INGEST_TIME
 from streamgauge.core.units import FAR_FUTURE_US
-from streamgauge.harness.recorder import RecorderSettings
+from streamgauge.harness.recorder_process import RecorderSettings
 from streamgauge.metrics.event_latency import LatencyRule, sink_latencies
 from streamgauge.system.child_processes import Child, serve
 from streamgauge.transports.memory import client
@@ -118,7 +118,7 @@ def main() -> list[Row]:
             pickle.dumps(RecorderSettings(EndpointConfig("127.0.0.1", 0, TOKEN), clock.offset_us, str(spool)))
         )
         log = Path(folder) / "log"
-        recorder = Child("recorder", "streamgauge.harness.recorder", [str(settings)], log, core)
+        recorder = Child("recorder", "streamgauge.harness.recorder_process", [str(settings)], log, core)
         bare = Child("bare", "bench.metrics.recorder", ["serve"], log, core)
         try:
             location, plain = recorder.ask("listen")["location"], bare.ask("listen")

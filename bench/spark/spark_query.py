@@ -26,7 +26,7 @@ from bench.support.row import Row, row
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import UserJobNode
 from streamgauge.engines.spark.options import WINDOWED_INTERVAL, defaults
-from streamgauge.harness.testbed import TestBedSettings
+from streamgauge.harness.start_processes import TestBedSettings
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 
 REPEATS = 4

@@ -46,7 +46,7 @@ from streamgauge.engines.spark.session.session import end_session, open_session
 from streamgauge.harness.monitors import MachineSpeed
 from streamgauge.loadgen.random import probabilities
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.system.machine import cpus
+from streamgauge.system.cpu_pinning import cpus
 from streamgauge.workloads.micro.purchases import PRICE_MAX
 
 if TYPE_CHECKING:

@@ -8,15 +8,15 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from streamgauge.config.options_and_settings import build
+from streamgauge.config.experiment import build
 from streamgauge.core.clock import Clock
 from streamgauge.core.errors import DriverError, EngineError
 from streamgauge.core.trial import TrialSnapshot
 from streamgauge.dataflow.lineage import needed_columns
 from streamgauge.engines.spark.engine import SparkEngine
-from streamgauge.harness.testbed import TestBed, TestBedSettings
+from streamgauge.harness.start_processes import TestBed, TestBedSettings
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.validate import check
+from streamgauge.preflight.settings_checks import check
 from streamgauge.report.terminal.console import progress
 from streamgauge.studies.capacity.saturation_probe import SaturationResult, probe_saturation
 from streamgauge.trial.conductor import TrialConductor, testbed_settings

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from streamgauge.config.options_and_settings import Characterize
+from streamgauge.config.experiment import Characterize
 from streamgauge.engines.operator_profiler import Slice
 from streamgauge.engines.spark.operator_profiler import SparkOperatorProfiler
 from streamgauge.results.profile import OperatorProfile

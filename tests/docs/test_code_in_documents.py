@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from streamgauge.config.options_and_settings import Experiment, build, read, to_toml
+from streamgauge.config.experiment import Experiment, build
+from streamgauge.config.experiment_file import read, to_toml
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.registry import capabilities

@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 from streamgauge.artifacts import series_files
-from streamgauge.config.options_and_settings import Experiment
+from streamgauge.config.experiment import Experiment
 from streamgauge.results.latency import Latency
 from streamgauge.results.run import Result
 from streamgauge.studies.compare.metrics import comparables

@@ -4,9 +4,9 @@ from itertools import product
 
 import pytest
 
-from streamgauge.config.options_and_settings import build
+from streamgauge.config.experiment import build
 from streamgauge.engines.registry import streaming_engines
-from streamgauge.preflight.validate import check
+from streamgauge.preflight.settings_checks import check
 from streamgauge.transports.registry import NAMES
 from streamgauge.workloads.registry import names
 from tools.tables.compatibility import incompatibility, on_jvms

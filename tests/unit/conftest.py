@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from streamgauge.config.options_and_settings import build
+from streamgauge.config.experiment import build
 from streamgauge.core.clock import US
 from streamgauge.core.trial import TrialSpans
 from streamgauge.dataflow.nodes import Flow
@@ -19,7 +19,7 @@ from streamgauge.metrics.records import Commit, Tick, Usage
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.validate import check
+from streamgauge.preflight.settings_checks import check
 from streamgauge.transports.spi import Chunk, Delivery
 from tests.unit.helpers_answers import Case
 

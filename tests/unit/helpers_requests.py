@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from streamgauge.config import options_and_settings as experiment
+from streamgauge.config import experiment
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.validate import check as check_experiment
+from streamgauge.preflight.settings_checks import check as check_experiment
 
 GOOD: dict[str, Any] = {"workload": "windowed_aggregation"}
 

@@ -13,11 +13,11 @@ import typer
 
 import streamgauge
 from streamgauge.cli.app import app
+from streamgauge.config.experiment import SETTINGS, Experiment
 from streamgauge.config.file_schema import experiment_schema
 from streamgauge.config.limits import BATCHES_MIN, BOUND_S_MIN, WINDOWS_MIN
-from streamgauge.config.options_and_settings import SETTINGS, Experiment
 from streamgauge.core.exit_codes import SEVERITY, ExitCode
-from streamgauge.harness.recorder import STILL_US_MIN
+from streamgauge.harness.recorder_process import STILL_US_MIN
 from streamgauge.results import codes
 from streamgauge.studies.run.prometheus import METRICS
 from streamgauge.verdict import driver_check as d

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from streamgauge.config.options_and_settings import build
+from streamgauge.config.experiment import build
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.engines.jvm.plugin import JvmPlugin
 from streamgauge.engines.registry import entry, streaming_engines
-from streamgauge.preflight.validate import check
+from streamgauge.preflight.settings_checks import check
 
 MACHINE_SETTINGS = ("load.memory", "load.generators", "partitions", "bind", "isolation")
 

@@ -33,7 +33,8 @@ from pydantic import ValidationError
 
 from streamgauge.artifacts.atomic_write import OUT, RUN, disk, write_table, write_text
 from streamgauge.artifacts.series_files import SERIES, read_table, write_series
-from streamgauge.config.options_and_settings import Experiment, to_toml
+from streamgauge.config.experiment import Experiment
+from streamgauge.config.experiment_file import to_toml
 from streamgauge.core.errors import (
     InputError,
     Problem,

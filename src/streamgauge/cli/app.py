@@ -38,8 +38,8 @@ from streamgauge.cli.parameters import (
     parameters_of,
 )
 from streamgauge.cli.usage import Command, CommandGroup
+from streamgauge.config.experiment import SETTINGS
 from streamgauge.config.file_terms import in_file_terms
-from streamgauge.config.options_and_settings import SETTINGS
 from streamgauge.core.errors import InputError, MachineError, Problem, StreamgaugeError, nearest, require
 from streamgauge.core.exit_codes import ExitCode
 from streamgauge.core.output import print_answer, print_progress
@@ -302,7 +302,7 @@ def doctor(
     The JSON has can_start (whether a default run could) and checks: name, status, found, problems (setting, rule, got,
     way_out) and needed_with (options of the runs that need it; empty for every run).
     """
-    from streamgauge.preflight.machine import can_start, machine_checks, named_are_missing
+    from streamgauge.preflight.machine_requirements import can_start, machine_checks, named_are_missing
     from streamgauge.report.terminal.catalogue import show_machine
 
     checks = machine_checks(brokers)
@@ -417,7 +417,7 @@ def report(
 
 def _flow_of(result: Result) -> list[dict[str, Any]] | None:
     """The nodes of the flow of a result's workload; None if the workload no longer exists."""
-    from streamgauge.config.options_and_settings import build
+    from streamgauge.config.experiment import build
     from streamgauge.dataflow.describe import describe
     from streamgauge.user_workloads.data_files import with_user_data
     from streamgauge.user_workloads.lookup import get

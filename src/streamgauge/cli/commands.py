@@ -12,7 +12,8 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from streamgauge.cli.parameters import built
-from streamgauge.config.options_and_settings import Experiment, read_values, to_toml
+from streamgauge.config.experiment import Experiment
+from streamgauge.config.experiment_file import read_values, to_toml
 from streamgauge.core.errors import InputError, Problem, StreamgaugeError, require
 from streamgauge.core.exit_codes import VERDICT_CODES, ExitCode, worst
 from streamgauge.core.output import print_answer, print_progress
@@ -171,7 +172,7 @@ def _failure_as_json(as_json: bool) -> Iterator[None]:
 
 
 def _check(experiment: Experiment) -> None:
-    from streamgauge.preflight.validate import check
+    from streamgauge.preflight.settings_checks import check
 
     if experiment.workload and experiment.load.of is None:  # else the settings come from a run folder
         check(experiment, new_folder=False)

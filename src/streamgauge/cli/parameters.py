@@ -10,7 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from streamgauge.cli.help import completion, engine_names, group_order, transport_names, workload_names
-from streamgauge.config.options_and_settings import PROGRAM_DEFAULTS, SETTINGS, Experiment, build, read
+from streamgauge.config.experiment import PROGRAM_DEFAULTS, SETTINGS, Experiment, build
+from streamgauge.config.experiment_file import read
 from streamgauge.config.setting_info import NAME_VALUE, SettingInfo
 from streamgauge.core.errors import InputError, Problem, Rule, attempt, first_broken, refuse, require
 
@@ -154,7 +155,7 @@ def built(values: dict[str, Any], problems: Sequence[Problem] = ()) -> Experimen
     known = list(problems)
     experiment = attempt(partial(build, values), known)
     if known:
-        from streamgauge.preflight.validate import further_problems
+        from streamgauge.preflight.settings_checks import further_problems
 
         raise InputError([*known, *further_problems(values, known)], incomplete=True)
     assert isinstance(experiment, Experiment)

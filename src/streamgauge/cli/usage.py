@@ -8,8 +8,8 @@ from typer import BadParameter
 from typer._click.exceptions import NoArgsIsHelpError, UsageError  # Typer has no public name for them
 from typer.core import TyperCommand, TyperGroup
 
+from streamgauge.config.experiment import SETTINGS
 from streamgauge.config.named_files import is_own_file
-from streamgauge.config.options_and_settings import SETTINGS
 from streamgauge.core.errors import InputError, Problem, near
 
 FROM_ELSEWHERE = {

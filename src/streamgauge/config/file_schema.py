@@ -11,9 +11,9 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
+from streamgauge.config.experiment import SETTINGS, TABLES, TABLES_OF_USER, Experiment
 from streamgauge.config.file_terms import text_in_file_terms
 from streamgauge.config.matrix import FIXED
-from streamgauge.config.options_and_settings import SETTINGS, TABLES, TABLES_OF_USER, Experiment
 from streamgauge.config.setting_info import COMMANDS, SettingInfo
 
 Schema = dict[str, Any]

@@ -7,7 +7,7 @@ turns them into lines, in one place for all that is refused. It is of its own be
 import re
 from dataclasses import replace
 
-from streamgauge.config.options_and_settings import SETTINGS, SHORTHANDS, TABLES_OF_USER, setting_of
+from streamgauge.config.experiment import SETTINGS, SHORTHANDS, TABLES_OF_USER, setting_of
 from streamgauge.config.setting_info import file_line
 from streamgauge.core.errors import Problem
 

@@ -14,7 +14,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from streamgauge.config.options_and_settings import (
+from streamgauge.config.experiment import (
     SETTINGS,
     Experiment,
     Matrix,

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from streamgauge.config.options_and_settings import Experiment, setting_of
+from streamgauge.config.experiment import Experiment, setting_of
 from streamgauge.config.setting_info import NAME_VALUE, SettingInfo
 from streamgauge.core.errors import Problem, broken
 from streamgauge.core.formatting import flatten, format_exact, format_value, leaves

@@ -13,16 +13,16 @@ from typing import Any
 import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.options_and_settings import Experiment, build
+from streamgauge.config.experiment import Experiment, build
 from streamgauge.conformance.cases import CASES, WORKLOAD, sink_of
 from streamgauge.core.errors import InputError, MachineError, Problem, nearest
 from streamgauge.engines import registry
 from streamgauge.engines.conformance import TestConf
 from streamgauge.engines.spi import Capabilities, EnginePlugin
-from streamgauge.harness.testbed import TestBed
-from streamgauge.preflight.machine import require_machine
+from streamgauge.harness.start_processes import TestBed
+from streamgauge.preflight.machine_requirements import require_machine
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.validate import check
+from streamgauge.preflight.settings_checks import check
 from streamgauge.system.child_processes import is_running, send_signal
 from streamgauge.trial.conductor import TrialConductor
 from streamgauge.trial.events import PhaseBegan, Progress, TrialEvent

@@ -3,18 +3,18 @@
 from collections.abc import Iterator
 from typing import Any
 
-from streamgauge.config.options_and_settings import Experiment
+from streamgauge.config.experiment import Experiment
 from streamgauge.core.clock import US
 from streamgauge.core.formatting import format_size
 from streamgauge.engines.registry import entry
 from streamgauge.preflight.generator_ceiling import ceiling_above_rate
 from streamgauge.preflight.resolved_experiment import LEVEL_MAX_US, ResolvedExperiment, may_extend, spare_s
 from streamgauge.preflight.sample_size import percentile_note, spacings
-from streamgauge.preflight.validate import check
+from streamgauge.preflight.settings_checks import check
 from streamgauge.results.dry_run import PlannedProcesses, TrialPlan, Unavailable
 from streamgauge.results.latency import PERCENTILES
 from streamgauge.stats.samples import carries, observations_needed
-from streamgauge.system.machine import cpus
+from streamgauge.system.cpu_pinning import cpus
 from streamgauge.system.machine_checks import starting_checks
 from streamgauge.transports.registry import STAMPS, transport
 from streamgauge.user_workloads.lookup import with_absolute_paths

@@ -12,7 +12,7 @@ from streamgauge.core.formatting import format_rate
 from streamgauge.core.schema import StreamColumns
 from streamgauge.loadgen.plan import BATCH_BYTES_MAX, MADE_US, Plan
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.system.machine import cpus
+from streamgauge.system.cpu_pinning import cpus
 
 CHUNK_EVENTS = 131_072
 _SLICES = 3

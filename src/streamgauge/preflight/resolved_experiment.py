@@ -1,6 +1,6 @@
 """An experiment that can be started: every default filled in, and the values that follow.
 
-Only `preflight.validate` creates one.
+Only `preflight.settings_checks` creates one.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from streamgauge.config.experiment import Experiment, Load, undecided
 from streamgauge.config.limits import EXTENSION_SHARE_MAX, EXTENSIONS_MAX, ServiceLevelObjective
-from streamgauge.config.options_and_settings import Experiment, Load, undecided
 from streamgauge.core.clock import US
 from streamgauge.core.engine_reports import Guarantee
 from streamgauge.core.schema import INGEST_TIME, LINEAGE
@@ -27,7 +27,7 @@ from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import RISES_FROM, RISES_TO, RateProfile, parse_profile
 from streamgauge.loadgen.replay.columns import require_times
 from streamgauge.preflight.resources import Budget
-from streamgauge.system.machine import cpus
+from streamgauge.system.cpu_pinning import cpus
 from streamgauge.transports.registry import BROKERED, STAMPS
 from streamgauge.user_workloads.lookup import kind_of
 from streamgauge.workloads.registry import Workload

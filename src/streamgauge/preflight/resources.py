@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from streamgauge.config import processors
-from streamgauge.config.options_and_settings import SETTINGS, Experiment
+from streamgauge.config import cpu_settings
+from streamgauge.config.experiment import SETTINGS, Experiment
 from streamgauge.core.errors import Problem, Rule, broken
 from streamgauge.core.units import format_cpus, parse_cpus
-from streamgauge.system.machine import cpus, split_cpus
+from streamgauge.system.cpu_pinning import cpus, split_cpus
 
 QUEUE_BYTES = 4 * 2**30
 """Default bound of the queue, on a machine with at least twice as much memory."""
@@ -103,7 +103,7 @@ def processor_problems(experiment: Experiment) -> list[Problem]:
     return broken(
         Rule(
             len(sides) == 2, "cpus", "must name the processors of driver and sut, both", ", ".join(sides),
-            processors.WAY_OUT,
+            cpu_settings.WAY_OUT,
         ),
         *(
             Rule(
@@ -114,6 +114,6 @@ def processor_problems(experiment: Experiment) -> list[Problem]:
         ),
         Rule(
             is_shared or not both, "cpus", f"must not share processors ({format_cpus(both)}) with --isolation pinned",
-            "driver and sut", f"{processors.WAY_OUT}, or --isolation shared",
+            "driver and sut", f"{cpu_settings.WAY_OUT}, or --isolation shared",
         ),
     )  # fmt: skip

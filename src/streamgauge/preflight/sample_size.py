@@ -7,8 +7,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from streamgauge.config.experiment import SETTINGS, Experiment, Load
 from streamgauge.config.limits import BATCHES_MIN, BOUND_S_MIN, EXTENSION_SHARE_MAX, EXTENSIONS_MAX, WINDOWS_MIN
-from streamgauge.config.options_and_settings import SETTINGS, Experiment, Load
 from streamgauge.core.clock import US
 from streamgauge.core.errors import Problem, Rule, broken
 from streamgauge.core.formatting import format_rate

@@ -1,11 +1,9 @@
-"""Properties of this machine for every result, and the distribution of its processors."""
+"""Properties of this machine, for every result."""
 
-import os
 import platform
 import re
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
@@ -14,58 +12,13 @@ from typing import Any
 import psutil
 
 from streamgauge.core.errors import MachineError
-from streamgauge.system.control_group import memory_limit
+from streamgauge.system.cpu_pinning import cpus
+from streamgauge.system.process_limits import memory_limit
 
 _LIBRARIES = ("pyspark", "pyarrow", "duckdb", "numpy")
 CHECKOUT = Path(__file__).parents[3]
 """The Git checkout with this code, if it was not installed from a package."""
 GIT_S = 10.0
-
-
-def cpus() -> list[int]:
-    """The processors this process may use."""
-    return sorted(os.sched_getaffinity(0))
-
-
-def allowed_cpus(pids: Iterable[int]) -> tuple[int, ...]:
-    """The processors that any of these processes may use; empty if none of them exists."""
-    found: set[int] = set()
-    for pid in pids:
-        with suppress(OSError):
-            found |= os.sched_getaffinity(pid)
-    return tuple(sorted(found))
-
-
-def split_cpus() -> tuple[list[int], list[int]]:
-    """(driver's, SUT's) processors for `pinned` isolation: one in four for the driver, at least one each."""
-    processors = cpus()
-    driver = max(1, len(processors) // 4)
-    return processors[:driver], processors[driver:]
-
-
-@contextmanager
-def pin_threads(processors: Sequence[int] | None) -> Iterator[None]:
-    """Restricts all threads of this process to these processors within the block; None changes nothing.
-
-    For the span in which the SUT's processors are measured. Children that start within the block inherit the limit,
-    and `cpus` returns only these processors.
-    """
-    if processors is None:
-        yield
-        return
-    before = cpus()
-    _move_threads(processors)
-    try:
-        yield
-    finally:
-        _move_threads(before)
-
-
-def _move_threads(processors: Sequence[int]) -> None:
-    # The kernel sets affinity per thread, and other threads of this process decode the children's answers.
-    for task in os.listdir("/proc/self/task"):
-        with suppress(ProcessLookupError):
-            os.sched_setaffinity(int(task), processors)
 
 
 def memory_bytes() -> int:

@@ -10,10 +10,11 @@ from streamgauge.core.errors import InputError, Rule, broken
 from streamgauge.core.formatting import format_digits, format_size
 from streamgauge.core.machine_check import MachineCheck
 from streamgauge.core.units import format_cpus, parse_cpus
-from streamgauge.system.control_group import cpu_limit, memory_limit, process_limits_check, room_checks
+from streamgauge.system.cpu_pinning import cpus, split_cpus
 from streamgauge.system.disk import shared_memory_check, temporary_folder_check
 from streamgauge.system.java import java_check
-from streamgauge.system.machine import at_most_half, cpus, memory_bytes, split_cpus
+from streamgauge.system.machine import at_most_half, memory_bytes
+from streamgauge.system.process_limits import cpu_limit, memory_limit, process_limits_check, room_checks
 
 RUN_BYTES = 8 * 2**30
 """The defaults of an engine's heap and of the driver's queue, 4 GiB each."""

@@ -13,7 +13,7 @@ from streamgauge.core.errors import DriverError, is_full
 from streamgauge.core.trial import ProgressText
 from streamgauge.engines.registry import entry
 from streamgauge.engines.spi import ReportsSeries
-from streamgauge.harness.testbed import TestBed
+from streamgauge.harness.start_processes import TestBed
 from streamgauge.metrics import operators, resources, time_series
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment

@@ -18,12 +18,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.options_and_settings import Experiment
+from streamgauge.config.experiment import Experiment
 from streamgauge.core.clock import US, Clock
 from streamgauge.core.errors import DriverError, EngineError, InputError, MachineError, StreamgaugeError
 from streamgauge.core.trial import TrialSpans
 from streamgauge.engines.spi import Engine
-from streamgauge.harness.testbed import TestBed, TestBedSettings
+from streamgauge.harness.start_processes import TestBed, TestBedSettings
 from streamgauge.loadgen.plan import Plan
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.metrics.trial_record import TrialRecord
@@ -32,8 +32,8 @@ from streamgauge.results.codes import Cause
 from streamgauge.results.text.sentences import ADVICE
 from streamgauge.results.verdict import Verdict
 from streamgauge.stats.bootstrap import prepare
-from streamgauge.system.control_group import LimitWatch
-from streamgauge.system.machine import pin_threads
+from streamgauge.system.cpu_pinning import pin_threads
+from streamgauge.system.process_limits import LimitWatch
 from streamgauge.trial.conclusion import EngineReport, conclude, engine_report
 from streamgauge.trial.events import Draining, Observer, VerdictReached, ignore
 from streamgauge.trial.phases import PhaseRunner, TrialPolicy, drain_backlog

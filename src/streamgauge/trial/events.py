@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from streamgauge.artifacts.run_folder import RunFolder, StudyResult
 
 if TYPE_CHECKING:
-    from streamgauge.harness.testbed import TestBed
+    from streamgauge.harness.start_processes import TestBed
     from streamgauge.metrics.trial_record import TrialRecord
     from streamgauge.trial.trial_result import TrialResult
 

@@ -34,7 +34,7 @@ from streamgauge.verdict.collect_evidence import collect_evidence
 from streamgauge.verdict.verdict import judge
 from streamgauge.verification import user_job_truth
 from streamgauge.verification.expected import rule_of
-from streamgauge.verification.results_parquet import ReceivedResults, results_file, write_results
+from streamgauge.verification.received_results import ReceivedResults, results_file, write_results
 from streamgauge.verification.sink_comparison import SinkDiff, VerificationResult
 
 BUDGET_S = 1.5

@@ -14,13 +14,13 @@ from streamgauge.core.clock import US
 from streamgauge.core.errors import DriverError, is_full
 from streamgauge.core.trial import TrialSpans
 from streamgauge.harness.monitors import MachineSpeed, Monitors, loopback_bytes
-from streamgauge.harness.testbed import TestBed
+from streamgauge.harness.start_processes import TestBed
 from streamgauge.loadgen.plan import Plan
 from streamgauge.metrics.records import Tick
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.system.child_processes import delay_interrupts
-from streamgauge.system.control_group import LimitWatch
+from streamgauge.system.process_limits import LimitWatch
 from streamgauge.trial.events import Observer, PhaseBegan, Progress, ignore
 
 TICK_S = 0.5

@@ -15,7 +15,7 @@ import numpy as np
 from streamgauge.config.limits import BATCHES_MIN, EXTENSION_SHARE, EXTENSION_SHARE_MAX, EXTENSIONS_MAX, WINDOWS_MIN
 from streamgauge.core.clock import US
 from streamgauge.core.trial import TrialSpans
-from streamgauge.harness.testbed import TestBed
+from streamgauge.harness.start_processes import TestBed
 from streamgauge.loadgen.plan import Plan
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.metrics.trial_record import TrialRecord

@@ -17,7 +17,7 @@ from streamgauge.core.units import FAR_FUTURE_US, format_cpus
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Flow, Source
 from streamgauge.engines.registry import entry
-from streamgauge.harness.testbed import TestBed
+from streamgauge.harness.start_processes import TestBed
 from streamgauge.metrics import interference, rates_and_backlog, resources
 from streamgauge.metrics.delivery_times import read_skew_us
 from streamgauge.metrics.interference import MACHINE_SHARE_MAX, background_load
@@ -28,7 +28,8 @@ from streamgauge.results.codes import Cause, WarningCode
 from streamgauge.results.run import Result
 from streamgauge.results.text.sentences import cautions
 from streamgauge.results.verdict import Remark, Verdict
-from streamgauge.system.machine import allowed_cpus, cpus, environment
+from streamgauge.system.cpu_pinning import allowed_cpus, cpus
+from streamgauge.system.machine import environment
 from streamgauge.transports.registry import transport
 from streamgauge.transports.spi import COMMITS, FOREIGN, NEVER_COMMITTED, UNOBSERVED
 from streamgauge.user_workloads.data_files import input_notes, replayed_data

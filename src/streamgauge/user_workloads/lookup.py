@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from streamgauge.config.experiment import Experiment
 from streamgauge.config.named_files import is_data, is_own_file, is_program
-from streamgauge.config.options_and_settings import Experiment
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.transports import registry as transports
 from streamgauge.workloads import registry

@@ -49,8 +49,8 @@ from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.system.disk import Scratch
 from streamgauge.transports.registry import STAMPS
+from streamgauge.verification.received_results import ARRIVAL, BATCH, ReceivedResults, results_file
 from streamgauge.verification.regenerated_input import RegeneratedInput, Watch, counting
-from streamgauge.verification.results_parquet import ARRIVAL, BATCH, ReceivedResults, results_file
 from streamgauge.verification.sink_comparison import (
     Comparison,
     DiffSpec,

@@ -30,7 +30,7 @@ from streamgauge.results.run import FAULTS, SinkResult, Verification
 from streamgauge.results.text.sentences import columns_in_words
 from streamgauge.system.disk import Scratch
 from streamgauge.system.machine import memory_bytes
-from streamgauge.verification.results_parquet import ReceivedResults, write_results
+from streamgauge.verification.received_results import ReceivedResults, write_results
 
 MS = 1000
 """Engines may truncate watermarks to milliseconds."""

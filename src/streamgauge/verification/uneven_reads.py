@@ -32,8 +32,8 @@ from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.transports.spi import Delivery
+from streamgauge.verification.received_results import ARRIVAL, BATCH, ReceivedResults
 from streamgauge.verification.regenerated_input import PlacedInput, RegeneratedInput
-from streamgauge.verification.results_parquet import ARRIVAL, BATCH, ReceivedResults
 from streamgauge.verification.sink_comparison import Comparison, DiffSpec
 from streamgauge.verification.update_bounds import Aggregation, compare_earlier
 

@@ -24,7 +24,7 @@ from streamgauge.dataflow.expressions.check import over_running
 from streamgauge.diff import compare as answers
 from streamgauge.diff.sql import FLOAT_TOLERANCE
 from streamgauge.metrics.trial_record import TrialRecord
-from streamgauge.verification.results_parquet import ARRIVAL
+from streamgauge.verification.received_results import ARRIVAL
 from streamgauge.verification.sink_comparison import Comparison
 
 

@@ -41,7 +41,7 @@ from streamgauge.diff.compare import types_of
 from streamgauge.diff.sql import normal
 from streamgauge.jobs import RecordKey
 from streamgauge.system.user_code import first_line
-from streamgauge.verification.results_parquet import ARRIVAL, BATCH, ReceivedResults
+from streamgauge.verification.received_results import ARRIVAL, BATCH, ReceivedResults
 
 COPY = "__copy"
 """Numbers rows that have the same identity."""

@@ -37,8 +37,8 @@ from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.system.disk import Scratch
 from streamgauge.system.user_code import first_line
 from streamgauge.user_workloads.user_workload import user_workload
+from streamgauge.verification.received_results import ReceivedResults, results_file
 from streamgauge.verification.regenerated_input import PlacedInput, RegeneratedInput
-from streamgauge.verification.results_parquet import ReceivedResults, results_file
 from streamgauge.verification.sink_comparison import (
     Comparison,
     DiffSpec,

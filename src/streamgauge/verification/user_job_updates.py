@@ -24,7 +24,7 @@ from streamgauge.diff.sql import normal_rows
 from streamgauge.jobs import Description
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.transports.topic_names import OutputTopic
-from streamgauge.verification.results_parquet import ARRIVAL, BATCH, ReceivedResults
+from streamgauge.verification.received_results import ARRIVAL, BATCH, ReceivedResults
 from streamgauge.verification.sink_comparison import Comparison, DiffSpec
 from streamgauge.verification.update_bounds import Aggregation, compare_earlier
 from streamgauge.verification.user_job_rows import NO_RESULTS, Lineage, copies, expect, with_window

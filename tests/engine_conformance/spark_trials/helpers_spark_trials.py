@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.options_and_settings import build
+from streamgauge.config.experiment import build
 from streamgauge.core.engine_reports import OperatorCounts, OperatorRows
 from streamgauge.core.trial import TrialSpans
 from streamgauge.core.units import FAR_FUTURE_US
-from streamgauge.harness.testbed import TestBed
+from streamgauge.harness.start_processes import TestBed
 from streamgauge.metrics import operators
 from streamgauge.metrics.trial_log import Batch
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.validate import check
+from streamgauge.preflight.settings_checks import check
 from streamgauge.system.child_processes import wait_until
 from streamgauge.trial.progress import Show
 from streamgauge.trial.trial_result import TrialResult

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from streamgauge.engines.spark.engine import SparkEngine
-from streamgauge.harness.testbed import TestBed
+from streamgauge.harness.start_processes import TestBed
 from streamgauge.loadgen.random import partitions_of
 from streamgauge.system.child_processes import send_signal, wait_until
 from streamgauge.trial.trial_result import TrialResult

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.options_and_settings import build
+from streamgauge.config.experiment import build
 from streamgauge.conformance.cases import with_totals
 from streamgauge.core.clock import US
 from streamgauge.core.schema import EVENT_TIME, INGEST_TIME, Schema
@@ -27,9 +27,9 @@ from streamgauge.dataflow.nodes import Flow
 from streamgauge.dataflow.operators.api import INPUT, ROW, TIME, Processor
 from streamgauge.dataflow.operators.grouped_arrays import KeyDictionary, load, save
 from streamgauge.dataflow.reach import reach_us
-from streamgauge.harness.testbed import TestBed
+from streamgauge.harness.start_processes import TestBed
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.validate import check
+from streamgauge.preflight.settings_checks import check
 from streamgauge.trial.trial_result import TrialResult
 from tests.helpers_broker_trials import check_results, running, trial
 

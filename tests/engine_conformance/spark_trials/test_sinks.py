@@ -12,24 +12,24 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.options_and_settings import build
+from streamgauge.config.experiment import build
 from streamgauge.core.clock import US
 from streamgauge.core.schema import EMISSION_TIME
 from streamgauge.dataflow.builder import Stream, flow, hop, source
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.dataflow.reach import reach_us, tail_us
 from streamgauge.engines.spark.plugin import SparkPlugin
-from streamgauge.harness.testbed import TestBed
+from streamgauge.harness.start_processes import TestBed
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.validate import check
+from streamgauge.preflight.settings_checks import check
 from streamgauge.results.run import Verification
 from streamgauge.trial.conclusion import EngineReport
 from streamgauge.trial.conductor import TrialConductor
 from streamgauge.trial.policies import JudgedTrial
 from streamgauge.trial.progress import Show
 from streamgauge.trial.trial_result import TrialResult
-from streamgauge.verification.results_parquet import ReceivedResults
+from streamgauge.verification.received_results import ReceivedResults
 from tests.helpers_broker_trials import DURATION_S, running, trial
 from tests.helpers_restart import Restart
 from tests.helpers_verdicts import sentence_against

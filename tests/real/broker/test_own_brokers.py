@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from streamgauge.core.clock import US
-from streamgauge.harness.testbed import TestBed
+from streamgauge.harness.start_processes import TestBed
 from streamgauge.system.child_processes import wait_until
 from streamgauge.transports.kafka.broker import Broker
 from tests.helpers_broker_trials import WINDOW, InMidTrial, check_answers, require_jars, started, trial

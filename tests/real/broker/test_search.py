@@ -8,7 +8,7 @@ import pytest
 
 from bench.kafka import kafka_searches
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.options_and_settings import build
+from streamgauge.config.experiment import build
 from streamgauge.core.clock import US
 from streamgauge.studies.capacity import saturation_probe, saved_search
 from streamgauge.studies.capacity import sustain as sustain_module

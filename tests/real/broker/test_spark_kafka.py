@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.options_and_settings import build
+from streamgauge.config.experiment import build
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError
 from streamgauge.core.trial import TrialSnapshot
-from streamgauge.harness.testbed import TestBed
-from streamgauge.preflight.validate import check
+from streamgauge.harness.start_processes import TestBed
+from streamgauge.preflight.settings_checks import check
 from streamgauge.system.child_processes import send_signal, wait_until
 from streamgauge.transports.kafka.cluster import KafkaCluster
 from streamgauge.transports.kafka.topics import Topics

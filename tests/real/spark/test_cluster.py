@@ -21,8 +21,8 @@ import pyspark
 import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.options_and_settings import build
-from streamgauge.preflight.validate import check
+from streamgauge.config.experiment import build
+from streamgauge.preflight.settings_checks import check
 from streamgauge.results.run import Result
 from streamgauge.system.child_processes import wait_until
 from streamgauge.trial.conductor import TrialConductor

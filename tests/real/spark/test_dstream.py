@@ -10,7 +10,7 @@ from streamgauge.core.engine_reports import BatchProgress
 from streamgauge.core.trial import TrialSnapshot
 from streamgauge.dataflow.builder import source
 from streamgauge.engines.spark.session.reports import MS, DStreamProgress
-from streamgauge.harness.testbed import TestBedSettings
+from streamgauge.harness.start_processes import TestBedSettings
 from streamgauge.metrics.records import RUNNER
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.system.child_processes import is_running, send_signal, wait_until

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.options_and_settings import build
+from streamgauge.config.experiment import build
 from streamgauge.report.documents.study_pages import write_study_page
 from streamgauge.studies.latency_breakdown.anatomy import anatomy, check_trials, probe_of, request_of
 from streamgauge.studies.latency_breakdown.decompose import TrialEvidence, decompose

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.options_and_settings import Experiment, build
+from streamgauge.config.experiment import Experiment, build
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import flow as flow_of
 from streamgauge.dataflow.builder import hop, session, source, table, tumble

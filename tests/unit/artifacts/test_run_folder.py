@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgauge.artifacts.run_folder import STARTED, RunFolder
-from streamgauge.config.options_and_settings import Experiment, read
+from streamgauge.config.experiment import Experiment
+from streamgauge.config.experiment_file import read
 from streamgauge.core.errors import DriverError, InputError, MachineError
 from streamgauge.results.run import Verification
 from tests.unit.helpers_refusals import problem_of

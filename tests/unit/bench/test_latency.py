@@ -7,8 +7,8 @@ import pytest
 from bench.spark import latency
 from bench.spark.latency import REPEATS, WAYS
 from bench.support import run_command
-from streamgauge.config.options_and_settings import build
-from streamgauge.preflight.validate import check
+from streamgauge.config.experiment import build
+from streamgauge.preflight.settings_checks import check
 from tests.helpers_recording import append_and_return
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from bench.studies import topologies
 from bench.support.run_command import RunCase
-from streamgauge.config.options_and_settings import build
-from streamgauge.preflight.validate import check
+from streamgauge.config.experiment import build
+from streamgauge.preflight.settings_checks import check
 
 
 def settings_of(case: RunCase) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from unittest.mock import Mock
 import pytest
 
 from bench.studies import tuning_profiles as study
-from streamgauge.config.options_and_settings import build
+from streamgauge.config.experiment import build
 
 TRIAL = {"verdict": "sustained", "offered_per_s": 9e4, "event_time_p50_us": 1e6, "event_time_p99_us": 2.5e6}
 AT_90 = {"verdict": "sustained", "offered_per_s": 8e4, "event_time_p50_us": 1e6, "event_time_p99_us": 2e6}

@@ -9,9 +9,9 @@ import pytest
 
 from streamgauge.core.errors import Problem
 from streamgauge.core.machine_check import MachineCheck
-from streamgauge.preflight import machine
+from streamgauge.preflight import machine_requirements
 from streamgauge.report.terminal.catalogue import show_machine
-from streamgauge.transports.kafka import admin
+from streamgauge.transports.kafka import topics
 from tests.unit.cli.helpers_commands import Invoke, assert_one_refusal
 
 KEYS = ["name", "status", "found", "problems", "needed_with"]
@@ -68,7 +68,7 @@ def test_brokers_that_are_none_are_refused(invoke: Invoke, flag: str) -> None:
 
 def test_a_default_run_needs_no_brokers_that_are_named(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
     """The exit code says that they are silent."""
-    monkeypatch.setattr(admin, "ANSWER_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(topics, "ANSWER_TIMEOUT_S", 0.1)
     done = invoke("doctor", "--brokers", "127.0.0.1:9", "--json")
     answer = json.loads(done.stdout)
     (found,) = (one for one in answer["checks"] if one["name"] == "brokers")
@@ -84,7 +84,7 @@ def test_a_machine_that_lacks_nothing_fits_a_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The longest names and texts that a good machine has, in 80 columns and 24 lines with the prompt."""
-    names = [one.name for one in machine.machine_checks("127.0.0.1:9")]
+    names = [one.name for one in machine_requirements.machine_checks("127.0.0.1:9")]
     monkeypatch.setenv("COLUMNS", str(COLUMNS))
     show_machine(answer_of(*(MachineCheck(name, "x" * 45) for name in names)))
     lines = capsys.readouterr().out.splitlines()

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from streamgauge.cli import app
-from streamgauge.config.options_and_settings import read
+from streamgauge.config.experiment_file import read
 from streamgauge.core.errors import InputError, Problem
 from tests.unit.cli.helpers_commands import Invoke
 

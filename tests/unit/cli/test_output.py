@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from streamgauge.config.options_and_settings import read
+from streamgauge.config.experiment_file import read
 from streamgauge.engines.registry import capabilities
 from streamgauge.results.verdict import Check
 from streamgauge.studies.capacity import sustain as sustain_module

@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from streamgauge.cli import app, usage
-from streamgauge.config.options_and_settings import build
+from streamgauge.config.experiment import build
 from streamgauge.config.reproduce import command
 from tests.unit.cli.helpers_commands import Invoke, refused
 

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from streamgauge.config.experiment import SETTINGS
+from streamgauge.config.experiment_file import read, to_toml
 from streamgauge.config.file_schema import experiment_schema
-from streamgauge.config.options_and_settings import SETTINGS, read, to_toml
 from tests.docs.helpers_pages import fences
 from tests.helpers_modules import ROOT
 from tests.unit.helpers_file_schemas import assert_well_formed, found, inner_schemas, unexplained, wrong_defaults

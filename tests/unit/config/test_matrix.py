@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamgauge.config.experiment import Experiment, Matrix, build
+from streamgauge.config.experiment_file import read, to_toml
 from streamgauge.config.matrix import CELLS_MAX, Cell, expand, merge_problems, run_order, select, value_of, varied
-from streamgauge.config.options_and_settings import Experiment, Matrix, build, read, to_toml
 from streamgauge.core.errors import InputError, Problem
 from tests.unit.helpers_refusals import problem_of
 

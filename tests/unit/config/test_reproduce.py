@@ -10,7 +10,7 @@ from typer.main import get_command
 
 from streamgauge.cli import app
 from streamgauge.config import reproduce
-from streamgauge.config.options_and_settings import Experiment, build
+from streamgauge.config.experiment import Experiment, build
 
 
 def dump(**values: Any) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 import pytest
 
+from streamgauge.config.experiment import build
 from streamgauge.config.matrix import expand
-from streamgauge.config.options_and_settings import build
 from streamgauge.core.former_names import with_present_names
 from streamgauge.results.scalability import ScaleResult
 from tests.unit.cli.helpers_commands import result_of

@@ -2,7 +2,7 @@
 
 from typing import get_args
 
-from streamgauge.config.options_and_settings import Experiment
+from streamgauge.config.experiment import Experiment
 from streamgauge.core.plugin_options import IDIOMATIC, TUNED, Setting, Tuning, problems_of
 
 SETTINGS = (Setting("trigger", "auto", ""), Setting("source", "bundles", "", ("bundles", "rows")))

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from streamgauge.cli import app
-from streamgauge.config.options_and_settings import Experiment
+from streamgauge.config.experiment import Experiment
 from streamgauge.core.errors import InputError, MissingOnMachine, Problem
 from streamgauge.core.machine_check import MachineCheck
 from streamgauge.core.plugin_options import IDIOMATIC, TUNED

@@ -13,12 +13,12 @@ from confluent_kafka import KafkaError
 from typer.testing import CliRunner
 
 from streamgauge.cli import app
-from streamgauge.config.options_and_settings import build
+from streamgauge.config.experiment import build
 from streamgauge.core.errors import InputError
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines import registry
 from streamgauge.engines.spi import Edges, StartRequest
-from streamgauge.preflight.validate import check
+from streamgauge.preflight.settings_checks import check
 from streamgauge.transports.kafka.result_messages import MARK, mark_of, table_of
 from streamgauge.transports.spi import Edge
 from streamgauge.workloads.registry import get

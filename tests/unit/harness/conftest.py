@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from streamgauge.core.clock import Clock
-from streamgauge.harness.recorder import Recorder, RecorderSettings
+from streamgauge.harness.recorder_process import Recorder, RecorderSettings
 from streamgauge.transports.spi import EndpointConfig
 from tests.unit.harness.helpers_recorder import TOKEN, Served
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamgauge.core.schema import EVENT_TIME
-from streamgauge.harness.recorder import Ledger, Recorder
+from streamgauge.harness.recorder_process import Ledger, Recorder
 from streamgauge.transports.memory import client
 
 TOKEN = "a-token"

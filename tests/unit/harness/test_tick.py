@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from streamgauge.core.errors import DriverError
-from streamgauge.harness.testbed import TestBed
+from streamgauge.harness.start_processes import TestBed
 from streamgauge.metrics.records import Commit, GeneratorReport, RecorderReport
 from streamgauge.transports.spi import Chunk, Delivery
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from streamgauge.config.options_and_settings import SETTINGS, build
+from streamgauge.config.experiment import SETTINGS, build
 from streamgauge.core.errors import Problem, attempt
 from streamgauge.core.units import parse_rate
-from streamgauge.preflight.validate import further_problems
+from streamgauge.preflight.settings_checks import further_problems
 from streamgauge.workloads.registry import Parameters, get
 from tests.unit.helpers_refusals import problem_of
 from tests.unit.helpers_requests import GOOD, checked, refused

@@ -6,7 +6,8 @@ from itertools import product
 import pytest
 
 from streamgauge.config import reproduce
-from streamgauge.config.options_and_settings import build, to_toml
+from streamgauge.config.experiment import build
+from streamgauge.config.experiment_file import to_toml
 from streamgauge.core.errors import Problem, attempt
 from streamgauge.core.plugin_options import Tuning, problems_of
 from streamgauge.core.schema import LINEAGE

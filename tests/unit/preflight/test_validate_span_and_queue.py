@@ -1,4 +1,4 @@
-"""preflight/validate.py: plan, queue, span and latency limits that must fit each other."""
+"""preflight/settings_checks.py: plan, queue, span and latency limits that must fit each other."""
 
 from contextlib import nullcontext
 from typing import Any

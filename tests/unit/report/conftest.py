@@ -9,7 +9,7 @@ import pytest
 
 from streamgauge.artifacts import series_files
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.options_and_settings import Experiment, Load, build
+from streamgauge.config.experiment import Experiment, Load, build
 from streamgauge.core.clock import US
 from streamgauge.results.latency import Latencies, Latency
 from streamgauge.results.run import (

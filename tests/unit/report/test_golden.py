@@ -11,9 +11,9 @@ import pytest
 from rich.console import Console
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.options_and_settings import Experiment
+from streamgauge.config.experiment import Experiment
 from streamgauge.report.document_blocks import Document
-from streamgauge.report.documents import breakdown, comparison, matrix, profile, run, run_answer, scalability
+from streamgauge.report.documents import breakdown, comparison, matrix, profile, run, run_summary, scalability
 from streamgauge.report.page import render
 from streamgauge.report.terminal.console import show
 from streamgauge.results.comparison import ComparedSide, NotTheSame
@@ -147,7 +147,7 @@ def in_terminal(document: Document) -> str:
 @pytest.mark.parametrize("name", [*RUNS, "search"])
 def test_each_tile_has_one_figure_in_the_words_of_the_terminal(name: str) -> None:
     """Its name and its figure are in one line of the terminal, in that order; an unknown figure has no tile."""
-    document = run_answer.brief(made_up_search() if name == "search" else made_up_result(**RUNS[name]))
+    document = run_summary.brief(made_up_search() if name == "search" else made_up_result(**RUNS[name]))
     found = re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", html.unescape(render(document)).replace("\xa0", " "))
     assert found
     for label, figure in found:

@@ -14,7 +14,7 @@ import pytest
 
 from streamgauge.artifacts import series_files
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.options_and_settings import build
+from streamgauge.config.experiment import build
 from streamgauge.core.clock import US
 from streamgauge.metrics.histogram import Histogram, counts_of, log_lines
 from streamgauge.results.latency import Latencies, Latency

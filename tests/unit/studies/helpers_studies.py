@@ -7,9 +7,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.options_and_settings import Experiment, build
+from streamgauge.config.experiment import Experiment, build
 from streamgauge.core.clock import US
-from streamgauge.preflight.validate import check
+from streamgauge.preflight.settings_checks import check
 from streamgauge.results.verdict import Check, Verdict, VerdictValue
 from streamgauge.studies.capacity.saved_search import MEMO
 from streamgauge.studies.capacity.search import TrialOutcome

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from streamgauge.core.machine_check import MachineCheck
-from streamgauge.system import control_group, machine_checks
+from streamgauge.system import machine_checks, process_limits
 
 GIB = 2**30
 
@@ -24,8 +24,8 @@ def no_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A root of control groups without limits, which a test may write into."""
     (tmp_path / "own").write_text("0::/\n")
     (tmp_path / "groups").mkdir()
-    monkeypatch.setattr(control_group, "OWN", tmp_path / "own")
-    monkeypatch.setattr(control_group, "ROOT", tmp_path / "groups")
+    monkeypatch.setattr(process_limits, "OWN", tmp_path / "own")
+    monkeypatch.setattr(process_limits, "ROOT", tmp_path / "groups")
     return tmp_path / "groups"
 
 

@@ -18,14 +18,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.options_and_settings import build
+from streamgauge.config.experiment import build
 from streamgauge.core.clock import US
 from streamgauge.core.engine_reports import BatchProgress, OperatorCounts, OperatorRows, SeriesSample
 from streamgauge.core.errors import DriverError
 from streamgauge.engines.registry import entry
 from streamgauge.metrics.resources import driver_result
 from streamgauge.metrics.trial_record import TrialRecord
-from streamgauge.preflight.validate import check
+from streamgauge.preflight.settings_checks import check
 from streamgauge.report.documents.run import write_page
 from streamgauge.results.latency import Latencies
 from streamgauge.results.run import Result

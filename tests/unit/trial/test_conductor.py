@@ -12,14 +12,14 @@ from unittest.mock import Mock
 import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.options_and_settings import build
+from streamgauge.config.experiment import build
 from streamgauge.core.clock import US
 from streamgauge.core.engine_reports import OperatorCounts
 from streamgauge.core.errors import EngineError
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.validate import check
-from streamgauge.system.machine import cpus
+from streamgauge.preflight.settings_checks import check
+from streamgauge.system.cpu_pinning import cpus
 from streamgauge.trial import conductor as trial
 from streamgauge.trial.conductor import START_LEAD_US, TrialConductor, next_start
 from streamgauge.trial.events import StepProgress, VerdictReached

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from streamgauge.config.experiment import build
 from streamgauge.config.limits import parse_limit
-from streamgauge.config.options_and_settings import build
 from streamgauge.core.clock import US
 from streamgauge.core.trial import TrialSpans
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.validate import check
+from streamgauge.preflight.settings_checks import check
 from streamgauge.results.codes import Cause, Detail
 from streamgauge.results.text.sentences import check_sentence, unsettled
 from streamgauge.results.verdict import Finding, Judgement, Remark

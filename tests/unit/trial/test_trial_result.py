@@ -11,14 +11,14 @@ from typing import Any, cast
 import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.options_and_settings import build
+from streamgauge.config.experiment import build
 from streamgauge.core.clock import US
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import flow, source
 from streamgauge.metrics import interference
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.validate import check
+from streamgauge.preflight.settings_checks import check
 from streamgauge.results.codes import WarningCode
 from streamgauge.results.text.sentences import sentence
 from streamgauge.results.verdict import BackgroundLoad

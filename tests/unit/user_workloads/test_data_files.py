@@ -8,13 +8,14 @@ from unittest.mock import Mock
 import pytest
 
 from streamgauge.config import reproduce
-from streamgauge.config.options_and_settings import build, read
+from streamgauge.config.experiment import build
+from streamgauge.config.experiment_file import read
 from streamgauge.core.errors import DriverError, InputError, Problem
 from streamgauge.dataflow.graph import sources
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.replay.columns import ReplayedColumn
 from streamgauge.loadgen.replay.files import content, digest
-from streamgauge.preflight.validate import check
+from streamgauge.preflight.settings_checks import check
 from streamgauge.studies.run import run as run_module
 from streamgauge.user_workloads import data_files as user_data
 from streamgauge.user_workloads.lookup import absolute_paths, changed_files, with_absolute_paths

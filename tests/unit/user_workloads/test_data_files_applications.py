@@ -6,14 +6,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from streamgauge.config.options_and_settings import build
+from streamgauge.config.experiment import build
 from streamgauge.core.schema import EVENT_ID, EVENT_TIME, INGEST_TIME
 from streamgauge.dataflow.lineage import needed_columns
 from streamgauge.engines.duckdb_oracle.engine import Oracle
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.validate import check
+from streamgauge.preflight.settings_checks import check
 from streamgauge.results.run import ReplayedData
 from streamgauge.user_workloads.data_files import notes_of, replayed_data
 from streamgauge.verification.regenerated_input import counting

@@ -9,12 +9,13 @@ from typing import Any
 import duckdb
 import pytest
 
-from streamgauge.config.options_and_settings import Experiment, build, read
+from streamgauge.config.experiment import Experiment, build
+from streamgauge.config.experiment_file import read
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError
 from streamgauge.jobs import RecordKey
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.validate import check
+from streamgauge.preflight.settings_checks import check
 from streamgauge.studies.capacity.sustain import Sustain
 from streamgauge.studies.latency_breakdown.anatomy import check_trials
 from streamgauge.studies.operator_profile.characterize import check_input

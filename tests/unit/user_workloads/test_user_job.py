@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streamgauge.config.options_and_settings import build
+from streamgauge.config.experiment import build
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, JobError
 from streamgauge.core.value_types import INT, TIMESTAMP, ValueType
 from streamgauge.dataflow.nodes import UserJobNode
-from streamgauge.preflight.validate import check
+from streamgauge.preflight.settings_checks import check
 from streamgauge.studies.run.generate_input import generate
 from streamgauge.user_workloads.lookup import get
 from streamgauge.user_workloads.user_job import UserJob, user_job

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from streamgauge.config.options_and_settings import build
+from streamgauge.config.experiment import build
 from streamgauge.core.clock import US
 from streamgauge.metrics import interference
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.validate import check
+from streamgauge.preflight.settings_checks import check
 from streamgauge.results.codes import Cause, Detail
 from streamgauge.results.verdict import Remark
 from streamgauge.trial import policies

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from streamgauge.config.options_and_settings import build
+from streamgauge.config.experiment import build
 from streamgauge.core.clock import US
 from streamgauge.core.trial import TrialSpans
 from streamgauge.metrics.rates_and_backlog import backlog_of
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.validate import check
+from streamgauge.preflight.settings_checks import check
 from streamgauge.results.codes import Cause, Detail
 from streamgauge.transports.spi import Delivery
 from streamgauge.trial import policies

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from streamgauge.config.options_and_settings import build
-from streamgauge.preflight.validate import check
+from streamgauge.config.experiment import build
+from streamgauge.preflight.settings_checks import check
 from tests.unit.verification.helpers_user_jobs import HEAD, Case
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from streamgauge.config.options_and_settings import build
+from streamgauge.config.experiment import build
 from streamgauge.dataflow.builder import flow as flow_of
 from streamgauge.dataflow.builder import tumble
 from streamgauge.dataflow.lineage import with_lineage
@@ -16,7 +16,7 @@ from streamgauge.dataflow.schema import columns
 from streamgauge.engines.duckdb_oracle.lowering import retained_name
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
-from streamgauge.preflight.validate import check
+from streamgauge.preflight.settings_checks import check
 from streamgauge.verification import expected as module
 from streamgauge.verification.expected import _compared_whole, shared_operator, shared_plans
 from tests.unit.helpers_answers import PURCHASES, START, Case, faults, without

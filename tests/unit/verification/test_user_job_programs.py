@@ -11,16 +11,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from streamgauge.config.options_and_settings import build
+from streamgauge.config.experiment import build
 from streamgauge.core.engine_reports import Guarantee
 from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME
 from streamgauge.core.units import FAR_FUTURE_US, FAR_PAST_US
 from streamgauge.diff.compare import Counts
 from streamgauge.metrics.event_latency import LatencyBySecond, SinkLatencies
-from streamgauge.preflight.validate import check
+from streamgauge.preflight.settings_checks import check
 from streamgauge.results.latency import Latencies, Latency
 from streamgauge.results.run import Verification
-from streamgauge.verification.results_parquet import ReceivedResults
+from streamgauge.verification.received_results import ReceivedResults
 from streamgauge.verification.sink_comparison import SinkDiff, allowed_by, of_all
 from streamgauge.verification.user_job_rows import DatedResults
 from streamgauge.verification.user_job_truth import rule_of

@@ -19,9 +19,9 @@ from streamgauge.engines.external.readiness import POLL_S, Readiness, last_lines
 from streamgauge.engines.held_engine import HeldEngine
 from streamgauge.engines.spi import Edges, EngineStatus
 from streamgauge.system.child_processes import ChildFailed
+from streamgauge.system.cpu_pinning import cpus
 from streamgauge.system.disk import Scratch
 from streamgauge.system.java import spark_kafka_jars
-from streamgauge.system.machine import cpus
 from streamgauge.system.process_holder import hold
 from streamgauge.transports.kafka.settings import KafkaSettings
 from streamgauge.transports.kafka.spark_checkpoint import SparkCheckpoint

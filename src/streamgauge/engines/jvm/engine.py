@@ -22,9 +22,9 @@ from streamgauge.engines.jvm.compiled import class_path
 from streamgauge.engines.jvm.plan import ALL, JobPlan, job_plan, read_flow, sink_types
 from streamgauge.engines.spi import Edges, EngineStatus
 from streamgauge.system.child_processes import ChildFailed
+from streamgauge.system.cpu_pinning import cpus
 from streamgauge.system.disk import Scratch
 from streamgauge.system.java import OPTION_VARIABLES, JarSet, find_java, resolved
-from streamgauge.system.machine import cpus
 from streamgauge.system.process_holder import hold
 from streamgauge.transports.kafka.result_messages import Mark, Marks
 from streamgauge.transports.topic_names import group_of

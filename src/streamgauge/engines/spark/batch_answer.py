@@ -18,7 +18,7 @@ from streamgauge.engines.spark.session.session import open_session
 from streamgauge.engines.spark.user_job.pyspark_job import load
 from streamgauge.engines.spi import BatchAnswer, BatchRequest
 from streamgauge.system.child_processes import ChildFailed, Handlers, announce
-from streamgauge.system.machine import cpus
+from streamgauge.system.cpu_pinning import cpus
 from streamgauge.system.user_code import first_line
 
 MODULE = "streamgauge.engines.spark.batch_answer"

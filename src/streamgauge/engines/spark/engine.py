@@ -18,8 +18,8 @@ from streamgauge.engines.spark.session.masters import is_local
 from streamgauge.engines.spark.session.reports import DStreamProgress
 from streamgauge.engines.spi import Edges, EngineStatus
 from streamgauge.system.child_processes import ChildFailed
+from streamgauge.system.cpu_pinning import cpus
 from streamgauge.system.disk import Scratch
-from streamgauge.system.machine import cpus
 
 MAIN = "streamgauge.engines.spark.main"
 """The process of every execution mode."""

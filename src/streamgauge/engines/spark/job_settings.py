@@ -9,7 +9,6 @@ from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import RunningAggregate, Source, UserJobNode, WindowAggregate, WindowJoin
 from streamgauge.engines.spark import options_dstream, options_realtime
 from streamgauge.engines.spark.cluster.master import executor_defaults
-from streamgauge.engines.spark.intervals import delay_of, interval_of
 from streamgauge.engines.spark.io.spi import TransportAdapter
 from streamgauge.engines.spark.launch import SparkJob
 from streamgauge.engines.spark.lowering.queries import Query, queries
@@ -34,6 +33,7 @@ from streamgauge.engines.spark.options import (
 from streamgauge.engines.spark.parallelism import SETTING, executor_cores, tasks_unless_set
 from streamgauge.engines.spark.session.masters import is_local
 from streamgauge.engines.spark.session.python_workers import UNCHANGED, VARIABLE
+from streamgauge.engines.spark.watermark_and_interval import delay_of, interval_of
 
 SHUFFLE = {"spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "1"}
 """The longest time that a row waits in an exchange buffer; Spark's default is 50 ms."""

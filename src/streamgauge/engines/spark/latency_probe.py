@@ -39,7 +39,7 @@ from streamgauge.engines.latency_probe import (
     Timestamp,
     TrialTimes,
 )
-from streamgauge.engines.spark import intervals
+from streamgauge.engines.spark import watermark_and_interval
 from streamgauge.engines.spark.session import reports
 from streamgauge.engines.spark.session.reports import BatchWork
 from streamgauge.transports.registry import STAMPS
@@ -73,7 +73,7 @@ class MicroBatch(LatencyProbe):
 
     stages = STAGES
     interval = "trigger"
-    seconds = staticmethod(intervals.seconds)
+    seconds = staticmethod(watermark_and_interval.seconds)
 
     def option_value(self, interval_s: float) -> str:
         """As Spark writes it."""

@@ -11,10 +11,10 @@ from streamgauge.core.plugin_options import Setting
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Distinct, Explode, Flow, InWindows, RunningAggregate, Source, Where
 from streamgauge.engines.spark import options, validate
-from streamgauge.engines.spark.intervals import seconds
 from streamgauge.engines.spark.options import CAPABILITIES as SPARK
 from streamgauge.engines.spark.parallelism import SETTING, slot_problems
 from streamgauge.engines.spark.session.reports import BATCH_STEPS
+from streamgauge.engines.spark.watermark_and_interval import seconds
 from streamgauge.engines.spi import Capabilities, StartRequest
 
 INSTANCES = "1"

@@ -8,7 +8,14 @@ from streamgauge.dataflow.nodes import Node, Process
 from streamgauge.engines.latency_probe import LatencyProbe
 from streamgauge.engines.local_cluster import LocalCluster
 from streamgauge.engines.operator_profiler import OperatorProfiler
-from streamgauge.engines.spark import intervals, options, options_dstream, options_realtime, tuning, validate
+from streamgauge.engines.spark import (
+    options,
+    options_dstream,
+    options_realtime,
+    tuning,
+    validate,
+    watermark_and_interval,
+)
 from streamgauge.engines.spark.cluster import master as cluster_master
 from streamgauge.engines.spark.latency_probe import MicroBatch, RealTime
 from streamgauge.engines.spark.latency_probe_dstream import DStream
@@ -57,16 +64,16 @@ class SparkPlugin(_PluginOfMode):
     mode = "MICRO_BATCH"
     conformance = "streamgauge.engines.spark.conformance:MICRO_BATCH"
     request_problems = staticmethod(validate.request_problems)
-    interval = staticmethod(intervals.longest_batch_interval)
+    interval = staticmethod(watermark_and_interval.longest_batch_interval)
     sends_all_columns = staticmethod(options.sends_all_columns)
 
     def closing_delay_us(self, node: Node) -> int:
-        return intervals.PROCESS_DELAY_US if isinstance(node, Process) and node.identity else 0
+        return watermark_and_interval.PROCESS_DELAY_US if isinstance(node, Process) and node.identity else 0
 
     def watermark_delay_us(self, request: StartRequest) -> int:
         requested = options.split(request.options)[0]["watermark_delay"]
-        delay = intervals.delay_of(requested, request.transport, request.partitions, request.flow)
-        return round(intervals.seconds(delay) * US)
+        delay = watermark_and_interval.delay_of(requested, request.transport, request.partitions, request.flow)
+        return round(watermark_and_interval.seconds(delay) * US)
 
     def batch_answer(self, request: BatchRequest) -> AbstractContextManager[BatchAnswer]:
         from streamgauge.engines.spark.batch_answer import batch_answer
@@ -97,7 +104,9 @@ class SparkRealTimePlugin(_PluginOfMode):
         """The shortest warm-up of a fresh query: until its first checkpoint of positions."""
         if request.flow is None:
             return 0.0
-        every_s = intervals.seconds(options_realtime.trigger(request.flow, request.options.get("trigger", "auto")))
+        every_s = watermark_and_interval.seconds(
+            options_realtime.trigger(request.flow, request.options.get("trigger", "auto"))
+        )
         return every_s + options_realtime.SETTLES_S if every_s <= options_realtime.RETENTION_MAX_S else 0.0
 
     def latency_probe(self) -> LatencyProbe:

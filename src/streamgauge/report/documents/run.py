@@ -43,7 +43,7 @@ from streamgauge.report.document_blocks import (
     table,
     texts,
 )
-from streamgauge.report.documents import run_answer
+from streamgauge.report.documents import run_summary
 from streamgauge.report.page import render
 from streamgauge.results import labels
 from streamgauge.results.latency import LATENCY_KINDS, STATISTICS
@@ -88,7 +88,7 @@ def whole(folder: RunFolder, flow: Sequence[Mapping[str, Any]] | None, damage: l
     own_series = over_time.engine_series(series, _table(folder, "engine/series.parquet", damage))
     curves = _curves(result, attempt(partial(_histograms, folder, result), damage) or {})
     attempt(folder.read_verification, damage)  # its figures are in the result, its examples only there
-    brief = run_answer.brief(result)
+    brief = run_summary.brief(result)
     remarks = (*(Paragraph(f"{one.rule}. Use {one.way_out}.", "warning", "damaged") for one in damage), *brief.remarks)
     sections = (
         _search(result, folder),
@@ -117,8 +117,8 @@ def _search(result: Result, folder: RunFolder) -> Section | None:
     reports = {int(trial.name): f"trials/{trial.name}/report.html" for trial in folder.trials()}
     trials = Table(
         "Trials, in the order in which they ran",
-        run_answer.TRIAL_COLUMNS,
-        tuple(run_answer.trial_row(trial, reports.get(trial.number, "")) for trial in result.search.trials),
+        run_summary.TRIAL_COLUMNS,
+        tuple(run_summary.trial_row(trial, reports.get(trial.number, "")) for trial in result.search.trials),
         (
             '"-": the trial was not judged or gave no such figure. The column "why" and the report of the trial give '
             "the reason.",
@@ -299,7 +299,7 @@ def _reported(name: str, title: str, short: str, *figures: Figure | None) -> Sec
 def _checks(result: Result) -> Section:
     more = "; each trial of the search has its own checks" if result.search else ""
     nothing = Paragraph(f"- (the run was not judged{more})", "none")
-    found = run_answer.checks_table(result) if result.verdict.checks else nothing
+    found = run_summary.checks_table(result) if result.verdict.checks else nothing
     return Section("checks", "Checks", (found,), "Checks")
 
 

@@ -20,7 +20,7 @@ from streamgauge.core.formatting import NONE, format_rate, format_us, format_val
 from streamgauge.core.output import LossyStderr, print_answer
 from streamgauge.core.trial import TrialSnapshot
 from streamgauge.report.document_blocks import GLOSSARY, Block, Document, Drawing, Figure, Table
-from streamgauge.report.documents import run_answer
+from streamgauge.report.documents import run_summary
 from streamgauge.results.run import Result
 from streamgauge.results.search import TrialSummary
 
@@ -39,7 +39,7 @@ _LABEL = 12
 """Width of a name, in characters, before its text."""
 _CELLS = {"sustained": "green", "not_sustained": "red", "undecided": "yellow"}
 _KINDS = {"heading": "bold", "note": "dim", "warning": ""}
-_LISTED = [(n, column) for n, column in enumerate(run_answer.TRIAL_COLUMNS) if column.short != ""]
+_LISTED = [(n, column) for n, column in enumerate(run_summary.TRIAL_COLUMNS) if column.short != ""]
 """The columns of a search's trials that fit the terminal."""
 _TIMED = ("start", "verification")
 """Phases without load whose time is known."""
@@ -175,7 +175,7 @@ class SearchView(TrialView):
     def trial(self, trial: TrialSummary) -> None:
         """Adds a finished trial to the table."""
         self.close()
-        row = run_answer.trial_row(trial).cells
+        row = run_summary.trial_row(trial).cells
         cells = [(row[n], row[n].text.ljust(column.width - 1) + " " * bool(column.width)) for n, column in _LISTED]
         say(self._console, _INDENT, *((text, STYLES.get(cell.style, "")) for cell, text in cells))
 
@@ -202,7 +202,7 @@ def progress(snapshot: TrialSnapshot) -> str:
 
 def show_result(result: Result, verbose: bool, on: Console | None = None) -> None:
     """A finished trial or search: verdict, the checks that matter (`verbose`: all), figures, path of the report."""
-    show(run_answer.brief(result), page_in(result.folder), verbose, on)
+    show(run_summary.brief(result), page_in(result.folder), verbose, on)
 
 
 def page_in(folder: str) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.options_and_settings import Experiment
+from streamgauge.config.experiment import Experiment
 from streamgauge.core.errors import InputError, StreamgaugeError
 from streamgauge.core.formatting import format_count, resume_command
 from streamgauge.engines.registry import entry

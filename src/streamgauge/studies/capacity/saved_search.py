@@ -9,8 +9,8 @@ from pathlib import Path
 from streamgauge.artifacts.atomic_write import OUT, disk, write_text
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config import reproduce
-from streamgauge.config.options_and_settings import Experiment
-from streamgauge.config.options_and_settings import read as read_experiment
+from streamgauge.config.experiment import Experiment
+from streamgauge.config.experiment_file import read as read_experiment
 from streamgauge.core.errors import InputError, Problem, Rule, broken, refuse, require
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.studies.capacity.search_state import TrialOutcome

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.options_and_settings import Experiment
-from streamgauge.config.options_and_settings import Search as SearchSettings
+from streamgauge.config.experiment import Experiment
+from streamgauge.config.experiment import Search as SearchSettings
 from streamgauge.core.errors import DriverError, StreamgaugeError
 from streamgauge.core.formatting import format_rate, resume_command
 from streamgauge.core.trial import TrialSnapshot
@@ -21,10 +21,10 @@ from streamgauge.dataflow.describe import describe
 from streamgauge.engines.registry import entry, starter_of
 from streamgauge.preflight.dry_run import start_s, trial_plan, trial_s
 from streamgauge.preflight.generator_ceiling import ceiling_of
-from streamgauge.preflight.machine import require_machine
+from streamgauge.preflight.machine_requirements import require_machine
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment, spare_s
 from streamgauge.preflight.sample_size import percentile_note
-from streamgauge.preflight.validate import check
+from streamgauge.preflight.settings_checks import check
 from streamgauge.results.codes import SearchEnd
 from streamgauge.results.dry_run import TrialPlan
 from streamgauge.results.run import Result
@@ -45,7 +45,7 @@ from streamgauge.studies.capacity.trial_outcome import outcome_of, outcome_of_ov
 from streamgauge.studies.exclusive_folder import exclusive
 from streamgauge.studies.run.prometheus import exported
 from streamgauge.studies.run.run import create_folder, interrupted_result
-from streamgauge.system.machine import cpus
+from streamgauge.system.cpu_pinning import cpus
 from streamgauge.trial.conductor import TrialConductor, stores_engine_progress
 from streamgauge.trial.events import Observer, OnResult, ignore
 from streamgauge.trial.phases import DRAIN_INTERVALS

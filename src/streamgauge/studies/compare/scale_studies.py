@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from streamgauge.artifacts.run_folder import SCALE, read_study
-from streamgauge.config.options_and_settings import read
+from streamgauge.config.experiment_file import read
 from streamgauge.core.errors import InputError, Problem, Rule, attempt, broken, require
 from streamgauge.core.exit_codes import ExitCode
 from streamgauge.core.formatting import flatten, resume_command

@@ -14,9 +14,9 @@ from typing import Any
 
 from streamgauge.artifacts.run_folder import ANATOMY, new_folder, write_study
 from streamgauge.config import reproduce
+from streamgauge.config.experiment import Anatomy, Experiment, Matrix
 from streamgauge.config.limits import EXTENSION_SHARE_MAX, EXTENSIONS_MAX
 from streamgauge.config.matrix import expand
-from streamgauge.config.options_and_settings import Anatomy, Experiment, Matrix
 from streamgauge.core.clock import US, Clock
 from streamgauge.core.errors import DriverError, EngineError, Rule, broken, refuse, require
 from streamgauge.core.exit_codes import VERDICT_CODES, ExitCode, worst
@@ -24,9 +24,9 @@ from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Explode, Flow, Lookup, Select, Source, Where
 from streamgauge.engines.latency_probe import LatencyProbe, ProbeRequest
 from streamgauge.engines.registry import entry, streaming_engines
-from streamgauge.preflight.machine import require_machine
+from streamgauge.preflight.machine_requirements import require_machine
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.validate import check, refuse_program
+from streamgauge.preflight.settings_checks import check, refuse_program
 from streamgauge.results.breakdown import BreakdownTrial, Decomposition, LatencyBreakdown, TrialConditions
 from streamgauge.studies.latency_breakdown.decompose import TrialEvidence, decompose
 from streamgauge.studies.run.run import run_judged

@@ -45,7 +45,7 @@ from streamgauge.metrics.delivery_times import handed_over
 from streamgauge.results.breakdown import Decomposition, LatencyFigures, StageFigures, TrialLatency
 from streamgauge.stats.samples import carries
 from streamgauge.trial.events import TrialEvent, VerdictReached
-from streamgauge.verification.results_parquet import results_file
+from streamgauge.verification.received_results import results_file
 
 if TYPE_CHECKING:
     from streamgauge.metrics.trial_log import TrialLog

@@ -14,15 +14,15 @@ import pyarrow.csv
 
 from streamgauge.artifacts.atomic_write import OUT, disk, write_table, write_text
 from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.config.experiment import Experiment
 from streamgauge.config.matrix import Cell, merge_problems, value_of
-from streamgauge.config.options_and_settings import Experiment
 from streamgauge.core.errors import InputError, MachineError, Problem, Rule, StreamgaugeError, refuse, require_all
 from streamgauge.core.exit_codes import SEVERITY, VERDICT_CODES
 from streamgauge.core.formatting import format_value
 from streamgauge.core.trial import TrialSnapshot
 from streamgauge.preflight.dry_run import start_s, trial_s
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.validate import check
+from streamgauge.preflight.settings_checks import check
 from streamgauge.results.breakdown import LatencyBreakdown
 from streamgauge.results.matrix import CellFigures, MatrixResult
 from streamgauge.results.run import Result

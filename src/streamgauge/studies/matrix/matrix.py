@@ -19,12 +19,13 @@ from typing import Protocol
 
 from streamgauge.artifacts.atomic_write import OUT, write_text
 from streamgauge.artifacts.run_folder import MATRIX, new_folder, reopen, write_study
+from streamgauge.config.experiment import Experiment, Matrix
+from streamgauge.config.experiment_file import read, to_toml
 from streamgauge.config.matrix import Cell, expand, run_order, select, varied
-from streamgauge.config.options_and_settings import Experiment, Matrix, read, to_toml
 from streamgauge.core.errors import require
 from streamgauge.core.formatting import resume_command
 from streamgauge.core.trial import TrialSnapshot
-from streamgauge.preflight.machine import require_machine
+from streamgauge.preflight.machine_requirements import require_machine
 from streamgauge.results.matrix import MatrixCell, MatrixPlan, MatrixResult, PlannedCell
 from streamgauge.studies.exclusive_folder import exclusive
 from streamgauge.studies.matrix.cells import (

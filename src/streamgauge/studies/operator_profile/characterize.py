@@ -16,7 +16,8 @@ from pathlib import Path
 from streamgauge.artifacts.atomic_write import OUT, write_text
 from streamgauge.artifacts.run_folder import CHARACTERIZATION, new_folder, write_study
 from streamgauge.config import reproduce
-from streamgauge.config.options_and_settings import Characterize, Experiment, build, to_toml
+from streamgauge.config.experiment import Characterize, Experiment, build
+from streamgauge.config.experiment_file import to_toml
 from streamgauge.core.clock import US
 from streamgauge.core.errors import Rule, attempt, broken, refuse, require
 from streamgauge.core.plugin_options import TUNED
@@ -24,9 +25,9 @@ from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Flow, Node, Source, UserJobNode
 from streamgauge.engines.operator_profiler import IsolatedOperator, OperatorProfiler, Slice
 from streamgauge.engines.registry import entry, streaming_engines
-from streamgauge.preflight.machine import require_machine
+from streamgauge.preflight.machine_requirements import require_machine
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.validate import check, refuse_program
+from streamgauge.preflight.settings_checks import check, refuse_program
 from streamgauge.results.profile import AppliedAdvice, OperatorProfile, ProfiledOperator, ProfileInput, ProfileRequest
 from streamgauge.studies.operator_profile.memory import distribution, sampled
 from streamgauge.studies.operator_profile.operator_io import (

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from streamgauge.config.options_and_settings import Characterize
+from streamgauge.config.experiment import Characterize
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.describe import describe
 from streamgauge.dataflow.nodes import (

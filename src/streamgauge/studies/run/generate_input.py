@@ -8,13 +8,13 @@ from typing import Any
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config import reproduce
-from streamgauge.config.options_and_settings import Experiment, build
+from streamgauge.config.experiment import Experiment, build
 from streamgauge.core.clock import US
 from streamgauge.core.errors import Problem, refuse
 from streamgauge.loadgen.export import Progress, existing_parts, write_input
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import Piece, RateProfile, parse_profile
-from streamgauge.preflight.validate import check, start_us
+from streamgauge.preflight.settings_checks import check, start_us
 from streamgauge.results.run import Input, Result
 from streamgauge.user_workloads.data_files import files_read_otherwise, input_notes, replayed_data
 from streamgauge.user_workloads.lookup import absolute_path, absolute_paths, changed_files, with_absolute_paths

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
-from streamgauge.config.options_and_settings import SETTINGS, Experiment
+from streamgauge.config.experiment import SETTINGS, Experiment
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.units import FAR_FUTURE_US

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.options_and_settings import Experiment
+from streamgauge.config.experiment import Experiment
 from streamgauge.dataflow.describe import describe
 from streamgauge.engines.registry import starter_of
 from streamgauge.preflight.generator_ceiling import ceiling_above_rate
-from streamgauge.preflight.machine import require_machine
+from streamgauge.preflight.machine_requirements import require_machine
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment, may_extend
 from streamgauge.preflight.sample_size import percentile_note
-from streamgauge.preflight.validate import check
+from streamgauge.preflight.settings_checks import check
 from streamgauge.results.codes import Cause
 from streamgauge.results.run import Result
 from streamgauge.results.verdict import Verdict

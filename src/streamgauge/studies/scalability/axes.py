@@ -8,8 +8,8 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
+from streamgauge.config.experiment import Scale, flat_name
 from streamgauge.config.matrix import is_setting
-from streamgauge.config.options_and_settings import Scale, flat_name
 from streamgauge.core.errors import InputError, Problem, Rule, attempt, refuse, require, require_all
 from streamgauge.core.units import parse_duration, parse_rate
 

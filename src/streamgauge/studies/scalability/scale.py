@@ -19,11 +19,12 @@ from typing import Protocol
 from streamgauge.artifacts.atomic_write import OUT, write_text
 from streamgauge.artifacts.run_folder import SCALE, new_folder, reopen, write_study
 from streamgauge.config import reproduce
-from streamgauge.config.options_and_settings import Experiment, Scale, read, to_toml
+from streamgauge.config.experiment import Experiment, Scale
+from streamgauge.config.experiment_file import read, to_toml
 from streamgauge.core.errors import Rule, broken, refuse, require
 from streamgauge.core.exit_codes import ExitCode, worst
 from streamgauge.core.trial import TrialSnapshot
-from streamgauge.preflight.machine import require_machine
+from streamgauge.preflight.machine_requirements import require_machine
 from streamgauge.results.scalability import PublishedCapacity, ScaleAxes, ScaleCell, ScalePlan, ScaleResult
 from streamgauge.studies.exclusive_folder import exclusive
 from streamgauge.studies.matrix.cells import Observers, perform_within, require_same_files, rows_table, write_tables

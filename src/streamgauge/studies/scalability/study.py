@@ -6,21 +6,21 @@ from functools import cached_property, partial
 from typing import Any
 
 from streamgauge.config import reproduce
+from streamgauge.config.experiment import Experiment, Scale, setting_of
 from streamgauge.config.matrix import Cell, values_of, with_settings
 from streamgauge.config.named_files import is_data, is_data_time
-from streamgauge.config.options_and_settings import Experiment, Scale, setting_of
 from streamgauge.config.setting_info import NAME_VALUE
 from streamgauge.core.errors import InputError, Problem, Rule, attempt, broken, require_all
 from streamgauge.core.formatting import format_value
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment, spare_s, with_engine_transport
-from streamgauge.preflight.validate import fixed_rate
+from streamgauge.preflight.settings_checks import fixed_rate
 from streamgauge.results.scalability import ScalePlan
 from streamgauge.studies.capacity.saturation_probe import keeps_rows
 from streamgauge.studies.matrix.cells import CheckedCell, check_cells
 from streamgauge.studies.scalability.axes import RATE, Axis, load_axis, resource_axis
 from streamgauge.studies.scalability.criteria import EHRENSTEIN, ENDS_MIN, end_s
 from streamgauge.studies.scalability.monotone_search import Grid, Point, trials_max
-from streamgauge.system.machine import cpus
+from streamgauge.system.cpu_pinning import cpus
 
 TRIALS_MAX = 1000
 """At a minute each, the trials of the largest study take most of a day."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from streamgauge.config.options_and_settings import build
+from streamgauge.config.experiment import build
 from streamgauge.core.clock import US
 from streamgauge.core.formatting import format_rate
 from streamgauge.preflight.generator_ceiling import ceiling_of

@@ -6,15 +6,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from streamgauge.config.options_and_settings import build
+from streamgauge.config.experiment import build
 from streamgauge.core.errors import DriverError, Interrupted
 from streamgauge.core.trial import TrialSnapshot
 from streamgauge.engines.synthetic.engine import SyntheticEngine
 from streamgauge.engines.synthetic.plugin import SyntheticPlugin
-from streamgauge.harness.testbed import TestBed
+from streamgauge.harness.start_processes import TestBed
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.validate import check
+from streamgauge.preflight.settings_checks import check
 from streamgauge.studies.run.run import create_folder
 from streamgauge.system.child_processes import wait_until
 from streamgauge.system.disk import Scratch

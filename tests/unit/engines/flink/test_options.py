@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge.config.options_and_settings import build
+from streamgauge.config.experiment import build
 from streamgauge.core.plugin_options import IDIOMATIC
 from streamgauge.engines.flink.engine import FlinkEngine
 from streamgauge.engines.flink.options import CAPABILITIES, configuration
-from streamgauge.preflight.validate import check
+from streamgauge.preflight.settings_checks import check
 
 
 def test_times_are_passed_with_their_unit() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from streamgauge.config.options_and_settings import build
+from streamgauge.config.experiment import build
 from streamgauge.core.errors import InputError
 from streamgauge.core.schema import EVENT_ID, event_id_base
 from streamgauge.engines.spark.latency_probe import STAGES as OF_MICRO_BATCHES

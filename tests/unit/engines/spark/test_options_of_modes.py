@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from streamgauge.config.options_and_settings import build
+from streamgauge.config.experiment import build
 from streamgauge.core.errors import InputError
 from streamgauge.core.schema import Field, Schema
 from streamgauge.dataflow.builder import source, tumble
@@ -13,7 +13,7 @@ from streamgauge.engines.spark import options_dstream, options_realtime
 from streamgauge.engines.spark.options_realtime import master_for, slots, trigger
 from streamgauge.engines.spark.plugin import SparkDStreamPlugin, SparkRealTimePlugin
 from streamgauge.engines.spi import StartRequest
-from streamgauge.preflight.validate import check
+from streamgauge.preflight.settings_checks import check
 
 DSTREAM, REAL_TIME = SparkDStreamPlugin(), SparkRealTimePlugin()
 BOUGHT = source("purchases", Schema.from_types(user_id="int", pack="int", price="int"))

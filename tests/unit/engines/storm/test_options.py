@@ -2,11 +2,11 @@
 
 import pytest
 
-from streamgauge.config.options_and_settings import build
+from streamgauge.config.experiment import build
 from streamgauge.core.errors import InputError
 from streamgauge.core.plugin_options import IDIOMATIC
 from streamgauge.engines.storm.options import CAPABILITIES, configuration, pending
-from streamgauge.preflight.validate import check
+from streamgauge.preflight.settings_checks import check
 
 
 def test_times_are_passed_in_milliseconds() -> None:

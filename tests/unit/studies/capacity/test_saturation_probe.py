@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from streamgauge.config.options_and_settings import build
+from streamgauge.config.experiment import build
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError
 from streamgauge.core.trial import TrialSpans
@@ -18,11 +18,11 @@ from streamgauge.engines.spark.options import trigger
 from streamgauge.metrics.records import Commit
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.metrics.trial_record import TrialRecord
-from streamgauge.preflight.validate import check
+from streamgauge.preflight.settings_checks import check
 from streamgauge.studies.capacity import saturation_probe
 from streamgauge.studies.capacity.constants import FIRST_RATE_PER_S, FIRST_S, LARGER, LAST_S, PACE_S, STEP, STEP_S
 from streamgauge.studies.capacity.saturation_probe import most_within_heap
-from streamgauge.system.machine import cpus
+from streamgauge.system.cpu_pinning import cpus
 from streamgauge.transports.spi import Delivery
 from streamgauge.trial import conductor as conductor_module
 from streamgauge.trial.phases import TrialPolicy

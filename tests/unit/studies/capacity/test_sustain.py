@@ -14,11 +14,11 @@ import pytest
 from rich.console import Console
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.options_and_settings import Experiment
+from streamgauge.config.experiment import Experiment
 from streamgauge.core.errors import EngineError, InputError, MachineError
 from streamgauge.engines.registry import entry
 from streamgauge.preflight import generator_ceiling
-from streamgauge.preflight.validate import check
+from streamgauge.preflight.settings_checks import check
 from streamgauge.report.documents.run import write_page
 from streamgauge.report.terminal.console import show_result
 from streamgauge.results.codes import RateLimit, SearchEnd

@@ -6,7 +6,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from streamgauge.config.options_and_settings import build
+from streamgauge.config.experiment import build
 from streamgauge.core.errors import DriverError, EngineError, InputError
 from streamgauge.core.exit_codes import ExitCode
 from streamgauge.engines.latency_probe import LatencyProbe
@@ -14,7 +14,7 @@ from streamgauge.engines.registry import entry, streaming_engines
 from streamgauge.engines.spark.latency_probe import MicroBatch, RealTime
 from streamgauge.engines.spark.latency_probe_dstream import DStream
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.validate import check
+from streamgauge.preflight.settings_checks import check
 from streamgauge.studies.latency_breakdown import anatomy as module
 from streamgauge.studies.latency_breakdown.anatomy import (
     _interval,

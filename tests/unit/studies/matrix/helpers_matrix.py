@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
-from streamgauge.config.options_and_settings import Experiment, build
+from streamgauge.config.experiment import Experiment, build
 from streamgauge.results.matrix import CellFigures, MatrixCell, MatrixResult
 from streamgauge.studies.matrix.cells import Observers
 

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
+from streamgauge.config.experiment import build
 from streamgauge.config.matrix import expand, varied
-from streamgauge.config.options_and_settings import build
 from streamgauge.core.errors import DriverError, EngineError, InputError, MachineError, Problem
 from streamgauge.core.exit_codes import ExitCode
 from streamgauge.results.matrix import CellFigures, MatrixCell, MatrixResult

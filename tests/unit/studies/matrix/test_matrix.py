@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgauge.artifacts.run_folder import MATRIX, read_study
-from streamgauge.config.options_and_settings import Experiment, build, read, to_toml
+from streamgauge.config.experiment import Experiment, build
+from streamgauge.config.experiment_file import read, to_toml
 from streamgauge.core.errors import InputError, MachineError
 from streamgauge.results.matrix import MatrixResult
 from streamgauge.studies.exclusive_folder import LOCK

@@ -12,7 +12,8 @@ from typing import Any, ClassVar
 import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.options_and_settings import Characterize, Experiment, build, read
+from streamgauge.config.experiment import Characterize, Experiment, build
+from streamgauge.config.experiment_file import read
 from streamgauge.core.errors import InputError
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import source
@@ -25,7 +26,7 @@ from streamgauge.results.verdict import Verdict
 from streamgauge.studies.operator_profile import characterize as characterize_module
 from streamgauge.studies.operator_profile import profile
 from streamgauge.studies.operator_profile.profile import Timings
-from streamgauge.system.machine import cpus
+from streamgauge.system.cpu_pinning import cpus
 from tests.unit.cli.helpers_commands import call_and_read
 from tests.unit.studies.operator_profile.helpers_profile import by_name
 

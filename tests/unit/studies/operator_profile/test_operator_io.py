@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streamgauge.config.options_and_settings import build
+from streamgauge.config.experiment import build
 from streamgauge.core.clock import US
 from streamgauge.core.schema import EVENT_TIME, Schema
 from streamgauge.dataflow import graph
@@ -20,7 +20,7 @@ from streamgauge.dataflow.builder import Stream, source, tumble
 from streamgauge.dataflow.builder import flow as flow_of
 from streamgauge.dataflow.nodes import Flow, Source
 from streamgauge.dataflow.operators.api import ROW, Processor
-from streamgauge.preflight.validate import check
+from streamgauge.preflight.settings_checks import check
 from streamgauge.studies.operator_profile.operator_io import OperatorIO, Span, materialise, write_slices
 from streamgauge.workloads.dspbench.text.word_count import WORDS
 

@@ -6,7 +6,7 @@ from typing import Any, get_args
 import pytest
 from rich.console import Console
 
-from streamgauge.config.options_and_settings import Characterize
+from streamgauge.config.experiment import Characterize
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow import graph, nodes
 from streamgauge.dataflow.builder import source, tumble

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config.options_and_settings import Experiment, build
+from streamgauge.config.experiment import Experiment, build
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError
 from streamgauge.core.trial import TrialSpans
@@ -21,7 +21,7 @@ from streamgauge.loadgen.plan import Plan
 from streamgauge.metrics.rates_and_backlog import offered_input
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.metrics.trial_record import TrialRecord
-from streamgauge.preflight.validate import check
+from streamgauge.preflight.settings_checks import check
 from streamgauge.results.run import Result
 from streamgauge.studies.run.generate_input import generate
 from streamgauge.trial import conductor as trial

@@ -13,7 +13,7 @@ import psutil
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from streamgauge.config.options_and_settings import Experiment, build
+from streamgauge.config.experiment import Experiment, build
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError
 from streamgauge.metrics.trial_log import TrialLog

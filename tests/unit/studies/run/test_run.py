@@ -15,12 +15,12 @@ import pytest
 from rich.console import Console
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.config import options_and_settings as experiment
+from streamgauge.config import experiment, experiment_file
 from streamgauge.core.errors import InputError, MachineError
 from streamgauge.core.exit_codes import ExitCode
 from streamgauge.core.trial import TrialSnapshot
 from streamgauge.preflight import generator_ceiling
-from streamgauge.preflight.machine import require_machine
+from streamgauge.preflight.machine_requirements import require_machine
 from streamgauge.report.documents.run import write_page
 from streamgauge.report.terminal.console import show_result
 from streamgauge.results.codes import Cause
@@ -74,7 +74,7 @@ def test_a_run_of_an_own_job_can_be_repeated_from_any_folder(tmp_path: Path, mon
     with pytest.raises(ZeroDivisionError):
         run_module.run_single(experiment.build({"workload": "my_own.py", "out": str(tmp_path / "runs")}))
     (folder,) = (tmp_path / "runs").iterdir()
-    assert experiment.read(folder / "experiment.toml").workload == str(tmp_path / "my_own.py")
+    assert experiment_file.read(folder / "experiment.toml").workload == str(tmp_path / "my_own.py")
     result = RunFolder(folder).read_result()
     assert result.experiment["workload"] == str(tmp_path / "my_own.py")
     assert result.job_files == {"my_own.py": hashlib.sha256(OWN.encode()).hexdigest()}

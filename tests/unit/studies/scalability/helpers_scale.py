@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from streamgauge.config.options_and_settings import Experiment, build
+from streamgauge.config.experiment import Experiment, build
 from streamgauge.engines.synthetic.options import ScalingOptions
 from streamgauge.results.matrix import CellFigures
 from streamgauge.results.scalability import ScaleCell, ScalePlan, ScaleResult

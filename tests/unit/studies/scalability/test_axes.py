@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.config.options_and_settings import Scale
+from streamgauge.config.experiment import Scale
 from streamgauge.core.errors import InputError
 from streamgauge.studies.scalability.axes import load_axis, resource_axis
 from tests.unit.helpers_refusals import problem_of

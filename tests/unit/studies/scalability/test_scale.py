@@ -10,7 +10,8 @@ from unittest.mock import Mock
 import pytest
 
 from streamgauge.artifacts.run_folder import SCALE, read_study
-from streamgauge.config.options_and_settings import Experiment, build, read
+from streamgauge.config.experiment import Experiment, build
+from streamgauge.config.experiment_file import read
 from streamgauge.core.errors import EngineError, InputError, MachineError
 from streamgauge.results.matrix import CellFigures
 from streamgauge.results.run import Verification

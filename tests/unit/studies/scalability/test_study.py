@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from streamgauge.config.options_and_settings import build
+from streamgauge.config.experiment import build
 from streamgauge.core.errors import InputError
 from streamgauge.studies.scalability.monotone_search import Point
 from streamgauge.studies.scalability.study import study_of

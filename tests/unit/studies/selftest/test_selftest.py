@@ -7,12 +7,12 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 
-from streamgauge.config.options_and_settings import build
+from streamgauge.config.experiment import build
 from streamgauge.core.clock import US
 from streamgauge.core.errors import DriverError, InputError
 from streamgauge.core.trial import TrialSnapshot
 from streamgauge.engines.synthetic.main import degradation_us
-from streamgauge.preflight.validate import check
+from streamgauge.preflight.settings_checks import check
 from streamgauge.results.latency import Latency
 from streamgauge.results.text.sentences import in_words
 from streamgauge.results.verdict import Verdict

@@ -4,9 +4,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from streamgauge.config.experiment import Experiment
+from streamgauge.config.experiment_file import read
 from streamgauge.config.matrix import expand
-from streamgauge.config.options_and_settings import Experiment, read
-from streamgauge.preflight.validate import fixed_rate
+from streamgauge.preflight.settings_checks import fixed_rate
 from streamgauge.workloads.registry import get
 from tests.helpers_modules import ROOT
 

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamgauge.config.options_and_settings import build
+from streamgauge.config.experiment import build
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
-from streamgauge.preflight.validate import check
+from streamgauge.preflight.settings_checks import check
 from streamgauge.workloads.scalability.measurements import WATTS_MAX, measurements
 from tests.unit.helpers_refusals import assert_refused, problem_of
 

@@ -9,7 +9,7 @@ from streamgauge.engines.local_cluster import Cluster, ended_in_words, unready_i
 from streamgauge.engines.spark.cluster.state import cluster_at
 from streamgauge.engines.spark.session.masters import ALL_CORES, EXECUTOR_CORES, is_standalone, places, whole
 from streamgauge.engines.spi import CLUSTER_CORES
-from streamgauge.system.machine import cpus
+from streamgauge.system.cpu_pinning import cpus
 
 CONNECT_S = 3.0
 MEMORY = "spark.executor.memory"

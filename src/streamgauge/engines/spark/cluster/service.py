@@ -21,9 +21,10 @@ from streamgauge.engines.spark.session.environment import SET_ASIDE_EVERYWHERE, 
 from streamgauge.engines.spark.session.masters import HOST, SCHEME
 from streamgauge.engines.spark.session.python_workers import view_of_spark_home
 from streamgauge.system.child_processes import is_running, send_signal, start_process, wait_until
+from streamgauge.system.cpu_pinning import cpus, pin_threads
 from streamgauge.system.disk import empty, try_lock
 from streamgauge.system.java import find_java, java_environment
-from streamgauge.system.machine import cpus, memory_bytes, pin_threads
+from streamgauge.system.machine import memory_bytes
 
 LOCK = ".lock"
 """Stays when the folder is emptied, since it must be the same file for all."""

@@ -1,4 +1,4 @@
-"""harness/recorder.py: the ledger accepts each committed row once and ignores failed attempts."""
+"""harness/recorder_process.py: the ledger accepts each committed row once and ignores failed attempts."""
 
 from itertools import count
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.harness.recorder import Commit, Ledger, Staged
+from streamgauge.harness.recorder_process import Commit, Ledger, Staged
 from tests.unit.harness.helpers_recorder import rows_staged
 
 

@@ -22,8 +22,8 @@ from streamgauge.core.schema import INGEST_TIME
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.spi import Edges, Engine, EngineStatus, Restartable
 from streamgauge.harness.broker_log import AppendTimes, Offsets, append_times
-from streamgauge.harness.generator import GeneratorSettings
-from streamgauge.harness.recorder import RecorderSettings
+from streamgauge.harness.generator_process import GeneratorSettings
+from streamgauge.harness.recorder_process import RecorderSettings
 from streamgauge.loadgen.plan import Plan
 from streamgauge.metrics.records import RUNNER, GeneratorReport, RecorderReport, Role, Tick
 from streamgauge.system.child_processes import Child, send_signal, stop_all
@@ -121,7 +121,7 @@ class TestBed:
         recorder = RecorderSettings(
             inlet, self.clock.offset_us + settings.recorder_skew_us, str(self.spool), settings.transport
         )
-        self._recorder = self._child("recorder", "streamgauge.harness.recorder", recorder)
+        self._recorder = self._child("recorder", "streamgauge.harness.recorder_process", recorder)
         for number in range(settings.generators):
             self._generators.append(self._start_generator(number, outlets, plan))
         edges = Edges(
@@ -361,7 +361,7 @@ class TestBed:
             )
             for partition in self._written_by(number)
         ]
-        return self._child(f"generator {number}", "streamgauge.harness.generator", settings)
+        return self._child(f"generator {number}", "streamgauge.harness.generator_process", settings)
 
     def _child(self, name: str, module: str, settings: Any) -> Child:
         file = name.replace(" ", "-")

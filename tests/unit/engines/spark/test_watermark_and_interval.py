@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from streamgauge.config.options_and_settings import build
+from streamgauge.config.experiment import build
 from streamgauge.core.errors import InputError
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import source, tumble
-from streamgauge.engines.spark.intervals import PROCESS_DELAY_US, delay_of
 from streamgauge.engines.spark.plugin import SparkPlugin
+from streamgauge.engines.spark.watermark_and_interval import PROCESS_DELAY_US, delay_of
 from streamgauge.engines.spi import EnginePlugin, StartRequest
-from streamgauge.preflight.validate import check as checked
+from streamgauge.preflight.settings_checks import check as checked
 
 
 @pytest.mark.parametrize(

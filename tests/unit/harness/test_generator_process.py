@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from streamgauge.core.clock import US
 from streamgauge.core.schema import EVENT_TIME
-from streamgauge.harness import generator as module
+from streamgauge.harness import generator_process as module
 from streamgauge.loadgen.fields import Integer, Key, StreamSpec
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile

@@ -1,4 +1,4 @@
-"""preflight/validate.py: ports, memory, processors, address and output folder of this machine."""
+"""preflight/settings_checks.py: ports, memory, processors, address and output folder of this machine."""
 
 import os
 import socket
@@ -8,7 +8,7 @@ from unittest.mock import Mock
 import pytest
 
 from streamgauge.engines.spark import options as settings
-from streamgauge.preflight import validate
+from streamgauge.preflight import settings_checks
 from streamgauge.preflight.resources import GENERATOR_BYTES
 from streamgauge.system import machine
 from streamgauge.transports import registry as transports
@@ -26,7 +26,7 @@ def test_partitions_are_as_many_as_generators_unless_given(
     monkeypatch: pytest.MonkeyPatch, generators: int | None, partitions: int | None, expected: tuple[int, int]
 ) -> None:
     """By default there are no more generators than partitions, because each partition has one writer."""
-    monkeypatch.setattr(validate, "cpus", lambda: [0, 1])
+    monkeypatch.setattr(settings_checks, "cpus", lambda: [0, 1])
     resolved = checked(GOOD | {"load": {"generators": generators}, "partitions": partitions})
     assert (resolved.generators, resolved.partitions) == expected
     assert resolved.plan(0, 1000.0, 10.0).partitions == expected[1]
@@ -118,7 +118,7 @@ def test_as_many_ports_are_tried_as_there_will_be_generators(
 def of_memory(monkeypatch: pytest.MonkeyPatch, gib: float, processors: int = 2) -> None:
     """Makes this a machine with so much memory and so many processors."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(processors)))
-    for module in (machine, settings, validate):
+    for module in (machine, settings, settings_checks):
         monkeypatch.setattr(module, "memory_bytes", lambda: int(gib * 2**30))
 
 

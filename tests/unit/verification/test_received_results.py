@@ -1,4 +1,4 @@
-"""verification/results_parquet.py: what the recorder spooled, and the results that are kept of it."""
+"""verification/received_results.py: what the recorder spooled, and the results that are kept of it."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,7 +15,7 @@ from streamgauge.core.clock import US
 from streamgauge.core.units import FAR_FUTURE_US, FAR_PAST_US
 from streamgauge.metrics.event_latency import ENGINE_BATCH
 from streamgauge.metrics.trial_record import TrialRecord
-from streamgauge.verification.results_parquet import ReceivedResults, write_results
+from streamgauge.verification.received_results import ReceivedResults, write_results
 
 TIMES = pa.array([1_000_000, 2_000_000])
 ROWS = pa.RecordBatch.from_pydict({"event_time": TIMES, "emission_time": TIMES, "value": pa.array([7, 8])})

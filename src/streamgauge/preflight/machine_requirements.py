@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 
-from streamgauge.config.options_and_settings import Experiment, build
+from streamgauge.config.experiment import Experiment, build
 from streamgauge.core.clock import Clock
 from streamgauge.core.errors import InputError, Problem, refuse
 from streamgauge.core.machine_check import MachineCheck, refuse_missing
 from streamgauge.engines import registry as engines
 from streamgauge.harness.monitors import BackgroundSample
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.validate import check
+from streamgauge.preflight.settings_checks import check
 from streamgauge.system import machine
 from streamgauge.system.machine_checks import quality_checks, starting_checks
 from streamgauge.transports import registry as transports

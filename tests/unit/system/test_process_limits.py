@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge.system import control_group
-from streamgauge.system.control_group import (
+from streamgauge.system import process_limits
+from streamgauge.system.machine import environment, memory_bytes
+from streamgauge.system.process_limits import (
     LimitWatch,
     cpu_limit,
     free_processes,
@@ -14,7 +15,6 @@ from streamgauge.system.control_group import (
     process_limits_check,
     room_checks,
 )
-from streamgauge.system.machine import environment, memory_bytes
 
 GIB = 2**30
 
@@ -26,8 +26,8 @@ def group(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
     own.write_text(
         "2:cpu:/\n0::/a/b\n" if version == 2 else "4:memory:/a/b\n3:pids:/a/b\n2:cpu,cpuacct:/a/b\n1:name=systemd:/x\n"
     )
-    monkeypatch.setattr(control_group, "ROOT", tmp_path / "root")
-    monkeypatch.setattr(control_group, "OWN", own)
+    monkeypatch.setattr(process_limits, "ROOT", tmp_path / "root")
+    monkeypatch.setattr(process_limits, "OWN", own)
     for root in ("",) if version == 2 else ("memory", "pids", "cpu,cpuacct"):
         (tmp_path / "root" / root / "a/b").mkdir(parents=True)
     return version, tmp_path / "root"
@@ -55,7 +55,7 @@ def test_the_least_limit_up_to_the_root_holds(group: tuple[int, Path]) -> None:
 
 def test_a_group_that_is_not_to_be_seen_has_the_limits_of_those_that_are(group: tuple[int, Path]) -> None:
     """In a container, the path is that of the host."""
-    control_group.OWN.write_text("0::/elsewhere/c\n5:memory:/elsewhere/c\n")
+    process_limits.OWN.write_text("0::/elsewhere/c\n5:memory:/elsewhere/c\n")
     write(group, "memory", "memory.max", 3 * GIB)
     assert memory_limit() == 3 * GIB
 

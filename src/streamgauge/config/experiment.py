@@ -1,22 +1,20 @@
 """The experiment model. Each field declares one setting, which is a key of the TOML file and a command-line option.
 
 Unknown keys are refused, and one error reports all problems. Engine and transport names stay strings here:
-`preflight.validate` checks them.
+`preflight.settings_checks` checks them.
 """
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from operator import attrgetter
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from streamgauge.config.named_files import change_files, find_beside, is_program
-from streamgauge.config.processors import Cpus, are_separate
+from streamgauge.config.cpu_settings import Cpus, are_separate
+from streamgauge.config.named_files import change_files, is_program
 from streamgauge.config.setting_info import (
     COMMANDS,
     ENGINE_UNDER_LOAD,
@@ -36,7 +34,7 @@ from streamgauge.config.setting_info import (
     settings_of,
     whole,
 )
-from streamgauge.core.errors import Fault, InputError, Problem, faults_of, near, nearest, problems_of, require
+from streamgauge.core.errors import Fault, InputError, faults_of, near, nearest, problems_of, require
 from streamgauge.core.former_names import TransportName
 from streamgauge.core.plugin_options import TUNED, Tuning
 from streamgauge.core.units import PARTITION_BITS, parse_rate
@@ -463,45 +461,6 @@ def build(values: dict[str, Any]) -> Experiment:
         raise InputError(problems_of(faults, attrgetter("name"), _unknown, _way_out, _RULES)) from None
 
 
-def read(path: Path) -> Experiment:
-    """An experiment from a TOML file. Raises InputError with every problem of its settings."""
-    return build(read_values(path))
-
-
-def read_values(path: Path) -> dict[str, Any]:
-    """The values of a TOML file. Relative paths in it start at the working folder, then at the file's folder."""
-    try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except tuple(_UNREADABLE) as error:
-        words = next(words for kind, words in _UNREADABLE.items() if isinstance(error, kind))
-        rule, way_out = (text.format(path=path, error=error) for text in words)
-        raise InputError(Problem("FILE", rule, str(path), way_out)) from None
-    if values.get("kind") == "experiment":  # beside files of programs, it says what this one is
-        del values["kind"]
-    rule = "must be an experiment, and this is the file of a program"
-    require(values.get("kind") != "program", "FILE", rule, str(path), f"streamgauge run {path}")
-    return change_files(values, partial(find_beside, folder=path.resolve().parent))
-
-
-_UNREADABLE: Mapping[type[Exception], tuple[str, str]] = {
-    FileNotFoundError: ("must be an existing file", "check the path"),
-    NotADirectoryError: ("must be an existing file", "check the path"),
-    IsADirectoryError: ("must be a file, and this is a folder", "name a file in it, such as {path}/experiment.toml"),
-    PermissionError: ("must be readable", "check the permissions of {path}"),
-    OSError: ("must be a file that can be read ({error.strerror})", "name another file"),
-    UnicodeDecodeError: ("must be TOML, which is UTF-8 text ({error.reason})", "--print-toml shows an example"),
-    tomllib.TOMLDecodeError: ("must be TOML ({error})", "correct that line"),
-}
-"""Rule and way out by the error of reading a file; the first that fits."""
-
-
 def undecided(experiment: Experiment) -> set[str]:
-    """The settings whose default depends on the engine, unless the user or `preflight.validate.check` set them."""
+    """The settings whose default depends on the engine, unless the user or the checks before a start set them."""
     return {"transport"} - experiment.model_fields_set
-
-
-def to_toml(experiment: Experiment) -> str:
-    """The experiment as TOML for `read`."""
-    import tomli_w
-
-    return tomli_w.dumps(experiment.model_dump(exclude_none=True, exclude=undecided(experiment), mode="json"))

@@ -15,15 +15,15 @@ from typing import Any
 
 from streamgauge.artifacts.run_folder import place_problems
 from streamgauge.config import reproduce
-from streamgauge.config.limits import parse_limit
-from streamgauge.config.named_files import is_data, is_data_time
-from streamgauge.config.options_and_settings import (
+from streamgauge.config.experiment import (
     SETTINGS,
     TABLES_OF_USER,
     Experiment,
     build,
     without_tables,
 )
+from streamgauge.config.limits import parse_limit
+from streamgauge.config.named_files import is_data, is_data_time
 from streamgauge.config.setting_info import COMMANDS
 from streamgauge.core.errors import (
     InputError,
@@ -74,7 +74,8 @@ from streamgauge.preflight.sample_size import (
     span_problems,
     unseen_problems,
 )
-from streamgauge.system.machine import at_most_half, cpus, memory_bytes
+from streamgauge.system.cpu_pinning import cpus
+from streamgauge.system.machine import at_most_half, memory_bytes
 from streamgauge.transports import registry as transports
 from streamgauge.user_workloads.data_files import idle_parameters, with_user_data
 from streamgauge.user_workloads.lookup import get as get_workload

@@ -1,4 +1,4 @@
-"""preflight/validate.py: names, parameters, engine and command; everything wrong is reported at once."""
+"""preflight/settings_checks.py: names, parameters, engine and command; everything wrong is reported at once."""
 
 from dataclasses import replace
 from functools import partial
@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from streamgauge.config import options_and_settings as experiment
+from streamgauge.config import experiment, experiment_file
+from streamgauge.config.experiment import build
 from streamgauge.config.matrix import expand
-from streamgauge.config.options_and_settings import build
 from streamgauge.core.clock import US
 from streamgauge.core.errors import InputError, Problem, attempt
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import flow, source
 from streamgauge.engines.registry import capabilities, capability_problems, streaming_engines
-from streamgauge.preflight import validate
+from streamgauge.preflight import settings_checks
 from streamgauge.preflight.resolved_experiment import with_engine_transport
 from streamgauge.studies.scalability.scale import plan_scale
 from streamgauge.workloads.registry import Job
@@ -37,8 +37,8 @@ def test_good_input_is_ready() -> None:
 )
 def test_the_experiments_there_are_pass(path: Path) -> None:
     """Bounds and spans of all of them, in every cell of a matrix or of a study."""
-    for cell in expand(experiment.read(path)):
-        (plan_scale if cell.experiment.command == "scale" else validate.check)(cell.experiment)
+    for cell in expand(experiment_file.read(path)):
+        (plan_scale if cell.experiment.command == "scale" else settings_checks.check)(cell.experiment)
 
 
 def test_all_that_cannot_be_built_is_refused_at_once() -> None:
@@ -57,7 +57,7 @@ def test_what_can_be_checked_beside_values_that_cannot_be_built_is() -> None:
     """
     for alone in ({"load": {"duration": "soon"}, "limits": ["p99<=2s"]}, {"engine": 3, "options": {"of_another": "1"}}):
         attempt(partial(build, GOOD | alone), one := list[Problem]())
-        assert (len(one), validate.further_problems(GOOD | alone, one)) == (1, [])
+        assert (len(one), settings_checks.further_problems(GOOD | alone, one)) == (1, [])
     values: dict[str, Any] = {
         "command": "sustian", "workload": "windowed_aggregation", "tunng": "tuned",
         "engine": {"options": {"triger": "4 seconds", "spark": {"sql": {"x": 3}}}, "parallelism": 0},
@@ -69,12 +69,16 @@ def test_what_can_be_checked_beside_values_that_cannot_be_built_is() -> None:
     assert {one.setting for one in problems} == {
         "command", "tunng", "options.spark.sql.x", "parallelism", "load.rate", "load.duration", "search.tolerance",
     }  # fmt: skip
-    further = validate.further_problems(values, problems)
+    further = settings_checks.further_problems(values, problems)
     assert sorted(one.setting for one in further) == ["limits", "load.rate", "option triger", "set pcks", "set range"]
-    assert validate.further_problems(values | {"command": "?"}, problems) == []
+    assert settings_checks.further_problems(values | {"command": "?"}, problems) == []
     unknown = {"workload": "windowed_agg", "engine": "sprk", "load": {"rate": "fast"}, "limits": ["p99<2s"]}
     attempt(partial(build, unknown), problems := list[Problem]())
-    assert [one.setting for one in validate.further_problems(unknown, problems)] == ["workload", "engine", "limits"]
+    assert [one.setting for one in settings_checks.further_problems(unknown, problems)] == [
+        "workload",
+        "engine",
+        "limits",
+    ]
 
 
 def test_a_refusal_says_whether_more_may_follow() -> None:
@@ -112,12 +116,12 @@ def test_all_that_cannot_be_run_is_refused_at_once(tmp_path: Path) -> None:
 
 def test_a_rule_of_malformed_records_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside the other problems, and not when the first answer is verified."""
-    right = validate.get_workload(GOOD["workload"])
+    right = settings_checks.get_workload(GOOD["workload"])
 
     def build(*values: Any) -> Job:
         return right.build(*values)._replace(malformed={"clicks": "price IS NULL"})
 
-    monkeypatch.setattr(validate, "get_workload", lambda _: replace(right, build=build))
+    monkeypatch.setattr(settings_checks, "get_workload", lambda _: replace(right, build=build))
     problems = refused(GOOD | {"transport": "pigeon"})
     assert {problem.setting for problem in problems} == {"malformed clicks", "transport"}
 
@@ -195,10 +199,10 @@ def test_an_engine_takes_its_first_transport_unless_it_reads_the_default(engine:
 def test_the_transport_of_an_engine_is_written_down(tmp_path: Path) -> None:
     """In the experiment that runs; what is undecided stays so in a file, and in the cells of its matrix."""
     values = {"workload": "windowed_aggregation", "engine": "spark-rtm"}
-    assert 'transport = "kafka"' in experiment.to_toml(checked(values).experiment)
+    assert 'transport = "kafka"' in experiment_file.to_toml(checked(values).experiment)
     file = tmp_path / "experiment.toml"
-    file.write_text(experiment.to_toml(experiment.build(GOOD | {"matrix": {"engine": ["spark", "spark-rtm"]}})))
-    cells = expand(experiment.read(file))
+    file.write_text(experiment_file.to_toml(experiment.build(GOOD | {"matrix": {"engine": ["spark", "spark-rtm"]}})))
+    cells = expand(experiment_file.read(file))
     assert [with_engine_transport(cell.experiment).transport for cell in cells] == ["memory", "kafka"]
 
 
@@ -244,10 +248,10 @@ def test_start_is_read_as_utc() -> None:
     """With and without a zone, to the microsecond."""
 
     def at(text: str) -> int | None:
-        return validate.start_us(experiment.build(GOOD | {"load": {"start": text}}))
+        return settings_checks.start_us(experiment.build(GOOD | {"load": {"start": text}}))
 
     assert at("1970-01-01T00:00:01") == at("1970-01-01T01:00:01+01:00") == US
     assert at("2026-01-31T12:00:00.000001+00:00") == 1_769_860_800_000_001
-    assert validate.start_us(experiment.build(GOOD)) is None
+    assert settings_checks.start_us(experiment.build(GOOD)) is None
     with pytest.raises(InputError, match=r"load\.start"):
         at("noon")

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from streamgauge.core.schema import EMISSION_TIME
-from streamgauge.harness import recorder as recorder_module
-from streamgauge.harness.recorder import BEAT_US, Heartbeat
+from streamgauge.harness import recorder_process as recorder_module
+from streamgauge.harness.recorder_process import BEAT_US, Heartbeat
 from streamgauge.metrics.records import STILL_US_MIN
 from streamgauge.transports.spi import BusyTracker
 from tests.unit.harness.helpers_recorder import Served, results

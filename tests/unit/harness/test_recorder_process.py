@@ -1,4 +1,4 @@
-"""harness/recorder.py: results over the network, on the disk, and in a process of its own."""
+"""harness/recorder_process.py: results over the network, on the disk, and in a process of its own."""
 
 import json
 import pickle
@@ -16,7 +16,7 @@ import pytest
 
 from streamgauge.core.clock import Clock
 from streamgauge.core.schema import EMISSION_TIME, EVENT_TIME
-from streamgauge.harness.recorder import BEAT_US, RecorderSettings
+from streamgauge.harness.recorder_process import BEAT_US, RecorderSettings
 from streamgauge.system.child_processes import Child, send_signal, wait_until
 from streamgauge.transports.memory import client
 from streamgauge.transports.spi import EndpointConfig
@@ -162,7 +162,7 @@ def child(tmp_path: Path) -> Iterator[Child]:
     settings = RecorderSettings(EndpointConfig("127.0.0.1", 0, TOKEN), CLOCK.offset_us, str(tmp_path / "spool"))
     path = tmp_path / "settings.pkl"
     path.write_bytes(pickle.dumps(settings))
-    child = Child("recorder", "streamgauge.harness.recorder", [str(path)], tmp_path / "recorder.log")
+    child = Child("recorder", "streamgauge.harness.recorder_process", [str(path)], tmp_path / "recorder.log")
     yield child
     if child.exit_code is None:
         child.kill()

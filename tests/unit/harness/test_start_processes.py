@@ -17,19 +17,19 @@ import pyarrow as pa
 import pytest
 from pyarrow.flight import FlightServerError
 
-from streamgauge.config.options_and_settings import build
+from streamgauge.config.experiment import build
 from streamgauge.core.clock import US, Clock
 from streamgauge.core.engine_reports import OperatorCounts
 from streamgauge.core.errors import DriverError, MachineError
 from streamgauge.core.schema import EVENT_ID, EVENT_TIME
 from streamgauge.engines.spi import Edges, EngineStatus
 from streamgauge.harness import testbed as module
-from streamgauge.harness.testbed import TestBed
+from streamgauge.harness.start_processes import TestBed
 from streamgauge.loadgen.plan import Plan
 from streamgauge.metrics.records import RUNNER, Tick
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.validate import check
+from streamgauge.preflight.settings_checks import check
 from streamgauge.system.child_processes import is_running, send_signal, wait_until
 from streamgauge.transports.memory import client
 from streamgauge.transports.spi import EndpointConfig

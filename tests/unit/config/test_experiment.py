@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from streamgauge.config import options_and_settings as experiment
+from streamgauge.config import experiment, experiment_file
+from streamgauge.config.experiment import SETTINGS, Experiment, setting_of
 from streamgauge.config.file_terms import in_file_terms
-from streamgauge.config.options_and_settings import SETTINGS, Experiment, setting_of
 from streamgauge.config.setting_info import COMMANDS
 from streamgauge.core.errors import InputError, Problem
 from tests.unit.helpers_refusals import problem_of
@@ -38,7 +38,7 @@ def test_a_bad_file_is_refused(tmp_path: Path, text: str, setting: str, got: str
     """Unknown keys of every level, wrong values, and what is no TOML at all."""
     path = tmp_path / "experiment.toml"
     path.write_text(text)
-    problem = problem_of(experiment.read, path)
+    problem = problem_of(experiment_file.read, path)
     assert (problem.setting, got in str(problem.got), problem.way_out == "") == (setting, True, False)
 
 
@@ -94,7 +94,7 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, make: Any) -> Non
     path = tmp_path / "experiment.toml"
     make(path)
     with pytest.raises(InputError, match="FILE"):
-        experiment.read(path)
+        experiment_file.read(path)
 
 
 def test_a_file_says_what_the_command_says(tmp_path: Path) -> None:
@@ -107,8 +107,8 @@ def test_a_file_says_what_the_command_says(tmp_path: Path) -> None:
     }  # fmt: skip
     built = experiment.build(values)
     path = tmp_path / "experiment.toml"
-    path.write_text(experiment.to_toml(built))
-    assert experiment.read(path) == built
+    path.write_text(experiment_file.to_toml(built))
+    assert experiment_file.read(path) == built
 
 
 def test_a_table_of_the_engine_or_transport_holds_its_settings(tmp_path: Path) -> None:
@@ -120,11 +120,11 @@ def test_a_table_of_the_engine_or_transport_holds_its_settings(tmp_path: Path) -
         transport = {name = "kafka", partitions = 4, options = {encoding = "json"}}
     """
     path.write_text(text)
-    built = experiment.read(path)
+    built = experiment_file.read(path)
     assert (built.engine, built.parallelism, built.transport, built.partitions) == ("spark", 2, "kafka", 4)
     assert built.transport_options == {"encoding": "json"}
-    path.write_text(experiment.to_toml(built))
-    assert experiment.read(path) == built
+    path.write_text(experiment_file.to_toml(built))
+    assert experiment_file.read(path) == built
     with pytest.raises(InputError, match=r"engine\.parallelism: must be given once"):
         experiment.build({"workload": "filter", "engine": {"parallelism": 2}, "parallelism": 2})
 
@@ -161,7 +161,7 @@ def test_a_file_may_say_that_it_is_an_experiment(tmp_path: Path) -> None:
     """As the file of a program says what it is; any other kind is refused."""
     path = tmp_path / "experiment.toml"
     path.write_text('kind = "experiment"\nworkload = "filter"')
-    assert experiment.read(path) == experiment.build({"workload": "filter"})
+    assert experiment_file.read(path) == experiment.build({"workload": "filter"})
 
 
 def test_a_job_may_lie_beside_the_file_that_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,9 +170,9 @@ def test_a_job_may_lie_beside_the_file_that_names_it(tmp_path: Path, monkeypatch
     (tmp_path / "there" / "file.toml").write_text('workload = "job.py"')
     (tmp_path / "there" / "job.py").touch()
     monkeypatch.chdir(tmp_path)
-    assert experiment.read(tmp_path / "there" / "file.toml").workload == str(tmp_path / "there" / "job.py")
+    assert experiment_file.read(tmp_path / "there" / "file.toml").workload == str(tmp_path / "there" / "job.py")
     (tmp_path / "job.py").touch()
-    assert experiment.read(tmp_path / "there" / "file.toml").workload == "job.py"
+    assert experiment_file.read(tmp_path / "there" / "file.toml").workload == "job.py"
 
 
 def test_every_field_has_its_option() -> None:
