@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from streamgauge.artifacts.run_folder import CHARACTERIZATION, OUT, new_folder, write_study, write_text
+from streamgauge.artifacts.run_folder import CHARACTERIZATION, OUT, new_folder, place_problems, write_study, write_text
 from streamgauge.config import reproduce
 from streamgauge.config.options_and_settings import Characterize, Experiment, build, to_toml
 from streamgauge.core.clock import US
@@ -105,7 +105,9 @@ def check_input(experiment: Experiment) -> ResolvedExperiment:
     )  # fmt: skip
     # The input is made as `generate` makes it, which starts no engine and so takes no tuning profile.
     update = {"command": "generate", "characterize": None, "load": load, "tuning": TUNED}
-    resolved = attempt(lambda: check(experiment.model_copy(update=update)), problems)
+    resolved = attempt(lambda: check(experiment.model_copy(update=update), new_folder=False), problems)
+    if (out := experiment.out or "runs").isprintable():  # else it is refused already
+        problems += place_problems(Path(out), is_made=False)
     refuse(problems)
     assert isinstance(resolved, ResolvedExperiment)
     return replace(resolved, experiment=resolved.experiment.model_copy(update={"tuning": experiment.tuning}))
