@@ -12,16 +12,23 @@ from streamgauge.config.experiment import SETTINGS
 from streamgauge.config.named_files import is_own_file
 from streamgauge.core.errors import InputError, Problem, near
 
-FROM_ELSEWHERE = {
-    "--profile": "--load-shape", "--memory": "--queue-memory", "--bound": "--queue-limit",
-    "--vus": "--rate", "-u": "--rate", "--rps": "--rate", "-d": "--duration",
-    "--conf": "--option", "--driver-memory": "--option", "--executor-memory": "--option",
-    "--num-executors": "--parallelism", "--executor-cores": "--parallelism", "--total-executor-cores": "--parallelism",
-    "-b": "--bootstrap-servers", "-X": "--transport-option",
+_RATES, _CORES = ("--rate", "--start-rate", "--rates", "--loads"), ("--parallelism", "--resources")
+FROM_ELSEWHERE: Mapping[str, tuple[str, ...]] = {
+    "--profile": ("--load-shape",), "--memory": ("--queue-memory",), "--bound": ("--queue-limit",),
+    "--rate": _RATES, "--vus": _RATES, "-u": _RATES, "--rps": _RATES, "-d": ("--duration",),
+    "--conf": ("--option",), "--driver-memory": ("--option",), "--executor-memory": ("--option",),
+    "--num-executors": _CORES, "--executor-cores": _CORES, "--total-executor-cores": _CORES, "--parallelism": _CORES,
+    "-b": ("--bootstrap-servers",), "-X": ("--transport-option",),
 }  # fmt: skip
-"""Options of earlier versions, k6, spark-submit and kcat, with the one here that does the same."""
+"""Options of earlier versions, k6, spark-submit, kcat and other commands, with those here that do the same. The first
+one that the command has is meant.
+"""
 WITHOUT_ONE = {"-t": "leave it out: a run makes its topics, and the file of a program names its own"}
 """Such options that have none here, with the way out."""
+
+
+NEAR = 0.7
+"""Least similarity of an option that is suggested. That of `--rate` and `--master` is 0.6."""
 
 
 class Command(TyperCommand):
@@ -86,16 +93,17 @@ def _problem_of(ctx: Any, error: UsageError, typed: Mapping[str, Any]) -> Proble
         rule = str(error.message).removeprefix(f"Option {option!r} ").rstrip(".")
         return Problem(option, rule, None, _example(ctx, option))
     flag, got = parameter.opts[0], typed.get(parameter.name)
-    return Problem(flag, "must be a whole number", got, _example(ctx, flag))  # Typer reads no other type itself
+    rule = "must be given" if got is None else "must be a whole number"  # the only type that Typer reads itself
+    return Problem(flag, rule, got, _example(ctx, flag))
 
 
 def _unknown_option(ctx: Any, word: str) -> Problem:
     """With the option that does the same, if the word is one of another tool, or the most similar one."""
     flags = {flag: one for one in ctx.command.params for flag in one.opts if one.param_type_name == "option"}
     by_name = {flag.lstrip("-"): flag for flag in flags}
-    meant = FROM_ELSEWHERE.get(word) or by_name.get(near(word.lstrip("-"), by_name) or "")
-    known = _example(ctx, meant) if meant is not None and meant in flags else f"{ctx.command_path} --help"
-    way_out = WITHOUT_ONE.get(word, known)
+    same = [flag for flag in FROM_ELSEWHERE.get(word, ()) if flag in flags]
+    meant = same[0] if same else by_name.get(near(word.lstrip("-"), by_name, NEAR) or "")
+    way_out = WITHOUT_ONE.get(word) or (_example(ctx, meant) if meant else f"{ctx.command_path} --help")
     return Problem(word, f"must be an option of {ctx.command_path}", word, way_out)
 
 

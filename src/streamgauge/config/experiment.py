@@ -416,6 +416,8 @@ def _unknown(fault: Fault) -> tuple[str, str]:
 def _line_meant(fault: Fault) -> str:
     """The line, or the heading of the table, that was meant: the setting at its place, or the most similar one."""
     name, got = fault.name, fault.got
+    if name == "kind":
+        return 'kind = "experiment"'
     if isinstance(got, dict):
         meant = near(name, {one.partition(".")[0] for one in (*SETTINGS, *TABLES) if "." in one or one in TABLES})
         return f"[{meant}]" if meant else ""

@@ -49,10 +49,10 @@ class Problem:
         return f"{self.setting}: {self.rule}; got {self.got!r}\n  try: {self.way_out}"
 
 
-def near(word: object, names: Iterable[str]) -> str | None:
-    """The name most similar to a word, ignoring case; None if none is similar."""
+def near(word: object, names: Iterable[str], least: float = 0.6) -> str | None:
+    """The name most similar to a word, ignoring case; None if none is. `least`: similarity, as difflib's ratio."""
     by_lower = {name.lower(): name for name in names}
-    found = difflib.get_close_matches(str(word).lower(), by_lower, 1)
+    found = difflib.get_close_matches(str(word).lower(), by_lower, 1, least)
     return by_lower[found[0]] if found else None
 
 

@@ -72,6 +72,9 @@ def test_all_unknown_options_are_refused_at_once(invoke: Invoke) -> None:
         (("compare", "a", "b", "c", "d"), ("streamgauge compare", "c d", "streamgauge compare --help")),
         (("run", "identity", "--rate"), ("--rate", "-", "--rate 100k")),
         (("selftest", "--quick=yes"), ("--quick", "-", "--quick")),
+        (("generate", "identity"), ("--out", "-", "--out DIR")),
+        (("selftest", "--only", ""), ("--only", "-", "--only a,c")),
+        (("selftest", "--only", "f,"), ("--only", "-", "--only a,c")),
         (("cluster", "start", "--workers", "many"), ("--workers", "many", "--workers N")),
         (("cluster", "strat"), ("COMMAND", "strat", "streamgauge cluster start")),
         (("--nix",), ("--nix", "--nix", "streamgauge --help")),
@@ -84,8 +87,26 @@ def test_words_that_do_not_fit_are_refused_as_settings_are(
 
 
 def test_every_option_of_elsewhere_leads_to_one_here(invoke: Invoke) -> None:
-    meant = {refused(invoke("run", "identity", word))[0][2].partition(" ")[0] for word in usage.FROM_ELSEWHERE}
-    assert meant == set(usage.FROM_ELSEWHERE.values())
+    foreign = {
+        word: meant[0] for word, meant in usage.FROM_ELSEWHERE.items() if word not in ("--rate", "--parallelism")
+    }
+    shown = {word: refused(invoke("run", "identity", word))[0][2].partition(" ")[0] for word in foreign}
+    assert shown == foreign
+
+
+@pytest.mark.parametrize(
+    ("words", "way_out"),
+    [
+        (("sustain", "identity", "--rate", "5"), "--start-rate RATE"),
+        (("anatomy", "identity", "--rate", "5"), "--rates 20k,50k"),
+        (("scale", "identity", "--parallelism", "2"), "--resources 1,2,4"),
+        (("characterize", "identity", "--parallelism", "2"), "streamgauge characterize --help"),
+    ],
+)
+def test_an_option_of_another_command_leads_to_what_this_one_has(
+    invoke: Invoke, words: tuple[str, ...], way_out: str
+) -> None:
+    assert refused(invoke(*words)) == [(words[2], words[2], way_out)]
 
 
 def test_a_refused_set_of_processors_adds_no_problem_of_both(invoke: Invoke) -> None:

@@ -23,7 +23,7 @@ from streamgauge.core.engine_reports import OperatorCounts
 from streamgauge.core.errors import DriverError, MachineError
 from streamgauge.core.schema import EVENT_ID, EVENT_TIME
 from streamgauge.engines.spi import Edges, EngineStatus
-from streamgauge.harness import testbed as module
+from streamgauge.harness import start_processes as module
 from streamgauge.harness.start_processes import TestBed
 from streamgauge.loadgen.plan import Plan
 from streamgauge.metrics.records import RUNNER, Tick

@@ -77,7 +77,8 @@ def _read_request(
     rules = [attempt(partial(parse_rule, text, kind), problems) for text in fail_if]
     if len(groups) == 2:
         rule = "must be other runs than A's; this one is in A too"
-        problems += copy_problems("B", rule, groups[0].runs, groups[1].runs)
+        way_out = "leave out" if len(groups[1].runs) > 1 else "a run of its own instead of"
+        problems += copy_problems("B", rule, way_out, groups[0].runs, groups[1].runs)
         problems += gateable(*groups) if fail_if else []
     refuse(problems)
     return groups[0], groups[1], rules

@@ -129,7 +129,7 @@ def read_group(name: str, given: str) -> RunGroup:
         except InputError as error:
             problems += [replace(problem, setting=name) for problem in error.problems]
         else:
-            problems += copy_problems(name, "must be different runs; this one is there twice", runs, [run])
+            problems += copy_problems(name, "must be different runs; this one is there twice", "leave out", runs, [run])
             runs.append(run)
     if problems:
         raise InputError(_merged_problems(problems))
@@ -185,10 +185,12 @@ def _confirming(folder: RunFolder, result: Result) -> RunFolder:
     return trials.get(Path(confirming.folder).name, folder) if confirming is not None else folder
 
 
-def copy_problems(name: str, rule: str, before: Iterable[RunData], runs: Iterable[RunData]) -> list[Problem]:
+def copy_problems(
+    name: str, rule: str, way_out: str, before: Iterable[RunData], runs: Iterable[RunData]
+) -> list[Problem]:
     """A run must not count twice: on both sides it cannot differ from itself, but its interval would suggest that."""
     return [
-        Problem(name, f"{rule}, or is a copy", str(run.folder.path), f"leave it out: {other.folder.path}")
+        Problem(name, f"{rule}, or is a copy", str(run.folder.path), f"{way_out} {other.folder.path}")
         for run, other in product(runs, before)
         if run.result.model_copy(update={"folder": ""}) == other.result.model_copy(update={"folder": ""})
     ]

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from streamgauge.artifacts.atomic_write import OUT, write_text
-from streamgauge.artifacts.run_folder import CHARACTERIZATION, new_folder, write_study
+from streamgauge.artifacts.run_folder import CHARACTERIZATION, new_folder, place_problems, write_study
 from streamgauge.config import reproduce
 from streamgauge.config.experiment import Characterize, Experiment, build
 from streamgauge.config.experiment_file import to_toml
@@ -108,7 +108,9 @@ def check_input(experiment: Experiment) -> ResolvedExperiment:
     )  # fmt: skip
     # The input is made as `generate` makes it, which starts no engine and so takes no tuning profile.
     update = {"command": "generate", "characterize": None, "load": load, "tuning": TUNED}
-    resolved = attempt(lambda: check(experiment.model_copy(update=update)), problems)
+    resolved = attempt(lambda: check(experiment.model_copy(update=update), new_folder=False), problems)
+    if (out := experiment.out or "runs").isprintable():  # else it is refused already
+        problems += place_problems(Path(out), is_made=False)
     refuse(problems)
     assert isinstance(resolved, ResolvedExperiment)
     return replace(resolved, experiment=resolved.experiment.model_copy(update={"tuning": experiment.tuning}))

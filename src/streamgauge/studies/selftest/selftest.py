@@ -57,8 +57,8 @@ def letters(text: str | None) -> tuple[str, ...]:
     """The letters of `a,c`; all for None. Raises InputError for an unknown letter."""
     available = tuple("abcdef")
     requested = available if text is None else tuple(part.strip() for part in text.split(","))
-    unknown = ",".join(part for part in requested if part not in available)
-    require(not unknown, "--only", f"must be of {', '.join(available)}", unknown, "--only a,c")
+    unknown = [part for part in requested if part not in available]
+    require(not unknown, "--only", f"must be of {', '.join(available)}", ",".join(unknown), "--only a,c")
     return tuple(letter for letter in available if letter in requested)
 
 

@@ -13,6 +13,7 @@ from streamgauge.results.run import Result, SinkResult, Verification
 from streamgauge.results.verdict import Verdict
 from streamgauge.studies.compare import groups
 from streamgauge.studies.compare.compare import compare
+from tests.unit.helpers_refusals import problem_of
 from tests.unit.studies.compare.helpers_compare import Make, Three, figure, refused, search
 
 START = 1_767_323_045
@@ -60,8 +61,9 @@ def test_a_run_counts_once(make_run: Make) -> None:
     shutil.copytree(a, copy := a.parent / "copy")
     for twice in (a, copy):
         assert "is there twice" in refused(f"{a},{twice}", str(b))
-    for other in (a, copy, f"{b},{a}"):
-        assert "B: must be other runs than A's; this one is in A too" in refused(str(a), str(other))
+    for other, way_out in ((a, "a run of its own"), (copy, "a run of its own"), (f"{b},{a}", "leave out")):
+        problem = problem_of(compare, str(a), str(other))
+        assert (problem.setting, problem.way_out.startswith(way_out)) == ("B", True)
 
 
 def test_everything_wrong_is_reported_at_once(make_run: Make, tmp_path: Path) -> None:

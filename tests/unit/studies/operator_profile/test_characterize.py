@@ -213,19 +213,19 @@ def test_the_same_input_is_counted_again(characterize: Call) -> None:
 def test_the_table_has_everything_once(characterize: Call, trials: list[Experiment]) -> None:
     """A line an operator, the thesis beside it, reasons below, the three ways; what applies only where requested."""
     code, out, err = characterize(*SMALL, "--apply")
-    assert (code, out) == (1, "")  # of the trial, which did not hold its rate
-    lines = err.splitlines()
+    assert (code, err) == (1, "")  # of the trial, which did not hold its rate
+    lines = out.splitlines()
     (splitter,) = [line.split() for line in lines if line.startswith("splitter ")]
     assert (splitter[1], splitter[-1]) == ("10", "5")
     (advice,) = [line for line in lines if line.startswith("on spark ")]
     assert "--option spark.sql.shuffle.partitions=" in advice
-    assert "splitter: not applicable: fused with what it reads" in err
+    assert "splitter: not applicable: fused with what it reads" in out
     for way in profile_document.PLAN_NAMES.values():
         assert any(line.startswith(way) and " x1 " in line for line in lines)
-    assert profile.SOURCE_REASON in err
-    assert "the processes of Spark that time one operator after the other, not of the application as it runs" in err
-    assert "source 1 (sentences); splitter 5 (splitter); counter 6 (counter); sink 3 (counts)" in err
-    assert "not applicable" not in characterize(*SMALL)[2]
+    assert profile.SOURCE_REASON in out
+    assert "the processes of Spark that time one operator after the other, not of the application as it runs" in out
+    assert "source 1 (sentences); splitter 5 (splitter); counter 6 (counter); sink 3 (counts)" in out
+    assert "not applicable" not in characterize(*SMALL)[1]
     assert len(trials) == 1
 
 
@@ -252,10 +252,10 @@ def test_advice_is_applied_in_a_trial(characterize: Call, trials: list[Experimen
 @pytest.mark.usefixtures("without_spark")
 def test_an_option_of_the_users_own_is_what_was_before(characterize: Call, trials: list[Experiment]) -> None:
     """And the advice stands in its place; the terminal shows both, and the trial's verdict."""
-    code, _, err = characterize(*SMALL, "--apply", "--option", f"{SETTING}=3")
-    (line,) = [line for line in err.splitlines() if line.startswith("applied")]
+    code, out, _ = characterize(*SMALL, "--apply", "--option", f"{SETTING}=3")
+    (line,) = [line for line in out.splitlines() if line.startswith("applied")]
     assert [word for word in (f"{SETTING} 3 -> ", "applied.toml runs it again") if word not in line] == []
-    assert (code, "not sustained" in err, trials[0].options[SETTING] == "3") == (1, True, False)
+    assert (code, "not sustained" in out, trials[0].options[SETTING] == "3") == (1, True, False)
 
 
 @pytest.mark.usefixtures("without_spark")
@@ -264,8 +264,8 @@ def test_where_nothing_acts_nothing_is_run(
     characterize: Call, trials: list[Experiment], tmp_path: Path, words: tuple[object, ...]
 ) -> None:
     """No exchange, or no advice: it says so, and that is no failure."""
-    code, _, err = characterize(*words, "--apply", "--warmup-slices", 2)
-    (advice,) = [line for line in err.splitlines() if line.startswith("on spark ")]
+    code, out, _ = characterize(*words, "--apply", "--warmup-slices", 2)
+    (advice,) = [line for line in out.splitlines() if line.startswith("on spark ")]
     assert "not applicable: no operator" in advice
     assert (code, trials, list(tmp_path.glob("runs/*/applied.toml"))) == (0, [], [])
 
@@ -292,6 +292,7 @@ def test_all_that_is_wrong_is_reported_at_once(characterize: Call, tmp_path: Pat
         (("word_count", "--option", "trigger=1 second"), "option trigger: has no effect"),
         (("word_count", "--set", "wrds=3"), "set wrds"),
         (("missing.py",), "must be an existing file"),
+        (("word_count", "--out", "no/such"), "error: out: "),
         # What only the run with the advice refuses is not found out after minutes of timing.
         (("word_count", "--set", "words=2000", "--rate", "20M", "--apply"), "error: --rate: "),
     ],
