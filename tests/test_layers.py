@@ -362,7 +362,7 @@ def test_a_crumb_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         ("dataflow.nodes", "loadgen.plan"),
         ("core.errors", "system.lock"),
         ("workloads.micro.count", "engines.spi"),
-        ("preflight.validate", "studies.capacity.search"),
+        ("preflight.settings_checks", "studies.capacity.search"),
         ("studies.operator_profile.characterize", "engines.spark.parallelism"),
         ("verification.user_job.truth", "engines.spark.user_job.batch_answer"),
         ("config.experiment", "engines.spi"),
@@ -377,7 +377,7 @@ def test_a_planted_import_is_found(importer: str, imported: str) -> None:
     """The check itself: each forbidden import is named, with what would be allowed."""
     planted = (f"{ROOT}.{importer}", f"{ROOT}.{imported}")
     known = packages()
-    (line,) = violations([planted, (f"{ROOT}.preflight.validate", f"{ROOT}.core.errors")], known)
+    (line,) = violations([planted, (f"{ROOT}.preflight.settings_checks", f"{ROOT}.core.errors")], known)
     assert line.startswith(f"{planted[0]} imports {planted[1]}; {package_of(planted[0], known)} may import ")
 
 

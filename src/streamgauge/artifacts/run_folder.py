@@ -12,8 +12,9 @@
         trials/NN/          a study's trials, each a run folder
         cells/NNN/          the cells of a matrix or of scale, each with a run folder or the folder of a study
 
-The driver writes each file beside its place, syncs and renames it, so a file is complete or absent. Logs and
-`search.jsonl`, which gets a line per trial, are exceptions. A run that is killed at any time leaves a readable folder.
+The driver writes each file beside its place and renames it, so a file is complete or absent; all but results.parquet
+are synced before. Logs and `search.jsonl`, which gets a line per trial, are exceptions. A run that is killed at any
+time leaves a readable folder.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ class Offsets:
         self._readers: dict[tuple[StreamPartition, str, int], _Reader] = {}
 
     def begin(self, plan: Plan, positions: Sequence[Mapping[str, int]]) -> None:
-        """Starts the next plan; `positions` has the offset of each stream's next event, for each generator."""
+        """Starts the next plan; `positions` has the offset of each stream's next event, for each partition."""
         for partition, of_stream in enumerate(positions):
             for stream, offset in of_stream.items():
                 segments = self._segments.setdefault((stream, partition), [])

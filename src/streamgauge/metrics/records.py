@@ -164,7 +164,7 @@ class Tick(RecorderLogs):
     - `aborted_us`: times of aborted reads.
     - `memory_full_us`: the most event time that waited when queues overflowed by bytes; None if one reached its bound
       in seconds.
-    - `delivering`: intervals in which a generator delivered events, for each generator.
+    - `delivering`: intervals in which generators delivered events, of all of them.
     """
 
     chunks: list[list[Chunk]]

@@ -1,6 +1,6 @@
 """The transport interface: endpoints on the driver's side, what they log, and the description of a transport.
 
-An outlet (`logs.Outlet`) beside each generator delivers events. An inlet beside the recorder receives results. The
+An outlet (`outlet.Outlet`) beside each generator delivers events. An inlet beside the recorder receives results. The
 engine implements the other sides, and lists supported transports in `Capabilities.transports`.
 
 Positions are times. In a plan, offset and time determine each other, so a position is the event time (exclusive) up to
@@ -221,7 +221,7 @@ class ManagedBroker(Protocol):
     def lost(self, sent: Sequence[Mapping[str, int]], is_all: bool = False) -> str:
         """A description of partitions with fewer events than were sent, or more; empty if there are none.
 
-        `sent` has the number of events per stream for each generator. Waits for events in flight. `is_all`: whether
+        `sent` has the number of events per stream for each partition. Waits for events in flight. `is_all`: whether
         generators send nothing more, so that other messages are those of another program.
         """
 

@@ -1,7 +1,7 @@
 """The batch interval and the watermark delay of a query, known before Spark starts. Does not load Spark.
 
-The watermark itself is set in `lowering.dataframe`, and for processes in `lowering.process_operator`. Its delay is how
-far it stays behind the latest event.
+The watermark itself is set in `lowering.dataframe`, for processes in `lowering.process_operator`, for packed joins in
+`lowering.packed_join`. Its delay is how far it stays behind the latest event.
 
 If all partitions are cut at one event time, no event is later than the watermark, so no delay is needed. A broker's
 partitions are read independently, and rows of a lagging one would be dropped as late. So are streams that a union puts

@@ -24,7 +24,7 @@ RETENTION_CHECK_S = 30.0
 
 
 class KafkaCluster:
-    """Implements `ManagedBroker`: a topic per stream with a partition per generator, and a topic of results.
+    """Implements `ManagedBroker`: a topic per stream with the partitions of the plan, and a topic of results.
 
     A program of the user's own may name its topics, and one that runs already has them.
     Uses a local broker, which is removed at the end, or the user's brokers, where the topics are removed at the end

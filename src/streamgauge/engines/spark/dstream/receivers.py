@@ -76,7 +76,7 @@ def lines_of(received: ReceivedBlocks) -> tuple[int, ...]:
 
 
 class SocketReceiver:
-    """One receiver for each generator, all of one stream.
+    """One receiver for each partition, all of one stream.
 
     Args:
         stream: the stream's name.

@@ -107,7 +107,7 @@ class _Reading:
 
 
 class Reader(_Reading, DataSourceStreamReader):
-    """Streaming reader. An offset is the event time up to which each generator was read (exclusive)."""
+    """Streaming reader. An offset is the event time up to which each partition was read (exclusive)."""
 
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
