@@ -9,7 +9,6 @@ from markupsafe import Markup, escape
 from streamgauge.report.document_blocks import GLOSSARY, Block, Document
 from streamgauge.results.text.narrative import capital
 
-
 _MARKED = re.compile(
     r"`(?P<code>[^`]+)`"
     r"|(?<=\d) (?=(?:%|[kMG]|[kMG]iB|[mun]?s|min|h)(?!\w))|(?<=\d [kMG]) (?=events)"
