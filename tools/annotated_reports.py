@@ -1,8 +1,9 @@
-"""The numbered pictures of docs/how-to/read-a-report.md, from the reports of three trials.
+"""The numbered pictures of docs/how-to/read-a-report.md, from the reports of three trials, and README's, unnumbered.
 
     python tools/annotated_reports.py sustained=RUN/trials/04 not-sustained=RUN/trials/02 undecided=RUN/trials/06
+    python tools/annotated_reports.py readme=RUN
 
-Needs Chromium. The figures in that page's lists must be those of the pictures.
+Needs Chromium. The figures in the lists and in README must be those of the pictures.
 """
 
 from __future__ import annotations
@@ -23,14 +24,15 @@ MARKS: dict[str, list[str]] = {
         VERDICT,
         "were offered for",
         "results expected|windows expected",
-        "event time",
-        "cpu",
+        "event time p50",
+        "cpu system under test",
         "Warning: driver and SUT",
         RATE,
         BACKLOG,
         "latency by second",
     ],
     "not-sustained": [VERDICT, ".because", "were offered for", "ended early", "Next:", RATE, BACKLOG],
+    "readme": [],
     "undecided": [VERDICT, ".because", "were offered for", "ended early|extended", "Next:"],
 }
 """What the numbers mark, in order: a CSS selector, or the first words of an element (alternatives by `|`)."""
@@ -51,7 +53,7 @@ marks.forEach((what, i) => {
   mark.textContent = i + 1;
   mark.style.top = (box.top + scrollY + Math.min(box.height, 48) / 2 - 16) + "px";
   const beside = marked instanceof SVGElement ? box.left - 42 : left - 42;
-  mark.style.left = (marked.tagName === "DT" ? box.left + 110 : beside) + "px";
+  mark.style.left = (marked.tagName === "DT" ? box.right - 34 : beside) + "px";
   document.body.append(mark);
 });
 </script>
@@ -66,7 +68,7 @@ def annotate(kind: str, report: Path, height: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "report.html"
         page.write_text(report.read_text().replace("</body>", SCRIPT % json.dumps(MARKS[kind]) + "</body>"))
-        picture = IMAGES / f"report-{kind}.png"
+        picture = IMAGES / (f"report-{kind}.png" if MARKS[kind] else "report.png")
         subprocess.run(
             [
                 chromium,
@@ -83,7 +85,7 @@ def annotate(kind: str, report: Path, height: int) -> None:
 
 
 def main() -> None:
-    heights = {"sustained": 1420, "not-sustained": 1300, "undecided": 1300}
+    heights = {"sustained": 1400, "not-sustained": 1300, "undecided": 1300, "readme": 1400}
     for argument in sys.argv[1:]:
         kind, _, folder = argument.partition("=")
         if kind not in MARKS:
