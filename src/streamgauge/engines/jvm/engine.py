@@ -37,7 +37,7 @@ OPENS = (
     "-Duser.timezone=UTC",
 )  # fmt: skip
 """What Catalyst and the engines reach into."""
-START_S, POLL_S, REQUEST_S, TERM_S, STOP_S = 120.0, 0.05, 20.0, 1.0, 3.0
+START_S, POLL_S, REQUEST_S, TERM_S, STOP_S = 300.0, 0.05, 20.0, 1.0, 3.0
 
 
 class JvmEngine(HeldEngine):
