@@ -20,7 +20,7 @@ FROM_ELSEWHERE: Mapping[str, tuple[str, ...]] = {
     "--num-executors": _CORES, "--executor-cores": _CORES, "--total-executor-cores": _CORES, "--parallelism": _CORES,
     "-b": ("--bootstrap-servers",), "-X": ("--transport-option",),
 }  # fmt: skip
-"""Options of earlier versions, k6, spark-submit, kcat and other commands, with those here that do the same. The first
+"""Options of earlier versions, other commands and other tools (k6, kcat), with those here that do the same. The first
 one that the command has is meant.
 """
 WITHOUT_ONE = {"-t": "leave it out: a run makes its topics, and the file of a program names its own"}

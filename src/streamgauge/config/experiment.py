@@ -26,6 +26,7 @@ from streamgauge.config.setting_info import (
     SettingInfo,
     Share,
     file_line,
+    line_meant,
     list_of,
     parse_interval,
     parse_number,
@@ -34,7 +35,7 @@ from streamgauge.config.setting_info import (
     settings_of,
     whole,
 )
-from streamgauge.core.errors import Fault, InputError, faults_of, near, nearest, problems_of, require
+from streamgauge.core.errors import Fault, InputError, faults_of, nearest, problems_of, require
 from streamgauge.core.former_names import TransportName
 from streamgauge.core.plugin_options import TUNED, Tuning
 from streamgauge.core.units import PARTITION_BITS, parse_rate
@@ -410,27 +411,9 @@ def _joined_name(fault: Fault) -> Fault:
 
 
 def _unknown(fault: Fault) -> tuple[str, str]:
-    return "is not a setting", _line_meant(fault) or "remove it, or correct its spelling"
-
-
-def _line_meant(fault: Fault) -> str:
-    """The line, or the heading of the table, that was meant: the setting at its place, or the most similar one."""
-    name, got = fault.name, fault.got
-    if name == "kind":
-        return 'kind = "experiment"'
-    if isinstance(got, dict):
-        meant = near(name, {one.partition(".")[0] for one in (*SETTINGS, *TABLES) if "." in one or one in TABLES})
-        return f"[{meant}]" if meant else ""
-    by_word = {
-        **{info.flag.removeprefix("--").replace("-", "_"): one for one, info in SETTINGS.items()},
-        **{one.rpartition(".")[2]: one for one in SETTINGS}, **SHORTHANDS,
-    }  # fmt: skip
-    word = name.rpartition(".")[2]
-    meant = SHORTHANDS.get(name) or by_word.get(word) or by_word.get(near(word, by_word) or "")
-    if not meant or not isinstance(got, str | int | float | bool | list):
-        return ""
-    is_list = meant in SETTINGS and SETTINGS[meant].repeatable and not isinstance(got, list)
-    return file_line(meant, [got] if is_list else got)
+    tables = {name.partition(".")[0] for name in SETTINGS if "." in name} | TABLES.keys()
+    meant = line_meant(fault.name, fault.got, SETTINGS, SHORTHANDS, tables)
+    return "is not a setting", meant or "remove it, or correct its spelling"
 
 
 def _way_out(fault: Fault, offered: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Annotated, Any, Literal, get_args
@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BaseModel, BeforeValidator, Field
 
 from streamgauge.core.clock import US
-from streamgauge.core.errors import Problem, Rule, attempt, refuse, require
+from streamgauge.core.errors import Problem, Rule, attempt, near, refuse, require
 from streamgauge.core.formatting import format_value
 from streamgauge.core.units import (
     DURATION_PATTERN,
@@ -136,6 +136,30 @@ def file_line(name: str, value: object) -> str:
         return f"{name} = {json.dumps(value)}"
     key = key if re.fullmatch(r"[\w-]+", key) else json.dumps(key)
     return f"{key} = {json.dumps(value)} below [{table}]"
+
+
+def line_meant(
+    name: str, got: object, settings: Mapping[str, SettingInfo], shorthands: Mapping[str, str], tables: Iterable[str]
+) -> str:
+    """What was meant by a name in a file that is no setting: the line of the setting whose last word, or option, is the
+    same or most similar, or the heading of the most similar of `tables`. Empty if none is similar.
+
+    `shorthands`: other names of settings.
+    """
+    if name == "kind":
+        return 'kind = "experiment"'
+    if isinstance(got, dict):
+        return f"[{meant}]" if (meant := near(name, tables)) else ""
+    by_word = {
+        **{info.flag.removeprefix("--").replace("-", "_"): one for one, info in settings.items()},
+        **{one.rpartition(".")[2]: one for one in settings}, **shorthands,
+    }  # fmt: skip
+    word = name.rpartition(".")[2]
+    meant = by_word.get(word) or by_word.get(near(word, by_word) or "")
+    if not meant or not isinstance(got, str | int | float | bool | list):
+        return ""
+    is_list = meant in settings and settings[meant].repeatable and not isinstance(got, list)
+    return file_line(meant, [got] if is_list else got)
 
 
 def parse_interval(text: Any) -> float:

@@ -350,6 +350,10 @@ class EnginePlugin:
         """The problems of its options; by default unknown names, and values that are not among the choices."""
         return problems_of(options, self.capabilities.settings, self.capabilities.name)
 
+    def found_at_start(self, options: Mapping[str, str]) -> Iterable[str]:
+        """What only a start finds out about options, in words, such as the names of settings of the engine itself."""
+        return ()
+
     def interval(self, request: StartRequest) -> BatchInterval:
         """The distance of its batches. A queue that holds fewer than three is refused."""
         return BatchInterval()

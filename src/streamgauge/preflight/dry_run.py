@@ -132,6 +132,7 @@ def _not_checked(resolved: ResolvedExperiment) -> Iterator[str]:
         yield f"whether brokers answer at {brokers}"
     if resolved.experiment.master is not None:
         yield f"whether a cluster answers at {resolved.experiment.master}, and has the cores and the memory"
+    yield from entry(resolved.experiment.engine).found_at_start(resolved.experiment.options)
     if note := percentile_note(resolved):
         yield note
     elif not spacings(resolved.flow, resolved.interval):

@@ -47,9 +47,7 @@ def test_each_trial_of_a_search_offers_its_plan(tmp_path: Path, monkeypatch: pyt
         "parameters": WINDOW, "load": {"warmup": "4s", "duration": "4s"},
         "options": {"trigger": "200 milliseconds"}, "search": {"quick": True, "trials_max": 3},
     }  # fmt: skip
-    silent: Any = SimpleNamespace(
-        header=lambda _: None, trial_progress=lambda _: None, trial=lambda _: None, finish=lambda _: None
-    )
+    silent: Any = SimpleNamespace(header=lambda _: None, trial_progress=lambda _: None, trial=lambda _: None)
     result = sustain_module.sustain(build(values), silent)
     overload, *judged = saved_search.recorded(RunFolder.open(str(result.folder)))
     assert overload.drained_per_s

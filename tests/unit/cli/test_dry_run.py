@@ -1,6 +1,9 @@
 """cli: `--dry-run` of a run and of a search."""
 
+import csv
 import json
+import re
+import statistics
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,7 @@ from streamgauge.transports import registry as transports
 from tests.unit.cli.helpers_commands import Invoke
 
 CEILING_PER_S = 5e6
+DATA = Path(__file__).parents[3] / "docs" / "results" / "data"
 
 
 @pytest.fixture(autouse=True)
@@ -145,3 +149,18 @@ def test_the_broker_of_the_plan_is_that_of_the_transport() -> None:
     assert {name: bool(transports.transport(name).broker) for name in transports.NAMES} == {
         "memory": False, "kafka": True, "socket": False,
     }  # fmt: skip
+
+
+def test_names_of_sparks_settings_are_not_checked_before_its_start(stand: Path, invoke: Invoke) -> None:
+    words = ("run", "identity", "--option", "spark.sql.shufle.partitions=2", "--option", "trigger=1 second")
+    named = [text for text in plan_of(invoke, *words).not_checked if "spark." in text]
+    assert [("spark.sql.shufle.partitions" in text, "trigger" in text) for text in named] == [(True, False)]
+    assert [text for text in plan_of(invoke, "run", "identity").not_checked if "spark." in text] == []
+
+
+def test_the_usual_time_of_a_search_is_near_the_measured_ones(stand: Path, invoke: Invoke) -> None:
+    """Half of the searches that were not stopped took less."""
+    with (DATA / "search-time.csv").open() as file:
+        took = [re.fullmatch(r"(\d+) min(?: (\d+) s)?", row["took"]) for row in csv.DictReader(file)]
+    seconds = statistics.median(60 * int(one[1]) + int(one[2] or 0) for one in took if one is not None)
+    assert plan_of(invoke, "sustain", "windowed_aggregation").seconds == pytest.approx(seconds, rel=0.25)

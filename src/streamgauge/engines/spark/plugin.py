@@ -1,6 +1,6 @@
 """The plugins of Spark's three execution modes. They load no Spark before a start."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 
 from streamgauge.core.clock import US
@@ -46,6 +46,10 @@ class _PluginOfMode(EnginePlugin):
     is_own_default = staticmethod(tuning.is_own_default)
 
     usable_cores = staticmethod(masters.usable_cores)
+
+    def found_at_start(self, options: Mapping[str, str]) -> Iterable[str]:
+        names = [name for name in options if name.startswith(validate.PREFIX)]
+        return [f"whether Spark has {', '.join(names)}: its start refuses misspelt names"] if names else []
 
     def place(self, master: str | None, cores: int) -> str:
         return master or f"local[{cores}]"

@@ -21,13 +21,18 @@ def plan_document(plan: TrialPlan) -> Document:
         title=f"{plan.workload}, plan of a {plan.command}",
         headline=(
             f"{plan.command} {plan.workload} on {plan.engine} ({plan.tuning}), over {plan.transport}: about "
-            f"{format_duration(plan.seconds)}, at most {format_duration(plan.seconds_max)}"
+            f"{format_duration(plan.seconds)}; {format_duration(plan.seconds_max)} if {_longest(plan)}"
         ),
         lead=tuple(Paragraph(f"missing here: {one}", "warning", terminal=True) for one in plan.missing),
         facts=tuple(_facts(plan)),
         sections=(Section("gaps", caption, (table(caption, columns, gaps, terminal=True),)),) if gaps else (),
         remarks=(Paragraph("nothing was started", "note", terminal=True),),
     )
+
+
+def _longest(plan: TrialPlan) -> str:
+    """When a plan takes its greatest time."""
+    return f"all {plan.trials_max} trials run, each extended on a fresh engine" if plan.trials_max > 1 else "extended"
 
 
 def _facts(plan: TrialPlan) -> Iterator[Fact]:

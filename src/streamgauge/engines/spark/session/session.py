@@ -26,6 +26,8 @@ WAREHOUSE = "spark.sql.warehouse.dir"
 _OPEN = ("spark.sql.catalog.", "spark.sql.hive.", STATE_STORE, FILE_MANAGER)
 """Settings that catalogs, Hive, state stores and Hadoop read themselves, so they are not on Spark's list."""
 _EXTENSIONS = "spark.sql.extensions"
+_MISSPELT = 0.95
+"""Similarity of a misspelt name to the right one. Right names that are not listed have up to 0.92 to a listed one."""
 _SET_PER_RUN = re.compile(
     r"spark\.(app\.|driver\.(host|port|defaultJavaOptions)|executor\.id|local\.dir|master|submit|rdd\.compress|ui\.)"
 )
@@ -128,17 +130,19 @@ def _java_options(session: Any, conf: Mapping[str, str]) -> dict[str, str]:
 
 
 def unknown_settings(users: Mapping[str, str], names: frozenset[str]) -> list[Problem]:
-    """The user's `spark.sql.*` settings that are not in `names`, because Spark would ignore them silently.
+    """The user's settings that are not in `names`, because Spark would ignore them silently.
 
-    Returns nothing if the user loads extensions, which may define settings.
+    Outside of `spark.sql.`, Spark also has settings that are not on its list, so only what is nearly a listed one is
+    refused. Returns nothing if the user loads extensions, which may define settings.
     """
     if _EXTENSIONS in users:
         return []
     similar = {
-        name: near(name, names)
+        name: near(name, names) if name.startswith(SQL) else near(name, names, _MISSPELT)
         for name in users
-        if name.startswith(SQL) and name not in names and not name.startswith(_OPEN)
+        if name not in names and not name.startswith(_OPEN)
     }
+    similar = {name: meant for name, meant in similar.items() if meant or name.startswith(SQL)}
     return [
         Problem(
             f"option {name}", "is not a setting of Spark", users[name],
@@ -149,9 +153,9 @@ def unknown_settings(users: Mapping[str, str], names: frozenset[str]) -> list[Pr
 
 
 def spark_setting_names(jvm: Any) -> frozenset[str]:
-    """All names of Spark's SQL settings, internal ones too, in one call to the JVM."""
-    module = getattr(getattr(jvm.org.apache.spark.sql.internal, "SQLConf$"), "MODULE$")
-    return frozenset(re.findall(r"ConfigEntry\(key=([^,\s]+),", module.getConfigEntries().toString()))
+    """All names that Spark has registered, those of every SQL setting and internal ones too, in one call to the JVM."""
+    module = getattr(getattr(jvm.org.apache.spark.internal.config, "ConfigEntry$"), "MODULE$")
+    return frozenset(re.findall(r"[^\[\],\s]+", module.knownConfigs().keySet().toString()))
 
 
 def _refused(users: Mapping[str, str], message: str) -> Problem | None:

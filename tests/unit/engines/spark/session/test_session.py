@@ -15,7 +15,9 @@ from streamgauge.engines.spark.session import session
 from streamgauge.engines.spark.session.session import error_message, unknown_settings
 from streamgauge.workloads.helpers.places import place_of
 
-KNOWN = frozenset({"spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled"})
+KNOWN = frozenset(
+    {"spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled", "spark.executor.memory", "spark.acls.enable"}
+)
 
 
 def test_a_setting_that_spark_does_not_know_is_named_with_the_nearest() -> None:
@@ -23,12 +25,14 @@ def test_a_setting_that_spark_does_not_know_is_named_with_the_nearest() -> None:
     (problem,) = unknown_settings({"spark.sql.shufle.partitions": "4", "spark.sql.adaptive.enabled": "true"}, KNOWN)
     assert (problem.setting, problem.got) == ("option spark.sql.shufle.partitions", "4")
     assert problem.way_out == "--option spark.sql.shuffle.partitions=..."
+    (problem,) = unknown_settings({"spark.executr.memory": "4g", "spark.executor.memory": "4g"}, KNOWN)
+    assert (problem.setting, problem.way_out) == ("option spark.executr.memory", "--option spark.executor.memory=...")
 
 
 @pytest.mark.parametrize(
     "names",
     [
-        ["spark.executor.foo"],
+        ["spark.executor.foo", "spark.ui.acls.enable", "spark.executor.port"],
         ["spark.sql.catalog.mine"],
         ["spark.sql.streaming.stateStore.rocksdb.compactOnCommit"],
         ["spark.sql.shufle.partitions", "spark.sql.extensions"],
