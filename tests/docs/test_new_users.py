@@ -46,7 +46,7 @@ TASKS = {
     "how many cores a load needs": ("how-to/size-a-job.md", "streamgauge scale my_job.py --resources"),
     "a gate in CI": ("how-to/compare-and-gate.md", '--fail-if "p50 +10%"'),
     "brokers behind TLS": ("how-to/own-brokers.md", "ssl.ca.location="),
-    "the result as JSON": ("reference/cli.md", "With `--json`, stdout holds the [result object](result-files.md)"),
+    "the result as JSON": ("reference/cli.md", "With `--json`, the answer is the"),
     "the options of spark-submit": ("tutorials/first-user-job.md", "`--conf NAME=VALUE` | `--option NAME=VALUE`"),
     "a file as input": ("how-to/use-your-data.md", "--set data=access.log"),
     "stages of load": ("how-to/faq.md", "`step:RATE@TIME,...`"),

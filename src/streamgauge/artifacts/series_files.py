@@ -203,7 +203,7 @@ def read_table(folder: Path, name: str) -> pa.Table:
         raise InputError(
             Problem(
                 "RUN",
-                f"{name} must be a whole Parquet file ({error})",
+                f"{name} must be whole, and this one is damaged or cut off ({error})",
                 str(path),
                 "a copy of the file, or run it again",
             )

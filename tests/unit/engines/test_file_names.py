@@ -14,7 +14,7 @@ MODES = ("dstream", "realtime")
 """What a second mode of an engine adds to a name."""
 ONLY: Mapping[str, str] = {
     "spark/dstream": "receivers and streams of a second API, which no other engine has",
-    "spark/intervals": "the times between its batches",
+    "spark/watermark_and_interval": "the times between its batches, and its watermark's delay",
     "spark/operator_timer": "the process of its operator profiler, which is Python",
     "spark/parallelism": "which of its operators a setting reaches, because it fuses them",
     "spark/session": "one session holds all its queries, and Python workers of its own",
