@@ -317,7 +317,7 @@ def schema(
 ) -> None:
     """Print the JSON schema (draft 2020-12) of a kind of file, with which editors complete and check such files."""
     from streamgauge.config.file_schema import experiment_schema
-    from streamgauge.user_workloads.program_schema import program_schema
+    from streamgauge.user_workloads.program_fields import program_schema
 
     schemas = {"experiment": experiment_schema, "program": program_schema}
     way_out = f"streamgauge schema {nearest(kind, list(schemas))}"

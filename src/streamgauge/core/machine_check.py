@@ -1,5 +1,6 @@
 """What a package finds on this machine before a run, in one form: `doctor` shows it, and a run refuses by it."""
 
+import socket
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -51,3 +52,15 @@ def refuse_missing(checks: Iterable[MachineCheck]) -> None:
     """Raises one MissingOnMachine with the problems of all checks that prevent a start, if there are any."""
     if problems := [one for check in checks if check.status == "missing" for one in check.problems]:
         raise MissingOnMachine(problems)
+
+
+def port_problem(host: str, port: int) -> str:
+    """Why no server can listen there; empty if one can."""
+    with socket.socket() as probe:
+        # Servers bind like this too, so a connection that has just ended does not block the port.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            return error.strerror or str(error)
+    return ""

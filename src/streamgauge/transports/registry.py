@@ -10,9 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 
 from streamgauge.core.errors import Problem, Rule, broken, nearest
-from streamgauge.core.machine_check import MachineCheck
+from streamgauge.core.machine_check import MachineCheck, port_problem
 from streamgauge.core.plugin_options import problems_of
-from streamgauge.core.ports import port_problem
 from streamgauge.transports.spi import Transport
 
 _PLUGINS = {

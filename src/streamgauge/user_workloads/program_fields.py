@@ -9,9 +9,11 @@ from dataclasses import MISSING, fields, replace
 from functools import partial
 from typing import Any
 
+from streamgauge.config.file_schema import Schema, closed, schema_of
 from streamgauge.core.errors import InputError, Problem, Rule, attempt, first, nearest, refuse, require_all
 from streamgauge.loadgen.fields import Decimal, FieldSpec, Integer, Key, Payload, Text
 from streamgauge.loadgen.fitted import Choice
+from streamgauge.user_workloads.program_file import ProgramTable
 
 FIELD_KINDS: dict[str, type[FieldSpec]] = {
     "key": Key, "integer": Integer, "decimal": Decimal, "text": Text, "payload": Payload, "choice": Choice,
@@ -128,3 +130,25 @@ def _choice_rules(setting: str, values: list[Any], weights: Sequence[Any] = ()) 
         Rule(not weights or len(weights) == len(values), place,
              f"must have a weight for each of the {len(values)} values", weights, way_out),
     )  # fmt: skip
+
+
+_FIELD = "#/$defs/Field"
+
+
+def program_schema() -> Schema:
+    """The JSON Schema of the file of a program: its tables, and the kinds of fields that an input may have."""
+    schema = schema_of(ProgramTable)
+    nested = {"type": "object", "minProperties": 1, "additionalProperties": {"$ref": _FIELD}}
+    schema["$defs"]["Field"] = {"anyOf": [*(_field_schema(kind, type_) for kind, type_ in FIELD_KINDS.items()), nested]}
+    schema["$defs"]["InputTable"]["properties"]["fields"]["additionalProperties"] = {"$ref": _FIELD}
+    return {**schema, "title": "Program file of streamgauge"}
+
+
+def _field_schema(kind: str, type_: Any) -> Schema:
+    """The table of a kind of field: the arguments of its class, whose name is the key of the table."""
+    arguments = schema_of(type_)
+    del arguments["properties"]["name"]
+    required = ["kind", *(name for name in arguments["required"] if name != "name")]
+    table = closed({"kind": {"const": kind}, **arguments["properties"]})
+    about, _, _ = arguments["description"].partition("\n\n")
+    return {**table, "required": required, "title": kind, "description": about}

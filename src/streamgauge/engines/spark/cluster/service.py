@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 
 from streamgauge.core.errors import InputError, MachineError, Problem, Rule, attempt, broken, refuse, require
-from streamgauge.core.ports import port_problem
+from streamgauge.core.machine_check import port_problem
 from streamgauge.core.units import format_cpus, parse_cpus, parse_size
 from streamgauge.engines.local_cluster import Cluster, ClusterRequest, Member, Report, ended_in_words
 from streamgauge.engines.spark.cluster import state

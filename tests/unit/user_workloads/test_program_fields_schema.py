@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge.user_workloads.program_schema import program_schema
+from streamgauge.user_workloads.program_fields import program_schema
 from tests.docs.helpers_pages import fences
 from tests.helpers_modules import ROOT
 from tests.unit.helpers_file_schemas import assert_well_formed, found, unexplained
