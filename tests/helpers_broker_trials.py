@@ -134,7 +134,7 @@ def check_answers(judged: TrialResult, rows_least: int) -> None:
 
 def check_results(judged: TrialResult, rows_least: int, independent: bool = True) -> None:
     """Judged by an independent reference or not, and nothing wrong with any answer."""
-    assert judged.record.drained
+    assert judged.record.drained, judged.result.verdict.sentence
     check_right(judged.result.verification, rows_least, independent)
 
 

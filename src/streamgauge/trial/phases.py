@@ -32,9 +32,9 @@ CLOSING_US = 5 * US
 engine reports work on a batch."""
 CLOSING_INTERVALS = 2
 """The closing batch begins one interval after the last input's batch and takes at most another."""
-SILENT_US, FIRST_CHUNK_US = 2 * US, 5 * US
+SILENT_US, FIRST_CHUNK_US = 2 * US, 20 * US
 """A generator that offers nothing for so long has failed. Before its first chunk it may still read the data of the
-plan."""
+plan, and a broker that has just started may be slow to store it."""
 DRAIN_S = 60.0
 LATER = 1.5
 """How much later than the latest results of the span the last ones may be, where they come after their commit."""
