@@ -83,13 +83,6 @@ def test_the_column_has_the_fields_type(whole: FieldSpec, forms: tuple[Any, ...]
     assert field.nullable == (None in forms)
 
 
-@EACH
-def test_what_a_value_takes_is_about_what_its_field_states(whole: FieldSpec, forms: tuple[Any, ...]) -> None:
-    """The queue's bound in memory counts on it."""
-    field = with_malformed(whole, 0.01, *forms)
-    assert field.row_bytes == pytest.approx(field.column(BITS, 0, 20_000).nbytes / 20_000, rel=0.1)
-
-
 def test_all_values_can_be_malformed_or_none() -> None:
     """A share of 1, and one of 0, which costs nothing; its column is not nullable."""
     field = Integer("int", 1, 10)

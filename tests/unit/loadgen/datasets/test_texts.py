@@ -31,7 +31,6 @@ from streamgauge.loadgen.datasets.texts import (
 )
 from streamgauge.loadgen.fields import FieldSpec, OwnNumber, vocabulary
 from streamgauge.loadgen.random import PhiloxBits
-from tests.unit.helpers_refusals import assert_refused
 
 MAIL_BITS = PhiloxBits(seed=1, stream=0, partition=0, field=1)
 MESSAGE = Message("message", 8, 100, 0.25)
@@ -177,8 +176,3 @@ def test_partitions_share_the_numbers() -> None:
     ]
     assert sorted(int(text[:10]) for text in records) == list(range(15))
     assert all(len(text) == 40 and text[24:].isalpha() for text in records)
-
-
-def test_a_record_that_holds_less_is_refused() -> None:
-    """Its number and its time must fit."""
-    assert_refused("must be 24 to 65536 bytes", TimestampedText, "record", 23, 1.0)
