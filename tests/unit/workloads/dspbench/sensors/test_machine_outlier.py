@@ -236,13 +236,6 @@ def test_the_answer_does_not_depend_on_where_batches_end(
     assert streamed(flow_of(), table(events), cuts, lagging) == alerts_of(answer(flow_of(), table(events)))
 
 
-@pytest.mark.parametrize("lagging", [False, True])
-def test_sums_go_on_and_batches_wait_beyond_the_end_of_an_engines_batch(lagging: bool) -> None:
-    """Cut inside every batch of the seven: the two alerts come all the same."""
-    results = streamed(flow_of(), table(seven_batches()), [number * INTERVAL + 3 * MS for number in range(7)], lagging)
-    assert [alert[5] for alert in results] == [10.5, 12.25]
-
-
 def test_a_batch_comes_once_the_watermark_has_passed_its_end() -> None:
     """Not before its last microsecond is known to be over; after it nothing is held."""
     instance = OperatorRuntime(processes(flow_of())[0])
