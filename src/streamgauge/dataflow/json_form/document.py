@@ -128,13 +128,14 @@ def to_json(flow: Flow, keys: Keys | None = None, workload: Mapping[str, Any] | 
 
 
 def _node(node: Node, ids: Mapping[Node, str], keys: Keys) -> dict[str, Any]:
+    class_: Any = type(node)
     inputs = graph.inputs(node)
     available = schema.columns(inputs[0]) if inputs else {}
-    values = {name: codec.write(getattr(node, name), available) for name, codec in _codecs(type(node)).items()}
+    values = {name: codec.write(getattr(node, name), available) for name, codec in _codecs(class_).items()}
     if isinstance(node, Source):
         values |= {"event_time_column": EVENT_TIME, "key": keys.get(node.name)}
     else:
-        values = {"kind": KINDS[type(node)], "inputs": [ids[input_] for input_ in inputs], **values}
+        values = {"kind": KINDS[class_], "inputs": [ids[input_] for input_ in inputs], **values}
     return {"id": ids[node], **values, "output_columns": _columns(schema.columns(node))}
 
 

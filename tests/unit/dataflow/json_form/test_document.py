@@ -90,7 +90,7 @@ VALUES = PLAIN | {
     "bits": [b"", b"\x00\xff", None, b"a"],
     "time": pa.array([0, -1, None, 10**15], pa.timestamp("us", "UTC")),
 }
-WRITTEN = PLAIN | {
+WRITTEN: dict[str, Any] = PLAIN | {
     "real": ["NaN", "-Infinity", -0.0, None],
     "bits": ["", "AP8=", None, "YQ=="],
     "time": [0, -1, None, 10**15],

@@ -104,7 +104,7 @@ class OverBatches(StateInAttributes):
         """Takes new rows and returns the rows of all complete batches."""
         rows = pa.concat_tables([self._waiting, rows.select(self._waiting.column_names)])
         over = pc.less_equal(rows.column("batch"), watermark_us + 1 - self._interval_us)
-        self._waiting = rows.filter(pc.invert(over))
+        self._waiting = rows.filter(pc.invert(over)).combine_chunks()
         return rows.filter(over)
 
 
