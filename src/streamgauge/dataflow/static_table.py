@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from streamgauge.core.errors import InputError, Problem, require
 from streamgauge.core.schema import TYPES, Field, Schema, arrow_type
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 ROWS_MAX = 1_000_000
 """Every engine holds a lookup table in memory."""
@@ -26,8 +25,6 @@ class Table:
     ipc: bytes = field(repr=False)
 
     def to_arrow(self) -> pa.Table:
-        import pyarrow as pa
-
         return pa.ipc.open_stream(self.ipc).read_all()
 
 
@@ -45,8 +42,6 @@ def table(name: str, rows: pa.Table | Mapping[str, Sequence[Any]] | str | Path, 
 
 
 def _read(name: str, rows: pa.Table | Mapping[str, Sequence[Any]] | str | Path) -> pa.Table:
-    import pyarrow as pa
-
     if isinstance(rows, pa.Table):
         return rows
     if isinstance(rows, Mapping):
@@ -70,8 +65,6 @@ def _read(name: str, rows: pa.Table | Mapping[str, Sequence[Any]] | str | Path) 
 
 def _sql_type(name: str, column: pa.Field) -> str:
     """The flow type that represents every value of an Arrow type."""
-    import pyarrow as pa
-
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if pa.types.is_timestamp(kind):
         return "timestamp"
@@ -85,8 +78,6 @@ def _sql_type(name: str, column: pa.Field) -> str:
 
 
 def _cast(name: str, rows: pa.Table, schema: Schema) -> pa.Table:
-    import pyarrow as pa
-
     for column in schema.names:
         way_out = f"one of {', '.join(rows.column_names)}"
         require(column in rows.column_names, f"table {name!r}", f"has no column {column}", column, way_out)
@@ -100,8 +91,6 @@ def _cast(name: str, rows: pa.Table, schema: Schema) -> pa.Table:
 
 def serialized(rows: pa.Table) -> bytes:
     """Rows as one Arrow IPC stream of one batch."""
-    import pyarrow as pa
-
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as stream:
         stream.write_table(rows.combine_chunks())

@@ -6,11 +6,11 @@ function, so any slicing gives the same rows. Fields are frozen, and validate th
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -56,31 +56,6 @@ _CONSONANTS, _VOWELS = ("b", "d", "f", "g", "k", "l", "m", "r", "st", "tr"), ("a
 _SYLLABLES = tuple(consonant + vowel for consonant in _CONSONANTS for vowel in (*_VOWELS, "an"))
 
 
-class Limits(NamedTuple):
-    """The range of a field's argument: `rule` says it, `way_out` is a valid value."""
-
-    least: float
-    most: float
-    rule: str
-    way_out: str
-    type: str = "a whole number"
-
-    def check(self, setting: str, value: Any) -> None:
-        """Raises InputError for a value of a wrong type, and for one that is out of the range."""
-        need_type(self.type, setting, value, self.way_out)
-        require(self.least <= value <= self.most, setting, self.rule, value, self.way_out)
-
-
-def a_share(example: str) -> Limits:
-    return Limits(0, 1, "must be a share from 0 to 1", example, "a number")
-
-
-def a_count(most: float, example: str, unit: str = "", least: int = 1) -> Limits:
-    """A whole number up to `most`. `unit`: words after these in the rule."""
-    rule = f"must be at least {least}" if most == math.inf else f"must be {least} to {most}{unit}"
-    return Limits(least, most, rule, example)
-
-
 @dataclass(frozen=True)
 class FieldSpec(ABC):
     """A named column and how its values are made. `sql_type` is one of `TYPES`."""
@@ -89,12 +64,6 @@ class FieldSpec(ABC):
     sql_type: ClassVar[str]
     is_key: ClassVar[bool] = False
     """Whether the values only identify things."""
-    limits: ClassVar[Mapping[str, Limits]] = {}
-    """The range of each argument that has one."""
-
-    def __post_init__(self) -> None:
-        for argument, limit in self.limits.items():
-            limit.check(f"{self.name}.{argument}", getattr(self, argument))
 
     @abstractmethod
     def column(self, bits: PhiloxBits, first: int, last: int) -> npt.NDArray[Any] | pa.Array:
@@ -152,6 +121,12 @@ def need_type(kind: str, setting: str, got: object, way_out: str) -> None:
     """Raises InputError unless a value is `a number` or `a whole number`, before any comparison."""
     holds = is_number(got) and (kind == "a number" or isinstance(got, Integral))
     require(holds, setting, f"must be {kind}{not_of(got)}", got, way_out)
+
+
+def need_count(setting: str, got: Any, most: int, way_out: str, unit: str) -> None:
+    """Raises InputError unless a value is a whole number from 1 to `most`. `unit`: words after these in the rule."""
+    need_type("a whole number", setting, got, way_out)
+    require(1 <= got <= most, setting, f"must be 1 to {most}{unit}", got, way_out)
 
 
 def sampled(by: Sampler, bits: PhiloxBits, first: int, last: int, width: int = 1) -> Int32s:
@@ -294,7 +269,9 @@ class Text(FieldSpec):
 
     words: int
     sql_type: ClassVar[str] = "string"
-    limits: ClassVar[Mapping[str, Limits]] = {"words": a_count(WORDS_MAX, "10", " words a line")}
+
+    def __post_init__(self) -> None:
+        need_count(f"{self.name}.words", self.words, WORDS_MAX, "10", " words a line")
 
     @property
     def row_bytes(self) -> float:
@@ -315,7 +292,9 @@ class Payload(FieldSpec):
 
     size_bytes: int
     sql_type: ClassVar[str] = "binary"
-    limits: ClassVar[Mapping[str, Limits]] = {"size_bytes": a_count(PAYLOAD_BYTES_MAX, "100", " bytes")}
+
+    def __post_init__(self) -> None:
+        need_count(f"{self.name}.size_bytes", self.size_bytes, PAYLOAD_BYTES_MAX, "100", " bytes")
 
     @property
     def row_bytes(self) -> float:

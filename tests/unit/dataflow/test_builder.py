@@ -1,4 +1,4 @@
-"""The fluent words make the nodes they say, and are checked as they are spoken."""
+"""The fluent words are checked as they are spoken."""
 
 from collections.abc import Callable
 
@@ -8,48 +8,13 @@ from streamgauge.core.schema import Schema
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.builder import hop, session, source, tumble
 from streamgauge.dataflow.nodes import (
-    Flow,
-    RunningAggregate,
-    Select,
-    Sink,
-    Source,
-    Where,
     Window,
-    WindowAggregate,
-    WindowJoin,
 )
 from tests.unit.helpers_refusals import assert_refused
 
 PURCHASES = Schema.from_types(user_id="int", gem_pack_id="int", price="int")
 ADS = Schema.from_types(user_id="int", gem_pack_id="int")
 BOUGHT = source("purchases", PURCHASES)
-
-
-def test_windowed_aggregation() -> None:
-    """The words of the aggregation make exactly its nodes."""
-    flow = (
-        source("purchases", PURCHASES)
-        .window(hop("8s", "4s"), keys="gem_pack_id")
-        .aggregate(revenue="sum(price)")
-        .sink("revenue")
-    )
-    node = WindowAggregate(
-        Source("purchases", PURCHASES), Window(8_000_000, 4_000_000), ("gem_pack_id",), (("revenue", "sum(price)"),)
-    )
-    assert flow == Flow((Sink(node, "revenue", "append"),))
-
-
-def test_every_word_makes_its_node() -> None:
-    """where, select, join and running give one node each, with the names asked for."""
-    seen = source("ads", ADS)
-    assert BOUGHT.where("price < 9", name="cheap").node == Where(BOUGHT.node, "price < 9", "cheap")
-    assert BOUGHT.select(p="price").node == Select(BOUGHT.node, (("p", "price"),))
-    joined = BOUGHT.join(seen, window=tumble(2), on=("user_id", "gem_pack_id"), name="met")
-    assert joined.node == WindowJoin(
-        BOUGHT.node, seen.node, Window(2_000_000, 2_000_000), ("user_id", "gem_pack_id"), "met"
-    )
-    counts = BOUGHT.running(keys=["user_id"], n="count(*)")
-    assert counts.node == RunningAggregate(BOUGHT.node, ("user_id",), (("n", "count(*)"),))
 
 
 def test_sink_mode_follows_the_flow() -> None:

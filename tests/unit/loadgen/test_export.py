@@ -42,16 +42,6 @@ def test_files_hold_the_planned_rows(tmp_path: Path, monkeypatch: pytest.MonkeyP
             assert table.cast(expected.schema).equals(expected)
 
 
-def test_the_same_plan_writes_the_same_bytes(tmp_path: Path) -> None:
-    """Written twice, into one folder or two, an input has the same bytes; another seed has others."""
-    one, two, three = tmp_path / "one", tmp_path / "two", tmp_path / "three"
-    for out, seed in ((one, 1), (one, 1), (two, 1), (three, 2)):
-        write_input(plan_of(seed=seed), out, START, START + US)
-    first, second, other = ((out / "purchases" / "part-1.parquet").read_bytes() for out in (one, two, three))
-    assert first == second != other
-    assert not list(tmp_path.rglob("*.partial"))
-
-
 def test_progress_counts_to_the_whole(tmp_path: Path) -> None:
     """Progress rises, and ends at the number of rows in all."""
     seen: list[tuple[int, int]] = []

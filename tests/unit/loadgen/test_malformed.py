@@ -1,4 +1,4 @@
-"""Malformed values: the others untouched, any slice alone, shares and forms as asked for, and what is refused."""
+"""Malformed values: the others untouched, shares and forms as asked for, and what is refused."""
 
 import math
 from typing import Any
@@ -61,47 +61,11 @@ def test_any_value_is_as_likely_to_be_malformed() -> None:
     assert whole.column(BITS, 0, 60_000)[np.flatnonzero(column.is_null())].mean() == pytest.approx(0.5, abs=0.02)
 
 
-@EACH
-def test_any_slice_is_the_same(whole: FieldSpec, forms: tuple[Any, ...]) -> None:
-    """In any order, also across the ends of blocks; with one malformed value, with none, and with nothing."""
-    field = with_malformed(whole, 0.01, *forms)
-    values = listed(field.column(BITS, 0, 70_000))
-    for first, last in ((69_999, 70_000), (32_760, 33_000), (0, 1), (5, 5)):
-        assert listed(field.column(BITS, first, last)) == values[first:last]
-
-
-@EACH
-def test_the_column_has_the_fields_type(whole: FieldSpec, forms: tuple[Any, ...]) -> None:
-    """In a plan of two partitions, whether a slice has a malformed value or not; nulls come only where they may."""
-    field = with_malformed(whole, 0.001, *forms)
-    plan = Plan((StreamSpec("s", (field,)),), parse_profile("constant", 1000.0, 60.0), 0, 60.0, 2, 1)
-    for rows in (1, 30_000):
-        column = plan.batch(0, 1, 0, rows).column(0)
-        assert pa.types.is_null(column.type) is False
-        assert len(column) == rows
-        assert field.nullable or column.null_count == 0
-    assert field.nullable == (None in forms)
-
-
-@EACH
-def test_what_a_value_takes_is_about_what_its_field_states(whole: FieldSpec, forms: tuple[Any, ...]) -> None:
-    """The queue's bound in memory counts on it."""
-    field = with_malformed(whole, 0.01, *forms)
-    assert field.row_bytes == pytest.approx(field.column(BITS, 0, 20_000).nbytes / 20_000, rel=0.1)
-
-
 def test_all_values_can_be_malformed_or_none() -> None:
     """A share of 1, and one of 0, which costs nothing; its column is not nullable."""
     field = Integer("int", 1, 10)
     assert set(listed(with_malformed(field, 1.0, -1, -2).column(BITS, 0, 1000))) == {-1, -2}
     assert with_malformed(field, 0.0, None) is field
-
-
-def test_partitions_have_malformed_values_of_their_own() -> None:
-    """Not the same places in each."""
-    field = with_malformed(Integer("int", 1, 10), 0.5, None)
-    columns: list[pa.Array] = [field.column(PhiloxBits(1, 0, partition, 0), 0, 1000) for partition in range(2)]
-    assert not columns[0].is_null().equals(columns[1].is_null())
 
 
 def test_fields_that_follow_another_follow_what_is_whole() -> None:

@@ -64,16 +64,6 @@ def test_count_before_is_exact(plan: Plan, stream: int, data: st.DataObject) -> 
     assert plan.count_before(stream, partition, t_us) == expected
 
 
-@given(PLANS, st.integers(0, 1))
-def test_nothing_is_at_or_after_the_end(plan: Plan, stream: int) -> None:
-    """The total is the count at the end: the last event before it, the next one not."""
-    for partition in range(plan.partitions):
-        total = plan.count_before(stream, partition, plan.end_us)
-        assert plan.event_times(stream, partition, total, total + 1)[0] >= plan.end_us
-        assert total == 0 or plan.event_times(stream, partition, total - 1, total)[0] < plan.end_us
-        assert plan.count_before(stream, partition, plan.end_us + 10 * US) == total
-
-
 @given(PLANS, st.integers(0, 1), st.integers(0, 10**6), st.integers(0, 400))
 def test_times_follow_the_plans_rule(plan: Plan, stream: int, first: int, count: int) -> None:
     """A sequence's time is start + floor(time_of(n / share) * 1e6) of its number n; times never fall."""
@@ -83,13 +73,6 @@ def test_times_follow_the_plans_rule(plan: Plan, stream: int, first: int, count:
     times = plan.event_times(stream, partition, first, first + count)
     assert (times == rule).all()
     assert (np.diff(times) >= 0).all()
-
-
-def test_partitions_take_turns() -> None:
-    """Event n of a stream goes to partition n % partitions: merged, the partitions' times are the stream's."""
-    one = plan_of(STEADY.profile, partitions=1).event_times(0, 0, 0, 300)
-    three = np.stack([STEADY.event_times(0, partition, 0, 100) for partition in range(3)], axis=1)
-    assert (three.ravel() == one).all()
 
 
 @given(PLANS, st.integers(0, 62 * US), st.integers(0, 62 * US))
@@ -103,13 +86,6 @@ def test_planned_events_are_the_sum_of_counts(plan: Plan, one: int, other: int) 
     assert [plan.planned_events(low, high, s) for s in range(2)] == by_stream
     assert plan.planned_events(low, high) == sum(by_stream)
     assert plan.planned_events(high, low) == (0 if low < high else plan.planned_events(low, high))
-
-
-@given(PROFILES)
-def test_planned_events_are_the_integral_of_the_rate(profile: RateProfile) -> None:
-    """A plan holds the integral of its rate, within an event for each stream."""
-    plan = plan_of(profile)
-    assert abs(plan.planned_events(START, plan.end_us) - profile.events_by(plan.duration_s)) <= 2.01
 
 
 @given(st.integers(0, 10**9), st.lists(st.integers(1, 40_000), min_size=1, max_size=4), st.integers(0, 1))

@@ -46,12 +46,6 @@ def test_a_time_does_not_depend_on_its_neighbours(profile: RateProfile, shares: 
     assert (profile.time_of(n) == np.concatenate([profile.time_of(n[i : i + 1]) for i in range(len(n))])).all()
 
 
-def test_constant_is_n_over_rate() -> None:
-    """A constant profile's n-th time is exactly n / rate, whole numbers or floats alike."""
-    n = np.arange(1000)
-    assert (parse_profile("constant", 30.0, 60.0).time_of(n) == n / 30.0).all()
-
-
 @pytest.mark.parametrize(
     ("text", "t_s", "rate"),
     [

@@ -8,7 +8,7 @@ import pytest
 
 from streamgauge.core.errors import InputError
 from streamgauge.dataflow import builder, graph
-from streamgauge.dataflow.lineage import identity, needed_columns, with_lineage
+from streamgauge.dataflow.lineage import identity, with_lineage
 from streamgauge.dataflow.reach import reach_us
 from streamgauge.engines.duckdb_oracle.process_operator import is_independent
 from streamgauge.workloads import registry
@@ -157,13 +157,6 @@ def test_all_problems_come_at_once() -> None:
 def test_a_slide_longer_than_the_range_is_refused(name: str) -> None:
     """The house's message, before anything is started."""
     assert problem_of(flow_of, name, slide="9s").way_out == "--set slide=8s (tumbling), or --set range=9s"
-
-
-def test_only_what_a_flow_reads_is_needed() -> None:
-    """The aggregation reads two of three fields, the count one."""
-    assert needed_columns(flow_of("windowed_aggregation")) == {"purchases": ("gem_pack_id", "price", "event_time")}
-    assert needed_columns(flow_of("count")) == {"purchases": ("gem_pack_id",)}
-    assert needed_columns(flow_of("traffic_monitoring")) == {"traces": ("lat", "lon", "speed", "event_time")}
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,7 @@ columns, static tables, Python classes and their parameters. In a static table a
 from __future__ import annotations
 
 import base64
-import binascii
-import importlib
 import math
-import operator
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -24,11 +21,11 @@ from pydantic import Field as Limits
 from typing_extensions import TypedDict
 
 from streamgauge.core.errors import InputError, Problem, require
-from streamgauge.core.schema import TYPES, Field, Schema, arrow_type
+from streamgauge.core.schema import TYPES, Field, Schema
 from streamgauge.dataflow.expressions import check
 from streamgauge.dataflow.nodes import Columns, Copies, Expression, Keys, OutputTypes, Positive
 from streamgauge.dataflow.operators.api import Processor
-from streamgauge.dataflow.static_table import Table, table
+from streamgauge.dataflow.static_table import Table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,13 +35,9 @@ LIST: Any = list
 LITERAL: Any = typing.Literal
 """As values, so that their parts may be computed."""
 NOT_EMPTY = Limits(min_length=1)
-CLASS, FIELDS = "class", "fields"
-"""The members of an object that stands for an instance of a frozen dataclass."""
-Rows = Mapping[str, list[Any]]
 Parameters = tuple[tuple[str, Any], ...]
 """(name, value) of each parameter of a process."""
-_NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
-_AS_TEXT = {str(number): text for text, number in _NOT_FINITE.items()}
+_NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
 class Codec(NamedTuple):
@@ -52,12 +45,10 @@ class Codec(NamedTuple):
 
     - `form`: the type of the JSON value, for pydantic.
     - `write`: takes a value and the column types of the node's input.
-    - `read`: takes a valid JSON value and its place in the document, for errors.
     """
 
     form: Any
     write: Callable[[Any, Types], Any]
-    read: Callable[[Any, str], Any]
 
 
 def object_form(name: str, forms: Mapping[str, Any], meaning: str) -> Any:
@@ -96,9 +87,7 @@ def codec_of(hint: Any) -> Codec:
         case types.UnionType | typing.Union if len(parts) == 2 and parts[1] is type(None):
             inner = codec_of(parts[0])
             return Codec(
-                inner.form | None,
-                lambda value, available: None if value is None else inner.write(value, available),
-                lambda data, place: None if data is None else inner.read(data, place),
+                inner.form | None, lambda value, available: None if value is None else inner.write(value, available)
             )
     raise TypeError(f"the JSON form of a flow has no rule for {hint}")
 
@@ -111,22 +100,15 @@ def record(class_: type, **forms: Any) -> Codec:
             class_.__name__, {name: codec.form for name, codec in codecs.items()} | forms, class_.__doc__ or ""
         ),
         lambda value, available: {name: codec.write(getattr(value, name), available) for name, codec in codecs.items()},
-        lambda data, place: class_(
-            **{name: codec.read(data[name], f"{place}.{name}") for name, codec in codecs.items()}
-        ),
     )
 
 
 def _plain(form: Any) -> Codec:
-    return Codec(form, lambda value, _: value, lambda data, _: data)
+    return Codec(form, lambda value, _: value)
 
 
 def _list(item: Codec) -> Codec:
-    return Codec(
-        LIST[item.form],
-        lambda value, available: [item.write(each, available) for each in value],
-        lambda data, place: tuple(item.read(each, f"{place}[{number}]") for number, each in enumerate(data)),
-    )
+    return Codec(LIST[item.form], lambda value, available: [item.write(each, available) for each in value])
 
 
 _EXPRESSION = {"sql": str, "type": str, "reads": list[str]}
@@ -145,40 +127,16 @@ def _expression(sql: str, available: Types) -> dict[str, Any]:
 
 def _pairs(form: Any, second: str) -> Codec:
     """The codec of (name, text) pairs, in a list of type `form`; `second` names the text."""
-    return Codec(
-        form,
-        lambda pairs, _: [{"name": name, second: text} for name, text in pairs],
-        lambda data, _: tuple((each["name"], each[second]) for each in data),
-    )
+    return Codec(form, lambda pairs, _: [{"name": name, second: text} for name, text in pairs])
 
 
 def path_of(class_: type) -> str:
     """`module:Class`. Raises InputError unless the class can be imported by it."""
+    is_local = "<locals>" in class_.__qualname__ or class_.__module__ == "__main__"
     path = f"{class_.__module__}:{class_.__qualname__}"
-    can_import = class_.__module__ != "__main__" and _imported(path) is class_
     rule = "cannot be imported by its name, so a flow's JSON form cannot name it"
-    require(can_import, "class", rule, path, "define it at the top level of a module that is no script")
+    require(not is_local, "class", rule, path, "define it at the top level of a module that is no script")
     return path
-
-
-def operator_at(path: str, place: str) -> type[Processor]:
-    """The class of a process. Imports its module."""
-    class_ = _imported(path)
-    rule, way_out = (
-        "must be a subclass of Processor that can be imported",
-        "module:Class, and its package on the Python path",
-    )
-    require(isinstance(class_, type) and issubclass(class_, Processor), place, rule, path, way_out)
-    return class_
-
-
-def _imported(path: str) -> Any:
-    """The object at `module:name`; None if nothing is there."""
-    module, _, name = path.partition(":")
-    try:
-        return operator.attrgetter(name)(importlib.import_module(module))
-    except (ImportError, AttributeError, ValueError, TypeError):
-        return None
 
 
 def value_to_json(value: Any, setting: str) -> Any:
@@ -188,86 +146,22 @@ def value_to_json(value: Any, setting: str) -> Any:
     if type(value) is tuple:
         return [value_to_json(item, setting) for item in value]
     if is_dataclass(value) and not isinstance(value, type):
-        parts = {name: value_to_json(getattr(value, name), setting) for name in _parameters(type(value))}
-        return {CLASS: path_of(type(value)), FIELDS: parts}
+        parts = {
+            field.name: value_to_json(getattr(value, field.name), setting) for field in fields(value) if field.init
+        }
+        return {"class": path_of(type(value)), "fields": parts}
     raise InputError(
         Problem(setting, "has no JSON form", value, "a finite number, a text, a tuple or a frozen dataclass of these")
     )
 
 
-def value_from_json(value: Any, place: str) -> Any:
-    """The inverse of `value_to_json`."""
-    if isinstance(value, list):
-        return tuple(value_from_json(item, f"{place}[{number}]") for number, item in enumerate(value))
-    if not isinstance(value, Mapping):
-        return value
-    class_ = _imported(str(value.get(CLASS)))
-    parts: Any = value.get(FIELDS)
-    is_frozen = isinstance(class_, type) and is_dataclass(class_) and class_.__dataclass_params__.frozen  # type: ignore[attr-defined]
-    rule = f"must have only the members {CLASS}, a frozen dataclass that can be imported, and {FIELDS}"
-    way_out = f'{{"{CLASS}": "module:Class", "{FIELDS}": {{}}}}'
-    require(set(value) == {CLASS, FIELDS} and is_frozen, place, rule, value, way_out)
-    try:
-        return class_(**{name: value_from_json(part, f"{place}.{name}") for name, part in parts.items()})
-    except (TypeError, AttributeError) as error:
-        raise InputError(
-            Problem(f"{place}.{FIELDS}", f"do not fit the class ({error})", parts, ", ".join(_parameters(class_)))
-        ) from None
-
-
-def _parameters(class_: Any) -> list[str]:
-    """The fields that a dataclass takes."""
-    return [field.name for field in fields(class_) if field.init]
-
-
-def rows_of(table_: Table) -> dict[str, list[Any]]:
-    """The values of each column."""
-    rows = table_.to_arrow()
-    return {name: _column_to_json(rows.column(name), type_) for name, type_ in table_.schema.types().items()}
-
-
 def _column_to_json(column: pa.ChunkedArray, type_: str) -> list[Any]:
-    import pyarrow as pa
-
-    if type_ == "timestamp":
-        return list(column.cast(pa.int64()).to_pylist())
-    plain = list(column.to_pylist())
+    plain: list[Any] = (column.cast("int64") if type_ == "timestamp" else column).to_pylist()
     if type_ == "binary":
         return [None if each is None else base64.b64encode(each).decode() for each in plain]
     if type_ == "double":
-        return [each if each is None or math.isfinite(each) else _AS_TEXT[str(each)] for each in plain]
+        return [each if each is None or math.isfinite(each) else _NOT_FINITE[str(each)] for each in plain]
     return plain
-
-
-def table_of(name: str, schema: Schema, rows: Rows, place: str) -> Table:
-    """The static table of these rows. Raises InputError with their `place` if they do not fit the schema."""
-    import pyarrow as pa
-
-    types = schema.types()
-    require(set(rows) == set(types), place, "must have the columns of the schema", ", ".join(rows), ", ".join(types))
-    columns = {column: _column_from_json(rows[column], type_, f"{place}.{column}") for column, type_ in types.items()}
-    got = ", ".join(f"{column}: {len(values)}" for column, values in columns.items())
-    is_even = len({len(column) for column in columns.values()}) <= 1
-    require(is_even, place, "must have as many values in each column", got, "null for a missing value")
-    return table(name, pa.table(columns), schema)
-
-
-def _column_from_json(values: list[Any], type_: str, place: str) -> pa.Array:
-    import pyarrow as pa
-
-    try:
-        if type_ == "timestamp":
-            return pa.array(values, pa.int64()).cast(arrow_type(type_))
-        if type_ == "binary":
-            values = [None if each is None else base64.b64decode(each, validate=True) for each in values]
-        if type_ == "double":
-            values = [_NOT_FINITE.get(each, each) if isinstance(each, str) else each for each in values]
-        return pa.array(values, arrow_type(type_))
-    except (pa.ArrowException, TypeError, ValueError, OverflowError, binascii.Error) as error:
-        reason = str(error).splitlines()[0]
-        raise InputError(
-            Problem(place, f"must hold values of type {type_}", reason, "other values, or another type in the schema")
-        ) from None
 
 
 def _write_columns(columns: Columns, available: Types) -> list[dict[str, Any]]:
@@ -278,18 +172,11 @@ def _write_parameters(parameters: Parameters, _: Types) -> dict[str, Any]:
     return {name: value_to_json(value, f"parameter {name!r}") for name, value in parameters}
 
 
-def _read_parameters(data: Any, place: str) -> Parameters:
-    return tuple((name, value_from_json(value, f"{place}.{name}")) for name, value in data.items())
-
-
 def _write_table(table_: Table, available: Types) -> dict[str, Any]:
     schema = codec_of(Schema).write(table_.schema, available)
-    return {"name": table_.name, "schema": schema, "rows": rows_of(table_)}
-
-
-def _read_table(data: Any, place: str) -> Table:
-    schema = codec_of(Schema).read(data["schema"], f"{place}.schema")
-    return table_of(data["name"], schema, data["rows"], f"{place}.rows")
+    columns = table_.to_arrow()
+    rows = {name: _column_to_json(columns.column(name), type_) for name, type_ in table_.schema.types().items()}
+    return {"name": table_.name, "schema": schema, "rows": rows}
 
 
 _RULES[Field] = record(Field, type=LITERAL[TYPES])
@@ -298,15 +185,14 @@ _TABLE = object_form(
     {"name": str, "schema": codec_of(Schema).form, "rows": dict[str, list[JsonValue]]},
     "A static table. `rows` holds the values of each column; binary is base64, a timestamp is in microseconds.",
 )
-_NAMED_EXPRESSIONS = typing.Annotated[LIST[NAMED_EXPRESSION], NOT_EMPTY]
 _RULES |= {
-    Expression: Codec(EXPRESSION, _expression, lambda data, _: data["sql"]),
+    Expression: Codec(EXPRESSION, _expression),
     Positive: _plain(typing.Annotated[int, Limits(ge=1)]),
     Keys: _list(_plain(str))._replace(form=typing.Annotated[list[str], NOT_EMPTY]),
-    Columns: _pairs(_NAMED_EXPRESSIONS, "sql")._replace(write=_write_columns),
+    Columns: Codec(typing.Annotated[LIST[NAMED_EXPRESSION], NOT_EMPTY], _write_columns),
     OutputTypes: _pairs(typing.Annotated[LIST[COLUMN], NOT_EMPTY], "type"),
     Copies: _pairs(LIST[COPY], "column"),
-    type[Processor]: Codec(str, lambda class_, _: path_of(class_), operator_at),
-    Parameters: Codec(dict[str, JsonValue], _write_parameters, _read_parameters),
-    Table: Codec(_TABLE, _write_table, _read_table),
+    type[Processor]: Codec(str, lambda class_, _: path_of(class_)),
+    Parameters: Codec(dict[str, JsonValue], _write_parameters),
+    Table: Codec(_TABLE, _write_table),
 }

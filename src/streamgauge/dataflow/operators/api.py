@@ -25,6 +25,7 @@ Work on whole batches with NumPy and Arrow, without a call per row; `dataflow.op
 
 from __future__ import annotations
 
+import pickle
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
@@ -63,11 +64,11 @@ class Processor(ABC):
         raise NotImplementedError(f"{type(self).__name__} keeps state by key, and has no restore()")
 
 
-class KeyedWithoutState(Processor):
-    """Base class for keyed classes that need all rows of a key at one time, and nothing of earlier times."""
+class StateInAttributes(Processor):
+    """Base class for keyed classes: a snapshot has all attributes of the instance, pickled."""
 
     def snapshot(self) -> bytes:
-        return b""
+        return pickle.dumps(vars(self), pickle.HIGHEST_PROTOCOL)
 
     def restore(self, state: bytes) -> None:
-        """There is no state."""
+        vars(self).update(pickle.loads(state))

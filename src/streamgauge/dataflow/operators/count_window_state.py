@@ -15,13 +15,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from streamgauge.core.arrays import Bools, Int64s
-from streamgauge.dataflow.operators.api import ROW, Processor
+from streamgauge.dataflow.operators.api import ROW, StateInAttributes
 from streamgauge.dataflow.operators.grouped_arrays import (
     GroupedWindows,
     RowKeyDictionary,
     group_windows,
-    load,
-    save,
     sliding_reduce,
     valid_mask,
 )
@@ -56,7 +54,7 @@ class Column:
         return self.values if self.valid.all() else np.where(self.valid, self.values, value)
 
 
-class CountWindow(Processor):
+class CountWindow(StateInAttributes):
     """At every `slide`-th event of a key: the aggregates over its last `size` events, or all if it has fewer."""
 
     def __init__(self, size: int, slide: int, keys: tuple[str, ...], aggregates: Aggregates) -> None:
@@ -112,22 +110,6 @@ class CountWindow(Processor):
         self._codes = windows.codes[windows.retained]
         self._columns = {name: column.take(windows.retained) for name, column in columns.items()}
         return columns
-
-    def snapshot(self) -> bytes:
-        columns: dict[str, NDArray[Any]] = {}
-        for number, column in enumerate(self._columns.values()):
-            columns |= {f"values_{number}": column.values, f"valid_{number}": column.valid}
-        return save(codes=self._codes, events=self._events, **self._books.state, **columns)
-
-    def restore(self, state: bytes) -> None:
-        saved = load(state)
-        self._codes, self._events = saved["codes"].to_numpy(), saved["events"].to_numpy()
-        self._books.restore(saved)
-        self._columns = {
-            name: Column(saved[f"values_{number}"].to_numpy(), saved[f"valid_{number}"].to_numpy(zero_copy_only=False))
-            for number, name in enumerate(self._names)
-            if f"values_{number}" in saved
-        }
 
 
 def aggregated(function: str, column: Column | None, first: Int64s, end: Int64s) -> pa.Array:

@@ -57,6 +57,13 @@ class KeyDictionary:
     def restore(self, keys: pa.Array) -> None:
         self._codes = {_one_nan(key): code for code, key in enumerate(keys.to_pylist())}
 
+    def __getstate__(self) -> tuple[pa.DataType, pa.Array]:
+        return self._type, self.keys
+
+    def __setstate__(self, state: tuple[pa.DataType, pa.Array]) -> None:
+        self._type, keys = state
+        self.restore(keys)  # a pickled NaN would be another key than the next one
+
 
 def _one_nan(key: Any) -> Any:
     """One object for every NaN, because NaN does not equal itself."""
@@ -79,16 +86,6 @@ class RowKeyDictionary:
 
     def __len__(self) -> int:
         return len((*self._columns, *self._pairs)[-1])
-
-    @property
-    def state(self) -> dict[str, pa.Array]:
-        """For `save`."""
-        return {f"keys_{number}": book.keys for number, book in enumerate((*self._columns, *self._pairs))}
-
-    def restore(self, saved: Mapping[str, pa.Array]) -> None:
-        """From what `load` gives; columns of others may be among it."""
-        for number, book in enumerate((*self._columns, *self._pairs)):
-            book.restore(saved[f"keys_{number}"])
 
 
 def valid_mask(keys: pa.Array) -> Bools:
@@ -230,14 +227,6 @@ class Recent:
         values = np.concatenate((self._values, values))[windows.order]
         self._codes, self._values = windows.codes[windows.retained], values[windows.retained]
         return Windows(values, windows.first, windows.at + 1)
-
-    @property
-    def state(self) -> dict[str, NDArray[Any]]:
-        """For `save`: the stored values and their key codes."""
-        return {"codes": self._codes, "values": self._values}
-
-    def restore(self, codes: pa.Array, values: pa.Array) -> None:
-        self._codes, self._values = codes.to_numpy(), values.to_numpy()
 
 
 def counts_so_far(before: Int64s, keys: int, codes: Int64s, order: Int64s, counts: Bools) -> tuple[Int64s, Int64s]:

@@ -5,7 +5,6 @@ telemarketers, who call equally often and receive no calls. Subscribers know tho
 frequent callers also receive more calls.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import ClassVar
@@ -13,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from streamgauge.core.arrays import Floats, Int32s
-from streamgauge.loadgen.fields import FieldSpec, Limits, a_count, a_share, sampled
+from streamgauge.loadgen.fields import FieldSpec, need_count, sampled
 from streamgauge.loadgen.random import (
     Lanes,
     PhiloxBits,
@@ -48,11 +47,6 @@ class Caller(FieldSpec):
     telemarketers: int
     selling: float
     sql_type: ClassVar[str] = "int"
-    limits: ClassVar[Mapping[str, Limits]] = {
-        "subscribers": a_count(SUBSCRIBERS_MAX, "10000", least=2),
-        "telemarketers": a_count(SUBSCRIBERS_MAX, "100"),
-        "selling": a_share("0.1"),
-    }
 
     @property
     def key_kind(self) -> str:
@@ -99,12 +93,10 @@ class Called(FieldSpec):
     contacts: int
     strangers: float
     sql_type: ClassVar[str] = "int"
-    limits: ClassVar[Mapping[str, Limits]] = {"strangers": a_share("0.1")}
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         most = self.caller.subscribers - 1
-        a_count(most, f"{min(8, most)}", ", which is everybody else").check(f"{self.name}.contacts", self.contacts)
+        need_count(f"{self.name}.contacts", self.contacts, most, f"{min(8, most)}", ", which is everybody else")
 
     @property
     def key_kind(self) -> str:
@@ -151,7 +143,6 @@ class Established(FieldSpec):
 
     failed: float
     sql_type: ClassVar[str] = "int"
-    limits: ClassVar[Mapping[str, Limits]] = {"failed": a_share("0.1")}
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> Int32s:
         out = empty(last - first, np.int32)

@@ -7,7 +7,6 @@ States of card transactions are three letters (Bordin 2017, section 3.3.9): the 
 price (normal, high: N, H), and the time since the last transaction (large, normal, small: L, N, S).
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -16,7 +15,7 @@ import pyarrow as pa
 
 from streamgauge.core.arrays import Floats, Int32s
 from streamgauge.loadgen.datasets.sensors import GRID, Reading
-from streamgauge.loadgen.fields import OFFSET_BYTES, FieldSpec, Integer, Key, Limits, a_share
+from streamgauge.loadgen.fields import OFFSET_BYTES, FieldSpec, Integer, Key
 from streamgauge.loadgen.random import PhiloxBits, Table, Uniform
 
 ASK_LOW, ASK_HIGH = 0.9, 1.1
@@ -91,7 +90,6 @@ class State(FieldSpec):
     customer_place: int
     frauds: float
     sql_type: ClassVar[str] = "string"
-    limits: ClassVar[Mapping[str, Limits]] = {"frauds": a_share("0.001")}
 
     @property
     def row_bytes(self) -> float:

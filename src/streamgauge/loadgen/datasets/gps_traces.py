@@ -22,7 +22,7 @@ roads that are slow for a while.
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -32,7 +32,7 @@ import numpy as np
 
 from streamgauge.core.arrays import Bools, Floats, Int32s, Int64s
 from streamgauge.core.errors import InputError, Problem
-from streamgauge.loadgen.fields import FieldSpec, Key, Limits, a_count, a_share
+from streamgauge.loadgen.fields import FieldSpec, Key
 from streamgauge.loadgen.random import Lanes, PhiloxBits, empty, sampler
 
 METRES_NORTH = 111_200
@@ -253,9 +253,6 @@ class Taxis:
     streets: int
     file: str = ""
 
-    def __post_init__(self) -> None:
-        a_count(STREETS_MAX, "50", least=STREETS_MIN).check("streets", self.streets)
-
     @property
     def streets_and_roads(self) -> tuple[int, int]:
         """The number of streets, and of roads per street."""
@@ -302,7 +299,6 @@ class Coordinate(FieldSpec):
     axis: Literal["lat", "lon"]
     outside: float = 0.0
     sql_type: ClassVar[str] = "double"
-    limits: ClassVar[Mapping[str, Limits]] = {"outside": a_share("0.01")}
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> Floats:
         out = empty(last - first, np.float64)
@@ -327,11 +323,6 @@ class Speed(FieldSpec):
     outliers: float
     stopped: float
     sql_type: ClassVar[str] = "double"
-    limits: ClassVar[Mapping[str, Limits]] = dict.fromkeys(("slow_downs", "outliers", "stopped"), a_share("0.01"))
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        a_share("0.01").check(f"{self.name}.outliers + stopped", self.outliers + self.stopped)
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> Floats:
         out = empty(last - first, np.float64)

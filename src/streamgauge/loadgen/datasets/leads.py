@@ -5,7 +5,6 @@ closed loop the input would depend on the engine's results and their times. No t
 slow engines would get less load.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -13,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from streamgauge.core.arrays import Floats, Int32s, Int64s
-from streamgauge.core.errors import require
-from streamgauge.loadgen.fields import OFFSET_BYTES, FieldSpec, Limits, a_count, a_share, sampled
+from streamgauge.loadgen.fields import OFFSET_BYTES, FieldSpec, sampled
 from streamgauge.loadgen.random import (
     PhiloxBits,
     Uniform,
@@ -28,7 +26,6 @@ DRAWS, DRAW_LOW, DRAW_HIGH = 12, 1, 99
 SUM_MEAN, SUM_UNIT = DRAWS * (DRAW_LOW + DRAW_HIGH) // 2, 100
 """The mean of such sums, and the standard deviation that the published generator assumes (it is 99)."""
 MEAN_MAX, DEVIATION_MAX = 10_000, 1_000
-_LEARNERS = a_count(2**31 - 1, "8")
 
 
 @dataclass(frozen=True)
@@ -40,7 +37,6 @@ class Round(FieldSpec):
 
     learners: int
     sql_type: ClassVar[str] = "bigint"
-    limits: ClassVar[Mapping[str, Limits]] = {"learners": _LEARNERS}
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> Int64s:
         learners = self.learners
@@ -57,7 +53,6 @@ class Owner(FieldSpec):
     malformed: float
     sql_type: ClassVar[str] = "int"
     is_key: ClassVar[bool] = True
-    limits: ClassVar[Mapping[str, Limits]] = {"learners": _LEARNERS, "malformed": a_share("0.001")}
 
     @property
     def nullable(self) -> bool:
@@ -80,9 +75,6 @@ class Action(FieldSpec):
 
     actions: tuple[str, ...]
     sql_type: ClassVar[str] = "string"
-
-    def __post_init__(self) -> None:
-        require(self.actions, f"{self.name}.actions", "must be at least one", "none", "('page1', 'page2')")
 
     @property
     def row_bytes(self) -> float:
@@ -108,14 +100,6 @@ class Reward(FieldSpec):
     action_place: int
     earned: tuple[tuple[int, int], ...]
     sql_type: ClassVar[str] = "int"
-
-    def __post_init__(self) -> None:
-        setting, actions, way_out = f"{self.name}.earned", self.action.actions, "((30, 12), (60, 30), (80, 10))"
-        rule = f"must be a mean and a deviation for each of {len(actions)} actions"
-        require(len(self.earned) == len(actions), setting, rule, self.earned, way_out)
-        fit = all(0 <= mean <= MEAN_MAX and 0 <= deviation <= DEVIATION_MAX for mean, deviation in self.earned)
-        rule = f"means must be 0 to {MEAN_MAX}, deviations 0 to {DEVIATION_MAX}"
-        require(fit, setting, rule, self.earned, way_out)
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> Int32s:
         places = self.action.places(replace(bits, field=self.action_place), first, last)

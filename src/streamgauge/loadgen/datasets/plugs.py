@@ -10,8 +10,6 @@ plug is on. Adjacent phases with the same state form a longer one. Work assumes 
 Plugs have their own clock, which advances with the events of each partition, as in `loadgen.datasets.web`.
 """
 
-import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import ClassVar, Literal, NamedTuple
@@ -21,11 +19,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from streamgauge.core.arrays import Bools, Floats, Int32s, Int64s
-from streamgauge.loadgen.fields import FieldSpec, Limits, a_count, a_share
+from streamgauge.loadgen.fields import FieldSpec
 from streamgauge.loadgen.random import Lanes, PhiloxBits, Uniform, partition_shares, partitions_of_numbers
 
 HOUSES_MAX = 10_000
-_HOUSES = a_count(HOUSES_MAX, "10")
 HOUSEHOLDS, PLUGS = (2, 10), (5, 20)
 """The ranges of households per house, and plugs per household. They and the values below are uniform."""
 PEAKS_W = (25, 35, 50, 70, 150, 300, 600, 800, 900, 1200)
@@ -109,7 +106,6 @@ class PlugId(FieldSpec):
     level: Literal["house", "household", "plug"]
     sql_type: ClassVar[str] = "int"
     is_key: ClassVar[bool] = True
-    limits: ClassVar[Mapping[str, Limits]] = {"houses": _HOUSES}
 
     def partition_shares(self, partitions: int) -> Floats | None:
         """Only of houses; each counts the same, because how many plugs it has is not known without a seed."""
@@ -145,11 +141,6 @@ class PlugValue(FieldSpec):
     speed: int
     events_per_second: int
     sql_type: ClassVar[str] = "double"
-    limits: ClassVar[Mapping[str, Limits]] = {
-        "houses": _HOUSES,
-        **dict.fromkeys(("heavy", "malformed"), a_share("0.1")),
-        **dict.fromkeys(("speed", "events_per_second"), a_count(math.inf, "600")),
-    }
 
     @property
     def nullable(self) -> bool:

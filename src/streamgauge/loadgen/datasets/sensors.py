@@ -8,8 +8,6 @@ Machines report their processor and memory usage in turn. Whether one is overloa
 readings. All metrics of a machine are overloaded together, in every partition.
 """
 
-import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import ClassVar
@@ -17,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from streamgauge.core.arrays import Bools, Floats, Int32s, Int64s
-from streamgauge.loadgen.fields import FieldSpec, Key, Limits, a_count, a_share
+from streamgauge.loadgen.fields import FieldSpec, Key
 from streamgauge.loadgen.random import Lanes, PhiloxBits, empty
 
 GRID = 1024
@@ -46,7 +44,6 @@ class Reading(FieldSpec):
     mean: float
     spikes: float
     sql_type: ClassVar[str] = "double"
-    limits: ClassVar[Mapping[str, Limits]] = {"spikes": a_share("0.001")}
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> Floats:
         devices = self.device.column(replace(bits, field=self.device_place), first, last)
@@ -120,7 +117,6 @@ class Cluster(FieldSpec):
     clusters: int
     sql_type: ClassVar[str] = "int"
     is_key: ClassVar[bool] = True
-    limits: ClassVar[Mapping[str, Limits]] = {"clusters": a_count(math.inf, "8")}
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> Int32s:
         return self.machine.column(replace(bits, field=self.machine_place), first, last) % np.int32(self.clusters)
@@ -139,7 +135,6 @@ class Usage(FieldSpec):
     mean: float
     overloaded: float
     sql_type: ClassVar[str] = "double"
-    limits: ClassVar[Mapping[str, Limits]] = {"overloaded": a_share("0.01")}
 
     def column(self, bits: PhiloxBits, first: int, last: int) -> Floats:
         walk = Reading(self.name, self.machine, self.machine_place, self.mean, SPIKES)

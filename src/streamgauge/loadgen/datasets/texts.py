@@ -8,7 +8,7 @@ records have a unique number and their creation time, as in the latency study of
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import ClassVar
@@ -20,16 +20,11 @@ import pyarrow.compute as pc
 
 from streamgauge.core.arrays import Bools, Floats, Int64s
 from streamgauge.core.clock import US
-from streamgauge.core.errors import require
 from streamgauge.loadgen.fields import (
     OFFSET_BYTES,
-    WORDS_MAX,
     EventNumbers,
     FieldSpec,
-    Limits,
     Text,
-    a_count,
-    a_share,
     column_of_one_partition,
     joined,
     vocabulary,
@@ -58,11 +53,6 @@ class Message(FieldSpec):
     vocabulary: int
     spam: float
     sql_type: ClassVar[str] = "string"
-    limits: ClassVar[Mapping[str, Limits]] = {
-        "words": a_count(MAIL_WORDS_MAX, "40", " words a mail"),
-        "vocabulary": a_count(VOCABULARY_MAX, "10000", " words", VOCABULARY_MIN),
-        "spam": a_share("0.5"),
-    }
 
     @property
     def shortest(self) -> int:
@@ -189,15 +179,6 @@ class Opinion(_Line):
     bad: tuple[str, ...]
     small: tuple[str, ...]
     sql_type: ClassVar[str] = "string"
-    limits: ClassVar[Mapping[str, Limits]] = {
-        "words": a_count(WORDS_MAX, "15", " words a line"),
-        "opinions": a_share("0.15"),
-    }
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name, words in (("good", self.good), ("bad", self.bad), ("small", self.small)):
-            require(words, f"{self.name}.{name}", "must hold a word", words, "('word',)")
 
     @property
     def row_bytes(self) -> float:
@@ -259,10 +240,6 @@ class Tweet(_Line):
     words: int
     hashtags: float
     sql_type: ClassVar[str] = "string"
-    limits: ClassVar[Mapping[str, Limits]] = {
-        "words": a_count(WORDS_MAX, "15", " words a line"),
-        "hashtags": a_share("0.1"),
-    }
 
     @property
     def row_bytes(self) -> float:
@@ -297,9 +274,6 @@ class TimestampedText(FieldSpec):
     size_bytes: int
     rate_per_s: float
     sql_type: ClassVar[str] = "string"
-    limits: ClassVar[Mapping[str, Limits]] = {
-        "size_bytes": a_count(RECORD_BYTES_MAX, str(RECORD_BYTES_MIN), " bytes", RECORD_BYTES_MIN)
-    }
 
     @property
     def row_bytes(self) -> float:

@@ -5,8 +5,6 @@ which advances with the lines of each partition. So it is a pure function of the
 have addresses, pages and visitors, most frequent first. Some lack a name or a page.
 """
 
-import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
@@ -16,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamgauge.core.arrays import Floats
-from streamgauge.loadgen.fields import OFFSET_BYTES, FieldSpec, Limits, a_count, a_share, sampled
+from streamgauge.loadgen.fields import OFFSET_BYTES, FieldSpec, sampled
 from streamgauge.loadgen.random import (
     Lanes,
     PhiloxBits,
@@ -52,11 +50,6 @@ class AccessLine(FieldSpec):
     lines_per_second: int
     malformed: float
     sql_type: ClassVar[str] = "string"
-    limits: ClassVar[Mapping[str, Limits]] = {
-        "addresses": a_count(ADDRESSES_MAX, "65536"),
-        "lines_per_second": a_count(math.inf, "1000"),
-        "malformed": a_share("0.001"),
-    }
 
     @property
     def row_bytes(self) -> float:
@@ -120,7 +113,6 @@ class Address(FieldSpec):
 
     clients: int
     sql_type: ClassVar[str] = "string"
-    limits: ClassVar[Mapping[str, Limits]] = {"clients": a_count(ADDRESSES_MAX, "65536")}
 
     @property
     def row_bytes(self) -> float:
@@ -137,7 +129,6 @@ class Visitor(FieldSpec):
     visitors: int
     nameless: float
     sql_type: ClassVar[str] = "string"
-    limits: ClassVar[Mapping[str, Limits]] = {"visitors": a_count(ADDRESSES_MAX, "65536"), "nameless": a_share("0.1")}
 
     @property
     def nullable(self) -> bool:
@@ -164,7 +155,6 @@ class Page(FieldSpec):
     pages: int
     malformed: float
     sql_type: ClassVar[str] = "string"
-    limits: ClassVar[Mapping[str, Limits]] = {"pages": a_count(PAGES_MAX, "1000"), "malformed": a_share("0.001")}
 
     @property
     def row_bytes(self) -> float:

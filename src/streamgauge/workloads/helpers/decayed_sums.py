@@ -26,7 +26,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import rbloom
 from numpy.typing import NDArray
 
@@ -137,15 +136,6 @@ class _SortedStore:
         inside = np.flatnonzero(at < len(self.addresses))
         is_stored[inside] = self.addresses[at[inside]] == addresses[inside]
         return at, is_stored
-
-    @property
-    def state(self) -> dict[str, NDArray[Any]]:
-        """For `save`."""
-        return {"addresses": self.addresses, "numbers": self.numbers.ravel()}
-
-    def restore(self, addresses: pa.Array, numbers: pa.Array) -> None:
-        self.addresses = addresses.to_numpy()
-        self.numbers = numbers.to_numpy().reshape(len(self.numbers), len(addresses)).copy()
 
 
 class DecayedSums(_SortedStore):
@@ -289,6 +279,13 @@ class _FilterPair:
     def __init__(self, span: int, current: rbloom.Bloom, recent: rbloom.Bloom) -> None:
         self.span, self.current, self.recent = span, current, recent
 
+    def __getstate__(self) -> tuple[int, bytes, bytes]:
+        return self.span, self.current.save_bytes(), self.recent.save_bytes()
+
+    def __setstate__(self, state: tuple[int, bytes, bytes]) -> None:
+        self.span = state[0]
+        self.current, self.recent = (rbloom.Bloom.load_bytes(saved, operator.index) for saved in state[1:])
+
     def at(self, span: int) -> _FilterPair:
         """Advances to this span or a later one."""
         if span > self.span:
@@ -332,21 +329,3 @@ class RecentKeysInBloom:
                 self._shards[shard] = _FilterPair(span, self._size.empty(), self._size.empty())
             new[rows] = self._shards[shard].at(span).add(keys[rows].tolist())
         return new
-
-    @property
-    def state(self) -> dict[str, pa.Array]:
-        """For `save`."""
-        filters = self._shards.values()
-        return {
-            "shards": pa.array(list(self._shards), pa.int64()),
-            "spans": pa.array([each.span for each in filters], pa.int64()),
-            "now": pa.array([each.current.save_bytes() for each in filters], pa.large_binary()),
-            "lately": pa.array([each.recent.save_bytes() for each in filters], pa.large_binary()),
-        }
-
-    def restore(self, shards: pa.Array, spans: pa.Array, now: pa.Array, lately: pa.Array) -> None:
-        filters = (
-            [rbloom.Bloom.load_bytes(saved, operator.index) for saved in each.to_pylist()] for each in (now, lately)
-        )
-        pairs = map(_FilterPair, spans.to_pylist(), *filters)
-        self._shards = dict(zip(shards.to_pylist(), pairs, strict=True))

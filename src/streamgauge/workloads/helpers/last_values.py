@@ -4,12 +4,12 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from streamgauge.dataflow.operators.api import Processor
-from streamgauge.dataflow.operators.grouped_arrays import KeyDictionary, Recent, load, save
+from streamgauge.dataflow.operators.api import StateInAttributes
+from streamgauge.dataflow.operators.grouped_arrays import KeyDictionary, Recent
 
 
-class OverLastValues(Processor):
-    """Keeps the last `window` values of each key; its state is the keys and these values."""
+class OverLastValues(StateInAttributes):
+    """Keeps the last `window` values of each key."""
 
     key: ClassVar[str]
     """The column of the keys."""
@@ -19,11 +19,3 @@ class OverLastValues(Processor):
 
     def open(self, schema: pa.Schema) -> None:
         self._keys = KeyDictionary(schema.field(self.key).type)
-
-    def snapshot(self) -> bytes:
-        return save(keys=self._keys.keys, **self._recent.state)
-
-    def restore(self, state: bytes) -> None:
-        saved = load(state)
-        self._keys.restore(saved.pop("keys"))
-        self._recent.restore(**saved)

@@ -19,7 +19,6 @@ from tests.unit.helpers_refusals import assert_refused
 EVENTS = source("events", Schema.from_types(key="int", value="int", unused="string"))
 OTHERS = source("others", Schema.from_types(key="int", name="string"))
 GIVES = Schema.from_types(key="int", value="int")
-TRUTH = "SELECT key, value, _row FROM input"
 
 
 class Stateless(Processor):

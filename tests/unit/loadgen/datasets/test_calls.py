@@ -1,4 +1,4 @@
-"""Calls: any slice alone, who calls whom how often and how long, and what is refused."""
+"""Calls: who calls whom how often and how long."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Prices of a market: any slice alone, trades that walk, and what quotes ask for."""
+"""Prices of a market: trades that walk, and what quotes ask for."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Traces of taxis: any slice alone, near the roads they drive on, planted shares, and what is refused."""
+"""Traces of taxis: near the roads they drive on, planted shares."""
 
 from dataclasses import replace
 
@@ -20,16 +20,13 @@ from streamgauge.loadgen.datasets.gps_traces import (
     road_count,
     roads,
 )
-from streamgauge.loadgen.fields import FieldSpec, Key
+from streamgauge.loadgen.fields import Key
 from streamgauge.loadgen.random import PhiloxBits
 
 STREETS = 10
 TAXI = Key("taxi", 40)
 TAXIS = Taxis(TAXI, 0, STREETS)
 LAT, LON = Coordinate("lat", TAXIS, "lat", 0.25), Coordinate("lon", TAXIS, "lon")
-SPEED = Speed("speed", TAXIS, 0.1, 0.1, 0.25)
-FIELDS: list[tuple[int, FieldSpec]] = [(1, LAT), (2, LON), (3, SPEED)]
-EACH = pytest.mark.parametrize(("place", "field"), FIELDS, ids=lambda one: getattr(one, "name", ""))
 
 
 def bits(place: int, partition: int = 0) -> PhiloxBits:
@@ -50,14 +47,6 @@ def where(last: int, partition: int = 0) -> tuple[np.ndarray, np.ndarray]:
         start, end = roads(STREETS)[one, part], roads(STREETS)[one, part + 1]
         place[number] = start + (share * 3 - part) * (end - start)
     return place, road
-
-
-@EACH
-def test_a_partition_and_a_seed_have_their_own(place: int, field: FieldSpec) -> None:
-    """Noise is not shared."""
-    one = field.column(bits(place), 0, 1000)
-    assert not np.array_equal(one, field.column(bits(place, partition=1), 0, 1000))
-    assert not np.array_equal(one, field.column(replace(bits(place), seed=2), 0, 1000))
 
 
 def test_a_taxi_is_the_same_in_every_partition() -> None:

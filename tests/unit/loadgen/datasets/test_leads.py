@@ -1,4 +1,4 @@
-"""Leads: any slice alone, turns and rounds, rewards by their rule, and what is refused."""
+"""Leads: turns and rounds, rewards by their rule."""
 
 from dataclasses import replace
 
@@ -29,12 +29,6 @@ def test_rewards_are_for_all_learners_alike_and_some_for_none() -> None:
     assert [owners.count(number) for number in range(4)] == pytest.approx([3750] * 4, abs=250)
     assert Owner("learner", 4, 0.25).nullable
     assert not Owner("learner", 4, 0.0).nullable
-
-
-def test_actions_are_equally_likely() -> None:
-    """A third each: the loop is open."""
-    drawn = ACTION.column(BITS, 0, 30_000).to_pylist()
-    assert [drawn.count(name) for name in ACTION.actions] == pytest.approx([10_000] * 3, abs=400)
 
 
 def test_rewards_have_the_mean_and_deviation_of_their_action() -> None:

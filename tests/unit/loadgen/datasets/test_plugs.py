@@ -1,4 +1,4 @@
-"""Readings of smart plugs: any slice alone, houses as they should be, loads around their peaks, planted and malformed
+"""Readings of smart plugs: houses as they should be, loads around their peaks, planted and malformed
 ones.
 """
 
@@ -116,26 +116,6 @@ def test_plugs_of_planted_houses_are_never_off() -> None:
     planted = plugs.house < 2
     assert (loads[:, planted] > 0).all()
     assert np.array_equal(loads[:, ~planted], turns(200)[1][:, ~planted])
-
-
-def test_work_grows_with_time() -> None:
-    """Of each plug: half of its peak over the time that has passed, with three digits."""
-    plugs = grid(BITS, HOUSES)
-    once = 2 * len(plugs.plug)
-    work = values(SOUND, 0, 50 * once)[1::2].reshape(50, len(plugs.plug))
-    assert (np.diff(work, axis=0) >= 0).all()
-    hours = (49 * once + 1) * 0.6 / 3600
-    assert work[49, 0] == pytest.approx(plugs.peak_w[0] / 2000 * hours, abs=0.001)
-
-
-def test_a_faster_clock_has_more_phases() -> None:
-    """By the speed, and by fewer events a second."""
-
-    def changes(**changed: Any) -> int:
-        return int((np.diff((turns(100, **changed)[1] > 0).astype(int), axis=0) != 0).sum())
-
-    assert changes(speed=120) > 1.5 * changes(speed=60)
-    assert changes(speed=120) == changes(speed=60, events_per_second=500)
 
 
 def test_the_malformed_are_as_many_as_declared() -> None:

@@ -16,7 +16,6 @@ from streamgauge.loadgen.datasets.gps_traces import (
     BOX,
     GPS_METRES,
     METRES_NORTH,
-    PRIME,
     SIDE,
     STREETS_MAX,
     STREETS_MIN,
@@ -73,13 +72,6 @@ def test_streets_meet_at_their_crossings(streets: int) -> None:
     assert np.array_equal(east[:inner], north[:inner].transpose(1, 0, 2))
 
 
-def test_a_map_is_made_once_and_cannot_be_changed() -> None:
-    """All that ask share it."""
-    assert roads(5) is roads(5)
-    with pytest.raises(ValueError, match="read-only"):
-        roads(5)[0, 0, 0] = 1.0
-
-
 def test_the_plane_is_the_box() -> None:
     """Its corners, there and back; a degree of longitude is shorter by the cosine of the latitude."""
     lat, lon = np.array([BOX.south, BOX.north]), np.array([BOX.west, BOX.east])
@@ -89,15 +81,6 @@ def test_the_plane_is_the_box() -> None:
     assert np.allclose(to_degrees(east, north), (lat, lon), rtol=0, atol=1e-12)
     middle = math.radians((BOX.south + BOX.north) / 2)
     assert abs(METRES_NORTH * math.cos(middle) - BOX.metres_east) < 1
-
-
-def test_mixed_numbers_are_spread_evenly() -> None:
-    """Over all that a crossing asks for: about as many in each tenth."""
-    grid = np.arange(200)
-    numbers = mixed(grid[:, None], grid[None, :], 1)
-    assert 0 <= numbers.min() < numbers.max() < PRIME
-    tenths = np.bincount((numbers.ravel() * 10 // PRIME), minlength=10)
-    assert tenths == pytest.approx(np.full(10, 4000), rel=0.1)
 
 
 def written(folder: Path, *geometries: Any) -> str:

@@ -1,15 +1,14 @@
-"""Mails: any slice alone, lengths, words that lean, sentences, what a value takes, and what is refused.
+"""Mails: lengths, words that lean, sentences.
 
-Tweets with opinions: any slice alone, words and forms as often as said, ids of their own, what is refused.
+Tweets with opinions: words and forms as often as said.
 
-Tweets: any slice alone, as many words and hashtags as asked for, and what is refused.
+Tweets: as many words and hashtags as asked for.
 
-Stamped records: numbered through all partitions, due by the rate, as long as was asked.
+Stamped records: by hand.
 """
 
 from collections import Counter
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,6 @@ from streamgauge.loadgen.datasets.texts import (
 )
 from streamgauge.loadgen.fields import FieldSpec, OwnNumber, vocabulary
 from streamgauge.loadgen.random import PhiloxBits
-from tests.unit.helpers_refusals import assert_refused
 
 MAIL_BITS = PhiloxBits(seed=1, stream=0, partition=0, field=1)
 MESSAGE = Message("message", 8, 100, 0.25)
@@ -110,13 +108,6 @@ def plain(word: str) -> str:
     return word.strip("#,.!…“”").lower()
 
 
-def test_an_id_is_one_tweets_alone() -> None:
-    """Whichever partition or stream it comes by, and whatever the seed: it is a place, and no draw."""
-    ids = [values(OwnNumber("id"), 0, 1000, PhiloxBits(1, stream, part, 0)) for stream in (0, 1) for part in range(3)]
-    assert len({number for numbers in ids for number in numbers}) == 6000
-    assert ids[1] == values(OwnNumber("id"), 0, 1000, PhiloxBits(2, 0, 1, 4))
-
-
 @pytest.mark.parametrize("share", [0.0, 0.2, 1.0])
 def test_opinions_come_in_their_share(share: float) -> None:
     """Half of them good, each word of a list as often as the next; within four standard errors."""
@@ -165,20 +156,3 @@ def test_a_record_by_hand() -> None:
         .to_pylist()
     )
     assert record == "0000000007,000000007000,"
-
-
-def test_partitions_share_the_numbers() -> None:
-    """None comes twice, and none is left out."""
-    field = TimestampedText("record", 40, 100.0)
-    records = [
-        text
-        for part in (0, 1, 2)
-        for text in field.of_events(PhiloxBits(1, 0, part, 0), 0, 5, partial(np.arange, part, 15, 3)).to_pylist()
-    ]
-    assert sorted(int(text[:10]) for text in records) == list(range(15))
-    assert all(len(text) == 40 and text[24:].isalpha() for text in records)
-
-
-def test_a_record_that_holds_less_is_refused() -> None:
-    """Its number and its time must fit."""
-    assert_refused("must be 24 to 65536 bytes", TimestampedText, "record", 23, 1.0)

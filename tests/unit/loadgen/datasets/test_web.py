@@ -1,6 +1,6 @@
-"""Lines of an access log: any slice alone, times that move on, shares as asked for, and what is refused.
+"""Lines of an access log: times that move on, shares as asked for.
 
-Clicks: any slice alone, shares as asked for, what a value takes, and what is refused.
+Clicks: shares as asked for.
 """
 
 from collections import Counter

@@ -10,8 +10,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from streamgauge.core.errors import DriverError
 from streamgauge.loadgen.datasets.calls import Called, Caller
@@ -74,19 +72,6 @@ def test_rows_come_in_order_and_again(tmp_path: Path, name: str, partitions: int
         assert batch.schema.types == [pa.int32(), pa.int32()]
         events |= {n * partitions + partition: row for n, row in enumerate(batch.to_pylist())}
     assert events == {n: {"user_id": 10 * (n % 7), "price": n % 7 + 1} for n in range(20 * partitions)}
-
-
-@pytest.fixture(scope="module")
-def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return written(tmp_path_factory.mktemp("recorded"), "a.csv")
-
-
-@given(first=st.integers(0, 50), length=st.integers(0, 50), partitions=st.integers(1, 4))
-def test_a_slice_is_that_part_of_the_whole(file: Path, first: int, length: int, partitions: int) -> None:
-    """Whichever it is."""
-    plan = plan_of(on(PURCHASES, file), partitions)
-    whole = plan.batch(0, partitions - 1, 0, 100)
-    assert plan.batch(0, partitions - 1, first, first + length) == whole.slice(first, length)
 
 
 @pytest.mark.parametrize("name", ["a.txt", "access.log", "lines", "a.txt.gz"])

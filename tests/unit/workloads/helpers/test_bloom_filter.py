@@ -1,5 +1,6 @@
 """Who was seen lately, in filters of rbloom: by hand, against exact memory, how often they err, and the SQL beside."""
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.dataflow.operators.grouped_arrays import load, save
 from streamgauge.workloads.helpers.decayed_sums import SHARDS, WORD, BloomFilter, RecentKeys, RecentKeysInBloom
 from tests.unit.helpers_duckdb import duckdb_session
 
@@ -48,9 +48,9 @@ def test_a_filter_with_room_is_exact_and_no_filter_forgets(
     when = np.cumsum([step for *_, step in rows])
     exactly = RecentKeys(memory).add(keys, when)
     for size in (LARGE, SMALL):
-        before, after = RecentKeysInBloom(memory, size), RecentKeysInBloom(memory, size)
+        before = RecentKeysInBloom(memory, size)
         first = before.add(keys[:border], when[:border])
-        after.restore(**load(save(**before.state)))
+        after = pickle.loads(pickle.dumps(before))
         results = np.concatenate((first, after.add(keys[border:], when[border:])))
         assert not (results & ~exactly).any()
         assert size is SMALL or (results == exactly).all()
@@ -66,12 +66,10 @@ def test_a_filter_errs_as_often_as_it_states(rate: float) -> None:
     assert len(np.unique(keys)) == len(keys)
     seen.add(keys[:room], np.zeros(room, np.int64))
     # Asked a few at a time, each time from the same state: what is asked for is added too.
-    full = save(**seen.state)
+    full = pickle.dumps(seen)
     known = 0
     for at in range(room, 2 * room, 500):
-        fresh = RecentKeysInBloom(10, BloomFilter(room, rate))
-        fresh.restore(**load(full))
-        known += int(np.count_nonzero(~fresh.add(keys[at : at + 500], np.zeros(500, np.int64))))
+        known += int(np.count_nonzero(~pickle.loads(full).add(keys[at : at + 500], np.zeros(500, np.int64))))
     assert 0.5 * rate < known / room < 1.5 * rate
 
 

@@ -1,7 +1,6 @@
 """Sums that forget and what was seen lately: closed forms, long pauses, filters, and the SQL that judges them."""
 
 import math
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -9,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.dataflow.operators.grouped_arrays import load, save
 from streamgauge.workloads.helpers.decayed_sums import (
     HASHES_MAX,
     MULTIPLIERS,
@@ -73,25 +71,7 @@ def test_what_is_forgotten_takes_no_room() -> None:
     """State is of the last two spans."""
     seen = RecentKeys(10)
     seen.add(ints(1, 2, 3), ints(0, 10, 20))
-    assert seen.state["addresses"].tolist() == [2, 3]
-
-
-@pytest.mark.parametrize("new", [lambda: DecayedSums((10, 20)), lambda: RecentKeys(10)], ids=["sums", "seen"])
-def test_state_goes_on(new: Any) -> None:
-    """A fresh one with the state of another gives what that one gives, and both can go on."""
-
-    def add(to: Any, time: int) -> list[Any]:
-        amounts = [np.ones((2, 3))] if isinstance(to, DecayedSums) else []
-        return to.add(cells(4, 1, time) if amounts else ints(4, 1, time), ints(time, time, time), *amounts).tolist()
-
-    one, other = new(), new()
-    add(one, 3)
-    other.restore(**load(save(**one.state)))
-    for time in (5, 25):
-        assert add(other, time) == add(one, time)
-    empty = new()
-    empty.restore(**load(save(**new().state)))
-    assert add(empty, 3) == add(new(), 3)
+    assert seen.addresses.tolist() == [2, 3]
 
 
 def sums_of(places: Exact | Filter, keys: list[int]) -> np.ndarray:

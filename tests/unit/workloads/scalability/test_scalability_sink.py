@@ -9,12 +9,6 @@ from tests.unit.workloads.scalability.helpers_topologies import measured, result
 MEASURED = measured(1, 20, 100, 10_000_000)
 
 
-def test_records_by_hand() -> None:
-    """In thousandths of a watt, with the record's own time."""
-    (row,) = results("scalability_sink", [(3, 12, 99)])
-    assert row == {"sensor_id": 3, "measured_us": 99, "milliwatts": 12_000, "event_time": 99, "event_id": 0}
-
-
 @pytest.mark.parametrize(("sink", "columns"), [
     ("topic", lambda sensor, watts, time: (sensor, 1000 * watts, time)),
     ("log", lambda sensor, watts, time: (f"sensor {sensor} at {time}: {watts} W",)),

@@ -31,13 +31,12 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from pydantic import Field
 
 from streamgauge.core.arrays import Floats, Int64s
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import source
-from streamgauge.dataflow.operators.api import ROW, TIME, Processor
+from streamgauge.dataflow.operators.api import ROW, TIME, StateInAttributes
 from streamgauge.dataflow.operators.grouped_arrays import (
     KeyDictionary,
     Recent,
@@ -45,8 +44,6 @@ from streamgauge.dataflow.operators.grouped_arrays import (
     group_starts,
     groups,
     last_sums_sql,
-    load,
-    save,
     sliding_reduce,
     valid_mask,
 )
@@ -90,16 +87,6 @@ class LastTrades:
         """Takes new trades in time order, with stocks as codes; returns the average at each."""
         return self._turnover.add(codes, price * size).sums / self._volume.add(codes, size).sums
 
-    @property
-    def state(self) -> dict[str, NDArray[Any]]:
-        turnover, volume = self._turnover.state, self._volume.state
-        return {"codes": turnover["codes"], "turnover": turnover["values"], "volume": volume["values"]}
-
-    def restore(self, saved: dict[str, pa.Array]) -> None:
-        """Restores from saved values, ignoring those of others."""
-        self._turnover.restore(saved["codes"], saved["turnover"])
-        self._volume.restore(saved["codes"], saved["volume"])
-
 
 class SinceBeginning:
     """The same average of all trades since the start of a calendar period."""
@@ -124,14 +111,6 @@ class SinceBeginning:
         average[order] = turnover / volume
         return average[old:]
 
-    @property
-    def state(self) -> dict[str, NDArray[Any]]:
-        return {"codes": self._codes, "periods": self._periods, "turnover": self._turnover, "volume": self._volume}
-
-    def restore(self, saved: dict[str, pa.Array]) -> None:
-        self._codes, self._periods = saved["codes"].to_numpy(), saved["periods"].to_numpy()
-        self._turnover, self._volume = saved["turnover"].to_numpy(), saved["volume"].to_numpy()
-
 
 def numbered(times_us: Int64s, period: Period) -> Int64s:
     """The number of each time's period, in order."""
@@ -148,7 +127,7 @@ def _running_sums(values: Floats, *groups_by: Int64s) -> Floats:
     return sliding_reduce(np.add, values, first[group], np.arange(len(values)) + 1, 0.0)
 
 
-class BargainIndex(Processor):
+class BargainIndex(StateInAttributes):
     """The index of each quote, by the earlier trades of its stock."""
 
     def __init__(self, window: int, threshold: float, period: Period) -> None:
@@ -205,15 +184,6 @@ class BargainIndex(Processor):
         before[order] = sorted_known[last]
         self._vwap[codes] = before  # rows are in time order, so a stock's last value remains
         return before
-
-    def snapshot(self) -> bytes:
-        return save(stocks=self._stocks.keys, vwap=self._vwap, **self._averages.state)
-
-    def restore(self, state: bytes) -> None:
-        saved = load(state)
-        self._stocks.restore(saved["stocks"])
-        self._vwap = saved["vwap"].to_numpy().copy()
-        self._averages.restore(saved)
 
 
 def truth(window: int, threshold: float, period: Period) -> str:

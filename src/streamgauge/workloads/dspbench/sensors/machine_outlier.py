@@ -46,8 +46,8 @@ from streamgauge.core.arrays import Floats, Int64s
 from streamgauge.core.clock import US
 from streamgauge.core.schema import LINEAGE_TIMES, Schema
 from streamgauge.dataflow.builder import source
-from streamgauge.dataflow.operators.api import ROW, TIME, Processor
-from streamgauge.dataflow.operators.grouped_arrays import groups, load, save
+from streamgauge.dataflow.operators.api import ROW, TIME, StateInAttributes
+from streamgauge.dataflow.operators.grouped_arrays import groups
 from streamgauge.loadgen.datasets.sensors import Cluster, Usage
 from streamgauge.loadgen.fields import InTurn, StreamSpec, with_malformed
 from streamgauge.workloads.helpers.last_values import OverLastValues
@@ -90,7 +90,7 @@ class MachineOutlier(Parameters):
     malformed: float = Field(0.001, ge=0, le=1, description="share of the readings without a valid CPU share")
 
 
-class OverBatches(Processor):
+class OverBatches(StateInAttributes):
     """Base of the two processors of whole batches: keeps rows, in order of arrival, until their batch ends."""
 
     def __init__(self, interval_us: int) -> None:
@@ -104,14 +104,8 @@ class OverBatches(Processor):
         """Takes new rows and returns the rows of all complete batches."""
         rows = pa.concat_tables([self._waiting, rows.select(self._waiting.column_names)])
         over = pc.less_equal(rows.column("batch"), watermark_us + 1 - self._interval_us)
-        self._waiting = rows.filter(pc.invert(over))
+        self._waiting = rows.filter(pc.invert(over)).combine_chunks()
         return rows.filter(over)
-
-    def snapshot(self) -> bytes:
-        return save(**{name: self._waiting.column(name).combine_chunks() for name in self._waiting.column_names})
-
-    def restore(self, state: bytes) -> None:
-        self._waiting = pa.table(load(state))
 
 
 class Scorer(OverBatches):

@@ -42,7 +42,7 @@ from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import Stream, flow, hop, source, tumble
 from streamgauge.dataflow.nodes import Flow, Window
 from streamgauge.dataflow.operators import grouped_arrays
-from streamgauge.dataflow.operators.api import ROW, TIME, KeyedWithoutState, Processor
+from streamgauge.dataflow.operators.api import ROW, TIME, StateInAttributes
 from streamgauge.dataflow.schema import seconds
 from streamgauge.loadgen.datasets.plugs import HOUSES_MAX, LOAD, WORK, PlugId, PlugProperty, PlugValue
 from streamgauge.loadgen.fields import StreamSpec
@@ -77,7 +77,7 @@ class SmartGridParameters(Parameters):
     )
 
 
-class Medians(KeyedWithoutState):
+class Medians(StateInAttributes):
     """For each row of a window's counted loads, the median load of its plug and of all plugs, in watts.
 
     A row is (plug, load, number of readings). All rows of a window have one time, so they arrive in one batch and no
@@ -103,7 +103,7 @@ class Medians(KeyedWithoutState):
         )
 
 
-class LoadPrediction(Processor):
+class LoadPrediction(StateInAttributes):
     """Predicts the load of the slice after the next for each key `by`. A row is a key's average load in a slice."""
 
     def __init__(self, by: tuple[str, ...], slice_us: int, slices_per_day: int) -> None:
@@ -139,12 +139,6 @@ class LoadPrediction(Processor):
         low = np.searchsorted(places[order], begins)
         high = np.searchsorted(places[order], begins + ahead_days - first)
         return past["avg_load"][order], low, high
-
-    def snapshot(self) -> bytes:
-        return grouped_arrays.save(**self._past)
-
-    def restore(self, state: bytes) -> None:
-        self._past = {name: array.to_numpy() for name, array in grouped_arrays.load(state).items()}
 
 
 def group_numbers(*columns: NDArray[Any]) -> Int64s:

@@ -40,8 +40,8 @@ from streamgauge.core.arrays import Bools, Floats, Int64s
 from streamgauge.core.errors import require
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import Stream, source
-from streamgauge.dataflow.operators.api import ROW, Processor
-from streamgauge.dataflow.operators.grouped_arrays import KeyDictionary, group_by_key, group_starts, groups, load, save
+from streamgauge.dataflow.operators.api import ROW, Processor, StateInAttributes
+from streamgauge.dataflow.operators.grouped_arrays import KeyDictionary, group_by_key, group_starts, groups
 from streamgauge.loadgen.datasets.gps_traces import (
     BEND_X,
     BEND_Y,
@@ -169,7 +169,7 @@ class MapMatcher(Processor):
         return pa.RecordBatch.from_pydict({"road_id": roads.astype(np.int32), "speed": speed, ROW: rows})
 
 
-class SpeedCalculator(Processor):
+class SpeedCalculator(StateInAttributes):
     """The average of a road's last accepted speeds, at every accepted one.
 
     The average at an accepted speed is over it and the `window` speeds before it. So the last `window` + 1 accepted
@@ -221,17 +221,6 @@ class SpeedCalculator(Processor):
         self._recent_speeds = np.pad(self._recent_speeds, ((0, more), (0, 0)))
         totals = (self._accepted, self._sums, self._squares)
         self._accepted, self._sums, self._squares = (np.pad(each, (0, more)) for each in totals)
-
-    def snapshot(self) -> bytes:
-        return save(roads=self._roads.keys, kept=self._recent_speeds.ravel(), accepted=self._accepted)
-
-    def restore(self, state: bytes) -> None:
-        saved = load(state)
-        self._roads.restore(saved["roads"])
-        self._recent_speeds = saved["kept"].to_numpy().reshape(-1, self._window + 1).copy()
-        self._accepted = saved["accepted"].to_numpy().copy()
-        kept = self._recent_speeds.astype(np.int64)
-        self._sums, self._squares = kept.sum(axis=1), (kept * kept).sum(axis=1)
 
 
 def is_near(

@@ -48,8 +48,7 @@ from pydantic import Field, ValidationInfo, field_validator
 from streamgauge.core.clock import US
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import Stream, source
-from streamgauge.dataflow.operators.api import ROW, TIME, Processor
-from streamgauge.dataflow.operators.grouped_arrays import load, save
+from streamgauge.dataflow.operators.api import ROW, TIME, StateInAttributes
 from streamgauge.loadgen.datasets.calls import SUBSCRIBERS_MAX, Called, Caller, Duration, Established
 from streamgauge.loadgen.fields import StreamSpec, with_malformed
 from streamgauge.workloads.helpers.decayed_sums import (
@@ -129,7 +128,7 @@ class VoipStream(Parameters):
         return value
 
 
-class GlobalAcd(Processor):
+class GlobalAcd(StateInAttributes):
     """Adds the average duration of all calls so far to each call. There is one network, so one key."""
 
     def __init__(self, decay_us: int) -> None:
@@ -142,14 +141,8 @@ class GlobalAcd(Processor):
         columns = {name: batch.column(name) for name in ("calling", "called", "duration")}
         return pa.RecordBatch.from_pydict(columns | {"gacd": total / calls, ROW: np.arange(batch.num_rows)})
 
-    def snapshot(self) -> bytes:
-        return save(**self._sums.state)
 
-    def restore(self, state: bytes) -> None:
-        self._sums.restore(**load(state))
-
-
-class CallRates(Processor):
+class CallRates(StateInAttributes):
     """The rates of callers, at each of their calls.
 
     `pairs` is the filter of callees (None: exact), `parties` says where the sums are. Each call comes as two rows, one
@@ -176,15 +169,6 @@ class CallRates(Processor):
         rates = self._sums.add(cells, times, amounts.astype(np.float64))[:, rows] / self._decays_s
         outputs = {name: batch.column(name).take(pa.array(rows)) for name in ("calling", "gacd")}
         return pa.RecordBatch.from_pydict({**outputs, **dict(zip(RATES, rates, strict=True)), ROW: rows})
-
-    def snapshot(self) -> bytes:
-        seen = {f"seen_{name}": array for name, array in self._seen.state.items()}
-        return save(**self._sums.state, **seen)
-
-    def restore(self, state: bytes) -> None:
-        saved = load(state)
-        self._sums.restore(saved["addresses"], saved["numbers"])
-        self._seen.restore(**{name.removeprefix("seen_"): saved[name] for name in saved if name.startswith("seen_")})
 
 
 def _whole(batch: pa.RecordBatch, name: str) -> NDArray[np.int64]:

@@ -39,15 +39,13 @@ from pydantic import Field
 from streamgauge.core.arrays import Bools, Floats, Int64s
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import Stream, source
-from streamgauge.dataflow.operators.api import ROW, TIME, KeyedWithoutState, Processor
+from streamgauge.dataflow.operators.api import ROW, TIME, StateInAttributes
 from streamgauge.dataflow.operators.grouped_arrays import (
     KeyDictionary,
     counts_so_far,
     group_by_key,
     group_starts,
     groups,
-    load,
-    save,
 )
 from streamgauge.dataflow.static_table import Table, table
 from streamgauge.loadgen.datasets.texts import (
@@ -114,7 +112,7 @@ def _labels(spam: pa.Array) -> tuple[Bools, Bools]:
     return is_spam, is_ham
 
 
-class TrainingSum(Processor):
+class TrainingSum(StateInAttributes):
     """The number of spam and ham words learned up to each mail. All mails have one key."""
 
     def __init__(self) -> None:
@@ -140,12 +138,6 @@ class TrainingSum(Processor):
             }
         )
 
-    def snapshot(self) -> bytes:
-        return save(totals=np.array([self._spam_total, self._ham_total], np.int64))
-
-    def restore(self, state: bytes) -> None:
-        self._spam_total, self._ham_total = load(state)["totals"].to_pylist()
-
 
 SUM_TRUTH = (
     "WITH counted AS (SELECT *,"
@@ -156,7 +148,7 @@ SUM_TRUTH = (
 )
 
 
-class EachWord(KeyedWithoutState):
+class EachWord(StateInAttributes):
     """The words of each mail, with the mail's columns; a mail without words has one empty word."""
 
     def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:
@@ -173,7 +165,7 @@ EACH_TRUTH = (
 )
 
 
-class WordProbability(Processor):
+class WordProbability(StateInAttributes):
     """The spam probability of each word of a mail to judge, from the training mails before it."""
 
     def __init__(self) -> None:
@@ -199,14 +191,6 @@ class WordProbability(Processor):
             {"id": batch.column("id").take(at), "word": judged_words, "p_spam": likely, ROW: at}
         )
 
-    def snapshot(self) -> bytes:
-        return save(words=self._words.keys, bad=self._bad, good=self._good)
-
-    def restore(self, state: bytes) -> None:
-        saved = load(state)
-        self._words.restore(saved["words"])
-        self._bad, self._good = saved["bad"].to_numpy(), saved["good"].to_numpy()
-
 
 WORD_TRUTH = (
     "WITH counted AS (SELECT *,"
@@ -221,7 +205,7 @@ WORD_TRUTH = (
 )
 
 
-class BayesRule(KeyedWithoutState):
+class BayesRule(StateInAttributes):
     """The spam probability of each mail, from its most telling distinct words. A batch has whole mails."""
 
     def process(self, batch: pa.RecordBatch, watermark_us: int) -> pa.RecordBatch:

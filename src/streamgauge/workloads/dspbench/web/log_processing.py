@@ -21,8 +21,8 @@ from streamgauge.core.clock import US
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import Stream, flow, source
 from streamgauge.dataflow.nodes import Flow
-from streamgauge.dataflow.operators.api import ROW, Processor
-from streamgauge.dataflow.operators.grouped_arrays import counts_so_far, group_by_key, load, save
+from streamgauge.dataflow.operators.api import ROW, StateInAttributes
+from streamgauge.dataflow.operators.grouped_arrays import counts_so_far, group_by_key
 from streamgauge.loadgen.datasets.web import ADDRESSES_MAX, AccessLine
 from streamgauge.loadgen.fields import StreamSpec
 from streamgauge.workloads.helpers.places import count_places
@@ -65,7 +65,7 @@ class LogProcessing(Parameters):
     database: File = Field("", description="a MaxMind database of the places of addresses; empty: generated places")
 
 
-class VolumeCounter(Processor):
+class VolumeCounter(StateInAttributes):
     """Counts of the last `minutes` minutes, updated at every line. All lines have one key."""
 
     def __init__(self, minutes: int) -> None:
@@ -91,13 +91,6 @@ class VolumeCounter(Processor):
         retained = all_minutes > (all_minutes[-1:] - self._remembered)
         self._minutes, self._counts = all_minutes[retained], totals[retained]
         return counts
-
-    def snapshot(self) -> bytes:
-        return save(minutes=self._minutes, counts=self._counts)
-
-    def restore(self, state: bytes) -> None:
-        saved = load(state)
-        self._minutes, self._counts = saved["minutes"].to_numpy(), saved["counts"].to_numpy()
 
 
 def volume_truth(minutes: int) -> str:

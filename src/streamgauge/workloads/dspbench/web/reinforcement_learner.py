@@ -54,8 +54,8 @@ from streamgauge.core import errors
 from streamgauge.core.arrays import Int64s
 from streamgauge.core.schema import Schema
 from streamgauge.dataflow.builder import source
-from streamgauge.dataflow.operators.api import INPUT, ROW, Processor
-from streamgauge.dataflow.operators.grouped_arrays import group_by_key, group_starts, load, save
+from streamgauge.dataflow.operators.api import INPUT, ROW, StateInAttributes
+from streamgauge.dataflow.operators.grouped_arrays import group_by_key, group_starts
 from streamgauge.loadgen.datasets.leads import DEVIATION_MAX, MEAN_MAX, Action, Owner, Reward, Round
 from streamgauge.loadgen.fields import INT_MAX, Integer, InTurn, StreamSpec
 from streamgauge.workloads.registry import Feature, Job, Parameters, Workload, unless
@@ -110,11 +110,10 @@ class Rule:
 class Histogram:
     """The rewards of one action: the `counts` of the non-empty `bins` in ascending order, and the sum."""
 
-    def __init__(self, width: int, bins: Int64s | None = None, counts: Int64s | None = None, total: int = 0) -> None:
+    def __init__(self, width: int) -> None:
         self._width = width
-        self.bins = np.empty(0, np.int64) if bins is None else bins
-        self.counts = np.empty(0, np.int64) if counts is None else counts
-        self.count, self.total = int(self.counts.sum()), total
+        self.bins, self.counts = np.empty(0, np.int64), np.empty(0, np.int64)
+        self.count, self.total = 0, 0
 
     def add(self, rewards: Int64s) -> None:
         new, counts = np.unique(rewards // self._width, return_counts=True)
@@ -240,7 +239,7 @@ class Learner:
         return limits
 
 
-class IntervalEstimator(Processor):
+class IntervalEstimator(StateInAttributes):
     """The action that each event's learner chooses, by the learner's rewards before it."""
 
     def __init__(self, rule: Rule) -> None:
@@ -267,35 +266,6 @@ class IntervalEstimator(Processor):
         columns = {name: batch.column(name).take(event_rows) for name in ("learner", "session", "round")}
         actions = self._actions.take(pa.array(chosen).take(event_rows))
         return pa.RecordBatch.from_pydict({**columns, "action": actions, ROW: event_rows})
-
-    def snapshot(self) -> bytes:
-        learners = list(self._learners.values())
-        histograms = [histogram for learner in learners for histogram in learner.histograms]
-        empty = np.empty(0, np.int64)
-        return save(
-            learners=pa.array(list(self._learners), pa.int64()),
-            limits=pa.array([learner.limit for learner in learners], pa.int64()),
-            rounds=pa.array([learner.last_round for learner in learners], pa.int64()),
-            totals=pa.array([histogram.total for histogram in histograms], pa.int64()),
-            sizes=pa.array([len(histogram.bins) for histogram in histograms], pa.int64()),
-            bins=np.concatenate([empty, *(histogram.bins for histogram in histograms)]),
-            counts=np.concatenate([empty, *(histogram.counts for histogram in histograms)]),
-        )
-
-    def restore(self, state: bytes) -> None:
-        saved = {name: array.to_numpy() for name, array in load(state).items()}
-        ends = np.cumsum(saved["sizes"])
-        histograms = [
-            Histogram(self._rule.bin_width, saved["bins"][end - size : end], saved["counts"][end - size : end], total)
-            for end, size, total in zip(ends, saved["sizes"], saved["totals"].tolist(), strict=True)
-        ]
-        each, first = len(self._rule.actions), 0
-        columns = (saved[name].tolist() for name in ("learners", "limits", "rounds"))
-        for number, limit, last_round in zip(*columns, strict=True):
-            learner = self._learners[number]
-            learner.limit, learner.last_round = limit, last_round
-            learner.histograms = histograms[first : first + each]
-            first += each
 
 
 def _whole(batch: pa.RecordBatch, name: str) -> Int64s:

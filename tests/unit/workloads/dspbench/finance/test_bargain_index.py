@@ -236,18 +236,6 @@ def test_the_answer_does_not_depend_on_where_batches_end(
     results_in_batches(flow_of(**parameters), table(events, **TYPES), times, [cut * US for cut in cuts], 3600 * US)
 
 
-def test_each_stock_keeps_its_own_average_beyond_the_end_of_a_batch() -> None:
-    """Trades of two stocks by turns, then, in another batch, a quote of each that is a bargain by its own alone."""
-    events: list[Event] = [
-        (1, TRADE, 10.0, 1), (2, TRADE, 30.0, 1), (1, TRADE, 10.0, 1),
-        (2, QUOTE, 29.0, 1), (1, QUOTE, 9.0, 2), (1, QUOTE, 11.0, 1), (2, QUOTE, 31.0, 1),
-    ]  # fmt: skip
-    results = results_in_batches(flow_of(), table(events, **TYPES), list(range(7)), [2])
-    assert [(row["stock"], row["bargain_index"]) for row in results] == [
-        (2, pytest.approx(math.exp(1))), (1, pytest.approx(2 * math.exp(1))),
-    ]  # fmt: skip
-
-
 def test_the_market_has_bargains_and_quotes_that_are_none() -> None:
     """Half of the events are quotes, and about half of those ask for less."""
     flow, inputs = made("bargain_index", 20_000.0, 2.0)

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import pickle
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -17,7 +18,6 @@ from streamgauge.dataflow.builder import source
 from streamgauge.dataflow.lineage import with_lineage
 from streamgauge.dataflow.nodes import Flow, Process
 from streamgauge.dataflow.operators.api import TIME
-from streamgauge.dataflow.operators.grouped_arrays import load
 from streamgauge.engines.duckdb_oracle.engine import Oracle
 from streamgauge.engines.operator_runtime import OperatorRuntime
 from streamgauge.workloads.dspbench.sensors.machine_outlier import ALERTS, SUMMED, AlertTrigger, alerts_truth
@@ -236,27 +236,20 @@ def test_the_answer_does_not_depend_on_where_batches_end(
     assert streamed(flow_of(), table(events), cuts, lagging) == alerts_of(answer(flow_of(), table(events)))
 
 
-@pytest.mark.parametrize("lagging", [False, True])
-def test_sums_go_on_and_batches_wait_beyond_the_end_of_an_engines_batch(lagging: bool) -> None:
-    """Cut inside every batch of the seven: the two alerts come all the same."""
-    results = streamed(flow_of(), table(seven_batches()), [number * INTERVAL + 3 * MS for number in range(7)], lagging)
-    assert [alert[5] for alert in results] == [10.5, 12.25]
-
-
 def test_a_batch_comes_once_the_watermark_has_passed_its_end() -> None:
     """Not before its last microsecond is known to be over; after it nothing is held."""
     instance = OperatorRuntime(processes(flow_of())[0])
     rows = table([(0, 1, 1, 0.0, 0.0), (4 * MS, 1, 2, 1.0, 0.0), (INTERVAL, 1, 1, 0.5, 0.5)])
     rows = rows.append_column(TIME, rows.column("event_time"))
     assert [len(each) for each in instance.advance([rows], INTERVAL - 2)] == [0]
-    assert len(load(instance.snapshot())["machine"]) == 3
+    assert len(pickle.loads(instance.snapshot())["_waiting"]) == 3
     (results,) = instance.advance([rows.slice(0, 0)], INTERVAL - 1)
     assert results.column("score").to_pylist() == [1.5, 1.5]
     assert results.column(TIME).to_pylist() == [INTERVAL - 1] * 2
     assert results.column("event_time").to_pylist() == [4 * MS] * 2
     (rest,) = instance.advance([rows.slice(0, 0)], 2 * INTERVAL)
     assert len(rest) == 1
-    assert len(load(instance.snapshot())["machine"]) == 0
+    assert len(pickle.loads(instance.snapshot())["_waiting"]) == 0
 
 
 def test_the_overloaded_are_found_and_no_others() -> None:

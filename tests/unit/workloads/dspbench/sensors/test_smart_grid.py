@@ -289,16 +289,6 @@ def test_predictions_do_not_depend_on_where_batches_end(averages: dict[tuple[int
     assert len(results_in_batches(flow_of("plug_predictions", **US_SLICES), rows, times, cuts)) == len(averages)
 
 
-def test_history_goes_on_beyond_the_end_of_its_batch() -> None:
-    """A slice a batch: 4 alone, 8 with the 4 of the day before, and 6 with the same 4 of three days before."""
-    rows = pa.table({
-        **ids([A, A, C, A]), **windows([0, 1, 1, 7]), "avg_load": pa.array([4.0, 8.0, 100.0, 6.0]),
-    })  # fmt: skip
-    whole = results_in_batches(flow_of("plug_predictions", **US_SLICES), rows, [9, 19, 19, 79], [9, 19, 40])
-    # Slice 1 looks at slice 0; slice 7 looks at slices 6, 3 and 0, of which one is there.
-    assert [(row["house"], row["predicted_load"]) for row in whole] == [(1, 4.0), (1, 6.0), (2, 100.0), (1, 5.0)]
-
-
 def test_times_before_1970_have_their_time_of_day_too() -> None:
     """Slices -3, -2 and -1 are a day, as 0, 1 and 2 are: -2 looks at -3, and -1 at -2."""
     rows = pa.table({**ids([A, A, A]), **windows([-3, -2, -1]), "avg_load": pa.array([4.0, 8.0, 6.0])})

@@ -7,7 +7,6 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -149,13 +148,6 @@ def test_the_answer_does_not_depend_on_where_batches_end(
     rows = table([reading[:2] for reading in readings], device="int32", value="float64")
     times = list(itertools.accumulate(step for *_, step in readings))
     results_in_batches(flow_of(moving_average_window=4), rows, times, cuts)
-
-
-def test_an_average_goes_on_beyond_the_end_of_its_batch() -> None:
-    """Window 2, a reading a batch: 4, (4 + 8) / 2 = 6, (8 + 2) / 2 = 5; the other device's own alone."""
-    rows = pa.table({"device": pa.array([1, 2, 1, 1], pa.int32()), "value": pa.array([4.0, 100.0, 8.0, 2.0])})
-    whole = results_in_batches(flow_of(moving_average_window=2), rows, [0, 1, 2, 3], [0, 1, 2])
-    assert [(row["device"], row["avg"]) for row in whole] == [(1, 4.0), (2, 100.0), (1, 6.0), (1, 5.0)]
 
 
 def test_planted_spikes_are_found_and_little_else() -> None:

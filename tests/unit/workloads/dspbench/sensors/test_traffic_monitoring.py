@@ -2,9 +2,7 @@
 
 import itertools
 import math
-from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -295,17 +293,6 @@ def test_the_answer_does_not_depend_on_where_batches_end(
     results_in_batches(calculator(window), table(readings, **READING), times, cuts)
 
 
-def test_a_road_goes_on_beyond_the_end_of_its_batch() -> None:
-    """Six equal speeds in a batch each, another road's between; then one that is rejected, and one that is not."""
-    readings: list[Reading] = [*[(7, 50.0), (8, 20.0)] * 6, (7, 51.0), (7, 50.0), (9, 30.0)]
-    times = list(range(len(readings)))
-    whole = results_in_batches(calculator(), table(readings, **READING), times, times)
-    assert [(row["road_id"], row["average_speed"], row["count"]) for row in whole] == [
-        *((road, speed, count) for count in range(1, 7) for road, speed in ((7, 50.0), (8, 20.0))),
-        (7, 50.0, 7), (9, 30.0, 1),
-    ]  # fmt: skip
-
-
 def test_what_is_malformed_or_elsewhere_is_left_out() -> None:
     """Standing taxis, speeds and places that cannot be or are none, and traces outside of the box."""
     (x, y), nan, inf = roads(50)[0, 0], math.nan, math.inf
@@ -331,26 +318,3 @@ def test_truth_and_classes_agree_on_the_default_traces() -> None:
     assert by_class == [row | {"average_speed": pytest.approx(row["average_speed"])} for row in by_truth]
     assert 0.7 < len(by_truth) / len(rows) < 0.93
     assert max(row["count"] for row in by_truth) == 30
-
-
-def test_planted_outliers_are_rejected() -> None:
-    """Where a road has had its thirty speeds, nearly all of those that are planted, and few others."""
-    few = {"streets": 3, "taxis": 5, "slow_downs": 0, "stopped": 0, "outside": 0}
-    (flow, with_outliers), (_, without) = (
-        made("traffic_monitoring", 10_000.0, 2.0, outliers=share, **few) for share in (0.05, 0)
-    )
-    rows, plain = with_outliers["traces"], without["traces"]
-    outliers = set(np.asarray(rows["event_id"])[np.asarray(rows["speed"]) > 1.5 * np.asarray(plain["speed"])].tolist())
-    before = flow.sink.input.inputs[0]  # type: ignore[union-attr]
-    speeds = answer(Flow((replace(flow.sink, input=before),)), "traces", rows)
-    accepted = {row["event_id"] for row in answer(flow, "traces", rows)}
-    turn: dict[int, int] = defaultdict(int)
-    late = {True: [0, 0], False: [0, 0]}
-    for row in speeds:
-        turn[row["road_id"]] += 1
-        if turn[row["road_id"]] > 60:
-            late[row["event_id"] in outliers][row["event_id"] in accepted] += 1
-    (far_rejected, far_accepted), (near_rejected, near_accepted) = late[True], late[False]
-    assert far_rejected > 300
-    assert far_accepted < far_rejected / 50
-    assert near_rejected < near_accepted / 50

@@ -230,14 +230,6 @@ def test_rates_do_not_depend_on_how_many_instances_there_are(
     ]
 
 
-@MEMORY
-def test_sums_and_callees_live_beyond_the_end_of_their_batch(memory: dict[str, Any]) -> None:
-    """Calls that come alone in the batches after it: the same rates, and a callee who is known."""
-    rows, times = rows_of([(1, 2, 10), (2, 1, 5), (1, 2, 10)], [0, 1, 2])
-    whole = results_in_batches(rates_flow(LONG | memory), rows, times, [0, 1], rel=1e-9)
-    assert [whole[-1][name] * LONG["ecr_decay"] for name in RATES] == pytest.approx([2, 1, 1, 2, 20])
-
-
 def test_a_filter_overestimates() -> None:
     """In one cell for each shard, who calls has received what all of his shard have; exactly, he has not."""
     rows, times = rows_of([(2, 1, 10), (2, 65, 10), (129, 2, 10)], [0, 1, 2])

@@ -254,20 +254,6 @@ def test_the_answer_does_not_depend_on_where_batches_end(
     assert in_parts(flow, rows, times, cuts) == in_parts(flow, rows, times, [])
 
 
-def test_what_was_learned_is_kept_beyond_the_end_of_a_batch() -> None:
-    """Every row of the hand-worked kind in a batch of its own: rewards, limits and rounds."""
-    rows: list[Row] = [
-        *BEGUN, Event(0, 4, 0), Event(0, 4, 15), Event(0, 4, 24), Event(0, 0, 25), Reward(0, "a", 16), Event(0, 4, 26),
-    ]  # fmt: skip
-    times = list(range(len(rows)))
-    results = in_parts(flow_of(**SMALL), rows, times, times)
-    assert [row["action"] for row in results] == ["a", "a", "a", "b", "a"]
-    assert results[0] == {
-        "learner": 0, "session": 4, "round": 0, "action": "a",
-        "event_time": 5, "ingest_time": 5, "event_id": 5, TIME: 5,
-    }  # fmt: skip
-
-
 @pytest.mark.parametrize("cells", [1, 7, 64, 2**19])
 def test_bounds_do_not_depend_on_how_they_are_cut_into_pieces(cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """At each of many moments, as the thesis's loop has it; with some rewards known before."""
@@ -303,15 +289,6 @@ def test_in_the_long_run_it_is_the_third_page(variant: Any) -> None:
     assert 0.25 < np.mean(by_chance == "page3") < 0.42
     assert np.mean(curious == "page2") > 0.9
     assert np.mean(later == "page3") > 0.95
-
-
-def test_at_its_defaults_it_learns_within_seconds() -> None:
-    """At 10,000 events a second for 10 s every learner comes to choose by its bounds, and each event has an action."""
-    flow, inputs = made("reinforcement_learner", 10_000.0, 10.0)
-    chosen = answered(without_truth(flow), inputs).sort_by(TIME_AND_ID)["action"].to_pylist()
-    assert len(chosen) == inputs["events"].num_rows
-    assert Counter(chosen[:10_000])["page1"] == pytest.approx(3333, abs=200)
-    assert "page1" not in chosen[-10_000:]
 
 
 def test_all_problems_come_at_once() -> None:
