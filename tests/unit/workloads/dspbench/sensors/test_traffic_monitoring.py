@@ -2,7 +2,9 @@
 
 import itertools
 import math
+from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -318,3 +320,26 @@ def test_truth_and_classes_agree_on_the_default_traces() -> None:
     assert by_class == [row | {"average_speed": pytest.approx(row["average_speed"])} for row in by_truth]
     assert 0.7 < len(by_truth) / len(rows) < 0.93
     assert max(row["count"] for row in by_truth) == 30
+
+
+def test_planted_outliers_are_rejected() -> None:
+    """Where a road has had its thirty speeds, nearly all of those that are planted, and few others."""
+    few = {"streets": 3, "taxis": 5, "slow_downs": 0, "stopped": 0, "outside": 0}
+    (flow, with_outliers), (_, without) = (
+        made("traffic_monitoring", 10_000.0, 2.0, outliers=share, **few) for share in (0.05, 0)
+    )
+    rows, plain = with_outliers["traces"], without["traces"]
+    outliers = set(np.asarray(rows["event_id"])[np.asarray(rows["speed"]) > 1.5 * np.asarray(plain["speed"])].tolist())
+    before = flow.sink.input.inputs[0]  # type: ignore[union-attr]
+    speeds = answer(Flow((replace(flow.sink, input=before),)), "traces", rows)
+    accepted = {row["event_id"] for row in answer(flow, "traces", rows)}
+    turn: dict[int, int] = defaultdict(int)
+    late = {True: [0, 0], False: [0, 0]}
+    for row in speeds:
+        turn[row["road_id"]] += 1
+        if turn[row["road_id"]] > 60:
+            late[row["event_id"] in outliers][row["event_id"] in accepted] += 1
+    (far_rejected, far_accepted), (near_rejected, near_accepted) = late[True], late[False]
+    assert far_rejected > 300
+    assert far_accepted < far_rejected / 50
+    assert near_rejected < near_accepted / 50

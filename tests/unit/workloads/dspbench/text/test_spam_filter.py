@@ -16,6 +16,9 @@ from streamgauge.dataflow import graph
 from streamgauge.dataflow.builder import Stream, source
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.dataflow.reach import reach_us
+from streamgauge.loadgen.plan import Plan
+from streamgauge.loadgen.random import PhiloxBits
+from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.workloads.dspbench.text.spam_filter import (
     bayes_rule,
     each_word,
@@ -27,6 +30,7 @@ from tests.unit.workloads import helpers_cuts
 from tests.unit.workloads.helpers_cuts import (
     BOTH,
     answered,
+    job_of,
     made,
     results_in_batches,
     table,
@@ -264,3 +268,23 @@ def test_what_the_table_teaches() -> None:
     assert all(p < 0.1 for p in values[7::10])
     assert min(p for place, p in enumerate(values) if place % 10 not in (3, 7)) > 0.2
     assert 2500 < word_map(40, 100_000).to_arrow().num_rows < 50_000
+
+
+@pytest.mark.parametrize("training_share", [0.5, 0.0])
+def test_planted_spam_is_found_and_ham_is_not(training_share: float) -> None:
+    """With the words of the default mails, once a thousand mails were learned (or from the table)."""
+    parameters = {"training_share": training_share, "vocabulary": 1000}
+    flow, inputs = made("spam_filter", 2000.0, 2.0, **parameters)
+    streams = job_of("spam_filter", 2000.0, **parameters).streams
+    plan, stream = Plan(streams, parse_profile("constant", 2000.0, 2.0), 0, 2.0, 2, 1), len(streams) - 1
+    message: Any = streams[stream].fields[1]
+    spam: dict[int, bool] = {}
+    for partition in range(2):
+        count = plan.count_before(stream, partition, plan.end_us)
+        ids = plan.batch(stream, partition, 0, count, ["event_id"]).column(0).to_pylist()
+        spam |= dict(zip(ids, message.is_spam(PhiloxBits(1, stream, partition, 1), 0, count).tolist(), strict=True))
+    late = [row for row in answered(flow, inputs).to_pylist() if row["event_time"] >= 1_000_000]
+    for kind in (True, False):
+        right = [row["is_spam"] == kind for row in late if spam[row["event_id"]] == kind]
+        assert len(right) > 400
+        assert sum(right) / len(right) > 0.95
