@@ -11,12 +11,11 @@ Each frame has the stream's fields, `timestamp` (the event time, for watermarks 
 microseconds: `event_time`, `ingest_time`, and `event_id`. Results keep `event_time`; the other two where they can.
 """
 
-import functools
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, ParamSpec, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 from streamgauge.core.clock import US
 from streamgauge.core.engine_reports import Guarantee
@@ -34,8 +33,6 @@ UNBOUNDED = "unbounded"
 DEFAULT_REACH = "20s"
 TIME = "timestamp"
 
-Arguments = ParamSpec("Arguments")
-Result = TypeVar("Result")
 Function = TypeVar("Function", bound=Callable[..., Any])
 Mode = Literal["append", "update"]
 Reference = str | Callable[[Any], Any]
@@ -88,21 +85,6 @@ class Description:
     query: str = ""
 
 
-def _known_names(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """A function that refuses an argument's name that it does not have with the one that was meant."""
-    parameters = inspect.signature(function).parameters.values()
-    named = [each.name for each in parameters if each.kind is not each.VAR_POSITIONAL]
-
-    @functools.wraps(function)
-    def called(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        setting, rule = f"arguments of {function.__name__}", f"must be one of {', '.join(named)}"
-        _require(*(Rule(name in named, setting, rule, name, f"{nearest(name, named)}=") for name in kwargs))
-        return function(*args, **kwargs)
-
-    return called
-
-
-@_known_names
 def stream(
     name: str,
     *fields: FieldSpec,
@@ -170,7 +152,6 @@ def _is_column(name: object) -> bool:
     return isinstance(name, str) and bool(name.strip())
 
 
-@_known_names
 def job(
     *inputs: Input,
     mode: Mode = "append",

@@ -78,7 +78,7 @@ def _offered(experiment: Experiment, of: str) -> _Part:
         resolved.streams(load.rate), RateProfile(pieces), result.input.start_us,
         (result.input.end_us - result.input.start_us) / US, resolved.partitions, load.seed, result.input.keyed,
     )  # fmt: skip
-    refuse(list(files_read_otherwise(resolved.workload, replayed_data(plan, result.input.end_us), result)))
+    refuse(list(files_read_otherwise(replayed_data(plan, result.input.end_us), result)))
     return _Part(resolved.workload, plan, result.input.start_us, result.input.end_us)
 
 
