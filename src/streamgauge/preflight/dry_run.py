@@ -9,11 +9,9 @@ from streamgauge.core.formatting import format_size
 from streamgauge.engines.registry import entry
 from streamgauge.preflight.generator_ceiling import ceiling_above_rate
 from streamgauge.preflight.resolved_experiment import LEVEL_MAX_US, ResolvedExperiment, may_extend, spare_s
-from streamgauge.preflight.sample_size import percentile_note, spacings
+from streamgauge.preflight.sample_size import lacking_percentiles, percentile_note, spacings
 from streamgauge.preflight.settings_checks import check
 from streamgauge.results.dry_run import PlannedProcesses, TrialPlan, Unavailable
-from streamgauge.results.latency import PERCENTILES
-from streamgauge.stats.samples import carries, observations_needed
 from streamgauge.system.cpu_pinning import cpus
 from streamgauge.system.machine_checks import starting_checks
 from streamgauge.transports.registry import STAMPS, transport
@@ -94,20 +92,10 @@ def _unavailable(resolved: ResolvedExperiment) -> Iterator[Unavailable]:
 
 def _percentiles(resolved: ResolvedExperiment) -> Iterator[Unavailable]:
     """The percentiles for which the span, not extended, holds too few windows or batches."""
-    spaced = spacings(resolved.flow, resolved.interval)
-    if not spaced:
-        return
-    fewest, duration_s = max(spaced, key=lambda spacing: spacing.seconds), resolved.experiment.load.duration
-    count = round(duration_s * US) // max(1, round(fewest.seconds * US))
-    for name, q in PERCENTILES.items():
-        needed = observations_needed(q)
-        if not carries(q, count):
-            reason = (
-                f"needs {needed} {fewest.what} ({fewest.setting}: {fewest.seconds:g} s), and {duration_s:g} s hold "
-                f"{count}"
-            )
-            way_out = f"--duration {needed * fewest.seconds:.10g}s"
-            yield Unavailable(name=name.replace("_", "."), reason=reason, way_out=way_out)
+    duration_s = resolved.experiment.load.duration
+    for name, one in lacking_percentiles(spacings(resolved.flow, resolved.interval), duration_s).items():
+        reason = f"{one.needs}, and {duration_s:g} s hold {one.count}"
+        yield Unavailable(name=name.replace("_", "."), reason=reason, way_out=f"--duration {one.needed_s:.10g}s")
 
 
 def _fetches(resolved: ResolvedExperiment) -> tuple[str, ...]:

@@ -279,19 +279,16 @@ def _resolve(request: JarSet, folder: Path) -> list[Path]:
     print(f"resolving {', '.join(request.packages)}, once: {folder}", file=sys.stderr, flush=True)
     with _work_folder(folder.parent) as work:
         _run_ivy(request, Path(work))
-        entry = Path(work) / "entry"
-        entry.mkdir()
-        names = sorted(path.name for path in (Path(work) / "jars").glob("*.jar"))
+        jars = Path(work) / "jars"
+        names = sorted(path.name for path in jars.glob("*.jar"))
         if not names:
             raise _Unresolved("Ivy reported no error and returned no jars")
-        for name in names:
-            shutil.copy2(Path(work) / "jars" / name, entry / name)
-        (entry / LIST).write_text(json.dumps(names))
+        (jars / LIST).write_text(json.dumps(names))
         shutil.rmtree(folder, ignore_errors=True)
         with contextlib.suppress(OSError):  # another process wrote it at the same time
-            entry.rename(folder)
-    if jars := _cached(folder):
-        return jars
+            jars.rename(folder)
+    if paths := _cached(folder):
+        return paths
     raise _Unresolved(f"{folder} cannot be written")
 
 
