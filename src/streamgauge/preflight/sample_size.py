@@ -129,8 +129,8 @@ def percentile_problems(draft: Draft) -> Iterator[Problem]:
     for limit in draft.limits:
         if limit.statistic in lacking:
             one = lacking[limit.statistic]
-            span = _span_in_words(draft.experiment.load, longest)
-            rule = f"can only be undecided: {limit.statistic.replace('_', '.')} {one.needs}, and {span} holds {one.count}"
+            span, name = _span_in_words(draft.experiment.load, longest), limit.statistic.replace("_", ".")
+            rule = f"can only be undecided: {name} {one.needs}, and {span} holds {one.count}"
             decidable = f"{limit.kind}_max<={limit.text.partition('<=')[2].strip()}"
             way_out = f'--limit "{decidable}", or p50, or --duration {math.ceil(one.needed_s)}s'
             yield Problem("limits", rule, limit.text, way_out)

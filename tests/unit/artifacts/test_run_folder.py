@@ -15,7 +15,6 @@ from streamgauge.artifacts.run_folder import STARTED, RunFolder
 from streamgauge.config.experiment import Experiment
 from streamgauge.config.experiment_file import read
 from streamgauge.core.errors import InputError, MachineError
-from streamgauge.results.run import Verification
 from tests.unit.helpers_refusals import problem_of
 from tests.unit.report.conftest import made_up_result, made_up_series
 
@@ -127,13 +126,6 @@ def test_wrong_series_is_refused(run_folder: RunFolder) -> None:
     with pytest.raises(ValueError, match="surprise"):
         run_folder.write_series(run_folder.read_series().append_column("surprise", pa.nulls(92)))
     assert "surprise" not in run_folder.read_series().column_names
-
-
-def test_verification_is_written(run_folder: RunFolder) -> None:
-    """The comparison has a file of its own."""
-    verification = Verification(judged=True, independent=True, reference="DuckDB", expected=3, matched=3)
-    run_folder.write_verification(verification)
-    assert Verification.model_validate_json((run_folder.path / "verification.json").read_text()) == verification
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])

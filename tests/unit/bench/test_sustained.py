@@ -17,14 +17,12 @@ from bench.spark.sustained import (
     AGGREGATION,
     BASELINES,
     LANES,
-    MEASURED_S,
     Found,
     baseline_rows,
     columns,
     configuration,
     jvm_options,
     packs_by_lane,
-    rate_of,
     rate_source,
     rows_of,
     sustained_per_s,
@@ -67,14 +65,6 @@ def test_the_baselines_jvm_has_the_options_of_that_of_a_run(monkeypatch: pytest.
     options = [next(each for each in call.args if isinstance(each, tuple)) for call in opened.call_args_list]
     assert options == [jvm_options(resolved)] * 2
     assert "-XX:Tier4InvocationThreshold=200000" in options[0]
-
-
-def test_a_baseline_is_the_rate_of_the_batches_that_were_measured() -> None:
-    """All their rows over all their time: a slow batch counts by its length."""
-    assert rate_of([(1000, 500), (1000, 1500)]) == 1000
-    with pytest.raises(RuntimeError, match="no batch ended"):
-        rate_of([])
-    assert MEASURED_S >= 30
 
 
 def test_every_baseline_names_its_lowering_and_the_reference_work_beside_it() -> None:

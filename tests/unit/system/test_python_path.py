@@ -45,8 +45,7 @@ def test_entries_with_another_pyspark_are_set_aside(tmp_path: Path, foreign: lis
 @pytest.mark.parametrize("others", [True, False])
 @pytest.mark.parametrize("ours", [True, False])
 def test_the_only_pyspark_and_where_streamgauge_lies_stay(foreign: list[str], others: bool, ours: bool) -> None:
-    """Some have no other PySpark. Without a folder that pip installed everything into, no process of ours would start.
-    """
+    """Some have no other PySpark; without a folder that pip installed everything into, none of our processes starts."""
     if ours:
         (Path(foreign[0]) / "streamgauge").mkdir()
         (Path(foreign[0]) / "streamgauge" / "__init__.py").write_text("")

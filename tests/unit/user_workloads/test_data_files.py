@@ -18,7 +18,7 @@ from streamgauge.loadgen.replay.files import content, digest
 from streamgauge.preflight.settings_checks import check
 from streamgauge.studies.run import run as run_module
 from streamgauge.user_workloads import data_files as user_data
-from streamgauge.user_workloads.lookup import absolute_paths, changed_files, with_absolute_paths
+from streamgauge.user_workloads.lookup import changed_files, with_absolute_paths
 from streamgauge.workloads.registry import get
 
 
@@ -267,7 +267,7 @@ def test_data_are_found_from_any_working_folder(data: Path, monkeypatch: pytest.
     assert stored.parameters == whole
     assert with_absolute_paths(stored) == stored
     assert f"--set data={data}" in str(reproduce.command(stored.model_dump(mode="json")))
-    assert absolute_paths("filter", {"data": ""}) == {"data": ""}
+    assert with_absolute_paths(build(values_of("filter", data=""))).parameters == {"data": ""}
 
 
 def test_a_parameters_file_is_one_of_the_users(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:

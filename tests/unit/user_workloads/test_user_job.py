@@ -19,7 +19,7 @@ from streamgauge.dataflow.nodes import UserJobNode
 from streamgauge.preflight.settings_checks import check
 from streamgauge.studies.run.generate_input import generate
 from streamgauge.user_workloads.lookup import get
-from streamgauge.user_workloads.user_job import UserJob, user_job
+from streamgauge.user_workloads.user_job import user_job
 
 HEAD = """
 from streamgauge.jobs import Choice, Decimal, Integer, Key, Payload, Text, job, stream
@@ -79,11 +79,6 @@ def test_a_file_is_a_workload(write: Write) -> None:
     assert (flow.sink.mode, node.reach_us) == ("append", 20 * US)
     (note,) = workload.notes
     assert (note.startswith("reach not declared: taken as 20s of event time, "), 'reach="0s"' in note) == (True, True)
-
-
-def test_a_workload_is_found_by_name_or_by_file(write: Write) -> None:
-    assert isinstance(get(str(write(GOOD))), UserJob)
-    assert get("identity").name == "identity"
 
 
 @pytest.mark.parametrize(
