@@ -174,7 +174,28 @@ def job(
     """
     is_bare = len(inputs) == 1 and callable(inputs[0])
     _require(_has_schema(not is_bare, getattr(inputs[0], "__name__", "the function") if is_bare else ""))
-    description = _described(inputs, mode, _key_names(keys), reach, reference)
+    _require(
+        _has_schema(inputs, "the function"),
+        _no_list("@job", "streams", inputs, '@job(stream("clicks", ...), stream("views", ...))'),
+    )
+    _require(
+        *(Rule(isinstance(one, Input), "@job", "must be given streams", one, '@job(stream("purchases", ...))')
+          for one in inputs)
+    )  # fmt: skip
+    names, modes, key_names = [one.name for one in inputs], get_args(Mode), _key_names(keys)
+    _require(
+        Rule(len({*names}) == len(names), "@job", "streams must have different names", names, "rename one"),
+        Rule(
+            mode in modes, "@job mode", f"must be one of {', '.join(modes)}", mode, f'mode="{nearest(mode, modes)}"'
+        ),
+        Rule(
+            mode != "update" or key_names, "@job keys", "must name the columns whose values are updated", "none",
+            '@job(..., mode="update", keys="user_id")',
+        ),
+    )  # fmt: skip
+    _check_reference(reference)
+    reach_us, assumed = _reach(reach, mode)
+    description = Description(inputs, mode, key_names, reach_us, reference, assumed)
 
     def mark(function: Function) -> Function:
         way_out = "def results(spark, inputs):"
@@ -184,33 +205,6 @@ def job(
         return function
 
     return mark
-
-
-def _described(
-    inputs: tuple[Input, ...], mode: Mode, keys: tuple[str, ...], reach: str | float | None, reference: Reference | None
-) -> Description:
-    _require(
-        _has_schema(inputs, "the function"),
-        _no_list("@job", "streams", inputs, '@job(stream("clicks", ...), stream("views", ...))'),
-    )
-    _require(
-        *(Rule(isinstance(one, Input), "@job", "must be given streams", one, '@job(stream("purchases", ...))')
-          for one in inputs)
-    )  # fmt: skip
-    names, modes = [one.name for one in inputs], get_args(Mode)
-    _require(
-        Rule(len({*names}) == len(names), "@job", "streams must have different names", names, "rename one"),
-        Rule(
-            mode in modes, "@job mode", f"must be one of {', '.join(modes)}", mode, f'mode="{nearest(mode, modes)}"'
-        ),
-        Rule(
-            mode != "update" or keys, "@job keys", "must name the columns whose values are updated", "none",
-            '@job(..., mode="update", keys="user_id")',
-        ),
-    )  # fmt: skip
-    _check_reference(reference)
-    reach_us, assumed = _reach(reach, mode)
-    return Description(inputs, mode, keys, reach_us, reference, assumed)
 
 
 def _check_reference(reference: object) -> None:

@@ -1,7 +1,5 @@
 """Files that are written completely or not at all, and the errors of a place that cannot be written to."""
 
-from __future__ import annotations
-
 import errno
 import os
 import tempfile

@@ -66,7 +66,6 @@ def expand(experiment: Experiment) -> tuple[Cell, ...]:
         ({name: settings[name] if name in settings else value_of(one, name) for name in names}, one)
         for settings, one in zip(combinations, experiments, strict=True)
     ]
-    refuse(_repeated(pairs), incomplete=True)
     repeated = product(range(1, matrix.repeat + 1), pairs)
     return tuple(
         Cell(number, settings, repetition, one) for number, (repetition, (settings, one)) in enumerate(repeated, 1)
@@ -246,12 +245,3 @@ def _unused(excluded: Sequence[Settings], crossed: Sequence[Settings], axes: Map
             for n, entry in enumerate(excluded)
         )
     )
-
-
-def _repeated(pairs: Sequence[tuple[Settings, Experiment]]) -> list[Problem]:
-    """Cells that ask the same twice, whether listed or included."""
-    rule, way_out = "must not have a cell twice", "leave one out; repeat = 2 runs every cell twice"
-    texts = [experiment.model_dump_json() for _, experiment in pairs]
-    first = {text: n for n, text in reversed([*enumerate(texts)])}
-    repeated = (settings for n, (settings, _) in enumerate(pairs) if first[texts[n]] < n)
-    return [Problem("matrix", rule, dict(settings), way_out) for settings in repeated]

@@ -1,13 +1,11 @@
 """What a setting says of itself (option, help, default, commands that take it), and how its value is parsed."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BaseModel, BeforeValidator, Field
 
@@ -64,7 +62,7 @@ class SettingInfo:
     commands: tuple[str, ...] = LOAD_COMMANDS
     per_command: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
-    def in_command(self, command: str) -> SettingInfo:
+    def in_command(self, command: str) -> Self:
         return replace(self, **self.per_command.get(command, {}))
 
     @property

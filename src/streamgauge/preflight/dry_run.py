@@ -74,7 +74,7 @@ def _planned_processes(resolved: ResolvedExperiment) -> Iterator[PlannedProcesse
 
 
 def _unavailable(resolved: ResolvedExperiment) -> Iterator[Unavailable]:
-    """The checks, latencies and percentiles that a trial cannot have, as far as that is known before it."""
+    """The checks, latencies and percentiles that a trial, not extended, cannot have, as far as that is known before."""
     experiment, workload = resolved.experiment, resolved.workload
     if not may_extend(experiment.load):
         reason = "is not judged while the rate changes, and the span is not extended"
@@ -87,12 +87,7 @@ def _unavailable(resolved: ResolvedExperiment) -> Iterator[Unavailable]:
         seen = [name for name in resolved.engine.transports if name in STAMPS]
         way_out = f"--transport {seen[0]}" if seen else "event_time, which every transport has"
         yield Unavailable(name="processing_time", reason=reason, way_out=way_out)
-    yield from _percentiles(resolved)
-
-
-def _percentiles(resolved: ResolvedExperiment) -> Iterator[Unavailable]:
-    """The percentiles for which the span, not extended, holds too few windows or batches."""
-    duration_s = resolved.experiment.load.duration
+    duration_s = experiment.load.duration
     for name, one in lacking_percentiles(spacings(resolved.flow, resolved.interval), duration_s).items():
         reason = f"{one.needs}, and {duration_s:g} s hold {one.count}"
         yield Unavailable(name=name.replace("_", "."), reason=reason, way_out=f"--duration {one.needed_s:.10g}s")

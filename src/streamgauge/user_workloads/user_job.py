@@ -45,7 +45,7 @@ def _workload(path: Path) -> UserJob:
         tuple(Source(stream.name, stream.schema) for stream in streams), tuple(one.time for one in description.inputs),
         str(path.resolve()), function.__name__, description.keys, description.reach_us, columns,
     )  # fmt: skip
-    flow = Flow((Sink(job, SINK, description.mode),))
+    flow, samples = Flow((Sink(job, SINK, description.mode),)), [one.sample for one in description.inputs if one.sample]
     return UserJob(
         name=path.stem,
         title=path.stem.replace("_", " "),
@@ -53,18 +53,12 @@ def _workload(path: Path) -> UserJob:
         source=str(path),
         parameters=NoParameters,
         build=lambda parameters, rate_per_s: Job(flow, streams),
-        files=_digests(path, description.inputs),
+        files={path.name: digest(path)} | {str(each): digest(path.resolve().parent / each) for each in samples},
         path=path,
         described={SINK: description},
         batch_job=job,
         notes=(*notes, *description.assumed),
     )
-
-
-def _digests(path: Path, inputs: tuple[Input, ...]) -> dict[str, str]:
-    """SHA-256 of the job's file and of every sample, by the name that the job uses."""
-    samples = [one.sample for one in inputs if one.sample is not None]
-    return {path.name: digest(path)} | {str(each): digest(path.resolve().parent / each) for each in samples}
 
 
 def _function(path: Path, module: Any) -> Any:
