@@ -4,9 +4,6 @@ Unknown keys are refused, and one error reports all problems. Engine and transpo
 `preflight.settings_checks` checks them.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from functools import partial
 from operator import attrgetter
 from typing import Annotated, Any, Literal
@@ -14,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from streamgauge.config.cpu_settings import Cpus, are_separate
-from streamgauge.config.named_files import change_files, is_program
+from streamgauge.config.named_files import is_program
 from streamgauge.config.setting_info import (
     COMMANDS,
     ENGINE_UNDER_LOAD,
@@ -239,10 +236,6 @@ class Matrix(BaseModel):
         tuple[dict[str, Any], ...],
         Field(description="combinations that do not run: those with all values of an entry"),
     ] = ()
-
-    def with_files(self, change: Callable[[str], str]) -> Matrix:
-        """The matrix with every file that its values name changed: user jobs, data and client files."""
-        return Matrix.model_validate(change_files(self.model_dump(), change))
 
 
 class Experiment(ConfigModel):

@@ -151,7 +151,10 @@ def _combinations(matrix: Matrix, command: str) -> list[Settings]:
         for name in ("exclude", "include")
     )
     refuse(problems, incomplete=True)
-    _require_few(axes, len(included), matrix.repeat)
+    count = (prod(map(len, axes.values())) + len(included)) * matrix.repeat
+    factors = [*(f"{len(values)} of {name}" for name, values in axes.items()), f"repeat {matrix.repeat}"]
+    rule, got = f"must have at most {CELLS_MAX:,} cells before exclude", f"{count:,} cells: {' x '.join(factors)}"
+    require(count <= CELLS_MAX, "matrix", rule, got, "fewer values, a smaller repeat, or a file for each part")
     crossed = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
     left = [one for one in crossed if not any(_matches(one, entry) for entry in excluded)]
     # Without axes the product is the file's own settings. Only a matrix without entries means these.
@@ -221,14 +224,6 @@ def _place(name: str) -> tuple[str, str] | None:
         return section, key
     table, _, key = name.partition(".")
     return (table, key) if key and table in SETTINGS and SETTINGS[table].metavar == NAME_VALUE else None
-
-
-def _require_few(axes: Mapping[str, Sequence[Any]], included: int, repeat: int) -> None:
-    """Raises InputError for a matrix with too many cells, before any is made."""
-    count = (prod(map(len, axes.values())) + included) * repeat
-    factors = [*(f"{len(values)} of {name}" for name, values in axes.items()), f"repeat {repeat}"]
-    rule, got = f"must have at most {CELLS_MAX:,} cells before exclude", f"{count:,} cells: {' x '.join(factors)}"
-    require(count <= CELLS_MAX, "matrix", rule, got, "fewer values, a smaller repeat, or a file for each part")
 
 
 def _matches(combination: Settings, entry: Settings) -> bool:

@@ -97,8 +97,11 @@ def _fetches(resolved: ResolvedExperiment) -> tuple[str, ...]:
     """What a first run with this engine and transport fetches, each with its size."""
     over, encoding = resolved.experiment.transport, resolved.transport_options.get("encoding", "")
     of_transport = () if _brokers(resolved) else transport(over).fetches
-    needed = [one for one in (*resolved.engine.fetches, *of_transport) if one.is_needed(over, encoding)]
-    return tuple(f"{one.name}, {format_size(one.bytes)}" for one in needed)
+    return tuple(
+        f"{one.name}, {format_size(one.bytes)}"
+        for one in (*resolved.engine.fetches, *of_transport)
+        if one.transport in ("", over) and one.encoding in ("", encoding)
+    )
 
 
 def _missing_on_machine(resolved: ResolvedExperiment) -> Iterator[str]:

@@ -84,12 +84,6 @@ class Draft:
         return entry(self.engine.name).interval(self.request) if self.engine else BatchInterval()
 
     @property
-    def reader(self) -> Capabilities | None:
-        """The engine, unless it cannot run the workload over any transport."""
-        could_run = self.engine is not None and self.kind.may_run_on(self.engine.nodes)
-        return self.engine if could_run else None
-
-    @property
     def kind(self) -> type[Workload]:
         """What answers questions about the workload where its file is refused."""
         return kind_of(self.experiment.workload)

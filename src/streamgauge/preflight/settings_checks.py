@@ -333,7 +333,9 @@ def _tuning_problems(draft: Draft) -> list[Problem]:
 
 
 def _transport_problems(draft: Draft) -> list[Problem]:
-    experiment, engine = draft.experiment, draft.reader
+    experiment, engine = draft.experiment, draft.engine
+    if engine is not None and not draft.kind.may_run_on(engine.nodes):
+        engine = None
     problems = transports.choice_problems(
         experiment.transport, experiment.transport_options, experiment.port,
         engine.transports if engine else transports.NAMES, engine.name if engine else "",

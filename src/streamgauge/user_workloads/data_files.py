@@ -207,15 +207,11 @@ def _reading(data: ReplayedData) -> tuple[Any, ...]:
 
 def input_notes(workload: Workload, data: Sequence[ReplayedData]) -> tuple[str, ...]:
     """Notes on an input: what was assumed of the workload, and the summary of `data`."""
-    return (*workload.notes, *notes_of(data))
+    return (*workload.notes, *(note for one in data for note in notes_of(one)))
 
 
-def notes_of(data: Sequence[ReplayedData]) -> tuple[str, ...]:
+def notes_of(data: ReplayedData) -> Iterator[str]:
     """`data` in sentences."""
-    return tuple(note for one in data for note in _notes(one))
-
-
-def _notes(data: ReplayedData) -> Iterator[str]:
     if data.left_out:
         yield f"data of {data.stream}: {in_words(LeftOut(data.left_out, data.left_out_no_utf8))}"
     for column in data.columns:

@@ -2,10 +2,6 @@
 
 import json
 import subprocess
-import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 from unittest.mock import Mock
 
 import numpy as np
@@ -27,7 +23,6 @@ from bench.spark.sustained import (
     rows_of,
     sustained_per_s,
 )
-from bench.studies import whole_run
 from bench.support.drain_rate import ready_for
 from streamgauge.core.errors import EngineError
 from streamgauge.engines.spark import main
@@ -97,26 +92,3 @@ def test_a_search_that_failed_is_reported(capsys: pytest.CaptureFixture[str]) ->
     undecided = json.dumps({"verdict": {"value": "undecided"}, "search": {"sustained_per_s": 5.0}})
     assert sustained_per_s(AGGREGATION, subprocess.CompletedProcess([], 1, undecided)) == 0
     assert "undecided, exit code 1" in capsys.readouterr().err
-
-
-FAKE = """#!/bin/sh
-echo 'trial 1  2 M/s  sustained' >&2
-echo '{}'
-"""
-
-
-@pytest.mark.parametrize(
-    "made",
-    [lambda: sustained.search(AGGREGATION), lambda: whole_run.result(whole_run.FEW_RESULTS)],
-    ids=["search", "run"],
-)
-def test_what_takes_minutes_is_not_silent(
-    made: Callable[[], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """The progress of the command, and why it failed, go to the terminal as they come."""
-    program = tmp_path / "streamgauge"
-    program.write_text(FAKE)
-    program.chmod(0o755)
-    monkeypatch.setattr(sys, "executable", str(program))
-    made()
-    assert "trial 1  2 M/s  sustained" in capfd.readouterr().err

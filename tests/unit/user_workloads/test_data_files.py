@@ -138,7 +138,7 @@ def test_ids_of_mails_may_be_texts_in_both_streams(tmp_path: Path) -> None:
 
 
 def notes(plan: Plan) -> tuple[str, ...]:
-    return user_data.notes_of(user_data.replayed_data(plan, plan.end_us))
+    return tuple(note for one in user_data.replayed_data(plan, plan.end_us) for note in user_data.notes_of(one))
 
 
 def test_a_result_says_what_of_a_file_could_be_taken(data: Path) -> None:
@@ -155,7 +155,7 @@ def test_a_result_says_what_of_a_file_could_be_taken(data: Path) -> None:
             {"name": "price", "unreadable": 1, "empty": 0, "numbered": None},
         ),
     }  # fmt: skip
-    assert user_data.notes_of((stored,)) == (
+    assert tuple(user_data.notes_of(stored)) == (
         "data of purchases: 1 line is no row, and is left out",
         "data of purchases: gem_pack_id is null in 1 of 3 rows (no value: 1)",
         "data of purchases: price is null in 1 of 3 rows (unreadable value: 1)",
