@@ -33,6 +33,7 @@ from streamgauge.config.setting_info import (
     whole,
 )
 from streamgauge.core.errors import Fault, InputError, faults_of, nearest, problems_of, require
+from streamgauge.core.formatting import leaves
 from streamgauge.core.former_names import TransportName
 from streamgauge.core.plugin_options import TUNED, Tuning
 from streamgauge.core.units import PARTITION_BITS, parse_rate
@@ -393,14 +394,11 @@ TABLES_OF_USER = [name for name, info in SETTINGS.items() if info.metavar == NAM
 
 def _joined_name(fault: Fault) -> Fault:
     """TOML reads an unquoted name with dots as tables: the fault of the whole name, if a text was expected."""
-    if fault.name.partition(".")[0] not in TABLES_OF_USER or len(fault.location) != 2:
+    is_entry = fault.name.partition(".")[0] in TABLES_OF_USER and len(fault.location) == 2
+    if not (is_entry and isinstance(fault.got, dict) and fault.got):
         return fault
-    location: tuple[int | str, ...] = fault.location
-    value = fault.got
-    while isinstance(value, dict) and value:
-        key, value = next(iter(value.items()))
-        location = (*location, key)
-    return fault if location == fault.location else Fault(_UNQUOTED, location, value, {})
+    name, value = next(leaves(fault.got))
+    return Fault(_UNQUOTED, (*fault.location, name), value, {})
 
 
 def _unknown(fault: Fault) -> tuple[str, str]:

@@ -89,7 +89,7 @@ def _unavailable(resolved: ResolvedExperiment) -> Iterator[Unavailable]:
         yield Unavailable(name="processing_time", reason=reason, way_out=way_out)
     duration_s = experiment.load.duration
     for name, one in lacking_percentiles(spacings(resolved.flow, resolved.interval), duration_s).items():
-        reason = f"{one.needs}, and {duration_s:g} s hold {one.count}"
+        reason = f"{one.needs}, and {duration_s:g} s hold {one.held}"
         yield Unavailable(name=name.replace("_", "."), reason=reason, way_out=f"--duration {one.needed_s:.10g}s")
 
 

@@ -37,8 +37,9 @@ def require_machine(*trials: ResolvedExperiment) -> None:
         ): one
         for one in trials
     }  # fmt: skip
-    for (engine, master, cores, *_), one in masters.items():
-        engines.entry(engine).require_master(master, one.engine_options, cores)
+    for one in masters.values():
+        of = one.experiment
+        engines.entry(of.engine).require_master(of.master, one.engine_options, of.parallelism)
 
 
 def machine_checks(brokers: str | None = None) -> list[MachineCheck]:

@@ -60,11 +60,11 @@ def spacings(flow: Flow | None, interval: BatchInterval) -> list[Spacing]:
 
 
 class Lack(NamedTuple):
-    """A percentile for which a span holds only `count` windows or batches: what it needs, in words and in seconds."""
+    """A percentile for which a span holds only `held` windows or batches: what it needs, in words and in seconds."""
 
     needs: str
     needed_s: float
-    count: int
+    held: int
 
 
 def lacking_percentiles(spaced: Sequence[Spacing], span_s: float) -> dict[str, Lack]:
@@ -130,7 +130,7 @@ def percentile_problems(draft: Draft) -> Iterator[Problem]:
         if limit.statistic in lacking:
             one = lacking[limit.statistic]
             span, name = _span_in_words(draft.experiment.load, longest), limit.statistic.replace("_", ".")
-            rule = f"can only be undecided: {name} {one.needs}, and {span} holds {one.count}"
+            rule = f"can only be undecided: {name} {one.needs}, and {span} holds {one.held}"
             decidable = f"{limit.kind}_max<={limit.text.partition('<=')[2].strip()}"
             way_out = f'--limit "{decidable}", or p50, or --duration {math.ceil(one.needed_s)}s'
             yield Problem("limits", rule, limit.text, way_out)
