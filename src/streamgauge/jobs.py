@@ -11,12 +11,11 @@ Each frame has the stream's fields, `timestamp` (the event time, for watermarks 
 microseconds: `event_time`, `ingest_time`, and `event_id`. Results keep `event_time`; the other two where they can.
 """
 
-import functools
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, ParamSpec, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 from streamgauge.core.clock import US
 from streamgauge.core.engine_reports import Guarantee
@@ -34,8 +33,6 @@ UNBOUNDED = "unbounded"
 DEFAULT_REACH = "20s"
 TIME = "timestamp"
 
-Arguments = ParamSpec("Arguments")
-Result = TypeVar("Result")
 Function = TypeVar("Function", bound=Callable[..., Any])
 Mode = Literal["append", "update"]
 Reference = str | Callable[[Any], Any]
@@ -88,21 +85,6 @@ class Description:
     query: str = ""
 
 
-def _known_names(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """A function that refuses an argument's name that it does not have with the one that was meant."""
-    parameters = inspect.signature(function).parameters.values()
-    named = [each.name for each in parameters if each.kind is not each.VAR_POSITIONAL]
-
-    @functools.wraps(function)
-    def called(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        setting, rule = f"arguments of {function.__name__}", f"must be one of {', '.join(named)}"
-        _require(*(Rule(name in named, setting, rule, name, f"{nearest(name, named)}=") for name in kwargs))
-        return function(*args, **kwargs)
-
-    return called
-
-
-@_known_names
 def stream(
     name: str,
     *fields: FieldSpec,
@@ -170,7 +152,6 @@ def _is_column(name: object) -> bool:
     return isinstance(name, str) and bool(name.strip())
 
 
-@_known_names
 def job(
     *inputs: Input,
     mode: Mode = "append",
@@ -193,7 +174,28 @@ def job(
     """
     is_bare = len(inputs) == 1 and callable(inputs[0])
     _require(_has_schema(not is_bare, getattr(inputs[0], "__name__", "the function") if is_bare else ""))
-    description = _described(inputs, mode, _key_names(keys), reach, reference)
+    _require(
+        _has_schema(inputs, "the function"),
+        _no_list("@job", "streams", inputs, '@job(stream("clicks", ...), stream("views", ...))'),
+    )
+    _require(
+        *(Rule(isinstance(one, Input), "@job", "must be given streams", one, '@job(stream("purchases", ...))')
+          for one in inputs)
+    )  # fmt: skip
+    names, modes, key_names = [one.name for one in inputs], get_args(Mode), _key_names(keys)
+    _require(
+        Rule(len({*names}) == len(names), "@job", "streams must have different names", names, "rename one"),
+        Rule(
+            mode in modes, "@job mode", f"must be one of {', '.join(modes)}", mode, f'mode="{nearest(mode, modes)}"'
+        ),
+        Rule(
+            mode != "update" or key_names, "@job keys", "must name the columns whose values are updated", "none",
+            '@job(..., mode="update", keys="user_id")',
+        ),
+    )  # fmt: skip
+    _check_reference(reference)
+    reach_us, assumed = _reach(reach, mode)
+    description = Description(inputs, mode, key_names, reach_us, reference, assumed)
 
     def mark(function: Function) -> Function:
         way_out = "def results(spark, inputs):"
@@ -203,33 +205,6 @@ def job(
         return function
 
     return mark
-
-
-def _described(
-    inputs: tuple[Input, ...], mode: Mode, keys: tuple[str, ...], reach: str | float | None, reference: Reference | None
-) -> Description:
-    _require(
-        _has_schema(inputs, "the function"),
-        _no_list("@job", "streams", inputs, '@job(stream("clicks", ...), stream("views", ...))'),
-    )
-    _require(
-        *(Rule(isinstance(one, Input), "@job", "must be given streams", one, '@job(stream("purchases", ...))')
-          for one in inputs)
-    )  # fmt: skip
-    names, modes = [one.name for one in inputs], get_args(Mode)
-    _require(
-        Rule(len({*names}) == len(names), "@job", "streams must have different names", names, "rename one"),
-        Rule(
-            mode in modes, "@job mode", f"must be one of {', '.join(modes)}", mode, f'mode="{nearest(mode, modes)}"'
-        ),
-        Rule(
-            mode != "update" or keys, "@job keys", "must name the columns whose values are updated", "none",
-            '@job(..., mode="update", keys="user_id")',
-        ),
-    )  # fmt: skip
-    _check_reference(reference)
-    reach_us, assumed = _reach(reach, mode)
-    return Description(inputs, mode, keys, reach_us, reference, assumed)
 
 
 def _check_reference(reference: object) -> None:

@@ -1,7 +1,5 @@
 """Files that are written completely or not at all, and the errors of a place that cannot be written to."""
 
-from __future__ import annotations
-
 import errno
 import os
 import tempfile
@@ -59,20 +57,18 @@ def disk(path: Path, place: OutputLocation = OUT) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise _error_of(path, error, place) from None
-
-
-def _error_of(path: Path, error: OSError, place: OutputLocation) -> Exception:
-    if is_full(error):
-        return MachineError(f"the disk that holds {path} is full: free some space, or use {place.another} elsewhere")
-    rules = {
-        errno.EEXIST: "must be a folder, and a file has that name",
-        errno.ENOTDIR: "must lie in a folder, and a file is in its way",
-    }
-    if not path.parent.is_dir():  # folders such as /proc, which take no files, give the same error
-        rules[errno.ENOENT] = "must be in an existing folder"
-    rule = rules.get(error.errno or 0, f"must be a place that can be written to ({error.strerror})")
-    return InputError(Problem(place.setting, rule, str(path), f"{place.another} in a folder you may write to"))
+        if is_full(error):
+            another = f"free some space, or use {place.another} elsewhere"
+            raise MachineError(f"the disk that holds {path} is full: {another}") from None
+        rules = {
+            errno.EEXIST: "must be a folder, and a file has that name",
+            errno.ENOTDIR: "must lie in a folder, and a file is in its way",
+        }
+        if not path.parent.is_dir():  # folders such as /proc, which take no files, give the same error
+            rules[errno.ENOENT] = "must be in an existing folder"
+        rule = rules.get(error.errno or 0, f"must be a place that can be written to ({error.strerror})")
+        way_out = f"{place.another} in a folder you may write to"
+        raise InputError(Problem(place.setting, rule, str(path), way_out)) from None
 
 
 def _atomically(path: Path, write: Callable[[IO[bytes]], object], place: OutputLocation) -> None:

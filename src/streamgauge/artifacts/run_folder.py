@@ -33,7 +33,7 @@ import pyarrow as pa
 from pydantic import ValidationError
 
 from streamgauge.artifacts.atomic_write import OUT, RUN, disk, write_table, write_text
-from streamgauge.artifacts.series_files import SERIES, read_table, write_series
+from streamgauge.artifacts.series_files import SERIES, conform, read_table
 from streamgauge.config.experiment import Experiment
 from streamgauge.config.experiment_file import to_toml
 from streamgauge.core.errors import (
@@ -169,8 +169,8 @@ class RunFolder:
                 path.unlink()
 
     def write_series(self, table: pa.Table) -> None:
-        """Writes the per-second series. Raises `DriverError` if it breaks its schema."""
-        write_series(self.path, table)
+        """Writes the per-second series."""
+        write_table(self.path / SERIES, conform(table))
 
     def write_engine_table(self, name: str, table: pa.Table) -> None:
         """Writes a table of the engine's own reports (`series_files.TABLES`) to engine/NAME.parquet."""

@@ -14,12 +14,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from streamgauge.artifacts.atomic_write import write_table
 from streamgauge.core.engine_reports import WHOLE_BATCH
-from streamgauge.core.errors import DriverError, InputError, Problem, require
+from streamgauge.core.errors import InputError, Problem, require
 
 _COUNTS = ("planned", "offered", "handed_out", "committed", "backlog_events", "lag_events")
 LATENCIES = ("event_time_us_p50", "event_time_us_p99", "processing_time_us_p50", "processing_time_us_p99")
@@ -166,26 +164,8 @@ def batch_steps(batches: pa.Table) -> dict[str, str]:
 
 
 def conform(table: pa.Table) -> pa.Table:
-    """A per-second series with exactly the columns of SCHEMA, in its order and types. Missing nullable columns become
-    null.
-
-    Raises `DriverError` for unknown columns, missing required values, wrong types, or times that do not ascend.
-    """
-    if unknown := [name for name in table.column_names if name not in SCHEMA.names]:
-        raise DriverError(f"series: series.parquet must not have the columns {', '.join(unknown)}")
-    try:
-        conformed = pa.concat_tables([SCHEMA.empty_table(), table], promote_options="permissive").cast(SCHEMA)
-    except (pa.ArrowException, ValueError) as error:
-        raise DriverError(f"series: must have the columns of series.parquet ({error})") from None
-    times = conformed["time_us"]
-    if len(times) > 1 and not pc.all(pc.greater(times[1:], times[:-1])).as_py():
-        raise DriverError("series: column time_us must ascend from row to row")
-    return conformed
-
-
-def write_series(folder: Path, table: pa.Table) -> None:
-    """Writes the per-second series of a run folder. Raises `DriverError` if it breaks its schema."""
-    write_table(folder / SERIES, conform(table))
+    """A per-second series with exactly the columns of SCHEMA, in its order and types; absent ones become null."""
+    return pa.concat_tables([SCHEMA.empty_table(), table], promote_options="permissive").cast(SCHEMA)
 
 
 def read_table(folder: Path, name: str) -> pa.Table:

@@ -119,7 +119,7 @@ def _perform() -> str | int | None:
             error.problems = tuple(map(in_file_terms, error.problems))
             show_refusal(error)
         else:
-            show_refusal(error, options={name: info.flag for name, info in SETTINGS.items() if "." in name})
+            show_refusal(error, options={name: info.flag for name, info in SETTINGS.items()})
         return error.exit_code
     except StreamgaugeError as error:
         print_progress(f"error: {error}")

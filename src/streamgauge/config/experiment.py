@@ -4,9 +4,6 @@ Unknown keys are refused, and one error reports all problems. Engine and transpo
 `preflight.settings_checks` checks them.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from functools import partial
 from operator import attrgetter
 from typing import Annotated, Any, Literal
@@ -14,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from streamgauge.config.cpu_settings import Cpus, are_separate
-from streamgauge.config.named_files import change_files, is_program
+from streamgauge.config.named_files import is_program
 from streamgauge.config.setting_info import (
     COMMANDS,
     ENGINE_UNDER_LOAD,
@@ -36,6 +33,7 @@ from streamgauge.config.setting_info import (
     whole,
 )
 from streamgauge.core.errors import Fault, InputError, faults_of, nearest, problems_of, require
+from streamgauge.core.formatting import leaves
 from streamgauge.core.former_names import TransportName
 from streamgauge.core.plugin_options import TUNED, Tuning
 from streamgauge.core.units import PARTITION_BITS, parse_rate
@@ -240,10 +238,6 @@ class Matrix(BaseModel):
         Field(description="combinations that do not run: those with all values of an entry"),
     ] = ()
 
-    def with_files(self, change: Callable[[str], str]) -> Matrix:
-        """The matrix with every file that its values name changed: user jobs, data and client files."""
-        return Matrix.model_validate(change_files(self.model_dump(), change))
-
 
 class Experiment(ConfigModel):
     """One experiment. `streamgauge experiment FILE` does the same as the command that `--print-toml` printed."""
@@ -400,14 +394,11 @@ TABLES_OF_USER = [name for name, info in SETTINGS.items() if info.metavar == NAM
 
 def _joined_name(fault: Fault) -> Fault:
     """TOML reads an unquoted name with dots as tables: the fault of the whole name, if a text was expected."""
-    if fault.name.partition(".")[0] not in TABLES_OF_USER or len(fault.location) != 2:
+    is_entry = fault.name.partition(".")[0] in TABLES_OF_USER and len(fault.location) == 2
+    if not (is_entry and isinstance(fault.got, dict) and fault.got):
         return fault
-    location: tuple[int | str, ...] = fault.location
-    value = fault.got
-    while isinstance(value, dict) and value:
-        key, value = next(iter(value.items()))
-        location = (*location, key)
-    return fault if location == fault.location else Fault(_UNQUOTED, location, value, {})
+    name, value = next(leaves(fault.got))
+    return Fault(_UNQUOTED, (*fault.location, name), value, {})
 
 
 def _unknown(fault: Fault) -> tuple[str, str]:

@@ -66,7 +66,6 @@ def expand(experiment: Experiment) -> tuple[Cell, ...]:
         ({name: settings[name] if name in settings else value_of(one, name) for name in names}, one)
         for settings, one in zip(combinations, experiments, strict=True)
     ]
-    refuse(_repeated(pairs), incomplete=True)
     repeated = product(range(1, matrix.repeat + 1), pairs)
     return tuple(
         Cell(number, settings, repetition, one) for number, (repetition, (settings, one)) in enumerate(repeated, 1)
@@ -152,7 +151,10 @@ def _combinations(matrix: Matrix, command: str) -> list[Settings]:
         for name in ("exclude", "include")
     )
     refuse(problems, incomplete=True)
-    _require_few(axes, len(included), matrix.repeat)
+    count = (prod(map(len, axes.values())) + len(included)) * matrix.repeat
+    factors = [*(f"{len(values)} of {name}" for name, values in axes.items()), f"repeat {matrix.repeat}"]
+    rule, got = f"must have at most {CELLS_MAX:,} cells before exclude", f"{count:,} cells: {' x '.join(factors)}"
+    require(count <= CELLS_MAX, "matrix", rule, got, "fewer values, a smaller repeat, or a file for each part")
     crossed = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
     left = [one for one in crossed if not any(_matches(one, entry) for entry in excluded)]
     # Without axes the product is the file's own settings. Only a matrix without entries means these.
@@ -224,14 +226,6 @@ def _place(name: str) -> tuple[str, str] | None:
     return (table, key) if key and table in SETTINGS and SETTINGS[table].metavar == NAME_VALUE else None
 
 
-def _require_few(axes: Mapping[str, Sequence[Any]], included: int, repeat: int) -> None:
-    """Raises InputError for a matrix with too many cells, before any is made."""
-    count = (prod(map(len, axes.values())) + included) * repeat
-    factors = [*(f"{len(values)} of {name}" for name, values in axes.items()), f"repeat {repeat}"]
-    rule, got = f"must have at most {CELLS_MAX:,} cells before exclude", f"{count:,} cells: {' x '.join(factors)}"
-    require(count <= CELLS_MAX, "matrix", rule, got, "fewer values, a smaller repeat, or a file for each part")
-
-
 def _matches(combination: Settings, entry: Settings) -> bool:
     return all(name in combination and combination[name] == value for name, value in entry.items())
 
@@ -246,12 +240,3 @@ def _unused(excluded: Sequence[Settings], crossed: Sequence[Settings], axes: Map
             for n, entry in enumerate(excluded)
         )
     )
-
-
-def _repeated(pairs: Sequence[tuple[Settings, Experiment]]) -> list[Problem]:
-    """Cells that ask the same twice, whether listed or included."""
-    rule, way_out = "must not have a cell twice", "leave one out; repeat = 2 runs every cell twice"
-    texts = [experiment.model_dump_json() for _, experiment in pairs]
-    first = {text: n for n, text in reversed([*enumerate(texts)])}
-    repeated = (settings for n, (settings, _) in enumerate(pairs) if first[texts[n]] < n)
-    return [Problem("matrix", rule, dict(settings), way_out) for settings in repeated]

@@ -36,7 +36,7 @@ def is_own_file(name: str) -> bool:
 
 def find_beside(file: str, folder: Path) -> str:
     """The path as it is if such a file exists, else in `folder` if it exists there."""
-    if "\0" in file or Path(file).exists() or not (folder / file).is_file():
+    if Path(file).exists() or not (folder / file).is_file():
         return file
     return str(folder / file)
 

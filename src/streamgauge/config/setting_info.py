@@ -1,13 +1,11 @@
 """What a setting says of itself (option, help, default, commands that take it), and how its value is parsed."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BaseModel, BeforeValidator, Field
 
@@ -64,7 +62,7 @@ class SettingInfo:
     commands: tuple[str, ...] = LOAD_COMMANDS
     per_command: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
-    def in_command(self, command: str) -> SettingInfo:
+    def in_command(self, command: str) -> Self:
         return replace(self, **self.per_command.get(command, {}))
 
     @property
@@ -79,23 +77,18 @@ class SettingInfo:
         value = self.example or (self.default if isinstance(self.default, str) else "")
         return f"{self.flag} {value}" if value else f"{self.flag} with another value"
 
-    def stated_defaults(self, as_typed: Callable[[str], str] = str) -> str:
-        """The default of the first command that takes the setting, and others by command: `60s; sustain: 30s`.
-
-        `as_typed`: changes a default that is a single value.
-        """
+    def stated_defaults(self) -> str:
+        """The default of the first command that takes the setting, and others by command: `60s; sustain: 30s`."""
         stated = {
-            command: self.in_command(command)._stated_default(as_typed)
-            for command in COMMANDS
-            if command in self.commands
+            command: self.in_command(command)._stated_default() for command in COMMANDS if command in self.commands
         }
         usual = next(iter(stated.values()))
         return usual + "".join(f"; {command}: {text}" for command, text in stated.items() if text != usual)
 
-    def _stated_default(self, as_typed: Callable[[str], str]) -> str:
+    def _stated_default(self) -> str:
         if self.required:
             return "required"
-        return self.default_text or as_typed(str(self.default).lower() if self.is_switch else str(self.default))
+        return self.default_text or (str(self.default).lower() if self.is_switch else str(self.default))
 
     def rule_of_command(self, command: str, setting: str, got: object, name: str) -> Rule:
         """That the command takes the setting; `name` is what to leave out."""

@@ -3,9 +3,9 @@
 import socket
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from streamgauge.core.errors import MissingOnMachine, Problem
+from streamgauge.core.errors import MissingOnMachine, Problem, Rule, broken
 
 Status = Literal["good", "warning", "missing"]
 
@@ -27,6 +27,11 @@ class MachineCheck:
     problems: tuple[Problem, ...] = ()
     prevents_start: bool = True
     needed_with: str = ""
+
+    @classmethod
+    def warning(cls, name: str, found: str, *rules: Rule) -> Self:
+        """A check whose broken rules are warnings."""
+        return cls(name, found, tuple(broken(*rules)), prevents_start=False)
 
     @property
     def status(self) -> Status:

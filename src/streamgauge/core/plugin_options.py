@@ -37,9 +37,6 @@ class Fetch:
     transport: str = ""
     encoding: str = ""
 
-    def is_needed(self, transport: str, encoding: str) -> bool:
-        return self.transport in ("", transport) and self.encoding in ("", encoding)
-
 
 def with_defaults(options: Mapping[str, str], settings: Sequence[Setting]) -> dict[str, str]:
     """All options."""

@@ -9,11 +9,9 @@ from streamgauge.core.formatting import format_size
 from streamgauge.engines.registry import entry
 from streamgauge.preflight.generator_ceiling import ceiling_above_rate
 from streamgauge.preflight.resolved_experiment import LEVEL_MAX_US, ResolvedExperiment, may_extend, spare_s
-from streamgauge.preflight.sample_size import percentile_note, spacings
+from streamgauge.preflight.sample_size import lacking_percentiles, percentile_note, spacings
 from streamgauge.preflight.settings_checks import check
 from streamgauge.results.dry_run import PlannedProcesses, TrialPlan, Unavailable
-from streamgauge.results.latency import PERCENTILES
-from streamgauge.stats.samples import carries, observations_needed
 from streamgauge.system.cpu_pinning import cpus
 from streamgauge.system.machine_checks import starting_checks
 from streamgauge.transports.registry import STAMPS, transport
@@ -76,7 +74,7 @@ def _planned_processes(resolved: ResolvedExperiment) -> Iterator[PlannedProcesse
 
 
 def _unavailable(resolved: ResolvedExperiment) -> Iterator[Unavailable]:
-    """The checks, latencies and percentiles that a trial cannot have, as far as that is known before it."""
+    """The checks, latencies and percentiles that a trial, not extended, cannot have, as far as that is known before."""
     experiment, workload = resolved.experiment, resolved.workload
     if not may_extend(experiment.load):
         reason = "is not judged while the rate changes, and the span is not extended"
@@ -89,33 +87,21 @@ def _unavailable(resolved: ResolvedExperiment) -> Iterator[Unavailable]:
         seen = [name for name in resolved.engine.transports if name in STAMPS]
         way_out = f"--transport {seen[0]}" if seen else "event_time, which every transport has"
         yield Unavailable(name="processing_time", reason=reason, way_out=way_out)
-    yield from _percentiles(resolved)
-
-
-def _percentiles(resolved: ResolvedExperiment) -> Iterator[Unavailable]:
-    """The percentiles for which the span, not extended, holds too few windows or batches."""
-    spaced = spacings(resolved.flow, resolved.interval)
-    if not spaced:
-        return
-    fewest, duration_s = max(spaced, key=lambda spacing: spacing.seconds), resolved.experiment.load.duration
-    count = round(duration_s * US) // max(1, round(fewest.seconds * US))
-    for name, q in PERCENTILES.items():
-        needed = observations_needed(q)
-        if not carries(q, count):
-            reason = (
-                f"needs {needed} {fewest.what} ({fewest.setting}: {fewest.seconds:g} s), and {duration_s:g} s hold "
-                f"{count}"
-            )
-            way_out = f"--duration {needed * fewest.seconds:.10g}s"
-            yield Unavailable(name=name.replace("_", "."), reason=reason, way_out=way_out)
+    duration_s = experiment.load.duration
+    for name, one in lacking_percentiles(spacings(resolved.flow, resolved.interval), duration_s).items():
+        reason = f"{one.needs}, and {duration_s:g} s hold {one.held}"
+        yield Unavailable(name=name.replace("_", "."), reason=reason, way_out=f"--duration {one.needed_s:.10g}s")
 
 
 def _fetches(resolved: ResolvedExperiment) -> tuple[str, ...]:
     """What a first run with this engine and transport fetches, each with its size."""
     over, encoding = resolved.experiment.transport, resolved.transport_options.get("encoding", "")
     of_transport = () if _brokers(resolved) else transport(over).fetches
-    needed = [one for one in (*resolved.engine.fetches, *of_transport) if one.is_needed(over, encoding)]
-    return tuple(f"{one.name}, {format_size(one.bytes)}" for one in needed)
+    return tuple(
+        f"{one.name}, {format_size(one.bytes)}"
+        for one in (*resolved.engine.fetches, *of_transport)
+        if one.transport in ("", over) and one.encoding in ("", encoding)
+    )
 
 
 def _missing_on_machine(resolved: ResolvedExperiment) -> Iterator[str]:

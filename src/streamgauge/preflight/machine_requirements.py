@@ -1,6 +1,6 @@
 """What this machine has and lacks: the checks that packages offer, for the refusal of a run and for `doctor`."""
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Iterable
 
 from streamgauge.config.experiment import Experiment, build
 from streamgauge.core.clock import Clock
@@ -26,23 +26,20 @@ def require_machine(*trials: ResolvedExperiment) -> None:
     machine.commit()
     on_java = [one.engine.name for one in trials if one.engine.needs_java]
     refuse_missing(starting_checks(on_java[0] if on_java else ""))
-    for one in _differing(trials, lambda of, _: (of.workload,)):
+    for one in {one.experiment.workload: one for one in trials}.values():
         one.workload.require()
-    for one in _differing(trials, lambda of, _: (of.engine, of.transport)):
+    for one in {(one.experiment.engine, one.experiment.transport): one for one in trials}.values():
         engines.require(one.experiment.engine, one.experiment.transport, one.transport_options)
-    for one in _differing(trials, lambda of, options: (of.engine, of.master, of.parallelism, *sorted(options.items()))):
+    masters = {
+        (
+            one.experiment.engine, one.experiment.master, one.experiment.parallelism,
+            *sorted(one.engine_options.items()),
+        ): one
+        for one in trials
+    }  # fmt: skip
+    for one in masters.values():
         of = one.experiment
         engines.entry(of.engine).require_master(of.master, one.engine_options, of.parallelism)
-
-
-def _differing(
-    trials: Iterable[ResolvedExperiment], key: Callable[[Experiment, Mapping[str, str]], Hashable]
-) -> Iterable[ResolvedExperiment]:
-    """The first trial of each key, which is made of the experiment and the options of its engine."""
-    first: dict[Hashable, ResolvedExperiment] = {}
-    for one in trials:
-        first.setdefault(key(one.experiment, one.engine_options), one)
-    return first.values()
 
 
 def machine_checks(brokers: str | None = None) -> list[MachineCheck]:

@@ -3,12 +3,10 @@
 Only `preflight.settings_checks` creates one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 from streamgauge.config.experiment import Experiment, Load, undecided
 from streamgauge.config.limits import EXTENSION_SHARE_MAX, EXTENSIONS_MAX, ServiceLevelObjective
@@ -84,12 +82,6 @@ class Draft:
     @cached_property
     def interval(self) -> BatchInterval:
         return entry(self.engine.name).interval(self.request) if self.engine else BatchInterval()
-
-    @property
-    def reader(self) -> Capabilities | None:
-        """The engine, unless it cannot run the workload over any transport."""
-        could_run = self.engine is not None and self.kind.may_run_on(self.engine.nodes)
-        return self.engine if could_run else None
 
     @property
     def kind(self) -> type[Workload]:
@@ -210,7 +202,7 @@ class ResolvedExperiment:
             stream: tuple(name for name in columns if name != INGEST_TIME) for stream, columns in self.columns.items()
         }
 
-    def by_sink(self) -> tuple[ResolvedExperiment, ...]:
+    def by_sink(self) -> tuple[Self, ...]:
         """One experiment for each sink."""
         return tuple(replace(self, flow=one, reach_us=reach_us(one)) for one in self.flow.each())
 

@@ -32,16 +32,13 @@ class Budget:
         if self.queue is not None:
             return self.queue
         driver = self.total - min(self.heap, self.total // 2)
-        return max(self._least_queue, min(self._default_queue, driver - generators * GENERATOR_BYTES))
-
-    @property
-    def _default_queue(self) -> int:
-        return min(QUEUE_BYTES, self.total // 2)
+        default = min(QUEUE_BYTES, self.total // 2)
+        return max(self._least_queue, min(default, driver - generators * GENERATOR_BYTES))
 
     @property
     def _least_queue(self) -> int:
         """The smallest default: more generators shrink the queue no further."""
-        return self._default_queue // 2
+        return min(QUEUE_BYTES, self.total // 2) // 2
 
     def default_generators(self, processors: int) -> int:
         """The default number of generators: one per processor, as far as memory allows.

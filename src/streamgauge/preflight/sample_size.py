@@ -4,8 +4,9 @@ Each rule uses only what is known before the start: windows, the engine's batch 
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from streamgauge.config.experiment import SETTINGS, Experiment, Load
 from streamgauge.config.limits import BATCHES_MIN, BOUND_S_MIN, EXTENSION_SHARE_MAX, EXTENSIONS_MAX, WINDOWS_MIN
@@ -58,6 +59,25 @@ def spacings(flow: Flow | None, interval: BatchInterval) -> list[Spacing]:
     return [spacing for spacing in known if spacing.seconds]
 
 
+class Lack(NamedTuple):
+    """A percentile for which a span holds only `held` windows or batches: what it needs, in words and in seconds."""
+
+    needs: str
+    needed_s: float
+    held: int
+
+
+def lacking_percentiles(spaced: Sequence[Spacing], span_s: float) -> dict[str, Lack]:
+    """The percentiles that a span cannot have; none is known where nothing is spaced, or of an endless span."""
+    if not spaced or span_s == math.inf:
+        return {}
+    fewest = max(spaced, key=lambda spacing: spacing.seconds)
+    count = round(span_s * US) // max(1, round(fewest.seconds * US))
+    needed = {name: observations_needed(q) for name, q in PERCENTILES.items() if not carries(q, count)}
+    words = f"{fewest.what} ({fewest.setting}: {fewest.seconds:g} s)"
+    return {name: Lack(f"needs {number} {words}", number * fewest.seconds, count) for name, number in needed.items()}
+
+
 def in_range(name: str, seconds: float) -> bool:
     """Whether a time of the load is within `SPANS_S`."""
     least, greatest, _ = SPANS_S[name]
@@ -104,24 +124,16 @@ def span_problems(draft: Draft) -> Iterator[Problem]:
 
 def percentile_problems(draft: Draft) -> Iterator[Problem]:
     """Limits on a percentile for which even the longest span holds too few windows or batches."""
-    longest, spaced = _longest_s(draft.experiment), spacings(draft.flow, draft.interval)
-    if longest == math.inf or not spaced:
-        return
-    fewest = max(spaced, key=lambda spacing: spacing.seconds)
-    count = round(longest * US) // max(1, round(fewest.seconds * US))
+    longest = _longest_s(draft.experiment)
+    lacking = lacking_percentiles(spacings(draft.flow, draft.interval), longest)
     for limit in draft.limits:
-        q = PERCENTILES.get(limit.statistic)
-        if q is None or carries(q, count):
-            continue
-        needed = observations_needed(q)
-        rule = (
-            f"can only be undecided: {limit.statistic.replace('_', '.')} needs {needed} {fewest.what} "
-            f"({fewest.setting}: {fewest.seconds:g} s), and {_span_in_words(draft.experiment.load, longest)} holds "
-            f"{count}"
-        )
-        decidable = f"{limit.kind}_max<={limit.text.partition('<=')[2].strip()}"
-        way_out = f'--limit "{decidable}", or p50, or --duration {math.ceil(needed * fewest.seconds)}s'
-        yield Problem("limits", rule, limit.text, way_out)
+        if limit.statistic in lacking:
+            one = lacking[limit.statistic]
+            span, name = _span_in_words(draft.experiment.load, longest), limit.statistic.replace("_", ".")
+            rule = f"can only be undecided: {name} {one.needs}, and {span} holds {one.held}"
+            decidable = f"{limit.kind}_max<={limit.text.partition('<=')[2].strip()}"
+            way_out = f'--limit "{decidable}", or p50, or --duration {math.ceil(one.needed_s)}s'
+            yield Problem("limits", rule, limit.text, way_out)
 
 
 def percentile_note(resolved: ResolvedExperiment) -> str:

@@ -206,8 +206,6 @@ def _workload(experiment: Experiment, problems: list[Problem]) -> tuple[Workload
     """(workload, parameters, flow), each None from the first refused one on."""
     workload: Workload | None = None
     parameters, flow = None, None
-    if NUL in experiment.workload:
-        return None, None, None
     with collected(problems):
         workload = get_workload(experiment.workload)
         workload, values = with_user_data(workload, experiment.parameters)
@@ -222,8 +220,6 @@ def _workload(experiment: Experiment, problems: list[Problem]) -> tuple[Workload
 
 def fixed_rate(experiment: Experiment) -> float | None:
     """The rate that the workload's parameters fix, or None. Raises InputError for parameters that it does not have."""
-    if NUL in experiment.workload:
-        return None
     workload = get_workload(experiment.workload)
     return workload.fixed_rate(workload.read(_without_data(experiment.parameters)))
 
@@ -303,33 +299,11 @@ def _fallback_flow(draft: Draft) -> Flow | None:
     return None
 
 
-NUL = "\0"
-"""The system refuses it in paths and addresses with an error that does not name the setting."""
-
-
 def _text_problems(draft: Draft) -> list[Problem]:
-    """Settings that the command would ignore, and texts that no system call accepts.
-
-    A socket would take an empty address as all addresses.
-    """
-    examples = {name: SETTINGS[name].way_out for name in ("bind", "out")}
-    examples["workload"] = "streamgauge workloads lists them"
-    texts = {name: getattr(draft.experiment, name) for name in examples}
-    return [
-        *reproduce.unsupported_settings(draft.experiment),
-        *broken(
-            *(
-                Rule(NUL not in (texts[name] or ""), name, "must not contain a NUL character", texts[name], way_out)
-                for name, way_out in examples.items()
-            ),
-            *(Rule(texts[name] != "", name, "must not be empty", "", examples[name]) for name in ("bind", "out")),
-        ),
-    ]
-
-
-def _usable(text: str) -> bool:
-    """Whether the system accepts a text; `_text_problems` reports the others."""
-    return text != "" and NUL not in text
+    """Settings that the command would ignore, and empty texts: a socket would take an empty address as all of them."""
+    texts = {"bind": draft.experiment.bind, "out": draft.experiment.out}
+    empty = (Rule(text != "", name, "must not be empty", "", SETTINGS[name].way_out) for name, text in texts.items())
+    return [*reproduce.unsupported_settings(draft.experiment), *broken(*empty)]
 
 
 def _load_problems(draft: Draft) -> list[Problem]:
@@ -359,7 +333,9 @@ def _tuning_problems(draft: Draft) -> list[Problem]:
 
 
 def _transport_problems(draft: Draft) -> list[Problem]:
-    experiment, engine = draft.experiment, draft.reader
+    experiment, engine = draft.experiment, draft.engine
+    if engine is not None and not draft.kind.may_run_on(engine.nodes):
+        engine = None
     problems = transports.choice_problems(
         experiment.transport, experiment.transport_options, experiment.port,
         engine.transports if engine else transports.NAMES, engine.name if engine else "",
@@ -371,8 +347,7 @@ def _transport_problems(draft: Draft) -> list[Problem]:
 
 def _port_problems(draft: Draft) -> Iterator[Problem]:
     experiment = draft.experiment
-    address = experiment.bind if _usable(experiment.bind) else ""
-    return transports.port_problems(address, experiment.port, 1 + draft.partitions, experiment.prometheus)
+    return transports.port_problems(experiment.bind, experiment.port, 1 + draft.partitions, experiment.prometheus)
 
 
 def _request_problems(draft: Draft) -> list[Problem]:
@@ -391,10 +366,7 @@ def _same_question_problems(draft: Draft) -> list[Problem]:
 
 
 def _place_problems(draft: Draft) -> list[Problem]:
-    out = draft.experiment.out
-    if out is not None and not _usable(out):
-        return []
-    return place_problems(Path(out or "runs"), draft.experiment.command == "generate")
+    return place_problems(Path(draft.experiment.out or "runs"), draft.experiment.command == "generate")
 
 
 CHECKS: tuple[Callable[[Draft], Iterable[Problem]], ...] = (

@@ -131,7 +131,9 @@ class Child:
             answer = self._answer_to(self._last_request, request, timeout_s)
         if answer is None:
             self._answers.put(None)
-            raise ChildFailed(f"{self.name} ended (exit code {self._last_exit_code()}); its log: {self.log}")
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(5)
+            raise ChildFailed(f"{self.name} ended (exit code {self.exit_code}); its log: {self.log}")
         if "error" in answer:
             problems = [
                 Problem(setting, rule, got, way_out, ExitCode(code))
@@ -144,7 +146,6 @@ class Child:
         """Says goodbye and closes the lifeline, so the child ends itself without being an orphan."""
         with contextlib.suppress(OSError, ValueError):
             self._lifeline.write(FAREWELL.encode())
-        with contextlib.suppress(OSError):
             self._lifeline.close()
 
     def stop(self, grace_s: float = 5.0) -> None:
@@ -172,11 +173,6 @@ class Child:
                 raise ChildSilent(f"{self.name} did not answer '{request}' within {timeout_s:g} s") from None
             if answer is None or answer["number"] == number:
                 return answer
-
-    def _last_exit_code(self) -> int | None:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            return self._process.wait(5)
-        return None
 
     def _read_answers(self) -> None:
         assert self._process.stdout is not None

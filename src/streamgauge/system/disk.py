@@ -12,9 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import psutil
-
-from streamgauge.core.errors import Problem, Rule, broken
+from streamgauge.core.errors import Problem, Rule
 from streamgauge.core.formatting import format_size
 from streamgauge.core.machine_check import MachineCheck
 
@@ -128,7 +126,6 @@ FREE_BYTES = 2 * 2**30
 SHARED_BYTES = 32 * 2**20
 """Half of what containers have by default."""
 SHARED_MEMORY = Path("/dev/shm")
-_IN_MEMORY = ("tmpfs", "ramfs")
 
 
 def temporary_folder_check() -> MachineCheck:
@@ -141,17 +138,10 @@ def temporary_folder_check() -> MachineCheck:
         return MachineCheck("temporary_folder", "none that can be written to", (problem,))
     free = shutil.disk_usage(folder).free
     rule = f"should have {format_size(FREE_BYTES)} free, for what brokers and the recorder write"
-    return MachineCheck(
-        "temporary_folder", f"{folder}, {format_size(free)} free{', in memory' * is_in_memory(folder)}",
-        tuple(broken(Rule(free >= FREE_BYTES, "TMPDIR", rule, format_size(free), WAY_OUT))), prevents_start=False,
+    return MachineCheck.warning(
+        "temporary_folder", f"{folder}, {format_size(free)} free",
+        Rule(free >= FREE_BYTES, "TMPDIR", rule, format_size(free), WAY_OUT),
     )  # fmt: skip
-
-
-def is_in_memory(folder: Path) -> bool:
-    """Whether the files of a folder count as memory."""
-    mounted = {disk.mountpoint: disk.fstype for disk in psutil.disk_partitions(all=True)}
-    places = (str(path) for path in (folder.absolute(), *folder.absolute().parents))
-    return next((mounted[place] for place in places if place in mounted), "") in _IN_MEMORY
 
 
 def shared_memory_check() -> MachineCheck:
@@ -161,5 +151,6 @@ def shared_memory_check() -> MachineCheck:
     found = f"{SHARED_MEMORY}, {format_size(free)} free" if usable else f"{SHARED_MEMORY} cannot be written"
     rule = f"should be a folder with {format_size(SHARED_BYTES)} free, for jobs and programs that share memory"
     way_out = "remove what others left there; in a container, --shm-size=1g"
-    problems = broken(Rule(free >= SHARED_BYTES, str(SHARED_MEMORY), rule, found, way_out))
-    return MachineCheck("shared_memory", found, tuple(problems), prevents_start=False)
+    return MachineCheck.warning(
+        "shared_memory", found, Rule(free >= SHARED_BYTES, str(SHARED_MEMORY), rule, found, way_out)
+    )

@@ -51,7 +51,7 @@ def find_java(needed_by: str = "") -> Java:
         MissingOnMachine: none was found, it does not start, or it is older than 17. The message says how to get one.
     """
     home = os.environ.get("JAVA_HOME")
-    java = _java_at(str(Path(home) / "bin" / "java")) if home else _java_of_path()
+    java = _java_at(str(Path(home) / "bin" / "java") if home else shutil.which("java"))
     if isinstance(java, Java):
         return java
     rule = f"must lead to Java {JAVA_FLOOR} or later" + (f", which {needed_by} needs" if needed_by else "")
@@ -83,10 +83,6 @@ def java_environment(keep_properties: bool = False, environment: Mapping[str, st
     return variables
 
 
-def _java_of_path() -> Java | str:
-    return _java_at(shutil.which("java"))
-
-
 def _java_at(path: str | None) -> Java | str:
     """The Java at a path, or why it cannot be used."""
     if path is None or not Path(path).exists():
@@ -106,7 +102,7 @@ def _java_at(path: str | None) -> Java | str:
 
 def _other_home() -> str | None:
     """The way out if only JAVA_HOME is wrong, so the user need not install Java."""
-    java = _java_of_path()
+    java = _java_at(shutil.which("java"))
     if not isinstance(java, Java):
         return None
     return f"unset JAVA_HOME (PATH has Java {java.version}), or set it to {Path(java.path).resolve().parents[1]}"
@@ -279,19 +275,16 @@ def _resolve(request: JarSet, folder: Path) -> list[Path]:
     print(f"resolving {', '.join(request.packages)}, once: {folder}", file=sys.stderr, flush=True)
     with _work_folder(folder.parent) as work:
         _run_ivy(request, Path(work))
-        entry = Path(work) / "entry"
-        entry.mkdir()
-        names = sorted(path.name for path in (Path(work) / "jars").glob("*.jar"))
+        jars = Path(work) / "jars"
+        names = sorted(path.name for path in jars.glob("*.jar"))
         if not names:
             raise _Unresolved("Ivy reported no error and returned no jars")
-        for name in names:
-            shutil.copy2(Path(work) / "jars" / name, entry / name)
-        (entry / LIST).write_text(json.dumps(names))
+        (jars / LIST).write_text(json.dumps(names))
         shutil.rmtree(folder, ignore_errors=True)
         with contextlib.suppress(OSError):  # another process wrote it at the same time
-            entry.rename(folder)
-    if jars := _cached(folder):
-        return jars
+            jars.rename(folder)
+    if paths := _cached(folder):
+        return paths
     raise _Unresolved(f"{folder} cannot be written")
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import psutil
 
-from streamgauge.core.errors import InputError, Rule, broken
+from streamgauge.core.errors import InputError, Rule
 from streamgauge.core.formatting import format_digits, format_size
 from streamgauge.core.machine_check import MachineCheck
 from streamgauge.core.units import format_cpus, parse_cpus
@@ -43,10 +43,9 @@ def memory_check() -> MachineCheck:
     free = min(total, int(psutil.virtual_memory().available))
     rule = f"should be at least {format_size(needed)}, for the engine's heap and the driver's queue"
     way_out = f"stop other programs, or take a smaller heap and queue (--queue-memory {max(1, free // 2**22)}MiB)"
-    problems = broken(Rule(free >= needed, "free memory", rule, format_size(free), way_out))
     of_group = " of the control group" if memory_limit() == total else ""
     found = f"{format_size(total)}{of_group}, {format_size(free)} free"
-    return MachineCheck("memory", found, tuple(problems), prevents_start=False)
+    return MachineCheck.warning("memory", found, Rule(free >= needed, "free memory", rule, format_size(free), way_out))
 
 
 def processors_check() -> MachineCheck:
@@ -55,7 +54,10 @@ def processors_check() -> MachineCheck:
     number = len(usable)
     whole = format_cpus(usable[: max(1, int(limit or number))])
     cores = sorted({_threads_beside(cpu) for cpu in usable}, key=min)
-    problems = broken(
+    quota = "" if limit is None else f", {format_digits(limit)} at a time by the control group"
+    found = f"{number} of {psutil.cpu_count() or number} on {len(cores)} cores{quota}"
+    return MachineCheck.warning(
+        "processors", found,
         Rule(number > 1, "processors", "should be at least two: one for the driver and one for the engine", number,
              "a machine or container with more of them"),
         Rule(limit is None or limit >= number, "cpu.max", f"should allow the {number} processors that both sides plan "
@@ -63,9 +65,6 @@ def processors_check() -> MachineCheck:
              f"taskset -c {whole} streamgauge ..., or raise cpu.max; of a container, --cpus"),
         *_core_rules(set(usable), cores),
     )  # fmt: skip
-    quota = "" if limit is None else f", {format_digits(limit)} at a time by the control group"
-    found = f"{number} of {psutil.cpu_count() or number} on {len(cores)} cores{quota}"
-    return MachineCheck("processors", found, tuple(problems), prevents_start=False)
 
 
 def _core_rules(usable: set[int], cores: Sequence[frozenset[int]]) -> Iterator[Rule]:
@@ -101,5 +100,4 @@ def clock_check() -> MachineCheck:
         source = CLOCK_SOURCE.read_text().strip()
     rule = "should be one that a process reads by itself, because each event and each result is stamped"
     way_out = f"echo tsc | sudo tee {CLOCK_SOURCE}; in a virtual machine, the clock that its host offers (kvm-clock)"
-    problems = broken(Rule(source not in SLOW_CLOCKS, "clock source", rule, source, way_out))
-    return MachineCheck("clock", source, tuple(problems), prevents_start=False)
+    return MachineCheck.warning("clock", source, Rule(source not in SLOW_CLOCKS, "clock source", rule, source, way_out))

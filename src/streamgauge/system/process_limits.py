@@ -74,16 +74,13 @@ def room_checks(java: bool) -> list[MachineCheck]:
 def process_limits_check() -> MachineCheck:
     """The limits that end a process within its work. How much a run needs of them is not known before."""
     limits = [(flag, _soft(kind), what) for flag, kind, what in _ENDING]
-    problems = broken(
+    found = ", ".join(f"{flag} {limit}" for flag, limit, _ in limits if limit is not None)
+    return MachineCheck.warning(
+        "process_limits", found or "none of CPU time, address space and file size",
         *(
             Rule(limit is None, flag, f"should be unlimited: it limits {what}", limit, f"{flag} unlimited")
             for flag, limit, what in limits
-        )
-    )
-    found = ", ".join(f"{flag} {limit}" for flag, limit, _ in limits if limit is not None)
-    return MachineCheck(
-        "process_limits", found or "none of CPU time, address space and file size", tuple(problems),
-        prevents_start=False,
+        ),
     )  # fmt: skip
 
 

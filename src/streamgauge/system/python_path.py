@@ -12,38 +12,24 @@ from importlib.machinery import PathFinder
 VARIABLE = "PYTHONPATH"
 PACKAGES = ("pyspark", "py4j")
 OURS = __name__.partition(".")[0]
-_removed: list[str] = []
+removed_entries: list[str] = []
+"""The entries that this process has set aside."""
 
 
-def drop_foreign_pyspark(search: list[str], environment: MutableMapping[str, str]) -> list[str]:
-    """Removes such entries from `search` (`sys.path`) and from PYTHONPATH of `environment`; returns them.
+def drop_foreign_pyspark(search: list[str], environment: MutableMapping[str, str]) -> None:
+    """Removes such entries from `search` (`sys.path`) and from PYTHONPATH of `environment`.
 
     An entry stays if it holds streamgauge too, or if no other place has its packages.
     """
     entries = [entry for entry in environment.get(VARIABLE, "").split(os.pathsep) if entry]
-    installed_here = {os.path.abspath(place) for place in (*site.getsitepackages(), site.getusersitepackages())}
-    candidates = [
-        entry for entry in entries if os.path.abspath(entry) not in installed_here and not _has([entry], OURS)
-    ]
-    places = {os.path.abspath(entry) for entry in candidates}
+    kept = {os.path.abspath(place) for place in (*site.getsitepackages(), site.getusersitepackages())}
+    places = {path for entry in entries if (path := os.path.abspath(entry)) not in kept and not _has([path], OURS)}
     elsewhere = [entry for entry in search if os.path.abspath(entry) not in places]
-    foreign = {entry for entry in candidates if any(_has([entry], one) and _has(elsewhere, one) for one in PACKAGES)}
-    if not foreign:
-        return []
-    gone = {os.path.abspath(entry) for entry in foreign}
-    search[:] = [entry for entry in search if os.path.abspath(entry) not in gone]
-    if remaining := [entry for entry in entries if entry not in foreign]:
-        environment[VARIABLE] = os.pathsep.join(remaining)
-    else:
-        del environment[VARIABLE]
-    removed = [entry for entry in entries if entry in foreign]
-    _removed.extend(removed)
-    return removed
-
-
-def removed_entries() -> tuple[str, ...]:
-    """The entries that this process has set aside."""
-    return tuple(_removed)
+    foreign = {path for path in places if any(_has([path], one) and _has(elsewhere, one) for one in PACKAGES)}
+    removed_entries.extend(entry for entry in entries if os.path.abspath(entry) in foreign)
+    search[:] = [entry for entry in search if os.path.abspath(entry) not in foreign]
+    if removed_entries:
+        environment[VARIABLE] = os.pathsep.join(entry for entry in entries if entry not in removed_entries)
 
 
 def _has(places: Sequence[str], package: str) -> bool:

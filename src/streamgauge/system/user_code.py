@@ -45,7 +45,7 @@ def import_file(path: Path) -> ModuleType:
     path = path.resolve()
     root, name = place_of(path)
     _check_name(path, name)
-    put_first(root)
+    sys.path[:] = [str(root), *(entry for entry in sys.path if entry != str(root))]
     before = _running_spark()
     rule, argv = f"{path.name} must be imported without an error", sys.argv
     with user_errors(path, rule), contextlib.redirect_stdout(sys.stderr):
@@ -95,13 +95,6 @@ def place_of(path: Path) -> tuple[Path, str]:
         parts.insert(0, folder.name)
         folder = folder.parent
     return folder, ".".join(parts)
-
-
-def put_first(folder: Path) -> None:
-    """Puts the folder first on the import path."""
-    if str(folder) in sys.path:
-        sys.path.remove(str(folder))
-    sys.path.insert(0, str(folder))
 
 
 @contextlib.contextmanager

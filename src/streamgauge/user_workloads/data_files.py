@@ -4,7 +4,6 @@
 and how often the input repeats them.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -28,11 +27,8 @@ from streamgauge.loadgen.replay.columns import (
 )
 from streamgauge.loadgen.replay.files import content, digest
 from streamgauge.loadgen.replay.text import LeftOut, in_words
-from streamgauge.results.run import FITTED, DataColumn, ReplayedData, Result
+from streamgauge.results.run import DataColumn, ReplayedData, Result
 from streamgauge.workloads.registry import Job, Parameters, Workload
-
-_QUANTILES = re.compile("from [^;]* by quantiles")
-"""How a note describes a fitted column of numbers."""
 
 
 def with_user_data(workload: Workload, values: Mapping[str, Any]) -> tuple[Workload, dict[str, Any]]:
@@ -193,19 +189,10 @@ def _column(field: ReplayedColumn) -> DataColumn:
     )
 
 
-def files_read_otherwise(workload: Workload, data: Sequence[ReplayedData], result: Result) -> Iterator[Problem]:
+def files_read_otherwise(data: Sequence[ReplayedData], result: Result) -> Iterator[Problem]:
     """The files of a run whose content the version that wrote `result` read otherwise than this one."""
     version = result.environment.get("streamgauge", "an older version")
     rule, way_out = "must be read as in that run", f"streamgauge {version}, which wrote the run"
-    # How quantiles are written, and what follows a semicolon, are words that may change.
-    before, now = (
-        [_QUANTILES.sub("by quantiles", note).partition(";")[0] for note in notes if FITTED in note]
-        for notes in (result.notes, workload.notes)
-    )
-    for note in before:
-        if note not in now:
-            file = note.partition(FITTED)[2].partition(":")[0]
-            yield Problem(file, rule, f"another reading; in the run: {note}", way_out)
     for one, other in zip(result.data, data, strict=False):
         if _reading(one) != _reading(other):
             yield Problem(one.file, rule, "other rows or values", way_out)
@@ -220,15 +207,11 @@ def _reading(data: ReplayedData) -> tuple[Any, ...]:
 
 def input_notes(workload: Workload, data: Sequence[ReplayedData]) -> tuple[str, ...]:
     """Notes on an input: what was assumed of the workload, and the summary of `data`."""
-    return (*workload.notes, *notes_of(data))
+    return (*workload.notes, *(note for one in data for note in notes_of(one)))
 
 
-def notes_of(data: Sequence[ReplayedData]) -> tuple[str, ...]:
+def notes_of(data: ReplayedData) -> Iterator[str]:
     """`data` in sentences."""
-    return tuple(note for one in data for note in _notes(one))
-
-
-def _notes(data: ReplayedData) -> Iterator[str]:
     if data.left_out:
         yield f"data of {data.stream}: {in_words(LeftOut(data.left_out, data.left_out_no_utf8))}"
     for column in data.columns:

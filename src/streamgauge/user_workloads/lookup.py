@@ -7,7 +7,6 @@ loaded with the first file of its kind.
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from streamgauge.config.experiment import Experiment
 from streamgauge.config.named_files import is_data, is_own_file, is_program
@@ -65,23 +64,19 @@ def changed_files(workload: Workload, previous: Mapping[str, str], way_out: str)
 
 
 def with_absolute_paths(experiment: Experiment) -> Experiment:
-    """The experiment with absolute paths of user job, data and client files."""
+    """The experiment with absolute paths of user job, data and other files. An empty path stays empty, for its own
+    refusal.
+    """
+    workload, values = experiment.workload, experiment.parameters
+    built_in = registry.get(workload) if workload in registry.names() else None
+    files = {name for name in values if is_data(name) or (built_in is not None and built_in.is_file(name))}
     return experiment.model_copy(
         update={
-            "workload": absolute_path(experiment.workload),
-            "parameters": absolute_paths(experiment.workload, experiment.parameters),
+            "workload": os.path.abspath(workload) if is_own_file(workload) else workload,
+            "parameters": {
+                name: os.path.abspath(str(value)) if name in files and value else value
+                for name, value in values.items()
+            },
             "transport_options": transports.with_absolute_paths(experiment.transport, experiment.transport_options),
         }
     )
-
-
-def absolute_path(name: str) -> str:
-    """The absolute path of the file of a user job or a program; any other workload's name unchanged."""
-    return os.path.abspath(name) if is_own_file(name) else name
-
-
-def absolute_paths(workload: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters with absolute paths of data and other files. An empty path stays empty, for its own refusal."""
-    built_in = registry.get(workload) if workload in registry.names() else None
-    paths = {name for name in values if is_data(name) or (built_in is not None and built_in.is_file(name))}
-    return {name: os.path.abspath(str(value)) if name in paths and value else value for name, value in values.items()}

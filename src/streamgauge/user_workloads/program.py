@@ -109,25 +109,10 @@ def program(path: Path) -> Program:
     assert inputs is not None
     assert columns is not None
     streams, notes = inputs
-    return _program(table, streams, notes, launch, columns)
-
-
-_OF_MESSAGES = ("topic", "format", "time_unit", "record_timestamp")
-"""Settings of an input that say nothing of its events."""
-
-
-def _program(
-    table: ProgramTable,
-    streams: tuple[StreamSpec, ...],
-    notes: tuple[str, ...],
-    launch: Launch,
-    columns: Mapping[str, Mapping[str, ValueType]],
-) -> Program:
-    path, folder = table.path, table.folder
-    inputs = tuple(Input(each.name, (), None, None, time_name(each), each.key) for each in streams)
+    declared = tuple(Input(each.name, (), None, None, time_name(each), each.key) for each in streams)
     nodes = {sink: _node(table, sink, columns[sink], streams, launch) for sink in table.by_sink}
-    described = {sink: _described(inputs, output, nodes[sink], streams) for sink, output in table.by_sink.items()}
-    name = folder.name if path.stem == "program" else path.stem
+    described = {sink: _described(declared, output, nodes[sink], streams) for sink, output in table.by_sink.items()}
+    name = table.folder.name if path.stem == "program" else path.stem
     flow = Flow(tuple(Sink(node, sink, table.by_sink[sink].mode) for sink, node in nodes.items()))
     topics = _topics(table, nodes)
     assumed = [note for each in described.values() for note in each.assumed] + ([_ATTACHED] if table.attach else [])
@@ -141,6 +126,10 @@ def _program(
         default_transport_options={"brokers": table.brokers} if table.brokers else {}, described=described,
         program_topics=topics, launch=launch,
     )  # fmt: skip
+
+
+_OF_MESSAGES = ("topic", "format", "time_unit", "record_timestamp")
+"""Settings of an input that say nothing of its events."""
 
 
 def _unseen_s(topics: ProgramTopics) -> float:

@@ -99,9 +99,13 @@ def characterized(tmp_path: Path, workload: str, settings: dict[str, int], **mor
     return characterize(experiment_of(tmp_path, workload, settings, **more)).model_dump(mode="json")
 
 
-def test_word_count_is_characterized(tmp_path: Path) -> None:
-    """A hundred small slices: exact selectivities, a p99 of each operator, and so instances for each."""
-    found = characterized(tmp_path, "word_count", {"slices": 100, "slice_events": 50, "warmup_slices": 3})
+def test_word_count_is_characterized_and_its_advice_applied(tmp_path: Path) -> None:
+    """A hundred small slices: exact selectivities, a p99 of each operator, and so instances for each, with which Spark
+    runs a trial, and its answers are right.
+    """
+    experiment = experiment_of(tmp_path, "word_count", {"slices": 100, "slice_events": 50, "warmup_slices": 3})
+    profile = characterize(experiment)
+    found = profile.model_dump(mode="json")
     rows = {row["name"]: row for row in found["operators"]}
     assert (rows["splitter"]["rows_in"], rows["splitter"]["selectivity"]) == ([103 * 50], 10.0)
     assert rows["counter"]["rows_in"] == [103 * 500]
@@ -118,18 +122,12 @@ def test_word_count_is_characterized(tmp_path: Path) -> None:
     assert found["memory"]["p50"] > 2**26
     assert found["settings"]["master"] == "local[1]"
     assert list(tmp_path.glob("*-characterize/engine/spark.log"))
-
-
-def test_advice_is_applied(tmp_path: Path) -> None:
-    """Spark runs the trial with the instances that were advised, and its answers are right."""
-    experiment = experiment_of(tmp_path, "word_count", {"slices": 100, "slice_events": 50, "warmup_slices": 3})
-    found = characterize(experiment)
     short = experiment.load.model_copy(update={"duration": 10.0, "warmup": 5.0})
-    applied = apply_advice(experiment.model_copy(update={"load": short}), found, lambda _: None).applied
+    applied = apply_advice(experiment.model_copy(update={"load": short}), profile, lambda _: None).applied
     assert applied is not None
     trial = RunFolder.open(applied.run).read_result()
-    assert Path(applied.run).parent == Path(found.folder)
-    assert trial.settings[SETTING] == applied.after == str(found.apply.value)
+    assert Path(applied.run).parent == Path(profile.folder)
+    assert trial.settings[SETTING] == applied.after == str(profile.apply.value)
     assert trial.verification is not None
     assert trial.verification.right
     assert trial.verification.expected > 0

@@ -14,8 +14,7 @@ import pytest
 from streamgauge.artifacts.run_folder import STARTED, RunFolder
 from streamgauge.config.experiment import Experiment
 from streamgauge.config.experiment_file import read
-from streamgauge.core.errors import DriverError, InputError, MachineError
-from streamgauge.results.run import Verification
+from streamgauge.core.errors import InputError, MachineError
 from tests.unit.helpers_refusals import problem_of
 from tests.unit.report.conftest import made_up_result, made_up_series
 
@@ -124,16 +123,9 @@ def test_missing_files_are_empty(tmp_path: Path, now: datetime) -> None:
 
 def test_wrong_series_is_refused(run_folder: RunFolder) -> None:
     """A column that is not documented never gets onto the disk."""
-    with pytest.raises(DriverError, match="surprise"):
+    with pytest.raises(ValueError, match="surprise"):
         run_folder.write_series(run_folder.read_series().append_column("surprise", pa.nulls(92)))
     assert "surprise" not in run_folder.read_series().column_names
-
-
-def test_verification_is_written(run_folder: RunFolder) -> None:
-    """The comparison has a file of its own."""
-    verification = Verification(judged=True, independent=True, reference="DuckDB", expected=3, matched=3)
-    run_folder.write_verification(verification)
-    assert Verification.model_validate_json((run_folder.path / "verification.json").read_text()) == verification
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])

@@ -5,8 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from bench.studies import applications
-from streamgauge.dataflow import graph
-from streamgauge.dataflow.nodes import Process
 from streamgauge.workloads import registry
 
 PROBES = {
@@ -19,23 +17,6 @@ def test_every_application_has_a_floor() -> None:
     """One that is added is found here."""
     assert sorted((*applications.NATIVE, *applications.OTHERS)) == sorted(set(registry.names()) - PROBES)
     assert applications.floor_of("word_count") > applications.floor_of("voipstream")
-
-
-def classes_of(name: str) -> set[tuple[str, bool]]:
-    """The operators of an application that are classes in Python, and whether each has keys, and so state."""
-    workload = registry.get(name)
-    flow = workload.build(workload.read({}), 1000.0).flow
-    return {(node.name, bool(node.keys)) for node in graph.operators(flow) if isinstance(node, Process)}
-
-
-def test_workloads_without_classes_are_named() -> None:
-    """The program's text names those of the lower floor that have no class in Python, and where the others' is."""
-    place = {("geo_finder", False)}
-    classes = {name: classes_of(name) for name in applications.NATIVE}
-    assert {name: each for name, each in classes.items() if each} == {"log_processing": place, "click_analytics": place}
-    without = sorted(name for name in applications.OTHERS if not classes_of(name))
-    assert without == ["sentiment_analysis", "throughput", "trending_topics"]
-    assert all(f"`{name}`" in (applications.__doc__ or "") for name in without)
 
 
 def test_what_was_searched_is_not_searched_again(tmp_path: Path) -> None:

@@ -16,12 +16,6 @@ def made(rate_per_s: float, driver: float, sut: float) -> dict[str, Any]:
     return {"processes": processes, "rate": {"ingested_per_s": rate_per_s}}
 
 
-def test_both_sides_are_the_same_but_for_the_transport() -> None:
-    """Two generators each: over a broker, two partitions."""
-    assert kafka_spark.KAFKA.more == ("--transport", "kafka", "--generators", "2")
-    assert kafka_spark.FLIGHT.more == ("--generators", "2")
-
-
 def test_the_goal_is_tried_first_and_then_the_floor(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

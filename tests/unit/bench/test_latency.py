@@ -9,22 +9,12 @@ from bench.spark.latency import REPEATS, WAYS
 from bench.support import run_command
 from streamgauge.config.experiment import build
 from streamgauge.preflight.settings_checks import check
-from tests.helpers_recording import append_and_return
 
 
 def made(p50_us: float, p99_us: float | None, append_us: float | None) -> dict[str, Any]:
     """As much of a result as is looked at."""
     append = {"p50": append_us} if append_us else None
     return {"latency": {"event_time_us": {"p50": p50_us, "p99": p99_us}}, "driver": {"append_latency_us": append}}
-
-
-def test_each_way_is_run_as_often_as_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In turn; where a run had too few results for a p99, there is none."""
-    runs: list[Any] = []
-    monkeypatch.setattr(run_command, "result", lambda one: append_and_return(runs, one, made(9000.0, None, None)))
-    rows = latency.main()
-    assert runs == [way.case for way in WAYS] * REPEATS
-    assert [row["value"] for row in rows] == [9.0] * len(WAYS)
 
 
 def test_a_run_that_was_not_sustained_takes_no_other_with_it(

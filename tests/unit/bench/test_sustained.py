@@ -2,10 +2,6 @@
 
 import json
 import subprocess
-import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 from unittest.mock import Mock
 
 import numpy as np
@@ -17,19 +13,16 @@ from bench.spark.sustained import (
     AGGREGATION,
     BASELINES,
     LANES,
-    MEASURED_S,
     Found,
     baseline_rows,
     columns,
     configuration,
     jvm_options,
     packs_by_lane,
-    rate_of,
     rate_source,
     rows_of,
     sustained_per_s,
 )
-from bench.studies import whole_run
 from bench.support.drain_rate import ready_for
 from streamgauge.core.errors import EngineError
 from streamgauge.engines.spark import main
@@ -69,14 +62,6 @@ def test_the_baselines_jvm_has_the_options_of_that_of_a_run(monkeypatch: pytest.
     assert "-XX:Tier4InvocationThreshold=200000" in options[0]
 
 
-def test_a_baseline_is_the_rate_of_the_batches_that_were_measured() -> None:
-    """All their rows over all their time: a slow batch counts by its length."""
-    assert rate_of([(1000, 500), (1000, 1500)]) == 1000
-    with pytest.raises(RuntimeError, match="no batch ended"):
-        rate_of([])
-    assert MEASURED_S >= 30
-
-
 def test_every_baseline_names_its_lowering_and_the_reference_work_beside_it() -> None:
     """Figures of two hours are of two machines, as far as that work differs."""
     drained, searches = [Found(2e6, 1300.0), Found(2e6, 1500.0)], [Found(4e6, None, 5.0), Found(6e6, 1400.0, 7.0)]
@@ -107,26 +92,3 @@ def test_a_search_that_failed_is_reported(capsys: pytest.CaptureFixture[str]) ->
     undecided = json.dumps({"verdict": {"value": "undecided"}, "search": {"sustained_per_s": 5.0}})
     assert sustained_per_s(AGGREGATION, subprocess.CompletedProcess([], 1, undecided)) == 0
     assert "undecided, exit code 1" in capsys.readouterr().err
-
-
-FAKE = """#!/bin/sh
-echo 'trial 1  2 M/s  sustained' >&2
-echo '{}'
-"""
-
-
-@pytest.mark.parametrize(
-    "made",
-    [lambda: sustained.search(AGGREGATION), lambda: whole_run.result(whole_run.FEW_RESULTS)],
-    ids=["search", "run"],
-)
-def test_what_takes_minutes_is_not_silent(
-    made: Callable[[], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """The progress of the command, and why it failed, go to the terminal as they come."""
-    program = tmp_path / "streamgauge"
-    program.write_text(FAKE)
-    program.chmod(0o755)
-    monkeypatch.setattr(sys, "executable", str(program))
-    made()
-    assert "trial 1  2 M/s  sustained" in capfd.readouterr().err

@@ -63,18 +63,3 @@ def test_some_can_be_run_by_their_names(
     monkeypatch.setattr(topologies, "if_sustained", sustained := Mock(return_value={"processes": []}))
     assert topologies.command(["--only", only]) == 0
     assert sustained.call_count == cases == len(capsys.readouterr().out.splitlines()) - 1
-
-
-def test_a_missed_floor_shows_in_the_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    """1, also if other floors are met."""
-    monkeypatch.setattr(topologies, "if_sustained", lambda case: {} if case.workload == "scalability_sink" else None)
-    assert topologies.command(["--only", "sink"]) == 0
-    assert topologies.command(["--only", "sink,tumbling"]) == 1
-
-
-def test_a_name_that_is_none_of_them_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    """With the names that there are."""
-    with pytest.raises(SystemExit) as ended:
-        topologies.command(["--only", "sinc"])
-    assert ended.value.code == 2
-    assert "sink, tumbling, hierarchical" in capsys.readouterr().err

@@ -29,19 +29,6 @@ def result(cell: study.Cell, per_s: float | None, verdict: str = "sustained") ->
     }  # fmt: skip
 
 
-def test_twelve_searches_of_which_some_can_be_chosen() -> None:
-    """By names that all have to fit; another name is refused."""
-    assert len(set(study.EVERY)) == 12
-    assert study.chosen(None) == list(study.EVERY)
-    assert [cell.tuning for cell in study.chosen("windowed_join,kafka")] == ["idiomatic", "tuned"]
-    assert [(cell.workload, cell.transport) for cell in study.EVERY[::2]] == [
-        (workload, transport) for workload in study.WORKLOADS for transport in ("memory", "kafka")
-    ]
-    assert study.chosen("word_count, memory, tuned") == [study.Cell("word_count", "memory", "tuned")]
-    with pytest.raises(SystemExit, match="kafak"):
-        study.chosen("kafak")
-
-
 def test_what_was_searched_is_not_searched_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Neither the driver's failures nor what could not be made stand for a search."""
     done, failed, absent = study.EVERY[:3]

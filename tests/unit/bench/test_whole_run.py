@@ -1,7 +1,5 @@
 """bench/studies/whole_run.py: what its rows say of results, and the reason where there is none. No run is started."""
 
-import json
-import subprocess
 from typing import Any
 
 import pytest
@@ -30,15 +28,3 @@ def test_both_runs_have_both_rows(monkeypatch: pytest.MonkeyPatch) -> None:
         (0.6, "goal"), (12.5, "goal"), (2.5, "missed"), (0.8, "missed"),
     ]  # fmt: skip
     assert ["identity" in row["what"] for row in rows] == [False, False, True, True]
-
-
-@pytest.mark.parametrize(
-    ("out", "reason"),
-    [(json.dumps({"verdict": {"sentence": "not sustained: slow"}}), "not sustained: slow"), ("", "exit code 1")],
-)
-def test_a_run_that_was_not_sustained_gives_no_row(monkeypatch: pytest.MonkeyPatch, out: str, reason: str) -> None:
-    """The verdict's own words, or where to look."""
-    ended = subprocess.CompletedProcess([], 1, out)
-    monkeypatch.setattr(subprocess, "run", lambda *_, **__: ended)
-    with pytest.raises(RuntimeError, match=reason):
-        whole_run.result(whole_run.EVERY_EVENT)

@@ -125,11 +125,11 @@ def test_a_search_shows_its_trials(invoke: Invoke) -> None:
 
 @pytest.mark.parametrize(("words", "settings"), [
     (["run", "identity", "--rate", "2G", "--duration", "9d", "--engine", "sparc"],
-     ["--duration", "--rate", "engine"]),
+     ["--duration", "--engine", "--rate"]),
     (["run", "identity", "--rate", "6M"], ["--rate"]),
-    (["run", "identity", "--prometheus", "99999", "--queue-memory", "much"], ["--queue-memory", "prometheus"]),
+    (["run", "identity", "--prometheus", "99999", "--queue-memory", "much"], ["--prometheus", "--queue-memory"]),
     (["sustain", "identity", "--resume", "nowhere"], ["--resume"]),
-    (["sustain", "idenity", "--limit", "p99=2s"], ["limits", "workload"]),
+    (["sustain", "idenity", "--limit", "p99=2s"], ["--limit", "workload"]),
 ])  # fmt: skip
 def test_what_the_run_refuses_is_refused_at_once(words: list[str], settings: list[str], invoke: Invoke) -> None:
     """Every problem, with exit code 2; above the generators' ceiling too."""

@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from streamgauge.config import experiment, experiment_file
-from streamgauge.config.experiment import SETTINGS, Experiment, setting_of
+from streamgauge.config.experiment import SETTINGS, Experiment
 from streamgauge.config.file_terms import in_file_terms
 from streamgauge.config.setting_info import COMMANDS
 from streamgauge.core.errors import InputError, Problem
@@ -153,11 +153,6 @@ def test_what_is_not_a_setting_leads_to_the_one_that_was_meant(
     assert (problem.setting, problem.way_out) == (setting, way_out)
 
 
-def test_an_empty_file_lacks_a_workload() -> None:
-    problem = problem_of(experiment.build, {})
-    assert (problem.setting, "streamgauge workloads" in problem.way_out) == ("workload", True)
-
-
 def test_a_file_may_say_that_it_is_an_experiment(tmp_path: Path) -> None:
     """As the file of a program says what it is; any other kind is refused."""
     path = tmp_path / "experiment.toml"
@@ -208,9 +203,3 @@ def test_a_default_is_read_as_it_is_typed(command: str) -> None:
     assert experiment.build(typed).model_dump(exclude={"scale", "anatomy", "characterize"}) == nothing.model_dump(
         exclude={"scale", "anatomy", "characterize"}
     )
-
-
-def test_an_entry_of_a_table_belongs_to_its_setting() -> None:
-    """Of a section that is no setting itself nothing is known."""
-    found = [setting_of(name) for name in ("parameters.range", "load.rate", "load.rte")]
-    assert found == [SETTINGS["parameters"], SETTINGS["load.rate"], None]

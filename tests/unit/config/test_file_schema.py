@@ -1,7 +1,6 @@
 """The JSON Schema of experiment files: it takes what the reader takes, and finds what an editor can find."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -10,7 +9,7 @@ from streamgauge.config.experiment_file import read, to_toml
 from streamgauge.config.file_schema import experiment_schema
 from tests.docs.helpers_pages import fences
 from tests.helpers_modules import ROOT
-from tests.unit.helpers_file_schemas import assert_well_formed, found, inner_schemas, unexplained, wrong_defaults
+from tests.unit.helpers_file_schemas import assert_well_formed, found, inner_schemas, unexplained
 
 EXPERIMENTS = sorted((ROOT / "experiments").glob("*.toml"))
 PAGE = (ROOT / "docs" / "reference" / "experiment-file.md").read_text()
@@ -93,11 +92,3 @@ def test_a_wrong_value_is_found(line: str, place: str) -> None:
 
 def test_a_file_without_a_workload_is_found() -> None:
     assert found(SCHEMA, 'command = "run"') == ["(file)"]
-
-
-@pytest.mark.parametrize("fault", [{"type": "integer", "default": "1"}, {"properties": {"a": {"metavar": "N"}}}])
-def test_a_malformed_schema_is_found(fault: dict[str, Any]) -> None:
-    """A default of another type, and a keyword of our own."""
-    assert bool(wrong_defaults(fault)) is ("default" in fault)
-    with pytest.raises(AssertionError):
-        assert_well_formed({"$schema": SCHEMA["$schema"], **fault})

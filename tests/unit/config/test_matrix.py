@@ -171,8 +171,6 @@ def test_a_user_job_or_data_may_lie_beside_the_file(tmp_path: Path) -> None:
         ({"load.seed": [1], "exclude": [{"tuning": "tuned"}]}, "matrix.exclude[0]", "must match a cell", "load.seed"),
         ({"load.rate": ["1k"], "exclude": [{}]}, "matrix.exclude[0]", "must name at least one setting", "remove it"),
         ({"include": [{"load.rat": "1k"}]}, "matrix.include[0].load.rat", "is not a setting", "load.rate"),
-        ({"load.rate": ["1k", 1000]}, "matrix", "must not have a cell twice", "repeat = 2"),
-        ({"load.rate": ["1k"], "include": [{"load.rate": "1k"}]}, "matrix", "must not have a cell twice", "repeat = 2"),
         ({"repeat": 0}, "matrix.repeat", "must be at least 1", "another value for matrix.repeat"),
         ({"order": "shuffled"}, "matrix.order", "must be one of listed, random", 'matrix.order = "listed"'),
         ({"seed": -1}, "matrix.seed", "must be at least 0", "another value for matrix.seed"),

@@ -5,12 +5,6 @@ import pytest
 from streamgauge.core.engine_reports import BatchProgress
 
 
-def test_a_batch_needs_only_a_number_and_a_start() -> None:
-    """An engine that knows no more reports no more."""
-    progress = BatchProgress("", 3, 1000)
-    assert (progress.end_us, dict(progress.steps_us)) == (None, {})
-
-
 def test_steps_have_names_of_columns() -> None:
     """Whatever an engine calls its steps; but each must have a column of its own, beside that of the whole batch."""
     BatchProgress("", 3, 1000, 2000, {"merge": 1, "write_out_2": 2})

@@ -13,18 +13,21 @@ from streamgauge.core.units import parse_duration
 
 @pytest.mark.parametrize(
     ("word", "meant"),
-    [("paked", "packed"), ("PACKED", "packed"), ("streamstream", "stream_stream"), ("?", None), (3, None), ("", None)],
+    [
+        ("paked", "packed"),
+        ("PACKED", "packed"),
+        ("spark.sql.ansi.enabeld", "spark.sql.ANSI.enabled"),
+        ("streamstream", "stream_stream"),
+        ("?", None),
+        (3, None),
+        ("", None),
+    ],
 )
 def test_the_word_that_was_meant_is_proposed(word: object, meant: str | None) -> None:
     """In whatever case it was written; where nothing is like it, the first choice."""
-    choices = ("stream_stream", "packed")
+    choices = ("stream_stream", "packed", "spark.sql.ANSI.enabled")
     assert near(word, choices) == meant
     assert nearest(word, choices) == (meant or "stream_stream")
-
-
-def test_a_name_comes_back_as_it_is_written() -> None:
-    """Case is passed over in comparing alone."""
-    assert near("spark.sql.ansi.enabeld", ["spark.sql.ANSI.enabled"]) == "spark.sql.ANSI.enabled"
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,6 @@
 """Options by name and by choice, whoever has them."""
 
-from typing import get_args
-
-from streamgauge.config.experiment import Experiment
-from streamgauge.core.plugin_options import IDIOMATIC, TUNED, Setting, Tuning, problems_of
+from streamgauge.core.plugin_options import Setting, problems_of
 
 SETTINGS = (Setting("trigger", "auto", ""), Setting("source", "bundles", "", ("bundles", "rows")))
 
@@ -32,9 +29,3 @@ def test_they_are_called_by_their_word() -> None:
     """Whose flag has - for blanks."""
     (problem,) = problems_of({"source": "columns"}, SETTINGS, "some", "transport option")
     assert (problem.setting, problem.way_out) == ("transport option source", "--transport-option source=bundles")
-
-
-def test_the_profiles_have_one_list() -> None:
-    """The names, and the type that an experiment checks them by."""
-    assert get_args(Tuning) == (TUNED, IDIOMATIC)
-    assert Experiment.model_fields["tuning"].annotation == Tuning

@@ -56,6 +56,10 @@ def test_quantities_are_read(parse: Callable[[Any], Any], text: Any, value: Any)
     [
         (parse_rate, "rate", "", "--rate 100k",
          ("", "k", "1e", "e6", "1e6x", "1__0", "_1", "1_", "-1", "0", "1e999", "inf", "nan", True)),
+        # A small m is minutes in a duration, so it is not taken for millions.
+        (parse_rate, "rate", "5m is not a rate; 5M is 5 million events a second", "--rate 5M", ("5m",)),
+        (parse_rate, "rate", "5 min is not a rate; 5M is 5 million events a second", "--rate 5M", ("5 min",)),
+        (parse_rate, "rate", "1.5m/s is not a rate; 1.5M is 1.5 million", "--rate 1.5M", ("1.5m/s",)),
         (confidence, "confidence", "must be a share such as 5% or 0.05", "--confidence 5%",
          ("wide", "", "%", "5%%", "-5%", "nan", "5k", True)),
         (whole, "--slices", "must be a whole number from 1 to 10,000", "--slices 100",

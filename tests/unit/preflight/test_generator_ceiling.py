@@ -56,22 +56,6 @@ def test_streams_count_in_their_shares() -> None:
     assert rate == pytest.approx(256, abs=4)
 
 
-def test_only_columns_that_generators_make_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A wide field that nothing reads would make the ceiling lower than it is, an id that is made would be left out."""
-    made: list[Any] = []
-    plan = steady_plan_of(StreamSpec("s", (Integer("a", 0, 9), Payload("p", 2**20))))
-    columns, batch = ("a", "event_time", "event_id"), Plan.batch
-
-    def counted_batch(*args: Any) -> Any:
-        made.append(batch(*args))
-        return made[-1]
-
-    monkeypatch.setattr(Plan, "batch", counted_batch)
-    rate = measure_capacity(plan, {"s": columns}, 0.0, 0.3, ticks(*[0.0, 1.0] * 3, *[0.0] * 6).__next__)
-    assert {tuple(one.schema.names) for one in made} == {columns}
-    assert rate == CHUNK_EVENTS
-
-
 def test_the_ceiling_is_of_the_columns_that_generators_make(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not of fields that the flow does not read, and of ids where it needs them."""
     monkeypatch.setattr(generator_ceiling, "measure_capacity", measure := Mock(return_value=1.0))

@@ -24,14 +24,6 @@ from tests.unit.helpers_requests import GOOD, checked, refused
 pytestmark = pytest.mark.usefixtures("quiet")
 
 
-def test_good_input_is_ready() -> None:
-    """The least that can be requested, and every default follows from it."""
-    resolved = checked(GOOD)
-    assert resolved.generators >= 1
-    assert (resolved.reach_us, resolved.tail_us) == (8 * US, 9 * US)
-    assert (resolved.driver_cpus, resolved.sut_cpus) == (None, None)
-
-
 @pytest.mark.parametrize(
     "path", sorted((Path(__file__).parents[3] / "experiments").glob("*.toml")), ids=lambda p: p.stem
 )
@@ -126,12 +118,6 @@ def test_a_rule_of_malformed_records_that_is_none_is_refused(monkeypatch: pytest
     assert {problem.setting for problem in problems} == {"malformed clicks", "transport"}
 
 
-def test_every_wrong_parameter_is_refused() -> None:
-    """Unknown and wrong ones together."""
-    problems = refused(GOOD | {"parameters": {"packs": "0", "users": "none", "rang": "8s"}})
-    assert {problem.setting.split()[-1] for problem in problems} == {"packs", "users", "rang"}
-
-
 @pytest.mark.parametrize(
     "parameters", [{"slide": "9s"}, {"slid": "2s"}, {"slide": "soon", "packs": "5"}, {"data": "no_such_file.csv"}]
 )
@@ -214,12 +200,6 @@ def test_an_engine_of_one_sink_refuses_several() -> None:
     assert (problem.rule, problem.got) == ("known writes to one sink only", "all, dear")
     assert list(capability_problems(several, capabilities()["spark"])) == []
     assert list(capability_problems(several.each()[0], capabilities()["known"])) == []
-
-
-def test_sparks_own_settings_are_sparks_business() -> None:
-    """Any spark.* setting is passed on."""
-    options = {"spark.sql.shuffle.partitions": "3", "lowering.aggregate": "window"}
-    assert checked(GOOD | {"options": options}).experiment.options == options
 
 
 @pytest.mark.parametrize(

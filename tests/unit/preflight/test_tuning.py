@@ -5,9 +5,7 @@ from itertools import product
 
 import pytest
 
-from streamgauge.config import reproduce
 from streamgauge.config.experiment import build
-from streamgauge.config.experiment_file import to_toml
 from streamgauge.core.errors import Problem, attempt
 from streamgauge.core.plugin_options import Tuning, problems_of
 from streamgauge.core.schema import LINEAGE
@@ -18,8 +16,6 @@ from streamgauge.transports.registry import transport
 from streamgauge.workloads.registry import names
 from tests.unit.helpers_requests import checked, refused
 from tools.tables.compatibility import MACHINE_SETTINGS
-
-WORKLOADS = ("windowed_aggregation", "windowed_join", "word_count")
 
 
 def resolved(tuning: Tuning = "idiomatic", **more: object) -> ResolvedExperiment:
@@ -112,25 +108,3 @@ def test_no_profile_picks_what_the_transport_refuses(tuning: Tuning) -> None:
     for workload, way in product(names(), registry.capabilities()["spark"].transports):
         settings = refused_by_profile(workload, tuning, way)
         assert not any("option" in setting for setting in settings), (workload, way, settings)
-
-
-def test_a_lowering_that_the_transport_refuses_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Were the packed join one of `tuned`."""
-    plugin = registry.entry("spark")
-    profiles = {"tuned": TuningProfile({"lowering.join": "packed"})}
-    monkeypatch.setattr(plugin, "capabilities", replace(plugin.capabilities, profiles=profiles))
-    assert refused_by_profile("windowed_join", "tuned", "kafka") == ["option lowering.join"]
-    assert refused_by_profile("windowed_join", "tuned", "memory") == []
-
-
-@pytest.mark.parametrize("workload", WORKLOADS)
-def test_a_profile_is_part_of_what_asks_the_same_again(workload: str) -> None:
-    """Of the command, of the file, and of what differs from the defaults."""
-    experiment = build({"workload": workload, "tuning": "idiomatic"})
-    dump = experiment.model_dump(mode="json")
-    assert reproduce.command(dump) == f"streamgauge run {workload} --tuning idiomatic"
-    assert [(one.name, one.value, one.default) for one in reproduce.settings(dump)] == [
-        ("tuning", "idiomatic", "tuned")
-    ]
-    assert 'tuning = "idiomatic"' in to_toml(experiment)
-    assert build({**dump}) == experiment

@@ -5,10 +5,7 @@ Jars: kept once they were resolved, the first set that can be had, and a clear w
 
 import json
 import os
-from contextlib import nullcontext
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -118,24 +115,6 @@ def test_the_install_command_is_this_systems(
     """The system's own name decides, else what it is like; an unknown system gets words."""
     monkeypatch.setattr(java.platform, "freedesktop_os_release", lambda: release)
     assert hint in java.install_hint()
-
-
-@pytest.mark.parametrize("marked", [True, False])
-def test_tests_on_spark_need_java_once(
-    marked: bool, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One message instead of a failure for each; tests that start no Spark need no Java."""
-    conftest: Any = request.config.pluginmanager.get_plugin(str(Path(__file__).parents[2] / "conftest.py"))
-    item = SimpleNamespace(get_closest_marker=lambda name: marked or None)
-    session: Any = SimpleNamespace(config=SimpleNamespace(option=SimpleNamespace(collectonly=False)), items=[item])
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with (
-        pytest.raises(pytest.exit.Exception, match="JAVA_HOME: must lead to Java 17")
-        if marked
-        else nullcontext() as ended
-    ):
-        conftest.pytest_collection_finish(session)
-    assert ended is None or ended.value.returncode == MachineError.exit_code
 
 
 def test_java_starts_without_the_options_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -260,14 +239,6 @@ def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: py
     assert str(tmp_path / "cache") in str(refused.value)
 
 
-def test_a_user_without_a_home_must_set_a_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in containers that run under any number."""
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setattr(jars.Path, "home", Mock(side_effect=RuntimeError("Could not determine home directory.")))
-    with pytest.raises(MachineError, match="set XDG_CACHE_HOME"):
-        jars.cache()
-
-
 @pytest.mark.parametrize(
     ("version", "there", "found"),
     [
@@ -302,21 +273,6 @@ def test_sparks_kafka_jars_need_pyspark_and_a_repository(tmp_path: Path, monkeyp
         spark_kafka_jars()
 
 
-@pytest.mark.parametrize(("body", "status", "found"), [
-    ("echo 'openjdk version \"21.0.1\"' >&2", "good", "Java 21"),
-    ("echo 'java version \"1.8.0_392\"' >&2", "missing", "1.8.0_392"),
-])  # fmt: skip
-def test_java_is_good_or_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, status: str, found: str
-) -> None:
-    """With what was found in either case, and the way out of the refusal."""
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "home", body)))
-    check = java.java_check("spark")
-    assert (check.status, found in check.found) == (status, True)
-    assert [one.way_out for one in check.problems] == [java.install_hint()] * (status == "missing")
-
-
 FETCH = Fetch("the jars of an engine", 2**20, "--engine known")
 
 
@@ -347,11 +303,3 @@ def test_jars_that_could_not_be_kept_ask_for_another_cache(
         monkeypatch.setattr(jars.os, "access", lambda path, _: path != tmp_path)
     check = jars.jars_check("engine_jars", [[EXACT]], FETCH)
     assert (check.status, [one.setting for one in check.problems]) == ("warning", [jars.CACHE_VARIABLE])
-
-
-def test_pyspark_is_good_or_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the installed packages, without loading it."""
-    monkeypatch.setattr(jars.metadata, "version", lambda _: "4.1.7")
-    assert (jars.pyspark_check().status, jars.pyspark_check().found) == ("good", "4.1.7")
-    monkeypatch.setattr(jars.metadata, "version", Mock(side_effect=jars.metadata.PackageNotFoundError("pyspark")))
-    assert jars.pyspark_check().status == "missing"

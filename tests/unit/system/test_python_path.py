@@ -15,7 +15,7 @@ from streamgauge.system.python_path import drop_foreign_pyspark
 @pytest.fixture(autouse=True)
 def nothing_removed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each test begins as a process does."""
-    monkeypatch.setattr(python_path, "_removed", [])
+    monkeypatch.setattr(python_path, "removed_entries", [])
 
 
 @pytest.fixture
@@ -36,24 +36,22 @@ def test_entries_with_another_pyspark_are_set_aside(tmp_path: Path, foreign: lis
     own = str(tmp_path / "own")
     environment = {"PYTHONPATH": os.pathsep.join([foreign[0], own, foreign[1]])}
     search = ["/script", foreign[0], own, foreign[1], *sys.path]
-    assert drop_foreign_pyspark(search, environment) == foreign
+    drop_foreign_pyspark(search, environment)
     assert environment == {"PYTHONPATH": own}
     assert search == ["/script", own, *sys.path]
-    assert python_path.removed_entries() == tuple(foreign)
+    assert python_path.removed_entries == foreign
 
 
 @pytest.mark.parametrize("others", [True, False])
 @pytest.mark.parametrize("ours", [True, False])
 def test_the_only_pyspark_and_where_streamgauge_lies_stay(foreign: list[str], others: bool, ours: bool) -> None:
-    """Some have no other PySpark. Without a folder that pip installed everything into, no process of ours would start.
-    Of a variable that is empty then nothing stays: an empty entry would be the working folder.
-    """
+    """Some have no other PySpark; without a folder that pip installed everything into, none of our processes starts."""
     if ours:
         (Path(foreign[0]) / "streamgauge").mkdir()
         (Path(foreign[0]) / "streamgauge" / "__init__.py").write_text("")
     environment = {"PYTHONPATH": foreign[0]}
-    dropped = drop_foreign_pyspark([foreign[0], *(sys.path if others else [])], environment)
-    assert (dropped, environment) == (([foreign[0]], {}) if others and not ours else ([], {"PYTHONPATH": foreign[0]}))
+    drop_foreign_pyspark([foreign[0], *(sys.path if others else [])], environment)
+    assert environment == {"PYTHONPATH": "" if others and not ours else foreign[0]}
 
 
 def test_the_installed_one_and_folders_without_code_stay(tmp_path: Path) -> None:
@@ -62,7 +60,8 @@ def test_the_installed_one_and_folders_without_code_stay(tmp_path: Path) -> None
     import pyspark
 
     installed = str(Path(pyspark.__file__).parents[1])
-    assert drop_foreign_pyspark(list(sys.path), {"PYTHONPATH": os.pathsep.join([installed, str(tmp_path)])}) == []
+    drop_foreign_pyspark(list(sys.path), {"PYTHONPATH": os.pathsep.join([installed, str(tmp_path)])})
+    assert python_path.removed_entries == []
 
 
 def test_the_command_line_imports_the_installed_one(tmp_path: Path, foreign: list[str]) -> None:

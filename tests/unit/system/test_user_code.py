@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from streamgauge.core.errors import JobError
-from streamgauge.system.user_code import first_line, import_file, own_trace_in, place_of, user_errors
+from streamgauge.system.user_code import import_file, own_trace_in, user_errors
 
 WORKER = """Job aborted due to stage failure: Task 0 in stage 3.0 failed 1 times
 org.apache.spark.api.python.PythonException: Traceback (most recent call last):
@@ -99,16 +99,6 @@ def test_an_error_of_ours_goes_through(tmp_path: Path) -> None:
             raise ours
 
 
-def test_a_folder_with_an_init_is_a_package(tmp_path: Path) -> None:
-    inner = tmp_path / "shop" / "jobs"
-    inner.mkdir(parents=True)
-    assert place_of(inner / "a.py") == (inner, "a")
-    (inner / "__init__.py").touch()
-    assert place_of(inner / "a.py") == (tmp_path / "shop", "jobs.a")
-    (tmp_path / "shop" / "__init__.py").touch()
-    assert place_of(inner / "a.py") == (tmp_path, "shop.jobs.a")
-
-
 def test_a_file_is_run_anew_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another file of the same name too: it takes the first one's place."""
     monkeypatch.setattr(sys, "path", list(sys.path))
@@ -135,11 +125,6 @@ def test_a_file_that_parses_arguments_gets_none(tmp_path: Path, monkeypatch: pyt
         import_file(path)
     assert caught.value.problems[0].way_out.startswith("arguments are not passed on: give each a default")
     assert sys.argv[1] == "run"
-
-
-def test_first_lines_are_short() -> None:
-    assert first_line(ValueError("a\nplan\nplan")) == "ValueError: a"
-    assert first_line(ValueError()) == "ValueError"
 
 
 def test_what_needs_spark_too_early_is_refused_with_a_way_out(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from streamgauge.loadgen.replay.files import content, digest
 from streamgauge.preflight.settings_checks import check
 from streamgauge.studies.run import run as run_module
 from streamgauge.user_workloads import data_files as user_data
-from streamgauge.user_workloads.lookup import absolute_paths, changed_files, with_absolute_paths
+from streamgauge.user_workloads.lookup import changed_files, with_absolute_paths
 from streamgauge.workloads.registry import get
 
 
@@ -138,7 +138,7 @@ def test_ids_of_mails_may_be_texts_in_both_streams(tmp_path: Path) -> None:
 
 
 def notes(plan: Plan) -> tuple[str, ...]:
-    return user_data.notes_of(user_data.replayed_data(plan, plan.end_us))
+    return tuple(note for one in user_data.replayed_data(plan, plan.end_us) for note in user_data.notes_of(one))
 
 
 def test_a_result_says_what_of_a_file_could_be_taken(data: Path) -> None:
@@ -155,7 +155,7 @@ def test_a_result_says_what_of_a_file_could_be_taken(data: Path) -> None:
             {"name": "price", "unreadable": 1, "empty": 0, "numbered": None},
         ),
     }  # fmt: skip
-    assert user_data.notes_of((stored,)) == (
+    assert tuple(user_data.notes_of(stored)) == (
         "data of purchases: 1 line is no row, and is left out",
         "data of purchases: gem_pack_id is null in 1 of 3 rows (no value: 1)",
         "data of purchases: price is null in 1 of 3 rows (unreadable value: 1)",
@@ -267,7 +267,7 @@ def test_data_are_found_from_any_working_folder(data: Path, monkeypatch: pytest.
     assert stored.parameters == whole
     assert with_absolute_paths(stored) == stored
     assert f"--set data={data}" in str(reproduce.command(stored.model_dump(mode="json")))
-    assert absolute_paths("filter", {"data": ""}) == {"data": ""}
+    assert with_absolute_paths(build(values_of("filter", data=""))).parameters == {"data": ""}
 
 
 def test_a_parameters_file_is_one_of_the_users(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:

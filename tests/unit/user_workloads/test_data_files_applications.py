@@ -118,7 +118,8 @@ def test_malformed_cells_stop_nothing(tmp_path: Path, workload: str) -> None:
     plan = plan_of(resolved)
     found = replayed_data(plan, plan.end_us)
     assert about(found) == spoilt
-    assert all(any(f"{name} is null in" in note for note in notes_of(found)) for _, name in spoilt)
+    notes = [note for one in found for note in notes_of(one)]
+    assert all(any(f"{name} is null in" in note for note in notes) for _, name in spoilt)
     assert answers(resolved, plan, by_classes=False) == answers(resolved, plan, by_classes=True)
     with counting(plan, resolved.malformed, plan.end_us) as counted:
         assert all(one.malformed * EVERY >= one.records / 2 for one in counted.counts().values())

@@ -22,6 +22,7 @@ from streamgauge.artifacts.run_folder import MATRIX, new_folder, reopen, write_s
 from streamgauge.config.experiment import Experiment, Matrix
 from streamgauge.config.experiment_file import read, to_toml
 from streamgauge.config.matrix import Cell, expand, run_order, select, varied
+from streamgauge.config.named_files import change_files
 from streamgauge.core.errors import require
 from streamgauge.core.formatting import resume_command
 from streamgauge.core.trial import TrialSnapshot
@@ -140,8 +141,9 @@ def stored_experiment(resume: str, given: Experiment | None) -> Experiment:
 
 def _with_files_of_here(experiment: Experiment) -> Experiment:
     """The experiment with absolute paths, so that it can be resumed from anywhere."""
-    matrix = experiment.matrix and experiment.matrix.with_files(os.path.abspath)
-    return with_absolute_paths(experiment).model_copy(update={"matrix": matrix})
+    of_here, matrix = with_absolute_paths(experiment), experiment.matrix
+    changed = matrix and Matrix.model_validate(change_files(matrix.model_dump(), os.path.abspath))
+    return of_here.model_copy(update={"matrix": changed})
 
 
 def _chosen(cells: Sequence[Cell], experiment: Experiment, numbers: str | None) -> tuple[Cell, ...]:

@@ -17,7 +17,7 @@ from streamgauge.loadgen.rate_profile import Piece, RateProfile, parse_profile
 from streamgauge.preflight.settings_checks import check, start_us
 from streamgauge.results.run import Input, Result
 from streamgauge.user_workloads.data_files import files_read_otherwise, input_notes, replayed_data
-from streamgauge.user_workloads.lookup import absolute_path, absolute_paths, changed_files, with_absolute_paths
+from streamgauge.user_workloads.lookup import changed_files, with_absolute_paths
 from streamgauge.workloads.registry import Workload
 
 _OWN = ("out", "load.of")
@@ -78,7 +78,7 @@ def _offered(experiment: Experiment, of: str) -> _Part:
         resolved.streams(load.rate), RateProfile(pieces), result.input.start_us,
         (result.input.end_us - result.input.start_us) / US, resolved.partitions, load.seed, result.input.keyed,
     )  # fmt: skip
-    refuse(list(files_read_otherwise(resolved.workload, replayed_data(plan, result.input.end_us), result)))
+    refuse(list(files_read_otherwise(replayed_data(plan, result.input.end_us), result)))
     return _Part(resolved.workload, plan, result.input.start_us, result.input.end_us)
 
 
@@ -101,15 +101,7 @@ def _problems(experiment: Experiment, result: Result, of: str) -> Iterator[Probl
     elif result.input is None:
         rule = "must be a run that was offered something, by a version that wrote down what"
         yield Problem("load.of", rule, of, "--start with its start_time, and the arguments of the run")
-    own, run_settings = with_absolute_paths(experiment), result.experiment
-    if run_settings:
-        run_settings = {
-            **run_settings,
-            "workload": absolute_path(run_settings["workload"]),
-            "parameters": absolute_paths(run_settings["workload"], run_settings["parameters"]),
-        }
-        if own.workload != run_settings["workload"]:
-            yield Problem("workload", "must be the run's own with --of", experiment.workload, "leave WORKLOAD out")
-    yield from reproduce.contradictions(
-        own.model_dump(mode="json"), run_settings, "must be the run's own with --of", _OWN
-    )
+    own, run_settings, rule = with_absolute_paths(experiment), result.experiment, "must be the run's own with --of"
+    if run_settings and own.workload != run_settings["workload"]:
+        yield Problem("workload", rule, experiment.workload, "leave WORKLOAD out")
+    yield from reproduce.contradictions(own.model_dump(mode="json"), run_settings, rule, _OWN)

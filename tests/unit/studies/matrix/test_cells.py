@@ -92,7 +92,6 @@ def test_what_a_cell_cannot_be_is_refused(requested: dict[str, Any], setting: st
 INCOMPLETE = [
     ({"load.rate": ["1k", "fast"], "parameters.rang": ["4s"]}, ["load.rate"]),
     ({"load.rat": ["1k"], "parameters.rang": ["4s"]}, ["matrix.load.rat"]),
-    ({"load.rate": ["1k", "1k"], "parameters.rang": ["4s"]}, ["matrix"]),
     ({"load.seed": [1], "exclude": [{"load.seed": 3}], "parameters.rang": ["4s"]}, ["matrix.exclude[0]"]),
     ({"engine": ["known", "nwonk"], "load.warmup": ["1s"]}, ["engine"]),
 ]

@@ -292,7 +292,7 @@ def test_all_that_is_wrong_is_reported_at_once(characterize: Call, tmp_path: Pat
         (("word_count", "--option", "trigger=1 second"), "option trigger: has no effect"),
         (("word_count", "--set", "wrds=3"), "set wrds"),
         (("missing.py",), "must be an existing file"),
-        (("word_count", "--out", "no/such"), "error: out: "),
+        (("word_count", "--out", "no/such"), "error: --out: "),
         # What only the run with the advice refuses is not found out after minutes of timing.
         (("word_count", "--set", "words=2000", "--rate", "20M", "--apply"), "error: --rate: "),
     ],

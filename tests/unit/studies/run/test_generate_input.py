@@ -195,27 +195,6 @@ def test_an_own_job_that_has_changed_is_not_taken_for_the_runs(
     assert set(files) == {"mine.py", "purchases.csv"}
 
 
-def test_a_run_whose_files_were_read_otherwise_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the version that wrote it; the message names that version."""
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    (tmp_path / "mine.py").write_text(SAMPLED)
-    (tmp_path / "purchases.csv").write_text("price\n" + "01\n2\n" * 50)
-    job = str(tmp_path / "mine.py")
-    folder, *_ = extended(tmp_path, workload=job)
-    workload = check(build({**VALUES, "workload": job})).workload
-    changes = {"job_files": dict(workload.files), "environment": {"streamgauge": "0.0.9"}}
-    for kind, reads_so in (("string", True), ("bigint", False)):
-        notes = [note.partition(";")[0].replace("price string", f"price {kind}") for note in workload.notes]
-        folder.write_result(folder.read_result().model_copy(update={**changes, "notes": tuple(notes)}))
-        if reads_so:
-            generate(experiment_of_run(folder, workload=job), tmp_path / "same")
-        else:
-            with pytest.raises(
-                InputError, match=r"purchases\.csv: must be read as in that run.*\n.*streamgauge 0\.0\.9"
-            ):
-                generate(experiment_of_run(folder, workload=job), tmp_path / "again")
-
-
 @pytest.mark.parametrize("then", [{"rows": 3}, {"left_out": 1}, {"columns": ({"unreadable": 1},)}])
 def test_a_run_whose_data_were_read_otherwise_is_refused(tmp_path: Path, then: dict[str, Any]) -> None:
     """Another number of rows, of lines left out or of values of a column."""

@@ -73,8 +73,8 @@ def set_aside(master: str, environment: Mapping[str, str] = os.environ) -> dict[
     """The variables that are set aside for such a master, with their values; of PYTHONPATH, entries with a PySpark."""
     names = (*SET_ASIDE_EVERYWHERE, *(SET_ASIDE_IF_LOCAL if is_local(master) else ()))
     found = {name: environment[name] for name in names if environment.get(name)}
-    if entries := removed_entries():
-        found[PYTHONPATH] = os.pathsep.join(entries)
+    if removed_entries:
+        found[PYTHONPATH] = os.pathsep.join(removed_entries)
     return found
 
 
