@@ -192,18 +192,14 @@ def append_times(
         return None
     times = rows[EVENT_TIME]
     rows = rows.filter(pc.and_(pc.greater_equal(times, from_us), pc.less(times, to_us)))
-    event_us = _event_times(broker, offsets, stream, np.asarray(rows[EVENT_ID]))
-    result_us = np.asarray(rows[EMISSION_TIME])
-    return AppendTimes(rows.drop_columns([EMISSION_TIME]), event_us, result_us) if len(rows) else None
-
-
-def _event_times(broker: ManagedBroker, offsets: Offsets, stream: str, event_ids: Int64s) -> Int64s:
-    """The append time of each event; the broker is asked once per partition, for distinct events."""
-    times_us = np.zeros(len(event_ids), np.int64)
-    partitions, sequences = partitions_of(event_ids), sequences_of(event_ids)
+    if not len(rows):
+        return None
+    event_ids = np.asarray(rows[EVENT_ID])
+    event_us, partitions, sequences = np.zeros_like(event_ids), partitions_of(event_ids), sequences_of(event_ids)
+    # The broker is asked once per partition, for distinct events.
     for partition in np.unique(partitions).tolist():
         of_partition = partitions == partition
         distinct, places = np.unique(sequences[of_partition], return_inverse=True)
         event_offsets = (offsets.first_of((stream, partition)) + distinct).tolist()
-        times_us[of_partition] = np.array(broker.appended_us(stream, partition, event_offsets), np.int64)[places]
-    return times_us
+        event_us[of_partition] = np.array(broker.appended_us(stream, partition, event_offsets), np.int64)[places]
+    return AppendTimes(rows.drop_columns([EMISSION_TIME]), event_us, np.asarray(rows[EMISSION_TIME]))

@@ -29,9 +29,6 @@ from streamgauge.transports.outlet import Outlet
 from streamgauge.transports.registry import transport
 from streamgauge.transports.spi import EndpointConfig, OutletConfig
 
-Prepare = Callable[[str, pa.RecordBatch], pa.RecordBatch]
-"""Encodes a stream's events row by row, as the outlet offers them."""
-
 
 @dataclass(frozen=True)
 class GeneratorSettings:
@@ -52,10 +49,15 @@ class Stock:
     """Events of one partition of a plan, made ahead of time for several chunks at once.
 
     Making a batch has a large fixed cost, whatever its length. Chunks are slices of the batch, without a copy.
+    `prepared` encodes a stream's events row by row, as the outlet offers them.
     """
 
     def __init__(
-        self, plan: Plan, partition: int, columns: dict[str, list[str]], prepared: Prepare = lambda _, batch: batch
+        self,
+        plan: Plan,
+        partition: int,
+        columns: dict[str, list[str]],
+        prepared: Callable[[str, pa.RecordBatch], pa.RecordBatch],
     ) -> None:
         self._plan, self._partition, self._columns, self._prepared = plan, partition, columns, prepared
         self._from_us = self._to_us = plan.start_us

@@ -91,14 +91,11 @@ class Monitors:
         for name, role, pid in processes:
             with contextlib.suppress(psutil.Error, OSError):
                 usages += self._one(name, role, pid, sampled_us)
-        self._note_background()
-        return usages
-
-    def _note_background(self) -> None:
         before, self._machine = self._machine, (self._now_us(), _processes_s() - self._own_s)
         self.background_percent = None
         if before is not None and (span_us := self._machine[0] - before[0]) > 0:
             self.background_percent = max(0.0, 100 * (self._machine[1] - before[1]) / (span_us / 1e6))
+        return usages
 
     def _take_gone(self) -> dict[int, float]:
         """Parent to the CPU seconds of ended children that were already counted as the children's."""

@@ -11,7 +11,7 @@ import pickle
 import sys
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -182,23 +182,17 @@ class Recorder:
         self.ledger = Ledger(self._clock.now_us)
         # Senders wait meanwhile, so a slow recorder or a slow disk would look like a slow engine.
         self._receiving, self._writing = BusyTracker(self._clock.now_us), BusyTracker(self._clock.now_us)
-        self._heart = Heartbeat(self._clock.now_us)
+        self.heart = Heartbeat(self._clock.now_us)
         self._numbers = itertools.count()
         self.failed, self.disk_full = "", False
         self._reads: deque[ReadPosition] = deque()
         self._reached: deque[OutputProgress] = deque()
         self._remarks: dict[str, tuple[int, str]] = {}
         self._rejected = ""
-        self._inlet = transport(settings.transport).open_inlet(settings.endpoint, self)
-        self._beating = ExitStack()
-        self._beating.enter_context(repeated(self._heart.beat, BEAT_US / US, "heartbeat"))
+        self.inlet = transport(settings.transport).open_inlet(settings.endpoint, self)
 
     def listen(self) -> dict[str, Any]:
-        return {"location": self._inlet.location}
-
-    def close(self) -> None:
-        self._inlet.close()
-        self._beating.close()
+        return {"location": self.inlet.location}
 
     def commit(
         self, query: str, batch: int, accepted: list[list[int]], sinks: list[str], when_us: int | None = None
@@ -207,7 +201,7 @@ class Recorder:
             return self.ledger.commit(query, batch, accepted, sinks, when_us)
 
     def read(
-        self, query: str, batch: int, positions: list[tuple[str, int, int, int]], when_us: int | None = None
+        self, query: str, batch: int, positions: Sequence[tuple[str, int, int, int]], when_us: int | None = None
     ) -> None:
         """Notes what a batch reads."""
         begun_us = self.now_us() if when_us is None else when_us
@@ -245,7 +239,7 @@ class Recorder:
             retried_us=self.ledger.retried(),
             receiving=self._receiving.news(),
             writing=self._writing.news(),
-            stood_still=self._heart.news(),
+            stood_still=self.heart.news(),
             failed=self.failed,
             disk_full=self.disk_full,
             remarks={code: remark for code, remark in dict(self._remarks).items() if remark[0]},
@@ -308,7 +302,8 @@ def main() -> None:
     path = Path(sys.argv[1])
     # The runner that started this process wrote it into its private folder. It never comes from a socket.
     recorder = Recorder(pickle.loads(path.read_bytes()))
-    serve({"listen": recorder.listen, "status": recorder.status}, scratch=path.parent)
+    with repeated(recorder.heart.beat, BEAT_US / US, "heartbeat"):
+        serve({"listen": recorder.listen, "status": recorder.status}, scratch=path.parent)
 
 
 if __name__ == "__main__":

@@ -35,7 +35,6 @@ from streamgauge.transports.spi import (
     EndpointConfig,
     ManagedBroker,
     ReadPosition,
-    new_token,
 )
 from streamgauge.transports.topic_names import ProgramTopics
 
@@ -80,7 +79,6 @@ class TestBed:
         self._stack = ExitStack()
         self._generators: list[Child] = []
         self._recorder: Child | None = None
-        self._plans = 0
         self._broker: ManagedBroker | None = None
         self._offsets = Offsets(settings.partitions)
         self._reported_results: list[str] = []
@@ -114,8 +112,8 @@ class TestBed:
 
     def start(self, first_plan: Plan) -> None:
         """Starts everything. Returns when the engine's query runs and waits for its first event."""
-        settings, plan = self.settings, self._write_plan(first_plan)
-        self._stage = "preparing the broker" if transport(self.settings.transport).broker else ""
+        settings, plan = self.settings, self._write("first-plan", first_plan)
+        self._stage = "preparing the broker" if transport(settings.transport).broker else ""
         inlet, *outlets = self._endpoints()
         self._stage = "starting the recorder and the generators"
         recorder = RecorderSettings(
@@ -127,12 +125,12 @@ class TestBed:
         edges = Edges(
             inputs=tuple(Edge(each["location"], inlet.token) for each in self._ask_all("listen")),
             output=Edge(self._recorder.ask("listen")["location"], inlet.token),
-            columns=self.settings.columns,
-            frontier=self.settings.frontier,
-            transport=self.settings.transport,
+            columns=settings.columns,
+            frontier=settings.frontier,
+            transport=settings.transport,
             transport_options=inlet.options,
-            bind=self.settings.host,
-            keys=self.settings.keys,
+            bind=settings.host,
+            keys=settings.keys,
         )
         folder, self._stage = self.folder / "engine", ""
         self._start_engine = partial(self.engine.start, settings.flow, edges, settings.options, settings.master, folder)
@@ -163,7 +161,7 @@ class TestBed:
         Removes the result files of the previous trial, which is already judged.
         """
         self.trials += 1
-        path = self._write_plan(plan)
+        path = self._write(f"plan-{self.trials}", plan)
         positions = self._ask_all("segment", plan=path, end_us=end_us, chunk_us=chunk_us, pace_us=pace_us)
         self._offsets.begin(plan, positions)
         # Reported files only. The next trial reports what the engine sends between two trials.
@@ -180,14 +178,9 @@ class TestBed:
         Raises:
             DriverError: a generator did not answer. The others stop all the same.
         """
-        failed: list[DriverError] = []
-        for child in self._generators:
-            try:
-                child.ask("halt")
-            except DriverError as error:
-                failed.append(error)
-        if failed:
-            raise failed[0]
+        with ExitStack() as every_one:
+            for child in self._generators:
+                every_one.callback(child.ask, "halt")
 
     def level(self) -> None:
         """Between trials: moves the frontier of all generators to that of the furthest one.
@@ -328,7 +321,7 @@ class TestBed:
 
     def _endpoints(self) -> list[EndpointConfig]:
         """The endpoint configurations of the recorder and of each partition. Starts the broker, if there is one."""
-        settings, token = self.settings, new_token()
+        settings, token = self.settings, secrets.token_urlsafe(24)
         used = transport(settings.transport)
         if not used.broker:
             ports = settings.ports or (0,) * (settings.partitions + 1)
@@ -365,19 +358,15 @@ class TestBed:
 
     def _child(self, name: str, module: str, settings: Any) -> Child:
         file = name.replace(" ", "-")
-        path, log = self._write(f"{file}.pkl", pickle.dumps(settings)), self.folder / "engine" / f"{file}.log"
+        path, log = self._write(file, settings), self.folder / "engine" / f"{file}.log"
         with disk(log):
             return Child(name, module, [path], log, self.settings.driver_cpus, {"OMP_NUM_THREADS": "1"})
 
-    def _write_plan(self, plan: Plan) -> str:
-        self._plans += 1
-        return self._write(f"plan-{self._plans}.pkl", pickle.dumps(plan))
-
-    def _write(self, name: str, content: bytes) -> str:
-        """Writes a file of the private folder, for the processes. Returns its path."""
-        path = self._private / name
+    def _write(self, name: str, content: Any) -> str:
+        """Pickles into a file of the private folder, for the processes. Returns its path."""
+        path = self._private / f"{name}.pkl"
         with _temporary(path):
-            path.write_bytes(content)
+            path.write_bytes(pickle.dumps(content))
         return str(path)
 
 

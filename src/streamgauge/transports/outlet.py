@@ -145,9 +145,13 @@ class Outlet(ABC):
         with self._lock:
             waiting_us, waiting_bytes = self._unread.us + to_us - from_us, self._bytes + new_bytes
         if waiting_us > self._config.bound_us or waiting_bytes > self._config.bytes_max:
+            self._refuse_unkept()
             self.overflowed = True
             self.memory_full_us = waiting_us if waiting_us <= self._config.bound_us else None
             raise Overflow(waiting.format(seconds=waiting_us / US, bytes=waiting_bytes))
+
+    def _refuse_unkept(self) -> None:  # noqa: B027 - few depend on a broker
+        """Raises DriverError if others than the SUT are at fault that much is unread."""
 
     def _count(self, chunk: Chunk, batches: Mapping[str, pa.RecordBatch]) -> None:
         """Logs an offered chunk. The caller holds the lock."""

@@ -32,19 +32,18 @@ class KafkaCluster:
     """
 
     def __init__(self, request: BrokerRequest) -> None:
-        self._stack = ExitStack()
         self._broker: Broker | None = None
         options, self._run = dict(request.options), request.run
         self._program = request.program
         self._is_attached = request.program is not None and request.program.attached
-        if not options.get("brokers"):
-            self._broker = self._stack.enter_context(Broker(request.folder, request.log, request.host, request.cpus))
-            options["brokers"] = self._broker.location
-        try:
+        with ExitStack() as self._stack:
+            if not options.get("brokers"):
+                self._broker = self._stack.enter_context(
+                    Broker(request.folder, request.log, request.host, request.cpus)
+                )
+                options["brokers"] = self._broker.location
             self._prepare(request, KafkaSettings(**options))
-        except BaseException:
-            self._stack.close()
-            raise
+            self._stack = self._stack.pop_all()
         starts = tuple((topic, each, first) for (topic, each), first in self._firsts.items())
         self.at = EndpointConfig("", 0, request.run, options, self._program, starts)
 
@@ -98,17 +97,11 @@ class KafkaCluster:
 
         Either way an offset is no longer the number of an event, so the progress of a group is not known.
         """
-        differing: list[tuple[str, int, int, int]] = []
-
-        def is_complete() -> bool:
-            differing[:] = self._differing_partitions(sent)
-            return not any(more < 0 for *_, more in differing)
-
-        wait_until(is_complete, RETENTION_CHECK_S)
+        wait_until(lambda: all(more > 0 for *_, more in self._differing_partitions(sent)), RETENTION_CHECK_S)
         return "; ".join(
             f"{topic}: partition {partition} ends at {end}, and {end - self._firsts[topic, partition] - more} events "
             f"were sent there{', so another program writes to it too' if more > 0 else ''}"
-            for topic, partition, end, more in differing
+            for topic, partition, end, more in self._differing_partitions(sent)
             if more < 0 or is_all
         )
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import queue
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
@@ -145,7 +145,8 @@ class KafkaInlet:
         results = results_of(at.token)
         streams = {topic: stream_of(topic, at.token) for topic, *_ in at.starts if topic != results}
         self._group = GroupOffsets(at, streams) if at.group else None
-        self._committed: queue.SimpleQueue[RunOffsets] = queue.SimpleQueue()
+        self._committed: RunOffsets = {}
+        """The newest answer alone: a busy recorder that took each in turn would report progress late."""
         self._consumer.start([(results, 0, 0)], self._sort, self._go_on, *([self._follow] if at.group else []))
 
     def close(self) -> None:
@@ -172,12 +173,7 @@ class KafkaInlet:
             if batch.mark.endless and batch.begun_us is not None and now_us - batch.begun_us >= SLICE_US:
                 self._cut(name, batch)
         endless = [name for name, batch in self._batches.items() if batch.mark.endless]
-        if self._group is None or not endless or self._committed.empty():
-            return
-        # The newest answer alone: a busy recorder would fall behind the polls otherwise, and report progress late.
-        while not self._committed.empty():
-            committed = self._committed.get()
-        if self._group.note(committed):
+        if self._group is not None and endless and self._group.note(self._committed):
             for name in endless:
                 self._report(name, self._group.positions(self._group.offsets))
             self._group.remark(self._receiver)
@@ -187,7 +183,7 @@ class KafkaInlet:
         assert self._group is not None
         self._consumer.sleep(POLL_S)
         with contextlib.suppress(DriverError):  # a broker that is gone for long is noticed by the driver's clients
-            self._committed.put(self._group.committed())
+            self._committed = self._group.committed()
 
     def _open(self, key: bytes) -> _Batch:
         query, _, batch = key.decode().rpartition("/")
@@ -200,18 +196,18 @@ class KafkaInlet:
         name = (mark.query, mark.batch)
         open_ = self._batches.get(name)
         if open_ is not None and open_.mark.endless:
-            self._report(name, _positions(mark))
+            self._report(name, mark.positions)
         elif mark.first:
             if open_ is not None:
                 open_.end()
             self._attempts += 1
             self._batches[name] = _Batch(mark, mark.batch, self._attempts, self._receiver)
-            self._receiver.read(mark.query, mark.batch, _positions(mark), received_at_us)
+            self._receiver.read(mark.query, mark.batch, mark.positions, received_at_us)
         elif open_ is not None:
             del self._batches[name]
             self._commit(open_, received_at_us)
 
-    def _report(self, name: tuple[str, int], positions: list[tuple[str, int, int, int]]) -> None:
+    def _report(self, name: tuple[str, int], positions: Sequence[tuple[str, int, int, int]]) -> None:
         """Reports the read positions of an endless batch, in a separate batch without results.
 
         A batch with results already reports its progress, and a second report would count as a restart. The time is
@@ -232,10 +228,6 @@ class KafkaInlet:
         if batch.mark.endless and not (self._group and self._group.offsets):  # results show it until the group commits
             self._receiver.reached(batch.mark.query, batch.number, batch.until_us)
         self._receiver.commit(batch.mark.query, batch.number, [[0, batch.attempt]], list(batch.mark.sinks), when_us)
-
-
-def _positions(mark: Mark) -> list[tuple[str, int, int, int]]:
-    return [(each.stream, each.reader, each.partition, each.offset) for each in mark.positions]
 
 
 @dataclass

@@ -120,8 +120,10 @@ class KafkaSettings:
 def problems(options: Mapping[str, str]) -> Iterator[Problem]:
     """The problems of these options."""
     yield from problems_of(options, SETTINGS, "the transport kafka", "transport option")
-    if "brokers" in options:
-        yield from _broker_problems(options["brokers"])
+    for one in options["brokers"].split(",") if "brokers" in options else ():
+        matched = _BROKER.fullmatch(one)
+        if matched is None or not 0 < int(matched[2]) < 65536:
+            yield Problem("transport option brokers", "must be HOST:PORT,...", one or "nothing", "--brokers HOST:9092")
     for name in (CLIENT_FILE, "topics"):
         if name in options and not options.get("brokers"):
             rule = "only applies to brokers of your own, and none are named"
@@ -202,13 +204,6 @@ def _login_problems(login: Mapping[str, str]) -> Iterator[tuple[str, str | None,
     for name, path in login.items():
         if name.endswith(".location") and not (Path(path).is_absolute() and Path(path).is_file()):
             yield f"must name a PEM file in {name}, by its whole path", path, "another path"
-
-
-def _broker_problems(brokers: str) -> Iterator[Problem]:
-    for one in brokers.split(","):
-        matched = _BROKER.fullmatch(one)
-        if matched is None or not 0 < int(matched[2]) < 65536:
-            yield Problem("transport option brokers", "must be HOST:PORT,...", one or "nothing", "--brokers HOST:9092")
 
 
 def _size_problems(options: Mapping[str, str]) -> Iterator[Problem]:

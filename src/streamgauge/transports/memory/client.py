@@ -52,14 +52,15 @@ def act(location: str, token: str, action: str, **arguments: Any) -> Any:
     return json.loads(next(iter(answers)).body.to_pybytes())
 
 
-def common_frontier(locations: Sequence[str], token: str) -> int:
-    """The event time that all generators have reached."""
-    return min(act(location, token, "frontier") for location in locations)
-
-
 def common_cut(locations: Sequence[str], token: str, position_us: int, query: str = "", reader: str = "") -> int:
-    """The next cut for a reader at `position_us`. It is equal for all readers of a query in one epoch."""
-    times_us = {"position_us": position_us, "frontier_us": common_frontier(locations, token)}
+    """The next cut for a reader at `position_us`. It is equal for all readers of a query in one epoch.
+
+    No later than the event time that all generators have reached.
+    """
+    times_us = {
+        "position_us": position_us,
+        "frontier_us": min(act(location, token, "frontier") for location in locations),
+    }
     return int(act(locations[0], token, "cut", query=query, reader=reader, **times_us))
 
 

@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from streamgauge.core.errors import DriverError
 from streamgauge.core.schema import INGEST_TIME
-from streamgauge.transports.delivery_log import Reader, ReadLog
+from streamgauge.transports.delivery_log import ReadLog
 from streamgauge.transports.outlet import Outlet
-from streamgauge.transports.spi import BusyInterval, BusyTracker, Chunk, Delivery, OutletConfig
+from streamgauge.transports.spi import BusyInterval, BusyTracker, Chunk, OutletConfig
 
 SMALL_ROWS = 32_768
 """Smaller batches are merged before delivery, because many small ones slow the reader down."""
@@ -71,16 +71,13 @@ class FlightQueue(Outlet):
         """
         with self._lock:
             self._refuse_lost(stream, from_us, to_us)
-            parts = self._log_deliveries(stream, from_us, to_us, batch, (query, reader))
-            pieces = [(self._slice(stream, part.from_us, part.to_us), part.ingest_us) for part in parts]
-        return [merged for chunk, ingest_us in pieces for merged in _merged(chunk, columns, ingest_us)]
-
-    def positions(self) -> dict[str, int]:
-        """Empty: the queue observes every delivery."""
-        return {}
-
-    def mark_delivered(self, before_us: int) -> None:
-        """Not needed: the queue observes every delivery."""
+            parts = self._reads[stream].note(from_us, to_us, batch, (query, reader), self._config.now_us())
+            self._unread.read(min(reads.reached_us for reads in self._reads.values()))
+            pieces = [(part, self._slice(stream, part.from_us, part.to_us)) for part in parts]
+            self._deliveries += [
+                replace(part, events=sum(chunk.num_rows for chunk in chunks)) for part, chunks in pieces
+            ]
+        return [merged for part, chunks in pieces for merged in _merged(chunks, columns, part.ingest_us)]
 
     def commit(self, before_us: int) -> None:
         with self._lock:
@@ -112,16 +109,6 @@ class FlightQueue(Outlet):
         first = bisect.bisect_left(self._borders, from_us, key=lambda border: border[0])
         last = bisect.bisect_right(self._borders, to_us, key=lambda border: border[1])
         return self._batches[stream][first:last]
-
-    def _log_deliveries(self, stream: str, from_us: int, to_us: int, batch: int, reader: Reader) -> list[Delivery]:
-        parts = self._reads[stream].note(from_us, to_us, batch, reader, self._config.now_us())
-        self._unread.read(min(reads.reached_us for reads in self._reads.values()))
-        parts = [
-            replace(part, events=sum(chunk.num_rows for chunk in self._slice(stream, part.from_us, part.to_us)))
-            for part in parts
-        ]
-        self._deliveries += parts
-        return parts
 
 
 def _merged(chunks: list[pa.RecordBatch], columns: tuple[str, ...], ingest_us: int) -> list[pa.RecordBatch]:

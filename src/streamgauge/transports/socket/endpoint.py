@@ -130,17 +130,14 @@ class SocketOutlet(Outlet):
         try:
             with connection:
                 while True:
-                    connection.sendall(self._next())
                     with self._changed:
+                        self._changed.wait_for(lambda: bool(self._pending))
+                        piece = self._pending[0]
+                    connection.sendall(piece)
+                    with self._changed:  # it waits until it was sent
                         self._bytes -= len(self._pending.popleft())
         except OSError:
             self.note_aborted()
-
-    def _next(self) -> memoryview:
-        """The first waiting piece; it stays in the queue until it was sent."""
-        with self._changed:
-            self._changed.wait_for(lambda: bool(self._pending))
-            return self._pending[0]
 
     def _accepted(self) -> socket.socket:
         """The only accepted connection; the listener closes after it."""
