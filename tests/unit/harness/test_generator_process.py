@@ -324,12 +324,6 @@ def test_an_error_of_ours_is_reported_and_not_hidden(stage: Stage, monkeypatch: 
     assert (stage.status("ended"), stage.status("failed")) == (True, "ValueError: no such column")
 
 
-def test_what_is_committed_is_forgotten(stage: Stage) -> None:
-    """By the outlet."""
-    stage.generator.commit(SECOND)
-    assert stage.outlet.commit.call_args.args == (SECOND,)
-
-
 def test_a_process_passes_requests_to_each_of_its_partitions(tmp_path: Path) -> None:
     """Answers are in the order of the partitions, and each partition gets only how far it was read itself."""
     stages = [Stage(tmp_path, partition) for partition in (0, 1)]
@@ -343,6 +337,10 @@ def test_a_process_passes_requests_to_each_of_its_partitions(tmp_path: Path) -> 
     assert [stage.outlet.mark_delivered.call_args.args for stage in stages] == [(5,), (7,)]
 
 
+def stock_of(plan: Plan, partition: int) -> module.Stock:
+    return module.Stock(plan, partition, {STREAM: ["price", EVENT_TIME]}, lambda _, batch: batch)
+
+
 @given(
     lengths=st.lists(st.integers(1, 120_000), min_size=1, max_size=30),
     rate=st.sampled_from([1.0, 37.0, 1000.0, 9_999.0]),
@@ -351,7 +349,7 @@ def test_a_process_passes_requests_to_each_of_its_partitions(tmp_path: Path) -> 
 def test_what_is_made_ahead_is_the_plan_cut_into_chunks(lengths: list[int], rate: float, partition: int) -> None:
     """Every event once, in the chunk of its time, however long the chunks are."""
     plan, columns = plan_of(rate), ["price", EVENT_TIME]
-    stock, borders = module.Stock(plan, partition, {STREAM: columns}), list(accumulate(lengths, initial=START))
+    stock, borders = stock_of(plan, partition), list(accumulate(lengths, initial=START))
     chunks = [stock.take(low, high)[STREAM] for low, high in pairwise(borders)]
     whole = plan.batch(0, partition, 0, plan.count_before(0, partition, borders[-1]), columns)
     assert pa.Table.from_batches(chunks).combine_chunks() == pa.Table.from_batches([whole]).combine_chunks()
@@ -364,7 +362,7 @@ def test_short_chunks_are_made_together(monkeypatch: pytest.MonkeyPatch) -> None
     plan, made = plan_of(RATE), list[Any]()
     batch = Plan.batch
     monkeypatch.setattr(Plan, "batch", lambda *args: append_and_return(made, args, batch(*args)))
-    stock = module.Stock(plan, 0, {STREAM: ["price", EVENT_TIME]})
+    stock = stock_of(plan, 0)
     for number in range(10):
         stock.take(START + number * 10_000, START + (number + 1) * 10_000)
     assert len(made) == 2

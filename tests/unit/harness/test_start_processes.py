@@ -194,40 +194,6 @@ def test_what_is_offered_read_and_committed_is_seen_at_the_next_look(
         next(client.read_range(first.location, first.token, STREAM, 0, start + US, (EVENT_ID,), 8, "q"))
 
 
-def test_a_trial_that_is_made_longer_is_offered_to_its_new_end(testbed: TestBed, resolved: ResolvedExperiment) -> None:
-    """By every generator. They wait for a reader on the way, so the new end is reported in time on any machine."""
-    start, edges = next_start(testbed), edges_of(testbed)
-    plan = resolved.plan(start, RATE, 5.0)
-    trial_log = TrialLog(plan, testbed.sinks)
-    testbed.begin(plan, start + US // 2, CHUNK_US, pace_us=US // 5)
-    testbed.extend(start + US)
-    read_us = 0
-
-    def ended_for_a_reader(tick: Tick) -> bool:
-        nonlocal read_us
-        if tick.frontier_us > max(read_us, start):
-            arguments = (STREAM, read_us, tick.frontier_us, (EVENT_ID,), 0, "q")
-            for edge in edges.inputs:
-                list(client.read_range(edge.location, edge.token, *arguments))
-            read_us = tick.frontier_us
-        return tick.ended
-
-    last = watched(testbed, trial_log, ended_for_a_reader)
-    assert (testbed.reached_us, last.frontier_us) == (start + US, start + US)
-    assert trial_log.running.offered_events == plan.planned_events(start, start + US) == 1000
-
-
-def test_each_plan_of_a_test_bed_is_offered_in_chunks_of_its_own_length(
-    testbed: TestBed, resolved: ResolvedExperiment
-) -> None:
-    """A search makes trials of high and of low rates on one test bed; chunks are aligned to the plan's start."""
-    for chunk_us in (50_000, 20_000, 100_000):
-        start, _, trial_log = begun(testbed, resolved, 1.0, 0.2, chunk_us)
-        watched(testbed, trial_log, lambda tick: tick.ended)
-        for log in trial_log.chunks:
-            assert [chunk.from_us for chunk in log] == list(range(start, start + US // 5, chunk_us))
-
-
 def send(edges: Edges, batch: int) -> None:
     """A batch of one result, committed."""
     address = {"query": "q", "batch": batch, "partition": 0, "attempt": 0, "sink": "purchases"}
@@ -248,18 +214,6 @@ def test_results_of_a_trial_go_when_the_next_one_begins(testbed: TestBed, resolv
     (left,) = testbed.tick().commits
     assert left.batch == 1
     assert [str(path) for path in testbed.spool.iterdir()] == left.paths
-
-
-def test_generators_that_are_halted_offer_no_more(testbed: TestBed, resolved: ResolvedExperiment) -> None:
-    """Long before the plan's end."""
-    start, _, trial_log = begun(testbed, resolved, 3600.0, 3600.0)
-    watched(testbed, trial_log, lambda tick: any(tick.chunks))
-    testbed.halt()
-    watched(testbed, trial_log, lambda tick: tick.ended)
-    reached = testbed.reached_us
-    assert start < reached < start + 60 * US
-    testbed.tick()
-    assert testbed.reached_us == reached
 
 
 def test_generators_are_halted_beside_one_that_is_gone(testbed: TestBed, resolved: ResolvedExperiment) -> None:

@@ -3,15 +3,11 @@
 The readers follow the page and know nothing of the code that writes.
 """
 
-import base64
-import json
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from streamgauge.transports.kafka.result_messages import Mark, Position
-from tests.unit.transports.kafka.encodings.test_avro import read
-from tests.unit.transports.kafka.encodings.test_compact import taken_apart
 from tests.unit.transports.kafka.helpers_rows import KINDS, MOMENT
 
 FOLDER = Path(__file__).parent / "golden"
@@ -40,34 +36,10 @@ MARKS = {
     "mark_last": Mark("q0", 7, False),
     "mark_endless": Mark("q0", 0, False, {}, (Position("purchases", 0, 0, 4096),), endless=True),
 }
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def golden(name: str) -> bytes:
     return (FOLDER / name).read_bytes()
-
-
-def read_compact(message: bytes, kinds: dict[str, str]) -> dict[str, Any]:
-    """Numbers at fixed places, then the texts, whose lengths are numbers."""
-    return _with_times(taken_apart(message, kinds), kinds)
-
-
-def _with_times(row: dict[str, Any], kinds: dict[str, str]) -> dict[str, Any]:
-    """Microseconds as times."""
-    times = [name for name, kind in kinds.items() if kind == "timestamp" and row[name] is not None]
-    return {**row, **{name: EPOCH + timedelta(microseconds=row[name]) for name in times}}
-
-
-def read_json(message: bytes, kinds: dict[str, str]) -> dict[str, Any]:
-    """An object; bytes in base64."""
-    row = json.loads(message)
-    texts = [name for name, kind in kinds.items() if kind == "binary" and row[name] is not None]
-    return _with_times({**row, **{name: base64.b64decode(row[name]) for name in texts}}, kinds)
-
-
-def read_avro(message: bytes, kinds: dict[str, str], schema: str) -> dict[str, Any]:
-    """By the schema beside it."""
-    return _with_times(read(message, json.loads(schema)), kinds)
 
 
 def _write() -> None:

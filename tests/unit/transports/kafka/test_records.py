@@ -16,9 +16,6 @@ from tests.unit.transports.kafka.helpers_golden import (
     RESULT,
     RESULT_KINDS,
     golden,
-    read_avro,
-    read_compact,
-    read_json,
 )
 from tests.unit.transports.kafka.helpers_rows import batch_of
 
@@ -33,15 +30,6 @@ def test_an_event_has_the_bytes_that_are_kept(name: str, by: str) -> None:
     codec = encoding(by, tuple(kinds.items()))
     assert codec.messages(codec.encode(batch_of([row], kinds))) == [golden(f"{name}.{by}.bin")]
     assert Avro(tuple(kinds.items())).schema == golden(f"{name}.avsc").decode()
-
-
-@pytest.mark.parametrize("name", EVENTS)
-def test_a_reader_that_follows_the_page_gets_the_event(name: str) -> None:
-    """In each encoding, without any of our code."""
-    kinds, row = EVENTS[name]
-    assert read_compact(golden(f"{name}.compact.bin"), kinds) == row
-    assert read_json(golden(f"{name}.json.bin"), kinds) == row
-    assert read_avro(golden(f"{name}.avro.bin"), kinds, golden(f"{name}.avsc").decode()) == row
 
 
 @pytest.mark.parametrize("name", MARKS)

@@ -43,10 +43,6 @@ def at(index: int) -> int:
     return START + index * CHUNK_US
 
 
-def rows_of(batches: list[pa.RecordBatch]) -> int:
-    return sum(batch.num_rows for batch in batches)
-
-
 class Model:
     """What a queue ought to do, in plain lists: for each chunk its ids and whether and when it was delivered."""
 
@@ -125,14 +121,6 @@ def test_what_is_taken_is_what_was_offered(steps: list[tuple]) -> None:
     assert sum(part.events for part in deliveries if part.again) == model.reread
     assert model.queue._bytes == 12 * model.rows_since(model.committed)
     assert model.queue.frontier() == (model.borders[-1][1] if model.borders else 0)
-
-
-def test_logs_are_given_once() -> None:
-    """The second look sees only what is new; chunks carry when they became available."""
-    queue = queue_of(1)
-    chunks, _ = queue.drain_logs()
-    assert [(c.from_us, c.to_us, c.events, c.published_us) for c in chunks] == [(at(0), at(1), 20, at(1) + 7)]
-    assert queue.drain_logs() == ([], [])
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, 3), (1, 4), (0, 1), (3, 9)])
@@ -222,7 +210,7 @@ def test_large_batches_are_cut() -> None:
         offer(queue, index, rows=LARGE_ROWS + SMALL_ROWS, first=index * (LARGE_ROWS + SMALL_ROWS))
     got = queue.take("ads", at(0), at(2), ("event_id",), 0)
     assert max(one.num_rows for one in got) <= LARGE_ROWS
-    assert rows_of(got) == 2 * (LARGE_ROWS + SMALL_ROWS)
+    assert sum(one.num_rows for one in got) == 2 * (LARGE_ROWS + SMALL_ROWS)
 
 
 def test_only_the_requested_columns_are_given() -> None:
