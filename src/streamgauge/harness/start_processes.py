@@ -15,10 +15,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from streamgauge.artifacts.atomic_write import OutputLocation, disk
 from streamgauge.core.clock import Clock
 from streamgauge.core.errors import DriverError
-from streamgauge.core.schema import INGEST_TIME
+from streamgauge.core.schema import INGEST_TIME, LINEAGE
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.spi import Edges, Engine, EngineStatus, Restartable
 from streamgauge.harness.broker_log import AppendTimes, Offsets, append_times
@@ -34,6 +36,7 @@ from streamgauge.transports.spi import (
     Edge,
     EndpointConfig,
     ManagedBroker,
+    OutletConfig,
     ReadPosition,
 )
 from streamgauge.transports.topic_names import ProgramTopics
@@ -112,7 +115,7 @@ class TestBed:
 
     def start(self, first_plan: Plan) -> None:
         """Starts everything. Returns when the engine's query runs and waits for its first event."""
-        settings, plan = self.settings, self._write("first-plan", first_plan)
+        settings = self.settings
         self._stage = "preparing the broker" if transport(settings.transport).broker else ""
         inlet, *outlets = self._endpoints()
         self._stage = "starting the recorder and the generators"
@@ -121,7 +124,7 @@ class TestBed:
         )
         self._recorder = self._child("recorder", "streamgauge.harness.recorder_process", recorder)
         for number in range(settings.generators):
-            self._generators.append(self._start_generator(number, outlets, plan))
+            self._generators.append(self._start_generator(number, outlets, first_plan))
         edges = Edges(
             inputs=tuple(Edge(each["location"], inlet.token) for each in self._ask_all("listen")),
             output=Edge(self._recorder.ask("listen")["location"], inlet.token),
@@ -336,21 +339,20 @@ class TestBed:
         at = self._broker.at
         return [replace(at, group=self.engine.consumer_group(settings.flow, at.token)), *[at] * settings.partitions]
 
-    def _start_generator(self, number: int, outlets: Sequence[EndpointConfig], plan: str) -> Child:
-        """Starts a generator process; `outlets` has the endpoint of each partition."""
+    def _start_generator(self, number: int, outlets: Sequence[EndpointConfig], plan: Plan) -> Child:
+        """Starts a generator process; `outlets` has the endpoint of each partition, `plan` the streams of all plans."""
         bed = self.settings
         columns = {name: [each for each in names if each != INGEST_TIME] for name, names in bed.columns.items()}
+        lineage = [pa.field(name, pa.int64()) for name in LINEAGE]
+        schemas = {stream.name: pa.schema([*stream.schema.to_arrow(), *lineage]) for stream in plan.streams}
+        limits = bed.bound_us, bed.bytes_max // bed.partitions
         settings = [
             GeneratorSettings(
-                partition=partition,
-                endpoint=outlets[partition],
-                clock_offset_us=self.clock.offset_us,
-                bound_us=bed.bound_us,
-                bytes_max=bed.bytes_max // bed.partitions,
-                columns=columns,
-                plan=plan,
-                transport=bed.transport,
-                keys=bed.keys,
+                outlets[partition],
+                OutletConfig(schemas, *limits, self.clock.now_us, partition, bed.keys),
+                self.clock,
+                columns,
+                bed.transport,
             )
             for partition in self._written_by(number)
         ]

@@ -5,8 +5,9 @@ import threading
 from collections.abc import Callable
 from itertools import accumulate, pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import Mock, patch
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +21,7 @@ from streamgauge.harness import generator_process as module
 from streamgauge.loadgen.fields import Integer, Key, StreamSpec
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
-from streamgauge.transports.spi import Chunk, Delivery, EndpointConfig, Overflow
+from streamgauge.transports.spi import Chunk, Delivery, EndpointConfig, OutletConfig, Overflow
 from tests.helpers_recording import append_and_return
 
 RATE, STREAM = 1000.0, "purchases"
@@ -117,11 +118,12 @@ class Stage:
         self.clock: Any = PlayedClock()
         self.outlet: Any = Recording()
         self.folder = folder
+        outlet = OutletConfig({}, US, 1, self.clock.now_us, partition)
         settings = module.GeneratorSettings(
-            partition=partition, endpoint=EndpointConfig("", 0, ""), clock_offset_us=0, bound_us=US, bytes_max=1,
-            columns={STREAM: ["price"]}, plan="", transport="memory",
-        )  # fmt: skip
-        self.generator = module.Generator(settings, self.clock, self.outlet)
+            EndpointConfig("", 0, ""), outlet, self.clock, {STREAM: ["price"]}, "memory"
+        )
+        with patch.object(module, "transport", lambda _: SimpleNamespace(open_outlet=lambda *_: self.outlet)):
+            self.generator = module.Generator(settings)
 
     def follow(self, plan: Plan, end_us: int, pace_us: int | None = None, chunk_us: int = CHUNK_US) -> None:
         path = self.folder / "plan"

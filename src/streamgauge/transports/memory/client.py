@@ -9,6 +9,7 @@ import hmac
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -21,7 +22,6 @@ class TokenCheck(flight.ServerMiddlewareFactory):
     """Refuses every call without the run's token."""
 
     def __init__(self, token: str) -> None:
-        super().__init__()
         self._expected = f"Bearer {token}".encode()
 
     def start_call(self, info: Any, headers: dict[str, list[str]]) -> None:
@@ -35,14 +35,12 @@ def call_options(token: str, timeout_s: float | None = None) -> flight.FlightCal
 
 
 _TIMEOUT_S = 60.0
-_clients: dict[str, flight.FlightClient] = {}
 
 
+@cache
 def connect(location: str) -> flight.FlightClient:
     """One client per location and process, so that reused workers reuse connections."""
-    if location not in _clients:
-        _clients[location] = flight.FlightClient(location)
-    return _clients[location]
+    return flight.FlightClient(location)
 
 
 def act(location: str, token: str, action: str, **arguments: Any) -> Any:

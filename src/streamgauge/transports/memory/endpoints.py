@@ -28,7 +28,6 @@ class Watch(flight.ServerMiddleware):
     """Watches one call. `read` marks it as a read; at its end, `aborted` is called if it was incomplete."""
 
     def __init__(self, aborted: Callable[[], None]) -> None:
-        super().__init__()
         self._aborted = aborted
         self._read: tuple[Any, pa.RecordBatchReader] | None = None
 
@@ -46,7 +45,6 @@ class WatchReads(flight.ServerMiddlewareFactory):
     """Calls `aborted` for every aborted read."""
 
     def __init__(self, aborted: Callable[[], None]) -> None:
-        super().__init__()
         self._aborted = aborted
 
     def start_call(self, info: Any, headers: dict[str, list[str]]) -> flight.ServerMiddleware:

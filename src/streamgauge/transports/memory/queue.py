@@ -2,6 +2,7 @@
 
 import bisect
 from dataclasses import replace
+from operator import attrgetter
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,8 @@ SMALL_ROWS = 32_768
 """Smaller batches are merged before delivery, because many small ones slow the reader down."""
 LARGE_ROWS = 262_144
 """Batches are split to at most this many rows, so that a reader's copy fits into its cache."""
+END_US = attrgetter("to_us")
+"""The end of a chunk."""
 
 
 class FlightQueue(Outlet):
@@ -29,9 +32,8 @@ class FlightQueue(Outlet):
 
     def __init__(self, config: OutletConfig) -> None:
         super().__init__(config)
-        self._borders: list[tuple[int, int]] = []
-        self._batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in config.schemas}
-        self._sizes: list[int] = []
+        self._stored: list[Chunk] = []
+        self._batches: list[dict[str, pa.RecordBatch]] = []
         self._committed_us = 0
         self._reads = {name: ReadLog(name) for name in config.schemas}
         self.delivering = BusyTracker(config.now_us)
@@ -43,16 +45,14 @@ class FlightQueue(Outlet):
             Overflow: the limit in seconds or bytes is reached; nothing was added.
         """
         size = sum(batch.nbytes for batch in batches.values())
-        events = sum(batch.num_rows for batch in batches.values())
+        chunk = Chunk(from_us, to_us, sum(batch.num_rows for batch in batches.values()), published_us)
         with self._lock:
-            if events:
+            if chunk.events:
                 self._refuse_beyond(from_us, to_us, size, "queue full: {seconds:.1f} s or {bytes} bytes waiting")
-            self._borders.append((from_us, to_us))
-            for name, batch in batches.items():
-                self._batches[name].append(batch)
-            self._sizes.append(size)
+            self._stored.append(chunk)
+            self._batches.append(batches)
             self._bytes += size
-            self._count(Chunk(from_us, to_us, events, published_us), batches)
+            self._count(chunk, batches)
 
     def take(
         self,
@@ -81,11 +81,9 @@ class FlightQueue(Outlet):
 
     def commit(self, before_us: int) -> None:
         with self._lock:
-            count = bisect.bisect_right(self._borders, before_us, key=lambda border: border[1])
-            self._bytes -= sum(self._sizes[:count])
-            del self._borders[:count], self._sizes[:count]
-            for batches in self._batches.values():
-                del batches[:count]
+            count = bisect.bisect_right(self._stored, before_us, key=END_US)
+            self._bytes -= sum(batch.nbytes for batches in self._batches[:count] for batch in batches.values())
+            del self._stored[:count], self._batches[:count]
             self._committed_us = max(self._committed_us, before_us)
             for reads in self._reads.values():
                 reads.forget(before_us)
@@ -101,14 +99,15 @@ class FlightQueue(Outlet):
                 "is stored"
             )
         for cut_us in (from_us, to_us):
-            index = bisect.bisect_right(self._borders, cut_us, key=lambda border: border[1])
-            if index < len(self._borders) and self._borders[index][0] < cut_us:
-                raise DriverError(f"{stream}: {cut_us} lies inside the chunk {self._borders[index]}; cut at borders")
+            index = bisect.bisect_right(self._stored, cut_us, key=END_US)
+            if index < len(self._stored) and (chunk := self._stored[index]).from_us < cut_us:
+                borders = chunk.from_us, chunk.to_us
+                raise DriverError(f"{stream}: {cut_us} lies inside the chunk {borders}; cut at borders")
 
     def _slice(self, stream: str, from_us: int, to_us: int) -> list[pa.RecordBatch]:
-        first = bisect.bisect_left(self._borders, from_us, key=lambda border: border[0])
-        last = bisect.bisect_right(self._borders, to_us, key=lambda border: border[1])
-        return self._batches[stream][first:last]
+        first = bisect.bisect_left(self._stored, from_us, key=attrgetter("from_us"))
+        last = bisect.bisect_right(self._stored, to_us, key=END_US)
+        return [batches[stream] for batches in self._batches[first:last]]
 
 
 def _merged(chunks: list[pa.RecordBatch], columns: tuple[str, ...], ingest_us: int) -> list[pa.RecordBatch]:
