@@ -24,7 +24,7 @@ from streamgauge.core.errors import StreamgaugeError
 from streamgauge.loadgen.plan import MADE_US, Plan
 from streamgauge.metrics.records import GeneratorReport
 from streamgauge.system.child_processes import serve
-from streamgauge.transports.outlet import Outlet
+from streamgauge.transports.outlet import Outlet, drained
 from streamgauge.transports.registry import transport
 from streamgauge.transports.spi import EndpointConfig, OutletConfig
 
@@ -159,7 +159,7 @@ class Generator:
             failed=segment.failed if segment else "",
             chunks=chunks,
             deliveries=deliveries,
-            aborted_us=self._outlet.drain_aborted(),
+            aborted_us=drained(self._outlet.aborted_us),
             delivering=self._outlet.drain_delivering(),
             paused=segment is not None and self._is_ahead(segment, segment.chunk_us),
         ).to_json()

@@ -72,7 +72,8 @@ class Monitors:
     def __init__(self, processes: Callable[[], list[tuple[str, Role, int]]], now_us: Callable[[], int]) -> None:
         self._processes, self._now_us = processes, now_us
         self._last: dict[int, _Reading] = {}
-        self._gone_s: dict[int, float] = {}
+        self._gone_s: dict[int, float] = defaultdict(float)
+        """Parent to the CPU seconds of children that ended since the last sample, which counted them as theirs."""
         self._own_s = 0.0
         self._machine: tuple[int, float] | None = None
         """When the last sample ended, and the CPU seconds of all other processes until then."""
@@ -87,7 +88,10 @@ class Monitors:
         - CPU is divided by the time between a process's own two readings, because reading many processes takes time.
         """
         usages, processes, sampled_us = [], self._processes(), self._now_us()
-        self._gone_s = self._take_gone()
+        self._gone_s.clear()
+        for pid in [pid for pid in self._last if not psutil.pid_exists(pid)]:
+            last = self._last.pop(pid)
+            self._gone_s[last.parent] += last.cpu_s
         for name, role, pid in processes:
             with contextlib.suppress(psutil.Error, OSError):
                 usages += self._one(name, role, pid, sampled_us)
@@ -97,21 +101,13 @@ class Monitors:
             self.background_percent = max(0.0, 100 * (self._machine[1] - before[1]) / (span_us / 1e6))
         return usages
 
-    def _take_gone(self) -> dict[int, float]:
-        """Parent to the CPU seconds of ended children that were already counted as the children's."""
-        gone_s: dict[int, float] = defaultdict(float)
-        for pid in [pid for pid in self._last if not psutil.pid_exists(pid)]:
-            last = self._last.pop(pid)
-            gone_s[last.parent] += last.cpu_s
-        return gone_s
-
     def _one(self, name: str, role: Role, pid: int, sampled_us: int) -> list[Usage]:
         process = psutil.Process(pid)
         reading = self._read(process)
         before = self._last.get(pid)
         self._last[pid] = reading
         since = before or self._at_start(process) or reading
-        used_s = reading.cpu_s - since.cpu_s - min(reading.reaped_s - since.reaped_s, self._gone_s.get(pid, 0.0))
+        used_s = reading.cpu_s - since.cpu_s - min(reading.reaped_s - since.reaped_s, self._gone_s[pid])
         # All usage of a new process belongs to its role: it started after the last sample, or this is the first.
         self._own_s += used_s if before is not None else reading.cpu_s
         if reading.time_us <= since.time_us:

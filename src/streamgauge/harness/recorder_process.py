@@ -95,9 +95,11 @@ class Ledger:
         self._lock = threading.Lock()
         self._staged: dict[Key, Staged] = {}
         self._begun: set[tuple[str, int, int, str]] = set()
-        self._retried_us: deque[int] = deque()
+        self.retried_us: deque[int] = deque()
+        """The times at which tasks sent their results again, until they are reported."""
         self._committed: set[tuple[str, int]] = set()
-        self._news: deque[Commit] = deque()
+        self.commits: deque[Commit] = deque()
+        """Those not reported yet."""
         self._ignored: Counter[str] = Counter()
 
     def begin(self, key: Key) -> None:
@@ -105,12 +107,8 @@ class Ledger:
         query, batch, partition, _, sink = key
         with self._lock:
             if (query, batch, partition, sink) in self._begun or (query, batch) in self._committed:
-                self._retried_us.append(self._now_us())
+                self.retried_us.append(self._now_us())
             self._begun.add((query, batch, partition, sink))
-
-    def retried(self) -> list[int]:
-        """The times at which tasks sent their results again since the last call, microseconds."""
-        return drained(self._retried_us)
 
     def stage(self, key: Key, staged: Staged) -> None:
         with self._lock:
@@ -135,12 +133,8 @@ class Ledger:
             }
             self._drop(query, batch)
             committed_us = self._now_us() if when_us is None else when_us
-            self._news += [_commit_of(query, batch, sink, committed_us, staged) for sink, staged in taken.items()]
+            self.commits += [_commit_of(query, batch, sink, committed_us, staged) for sink, staged in taken.items()]
             return True
-
-    def news(self) -> list[Commit]:
-        """The commits since the last call."""
-        return drained(self._news)
 
     @property
     def rows_ignored(self) -> dict[str, int]:
@@ -230,13 +224,13 @@ class Recorder:
     def status(self) -> dict[str, Any]:
         """A `RecorderReport` as JSON."""
         # Commits first: a batch reports its reads before its commit, so the answer has the reads of every commit.
-        commits = self.ledger.news()
+        commits = drained(self.ledger.commits)
         return RecorderReport(
             commits=commits,
             reads=drained(self._reads),
             reached=drained(self._reached),
             rows_ignored=self.ledger.rows_ignored,
-            retried_us=self.ledger.retried(),
+            retried_us=drained(self.ledger.retried_us),
             receiving=self._receiving.news(),
             writing=self._writing.news(),
             stood_still=self.heart.news(),

@@ -9,7 +9,7 @@ import signal
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -41,6 +41,8 @@ from streamgauge.transports.spi import (
 )
 from streamgauge.transports.topic_names import ProgramTopics
 
+PRIVATE = OutputLocation("TMPDIR", "TMPDIR=DIR")
+"""That of the private folder."""
 APPENDS = 100
 """Events per partition whose latency to the broker is sampled: enough for a p99 over all."""
 
@@ -100,7 +102,7 @@ class TestBed:
 
     def __enter__(self) -> TestBed:
         sweep()
-        with _temporary(Path(tempfile.gettempdir())):
+        with disk(Path(tempfile.gettempdir()), PRIVATE):
             self._private = Path(self._stack.enter_context(Scratch("testbed")))
         self.spool = self._private / "spool"
         return self
@@ -367,7 +369,7 @@ class TestBed:
     def _write(self, name: str, content: Any) -> str:
         """Pickles into a file of the private folder, for the processes. Returns its path."""
         path = self._private / f"{name}.pkl"
-        with _temporary(path):
+        with disk(path, PRIVATE):
             path.write_bytes(pickle.dumps(content))
         return str(path)
 
@@ -394,8 +396,3 @@ def tick_of(generators: Sequence[GeneratorReport], recorder: RecorderReport) -> 
         remarks=recorder.remarks,
         memory_full_us=max(memory_full_us, default=None) if every_one_by_memory else None,
     )
-
-
-def _temporary(path: Path) -> AbstractContextManager[None]:
-    """Reports a full disk or missing permissions for the private folder as a problem of TMPDIR."""
-    return disk(path, OutputLocation("TMPDIR", "TMPDIR=DIR"))

@@ -75,7 +75,8 @@ class Outlet(ABC):
         self._lock = threading.RLock()
         self._chunks: deque[Chunk] = deque()
         self._deliveries: deque[Delivery] = deque()
-        self._aborted: deque[int] = deque()
+        self.aborted_us: deque[int] = deque()
+        """The times of aborted reads, until they are reported."""
         self._frontier_us = self._bytes = 0
         self._unread = UnreadTime()
         self._sent = dict.fromkeys(config.schemas, 0)
@@ -130,11 +131,7 @@ class Outlet(ABC):
 
     def note_aborted(self) -> None:
         """Logs an aborted read."""
-        self._aborted.append(self._config.now_us())
-
-    def drain_aborted(self) -> list[int]:
-        """The times of aborted reads since the last call, microseconds."""
-        return drained(self._aborted)
+        self.aborted_us.append(self._config.now_us())
 
     def drain_delivering(self) -> list[BusyInterval]:
         """The intervals since the last call in which a reader waited for a delivery: none, if only until one is due."""

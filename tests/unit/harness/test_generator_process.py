@@ -2,6 +2,7 @@
 
 import pickle
 import threading
+from collections import deque
 from collections.abc import Callable
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -63,7 +64,7 @@ class Recording:
         self.offered, self.event_times = list[Chunk](), list[int]()
         self.waits: Callable[[], int] | None = None
         self.commit, self.mark_delivered = Mock(), Mock()
-        self.drain_aborted = self.drain_delivering = list
+        self.aborted_us, self.drain_delivering = deque[int](), list
         self.extra_columns: Any = lambda _: (EVENT_TIME,)
         self.prepared: Any = lambda _, batch: batch
 

@@ -11,7 +11,7 @@ from streamgauge.core.errors import DriverError
 from streamgauge.system.child_processes import wait_until
 from streamgauge.transports.kafka.broker import Broker
 from streamgauge.transports.kafka.result_messages import MARK, mark_of, table_of
-from streamgauge.transports.kafka.settings import KafkaSettings, on_this_machine
+from streamgauge.transports.kafka.settings import KafkaSettings
 from streamgauge.transports.kafka.topics import CREATE_TIME, Topics
 from streamgauge.transports.spi import BrokerRequest, EndpointConfig, IndexSampler
 from streamgauge.transports.topic_names import group_of, results_of, topic_of
@@ -50,7 +50,7 @@ class KafkaCluster:
     def _prepare(self, request: BrokerRequest, settings: KafkaSettings) -> None:
         self._topics = Topics(settings.brokers, settings.login)
         # First, because no topic has to be removed from brokers that do not answer.
-        self._clock_is_local = on_this_machine(self._topics.hosts()) or self._broker is not None
+        self._clock_is_local = self._topics.hosts() <= {"localhost", "127.0.0.1", "::1"} or self._broker is not None
         if self._program is None:
             self._streams = {stream: topic_of(request.run, stream) for stream in request.streams}
             outputs, planned = [results_of(request.run)], frozenset[str]()

@@ -163,7 +163,10 @@ class KafkaInlet:
                     self._mark_us = max(received_at_us, self._mark_us + 1)
                     self._marked(mark_of(value), self._mark_us)
             else:
-                self._open(key).hold(values, received_at_us, self._receiver.now_us())
+                query, _, batch = key.decode().rpartition("/")
+                if (open_ := self._batches.get((query, int(batch)))) is None:
+                    raise DriverError(f"results of batch {batch} of {query} came before it had begun, or after its end")
+                open_.hold(values, received_at_us, self._receiver.now_us())
 
     def _go_on(self) -> None:
         now_us = self._receiver.now_us()
@@ -184,13 +187,6 @@ class KafkaInlet:
         self._consumer.sleep(POLL_S)
         with contextlib.suppress(DriverError):  # a broker that is gone for long is noticed by the driver's clients
             self._committed = self._group.committed()
-
-    def _open(self, key: bytes) -> _Batch:
-        query, _, batch = key.decode().rpartition("/")
-        batch_ = self._batches.get((query, int(batch)))
-        if batch_ is None:
-            raise DriverError(f"results of batch {batch} of {query} came before it had begun, or after its end")
-        return batch_
 
     def _marked(self, mark: Mark, received_at_us: int) -> None:
         name = (mark.query, mark.batch)

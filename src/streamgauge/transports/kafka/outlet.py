@@ -62,8 +62,7 @@ class Producer:
         self._lost: list[str] = []
         self._dicts: list[dict[str, Any]] = []
         self._dicts_with_keys: list[dict[str, Any]] = []
-        brokers = {"bootstrap.servers": settings.brokers, "error_cb": lambda _: None}
-        self._client: Any = confluent_kafka.Producer({**SETTINGS, **brokers, **settings.producing})
+        self._client: Any = confluent_kafka.Producer({**SETTINGS, **settings.producing, "error_cb": lambda _: None})
 
     def send(
         self,

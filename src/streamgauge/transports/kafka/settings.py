@@ -7,7 +7,7 @@ value appears in a result, log or command line. Java's client gets the same sett
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -86,7 +86,7 @@ class KafkaSettings:
         With acks=all the producer is idempotent. Otherwise it does not retry, and sends one request at a time.
         """
         return {
-            **self.login,
+            **self.of_client,
             "enable.idempotence": self.acks == "all",
             **({} if self.acks == "all" else {"retries": 0, "max.in.flight": 1}),
             "acks": self.acks,
@@ -134,11 +134,6 @@ def problems(options: Mapping[str, str]) -> Iterator[Problem]:
         except InputError as error:
             yield from error.problems
     yield from _size_problems(options)
-
-
-def on_this_machine(hosts: Collection[str]) -> bool:
-    """Whether all hosts are this machine, so that the brokers share the driver's clock."""
-    return set(hosts) <= {"localhost", "127.0.0.1", "::1"}
 
 
 def read_client(path: Path) -> dict[str, str]:
