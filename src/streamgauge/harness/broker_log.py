@@ -74,7 +74,20 @@ class Offsets:
         """The deliveries of each partition, in the order of the reads."""
         by_partition: list[list[Delivery]] = [[] for _ in range(self._partitions)]
         for read in reads:
-            by_partition[read.partition] += self._deliveries(read)
+            place = (read.stream, read.partition)
+            from_offset = self._readers.setdefault((place, read.query, read.reader), _Reader()).begin(read)
+            if from_offset >= read.to_offset:
+                continue
+            from_us, to_us = (self._time_of(place, offset) for offset in (from_offset, read.to_offset))
+            log = self._reads.setdefault(place, ReadLog(read.stream))
+            parts = log.note(from_us, to_us, read.batch, (read.query, read.reader), read.when_us)
+            if parts:
+                # The number of the event at that offset in its plan.
+                number = read.to_offset - self._segment_at(place, read.to_offset).first
+                parts[-1] = replace(parts[-1], to_sequence=number)
+            by_partition[read.partition] += [
+                replace(part, events=self._events(place, part.from_us, part.to_us)) for part in parts
+            ]
         return by_partition
 
     def reads_of(self, reached: Iterable[OutputProgress]) -> list[ReadPosition]:
@@ -126,20 +139,6 @@ class Offsets:
         for (place, _, _), reader in self._readers.items():
             reached[place[1]].append(self._time_of(place, reader.to_offset))
         return [min(times, default=0) for times in reached]
-
-    def _deliveries(self, read: ReadPosition) -> list[Delivery]:
-        place = (read.stream, read.partition)
-        reader = self._readers.setdefault((place, read.query, read.reader), _Reader())
-        from_offset = reader.begin(read)
-        if from_offset >= read.to_offset:
-            return []
-        from_us, to_us = (self._time_of(place, offset) for offset in (from_offset, read.to_offset))
-        log = self._reads.setdefault(place, ReadLog(read.stream))
-        parts = log.note(from_us, to_us, read.batch, (read.query, read.reader), read.when_us)
-        if parts:
-            # The number of the event at that offset in its plan.
-            parts[-1] = replace(parts[-1], to_sequence=read.to_offset - self._segment_at(place, read.to_offset).first)
-        return [replace(part, events=self._events(place, part.from_us, part.to_us)) for part in parts]
 
     def _segment_at(self, place: StreamPartition, offset: int) -> _Segment:
         segments = self._segments[place]

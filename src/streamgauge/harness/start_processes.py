@@ -37,7 +37,6 @@ from streamgauge.transports.spi import (
     EndpointConfig,
     ManagedBroker,
     OutletConfig,
-    ReadPosition,
 )
 from streamgauge.transports.topic_names import ProgramTopics
 
@@ -214,8 +213,12 @@ class TestBed:
         self.paused = [one.paused for one in generators]
         self.reached_us = max(self.reached_us, *(one.frontier_us for one in generators))
         self._reported_results += [path for commit in recorder.commits for path in commit.paths]
-        reads = [*self._offsets.reads_of(recorder.reached), *recorder.reads]
-        tick = self._with_reads(tick_of(generators, recorder), sorted(reads, key=lambda read: read.when_us))
+        tick = tick_of(generators, recorder)
+        if reads := [*self._offsets.reads_of(recorder.reached), *recorder.reads]:  # which the transport did not observe
+            derived = self._offsets.deliveries(sorted(reads, key=lambda read: read.when_us))
+            self._ask_all("mark_delivered", before_us=self._offsets.reached_us())
+            every = [[*own, *more] for own, more in zip(tick.deliveries, derived, strict=True)]
+            tick = replace(tick, deliveries=every)
         self._count(tick)  # also of a trial that fails, since others may follow on this bed
         # A generator also stops at a full queue, which the verdict covers. Other failures must still show.
         reasons = [recorder.failed, *(one.failed for one in generators if not one.overflowed)]
@@ -237,14 +240,6 @@ class TestBed:
         for partition, parts in enumerate(tick.deliveries):
             for part in (part for part in parts if not part.again):
                 self._taken_events[part.stream][part.query, part.reader][partition] += part.events
-
-    def _with_reads(self, tick: Tick, reads: list[ReadPosition]) -> Tick:
-        """Adds deliveries that the transport did not observe, and reports them to the outlets."""
-        if not reads:
-            return tick
-        derived = self._offsets.deliveries(reads)
-        self._ask_all("mark_delivered", before_us=self._offsets.reached_us())
-        return replace(tick, deliveries=[[*own, *more] for own, more in zip(tick.deliveries, derived, strict=True)])
 
     def append_latencies_us(self, from_us: int, to_us: int) -> list[int]:
         """Broker append time minus event time, for a sample of the span's events. Empty without a broker.

@@ -300,14 +300,11 @@ class Receiver(Protocol):
 
 
 class Inlet(Protocol):
-    """The endpoint of the recorder: it receives results."""
+    """The endpoint of the recorder: it receives results until the process ends."""
 
     @property
     def location(self) -> str:
         """The address for the SUT."""
-
-    def close(self) -> None:
-        """Stops receiving."""
 
 
 @dataclass(frozen=True)

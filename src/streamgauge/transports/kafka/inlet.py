@@ -43,7 +43,6 @@ SETTINGS: dict[str, Any] = {
 CONSUME_MAX = 50_000
 """The largest number of messages per consume call."""
 WAIT_S = 0.02
-CLOSE_S = 5.0
 Take = Callable[[list[Any], int], None]
 """take(messages, time of their arrival): handles messages that were received together."""
 
@@ -63,8 +62,8 @@ class ResultsConsumer:
         )
         self._receiver = receiver
         self._received: queue.SimpleQueue[tuple[list[Any], int]] = queue.SimpleQueue()
-        self._closing = threading.Event()
-        self._threads: list[threading.Thread] = []
+        self.failed = threading.Event()
+        """Ends all loops."""
 
     def start(
         self, places: Iterable[tuple[str, int, int]], take: Take, between: Callable[[], None], *loops: Callable[[], Any]
@@ -82,22 +81,12 @@ class ResultsConsumer:
             between()
 
         self._client.assign([confluent_kafka.TopicPartition(*place) for place in places])
-        self._threads = [
-            threading.Thread(target=self._safely, args=(loop,), name="results", daemon=True)
-            for loop in (self._receive, pass_on, *loops)
-        ]
-        for thread in self._threads:
-            thread.start()
+        for loop in (self._receive, pass_on, *loops):
+            threading.Thread(target=self._safely, args=(loop,), name="results", daemon=True).start()
 
     def sleep(self, seconds: float) -> None:
-        """Waits in a loop, not longer than until `close`."""
-        self._closing.wait(seconds)
-
-    def close(self) -> None:
-        self._closing.set()
-        for thread in self._threads:
-            thread.join(CLOSE_S)
-        self._client.close()
+        """Waits in a loop, not longer than until a failure."""
+        self.failed.wait(seconds)
 
     def _receive(self) -> None:
         """Receives available messages and stamps them on arrival."""
@@ -115,11 +104,11 @@ class ResultsConsumer:
 
     def _safely(self, once: Callable[[], Any]) -> None:
         try:
-            while not self._closing.is_set():
+            while not self.failed.is_set():
                 once()
         except Exception as error:  # reported, because no caller waits for this thread
             self._receiver.fail(f"results could not be received from the broker: {error}")
-            self._closing.set()
+            self.failed.set()
 
 
 PIECE_US = US // 20
@@ -148,11 +137,6 @@ class KafkaInlet:
         self._committed: RunOffsets = {}
         """The newest answer alone: a busy recorder that took each in turn would report progress late."""
         self._consumer.start([(results, 0, 0)], self._sort, self._go_on, *([self._follow] if at.group else []))
-
-    def close(self) -> None:
-        self._consumer.close()
-        for batch in self._batches.values():
-            batch.end()
 
     def _sort(self, messages: list[Any], received_at_us: int) -> None:
         for key, run in groupby(messages, key=lambda message: message.key()):

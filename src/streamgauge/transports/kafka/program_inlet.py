@@ -116,9 +116,6 @@ class ProgramInlet:
         places = [place for place in at.starts if place[0] in self._outputs]
         self._consumer.start(places, self._hold, self._go_on, self._follow)
 
-    def close(self) -> None:
-        self._consumer.close()
-
     @property
     def _holds(self) -> bool:
         return any(each.values for each in self._outputs.values())

@@ -114,9 +114,6 @@ class FlightInlet(flight.FlightServerBase):
         self._receiver = receiver
         self.location = f"grpc://{at.host}:{self.port}"
 
-    def close(self) -> None:
-        self.shutdown()
-
     def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
         try:
             self._receiver.receive(json.loads(descriptor.command), reader.schema, (chunk.data for chunk in reader))

@@ -4,7 +4,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -209,9 +209,12 @@ class Sut:
         Topics(broker.location).make([self._topic], 1)
         self._client: Any = Producer({"bootstrap.servers": broker.location})
 
-    def read_by(self, receiver: Receiver, **more: Any) -> closing[KafkaInlet]:
-        """The inlet that brings its results; when it closes, the receiver has had all that was awaited."""
-        return closing(KafkaInlet(replace(self._place, **more), receiver))
+    @contextmanager
+    def read_by(self, receiver: Receiver, **more: Any) -> Iterator[KafkaInlet]:
+        """The inlet that brings its results."""
+        inlet = KafkaInlet(replace(self._place, **more), receiver)
+        yield inlet
+        inlet._consumer.failed.set()
 
     def mark(self, mark: Mark) -> None:
         self._client.produce(self._topic, mark.to_bytes(), MARK)
@@ -401,8 +404,7 @@ def test_what_is_no_result_is_a_failure(broker: Broker, receiver: Receiver, faul
             sut.row("q0", 0, n=1)
         sut.mark(Mark("q0", 0, False))
         assert wait_until(lambda: receiver.failed != "", SOON_S)
-        # Nothing more is taken.
-        assert wait_until(lambda: not any(thread.is_alive() for thread in inlet._consumer._threads), SOON_S)
+        assert inlet._consumer.failed.wait(SOON_S)  # nothing more is taken
     assert receiver.failed.startswith("results could not be received from the broker: ")
     assert receiver.committed == []
 
