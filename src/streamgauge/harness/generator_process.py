@@ -132,7 +132,7 @@ class Generator:
 
     def level(self, to_us: int) -> None:
         """Between two plans: moves the frontier to `to_us`, so the SUT can read what other generators offered."""
-        if self._segment is not None and (from_us := self._outlet.frontier()) < to_us:
+        if self._segment is not None and (from_us := self._outlet.frontier_us) < to_us:
             no_events = self._stock(self._segment.plan).take(from_us, from_us)
             self._outlet.offer(from_us, to_us, no_events, self._clock.now_us())
 
@@ -152,7 +152,7 @@ class Generator:
         chunks, deliveries = self._outlet.drain_logs()
         segment = self._segment
         return GeneratorReport(
-            frontier_us=self._outlet.frontier(),
+            frontier_us=self._outlet.frontier_us,
             overflowed=self._outlet.overflowed,
             memory_full_us=self._outlet.memory_full_us,
             ended=segment is None or segment.ended,

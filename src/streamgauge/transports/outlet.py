@@ -77,7 +77,7 @@ class Outlet(ABC):
         self._deliveries: deque[Delivery] = deque()
         self.aborted_us: deque[int] = deque()
         """The times of aborted reads, until they are reported."""
-        self._frontier_us = self._bytes = 0
+        self.frontier_us = self._bytes = 0
         self._unread = UnreadTime()
         self._sent = dict.fromkeys(config.schemas, 0)
         self.overflowed = False
@@ -103,10 +103,6 @@ class Outlet(ABC):
         """The event time that was offered and not read; 0 if everything was read, whatever the next plan's time."""
         with self._lock:
             return self._unread.us
-
-    def frontier(self) -> int:
-        """The event time that this generator has reached."""
-        return self._frontier_us
 
     def positions(self) -> dict[str, int]:
         """Stream to the number of sent events; empty if deliveries are observed."""
@@ -152,7 +148,7 @@ class Outlet(ABC):
 
     def _count(self, chunk: Chunk, batches: Mapping[str, pa.RecordBatch]) -> None:
         """Logs an offered chunk. The caller holds the lock."""
-        self._frontier_us = chunk.to_us
+        self.frontier_us = chunk.to_us
         self._chunks.append(chunk)
         self._unread.add(chunk.from_us, chunk.to_us, chunk.events)
         for stream, batch in batches.items():

@@ -81,7 +81,8 @@ class Recording:
         assert self.waits is not None, "an open loop does not ask how much waits"
         return self.waits()
 
-    def frontier(self) -> int:
+    @property
+    def frontier_us(self) -> int:
         return self.offered[-1].to_us if self.offered else 0
 
     def drain_logs(self) -> tuple[list[Chunk], list[Delivery]]:

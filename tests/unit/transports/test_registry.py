@@ -27,7 +27,7 @@ def test_an_outlet_counts_what_is_offered(name: str) -> None:
     outlet.offer(0, 1000, {"ads": outlet.prepared("ads", EVENTS)}, 5)
     (chunk,), deliveries = outlet.drain_logs()
     assert (chunk.events, chunk.published_us, deliveries) == (3, 5, [])
-    assert (outlet.frontier(), outlet.waiting_us(), outlet.overflowed) == (1000, 1000, False)
+    assert (outlet.frontier_us, outlet.waiting_us(), outlet.overflowed) == (1000, 1000, False)
     assert (list(outlet.aborted_us), outlet.drain_delivering()) == ([], [])
 
 

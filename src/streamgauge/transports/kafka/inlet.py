@@ -84,10 +84,6 @@ class ResultsConsumer:
         for loop in (self._receive, pass_on, *loops):
             threading.Thread(target=self._safely, args=(loop,), name="results", daemon=True).start()
 
-    def sleep(self, seconds: float) -> None:
-        """Waits in a loop, not longer than until a failure."""
-        self.failed.wait(seconds)
-
     def _receive(self) -> None:
         """Receives available messages and stamps them on arrival."""
         first = self._client.poll(WAIT_S)
@@ -168,7 +164,7 @@ class KafkaInlet:
     def _follow(self) -> None:
         """Asks how far the group has committed."""
         assert self._group is not None
-        self._consumer.sleep(POLL_S)
+        self._consumer.failed.wait(POLL_S)
         with contextlib.suppress(DriverError):  # a broker that is gone for long is noticed by the driver's clients
             self._committed = self._group.committed()
 

@@ -7,7 +7,6 @@ committed offsets of its group, the checkpoints of its Spark queries, or the eve
 import contextlib
 import threading
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 from math import inf
@@ -145,22 +144,18 @@ class ProgramInlet:
         if tables := {sink: results for sink, results in parsed.items() if results.num_rows}:
             self._last_result_s = time.monotonic()
             self._first_result_s = self._first_result_s or self._last_result_s
-            self._store(tables)
-
-    def _store(self, tables: Mapping[str, pa.Table]) -> None:
-        """Stores results, by sink."""
-        self._batch += 1
-        for sink, results in tables.items():
-            address = {"query": QUERY, "batch": self._batch, "partition": 0, "attempt": 0, "sink": sink}
-            batches = iter(results.combine_chunks().to_batches())
-            with contextlib.suppress(DriverError):  # the receiver has reported it; the rest is discarded
-                self._receiver.receive(address, results.schema, batches, stamped=True)
-        until_us = min(each.until_us for each in self._outputs.values())
-        if not (self._has_committed or self._checkpoints):  # the results show it until the group commits
-            self._remark_inferred()
-            if until_us:
-                self._receiver.reached(QUERY, self._batch, until_us)
-        self._receiver.commit(QUERY, self._batch, [[0, 0]], self._sinks)
+            self._batch += 1
+            for sink, results in tables.items():
+                address = {"query": QUERY, "batch": self._batch, "partition": 0, "attempt": 0, "sink": sink}
+                batches = iter(results.combine_chunks().to_batches())
+                with contextlib.suppress(DriverError):  # the receiver has reported it; the rest is discarded
+                    self._receiver.receive(address, results.schema, batches, stamped=True)
+            until_us = min(each.until_us for each in self._outputs.values())
+            if not (self._has_committed or self._checkpoints):  # the results show it until the group commits
+                self._remark_inferred()
+                if until_us:
+                    self._receiver.reached(QUERY, self._batch, until_us)
+            self._receiver.commit(QUERY, self._batch, [[0, 0]], self._sinks)
 
     @property
     def _has_committed(self) -> bool:
@@ -179,7 +174,7 @@ class ProgramInlet:
 
     def _follow(self) -> None:
         """Reports how far the program has read, and judges whether it works at all."""
-        self._consumer.sleep(POLL_S)
+        self._consumer.failed.wait(POLL_S)
         try:
             committed = self._group.committed() if self._by_group else {}
             needs_ends = self._never_commits or not all(each.results for each in self._outputs.values())

@@ -93,9 +93,9 @@ class FlightQueue(Outlet):
         return self.delivering.news()
 
     def _refuse_lost(self, stream: str, from_us: int, to_us: int) -> None:
-        if from_us < self._committed_us or to_us > self._frontier_us:
+        if from_us < self._committed_us or to_us > self.frontier_us:
             raise DriverError(
-                f"{stream}: [{from_us}, {to_us}) was requested, but only [{self._committed_us}, {self._frontier_us}) "
+                f"{stream}: [{from_us}, {to_us}) was requested, but only [{self._committed_us}, {self.frontier_us}) "
                 "is stored"
             )
         for cut_us in (from_us, to_us):

@@ -64,16 +64,12 @@ def of_this_run(address: tuple[str, int]) -> bool:
     Processes of other users cannot be inspected, and are not accepted.
     """
     for connection in psutil.net_connections("tcp"):
-        if connection.pid is not None and _plain(connection.laddr) == address:
+        # A JVM's IPv6 sockets show the IPv4 address with a prefix.
+        if connection.pid is not None and (at := connection.laddr) and (at.ip.removeprefix(MAPPED), at.port) == address:
             with suppress(psutil.Error):
                 process = psutil.Process(connection.pid)
                 return os.getppid() in {process.pid, *(parent.pid for parent in process.parents())}
     return False
-
-
-def _plain(address: tuple[str, int]) -> tuple[str, int] | None:
-    """The IPv4 address: a JVM's IPv6 sockets show it with a prefix."""
-    return (address[0].removeprefix(MAPPED), address[1]) if address else None
 
 
 SEND_BUFFER = 65_536

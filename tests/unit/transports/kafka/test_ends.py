@@ -63,7 +63,7 @@ def test_an_outlet_sends_and_counts(broker: Broker) -> None:
     outlet.offer(0, 1000, events(outlet, 1, 2, 3), 5)
     outlet.offer(1000, 2000, events(outlet), 6)
     outlet.offer(2000, 3000, events(outlet, 4), 7)
-    assert outlet.frontier() == 3000
+    assert outlet.frontier_us == 3000
     assert outlet.positions() == {"ads": 4}
     assert outlet.drain_logs() == ([Chunk(0, 1000, 3, 5), Chunk(1000, 2000, 0, 6), Chunk(2000, 3000, 1, 7)], [])
     assert outlet.drain_logs() == ([], [])

@@ -49,7 +49,9 @@ class Compact(EngineEncoding):
         texts = [
             pc.fill_null(batch.column(name).cast(pa.binary()), b"") for name, kind in self.columns if kind in TEXTS
         ]
-        parts = _binary(rows)
+        count, width = rows.shape
+        offsets = pa.py_buffer((width * np.arange(count + 1)).astype(np.int32))
+        parts = pa.BinaryArray.from_buffers(pa.binary(), count, [None, offsets, pa.py_buffer(rows)])  # without a copy
         return pc.binary_join_element_wise(parts, *texts, pa.scalar(b"", pa.binary())) if texts else parts
 
     def messages(self, encoded: pa.BinaryArray) -> list[bytes]:
@@ -97,13 +99,6 @@ def _write(column: pa.Array, kind: str, rows: Bytes, position: int, width: int) 
         return
     padded = pc.utf8_lpad(pc.fill_null(pc.cast(column, pa.string()), ""), width, " ")
     rows[:, position : position + width] = _rows(padded, width)
-
-
-def _binary(rows: Bytes) -> pa.BinaryArray:
-    """Rows of bytes as an Arrow array, without a copy."""
-    count, width = rows.shape
-    offsets = pa.py_buffer((width * np.arange(count + 1)).astype(np.int32))
-    return pa.BinaryArray.from_buffers(pa.binary(), count, [None, offsets, pa.py_buffer(rows)])
 
 
 def _rows(values: pa.Array, width: int) -> Bytes:
