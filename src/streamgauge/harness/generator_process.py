@@ -160,7 +160,7 @@ class Generator:
             chunks=chunks,
             deliveries=deliveries,
             aborted_us=drained(self._outlet.aborted_us),
-            delivering=self._outlet.drain_delivering(),
+            delivering=self._outlet.delivering.news(),
             paused=segment is not None and self._is_ahead(segment, segment.chunk_us),
         ).to_json()
 

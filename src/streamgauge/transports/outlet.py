@@ -9,7 +9,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from streamgauge.core.clock import US
-from streamgauge.transports.spi import BusyInterval, Chunk, Delivery, OutletConfig, Overflow
+from streamgauge.transports.spi import BusyTracker, Chunk, Delivery, OutletConfig, Overflow
 
 Item = TypeVar("Item")
 
@@ -78,6 +78,8 @@ class Outlet(ABC):
         self.aborted_us: deque[int] = deque()
         """The times of aborted reads, until they are reported."""
         self.frontier_us = self._bytes = 0
+        self.delivering = BusyTracker(config.now_us)
+        """Entered while a reader waits for a delivery, other than until one is due."""
         self._unread = UnreadTime()
         self._sent = dict.fromkeys(config.schemas, 0)
         self.overflowed = False
@@ -128,10 +130,6 @@ class Outlet(ABC):
     def note_aborted(self) -> None:
         """Logs an aborted read."""
         self.aborted_us.append(self._config.now_us())
-
-    def drain_delivering(self) -> list[BusyInterval]:
-        """The intervals since the last call in which a reader waited for a delivery: none, if only until one is due."""
-        return []
 
     def _refuse_beyond(self, from_us: int, to_us: int, new_bytes: int, waiting: str) -> None:
         """Raises Overflow if one more chunk exceeds a limit. `waiting`: the message, of `seconds` and `bytes`."""

@@ -64,7 +64,7 @@ class Recording:
         self.offered, self.event_times = list[Chunk](), list[int]()
         self.waits: Callable[[], int] | None = None
         self.commit, self.mark_delivered = Mock(), Mock()
-        self.aborted_us, self.drain_delivering = deque[int](), list
+        self.aborted_us, self.delivering = deque[int](), SimpleNamespace(news=list)
         self.extra_columns: Any = lambda _: (EVENT_TIME,)
         self.prepared: Any = lambda _, batch: batch
 

@@ -28,7 +28,7 @@ def test_an_outlet_counts_what_is_offered(name: str) -> None:
     (chunk,), deliveries = outlet.drain_logs()
     assert (chunk.events, chunk.published_us, deliveries) == (3, 5, [])
     assert (outlet.frontier_us, outlet.waiting_us(), outlet.overflowed) == (1000, 1000, False)
-    assert (list(outlet.aborted_us), outlet.drain_delivering()) == ([], [])
+    assert (list(outlet.aborted_us), outlet.delivering.news()) == ([], [])
 
 
 def test_names_are_known_without_loading_a_transport() -> None:

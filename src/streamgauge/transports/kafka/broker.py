@@ -21,7 +21,6 @@ from streamgauge.transports.kafka.topics import Topics
 KAFKA = JarSet("kafka-4.2.0-that-logs", ("org.apache.kafka:kafka_2.13:4.2.0", "org.slf4j:slf4j-simple:1.7.36"))
 """The broker's version, and a logger for its failures. Scala comes from Spark's jars."""
 START_S = 60.0
-STOP_S = 5.0
 
 
 def require_jars() -> list[Path]:
@@ -91,7 +90,7 @@ class Broker(contextlib.AbstractContextManager["Broker"]):
 
     def stop(self) -> None:
         """Kills the JVM; a clean stop is not needed, because the data are discarded."""
-        self._holder.stop(STOP_S)
+        self._holder.stop(5.0)
 
     def _exit_code(self) -> int | None:
         return self._holder.ask("exit_code")

@@ -36,21 +36,6 @@ class KafkaCluster:
         options, self._run = dict(request.options), request.run
         self._program = request.program
         self._is_attached = request.program is not None and request.program.attached
-        with ExitStack() as self._stack:
-            if not options.get("brokers"):
-                self._broker = self._stack.enter_context(
-                    Broker(request.folder, request.log, request.host, request.cpus)
-                )
-                options["brokers"] = self._broker.location
-            self._prepare(request, KafkaSettings(**options))
-            self._stack = self._stack.pop_all()
-        starts = tuple((topic, each, first) for (topic, each), first in self._firsts.items())
-        self.at = EndpointConfig("", 0, request.run, options, self._program, starts)
-
-    def _prepare(self, request: BrokerRequest, settings: KafkaSettings) -> None:
-        self._topics = Topics(settings.brokers, settings.login)
-        # First, because no topic has to be removed from brokers that do not answer.
-        self._clock_is_local = self._topics.hosts() <= {"localhost", "127.0.0.1", "::1"} or self._broker is not None
         if self._program is None:
             self._streams = {stream: topic_of(request.run, stream) for stream in request.streams}
             outputs, planned = [results_of(request.run)], frozenset[str]()
@@ -60,12 +45,25 @@ class KafkaCluster:
         self._planned = [self._streams[stream] for stream in sorted(planned)]
         streams = list(self._streams.values())
         self._names = [*streams, *outputs]
-        if self._is_attached:
-            self._firsts = self._topics.whole_ends(streams, outputs, request.partitions)
-        else:
-            self._make(streams, outputs, request.partitions, settings)
-        self._topics.require_planned_times(self._planned)
-        self._ids = self._topics.ids(self._names)
+        with ExitStack() as self._stack:
+            if not options.get("brokers"):
+                self._broker = self._stack.enter_context(
+                    Broker(request.folder, request.log, request.host, request.cpus)
+                )
+                options["brokers"] = self._broker.location
+            settings = KafkaSettings(**options)
+            self._topics = Topics(settings.brokers, settings.login)
+            # First, because no topic has to be removed from brokers that do not answer.
+            self._clock_is_local = self._topics.hosts() <= {"localhost", "127.0.0.1", "::1"} or self._broker is not None
+            if self._is_attached:
+                self._firsts = self._topics.whole_ends(streams, outputs, request.partitions)
+            else:
+                self._make(streams, outputs, request.partitions, settings)
+            self._topics.require_planned_times(self._planned)
+            self._ids = self._topics.ids(self._names)
+            self._stack = self._stack.pop_all()
+        starts = tuple((topic, each, first) for (topic, each), first in self._firsts.items())
+        self.at = EndpointConfig("", 0, request.run, options, self._program, starts)
 
     def _make(self, streams: list[str], outputs: list[str], partitions: int, settings: KafkaSettings) -> None:
         """Makes the topics. On the user's brokers none of them may exist, since it would be removed at the end."""

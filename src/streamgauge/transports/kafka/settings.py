@@ -133,7 +133,14 @@ def problems(options: Mapping[str, str]) -> Iterator[Problem]:
             read_client(Path(options[CLIENT_FILE]))
         except InputError as error:
             yield from error.problems
-    yield from _size_problems(options)
+    for name, (parse, least, most, rule, example) in _SIZES.items():
+        if name not in options:
+            continue
+        try:
+            rules = [] if least <= parse(options[name]) <= most else [rule]
+        except InputError as error:
+            rules = [problem.rule for problem in error.problems]
+        yield from (_problem(name, each, options[name], f"{name}={example}") for each in rules)
 
 
 def read_client(path: Path) -> dict[str, str]:
@@ -199,17 +206,6 @@ def _login_problems(login: Mapping[str, str]) -> Iterator[tuple[str, str | None,
     for name, path in login.items():
         if name.endswith(".location") and not (Path(path).is_absolute() and Path(path).is_file()):
             yield f"must name a PEM file in {name}, by its whole path", path, "another path"
-
-
-def _size_problems(options: Mapping[str, str]) -> Iterator[Problem]:
-    for name, (parse, least, most, rule, example) in _SIZES.items():
-        if name not in options:
-            continue
-        try:
-            rules = [] if least <= parse(options[name]) <= most else [rule]
-        except InputError as error:
-            rules = [problem.rule for problem in error.problems]
-        yield from (_problem(name, each, options[name], f"{name}={example}") for each in rules)
 
 
 def _problem(name: str, rule: str, got: object, way_out: str) -> Problem:

@@ -34,9 +34,6 @@ def call_options(token: str, timeout_s: float | None = None) -> flight.FlightCal
     return flight.FlightCallOptions(timeout=timeout_s, headers=[(HEADER.encode(), f"Bearer {token}".encode())])
 
 
-_TIMEOUT_S = 60.0
-
-
 @cache
 def connect(location: str) -> flight.FlightClient:
     """One client per location and process, so that reused workers reuse connections."""
@@ -45,7 +42,7 @@ def connect(location: str) -> flight.FlightClient:
 
 def act(location: str, token: str, action: str, **arguments: Any) -> Any:
     """One JSON request to an endpoint. Returns the decoded reply."""
-    client, options = connect(location), call_options(token, _TIMEOUT_S)
+    client, options = connect(location), call_options(token, 60.0)
     answers = client.do_action(flight.Action(action, json.dumps(arguments).encode()), options)
     return json.loads(next(iter(answers)).body.to_pybytes())
 

@@ -11,7 +11,7 @@ from streamgauge.core.errors import DriverError
 from streamgauge.core.schema import INGEST_TIME
 from streamgauge.transports.delivery_log import ReadLog
 from streamgauge.transports.outlet import Outlet
-from streamgauge.transports.spi import BusyInterval, BusyTracker, Chunk, OutletConfig
+from streamgauge.transports.spi import Chunk, OutletConfig
 
 SMALL_ROWS = 32_768
 """Smaller batches are merged before delivery, because many small ones slow the reader down."""
@@ -36,7 +36,6 @@ class FlightQueue(Outlet):
         self._batches: list[dict[str, pa.RecordBatch]] = []
         self._committed_us = 0
         self._reads = {name: ReadLog(name) for name in config.schemas}
-        self.delivering = BusyTracker(config.now_us)
 
     def offer(self, from_us: int, to_us: int, batches: dict[str, pa.RecordBatch], published_us: int) -> None:
         """Makes a chunk available. A chunk without events only moves the frontier and never overflows.
@@ -87,10 +86,6 @@ class FlightQueue(Outlet):
             self._committed_us = max(self._committed_us, before_us)
             for reads in self._reads.values():
                 reads.forget(before_us)
-
-    def drain_delivering(self) -> list[BusyInterval]:
-        """The intervals since the last call with at least one delivery in progress."""
-        return self.delivering.news()
 
     def _refuse_lost(self, stream: str, from_us: int, to_us: int) -> None:
         if from_us < self._committed_us or to_us > self.frontier_us:

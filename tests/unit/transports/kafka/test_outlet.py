@@ -106,7 +106,7 @@ def test_a_broker_that_takes_too_little_fails(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(module, "WAITING_MAX", 10)
     producer = Producer(KafkaSettings("127.0.0.1:9"), 0, {"a": ("numbers", NUMBERS.messages)})
     producer.send({"a": batch(0, 8)})
-    with pytest.raises(DriverError, match="is slower than the plan: 8 messages wait"):
+    with pytest.raises(DriverError, match="is slower than the plan"):
         producer.send({"a": batch(8, 11)})
 
 

@@ -117,11 +117,11 @@ def test_the_time_for_which_a_reader_waits_for_its_delivery_is_known(
     monkeypatch.setattr(served, "take", slow)
     offer(served, range(2))
     list(client.read_range(served.location, TOKEN, "ads", 0, CHUNK_US, COLUMNS, 0))
-    assert served.drain_delivering() == [(1000, 31_000)]
+    assert served.delivering.news() == [(1000, 31_000)]
     with pytest.raises(flight.FlightServerError):
         list(client.read_range(served.location, TOKEN, "ads", 0, 9 * CHUNK_US, COLUMNS, 0))
-    assert served.drain_delivering() == [(31_000, 61_000)]
-    assert served.drain_delivering() == []
+    assert served.delivering.news() == [(31_000, 61_000)]
+    assert served.delivering.news() == []
 
 
 def test_the_batch_of_a_read_is_logged_and_an_empty_range_has_a_schema(served: FlightOutlet) -> None:
