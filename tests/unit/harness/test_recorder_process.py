@@ -1,6 +1,5 @@
 """harness/recorder_process.py: results over the network, on the disk, and in a process of its own."""
 
-import json
 import pickle
 import signal
 import subprocess
@@ -136,21 +135,6 @@ def test_a_sender_that_is_killed_is_not_our_failure(served: Served) -> None:
     status = served.recorder.status()
     assert [commit["rows"] for commit in status["commits"]] == [10]
     assert (status["failed"], rows_staged(ledger), status["rows_ignored"]) == ("", 0, {"out": 1000})
-
-
-def test_a_schema_is_announced_before_rows(served: Served) -> None:
-    """A stream that is opened and closed without rows is an attempt with none."""
-    descriptor = flight.FlightDescriptor.for_command(
-        json.dumps({"query": "q", "batch": 0, "partition": 0, "attempt": 0, "sink": "out"}).encode()
-    )
-    with flight.FlightClient(served.location) as plain:
-        writer, reply = plain.do_put(descriptor, results(0, 1).schema, client.call_options(TOKEN))
-        with writer:
-            writer.done_writing()
-            assert reply.read().to_pybytes() == b"kept"
-    assert served.commit(0, [[0, 0]])
-    (commit,) = served.recorder.status()["commits"]
-    assert (commit["rows"], commit["paths"]) == (0, [])
 
 
 CLOCK = Clock.fixed_now()

@@ -2,7 +2,6 @@
 
 import errno
 import os
-import shutil
 import signal
 import tempfile
 from collections.abc import Callable, Iterator
@@ -233,13 +232,6 @@ def test_a_driver_process_that_is_gone_is_an_error_of_the_driver(testbed: TestBe
         wait_until(lambda: not testbed.tick(), TIMEOUT_S)
 
 
-def test_a_generator_that_cannot_follow_its_plan_is_an_error_of_the_driver(testbed: TestBed) -> None:
-    """One that has streams the test bed was not started for: the process lives, and says what is wrong."""
-    begun(testbed, check(build({"workload": "windowed_join", "load": {"rate": RATE, "generators": 2}})), 5.0, 1.0)
-    with pytest.raises(DriverError, match="ads"):
-        wait_until(lambda: not testbed.tick(), TIMEOUT_S)
-
-
 def test_a_queue_that_is_full_is_no_error_of_the_driver(resolved: ResolvedExperiment, tmp_path: Path) -> None:
     """Generators stop there because no engine reads; the trial judges that, and the next trial has its own."""
     with overloaded(resolved, tmp_path, bound_us=200_000) as (testbed, start, trial_log):
@@ -252,25 +244,6 @@ def test_a_queue_that_is_full_is_no_error_of_the_driver(resolved: ResolvedExperi
     assert (last.overflowed, last.memory_full_us) == (True, None)
     assert reached_us == start + 200_000
     assert following.overflowed is False
-
-
-def test_a_full_queue_hides_no_failure_of_the_recorder(resolved: ResolvedExperiment, tmp_path: Path) -> None:
-    """A spool that cannot be written may be why the engine read no further, so the engine did not fail."""
-    with overloaded(resolved, tmp_path, bound_us=200_000) as (testbed, _, trial_log):
-        watched(testbed, trial_log, lambda tick: tick.overflowed)
-        shutil.rmtree(testbed.spool)
-        with pytest.raises(FlightServerError):
-            send(edges_of(testbed), 0)
-        with pytest.raises(DriverError, match="spool could not be written"):
-            testbed.tick()
-
-
-def test_a_queue_that_is_full_by_its_bytes_says_how_much_waited(resolved: ResolvedExperiment, tmp_path: Path) -> None:
-    """Nothing was read here, so it is all that was offered and the chunk that found no room."""
-    with overloaded(resolved, tmp_path, bytes_max=20_000) as (testbed, start, trial_log):
-        last = watched(testbed, trial_log, lambda tick: tick.ended)
-    assert last.overflowed
-    assert last.memory_full_us == testbed.reached_us - start + CHUNK_US
 
 
 @pytest.mark.parametrize("engine", [Played, broken])
