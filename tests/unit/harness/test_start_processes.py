@@ -5,7 +5,7 @@ import os
 import signal
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -90,15 +90,6 @@ def begun(
     plan = resolved.plan(start, RATE, seconds)
     testbed.begin(plan, start + round(end_s * US), chunk_us)
     return start, plan, TrialLog(plan, testbed.sinks)
-
-
-@contextmanager
-def overloaded(resolved: ResolvedExperiment, folder: Path, **bounds: int) -> Iterator[tuple[TestBed, int, TrialLog]]:
-    """(test bed, start, log) of a trial of a minute whose queue has these bounds, and which nothing reads."""
-    with TestBed(replace(testbed_settings(resolved), **bounds), Played, folder, Clock.fixed_now()) as testbed:
-        testbed.start(resolved.plan(next_start(testbed), RATE, 60.0))
-        start, _, trial_log = begun(testbed, resolved, 60.0, 60.0)
-        yield testbed, start, trial_log
 
 
 def watched(testbed: TestBed, trial_log: TrialLog, until: Callable[[Tick], bool]) -> Tick:
@@ -234,7 +225,10 @@ def test_a_driver_process_that_is_gone_is_an_error_of_the_driver(testbed: TestBe
 
 def test_a_queue_that_is_full_is_no_error_of_the_driver(resolved: ResolvedExperiment, tmp_path: Path) -> None:
     """Generators stop there because no engine reads; the trial judges that, and the next trial has its own."""
-    with overloaded(resolved, tmp_path, bound_us=200_000) as (testbed, start, trial_log):
+    settings = replace(testbed_settings(resolved), bound_us=200_000)
+    with TestBed(settings, Played, tmp_path, Clock.fixed_now()) as testbed:
+        testbed.start(resolved.plan(next_start(testbed), RATE, 60.0))
+        start, _, trial_log = begun(testbed, resolved, 60.0, 60.0)
         last = watched(testbed, trial_log, lambda tick: tick.ended)
         reached_us = testbed.reached_us
         # The next plan begins in an hour, so nothing is offered that could find the queue full again.
