@@ -95,7 +95,10 @@ class Monitors:
         for name, role, pid in processes:
             with contextlib.suppress(psutil.Error, OSError):
                 usages += self._one(name, role, pid, sampled_us)
-        before, self._machine = self._machine, (self._now_us(), _processes_s() - self._own_s)
+        times = psutil.cpu_times()
+        # Steal counts as well, because no process of this machine could use that time.
+        used_s = times.user + times.system + getattr(times, "nice", 0.0) + getattr(times, "steal", 0.0)
+        before, self._machine = self._machine, (self._now_us(), used_s - self._own_s)
         self.background_percent = None
         if before is not None and (span_us := self._machine[0] - before[0]) > 0:
             self.background_percent = max(0.0, 100 * (self._machine[1] - before[1]) / (span_us / 1e6))
@@ -180,15 +183,6 @@ def _waited(pid: int) -> tuple[float, int]:
                 _, waited, taken = (task / "schedstat").read_text().split()
                 waited_ns, turns, known = waited_ns + int(waited), turns + int(taken), True
     return (waited_ns / 1e3, turns) if known else (math.nan, 0)
-
-
-def _processes_s() -> float:
-    """CPU seconds of all processes of the machine so far, without the kernel's own work.
-
-    Steal counts as well, because no process of this machine could use that time.
-    """
-    times = psutil.cpu_times()
-    return float(times.user + times.system + getattr(times, "nice", 0.0) + getattr(times, "steal", 0.0))
 
 
 def loopback_bytes() -> int:
