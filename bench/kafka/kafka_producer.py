@@ -28,6 +28,7 @@ from streamgauge.core.clock import US
 from streamgauge.core.schema import EVENT_TIME
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
+from streamgauge.system.child_processes import wait_until
 from streamgauge.system.cpu_pinning import cpus, pin_threads
 from streamgauge.transports.kafka.broker import Broker
 from streamgauge.transports.kafka.encodings.api import Encoding
@@ -83,7 +84,8 @@ def produced(broker: str, plan: Plan, sent: Sent, messages: Messages, topic: str
             producer.check()
             time.sleep(0.001)
         events += producer.send({STREAM: sent(batch)})
-    producer.flush(FLUSH_S)
+    wait_until(lambda: not producer.pending, FLUSH_S, 0.001)
+    producer.check()
     share = Share(events, begin, time.monotonic())
     assert topics.ends(topic, 1) == [events]
     topics.remove([topic])

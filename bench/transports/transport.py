@@ -27,9 +27,8 @@ from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
 from streamgauge.system.child_processes import Child, serve
 from streamgauge.transports.memory import client
-from streamgauge.transports.memory.endpoints import Endpoint
-from streamgauge.transports.memory.queue import FlightQueue
-from streamgauge.transports.spi import OutletConfig
+from streamgauge.transports.memory.endpoints import FlightOutlet
+from streamgauge.transports.spi import EndpointConfig, OutletConfig
 
 REPEATS = 5
 START_US, CHUNK_US, WAITING_US_MAX = 1_700_000_000 * US, 50_000, 2 * US
@@ -68,12 +67,11 @@ class Served:
         stamps = [pa.field(EVENT_TIME, pa.int64()), pa.field(INGEST_TIME, pa.int64())]
         schema = pa.schema([*PURCHASES.schema.to_arrow(), *stamps])
         config = OutletConfig({"purchases": schema}, 3600 * US, 2**33, Clock.fixed_now().now_us)
-        self._queue = FlightQueue(config)
-        self._endpoint = Endpoint(self._queue, {"purchases": schema}, TOKEN, "127.0.0.1", 0)
+        self._queue = FlightOutlet(EndpointConfig("127.0.0.1", 0, TOKEN), config)
         self._bare = Bare(self._ready_table(schema))
 
     def listen(self) -> list[str]:
-        return [f"grpc://127.0.0.1:{server.port}" for server in (self._endpoint, self._bare)]
+        return [f"grpc://127.0.0.1:{server.port}" for server in (self._queue, self._bare)]
 
     def begin(self, from_us: int, to_us: int) -> None:
         threading.Thread(target=self._fill, args=(from_us, to_us), daemon=True).start()

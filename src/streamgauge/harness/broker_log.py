@@ -74,7 +74,20 @@ class Offsets:
         """The deliveries of each partition, in the order of the reads."""
         by_partition: list[list[Delivery]] = [[] for _ in range(self._partitions)]
         for read in reads:
-            by_partition[read.partition] += self._deliveries(read)
+            place = (read.stream, read.partition)
+            from_offset = self._readers.setdefault((place, read.query, read.reader), _Reader()).begin(read)
+            if from_offset >= read.to_offset:
+                continue
+            from_us, to_us = (self._time_of(place, offset) for offset in (from_offset, read.to_offset))
+            log = self._reads.setdefault(place, ReadLog(read.stream))
+            parts = log.note(from_us, to_us, read.batch, (read.query, read.reader), read.when_us)
+            if parts:
+                # The number of the event at that offset in its plan.
+                number = read.to_offset - self._segment_at(place, read.to_offset).first
+                parts[-1] = replace(parts[-1], to_sequence=number)
+            by_partition[read.partition] += [
+                replace(part, events=self._events(place, part.from_us, part.to_us)) for part in parts
+            ]
         return by_partition
 
     def reads_of(self, reached: Iterable[OutputProgress]) -> list[ReadPosition]:
@@ -127,20 +140,6 @@ class Offsets:
             reached[place[1]].append(self._time_of(place, reader.to_offset))
         return [min(times, default=0) for times in reached]
 
-    def _deliveries(self, read: ReadPosition) -> list[Delivery]:
-        place = (read.stream, read.partition)
-        reader = self._readers.setdefault((place, read.query, read.reader), _Reader())
-        from_offset = reader.begin(read)
-        if from_offset >= read.to_offset:
-            return []
-        from_us, to_us = (self._time_of(place, offset) for offset in (from_offset, read.to_offset))
-        log = self._reads.setdefault(place, ReadLog(read.stream))
-        parts = log.note(from_us, to_us, read.batch, (read.query, read.reader), read.when_us)
-        if parts:
-            # The number of the event at that offset in its plan.
-            parts[-1] = replace(parts[-1], to_sequence=read.to_offset - self._segment_at(place, read.to_offset).first)
-        return [replace(part, events=self._events(place, part.from_us, part.to_us)) for part in parts]
-
     def _segment_at(self, place: StreamPartition, offset: int) -> _Segment:
         segments = self._segments[place]
         return segments[max(0, bisect.bisect_right(segments, offset, key=lambda one: one.first) - 1)]
@@ -192,18 +191,14 @@ def append_times(
         return None
     times = rows[EVENT_TIME]
     rows = rows.filter(pc.and_(pc.greater_equal(times, from_us), pc.less(times, to_us)))
-    event_us = _event_times(broker, offsets, stream, np.asarray(rows[EVENT_ID]))
-    result_us = np.asarray(rows[EMISSION_TIME])
-    return AppendTimes(rows.drop_columns([EMISSION_TIME]), event_us, result_us) if len(rows) else None
-
-
-def _event_times(broker: ManagedBroker, offsets: Offsets, stream: str, event_ids: Int64s) -> Int64s:
-    """The append time of each event; the broker is asked once per partition, for distinct events."""
-    times_us = np.zeros(len(event_ids), np.int64)
-    partitions, sequences = partitions_of(event_ids), sequences_of(event_ids)
+    if not len(rows):
+        return None
+    event_ids = np.asarray(rows[EVENT_ID])
+    event_us, partitions, sequences = np.zeros_like(event_ids), partitions_of(event_ids), sequences_of(event_ids)
+    # The broker is asked once per partition, for distinct events.
     for partition in np.unique(partitions).tolist():
         of_partition = partitions == partition
         distinct, places = np.unique(sequences[of_partition], return_inverse=True)
         event_offsets = (offsets.first_of((stream, partition)) + distinct).tolist()
-        times_us[of_partition] = np.array(broker.appended_us(stream, partition, event_offsets), np.int64)[places]
-    return times_us
+        event_us[of_partition] = np.array(broker.appended_us(stream, partition, event_offsets), np.int64)[places]
+    return AppendTimes(rows.drop_columns([EMISSION_TIME]), event_us, np.asarray(rows[EMISSION_TIME]))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import pickle
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from threading import Event, Thread
@@ -21,41 +21,38 @@ import pyarrow as pa
 
 from streamgauge.core.clock import Clock
 from streamgauge.core.errors import StreamgaugeError
-from streamgauge.core.schema import LINEAGE
 from streamgauge.loadgen.plan import MADE_US, Plan
 from streamgauge.metrics.records import GeneratorReport
 from streamgauge.system.child_processes import serve
-from streamgauge.transports.outlet import Outlet
+from streamgauge.transports.outlet import Outlet, drained
 from streamgauge.transports.registry import transport
 from streamgauge.transports.spi import EndpointConfig, OutletConfig
-
-Prepare = Callable[[str, pa.RecordBatch], pa.RecordBatch]
-"""Encodes a stream's events row by row, as the outlet offers them."""
 
 
 @dataclass(frozen=True)
 class GeneratorSettings:
     """The settings of one partition's generator."""
 
-    partition: int
     endpoint: EndpointConfig
-    clock_offset_us: int
-    bound_us: int
-    bytes_max: int
+    outlet: OutletConfig
+    clock: Clock
     columns: dict[str, list[str]]
-    plan: str
     transport: str
-    keys: dict[str, str] = field(default_factory=dict)
 
 
 class Stock:
     """Events of one partition of a plan, made ahead of time for several chunks at once.
 
     Making a batch has a large fixed cost, whatever its length. Chunks are slices of the batch, without a copy.
+    `prepared` encodes a stream's events row by row, as the outlet offers them.
     """
 
     def __init__(
-        self, plan: Plan, partition: int, columns: dict[str, list[str]], prepared: Prepare = lambda _, batch: batch
+        self,
+        plan: Plan,
+        partition: int,
+        columns: dict[str, list[str]],
+        prepared: Callable[[str, pa.RecordBatch], pa.RecordBatch],
     ) -> None:
         self._plan, self._partition, self._columns, self._prepared = plan, partition, columns, prepared
         self._from_us = self._to_us = plan.start_us
@@ -102,22 +99,11 @@ class Segment:
 class Generator:
     """Owns the outlet and the thread that follows the plan."""
 
-    def __init__(self, settings: GeneratorSettings, clock: Clock, outlet: Outlet) -> None:
-        self._settings, self._clock, self._outlet = settings, clock, outlet
+    def __init__(self, settings: GeneratorSettings) -> None:
+        self._settings, self._clock = settings, settings.clock
+        self._outlet: Outlet = transport(settings.transport).open_outlet(settings.endpoint, settings.outlet)
         self._segment: Segment | None = None
         self._thread: Thread | None = None
-
-    @classmethod
-    def opened(cls, settings: GeneratorSettings) -> Generator:
-        """A generator on the run's clock, with an open outlet of its transport."""
-        clock = Clock(settings.clock_offset_us)
-        plan: Plan = _load(settings.plan)
-        lineage = [pa.field(name, pa.int64()) for name in LINEAGE]
-        schemas = {stream.name: pa.schema([*stream.schema.to_arrow(), *lineage]) for stream in plan.streams}
-        config = OutletConfig(
-            schemas, settings.bound_us, settings.bytes_max, clock.now_us, settings.partition, settings.keys
-        )
-        return cls(settings, clock, transport(settings.transport).open_outlet(settings.endpoint, config))
 
     def listen(self) -> dict[str, Any]:
         return {"location": self._outlet.location}
@@ -146,7 +132,7 @@ class Generator:
 
     def level(self, to_us: int) -> None:
         """Between two plans: moves the frontier to `to_us`, so the SUT can read what other generators offered."""
-        if self._segment is not None and (from_us := self._outlet.frontier()) < to_us:
+        if self._segment is not None and (from_us := self._outlet.frontier_us) < to_us:
             no_events = self._stock(self._segment.plan).take(from_us, from_us)
             self._outlet.offer(from_us, to_us, no_events, self._clock.now_us())
 
@@ -155,7 +141,7 @@ class Generator:
 
     def mark_delivered(self, before_us: Sequence[int]) -> None:
         """Everything before these event times was read, one for each partition of the test bed."""
-        self._outlet.mark_delivered(before_us[self._settings.partition])
+        self._outlet.mark_delivered(before_us[self._settings.outlet.partition])
 
     def positions(self) -> dict[str, int]:
         """The events sent so far, by stream; empty if the transport does not count them."""
@@ -166,15 +152,15 @@ class Generator:
         chunks, deliveries = self._outlet.drain_logs()
         segment = self._segment
         return GeneratorReport(
-            frontier_us=self._outlet.frontier(),
+            frontier_us=self._outlet.frontier_us,
             overflowed=self._outlet.overflowed,
             memory_full_us=self._outlet.memory_full_us,
             ended=segment is None or segment.ended,
             failed=segment.failed if segment else "",
             chunks=chunks,
             deliveries=deliveries,
-            aborted_us=self._outlet.drain_aborted(),
-            delivering=self._outlet.drain_delivering(),
+            aborted_us=drained(self._outlet.aborted_us),
+            delivering=self._outlet.delivering.news(),
             paused=segment is not None and self._is_ahead(segment, segment.chunk_us),
         ).to_json()
 
@@ -211,7 +197,7 @@ class Generator:
 
     def _stock(self, plan: Plan) -> Stock:
         columns = {name: [*own, *self._outlet.extra_columns(name)] for name, own in self._settings.columns.items()}
-        return Stock(plan, self._settings.partition, columns, self._outlet.prepared)
+        return Stock(plan, self._settings.outlet.partition, columns, self._outlet.prepared)
 
 
 def _load(path: str) -> Any:
@@ -234,7 +220,7 @@ def requests(generators: Sequence[Generator]) -> dict[str, Callable[..., list[An
 
 def main() -> None:
     path = sys.argv[1]
-    serve(requests([Generator.opened(each) for each in _load(path)]), scratch=Path(path).parent)
+    serve(requests([Generator(each) for each in _load(path)]), scratch=Path(path).parent)
 
 
 if __name__ == "__main__":

@@ -72,7 +72,8 @@ class Monitors:
     def __init__(self, processes: Callable[[], list[tuple[str, Role, int]]], now_us: Callable[[], int]) -> None:
         self._processes, self._now_us = processes, now_us
         self._last: dict[int, _Reading] = {}
-        self._gone_s: dict[int, float] = {}
+        self._gone_s: dict[int, float] = defaultdict(float)
+        """Parent to the CPU seconds of children that ended since the last sample, which counted them as theirs."""
         self._own_s = 0.0
         self._machine: tuple[int, float] | None = None
         """When the last sample ended, and the CPU seconds of all other processes until then."""
@@ -87,26 +88,21 @@ class Monitors:
         - CPU is divided by the time between a process's own two readings, because reading many processes takes time.
         """
         usages, processes, sampled_us = [], self._processes(), self._now_us()
-        self._gone_s = self._take_gone()
+        self._gone_s.clear()
+        for pid in [pid for pid in self._last if not psutil.pid_exists(pid)]:
+            last = self._last.pop(pid)
+            self._gone_s[last.parent] += last.cpu_s
         for name, role, pid in processes:
             with contextlib.suppress(psutil.Error, OSError):
                 usages += self._one(name, role, pid, sampled_us)
-        self._note_background()
-        return usages
-
-    def _note_background(self) -> None:
-        before, self._machine = self._machine, (self._now_us(), _processes_s() - self._own_s)
+        times = psutil.cpu_times()
+        # Steal counts as well, because no process of this machine could use that time.
+        used_s = times.user + times.system + getattr(times, "nice", 0.0) + getattr(times, "steal", 0.0)
+        before, self._machine = self._machine, (self._now_us(), used_s - self._own_s)
         self.background_percent = None
         if before is not None and (span_us := self._machine[0] - before[0]) > 0:
             self.background_percent = max(0.0, 100 * (self._machine[1] - before[1]) / (span_us / 1e6))
-
-    def _take_gone(self) -> dict[int, float]:
-        """Parent to the CPU seconds of ended children that were already counted as the children's."""
-        gone_s: dict[int, float] = defaultdict(float)
-        for pid in [pid for pid in self._last if not psutil.pid_exists(pid)]:
-            last = self._last.pop(pid)
-            gone_s[last.parent] += last.cpu_s
-        return gone_s
+        return usages
 
     def _one(self, name: str, role: Role, pid: int, sampled_us: int) -> list[Usage]:
         process = psutil.Process(pid)
@@ -114,7 +110,7 @@ class Monitors:
         before = self._last.get(pid)
         self._last[pid] = reading
         since = before or self._at_start(process) or reading
-        used_s = reading.cpu_s - since.cpu_s - min(reading.reaped_s - since.reaped_s, self._gone_s.get(pid, 0.0))
+        used_s = reading.cpu_s - since.cpu_s - min(reading.reaped_s - since.reaped_s, self._gone_s[pid])
         # All usage of a new process belongs to its role: it started after the last sample, or this is the first.
         self._own_s += used_s if before is not None else reading.cpu_s
         if reading.time_us <= since.time_us:
@@ -187,15 +183,6 @@ def _waited(pid: int) -> tuple[float, int]:
                 _, waited, taken = (task / "schedstat").read_text().split()
                 waited_ns, turns, known = waited_ns + int(waited), turns + int(taken), True
     return (waited_ns / 1e3, turns) if known else (math.nan, 0)
-
-
-def _processes_s() -> float:
-    """CPU seconds of all processes of the machine so far, without the kernel's own work.
-
-    Steal counts as well, because no process of this machine could use that time.
-    """
-    times = psutil.cpu_times()
-    return float(times.user + times.system + getattr(times, "nice", 0.0) + getattr(times, "steal", 0.0))
 
 
 def loopback_bytes() -> int:

@@ -11,7 +11,7 @@ import pickle
 import sys
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -95,9 +95,11 @@ class Ledger:
         self._lock = threading.Lock()
         self._staged: dict[Key, Staged] = {}
         self._begun: set[tuple[str, int, int, str]] = set()
-        self._retried_us: deque[int] = deque()
+        self.retried_us: deque[int] = deque()
+        """The times at which tasks sent their results again, until they are reported."""
         self._committed: set[tuple[str, int]] = set()
-        self._news: deque[Commit] = deque()
+        self.commits: deque[Commit] = deque()
+        """Those not reported yet."""
         self._ignored: Counter[str] = Counter()
 
     def begin(self, key: Key) -> None:
@@ -105,12 +107,8 @@ class Ledger:
         query, batch, partition, _, sink = key
         with self._lock:
             if (query, batch, partition, sink) in self._begun or (query, batch) in self._committed:
-                self._retried_us.append(self._now_us())
+                self.retried_us.append(self._now_us())
             self._begun.add((query, batch, partition, sink))
-
-    def retried(self) -> list[int]:
-        """The times at which tasks sent their results again since the last call, microseconds."""
-        return drained(self._retried_us)
 
     def stage(self, key: Key, staged: Staged) -> None:
         with self._lock:
@@ -135,12 +133,8 @@ class Ledger:
             }
             self._drop(query, batch)
             committed_us = self._now_us() if when_us is None else when_us
-            self._news += [_commit_of(query, batch, sink, committed_us, staged) for sink, staged in taken.items()]
+            self.commits += [_commit_of(query, batch, sink, committed_us, staged) for sink, staged in taken.items()]
             return True
-
-    def news(self) -> list[Commit]:
-        """The commits since the last call."""
-        return drained(self._news)
 
     @property
     def rows_ignored(self) -> dict[str, int]:
@@ -182,23 +176,17 @@ class Recorder:
         self.ledger = Ledger(self._clock.now_us)
         # Senders wait meanwhile, so a slow recorder or a slow disk would look like a slow engine.
         self._receiving, self._writing = BusyTracker(self._clock.now_us), BusyTracker(self._clock.now_us)
-        self._heart = Heartbeat(self._clock.now_us)
+        self.heart = Heartbeat(self._clock.now_us)
         self._numbers = itertools.count()
         self.failed, self.disk_full = "", False
         self._reads: deque[ReadPosition] = deque()
         self._reached: deque[OutputProgress] = deque()
         self._remarks: dict[str, tuple[int, str]] = {}
         self._rejected = ""
-        self._inlet = transport(settings.transport).open_inlet(settings.endpoint, self)
-        self._beating = ExitStack()
-        self._beating.enter_context(repeated(self._heart.beat, BEAT_US / US, "heartbeat"))
+        self.inlet = transport(settings.transport).open_inlet(settings.endpoint, self)
 
     def listen(self) -> dict[str, Any]:
-        return {"location": self._inlet.location}
-
-    def close(self) -> None:
-        self._inlet.close()
-        self._beating.close()
+        return {"location": self.inlet.location}
 
     def commit(
         self, query: str, batch: int, accepted: list[list[int]], sinks: list[str], when_us: int | None = None
@@ -207,7 +195,7 @@ class Recorder:
             return self.ledger.commit(query, batch, accepted, sinks, when_us)
 
     def read(
-        self, query: str, batch: int, positions: list[tuple[str, int, int, int]], when_us: int | None = None
+        self, query: str, batch: int, positions: Sequence[tuple[str, int, int, int]], when_us: int | None = None
     ) -> None:
         """Notes what a batch reads."""
         begun_us = self.now_us() if when_us is None else when_us
@@ -236,16 +224,16 @@ class Recorder:
     def status(self) -> dict[str, Any]:
         """A `RecorderReport` as JSON."""
         # Commits first: a batch reports its reads before its commit, so the answer has the reads of every commit.
-        commits = self.ledger.news()
+        commits = drained(self.ledger.commits)
         return RecorderReport(
             commits=commits,
             reads=drained(self._reads),
             reached=drained(self._reached),
             rows_ignored=self.ledger.rows_ignored,
-            retried_us=self.ledger.retried(),
+            retried_us=drained(self.ledger.retried_us),
             receiving=self._receiving.news(),
             writing=self._writing.news(),
-            stood_still=self._heart.news(),
+            stood_still=self.heart.news(),
             failed=self.failed,
             disk_full=self.disk_full,
             remarks={code: remark for code, remark in dict(self._remarks).items() if remark[0]},
@@ -308,7 +296,8 @@ def main() -> None:
     path = Path(sys.argv[1])
     # The runner that started this process wrote it into its private folder. It never comes from a socket.
     recorder = Recorder(pickle.loads(path.read_bytes()))
-    serve({"listen": recorder.listen, "status": recorder.status}, scratch=path.parent)
+    with repeated(recorder.heart.beat, BEAT_US / US, "heartbeat"):
+        serve({"listen": recorder.listen, "status": recorder.status}, scratch=path.parent)
 
 
 if __name__ == "__main__":

@@ -9,16 +9,18 @@ import signal
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from streamgauge.artifacts.atomic_write import OutputLocation, disk
 from streamgauge.core.clock import Clock
 from streamgauge.core.errors import DriverError
-from streamgauge.core.schema import INGEST_TIME
+from streamgauge.core.schema import INGEST_TIME, LINEAGE
 from streamgauge.dataflow.nodes import Flow
 from streamgauge.engines.spi import Edges, Engine, EngineStatus, Restartable
 from streamgauge.harness.broker_log import AppendTimes, Offsets, append_times
@@ -34,11 +36,12 @@ from streamgauge.transports.spi import (
     Edge,
     EndpointConfig,
     ManagedBroker,
-    ReadPosition,
-    new_token,
+    OutletConfig,
 )
 from streamgauge.transports.topic_names import ProgramTopics
 
+PRIVATE = OutputLocation("TMPDIR", "TMPDIR=DIR")
+"""That of the private folder."""
 APPENDS = 100
 """Events per partition whose latency to the broker is sampled: enough for a p99 over all."""
 
@@ -80,7 +83,6 @@ class TestBed:
         self._stack = ExitStack()
         self._generators: list[Child] = []
         self._recorder: Child | None = None
-        self._plans = 0
         self._broker: ManagedBroker | None = None
         self._offsets = Offsets(settings.partitions)
         self._reported_results: list[str] = []
@@ -99,7 +101,7 @@ class TestBed:
 
     def __enter__(self) -> TestBed:
         sweep()
-        with _temporary(Path(tempfile.gettempdir())):
+        with disk(Path(tempfile.gettempdir()), PRIVATE):
             self._private = Path(self._stack.enter_context(Scratch("testbed")))
         self.spool = self._private / "spool"
         return self
@@ -114,8 +116,8 @@ class TestBed:
 
     def start(self, first_plan: Plan) -> None:
         """Starts everything. Returns when the engine's query runs and waits for its first event."""
-        settings, plan = self.settings, self._write_plan(first_plan)
-        self._stage = "preparing the broker" if transport(self.settings.transport).broker else ""
+        settings = self.settings
+        self._stage = "preparing the broker" if transport(settings.transport).broker else ""
         inlet, *outlets = self._endpoints()
         self._stage = "starting the recorder and the generators"
         recorder = RecorderSettings(
@@ -123,16 +125,16 @@ class TestBed:
         )
         self._recorder = self._child("recorder", "streamgauge.harness.recorder_process", recorder)
         for number in range(settings.generators):
-            self._generators.append(self._start_generator(number, outlets, plan))
+            self._generators.append(self._start_generator(number, outlets, first_plan))
         edges = Edges(
             inputs=tuple(Edge(each["location"], inlet.token) for each in self._ask_all("listen")),
             output=Edge(self._recorder.ask("listen")["location"], inlet.token),
-            columns=self.settings.columns,
-            frontier=self.settings.frontier,
-            transport=self.settings.transport,
+            columns=settings.columns,
+            frontier=settings.frontier,
+            transport=settings.transport,
             transport_options=inlet.options,
-            bind=self.settings.host,
-            keys=self.settings.keys,
+            bind=settings.host,
+            keys=settings.keys,
         )
         folder, self._stage = self.folder / "engine", ""
         self._start_engine = partial(self.engine.start, settings.flow, edges, settings.options, settings.master, folder)
@@ -163,7 +165,7 @@ class TestBed:
         Removes the result files of the previous trial, which is already judged.
         """
         self.trials += 1
-        path = self._write_plan(plan)
+        path = self._write(f"plan-{self.trials}", plan)
         positions = self._ask_all("segment", plan=path, end_us=end_us, chunk_us=chunk_us, pace_us=pace_us)
         self._offsets.begin(plan, positions)
         # Reported files only. The next trial reports what the engine sends between two trials.
@@ -180,14 +182,9 @@ class TestBed:
         Raises:
             DriverError: a generator did not answer. The others stop all the same.
         """
-        failed: list[DriverError] = []
-        for child in self._generators:
-            try:
-                child.ask("halt")
-            except DriverError as error:
-                failed.append(error)
-        if failed:
-            raise failed[0]
+        with ExitStack() as every_one:
+            for child in self._generators:
+                every_one.callback(child.ask, "halt")
 
     def level(self) -> None:
         """Between trials: moves the frontier of all generators to that of the furthest one.
@@ -216,8 +213,12 @@ class TestBed:
         self.paused = [one.paused for one in generators]
         self.reached_us = max(self.reached_us, *(one.frontier_us for one in generators))
         self._reported_results += [path for commit in recorder.commits for path in commit.paths]
-        reads = [*self._offsets.reads_of(recorder.reached), *recorder.reads]
-        tick = self._with_reads(tick_of(generators, recorder), sorted(reads, key=lambda read: read.when_us))
+        tick = tick_of(generators, recorder)
+        if reads := [*self._offsets.reads_of(recorder.reached), *recorder.reads]:  # which the transport did not observe
+            derived = self._offsets.deliveries(sorted(reads, key=lambda read: read.when_us))
+            self._ask_all("mark_delivered", before_us=self._offsets.reached_us())
+            every = [[*own, *more] for own, more in zip(tick.deliveries, derived, strict=True)]
+            tick = replace(tick, deliveries=every)
         self._count(tick)  # also of a trial that fails, since others may follow on this bed
         # A generator also stops at a full queue, which the verdict covers. Other failures must still show.
         reasons = [recorder.failed, *(one.failed for one in generators if not one.overflowed)]
@@ -239,14 +240,6 @@ class TestBed:
         for partition, parts in enumerate(tick.deliveries):
             for part in (part for part in parts if not part.again):
                 self._taken_events[part.stream][part.query, part.reader][partition] += part.events
-
-    def _with_reads(self, tick: Tick, reads: list[ReadPosition]) -> Tick:
-        """Adds deliveries that the transport did not observe, and reports them to the outlets."""
-        if not reads:
-            return tick
-        derived = self._offsets.deliveries(reads)
-        self._ask_all("mark_delivered", before_us=self._offsets.reached_us())
-        return replace(tick, deliveries=[[*own, *more] for own, more in zip(tick.deliveries, derived, strict=True)])
 
     def append_latencies_us(self, from_us: int, to_us: int) -> list[int]:
         """Broker append time minus event time, for a sample of the span's events. Empty without a broker.
@@ -328,7 +321,7 @@ class TestBed:
 
     def _endpoints(self) -> list[EndpointConfig]:
         """The endpoint configurations of the recorder and of each partition. Starts the broker, if there is one."""
-        settings, token = self.settings, new_token()
+        settings, token = self.settings, secrets.token_urlsafe(24)
         used = transport(settings.transport)
         if not used.broker:
             ports = settings.ports or (0,) * (settings.partitions + 1)
@@ -343,21 +336,20 @@ class TestBed:
         at = self._broker.at
         return [replace(at, group=self.engine.consumer_group(settings.flow, at.token)), *[at] * settings.partitions]
 
-    def _start_generator(self, number: int, outlets: Sequence[EndpointConfig], plan: str) -> Child:
-        """Starts a generator process; `outlets` has the endpoint of each partition."""
+    def _start_generator(self, number: int, outlets: Sequence[EndpointConfig], plan: Plan) -> Child:
+        """Starts a generator process; `outlets` has the endpoint of each partition, `plan` the streams of all plans."""
         bed = self.settings
         columns = {name: [each for each in names if each != INGEST_TIME] for name, names in bed.columns.items()}
+        lineage = [pa.field(name, pa.int64()) for name in LINEAGE]
+        schemas = {stream.name: pa.schema([*stream.schema.to_arrow(), *lineage]) for stream in plan.streams}
+        limits = bed.bound_us, bed.bytes_max // bed.partitions
         settings = [
             GeneratorSettings(
-                partition=partition,
-                endpoint=outlets[partition],
-                clock_offset_us=self.clock.offset_us,
-                bound_us=bed.bound_us,
-                bytes_max=bed.bytes_max // bed.partitions,
-                columns=columns,
-                plan=plan,
-                transport=bed.transport,
-                keys=bed.keys,
+                outlets[partition],
+                OutletConfig(schemas, *limits, self.clock.now_us, partition, bed.keys),
+                self.clock,
+                columns,
+                bed.transport,
             )
             for partition in self._written_by(number)
         ]
@@ -365,19 +357,15 @@ class TestBed:
 
     def _child(self, name: str, module: str, settings: Any) -> Child:
         file = name.replace(" ", "-")
-        path, log = self._write(f"{file}.pkl", pickle.dumps(settings)), self.folder / "engine" / f"{file}.log"
+        path, log = self._write(file, settings), self.folder / "engine" / f"{file}.log"
         with disk(log):
             return Child(name, module, [path], log, self.settings.driver_cpus, {"OMP_NUM_THREADS": "1"})
 
-    def _write_plan(self, plan: Plan) -> str:
-        self._plans += 1
-        return self._write(f"plan-{self._plans}.pkl", pickle.dumps(plan))
-
-    def _write(self, name: str, content: bytes) -> str:
-        """Writes a file of the private folder, for the processes. Returns its path."""
-        path = self._private / name
-        with _temporary(path):
-            path.write_bytes(content)
+    def _write(self, name: str, content: Any) -> str:
+        """Pickles into a file of the private folder, for the processes. Returns its path."""
+        path = self._private / f"{name}.pkl"
+        with disk(path, PRIVATE):
+            path.write_bytes(pickle.dumps(content))
         return str(path)
 
 
@@ -403,8 +391,3 @@ def tick_of(generators: Sequence[GeneratorReport], recorder: RecorderReport) -> 
         remarks=recorder.remarks,
         memory_full_us=max(memory_full_us, default=None) if every_one_by_memory else None,
     )
-
-
-def _temporary(path: Path) -> AbstractContextManager[None]:
-    """Reports a full disk or missing permissions for the private folder as a problem of TMPDIR."""
-    return disk(path, OutputLocation("TMPDIR", "TMPDIR=DIR"))

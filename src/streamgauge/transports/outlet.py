@@ -9,7 +9,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from streamgauge.core.clock import US
-from streamgauge.transports.spi import BusyInterval, Chunk, Delivery, OutletConfig, Overflow
+from streamgauge.transports.spi import BusyTracker, Chunk, Delivery, OutletConfig, Overflow
 
 Item = TypeVar("Item")
 
@@ -75,8 +75,11 @@ class Outlet(ABC):
         self._lock = threading.RLock()
         self._chunks: deque[Chunk] = deque()
         self._deliveries: deque[Delivery] = deque()
-        self._aborted: deque[int] = deque()
-        self._frontier_us = self._bytes = 0
+        self.aborted_us: deque[int] = deque()
+        """The times of aborted reads, until they are reported."""
+        self.frontier_us = self._bytes = 0
+        self.delivering = BusyTracker(config.now_us)
+        """Entered while a reader waits for a delivery, other than until one is due."""
         self._unread = UnreadTime()
         self._sent = dict.fromkeys(config.schemas, 0)
         self.overflowed = False
@@ -103,10 +106,6 @@ class Outlet(ABC):
         with self._lock:
             return self._unread.us
 
-    def frontier(self) -> int:
-        """The event time that this generator has reached."""
-        return self._frontier_us
-
     def positions(self) -> dict[str, int]:
         """Stream to the number of sent events; empty if deliveries are observed."""
         with self._lock:
@@ -130,28 +129,24 @@ class Outlet(ABC):
 
     def note_aborted(self) -> None:
         """Logs an aborted read."""
-        self._aborted.append(self._config.now_us())
-
-    def drain_aborted(self) -> list[int]:
-        """The times of aborted reads since the last call, microseconds."""
-        return drained(self._aborted)
-
-    def drain_delivering(self) -> list[BusyInterval]:
-        """The intervals since the last call in which a reader waited for a delivery: none, if only until one is due."""
-        return []
+        self.aborted_us.append(self._config.now_us())
 
     def _refuse_beyond(self, from_us: int, to_us: int, new_bytes: int, waiting: str) -> None:
         """Raises Overflow if one more chunk exceeds a limit. `waiting`: the message, of `seconds` and `bytes`."""
         with self._lock:
             waiting_us, waiting_bytes = self._unread.us + to_us - from_us, self._bytes + new_bytes
         if waiting_us > self._config.bound_us or waiting_bytes > self._config.bytes_max:
+            self._refuse_unkept()
             self.overflowed = True
             self.memory_full_us = waiting_us if waiting_us <= self._config.bound_us else None
             raise Overflow(waiting.format(seconds=waiting_us / US, bytes=waiting_bytes))
 
+    def _refuse_unkept(self) -> None:  # noqa: B027 - few depend on a broker
+        """Raises DriverError if others than the SUT are at fault that much is unread."""
+
     def _count(self, chunk: Chunk, batches: Mapping[str, pa.RecordBatch]) -> None:
         """Logs an offered chunk. The caller holds the lock."""
-        self._frontier_us = chunk.to_us
+        self.frontier_us = chunk.to_us
         self._chunks.append(chunk)
         self._unread.add(chunk.from_us, chunk.to_us, chunk.events)
         for stream, batch in batches.items():

@@ -34,15 +34,13 @@ STAMPS = tuple(name for name in NAMES if transport(name).stamps)
 BROKERED = tuple(name for name in NAMES if transport(name).broker)
 """Transports with a broker."""
 
-_CONFIGURABLE = " or ".join(name for name in NAMES if transport(name).settings)
-
 
 def problems(name: str, options: Mapping[str, str]) -> list[Problem]:
     """The problems of a transport's options."""
     spec = transport(name)
     if spec.problems is not None:
         return list(spec.problems(options))
-    way_out = f"leave it out, or use --transport {_CONFIGURABLE}"
+    way_out = f"leave it out, or use --transport {' or '.join(one for one in NAMES if transport(one).settings)}"
     return list(problems_of(options, spec.settings, f"the transport {name}", "transport option", way_out))
 
 

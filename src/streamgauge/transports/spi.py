@@ -9,7 +9,6 @@ which everything was read. It is exact and has the same form for every partition
 
 from __future__ import annotations
 
-import secrets
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -75,11 +74,6 @@ offsets of a consumer group move."""
 
 class Overflow(StreamgaugeError):
     """The queue's limit was reached: the SUT read too little for too long."""
-
-
-def new_token() -> str:
-    """A random access token for one run."""
-    return secrets.token_urlsafe(24)
 
 
 StreamPartition = tuple[str, int]
@@ -277,7 +271,7 @@ class Receiver(Protocol):
         """
 
     def read(
-        self, query: str, batch: int, positions: list[tuple[str, int, int, int]], when_us: int | None = None
+        self, query: str, batch: int, positions: Sequence[tuple[str, int, int, int]], when_us: int | None = None
     ) -> None:
         """Reports the start (or restart) of a batch and its end positions (stream, reader, partition, offset).
 
@@ -306,14 +300,11 @@ class Receiver(Protocol):
 
 
 class Inlet(Protocol):
-    """The endpoint of the recorder: it receives results."""
+    """The endpoint of the recorder: it receives results until the process ends."""
 
     @property
     def location(self) -> str:
         """The address for the SUT."""
-
-    def close(self) -> None:
-        """Stops receiving."""
 
 
 @dataclass(frozen=True)

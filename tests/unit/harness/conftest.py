@@ -19,4 +19,4 @@ def served(tmp_path: Path) -> Iterator[Served]:
         RecorderSettings(EndpointConfig("127.0.0.1", 0, TOKEN), Clock.fixed_now().offset_us, str(spool))
     )
     yield Served(recorder, spool)
-    recorder.close()
+    recorder.inlet.shutdown()  # type: ignore[attr-defined]

@@ -89,18 +89,6 @@ def test_the_end_of_a_plan_is_its_end() -> None:
     assert whole.to_us == plan.end_us
 
 
-def test_plans_follow_each_other() -> None:
-    """The next one begins where the generators stood, halted before their plan's end or not."""
-    offsets, _ = begun()
-    offsets.deliveries([read(300)])
-    later = plan_from(START + 60 * US)
-    offsets.begin(later, [{"ads": 400, "purchases": 400}])
-    ((both,),) = offsets.deliveries([read(450, 1)])
-    assert later.count_before(0, 0, both.to_us) == 50
-    ((last,),) = offsets.deliveries([read(460, 2)])
-    assert last.events == 10
-
-
 def test_a_plan_that_was_halted_counts_for_what_was_sent() -> None:
     """The next one begins before its end would have been: what it has of that time was never there."""
     offsets, plan = begun()

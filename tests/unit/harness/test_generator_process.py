@@ -2,11 +2,13 @@
 
 import pickle
 import threading
+from collections import deque
 from collections.abc import Callable
 from itertools import accumulate, pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import Mock, patch
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +22,7 @@ from streamgauge.harness import generator_process as module
 from streamgauge.loadgen.fields import Integer, Key, StreamSpec
 from streamgauge.loadgen.plan import Plan
 from streamgauge.loadgen.rate_profile import parse_profile
-from streamgauge.transports.spi import Chunk, Delivery, EndpointConfig, Overflow
+from streamgauge.transports.spi import Chunk, Delivery, EndpointConfig, OutletConfig, Overflow
 from tests.helpers_recording import append_and_return
 
 RATE, STREAM = 1000.0, "purchases"
@@ -62,7 +64,7 @@ class Recording:
         self.offered, self.event_times = list[Chunk](), list[int]()
         self.waits: Callable[[], int] | None = None
         self.commit, self.mark_delivered = Mock(), Mock()
-        self.drain_aborted = self.drain_delivering = list
+        self.aborted_us, self.delivering = deque[int](), SimpleNamespace(news=list)
         self.extra_columns: Any = lambda _: (EVENT_TIME,)
         self.prepared: Any = lambda _, batch: batch
 
@@ -79,7 +81,8 @@ class Recording:
         assert self.waits is not None, "an open loop does not ask how much waits"
         return self.waits()
 
-    def frontier(self) -> int:
+    @property
+    def frontier_us(self) -> int:
         return self.offered[-1].to_us if self.offered else 0
 
     def drain_logs(self) -> tuple[list[Chunk], list[Delivery]]:
@@ -117,11 +120,12 @@ class Stage:
         self.clock: Any = PlayedClock()
         self.outlet: Any = Recording()
         self.folder = folder
+        outlet = OutletConfig({}, US, 1, self.clock.now_us, partition)
         settings = module.GeneratorSettings(
-            partition=partition, endpoint=EndpointConfig("", 0, ""), clock_offset_us=0, bound_us=US, bytes_max=1,
-            columns={STREAM: ["price"]}, plan="", transport="memory",
-        )  # fmt: skip
-        self.generator = module.Generator(settings, self.clock, self.outlet)
+            EndpointConfig("", 0, ""), outlet, self.clock, {STREAM: ["price"]}, "memory"
+        )
+        with patch.object(module, "transport", lambda _: SimpleNamespace(open_outlet=lambda *_: self.outlet)):
+            self.generator = module.Generator(settings)
 
     def follow(self, plan: Plan, end_us: int, pace_us: int | None = None, chunk_us: int = CHUNK_US) -> None:
         path = self.folder / "plan"
@@ -324,12 +328,6 @@ def test_an_error_of_ours_is_reported_and_not_hidden(stage: Stage, monkeypatch: 
     assert (stage.status("ended"), stage.status("failed")) == (True, "ValueError: no such column")
 
 
-def test_what_is_committed_is_forgotten(stage: Stage) -> None:
-    """By the outlet."""
-    stage.generator.commit(SECOND)
-    assert stage.outlet.commit.call_args.args == (SECOND,)
-
-
 def test_a_process_passes_requests_to_each_of_its_partitions(tmp_path: Path) -> None:
     """Answers are in the order of the partitions, and each partition gets only how far it was read itself."""
     stages = [Stage(tmp_path, partition) for partition in (0, 1)]
@@ -343,6 +341,10 @@ def test_a_process_passes_requests_to_each_of_its_partitions(tmp_path: Path) -> 
     assert [stage.outlet.mark_delivered.call_args.args for stage in stages] == [(5,), (7,)]
 
 
+def stock_of(plan: Plan, partition: int) -> module.Stock:
+    return module.Stock(plan, partition, {STREAM: ["price", EVENT_TIME]}, lambda _, batch: batch)
+
+
 @given(
     lengths=st.lists(st.integers(1, 120_000), min_size=1, max_size=30),
     rate=st.sampled_from([1.0, 37.0, 1000.0, 9_999.0]),
@@ -351,7 +353,7 @@ def test_a_process_passes_requests_to_each_of_its_partitions(tmp_path: Path) -> 
 def test_what_is_made_ahead_is_the_plan_cut_into_chunks(lengths: list[int], rate: float, partition: int) -> None:
     """Every event once, in the chunk of its time, however long the chunks are."""
     plan, columns = plan_of(rate), ["price", EVENT_TIME]
-    stock, borders = module.Stock(plan, partition, {STREAM: columns}), list(accumulate(lengths, initial=START))
+    stock, borders = stock_of(plan, partition), list(accumulate(lengths, initial=START))
     chunks = [stock.take(low, high)[STREAM] for low, high in pairwise(borders)]
     whole = plan.batch(0, partition, 0, plan.count_before(0, partition, borders[-1]), columns)
     assert pa.Table.from_batches(chunks).combine_chunks() == pa.Table.from_batches([whole]).combine_chunks()
@@ -364,7 +366,7 @@ def test_short_chunks_are_made_together(monkeypatch: pytest.MonkeyPatch) -> None
     plan, made = plan_of(RATE), list[Any]()
     batch = Plan.batch
     monkeypatch.setattr(Plan, "batch", lambda *args: append_and_return(made, args, batch(*args)))
-    stock = module.Stock(plan, 0, {STREAM: ["price", EVENT_TIME]})
+    stock = stock_of(plan, 0)
     for number in range(10):
         stock.take(START + number * 10_000, START + (number + 1) * 10_000)
     assert len(made) == 2

@@ -1,6 +1,5 @@
 """harness/recorder_process.py: results over the network, on the disk, and in a process of its own."""
 
-import json
 import pickle
 import signal
 import subprocess
@@ -138,21 +137,6 @@ def test_a_sender_that_is_killed_is_not_our_failure(served: Served) -> None:
     assert (status["failed"], rows_staged(ledger), status["rows_ignored"]) == ("", 0, {"out": 1000})
 
 
-def test_a_schema_is_announced_before_rows(served: Served) -> None:
-    """A stream that is opened and closed without rows is an attempt with none."""
-    descriptor = flight.FlightDescriptor.for_command(
-        json.dumps({"query": "q", "batch": 0, "partition": 0, "attempt": 0, "sink": "out"}).encode()
-    )
-    with flight.FlightClient(served.location) as plain:
-        writer, reply = plain.do_put(descriptor, results(0, 1).schema, client.call_options(TOKEN))
-        with writer:
-            writer.done_writing()
-            assert reply.read().to_pybytes() == b"kept"
-    assert served.commit(0, [[0, 0]])
-    (commit,) = served.recorder.status()["commits"]
-    assert (commit["rows"], commit["paths"]) == (0, [])
-
-
 CLOCK = Clock.fixed_now()
 
 
@@ -185,27 +169,17 @@ def test_a_recorder_that_was_stopped_says_so(child: Child) -> None:
     assert length_us - 2 * BEAT_US <= sum(late for _, late in stood_still) <= ended_us - began_us
 
 
-def test_what_a_batch_reads_is_reported_once(served: Served) -> None:
-    """With the moment at which it was reported, in the order in which it came."""
+def test_what_is_read_is_reported_once(served: Served) -> None:
+    """With the moment at which it was reported, in the order in which it came; what results show, too."""
     served.recorder.read("q", 3, [("ads", 0, 0, 10), ("ads", 1, 0, 12)])
     served.recorder.read("q", 4, [("ads", 0, 0, 20)])
-    reads = served.recorder.status()["reads"]
-    assert [(read["batch"], read["reader"], read["to_offset"]) for read in reads] == [
-        (3, 0, 10),
-        (3, 1, 12),
-        (4, 0, 20),
-    ]
-    assert all(read["when_us"] > 0 for read in reads)
-    assert served.recorder.status()["reads"] == []
-
-
-def test_what_results_show_is_reported_once(served: Served) -> None:
-    """As what was read is."""
     served.recorder.reached("q", 3, 70)
-    (progress,) = served.recorder.status()["reached"]
-    assert progress.pop("when_us") > 0
-    assert progress == {"query": "q", "batch": 3, "until_us": 70}
-    assert served.recorder.status()["reached"] == []
+    status, again = served.recorder.status(), served.recorder.status()
+    reads = [(read["batch"], read["reader"], read["to_offset"]) for read in status["reads"]]
+    assert reads == [(3, 0, 10), (3, 1, 12), (4, 0, 20)]
+    assert [(one["batch"], one["until_us"]) for one in status["reached"]] == [(3, 70)]
+    assert all(one["when_us"] > 0 for one in (*status["reads"], *status["reached"]))
+    assert (again["reads"], again["reached"]) == ([], [])
 
 
 def test_rows_that_had_come_before_keep_their_stamps(served: Served) -> None:

@@ -2,11 +2,10 @@
 
 import errno
 import os
-import shutil
 import signal
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -91,15 +90,6 @@ def begun(
     plan = resolved.plan(start, RATE, seconds)
     testbed.begin(plan, start + round(end_s * US), chunk_us)
     return start, plan, TrialLog(plan, testbed.sinks)
-
-
-@contextmanager
-def overloaded(resolved: ResolvedExperiment, folder: Path, **bounds: int) -> Iterator[tuple[TestBed, int, TrialLog]]:
-    """(test bed, start, log) of a trial of a minute whose queue has these bounds, and which nothing reads."""
-    with TestBed(replace(testbed_settings(resolved), **bounds), Played, folder, Clock.fixed_now()) as testbed:
-        testbed.start(resolved.plan(next_start(testbed), RATE, 60.0))
-        start, _, trial_log = begun(testbed, resolved, 60.0, 60.0)
-        yield testbed, start, trial_log
 
 
 def watched(testbed: TestBed, trial_log: TrialLog, until: Callable[[Tick], bool]) -> Tick:
@@ -194,40 +184,6 @@ def test_what_is_offered_read_and_committed_is_seen_at_the_next_look(
         next(client.read_range(first.location, first.token, STREAM, 0, start + US, (EVENT_ID,), 8, "q"))
 
 
-def test_a_trial_that_is_made_longer_is_offered_to_its_new_end(testbed: TestBed, resolved: ResolvedExperiment) -> None:
-    """By every generator. They wait for a reader on the way, so the new end is reported in time on any machine."""
-    start, edges = next_start(testbed), edges_of(testbed)
-    plan = resolved.plan(start, RATE, 5.0)
-    trial_log = TrialLog(plan, testbed.sinks)
-    testbed.begin(plan, start + US // 2, CHUNK_US, pace_us=US // 5)
-    testbed.extend(start + US)
-    read_us = 0
-
-    def ended_for_a_reader(tick: Tick) -> bool:
-        nonlocal read_us
-        if tick.frontier_us > max(read_us, start):
-            arguments = (STREAM, read_us, tick.frontier_us, (EVENT_ID,), 0, "q")
-            for edge in edges.inputs:
-                list(client.read_range(edge.location, edge.token, *arguments))
-            read_us = tick.frontier_us
-        return tick.ended
-
-    last = watched(testbed, trial_log, ended_for_a_reader)
-    assert (testbed.reached_us, last.frontier_us) == (start + US, start + US)
-    assert trial_log.running.offered_events == plan.planned_events(start, start + US) == 1000
-
-
-def test_each_plan_of_a_test_bed_is_offered_in_chunks_of_its_own_length(
-    testbed: TestBed, resolved: ResolvedExperiment
-) -> None:
-    """A search makes trials of high and of low rates on one test bed; chunks are aligned to the plan's start."""
-    for chunk_us in (50_000, 20_000, 100_000):
-        start, _, trial_log = begun(testbed, resolved, 1.0, 0.2, chunk_us)
-        watched(testbed, trial_log, lambda tick: tick.ended)
-        for log in trial_log.chunks:
-            assert [chunk.from_us for chunk in log] == list(range(start, start + US // 5, chunk_us))
-
-
 def send(edges: Edges, batch: int) -> None:
     """A batch of one result, committed."""
     address = {"query": "q", "batch": batch, "partition": 0, "attempt": 0, "sink": "purchases"}
@@ -250,18 +206,6 @@ def test_results_of_a_trial_go_when_the_next_one_begins(testbed: TestBed, resolv
     assert [str(path) for path in testbed.spool.iterdir()] == left.paths
 
 
-def test_generators_that_are_halted_offer_no_more(testbed: TestBed, resolved: ResolvedExperiment) -> None:
-    """Long before the plan's end."""
-    start, _, trial_log = begun(testbed, resolved, 3600.0, 3600.0)
-    watched(testbed, trial_log, lambda tick: any(tick.chunks))
-    testbed.halt()
-    watched(testbed, trial_log, lambda tick: tick.ended)
-    reached = testbed.reached_us
-    assert start < reached < start + 60 * US
-    testbed.tick()
-    assert testbed.reached_us == reached
-
-
 def test_generators_are_halted_beside_one_that_is_gone(testbed: TestBed, resolved: ResolvedExperiment) -> None:
     """Else they would load an engine that is no longer measured; which one is gone is reported all the same."""
     begun(testbed, resolved, 3600.0, 3600.0)
@@ -279,16 +223,12 @@ def test_a_driver_process_that_is_gone_is_an_error_of_the_driver(testbed: TestBe
         wait_until(lambda: not testbed.tick(), TIMEOUT_S)
 
 
-def test_a_generator_that_cannot_follow_its_plan_is_an_error_of_the_driver(testbed: TestBed) -> None:
-    """One that has streams the test bed was not started for: the process lives, and says what is wrong."""
-    begun(testbed, check(build({"workload": "windowed_join", "load": {"rate": RATE, "generators": 2}})), 5.0, 1.0)
-    with pytest.raises(DriverError, match="ads"):
-        wait_until(lambda: not testbed.tick(), TIMEOUT_S)
-
-
 def test_a_queue_that_is_full_is_no_error_of_the_driver(resolved: ResolvedExperiment, tmp_path: Path) -> None:
     """Generators stop there because no engine reads; the trial judges that, and the next trial has its own."""
-    with overloaded(resolved, tmp_path, bound_us=200_000) as (testbed, start, trial_log):
+    settings = replace(testbed_settings(resolved), bound_us=200_000)
+    with TestBed(settings, Played, tmp_path, Clock.fixed_now()) as testbed:
+        testbed.start(resolved.plan(next_start(testbed), RATE, 60.0))
+        start, _, trial_log = begun(testbed, resolved, 60.0, 60.0)
         last = watched(testbed, trial_log, lambda tick: tick.ended)
         reached_us = testbed.reached_us
         # The next plan begins in an hour, so nothing is offered that could find the queue full again.
@@ -298,25 +238,6 @@ def test_a_queue_that_is_full_is_no_error_of_the_driver(resolved: ResolvedExperi
     assert (last.overflowed, last.memory_full_us) == (True, None)
     assert reached_us == start + 200_000
     assert following.overflowed is False
-
-
-def test_a_full_queue_hides_no_failure_of_the_recorder(resolved: ResolvedExperiment, tmp_path: Path) -> None:
-    """A spool that cannot be written may be why the engine read no further, so the engine did not fail."""
-    with overloaded(resolved, tmp_path, bound_us=200_000) as (testbed, _, trial_log):
-        watched(testbed, trial_log, lambda tick: tick.overflowed)
-        shutil.rmtree(testbed.spool)
-        with pytest.raises(FlightServerError):
-            send(edges_of(testbed), 0)
-        with pytest.raises(DriverError, match="spool could not be written"):
-            testbed.tick()
-
-
-def test_a_queue_that_is_full_by_its_bytes_says_how_much_waited(resolved: ResolvedExperiment, tmp_path: Path) -> None:
-    """Nothing was read here, so it is all that was offered and the chunk that found no room."""
-    with overloaded(resolved, tmp_path, bytes_max=20_000) as (testbed, start, trial_log):
-        last = watched(testbed, trial_log, lambda tick: tick.ended)
-    assert last.overflowed
-    assert last.memory_full_us == testbed.reached_us - start + CHUNK_US
 
 
 @pytest.mark.parametrize("engine", [Played, broken])

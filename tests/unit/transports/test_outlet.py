@@ -53,17 +53,6 @@ def test_nothing_waits_after_a_drain(made: Callable[[], Sends | Queue]) -> None:
     assert outlet.waiting_us() == US
 
 
-@pytest.mark.parametrize("made", OUTLETS)
-def test_a_gap_behind_unread_events_does_not_wait(made: Callable[[], Sends | Queue]) -> None:
-    """Only its events do: those of the plan before, and those after it."""
-    outlet = made()
-    outlet.offer(0, US, {"ads": BATCH}, 7)
-    outlet.offer(60 * US, 61 * US, {"ads": BATCH}, 7)
-    assert outlet.waiting_us() == 2 * US
-    outlet.mark_delivered(US)
-    assert outlet.waiting_us() == US
-
-
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 5), st.integers(0, 2), st.integers(0, 12))))
 def test_waiting_time_is_that_of_unread_chunks(steps: list[tuple[int, int, int, int]]) -> None:
     """As a sum over all chunks says it, from the first with events on; what was read is never waited for again."""

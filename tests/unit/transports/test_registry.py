@@ -12,7 +12,7 @@ from streamgauge.core.clock import US
 from streamgauge.core.schema import EVENT_ID, EVENT_TIME, INGEST_TIME
 from streamgauge.transports import registry
 from streamgauge.transports.outlet import Outlet
-from streamgauge.transports.registry import BROKERED, NAMES, STAMPS, problems, transport, with_absolute_paths
+from streamgauge.transports.registry import NAMES, problems, transport, with_absolute_paths
 from streamgauge.transports.spi import EndpointConfig, OutletConfig
 
 AT = EndpointConfig("127.0.0.1", 0, "a-token")
@@ -27,24 +27,14 @@ def test_an_outlet_counts_what_is_offered(name: str) -> None:
     outlet.offer(0, 1000, {"ads": outlet.prepared("ads", EVENTS)}, 5)
     (chunk,), deliveries = outlet.drain_logs()
     assert (chunk.events, chunk.published_us, deliveries) == (3, 5, [])
-    assert (outlet.frontier(), outlet.waiting_us(), outlet.overflowed) == (1000, 1000, False)
-    assert (outlet.drain_aborted(), outlet.drain_delivering()) == ([], [])
+    assert (outlet.frontier_us, outlet.waiting_us(), outlet.overflowed) == (1000, 1000, False)
+    assert (list(outlet.aborted_us), outlet.delivering.news()) == ([], [])
 
 
 def test_names_are_known_without_loading_a_transport() -> None:
     """What checks a name, or lists them, needs no Flight."""
     code = "import sys, streamgauge.transports.registry as c; assert c.NAMES; assert 'pyarrow' not in sys.modules"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-def test_the_entry_of_a_transport_describes_it() -> None:
-    """Which stamp deliveries, which meet at a broker, which have options, and which of those name files."""
-    transports = {name: transport(name) for name in NAMES}
-    assert (STAMPS, BROKERED) == (("memory",), ("kafka",))
-    assert {name for name, each in transports.items() if each.settings} == {"kafka"}
-    assert {file for each in transports.values() for file in each.files} <= {
-        one.name for one in transports["kafka"].settings
-    }
 
 
 def test_options_of_a_transport_without_any_are_refused() -> None:

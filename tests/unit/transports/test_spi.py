@@ -10,14 +10,7 @@ from types import SimpleNamespace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.transports.spi import BusyTracker, new_token
-
-
-def test_tokens_are_long_and_new_each_time() -> None:
-    """At least 128 bits, and no two alike."""
-    tokens = {new_token() for _ in range(100)}
-    assert len(tokens) == 100
-    assert min(map(len, tokens)) >= 22
+from streamgauge.transports.spi import BusyTracker
 
 
 def clock_of(now: SimpleNamespace) -> BusyTracker:

@@ -21,9 +21,6 @@ from streamgauge.transports.kafka.topics import Topics
 KAFKA = JarSet("kafka-4.2.0-that-logs", ("org.apache.kafka:kafka_2.13:4.2.0", "org.slf4j:slf4j-simple:1.7.36"))
 """The broker's version, and a logger for its failures. Scala comes from Spark's jars."""
 START_S = 60.0
-HEAP = "1g"
-LOGGED = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
-STOP_S = 5.0
 
 
 def require_jars() -> list[Path]:
@@ -46,11 +43,15 @@ class Broker(contextlib.AbstractContextManager["Broker"]):
 
     def __init__(self, folder: Path, log: Path, host: str = "127.0.0.1", cpus: Sequence[int] | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
+        spark_jars = installed_spark_home() / "jars"
+        scala = (path for name in ("scala-library", "scala-reflect") for path in spark_jars.glob(f"{name}-*.jar"))
         # Before a process starts, so that missing jars raise MachineError.
-        self._class_path = os.pathsep.join(map(str, (*require_jars(), *_scala())))
+        self._class_path = os.pathsep.join(map(str, (*require_jars(), *scala)))
         self._folder, self._log, self._host = folder, log, host
         self._config = str(folder / "server.properties")
-        self._port, controller = _free_ports(host)
+        # Reserved at the same time so that they differ.
+        with socket.create_server((host, 0)) as one, socket.create_server((host, 0)) as other:
+            self._port, controller = one.getsockname()[1], other.getsockname()[1]
         self.location = f"{host}:{self._port}"
         self._holder = hold("broker", log, cpus, dict.fromkeys(OPTION_VARIABLES), scratch=folder)
         try:
@@ -89,7 +90,7 @@ class Broker(contextlib.AbstractContextManager["Broker"]):
 
     def stop(self) -> None:
         """Kills the JVM; a clean stop is not needed, because the data are discarded."""
-        self._holder.stop(STOP_S)
+        self._holder.stop(5.0)
 
     def _exit_code(self) -> int | None:
         return self._holder.ask("exit_code")
@@ -117,10 +118,11 @@ class Broker(contextlib.AbstractContextManager["Broker"]):
             raise DriverError(f"the broker's folder could not be prepared (exit code {code})")
 
     def _java(self, *words: str) -> None:
-        options = [f"-Xmx{HEAP}", f"-Xms{HEAP}", f"-Djava.io.tmpdir={self._folder}", LOGGED, "-cp", self._class_path]
-        self.jvm = self._holder.ask(
-            "start", command=[find_java("the broker").path, *options, *words], log=str(self._log)
-        )
+        command = [
+            find_java("the broker").path, "-Xmx1g", "-Xms1g", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+            f"-Djava.io.tmpdir={self._folder}", "-cp", self._class_path, *words,
+        ]  # fmt: skip
+        self.jvm = self._holder.ask("start", command=command, log=str(self._log))
 
 
 def _answers(host: str, port: int) -> bool:
@@ -133,14 +135,3 @@ def _answers(host: str, port: int) -> bool:
 def _cluster_id() -> str:
     """A random cluster id. The first byte is 0, so that the text does not start with `-` like an option."""
     return urlsafe_b64encode(bytes(1) + os.urandom(15)).decode().rstrip("=")
-
-
-def _free_ports(host: str) -> tuple[int, int]:
-    """Two free ports, reserved at the same time so that they differ."""
-    with socket.create_server((host, 0)) as one, socket.create_server((host, 0)) as other:
-        return int(one.getsockname()[1]), int(other.getsockname()[1])
-
-
-def _scala() -> list[str]:
-    jars = installed_spark_home() / "jars"
-    return [str(path) for name in ("scala-library", "scala-reflect") for path in jars.glob(f"{name}-*.jar")]

@@ -11,7 +11,7 @@ from streamgauge.core.errors import DriverError
 from streamgauge.system.child_processes import wait_until
 from streamgauge.transports.kafka.broker import Broker
 from streamgauge.transports.kafka.result_messages import MARK, mark_of, table_of
-from streamgauge.transports.kafka.settings import KafkaSettings, on_this_machine
+from streamgauge.transports.kafka.settings import KafkaSettings
 from streamgauge.transports.kafka.topics import CREATE_TIME, Topics
 from streamgauge.transports.spi import BrokerRequest, EndpointConfig, IndexSampler
 from streamgauge.transports.topic_names import group_of, results_of, topic_of
@@ -32,26 +32,10 @@ class KafkaCluster:
     """
 
     def __init__(self, request: BrokerRequest) -> None:
-        self._stack = ExitStack()
         self._broker: Broker | None = None
         options, self._run = dict(request.options), request.run
         self._program = request.program
         self._is_attached = request.program is not None and request.program.attached
-        if not options.get("brokers"):
-            self._broker = self._stack.enter_context(Broker(request.folder, request.log, request.host, request.cpus))
-            options["brokers"] = self._broker.location
-        try:
-            self._prepare(request, KafkaSettings(**options))
-        except BaseException:
-            self._stack.close()
-            raise
-        starts = tuple((topic, each, first) for (topic, each), first in self._firsts.items())
-        self.at = EndpointConfig("", 0, request.run, options, self._program, starts)
-
-    def _prepare(self, request: BrokerRequest, settings: KafkaSettings) -> None:
-        self._topics = Topics(settings.brokers, settings.login)
-        # First, because no topic has to be removed from brokers that do not answer.
-        self._clock_is_local = on_this_machine(self._topics.hosts()) or self._broker is not None
         if self._program is None:
             self._streams = {stream: topic_of(request.run, stream) for stream in request.streams}
             outputs, planned = [results_of(request.run)], frozenset[str]()
@@ -61,12 +45,25 @@ class KafkaCluster:
         self._planned = [self._streams[stream] for stream in sorted(planned)]
         streams = list(self._streams.values())
         self._names = [*streams, *outputs]
-        if self._is_attached:
-            self._firsts = self._topics.whole_ends(streams, outputs, request.partitions)
-        else:
-            self._make(streams, outputs, request.partitions, settings)
-        self._topics.require_planned_times(self._planned)
-        self._ids = self._topics.ids(self._names)
+        with ExitStack() as self._stack:
+            if not options.get("brokers"):
+                self._broker = self._stack.enter_context(
+                    Broker(request.folder, request.log, request.host, request.cpus)
+                )
+                options["brokers"] = self._broker.location
+            settings = KafkaSettings(**options)
+            self._topics = Topics(settings.brokers, settings.login)
+            # First, because no topic has to be removed from brokers that do not answer.
+            self._clock_is_local = self._topics.hosts() <= {"localhost", "127.0.0.1", "::1"} or self._broker is not None
+            if self._is_attached:
+                self._firsts = self._topics.whole_ends(streams, outputs, request.partitions)
+            else:
+                self._make(streams, outputs, request.partitions, settings)
+            self._topics.require_planned_times(self._planned)
+            self._ids = self._topics.ids(self._names)
+            self._stack = self._stack.pop_all()
+        starts = tuple((topic, each, first) for (topic, each), first in self._firsts.items())
+        self.at = EndpointConfig("", 0, request.run, options, self._program, starts)
 
     def _make(self, streams: list[str], outputs: list[str], partitions: int, settings: KafkaSettings) -> None:
         """Makes the topics. On the user's brokers none of them may exist, since it would be removed at the end."""
@@ -98,17 +95,11 @@ class KafkaCluster:
 
         Either way an offset is no longer the number of an event, so the progress of a group is not known.
         """
-        differing: list[tuple[str, int, int, int]] = []
-
-        def is_complete() -> bool:
-            differing[:] = self._differing_partitions(sent)
-            return not any(more < 0 for *_, more in differing)
-
-        wait_until(is_complete, RETENTION_CHECK_S)
+        wait_until(lambda: all(more > 0 for *_, more in self._differing_partitions(sent)), RETENTION_CHECK_S)
         return "; ".join(
             f"{topic}: partition {partition} ends at {end}, and {end - self._firsts[topic, partition] - more} events "
             f"were sent there{', so another program writes to it too' if more > 0 else ''}"
-            for topic, partition, end, more in differing
+            for topic, partition, end, more in self._differing_partitions(sent)
             if more < 0 or is_all
         )
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import queue
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
@@ -43,7 +43,6 @@ SETTINGS: dict[str, Any] = {
 CONSUME_MAX = 50_000
 """The largest number of messages per consume call."""
 WAIT_S = 0.02
-CLOSE_S = 5.0
 Take = Callable[[list[Any], int], None]
 """take(messages, time of their arrival): handles messages that were received together."""
 
@@ -63,8 +62,8 @@ class ResultsConsumer:
         )
         self._receiver = receiver
         self._received: queue.SimpleQueue[tuple[list[Any], int]] = queue.SimpleQueue()
-        self._closing = threading.Event()
-        self._threads: list[threading.Thread] = []
+        self.failed = threading.Event()
+        """Ends all loops."""
 
     def start(
         self, places: Iterable[tuple[str, int, int]], take: Take, between: Callable[[], None], *loops: Callable[[], Any]
@@ -82,22 +81,8 @@ class ResultsConsumer:
             between()
 
         self._client.assign([confluent_kafka.TopicPartition(*place) for place in places])
-        self._threads = [
-            threading.Thread(target=self._safely, args=(loop,), name="results", daemon=True)
-            for loop in (self._receive, pass_on, *loops)
-        ]
-        for thread in self._threads:
-            thread.start()
-
-    def sleep(self, seconds: float) -> None:
-        """Waits in a loop, not longer than until `close`."""
-        self._closing.wait(seconds)
-
-    def close(self) -> None:
-        self._closing.set()
-        for thread in self._threads:
-            thread.join(CLOSE_S)
-        self._client.close()
+        for loop in (self._receive, pass_on, *loops):
+            threading.Thread(target=self._safely, args=(loop,), name="results", daemon=True).start()
 
     def _receive(self) -> None:
         """Receives available messages and stamps them on arrival."""
@@ -115,11 +100,11 @@ class ResultsConsumer:
 
     def _safely(self, once: Callable[[], Any]) -> None:
         try:
-            while not self._closing.is_set():
+            while not self.failed.is_set():
                 once()
         except Exception as error:  # reported, because no caller waits for this thread
             self._receiver.fail(f"results could not be received from the broker: {error}")
-            self._closing.set()
+            self.failed.set()
 
 
 PIECE_US = US // 20
@@ -145,13 +130,9 @@ class KafkaInlet:
         results = results_of(at.token)
         streams = {topic: stream_of(topic, at.token) for topic, *_ in at.starts if topic != results}
         self._group = GroupOffsets(at, streams) if at.group else None
-        self._committed: queue.SimpleQueue[RunOffsets] = queue.SimpleQueue()
+        self._committed: RunOffsets = {}
+        """The newest answer alone: a busy recorder that took each in turn would report progress late."""
         self._consumer.start([(results, 0, 0)], self._sort, self._go_on, *([self._follow] if at.group else []))
-
-    def close(self) -> None:
-        self._consumer.close()
-        for batch in self._batches.values():
-            batch.end()
 
     def _sort(self, messages: list[Any], received_at_us: int) -> None:
         for key, run in groupby(messages, key=lambda message: message.key()):
@@ -162,7 +143,10 @@ class KafkaInlet:
                     self._mark_us = max(received_at_us, self._mark_us + 1)
                     self._marked(mark_of(value), self._mark_us)
             else:
-                self._open(key).hold(values, received_at_us, self._receiver.now_us())
+                query, _, batch = key.decode().rpartition("/")
+                if (open_ := self._batches.get((query, int(batch)))) is None:
+                    raise DriverError(f"results of batch {batch} of {query} came before it had begun, or after its end")
+                open_.hold(values, received_at_us, self._receiver.now_us())
 
     def _go_on(self) -> None:
         now_us = self._receiver.now_us()
@@ -172,12 +156,7 @@ class KafkaInlet:
             if batch.mark.endless and batch.begun_us is not None and now_us - batch.begun_us >= SLICE_US:
                 self._cut(name, batch)
         endless = [name for name, batch in self._batches.items() if batch.mark.endless]
-        if self._group is None or not endless or self._committed.empty():
-            return
-        # The newest answer alone: a busy recorder would fall behind the polls otherwise, and report progress late.
-        while not self._committed.empty():
-            committed = self._committed.get()
-        if self._group.note(committed):
+        if self._group is not None and endless and self._group.note(self._committed):
             for name in endless:
                 self._report(name, self._group.positions(self._group.offsets))
             self._group.remark(self._receiver)
@@ -185,33 +164,26 @@ class KafkaInlet:
     def _follow(self) -> None:
         """Asks how far the group has committed."""
         assert self._group is not None
-        self._consumer.sleep(POLL_S)
+        self._consumer.failed.wait(POLL_S)
         with contextlib.suppress(DriverError):  # a broker that is gone for long is noticed by the driver's clients
-            self._committed.put(self._group.committed())
-
-    def _open(self, key: bytes) -> _Batch:
-        query, _, batch = key.decode().rpartition("/")
-        batch_ = self._batches.get((query, int(batch)))
-        if batch_ is None:
-            raise DriverError(f"results of batch {batch} of {query} came before it had begun, or after its end")
-        return batch_
+            self._committed = self._group.committed()
 
     def _marked(self, mark: Mark, received_at_us: int) -> None:
         name = (mark.query, mark.batch)
         open_ = self._batches.get(name)
         if open_ is not None and open_.mark.endless:
-            self._report(name, _positions(mark))
+            self._report(name, mark.positions)
         elif mark.first:
             if open_ is not None:
                 open_.end()
             self._attempts += 1
             self._batches[name] = _Batch(mark, mark.batch, self._attempts, self._receiver)
-            self._receiver.read(mark.query, mark.batch, _positions(mark), received_at_us)
+            self._receiver.read(mark.query, mark.batch, mark.positions, received_at_us)
         elif open_ is not None:
             del self._batches[name]
             self._commit(open_, received_at_us)
 
-    def _report(self, name: tuple[str, int], positions: list[tuple[str, int, int, int]]) -> None:
+    def _report(self, name: tuple[str, int], positions: Sequence[tuple[str, int, int, int]]) -> None:
         """Reports the read positions of an endless batch, in a separate batch without results.
 
         A batch with results already reports its progress, and a second report would count as a restart. The time is
@@ -232,10 +204,6 @@ class KafkaInlet:
         if batch.mark.endless and not (self._group and self._group.offsets):  # results show it until the group commits
             self._receiver.reached(batch.mark.query, batch.number, batch.until_us)
         self._receiver.commit(batch.mark.query, batch.number, [[0, batch.attempt]], list(batch.mark.sinks), when_us)
-
-
-def _positions(mark: Mark) -> list[tuple[str, int, int, int]]:
-    return [(each.stream, each.reader, each.partition, each.offset) for each in mark.positions]
 
 
 @dataclass

@@ -18,14 +18,13 @@ import confluent_kafka
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamgauge.core.clock import US
 from streamgauge.core.errors import DriverError
 from streamgauge.core.schema import EVENT_TIME
 from streamgauge.transports.kafka.encodings.api import Encoding
 from streamgauge.transports.kafka.encodings.choice import columns_of, encoding, format_of
 from streamgauge.transports.kafka.settings import ABSOLUTE_PATH_OPTIONS, MESSAGE_BYTES_MAX, KafkaSettings
 from streamgauge.transports.outlet import Outlet
-from streamgauge.transports.spi import Chunk, Delivery, EndpointConfig, OutletConfig, Overflow
+from streamgauge.transports.spi import Chunk, Delivery, EndpointConfig, OutletConfig
 from streamgauge.transports.topic_names import topic_of
 
 SETTINGS: dict[str, Any] = {
@@ -63,8 +62,7 @@ class Producer:
         self._lost: list[str] = []
         self._dicts: list[dict[str, Any]] = []
         self._dicts_with_keys: list[dict[str, Any]] = []
-        brokers = {"bootstrap.servers": settings.brokers, "error_cb": lambda _: None}
-        self._client: Any = confluent_kafka.Producer({**SETTINGS, **brokers, **settings.producing})
+        self._client: Any = confluent_kafka.Producer({**SETTINGS, **settings.producing, "error_cb": lambda _: None})
 
     def send(
         self,
@@ -86,21 +84,14 @@ class Producer:
             if len(events)
         )
 
-    def flush(self, timeout_s: float) -> None:
-        """Waits until the broker has stored everything.
-
-        Raises:
-            DriverError: messages are pending after `timeout_s`.
-        """
-        pending = self._client.flush(timeout_s)
-        self._refuse_lost()
-        if pending:
-            raise DriverError(f"the broker has not kept {pending} messages after {timeout_s:g} s")
-
     def check(self) -> None:
         """Raises DriverError if a sent message was lost."""
         self._client.poll(0)
-        self._refuse_lost()
+        if self._lost:
+            raise DriverError(
+                f"the broker lost {len(self._lost)} messages, the first of {self._lost[0]}. Read the broker's log; "
+                "acks=all sends messages again, acks=1 does not"
+            )
 
     @property
     def pending(self) -> int:
@@ -113,9 +104,8 @@ class Producer:
         times_ms: pa.Int64Array | None,
     ) -> int:  # fmt: skip
         values = messages_of(encoded)
-        pending = self.pending
-        self._refuse_lost()
-        if pending + len(values) > WAITING_MAX:
+        self.check()
+        if (pending := len(self._client)) + len(values) > WAITING_MAX:
             raise DriverError(
                 f"the broker is slower than the plan: {pending:,} messages wait. Lower --rate, or use faster brokers"
             )
@@ -156,17 +146,6 @@ class Producer:
         if error is not None:
             self._lost.append(f"{message.topic()}: {error.str()}")
 
-    def _refuse_lost(self) -> None:
-        if self._lost:
-            raise DriverError(
-                f"the broker lost {len(self._lost)} messages, the first of {self._lost[0]}. Read the broker's log; "
-                "acks=all sends messages again, acks=1 does not"
-            )
-
-
-MS = 1000
-"""Microseconds."""
-
 
 class KafkaOutlet(Outlet):
     """The outlet.
@@ -201,7 +180,7 @@ class KafkaOutlet(Outlet):
         if (key := self._config.keys.get(stream)) is not None:
             arrays["key"] = pc.cast(batch.column(key), pa.string())
         if stream in self._planned:
-            arrays["time_ms"] = pc.divide(batch.column(EVENT_TIME), MS)
+            arrays["time_ms"] = pc.divide(batch.column(EVENT_TIME), 1000)  # of microseconds
         return pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
 
     def offer(self, from_us: int, to_us: int, batches: dict[str, pa.RecordBatch], published_us: int) -> None:
@@ -212,13 +191,8 @@ class KafkaOutlet(Outlet):
             DriverError: the broker lost messages, accepts too little, or has not stored messages for long.
         """
         events = sum(batch.num_rows for batch in batches.values())
-        with self._lock:
-            waiting_us = self._unread.us + to_us - from_us
-        if events and waiting_us > self._config.bound_us:
-            self._refuse_unkept()
-            self.overflowed = True
-            raise Overflow(f"the broker holds {waiting_us / US:.1f} s that were not read")
         if events:
+            self._refuse_beyond(from_us, to_us, 0, "the broker holds {seconds:.1f} s that were not read")
             self._producer = self._producer or self._opened()
             self._producer.send(
                 {stream: batch.column("message") for stream, batch in batches.items()},
@@ -235,14 +209,13 @@ class KafkaOutlet(Outlet):
         return super().drain_logs()
 
     def _refuse_unkept(self) -> None:
-        """Raises DriverError if the broker did not store most unread events: then the SUT is not at fault."""
+        """Raises DriverError if the broker did not store most unread events."""
         if self._producer is None:
             return
-        self._producer.check()  # also updates the number of pending messages
-        if 2 * self._producer.pending > self._unread.events:
+        self._producer.check()
+        if 2 * (pending := self._producer.pending) > self._unread.events:
             raise DriverError(
-                f"the broker has not kept {self._producer.pending} of the {self._unread.events} events that wait to "
-                "be read"
+                f"the broker has not kept {pending} of the {self._unread.events} events that wait to be read"
             )
 
     def _opened(self) -> Producer:

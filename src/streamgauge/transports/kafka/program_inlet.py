@@ -7,7 +7,6 @@ committed offsets of its group, the checkpoints of its Spark queries, or the eve
 import contextlib
 import threading
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 from math import inf
@@ -20,7 +19,7 @@ from streamgauge.core.errors import DriverError
 from streamgauge.core.schema import EVENT_TIME
 from streamgauge.transports.kafka.group_offsets import POLL_S, GroupOffsets, RunOffsets
 from streamgauge.transports.kafka.inlet import SLICE_US, KafkaInlet, ResultsConsumer
-from streamgauge.transports.kafka.program_results import Parsed, ResultParser
+from streamgauge.transports.kafka.program_results import ResultParser
 from streamgauge.transports.kafka.settings import KafkaSettings
 from streamgauge.transports.kafka.spark_checkpoint import SparkCheckpoints
 from streamgauge.transports.spi import FOREIGN, NEVER_COMMITTED, UNOBSERVED, EndpointConfig, Inlet, Receiver
@@ -53,7 +52,7 @@ class _Output:
     first_foreign: str = ""
     until_us: int = 0
 
-    def parse(self, now_us: int) -> Parsed:
+    def parse(self, now_us: int) -> pa.Table:
         """The results among the waiting messages, which are counted."""
         values, received_us = self.values, self.received_us
         self.values, self.received_us = [], []
@@ -65,7 +64,7 @@ class _Output:
             self.results += parsed.results.num_rows
             latest_us = pc.max(parsed.results.column(EVENT_TIME)).as_py()
             self.until_us = max(self.until_us, 0 if latest_us is None else latest_us + 1)
-        return parsed
+        return parsed.results
 
     @property
     def foreign_in_words(self) -> str:
@@ -116,9 +115,6 @@ class ProgramInlet:
         places = [place for place in at.starts if place[0] in self._outputs]
         self._consumer.start(places, self._hold, self._go_on, self._follow)
 
-    def close(self) -> None:
-        self._consumer.close()
-
     @property
     def _holds(self) -> bool:
         return any(each.values for each in self._outputs.values())
@@ -139,36 +135,27 @@ class ProgramInlet:
 
     def _cut(self) -> None:
         """Passes on the held messages as one slice."""
-        tables: dict[str, pa.Table] = {}
-        for output in self._outputs.values():
-            if not output.values:
-                continue
-            parsed = output.parse(self._receiver.now_us())
-            if parsed.results.num_rows:
-                tables[output.sink] = parsed.results
+        now_us = self._receiver.now_us()
+        parsed = {each.sink: each.parse(now_us) for each in self._outputs.values() if each.values}
         if foreign := [each for each in self._outputs.values() if each.foreign]:
             self._receiver.remark(
                 FOREIGN, sum(each.foreign for each in foreign), "; ".join(each.foreign_in_words for each in foreign)
             )
-        if tables:
+        if tables := {sink: results for sink, results in parsed.items() if results.num_rows}:
             self._last_result_s = time.monotonic()
             self._first_result_s = self._first_result_s or self._last_result_s
-            self._store(tables)
-
-    def _store(self, tables: Mapping[str, pa.Table]) -> None:
-        """Stores results, by sink."""
-        self._batch += 1
-        for sink, results in tables.items():
-            address = {"query": QUERY, "batch": self._batch, "partition": 0, "attempt": 0, "sink": sink}
-            batches = iter(results.combine_chunks().to_batches())
-            with contextlib.suppress(DriverError):  # the receiver has reported it; the rest is discarded
-                self._receiver.receive(address, results.schema, batches, stamped=True)
-        until_us = min(each.until_us for each in self._outputs.values())
-        if not (self._has_committed or self._checkpoints):  # the results show it until the group commits
-            self._remark_inferred()
-            if until_us:
-                self._receiver.reached(QUERY, self._batch, until_us)
-        self._receiver.commit(QUERY, self._batch, [[0, 0]], self._sinks)
+            self._batch += 1
+            for sink, results in tables.items():
+                address = {"query": QUERY, "batch": self._batch, "partition": 0, "attempt": 0, "sink": sink}
+                batches = iter(results.combine_chunks().to_batches())
+                with contextlib.suppress(DriverError):  # the receiver has reported it; the rest is discarded
+                    self._receiver.receive(address, results.schema, batches, stamped=True)
+            until_us = min(each.until_us for each in self._outputs.values())
+            if not (self._has_committed or self._checkpoints):  # the results show it until the group commits
+                self._remark_inferred()
+                if until_us:
+                    self._receiver.reached(QUERY, self._batch, until_us)
+            self._receiver.commit(QUERY, self._batch, [[0, 0]], self._sinks)
 
     @property
     def _has_committed(self) -> bool:
@@ -187,7 +174,7 @@ class ProgramInlet:
 
     def _follow(self) -> None:
         """Reports how far the program has read, and judges whether it works at all."""
-        self._consumer.sleep(POLL_S)
+        self._consumer.failed.wait(POLL_S)
         try:
             committed = self._group.committed() if self._by_group else {}
             needs_ends = self._never_commits or not all(each.results for each in self._outputs.values())
@@ -200,7 +187,10 @@ class ProgramInlet:
             if self._checkpoints:
                 self._report_batches(self._checkpoints)
             if ends:
-                self._note_ends(ends)
+                if any(ends.values()):
+                    self._first_event_s = self._first_event_s or time.monotonic()
+                if ends != self._ends[0]:
+                    self._ends = (ends, time.monotonic())
                 if reason := self._foreign_only() or self._silence(sum(ends.values())):
                     self._receiver.reject(reason)
             if reason := self._unobserved():
@@ -224,12 +214,13 @@ class ProgramInlet:
         for batch in checkpoints.news(self._receiver.now_us()):
             if self._holds:
                 self._cut()
-            if batch.name not in self._going_on:
+            name = batch.place, batch.number
+            if name not in self._going_on:
                 self._batch += 1
-                self._going_on[batch.name] = self._batch
+                self._going_on[name] = self._batch
                 self._receiver.read(QUERY, self._batch, batch.positions, batch.begun_us)
             if batch.ended_us:
-                self._receiver.commit(QUERY, self._going_on.pop(batch.name), [], self._sinks, batch.ended_us)
+                self._receiver.commit(QUERY, self._going_on.pop(name), [], self._sinks, batch.ended_us)
         checkpoints.remark(self._receiver)
 
     @property
@@ -257,12 +248,6 @@ class ProgramInlet:
         self._batch += 1
         self._receiver.read(QUERY, self._batch, self._group.positions(offsets))
         self._receiver.commit(QUERY, self._batch, [], self._sinks)
-
-    def _note_ends(self, ends: RunOffsets) -> None:
-        if any(ends.values()) and not self._first_event_s:
-            self._first_event_s = time.monotonic()
-        if ends != self._ends[0]:
-            self._ends = (ends, time.monotonic())
 
     def _remark_inferred(self) -> None:
         """From the first result until the group commits, since a short trial may end before it would have."""

@@ -28,7 +28,6 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
 }
 _KINDS["timestamp"] = _KINDS["bigint"]
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_LARGEST = {"bigint": 2**63 - 1, "timestamp": 2**63 - 1}
 
 
 @dataclass(frozen=True)
@@ -56,20 +55,14 @@ class ResultParser:
 
     def parse(self, values: Sequence[bytes | None], received_us: Sequence[int], now_us: int) -> Parsed:
         """Parses messages in order of arrival, shape (messages,). `now_us`: the run's clock."""
-        table = self._at_once(values)
-        if table is not None:
-            results = self._with_times(table, received_us)
-            if all(_are_near(results.column(name), now_us) for name in self._times):
-                return Parsed(results)
-        return self._one_by_one(values, received_us, now_us)
-
-    def _at_once(self, values: Sequence[bytes | None]) -> pa.Table | None:
-        """The fields of all messages; None unless every message surely is a result."""
         present = [value for value in values if value is not None]
         table = self.format.table(present, self._fields) if len(present) == len(values) else None
-        if table is None or any(table.column(name).null_count for name in self.topic.required):
-            return None  # a missing field is null
-        return table
+        # A missing field is null.
+        if table is not None and not any(table.column(name).null_count for name in self.topic.required):
+            results = self._with_times(table, received_us)
+            if all(_are_near(results.column(name), now_us) for name in self._times):
+                return Parsed(results)  # every message surely is one
+        return self._one_by_one(values, received_us, now_us)
 
     def _one_by_one(self, values: Sequence[bytes | None], received_us: Sequence[int], now_us: int) -> Parsed:
         rows, foreign = list[tuple[dict[str, Any], int]](), list[str]()
@@ -132,7 +125,7 @@ def _type_reason(value: Any, kind: str) -> str:
     words, fits = _KINDS[kind]
     if not fits(value):
         return f"{WORDS[type(value)]}, not {words}"
-    if kind in _LARGEST and abs(value) > _LARGEST[kind]:
+    if kind in ("bigint", "timestamp") and abs(value) > 2**63 - 1:
         return f"too large for a {kind}"
     if kind == "string" and _SURROGATE.search(value):
         return "a text with half a surrogate pair"

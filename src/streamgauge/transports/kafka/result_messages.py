@@ -12,8 +12,8 @@ import base64
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -36,8 +36,7 @@ Types = dict[str, str]
 """Column to SQL type."""
 
 
-@dataclass(frozen=True)
-class Position:
+class Position(NamedTuple):
     """The offset that a reader of a stream reached in one partition."""
 
     stream: str
@@ -62,7 +61,7 @@ class Mark:
     endless: bool = False
 
     def to_bytes(self) -> bytes:
-        return json.dumps(asdict(self)).encode()
+        return json.dumps({**vars(self), "positions": [each._asdict() for each in self.positions]}).encode()
 
 
 def mark_of(value: bytes) -> Mark:

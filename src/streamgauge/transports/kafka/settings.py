@@ -7,7 +7,7 @@ value appears in a result, log or command line. Java's client gets the same sett
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -86,7 +86,7 @@ class KafkaSettings:
         With acks=all the producer is idempotent. Otherwise it does not retry, and sends one request at a time.
         """
         return {
-            **self.login,
+            **self.of_client,
             "enable.idempotence": self.acks == "all",
             **({} if self.acks == "all" else {"retries": 0, "max.in.flight": 1}),
             "acks": self.acks,
@@ -120,8 +120,10 @@ class KafkaSettings:
 def problems(options: Mapping[str, str]) -> Iterator[Problem]:
     """The problems of these options."""
     yield from problems_of(options, SETTINGS, "the transport kafka", "transport option")
-    if "brokers" in options:
-        yield from _broker_problems(options["brokers"])
+    for one in options["brokers"].split(",") if "brokers" in options else ():
+        matched = _BROKER.fullmatch(one)
+        if matched is None or not 0 < int(matched[2]) < 65536:
+            yield Problem("transport option brokers", "must be HOST:PORT,...", one or "nothing", "--brokers HOST:9092")
     for name in (CLIENT_FILE, "topics"):
         if name in options and not options.get("brokers"):
             rule = "only applies to brokers of your own, and none are named"
@@ -131,12 +133,14 @@ def problems(options: Mapping[str, str]) -> Iterator[Problem]:
             read_client(Path(options[CLIENT_FILE]))
         except InputError as error:
             yield from error.problems
-    yield from _size_problems(options)
-
-
-def on_this_machine(hosts: Collection[str]) -> bool:
-    """Whether all hosts are this machine, so that the brokers share the driver's clock."""
-    return set(hosts) <= {"localhost", "127.0.0.1", "::1"}
+    for name, (parse, least, most, rule, example) in _SIZES.items():
+        if name not in options:
+            continue
+        try:
+            rules = [] if least <= parse(options[name]) <= most else [rule]
+        except InputError as error:
+            rules = [problem.rule for problem in error.problems]
+        yield from (_problem(name, each, options[name], f"{name}={example}") for each in rules)
 
 
 def read_client(path: Path) -> dict[str, str]:
@@ -202,24 +206,6 @@ def _login_problems(login: Mapping[str, str]) -> Iterator[tuple[str, str | None,
     for name, path in login.items():
         if name.endswith(".location") and not (Path(path).is_absolute() and Path(path).is_file()):
             yield f"must name a PEM file in {name}, by its whole path", path, "another path"
-
-
-def _broker_problems(brokers: str) -> Iterator[Problem]:
-    for one in brokers.split(","):
-        matched = _BROKER.fullmatch(one)
-        if matched is None or not 0 < int(matched[2]) < 65536:
-            yield Problem("transport option brokers", "must be HOST:PORT,...", one or "nothing", "--brokers HOST:9092")
-
-
-def _size_problems(options: Mapping[str, str]) -> Iterator[Problem]:
-    for name, (parse, least, most, rule, example) in _SIZES.items():
-        if name not in options:
-            continue
-        try:
-            rules = [] if least <= parse(options[name]) <= most else [rule]
-        except InputError as error:
-            rules = [problem.rule for problem in error.problems]
-        yield from (_problem(name, each, options[name], f"{name}={example}") for each in rules)
 
 
 def _problem(name: str, rule: str, got: object, way_out: str) -> Problem:

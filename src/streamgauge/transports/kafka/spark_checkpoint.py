@@ -7,8 +7,9 @@ places. It keeps the newest 100. A restarted query repeats a batch that has no `
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +33,16 @@ VOID = "-"
 class CheckpointBatch:
     """A batch that has ended or goes on: its start by Spark's own stamp, its end by that of its commit, microseconds.
 
-    `ended_us` is 0 while it goes on.
+    - `place`: that of its checkpoint. `ended_us`: 0 while it goes on.
+    - `positions`: its offsets for `Receiver.read`, once its sources are readers of the run.
     """
 
+    place: str
     number: int
     begun_us: int
     ended_us: int
     offsets: SourceOffsets
+    positions: Sequence[tuple[str, int, int, int]] = ()
 
 
 class SparkCheckpoint:
@@ -81,30 +85,29 @@ class SparkCheckpoint:
             # Stamps are rounded down, and a batch begins after the one before.
             begun_us = max(begun_us, self._ended_us + 1)
             self._last, self._ended_us = number, max(ended_us, begun_us)
-            found.append(CheckpointBatch(number, begun_us + later_us, self._ended_us + later_us, ends))
+            found.append(CheckpointBatch(self.place, number, begun_us + later_us, self._ended_us + later_us, ends))
         return found
 
-    def begun(self, now_us: int) -> CheckpointBatch | None:
+    def begun(self, now_us: int) -> list[CheckpointBatch]:
         """The batch that goes on, once, to be called after `news`; its `ended_us` is 0."""
-        folder = self._folder()
-        number = next(iter(_numbers(folder / "offsets")[-1:]), -1)
+        number, begun_us, ends = self._latest()
         if number <= max(self._last, self._begun):
-            return None
-        try:
-            begun_us, ends = _logged(folder, number)
-        except (OSError, ValueError, KeyError):  # torn: it is whole at the next call
-            return None
+            return []
         self._begun = number
         begun_us = max(begun_us, self._ended_us + 1)
-        return CheckpointBatch(number, begun_us + now_us - time.time_ns() // 1000, 0, ends)
+        return [CheckpointBatch(self.place, number, begun_us + now_us - time.time_ns() // 1000, 0, ends)]
 
     def topics(self) -> set[str]:
         """The topics of its last batch, whether or not that has ended; empty without one."""
+        return {topic for _, topic, _ in self._latest()[2]}
+
+    def _latest(self) -> tuple[int, int, SourceOffsets]:
+        """(number, start, offsets) of its last batch; -1 without one, or while its file is torn."""
         folder = self._folder()
-        try:
-            return {topic for number in _numbers(folder / "offsets")[-1:] for _, topic, _ in _logged(folder, number)[1]}
-        except (OSError, ValueError, KeyError):
-            return set()
+        with suppress(OSError, ValueError, KeyError, IndexError):
+            number = _numbers(folder / "offsets")[-1]
+            return number, *_logged(folder, number)
+        return -1, 0, {}
 
     def _folder(self) -> Path:
         if "{scratch}" not in self.place:
@@ -146,19 +149,6 @@ def _of_kafka(offset: Any) -> Iterator[tuple[str, int, int]]:
                 yield topic, int(partition), end
 
 
-@dataclass(frozen=True)
-class BatchRead:
-    """What a batch has read, as positions for `Receiver.read`, and when it began and ended, by the run's clock.
-
-    `ended_us`: 0 while it goes on.
-    """
-
-    name: tuple[str, int]
-    positions: list[tuple[str, int, int, int]]
-    begun_us: int
-    ended_us: int
-
-
 class SparkCheckpoints:
     """Those of all queries of a program. Each source of a query is a reader of its own.
 
@@ -176,31 +166,32 @@ class SparkCheckpoints:
         self._readers: dict[tuple[str, int], int] = {}
         self._ends_us: list[int] = []
 
-    def news(self, now_us: int) -> list[BatchRead]:
+    def news(self, now_us: int) -> list[CheckpointBatch]:
         """The batches that have ended since the last call, in order of their ends, without those of other topics.
 
         Then the one that goes on, if there is one query: else what it reads would seem to be done with, once a batch of
         another query ends.
         """
-        found = [read for one in self._all for batch in one.news(now_us) for read in self._read(one, batch)]
+        found = self._reads(batch for one in self._all for batch in one.news(now_us))
         found.sort(key=lambda batch: batch.ended_us)
         self._ends_us += [batch.ended_us for batch in found]
-        going_on = self._all[0].begun(now_us) if len(self._all) == 1 else None
-        return [*found, *(self._read(self._all[0], going_on) if going_on is not None else ())]
+        return found + (self._reads(self._all[0].begun(now_us)) if len(self._all) == 1 else [])
 
-    def _read(self, one: SparkCheckpoint, batch: CheckpointBatch) -> list[BatchRead]:
-        positions = [
+    def _reads(self, batches: Iterable[CheckpointBatch]) -> list[CheckpointBatch]:
+        reads = [replace(batch, positions=self._positions(batch)) for batch in batches]
+        return [read for read in reads if read.positions]
+
+    def _positions(self, batch: CheckpointBatch) -> list[tuple[str, int, int, int]]:
+        return [
             (
                 self._streams[topic],
-                self._readers.setdefault((one.place, source), len(self._readers)),
+                self._readers.setdefault((batch.place, source), len(self._readers)),
                 partition,
                 max(0, offset - first),
             )
             for (source, topic, partition), offset in batch.offsets.items()
             if (first := self._firsts.get((topic, partition))) is not None
         ]
-        name = (one.place, batch.number)
-        return [BatchRead(name, positions, batch.begun_us, batch.ended_us)] if positions else []
 
     def problem(self, had_time: bool) -> str:
         """Why they show no progress, with a way out; empty if they do. `had_time`: whether each must, by now."""

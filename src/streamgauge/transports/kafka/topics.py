@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,8 +22,6 @@ REQUEST_TIMEOUT_S = 15.0
 ANSWER_TIMEOUT_S = 5.0
 """How long brokers that the user named may take for their first answer."""
 IN_TIME = {"operation_timeout": REQUEST_TIMEOUT_S, "request_timeout": REQUEST_TIMEOUT_S}
-COPIES = -1
-"""The brokers' default replication factor."""
 TIMESTAMPS, OLDEST = "message.timestamp.type", "message.timestamp.before.max.ms"
 CONFIG = {TIMESTAMPS: "LogAppendTime", "max.message.bytes": str(MESSAGE_BYTES_MAX)}
 CREATE_TIME = {TIMESTAMPS: "CreateTime"}
@@ -74,7 +71,8 @@ class Topics:
         """
         if not (new := list(names)):
             return  # the client takes no empty list
-        new_topics = [NewTopic(name, partitions, COPIES, config={**CONFIG, **config}) for name in new]
+        # With the brokers' default replication factor.
+        new_topics = [NewTopic(name, partitions, config={**CONFIG, **config}) for name in new]
         self._wait_for_all(lambda: self._client.create_topics(new_topics, **IN_TIME), "made")
         for topic in new_topics:
             if not wait_until(partial(self._answers, topic.topic, partitions), REQUEST_TIMEOUT_S):
@@ -209,11 +207,10 @@ class Topics:
             answers = request()
         except KafkaException as error:
             raise self._silent(error) from None
-        until_s = time.monotonic() + REQUEST_TIMEOUT_S
         refused = []
         for name, answer in answers.items():
             try:
-                answer.result(max(0.0, until_s - time.monotonic()))
+                answer.result(REQUEST_TIMEOUT_S)
             except (KafkaException, TimeoutError) as error:
                 refused.append(f"topic {name} could not be {done}: {_reason(error)}")
         if refused:

@@ -9,6 +9,7 @@ import hmac
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -21,7 +22,6 @@ class TokenCheck(flight.ServerMiddlewareFactory):
     """Refuses every call without the run's token."""
 
     def __init__(self, token: str) -> None:
-        super().__init__()
         self._expected = f"Bearer {token}".encode()
 
     def start_call(self, info: Any, headers: dict[str, list[str]]) -> None:
@@ -34,32 +34,28 @@ def call_options(token: str, timeout_s: float | None = None) -> flight.FlightCal
     return flight.FlightCallOptions(timeout=timeout_s, headers=[(HEADER.encode(), f"Bearer {token}".encode())])
 
 
-_TIMEOUT_S = 60.0
-_clients: dict[str, flight.FlightClient] = {}
-
-
+@cache
 def connect(location: str) -> flight.FlightClient:
     """One client per location and process, so that reused workers reuse connections."""
-    if location not in _clients:
-        _clients[location] = flight.FlightClient(location)
-    return _clients[location]
+    return flight.FlightClient(location)
 
 
 def act(location: str, token: str, action: str, **arguments: Any) -> Any:
     """One JSON request to an endpoint. Returns the decoded reply."""
-    client, options = connect(location), call_options(token, _TIMEOUT_S)
+    client, options = connect(location), call_options(token, 60.0)
     answers = client.do_action(flight.Action(action, json.dumps(arguments).encode()), options)
     return json.loads(next(iter(answers)).body.to_pybytes())
 
 
-def common_frontier(locations: Sequence[str], token: str) -> int:
-    """The event time that all generators have reached."""
-    return min(act(location, token, "frontier") for location in locations)
-
-
 def common_cut(locations: Sequence[str], token: str, position_us: int, query: str = "", reader: str = "") -> int:
-    """The next cut for a reader at `position_us`. It is equal for all readers of a query in one epoch."""
-    times_us = {"position_us": position_us, "frontier_us": common_frontier(locations, token)}
+    """The next cut for a reader at `position_us`. It is equal for all readers of a query in one epoch.
+
+    No later than the event time that all generators have reached.
+    """
+    times_us = {
+        "position_us": position_us,
+        "frontier_us": min(act(location, token, "frontier") for location in locations),
+    }
     return int(act(locations[0], token, "cut", query=query, reader=reader, **times_us))
 
 

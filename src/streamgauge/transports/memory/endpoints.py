@@ -28,7 +28,6 @@ class Watch(flight.ServerMiddleware):
     """Watches one call. `read` marks it as a read; at its end, `aborted` is called if it was incomplete."""
 
     def __init__(self, aborted: Callable[[], None]) -> None:
-        super().__init__()
         self._aborted = aborted
         self._read: tuple[Any, pa.RecordBatchReader] | None = None
 
@@ -46,41 +45,31 @@ class WatchReads(flight.ServerMiddlewareFactory):
     """Calls `aborted` for every aborted read."""
 
     def __init__(self, aborted: Callable[[], None]) -> None:
-        super().__init__()
         self._aborted = aborted
 
     def start_call(self, info: Any, headers: dict[str, list[str]]) -> flight.ServerMiddleware:
         return Watch(self._aborted)
 
 
-class FlightOutlet(FlightQueue):
-    """A generator's queue with its server."""
+class FlightOutlet(FlightQueue, flight.FlightServerBase):
+    """Serves its queue. `do_get` takes a JSON ticket: stream, from_us, to_us, columns, batch, query, reader."""
 
     def __init__(self, at: EndpointConfig, config: OutletConfig) -> None:
-        super().__init__(config)
-        self._endpoint = Endpoint(self, config.schemas, at.token, at.host, at.port)
-        self.location = f"grpc://{at.host}:{self._endpoint.port}"
-
-
-class Endpoint(flight.FlightServerBase):
-    """Serves one queue. `do_get` takes a JSON ticket: stream, from_us, to_us, columns, batch, query, reader."""
-
-    def __init__(self, queue: FlightQueue, schemas: dict[str, pa.Schema], token: str, host: str, port: int) -> None:
-        middleware = {"token": TokenCheck(token), WATCH: WatchReads(queue.note_aborted)}
-        super().__init__(f"grpc://{host}:{port}", middleware=middleware)
-        self._queue, self._schemas = queue, schemas
-        self._cuts = Cuts()
-        self._actions: dict[str, Callable[..., Any]] = {"frontier": queue.frontier, "cut": self._cuts.agree}
+        FlightQueue.__init__(self, config)
+        middleware = {"token": TokenCheck(at.token), WATCH: WatchReads(self.note_aborted)}
+        flight.FlightServerBase.__init__(self, f"grpc://{at.host}:{at.port}", middleware=middleware)
+        self.location = f"grpc://{at.host}:{self.port}"
+        self._actions: dict[str, Callable[..., Any]] = {"frontier": lambda: self.frontier_us, "cut": Cuts().agree}
 
     def do_get(self, context: Any, ticket: flight.Ticket) -> flight.RecordBatchStream:
         request = json.loads(ticket.ticket)
         columns = tuple(request.pop("columns"))
         try:
-            with self._queue.delivering:
-                batches = self._queue.take(columns=columns, **request)
+            with self.delivering:
+                batches = self.take(columns=columns, **request)
         except DriverError as error:
             raise flight.FlightServerError(str(error)) from None
-        schema = pa.schema([self._schemas[request["stream"]].field(name) for name in columns])
+        schema = pa.schema([self._config.schemas[request["stream"]].field(name) for name in columns])
         # A table's reader runs in C++ without the GIL; a Python generator of batches is ten times slower.
         reader = pa.Table.from_batches(batches, schema).to_reader()
         context.get_middleware(WATCH).read(context, reader)
@@ -124,9 +113,6 @@ class FlightInlet(flight.FlightServerBase):
         super().__init__(f"grpc://{at.host}:{at.port}", middleware={"token": TokenCheck(at.token)})
         self._receiver = receiver
         self.location = f"grpc://{at.host}:{self.port}"
-
-    def close(self) -> None:
-        self.shutdown()
 
     def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
         try:

@@ -2,20 +2,23 @@
 
 import bisect
 from dataclasses import replace
+from operator import attrgetter
 
 import numpy as np
 import pyarrow as pa
 
 from streamgauge.core.errors import DriverError
 from streamgauge.core.schema import INGEST_TIME
-from streamgauge.transports.delivery_log import Reader, ReadLog
+from streamgauge.transports.delivery_log import ReadLog
 from streamgauge.transports.outlet import Outlet
-from streamgauge.transports.spi import BusyInterval, BusyTracker, Chunk, Delivery, OutletConfig
+from streamgauge.transports.spi import Chunk, OutletConfig
 
 SMALL_ROWS = 32_768
 """Smaller batches are merged before delivery, because many small ones slow the reader down."""
 LARGE_ROWS = 262_144
 """Batches are split to at most this many rows, so that a reader's copy fits into its cache."""
+END_US = attrgetter("to_us")
+"""The end of a chunk."""
 
 
 class FlightQueue(Outlet):
@@ -29,12 +32,10 @@ class FlightQueue(Outlet):
 
     def __init__(self, config: OutletConfig) -> None:
         super().__init__(config)
-        self._borders: list[tuple[int, int]] = []
-        self._batches: dict[str, list[pa.RecordBatch]] = {name: [] for name in config.schemas}
-        self._sizes: list[int] = []
+        self._stored: list[Chunk] = []
+        self._batches: list[dict[str, pa.RecordBatch]] = []
         self._committed_us = 0
         self._reads = {name: ReadLog(name) for name in config.schemas}
-        self.delivering = BusyTracker(config.now_us)
 
     def offer(self, from_us: int, to_us: int, batches: dict[str, pa.RecordBatch], published_us: int) -> None:
         """Makes a chunk available. A chunk without events only moves the frontier and never overflows.
@@ -43,16 +44,14 @@ class FlightQueue(Outlet):
             Overflow: the limit in seconds or bytes is reached; nothing was added.
         """
         size = sum(batch.nbytes for batch in batches.values())
-        events = sum(batch.num_rows for batch in batches.values())
+        chunk = Chunk(from_us, to_us, sum(batch.num_rows for batch in batches.values()), published_us)
         with self._lock:
-            if events:
+            if chunk.events:
                 self._refuse_beyond(from_us, to_us, size, "queue full: {seconds:.1f} s or {bytes} bytes waiting")
-            self._borders.append((from_us, to_us))
-            for name, batch in batches.items():
-                self._batches[name].append(batch)
-            self._sizes.append(size)
+            self._stored.append(chunk)
+            self._batches.append(batches)
             self._bytes += size
-            self._count(Chunk(from_us, to_us, events, published_us), batches)
+            self._count(chunk, batches)
 
     def take(
         self,
@@ -71,57 +70,39 @@ class FlightQueue(Outlet):
         """
         with self._lock:
             self._refuse_lost(stream, from_us, to_us)
-            parts = self._log_deliveries(stream, from_us, to_us, batch, (query, reader))
-            pieces = [(self._slice(stream, part.from_us, part.to_us), part.ingest_us) for part in parts]
-        return [merged for chunk, ingest_us in pieces for merged in _merged(chunk, columns, ingest_us)]
-
-    def positions(self) -> dict[str, int]:
-        """Empty: the queue observes every delivery."""
-        return {}
-
-    def mark_delivered(self, before_us: int) -> None:
-        """Not needed: the queue observes every delivery."""
+            parts = self._reads[stream].note(from_us, to_us, batch, (query, reader), self._config.now_us())
+            self._unread.read(min(reads.reached_us for reads in self._reads.values()))
+            pieces = [(part, self._slice(stream, part.from_us, part.to_us)) for part in parts]
+            self._deliveries += [
+                replace(part, events=sum(chunk.num_rows for chunk in chunks)) for part, chunks in pieces
+            ]
+        return [merged for part, chunks in pieces for merged in _merged(chunks, columns, part.ingest_us)]
 
     def commit(self, before_us: int) -> None:
         with self._lock:
-            count = bisect.bisect_right(self._borders, before_us, key=lambda border: border[1])
-            self._bytes -= sum(self._sizes[:count])
-            del self._borders[:count], self._sizes[:count]
-            for batches in self._batches.values():
-                del batches[:count]
+            count = bisect.bisect_right(self._stored, before_us, key=END_US)
+            self._bytes -= sum(batch.nbytes for batches in self._batches[:count] for batch in batches.values())
+            del self._stored[:count], self._batches[:count]
             self._committed_us = max(self._committed_us, before_us)
             for reads in self._reads.values():
                 reads.forget(before_us)
 
-    def drain_delivering(self) -> list[BusyInterval]:
-        """The intervals since the last call with at least one delivery in progress."""
-        return self.delivering.news()
-
     def _refuse_lost(self, stream: str, from_us: int, to_us: int) -> None:
-        if from_us < self._committed_us or to_us > self._frontier_us:
+        if from_us < self._committed_us or to_us > self.frontier_us:
             raise DriverError(
-                f"{stream}: [{from_us}, {to_us}) was requested, but only [{self._committed_us}, {self._frontier_us}) "
+                f"{stream}: [{from_us}, {to_us}) was requested, but only [{self._committed_us}, {self.frontier_us}) "
                 "is stored"
             )
         for cut_us in (from_us, to_us):
-            index = bisect.bisect_right(self._borders, cut_us, key=lambda border: border[1])
-            if index < len(self._borders) and self._borders[index][0] < cut_us:
-                raise DriverError(f"{stream}: {cut_us} lies inside the chunk {self._borders[index]}; cut at borders")
+            index = bisect.bisect_right(self._stored, cut_us, key=END_US)
+            if index < len(self._stored) and (chunk := self._stored[index]).from_us < cut_us:
+                borders = chunk.from_us, chunk.to_us
+                raise DriverError(f"{stream}: {cut_us} lies inside the chunk {borders}; cut at borders")
 
     def _slice(self, stream: str, from_us: int, to_us: int) -> list[pa.RecordBatch]:
-        first = bisect.bisect_left(self._borders, from_us, key=lambda border: border[0])
-        last = bisect.bisect_right(self._borders, to_us, key=lambda border: border[1])
-        return self._batches[stream][first:last]
-
-    def _log_deliveries(self, stream: str, from_us: int, to_us: int, batch: int, reader: Reader) -> list[Delivery]:
-        parts = self._reads[stream].note(from_us, to_us, batch, reader, self._config.now_us())
-        self._unread.read(min(reads.reached_us for reads in self._reads.values()))
-        parts = [
-            replace(part, events=sum(chunk.num_rows for chunk in self._slice(stream, part.from_us, part.to_us)))
-            for part in parts
-        ]
-        self._deliveries += parts
-        return parts
+        first = bisect.bisect_left(self._stored, from_us, key=attrgetter("from_us"))
+        last = bisect.bisect_right(self._stored, to_us, key=END_US)
+        return [batches[stream] for batches in self._batches[first:last]]
 
 
 def _merged(chunks: list[pa.RecordBatch], columns: tuple[str, ...], ingest_us: int) -> list[pa.RecordBatch]:

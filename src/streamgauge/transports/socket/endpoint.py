@@ -64,16 +64,12 @@ def of_this_run(address: tuple[str, int]) -> bool:
     Processes of other users cannot be inspected, and are not accepted.
     """
     for connection in psutil.net_connections("tcp"):
-        if connection.pid is not None and _plain(connection.laddr) == address:
+        # A JVM's IPv6 sockets show the IPv4 address with a prefix.
+        if connection.pid is not None and (at := connection.laddr) and (at.ip.removeprefix(MAPPED), at.port) == address:
             with suppress(psutil.Error):
                 process = psutil.Process(connection.pid)
                 return os.getppid() in {process.pid, *(parent.pid for parent in process.parents())}
     return False
-
-
-def _plain(address: tuple[str, int]) -> tuple[str, int] | None:
-    """The IPv4 address: a JVM's IPv6 sockets show it with a prefix."""
-    return (address[0].removeprefix(MAPPED), address[1]) if address else None
 
 
 SEND_BUFFER = 65_536
@@ -130,17 +126,14 @@ class SocketOutlet(Outlet):
         try:
             with connection:
                 while True:
-                    connection.sendall(self._next())
                     with self._changed:
+                        self._changed.wait_for(lambda: bool(self._pending))
+                        piece = self._pending[0]
+                    connection.sendall(piece)
+                    with self._changed:  # it waits until it was sent
                         self._bytes -= len(self._pending.popleft())
         except OSError:
             self.note_aborted()
-
-    def _next(self) -> memoryview:
-        """The first waiting piece; it stays in the queue until it was sent."""
-        with self._changed:
-            self._changed.wait_for(lambda: bool(self._pending))
-            return self._pending[0]
 
     def _accepted(self) -> socket.socket:
         """The only accepted connection; the listener closes after it."""

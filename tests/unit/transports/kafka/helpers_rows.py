@@ -26,8 +26,3 @@ ROWS: list[dict[str, Any]] = [
 def batch_of(rows: list[dict[str, Any]], kinds: dict[str, str]) -> pa.RecordBatch:
     columns = [pa.array([row[name] for row in rows], arrow_type(kind)) for name, kind in kinds.items()]
     return pa.RecordBatch.from_arrays(columns, names=list(kinds))
-
-
-def micros(row: dict[str, Any]) -> dict[str, Any]:
-    """With times as what they are in a message."""
-    return {name: round(v.timestamp() * 1e6) if isinstance(v, datetime) else v for name, v in row.items()}

@@ -75,7 +75,7 @@ def test_what_was_sent_is_counted_by_the_brokers_own_ends(
     layout = Compact((("n", "bigint"),))
     producer = Producer(KafkaSettings(broker.location), 1, {"ads": (topic_of("counted", "ads"), layout.messages)})
     producer.send({"ads": layout.encode(pa.RecordBatch.from_pydict({"n": pa.array([1, 2, 3], pa.int64())}))})
-    producer.flush(30.0)
+    assert wait_until(lambda: producer.pending == 0, GONE_S)
     nothing = {"ads": 0, "purchases": 0}
     assert carrier.lost([nothing, {"ads": 3, "purchases": 0}]) == ""
     assert "partition 1 ends at 3, and 4 events were sent there" in carrier.lost([nothing, {"ads": 4, "purchases": 0}])

@@ -4,9 +4,10 @@ import json
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
@@ -21,7 +22,7 @@ from streamgauge.transports.kafka.inlet import KafkaInlet
 from streamgauge.transports.kafka.outlet import KafkaOutlet
 from streamgauge.transports.kafka.result_messages import MARK, Mark, Position, key_of
 from streamgauge.transports.kafka.topics import CREATE_TIME, OLDEST, Topics
-from streamgauge.transports.spi import Chunk, EndpointConfig, OutletConfig, Overflow
+from streamgauge.transports.spi import EndpointConfig, OutletConfig, Overflow
 from streamgauge.transports.topic_names import InputTopic, ProgramTopics, results_of, topic_of
 
 SCHEMA = pa.schema([(name, pa.int64()) for name in ("n", EVENT_TIME, INGEST_TIME, EVENT_ID)])
@@ -54,20 +55,6 @@ def stored(outlet: KafkaOutlet) -> bool:
         return producer.pending == 0
 
     return wait_until(nothing_waits, SOON_S)
-
-
-@pytest.mark.broker
-def test_an_outlet_sends_and_counts(broker: Broker) -> None:
-    """Chunks, the frontier, the offsets of each stream; a chunk without events moves the frontier alone."""
-    outlet = outlet_to(broker, "out", partitions=2)
-    outlet.offer(0, 1000, events(outlet, 1, 2, 3), 5)
-    outlet.offer(1000, 2000, events(outlet), 6)
-    outlet.offer(2000, 3000, events(outlet, 4), 7)
-    assert outlet.frontier() == 3000
-    assert outlet.positions() == {"ads": 4}
-    assert outlet.drain_logs() == ([Chunk(0, 1000, 3, 5), Chunk(1000, 2000, 0, 6), Chunk(2000, 3000, 1, 7)], [])
-    assert outlet.drain_logs() == ([], [])
-    assert wait_until(lambda: Topics(broker.location).ends(topic_of("out", "ads"), 2) == [0, 4], SOON_S)
 
 
 def test_what_a_broker_does_not_store_is_no_fault_of_the_reader() -> None:
@@ -147,7 +134,7 @@ def test_a_time_of_the_sender_is_not_the_brokers(broker: Broker) -> None:
 class Receiver:
     """A receiver that remembers."""
 
-    def __init__(self, refuse: bool = False) -> None:
+    def __init__(self) -> None:
         self.results: dict[tuple[str, int, int, str], list[int]] = {}
         self.committed: list[tuple[str, int, list[list[int]], list[str]]] = []
         self.begun: list[tuple[str, int, list[tuple[str, int, int, int]]]] = []
@@ -157,7 +144,6 @@ class Receiver:
         self.whens_us: list[tuple[str, int | None]] = []
         self.open = threading.Event()
         self.open.set()
-        self._refuse = refuse
         self._lock = threading.Lock()
 
     def now_us(self) -> int:
@@ -166,8 +152,6 @@ class Receiver:
     def receive(
         self, address: dict[str, Any], schema: pa.Schema, batches: Iterator[pa.RecordBatch], stamped: bool = False
     ) -> None:
-        if self._refuse:
-            raise DriverError("no room")
         key = (address["query"], address["batch"], address["attempt"], address["sink"])
         results = self.results.setdefault(key, [])
         assert stamped
@@ -209,9 +193,12 @@ class Sut:
         Topics(broker.location).make([self._topic], 1)
         self._client: Any = Producer({"bootstrap.servers": broker.location})
 
-    def read_by(self, receiver: Receiver, **more: Any) -> closing[KafkaInlet]:
-        """The inlet that brings its results; when it closes, the receiver has had all that was awaited."""
-        return closing(KafkaInlet(replace(self._place, **more), receiver))
+    @contextmanager
+    def read_by(self, receiver: Receiver, **more: Any) -> Iterator[KafkaInlet]:
+        """The inlet that brings its results."""
+        inlet = KafkaInlet(replace(self._place, **more), receiver)
+        yield inlet
+        inlet._consumer.failed.set()
 
     def mark(self, mark: Mark) -> None:
         self._client.produce(self._topic, mark.to_bytes(), MARK)
@@ -401,22 +388,24 @@ def test_what_is_no_result_is_a_failure(broker: Broker, receiver: Receiver, faul
             sut.row("q0", 0, n=1)
         sut.mark(Mark("q0", 0, False))
         assert wait_until(lambda: receiver.failed != "", SOON_S)
-        # Nothing more is taken.
-        assert wait_until(lambda: not any(thread.is_alive() for thread in inlet._consumer._threads), SOON_S)
+        assert inlet._consumer.failed.wait(SOON_S)  # nothing more is taken
     assert receiver.failed.startswith("results could not be received from the broker: ")
     assert receiver.committed == []
 
 
 @pytest.mark.broker
-def test_a_receiver_that_refuses_stops_no_results(broker: Broker) -> None:
+def test_a_receiver_that_refuses_stops_no_results(
+    broker: Broker, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It has reported so itself; what comes after is taken all the same."""
-    receiver = Receiver(refuse=True)
+    receive = Mock(side_effect=DriverError("no room"))
+    monkeypatch.setattr(receiver, "receive", receive)
     sut = Sut(broker, "refused")
     with sut.read_by(receiver):
         sut.whole("q0", 0, 1, 2)
         sut.whole("q0", 1, 3)
         assert wait_until(lambda: len(receiver.committed) == 2, SOON_S)
-    assert receiver.results == {}
+    assert receive.call_count == 2
 
 
 def program_outlet(broker: str, **more: Any) -> KafkaOutlet:

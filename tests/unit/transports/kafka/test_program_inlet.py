@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
@@ -60,7 +61,7 @@ class Followed:
     ) -> None:
         self.now_s, self.clock_us = 1000.0, NOW_US
         self.committed: int | None = None
-        self.ends, self.answers = 0, True
+        self.ends, self.answers, self.failed = 0, True, Mock()
         self.calls: list[tuple[Any, ...]] = []
         self.remarks: dict[str, tuple[int, str]] = {}
         self.rejected: list[str] = []
@@ -95,8 +96,6 @@ class Followed:
     # What the consumer of results does.
     def start(self, places: Any, hold: Any, go_on: Callable[[], None], follow: Callable[[], None]) -> None:
         self._hold, self.go_on, self.follow = hold, go_on, follow
-
-    def sleep(self, seconds: float) -> None: ...
 
     def hold(self, topic: str, *values: bytes) -> None:
         messages = [SimpleNamespace(topic=lambda: topic, value=lambda value=value: value) for value in values]

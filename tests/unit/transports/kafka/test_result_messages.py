@@ -16,7 +16,6 @@ from streamgauge.transports.kafka.result_messages import (
     table_of,
     wire,
 )
-from streamgauge.transports.topic_names import results_of, stream_of, topic_of
 
 KINDS = {
     "n": "int", "b": "bigint", "d": "double", "f": "boolean", "t": "timestamp", "s": "string", "x": "binary",
@@ -99,13 +98,6 @@ def test_what_is_no_result_is_no_row(value: bytes) -> None:
     """Nothing is guessed."""
     with pytest.raises(pa.ArrowInvalid):
         of_one([value], {"n": "int"})
-
-
-def test_names_are_the_runs() -> None:
-    """No stream can have the name of the results."""
-    assert stream_of(topic_of("r1", "ads"), "r1") == "ads"
-    assert results_of("r1") != topic_of("r1", "results")
-    assert results_of("r1").startswith("streamgauge-r1")
 
 
 @pytest.mark.spark

@@ -19,9 +19,9 @@ from streamgauge.core.clock import US
 from streamgauge.core.schema import EVENT_ID, EVENT_TIME, INGEST_TIME
 from streamgauge.transports.memory import client
 from streamgauge.transports.memory.client import TokenCheck, call_options
-from streamgauge.transports.memory.endpoints import Cuts, Endpoint, Watch
+from streamgauge.transports.memory.endpoints import Cuts, FlightOutlet, Watch
 from streamgauge.transports.memory.queue import FlightQueue
-from streamgauge.transports.spi import BusyTracker, OutletConfig
+from streamgauge.transports.spi import BusyTracker, EndpointConfig, OutletConfig
 
 STREAMS = ("purchases", "ads")
 SCHEMA = pa.schema([("price", pa.int32()), *((name, pa.int64()) for name in (EVENT_TIME, INGEST_TIME, EVENT_ID))])
@@ -29,26 +29,18 @@ COLUMNS = ("price", EVENT_TIME, INGEST_TIME, EVENT_ID)
 CHUNK_US, ROWS, TOKEN = 1000, 50, "a-token"
 
 
-class Served:
-    """A queue and the server beside it."""
-
-    def __init__(self) -> None:
-        self.queue = FlightQueue(OutletConfig(dict.fromkeys(STREAMS), 3600 * US, 2**30, lambda: 123_456))
-        self.endpoint = Endpoint(self.queue, dict.fromkeys(STREAMS, SCHEMA), TOKEN, "127.0.0.1", 0)
-        self.location = f"grpc://127.0.0.1:{self.endpoint.port}"
-
-
 @pytest.fixture
-def pair() -> Iterator[tuple[Served, Served]]:
-    """Two generators' endpoints."""
-    both = Served(), Served()
+def pair() -> Iterator[list[FlightOutlet]]:
+    """Two generators' outlets."""
+    config = OutletConfig(dict.fromkeys(STREAMS, SCHEMA), 3600 * US, 2**30, lambda: 123_456)
+    both = [FlightOutlet(EndpointConfig("127.0.0.1", 0, TOKEN), config) for _ in range(2)]
     yield both
     for one in both:
-        one.endpoint.shutdown()
+        one.shutdown()
 
 
 @pytest.fixture
-def served(pair: tuple[Served, Served]) -> Served:
+def served(pair: list[FlightOutlet]) -> FlightOutlet:
     return pair[0]
 
 
@@ -66,22 +58,22 @@ def offer(queue: FlightQueue, chunks: range) -> None:
 
 
 @pytest.mark.parametrize("options", [None, *map(call_options, ("", "wrong", "a-toke"))])
-def test_without_the_token_everything_is_refused(served: Served, options: Any) -> None:
+def test_without_the_token_everything_is_refused(served: FlightOutlet, options: Any) -> None:
     """Reading and asking both need the run's token, whether a client sends another one or none at all."""
-    offer(served.queue, range(2))
+    offer(served, range(2))
     with flight.FlightClient(served.location) as plain:
         with pytest.raises(flight.FlightUnauthenticatedError):
             get(plain, CHUNK_US, "price", options=options).read_all()
         with pytest.raises(flight.FlightUnauthenticatedError):
             list(plain.do_action(flight.Action("frontier", b"{}"), options))
-    assert served.queue.drain_logs()[1] == []
+    assert served.drain_logs()[1] == []
 
 
-def test_what_is_read_is_what_the_queue_holds(served: Served) -> None:
+def test_what_is_read_is_what_the_queue_holds(served: FlightOutlet) -> None:
     """The range arrives whole, in order, with its lineage and the stamp of its delivery."""
-    offer(served.queue, range(10))
+    offer(served, range(10))
     read = pa.Table.from_batches(client.read_range(served.location, TOKEN, "ads", 0, 5 * CHUNK_US, COLUMNS, 3))
-    assert read == pa.Table.from_batches(served.queue.take("ads", 0, 5 * CHUNK_US, COLUMNS, 4))
+    assert read == pa.Table.from_batches(served.take("ads", 0, 5 * CHUNK_US, COLUMNS, 4))
     assert read.column(EVENT_ID).to_pylist() == list(range(5 * ROWS))
     assert set(read.column(INGEST_TIME).to_pylist()) == {123_456}
 
@@ -89,7 +81,7 @@ def test_what_is_read_is_what_the_queue_holds(served: Served) -> None:
 @pytest.mark.parametrize("immediate", [True, False], ids=["cancelled at once", "cancelled later"])
 @pytest.mark.parametrize("aborted", [True, False])
 def test_a_read_that_is_cut_off_is_counted(
-    served: Served, aborted: bool, immediate: bool, monkeypatch: pytest.MonkeyPatch
+    served: FlightOutlet, aborted: bool, immediate: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A reader that goes after the first part of many; one that takes all, or asks for nothing, is none of those.
 
@@ -100,82 +92,66 @@ def test_a_read_that_is_cut_off_is_counted(
         monkeypatch.setattr(Watch, "read", lambda watch, _, batches: setattr(watch, "_read", (never, batches)))
     rows = 4_000_000  # more than lies between server and reader unread
     batch = pa.record_batch({name: np.zeros(rows, np.int64) for name in (EVENT_TIME, EVENT_ID)})
-    served.queue.offer(0, CHUNK_US, dict.fromkeys(STREAMS, batch), 0)
+    served.offer(0, CHUNK_US, dict.fromkeys(STREAMS, batch), 0)
     with flight.FlightClient(served.location) as reader:
         answer = get(reader, CHUNK_US, EVENT_TIME, EVENT_ID, options=call_options(TOKEN))
         answer.read_chunk()
         answer.cancel() if aborted else answer.read_all()
         client.act(served.location, TOKEN, "frontier")
         list(client.read_range(served.location, TOKEN, "ads", CHUNK_US, CHUNK_US, COLUMNS, 1))
-    served.endpoint.shutdown()  # returns when every call has ended
-    assert served.queue.drain_aborted() == ([123_456] if aborted else [])
-    assert served.queue.drain_aborted() == []
+    served.shutdown()  # returns when every call has ended
+    assert list(served.aborted_us) == ([123_456] if aborted else [])
 
 
 def test_the_time_for_which_a_reader_waits_for_its_delivery_is_known(
-    served: Served, monkeypatch: pytest.MonkeyPatch
+    served: FlightOutlet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All of the taking, by a queue that takes 30 ms for it, and by one that then refuses."""
-    now, take = [1000], served.queue.take
+    now, take = [1000], served.take
 
     def slow(*args: Any, **more: Any) -> Any:
         now[0] += 30_000
         return take(*args, **more)
 
-    monkeypatch.setattr(served.queue, "delivering", BusyTracker(lambda: now[0]))
-    monkeypatch.setattr(served.queue, "take", slow)
-    offer(served.queue, range(2))
+    monkeypatch.setattr(served, "delivering", BusyTracker(lambda: now[0]))
+    monkeypatch.setattr(served, "take", slow)
+    offer(served, range(2))
     list(client.read_range(served.location, TOKEN, "ads", 0, CHUNK_US, COLUMNS, 0))
-    assert served.queue.drain_delivering() == [(1000, 31_000)]
+    assert served.delivering.news() == [(1000, 31_000)]
     with pytest.raises(flight.FlightServerError):
         list(client.read_range(served.location, TOKEN, "ads", 0, 9 * CHUNK_US, COLUMNS, 0))
-    assert served.queue.drain_delivering() == [(31_000, 61_000)]
-    assert served.queue.drain_delivering() == []
+    assert served.delivering.news() == [(31_000, 61_000)]
+    assert served.delivering.news() == []
 
 
-def test_the_batch_of_a_read_is_logged_and_an_empty_range_has_a_schema(served: Served) -> None:
+def test_the_batch_of_a_read_is_logged_and_an_empty_range_has_a_schema(served: FlightOutlet) -> None:
     """The engine's batch number travels with the ticket: it ties a delivery to a commit. A reader can make an empty
     table of no rows.
     """
-    offer(served.queue, range(1))
+    offer(served, range(1))
     list(client.read_range(served.location, TOKEN, "ads", 0, CHUNK_US, COLUMNS, 42))
-    assert [part.batch for part in served.queue.drain_logs()[1]] == [42]
+    assert [part.batch for part in served.drain_logs()[1]] == [42]
     reader = get(flight.FlightClient(served.location), 0, *COLUMNS, options=call_options(TOKEN))
     assert reader.schema == SCHEMA
     assert reader.read_all().num_rows == 0
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, 3 * CHUNK_US), (2 * CHUNK_US, 9 * CHUNK_US)])
-def test_a_range_that_is_not_kept_is_an_error(served: Served, low: int, high: int) -> None:
+def test_a_range_that_is_not_kept_is_an_error(served: FlightOutlet, low: int, high: int) -> None:
     """Committed or beyond the frontier: the reader hears why, and the server goes on."""
-    offer(served.queue, range(4))
-    served.queue.commit(CHUNK_US)
+    offer(served, range(4))
+    served.commit(CHUNK_US)
     with pytest.raises(flight.FlightServerError, match="was requested, but only"):
         list(client.read_range(served.location, TOKEN, "ads", low, high, COLUMNS, 0))
     assert client.act(served.location, TOKEN, "frontier") == 4 * CHUNK_US
 
 
-def test_the_common_frontier_is_the_slowest_generators(pair: tuple[Served, Served]) -> None:
+def test_the_common_frontier_is_the_slowest_generators(pair: list[FlightOutlet]) -> None:
     """No partition is cut later than all generators have reached."""
-    offer(pair[0].queue, range(5))
-    offer(pair[1].queue, range(3))
+    offer(pair[0], range(5))
+    offer(pair[1], range(3))
     locations = [one.location for one in pair]
-    assert client.common_frontier(locations, TOKEN) == 3 * CHUNK_US
     assert client.common_cut(locations, TOKEN, 0) == 3 * CHUNK_US
-
-
-def test_streams_of_an_epoch_get_the_same_cut(pair: tuple[Served, Served]) -> None:
-    """The second stream comes later, when more has come, and gets the cut of the first."""
-    locations = [one.location for one in pair]
-    position = 0
-    for epoch in range(1, 5):
-        cuts = []
-        for reader, low, high in (("purchases", 3, 1), ("ads", 1, 0)):
-            for one in pair:
-                offer(one.queue, range(3 * epoch - low, 3 * epoch - high))
-            cuts.append(client.common_cut(locations, TOKEN, position, reader=reader))
-        assert cuts == [(3 * epoch - 1) * CHUNK_US] * 2
-        position = cuts[0]
 
 
 @pytest.mark.parametrize("steps", [

@@ -129,7 +129,7 @@ def test_a_reader_that_goes_is_noted() -> None:
         assert reader.getsockname()
         offer(outlet, 0, MANY)
         assert reader.recv(1)
-    assert wait_until(lambda: outlet.drain_aborted() == [7], WITHIN_S)
+    assert wait_until(lambda: list(outlet.aborted_us) == [7], WITHIN_S)
 
 
 TEXTS = st.text(st.characters(blacklist_characters="\n\r\x1f", blacklist_categories=("Cs",)))

@@ -49,7 +49,9 @@ class Compact(EngineEncoding):
         texts = [
             pc.fill_null(batch.column(name).cast(pa.binary()), b"") for name, kind in self.columns if kind in TEXTS
         ]
-        parts = _binary(rows)
+        count, width = rows.shape
+        offsets = pa.py_buffer((width * np.arange(count + 1)).astype(np.int32))
+        parts = pa.BinaryArray.from_buffers(pa.binary(), count, [None, offsets, pa.py_buffer(rows)])  # without a copy
         return pc.binary_join_element_wise(parts, *texts, pa.scalar(b"", pa.binary())) if texts else parts
 
     def messages(self, encoded: pa.BinaryArray) -> list[bytes]:
@@ -85,7 +87,10 @@ def _value(digits: str, kind: str) -> str:
 def _write(column: pa.Array, kind: str, rows: Bytes, position: int, width: int) -> None:
     """Writes each value into its row's bytes from `position` to `position + width`, which are blank."""
     if kind in TEXTS:
-        column = _lengths(column)
+        column = pc.binary_length(column)
+        if (longest := pc.max(column).as_py() or 0) >= 10**LENGTH_WIDTH:
+            rule = f"must have texts of less than {10**LENGTH_WIDTH} bytes"
+            raise InputError(Problem("the compact encoding", rule, longest, "shorter texts"))
     if kind == "timestamp":
         column = column.cast(pa.timestamp("us", "UTC")).cast(pa.int64())
     # Only non-negative integers without nulls.
@@ -94,21 +99,6 @@ def _write(column: pa.Array, kind: str, rows: Bytes, position: int, width: int) 
         return
     padded = pc.utf8_lpad(pc.fill_null(pc.cast(column, pa.string()), ""), width, " ")
     rows[:, position : position + width] = _rows(padded, width)
-
-
-def _lengths(column: pa.Array) -> pa.Array:
-    lengths = pc.binary_length(column)
-    if (longest := pc.max(lengths).as_py() or 0) >= 10**LENGTH_WIDTH:
-        rule = f"must have texts of less than {10**LENGTH_WIDTH} bytes"
-        raise InputError(Problem("the compact encoding", rule, longest, "shorter texts"))
-    return lengths
-
-
-def _binary(rows: Bytes) -> pa.BinaryArray:
-    """Rows of bytes as an Arrow array, without a copy."""
-    count, width = rows.shape
-    offsets = pa.py_buffer((width * np.arange(count + 1)).astype(np.int32))
-    return pa.BinaryArray.from_buffers(pa.binary(), count, [None, offsets, pa.py_buffer(rows)])
 
 
 def _rows(values: pa.Array, width: int) -> Bytes:

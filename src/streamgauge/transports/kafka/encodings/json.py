@@ -23,6 +23,9 @@ WORDS = {dict: "an object", list: "an array", str: "a text", bool: "a truth valu
 """A JSON value in words, by its Python type."""
 Value = TypeVar("Value")
 _WIRED = {"timestamp": "bigint", "binary": "string"}
+_WRITTEN = {"timestamp": "epoch_us({})", "binary": "to_base64({})"}
+_READ = {"timestamp": "timestamp_micros({})", "binary": "unbase64({})"}
+"""By the type of a column: that in messages, and SQL of a column for messages and of a field of them."""
 
 
 class Json(EngineEncoding, ProgramFormat):
@@ -41,7 +44,8 @@ class Json(EngineEncoding, ProgramFormat):
 
     def encode(self, batch: pa.RecordBatch) -> pa.BinaryArray:
         whole = _object(
-            (name.split(".") if self._nested else [name], _written(quote(name), kind)) for name, kind in self.columns
+            (name.split(".") if self._nested else [name], _WRITTEN.get(kind, "{}").format(quote(name)))
+            for name, kind in self.columns
         )
         with self._duckdb.cursor() as connection:  # of this thread alone: two plans may be encoded at once
             events = connection.from_arrow(pa.Table.from_batches([batch]))
@@ -53,7 +57,7 @@ class Json(EngineEncoding, ProgramFormat):
         return f"from_json(cast({value} AS string), {sql_text(schema)})"
 
     def expressions(self, opened: str) -> dict[str, str]:
-        return {name: _read(f"{opened}.{backquote(name)}", kind) for name, kind in self.columns}
+        return {name: _READ.get(kind, "{}").format(f"{opened}.{backquote(name)}") for name, kind in self.columns}
 
     def parsed(self, values: Sequence[bytes], schema: pa.Schema) -> pa.Table | None:
         text = b"\n".join([*values, b""])
@@ -99,14 +103,6 @@ def read_lines(text: bytes, fields: pa.Schema, others: str) -> pa.Table:
 def wire_types(columns: ColumnTypes) -> dict[str, str]:
     """Column to the SQL type that it has in a message."""
     return {name: _WIRED.get(kind, kind) for name, kind in columns}
-
-
-def _written(column: str, kind: str) -> str:
-    return {"timestamp": f"epoch_us({column})", "binary": f"to_base64({column})"}.get(kind, column)
-
-
-def _read(field: str, kind: str) -> str:
-    return {"timestamp": f"timestamp_micros({field})", "binary": f"unbase64({field})"}.get(kind, field)
 
 
 def _by_first(fields: Iterable[tuple[list[str], Value]]) -> dict[str, list[tuple[list[str], Value]]]:

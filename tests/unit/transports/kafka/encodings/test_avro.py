@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.transports.kafka.encodings.avro import Avro
-from tests.unit.transports.kafka.helpers_rows import KINDS, ROWS, batch_of, micros
+from tests.unit.transports.kafka.helpers_rows import batch_of
 
 
 def messages(rows: list[dict[str, Any]], kinds: dict[str, str]) -> list[bytes]:
@@ -68,14 +68,6 @@ def record(source: io.BytesIO, schema: Any, prefix: str) -> Any:
 def test_a_value_is_as_the_specification_says(kind: str, value: Any, expected: str) -> None:
     """Its own examples, behind the branch of the union."""
     assert messages([{"v": value}], {"v": kind}) == [bytes.fromhex("02" + expected)]
-
-
-def test_each_row_is_one_record() -> None:
-    """Nulls, empty texts, and the longest numbers of each type, by a schema of their own."""
-    schema = json.loads(Avro(tuple(KINDS.items())).schema)
-    fields = {field["name"]: field["type"][1] for field in schema["fields"]}
-    assert fields["t"] == {"type": "long", "logicalType": "timestamp-micros"}
-    assert [read(message, schema) for message in messages(ROWS, KINDS)] == [micros(row) for row in ROWS]
 
 
 @given(st.lists(st.tuples(st.none() | st.integers(-(2**63), 2**63 - 1), st.none() | st.text())), st.integers(0, 3))

@@ -9,14 +9,9 @@ import pytest
 from streamgauge.core.errors import MachineError
 from streamgauge.engines.spark.session.environment import AVRO
 from streamgauge.system.java import resolved
-from streamgauge.transports.kafka.encodings.choice import columns_of, encoding
+from streamgauge.transports.kafka.encodings.choice import encoding
 from streamgauge.transports.kafka.settings import ENCODINGS
 from tests.unit.transports.kafka.helpers_rows import KINDS, ROWS, batch_of
-
-
-def test_columns_are_known_by_arrow() -> None:
-    """Their types, by Spark's names."""
-    assert columns_of(batch_of(ROWS, KINDS).schema) == tuple(KINDS.items())
 
 
 @pytest.mark.spark

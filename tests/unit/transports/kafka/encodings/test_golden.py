@@ -1,10 +1,6 @@
 """Events of programs, byte by byte, against files that were written by hand from the formats' specifications."""
 
-import base64
-import csv
-import io
 import json
-import struct
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,7 +13,6 @@ from streamgauge.core.schema import arrow_type
 from streamgauge.transports.kafka.encodings.choice import columns_of, encoding, format_of
 from streamgauge.transports.kafka.program_results import ResultParser
 from streamgauge.transports.topic_names import MessageFormat, OutputTopic
-from tests.unit.transports.kafka.encodings.test_avro import read
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 PAGE = Path(__file__).parents[5] / "docs" / "reference" / "wire.md"
@@ -67,40 +62,7 @@ def test_a_text_is_itself() -> None:
     assert golden("program.text.bin").decode() == EVENT["user.city"]
 
 
-def of_json(message: bytes) -> dict[str, Any]:
-    row = json.loads(message)
-    user = row.pop("user")
-    return {f"user.{name}": value for name, value in user.items()} | row | {"payload": base64.b64decode(row["payload"])}
-
-
-def of_csv(message: bytes) -> dict[str, Any]:
-    ((id_, city, price, dear, payload, ts),) = csv.reader(io.StringIO(message.decode(), newline=""))
-    return {
-        "user.id": int(id_), "user.city": city or None, "price": float(price) if price else None,
-        "dear": {"true": True, "false": False}[dear], "payload": base64.b64decode(payload), "ts": int(ts),
-    }  # fmt: skip
-
-
-def of_avro(message: bytes) -> dict[str, Any]:
-    return read(message, json.loads(SCHEMA))
-
-
-def of_confluent(message: bytes) -> dict[str, Any]:
-    assert struct.unpack(">bI", message[:5]) == (0, 7)
-    return of_avro(message[5:])
-
-
-READERS = {"json": of_json, "csv": of_csv, "avro": of_avro, "avro-confluent": of_confluent}
-
-
-@pytest.mark.parametrize("kind", READERS)
-@pytest.mark.parametrize("name", EVENTS)
-def test_a_program_in_plain_python_reads_the_event(name: str, kind: str) -> None:
-    """Without any of our code."""
-    assert READERS[kind](golden(f"{name}.{kind}.bin")) == EVENTS[name]
-
-
-@pytest.mark.parametrize("kind", READERS)
+@pytest.mark.parametrize("kind", FORMATS)
 @pytest.mark.parametrize("name", EVENTS)
 def test_an_event_that_is_passed_on_is_a_result(name: str, kind: str) -> None:
     """Its bytes are texts where the format has no bytes."""
@@ -131,20 +93,6 @@ def test_an_event_of_json(file: str, columns: dict[str, pa.Array]) -> None:
     batch = pa.record_batch(columns)
     by = encoding("json", columns_of(batch.schema))
     assert by.messages(by.encode(batch)) == [golden(file).rstrip(b"\n")]
-
-
-def test_an_event_of_the_examples_is_a_result() -> None:
-    """As the examples do it."""
-    of = OutputTopic({"user_id": "bigint", "price": "bigint", "ts": "bigint"}, ("user_id", "ts"), "ts")
-    assert ResultParser(of).parse([golden("event.json")], [5], 1_800_000_000 * US).results.to_pylist() == [
-        {
-            "user_id": 7,
-            "price": 95,
-            "ts": 1_800_000_000_123,
-            "event_time": 1_800_000_000_123_000,
-            "emission_time": 5,
-        }
-    ]
 
 
 def test_the_page_shows_these_bytes() -> None:
