@@ -7,7 +7,6 @@ another start of the same engine.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from streamgauge.core.errors import Rule, attempt, broken, refuse
@@ -24,7 +23,7 @@ from streamgauge.studies.compare.comparability import (
     question_warnings,
 )
 from streamgauge.studies.compare.gates import GateRule, gateable, judge, judge_answers, parse_rule
-from streamgauge.studies.compare.groups import Kind, RunData, RunGroup, copy_problems, read_group, setting_differences
+from streamgauge.studies.compare.groups import Kind, RunData, RunGroup, copy_problems, differing, facts_of, read_group
 from streamgauge.studies.compare.metrics import Comparable, comparables
 
 CONFIDENCES = (0.5, 0.999)
@@ -49,7 +48,7 @@ def compare(a: str, b: str, fail_if: Sequence[str] = (), confidence: float = 0.9
         confidence=confidence,
         a=baseline.answer,
         b=candidate.answer,
-        not_the_same=setting_differences(baseline, candidate),
+        not_the_same=differing(*([facts_of(run) for run in side.runs] for side in (baseline, candidate))),
         asked_otherwise=different_settings(baseline, candidate),
         figures=tuple(
             one for name, one in differences.items() if name in gated or one.a is not None or one.b is not None
@@ -84,40 +83,23 @@ def _read_request(
     return groups[0], groups[1], rules
 
 
-@dataclass(frozen=True)
-class _Values:
-    """A figure's values on one side, one per run."""
-
-    side: RunGroup
-    values: tuple[float | None, ...]
-
-    @property
-    def mean(self) -> float | None:
-        known = [value for value in self.values if value is not None]
-        return sum(known) / len(known) if known and len(known) == len(self.values) else None
-
-
 def _difference(one: Comparable, a: RunGroup, b: RunGroup, confidence: float) -> Difference:
     """One figure on both sides, with the interval of its difference, or the reason for lacking one."""
-    left, right = (_Values(side, tuple(one.value_of(run) for run in side.runs)) for side in (a, b))
-    several = max(len(left.values), len(right.values)) > 1
+    left, right = (tuple(one.value_of(run) for run in side.runs) for side in (a, b))
+    several = max(len(left), len(right)) > 1
     base = Difference(
         name=one.name, label=(several and one.label_over_runs) or one.label, unit=one.unit, better=one.better,
-        share=one.share,
-        a=left.mean, b=right.mean, a_runs=left.values, b_runs=right.values,
+        share=one.share, a=_mean(left), b=_mean(right), a_runs=left, b_runs=right,
     )  # fmt: skip
-    missing = _missing(one, left) or _missing(one, right)
-    if missing:
-        return base.model_copy(update={"reason": missing})
-    assert left.mean is not None
-    assert right.mean is not None
+    if base.a is None or base.b is None:
+        return base.model_copy(update={"reason": _missing(one, a, left) or _missing(one, b, right)})
     if not one.share:
-        return _with_interval(base, right.mean - left.mean, right.mean - left.mean, right.mean - left.mean, "counted")
-    if left.mean <= 0:
+        return _with_interval(base, base.b - base.a, base.b - base.a, base.b - base.a, "counted")
+    if base.a <= 0:
         return base.model_copy(update={"reason": "A's figure is 0, so there is no relative difference"})
-    interval, method = _interval(one, left, right, confidence)
+    interval, method = _interval(one, a, b, base, confidence)
     if interval is None:
-        return base.model_copy(update={"difference": right.mean / left.mean - 1, "reason": method})
+        return base.model_copy(update={"difference": base.b / base.a - 1, "reason": method})
     low = 0.0 if any(map(one.bound, a.runs)) else interval.low
     high = math.inf if any(map(one.bound, b.runs)) else interval.high
     reason = _OPEN if (interval.low, interval.high) == (0.0, math.inf) else ""
@@ -126,42 +108,51 @@ def _difference(one: Comparable, a: RunGroup, b: RunGroup, confidence: float) ->
     return _with_interval(known, interval.estimate - 1, low - 1, high - 1, method)
 
 
-def _missing(one: Comparable, values: _Values) -> str:
+def _mean(values: tuple[float | None, ...]) -> float | None:
+    """None if a run has no value."""
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if len(known) == len(values) else None
+
+
+def _missing(one: Comparable, side: RunGroup, values: tuple[float | None, ...]) -> str:
     """Why a side has no figure, from the first run that lacks it; empty if all have it."""
-    lacking = [run for run, value in zip(values.side.runs, values.values, strict=True) if value is None]
-    return f"{values.side.name}: {one.missing(lacking[0])} ({lacking[0].folder.name})" if lacking else ""
+    lacking = [run for run, value in zip(side.runs, values, strict=True) if value is None]
+    return f"{side.name}: {one.missing(lacking[0])} ({lacking[0].folder.name})" if lacking else ""
 
 
-def _interval(one: Comparable, a: _Values, b: _Values, confidence: float) -> tuple[Interval | None, str]:
+def _interval(
+    one: Comparable, a: RunGroup, b: RunGroup, base: Difference, confidence: float
+) -> tuple[Interval | None, str]:
     """The interval of B / A with its method; None with the reason if it is unknown."""
-    if max(len(a.values), len(b.values)) > 1:
-        return ratio(*_over_runs(one, a, b), confidence), "runs"
+    if max(len(a.runs), len(b.runs)) > 1:
+        return ratio(*_over_runs(one, a, b, base), confidence), "runs"
     if one.name == "sustained":
-        return _brackets(a.side.runs[0], b.side.runs[0]), "brackets"
+        return _brackets(a.runs[0], b.runs[0]), "brackets"
     if one.within is None:
         return None, "one run a side gives no interval: repeat the runs"
-    left, right = (one.within(side.side.runs[0], side.mean or 0.0) for side in (a, b))
+    left, right = one.within(a.runs[0], base.a or 0.0), one.within(b.runs[0], base.b or 0.0)
     if not (math.isfinite(left.error) and math.isfinite(right.error)):
         return None, "the run's folder has too few seconds of it: repeat the runs"
     return ratio(left, right, confidence), "seconds"
 
 
-def _over_runs(one: Comparable, a: _Values, b: _Values) -> tuple[Estimate, Estimate]:
+def _over_runs(one: Comparable, a: RunGroup, b: RunGroup, base: Difference) -> tuple[Estimate, Estimate]:
     """Both sides' estimates; a side with a single run takes the other side's spread."""
-    left, right = (over_runs([value or 0.0 for value in side.values], _resolution(one, side)) for side in (a, b))
-    if len(a.values) == 1:
-        left = like(left.value, right, len(b.values))
-    elif len(b.values) == 1:
-        right = like(right.value, left, len(a.values))
+    left = over_runs([value or 0.0 for value in base.a_runs], _resolution(one, a))
+    right = over_runs([value or 0.0 for value in base.b_runs], _resolution(one, b))
+    if len(a.runs) == 1:
+        left = like(left.value, right, len(b.runs))
+    elif len(b.runs) == 1:
+        right = like(right.value, left, len(a.runs))
     return left, right
 
 
-def _resolution(one: Comparable, values: _Values) -> float:
+def _resolution(one: Comparable, side: RunGroup) -> float:
     """The width of the searches' brackets in events per second, which limits the precision of a searched rate.
 
     Only brackets with two tested ends count. Without one, that end of the interval stays open (`Comparable.bound`).
     """
-    searches = [run.result.search for run in values.side.runs if run.result.search]
+    searches = [run.result.search for run in side.runs if run.result.search]
     if one.name != "sustained" or not searches:
         return 0.0
     tested = [(one.low, one.refused_per_s) for one in searches]

@@ -4,7 +4,7 @@ import math
 import re
 from dataclasses import dataclass
 
-from streamgauge.core.errors import InputError, Problem, Rule, broken, near
+from streamgauge.core.errors import InputError, Problem, Rule, broken, first_broken, near, refuse
 from streamgauge.core.formatting import format_signed
 from streamgauge.results import labels
 from streamgauge.results.comparison import Difference, Gate, GateState
@@ -48,16 +48,21 @@ def parse_rule(text: str, kind: Kind) -> GateRule:
 def _check(text: str, name: str, figure: Comparable, limit: float, percent: bool) -> None:
     """Refuses a rule that would fail if B is better, or that could never fail: the first one that it breaks."""
     worse, counted = _worse(figure), f"is counted in {figure.unit}, without %"
-    rules = (
-        ((math.copysign(1.0, limit) > 0) == (worse == "+"),
-         f"{name} is better when it is {figure.better}, so only {worse} can fail", f'"{name} {worse}5%"'),
-        (percent == figure.share,
-         f"{name} {'must be a share, with %' if figure.share else counted}", _example(name, figure)),
-        (limit > -1, f"{name} cannot fall by more than all of it, so this would never fail", f'"{name} -5%"'),
-    )  # fmt: skip
-    for holds, rule, example in rules:
-        if not holds:
-            raise _refusal(rule, text, example)
+    refuse(first_broken(
+        Rule(
+            (math.copysign(1.0, limit) > 0) == (worse == "+"), _SETTING,
+            f"{name} is better when it is {figure.better}, so only {worse} can fail", text,
+            f'{_SETTING} "{name} {worse}5%"',
+        ),
+        Rule(
+            percent == figure.share, _SETTING, f"{name} {'must be a share, with %' if figure.share else counted}", text,
+            f"{_SETTING} {_example(name, figure)}",
+        ),
+        Rule(
+            limit > -1, _SETTING, f"{name} cannot fall by more than all of it, so this would never fail", text,
+            f'{_SETTING} "{name} -5%"',
+        ),
+    ))  # fmt: skip
 
 
 def _worse(figure: Comparable) -> str:

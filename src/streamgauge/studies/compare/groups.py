@@ -214,11 +214,6 @@ _IRRELEVANT = (
 _ALIASES = {"options.": "settings.", "master": "settings.master"}
 
 
-def setting_differences(a: RunGroup, b: RunGroup) -> tuple[NotTheSame, ...]:
-    """Every setting and machine fact that differs between runs."""
-    return differing([_facts(run) for run in a.runs], [_facts(run) for run in b.runs])
-
-
 def differing(of_a: list[dict[str, Any]], of_b: list[dict[str, Any]]) -> tuple[NotTheSame, ...]:
     """What differs between the facts of both sides, each a mapping from dotted names."""
     names = dict.fromkeys(name for facts in (*of_a, *of_b) for name in facts)
@@ -227,7 +222,7 @@ def differing(of_a: list[dict[str, Any]], of_b: list[dict[str, Any]]) -> tuple[N
     return tuple(one for name, one in differing.items() if not _is_redundant(name, differing))
 
 
-def _facts(run: RunData) -> dict[str, Any]:
+def facts_of(run: RunData) -> dict[str, Any]:
     """Dotted name to value of everything that should be the same in a comparison."""
     result = run.result
     experiment, environment = flatten(result.experiment), flatten(result.environment)

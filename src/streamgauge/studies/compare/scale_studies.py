@@ -91,19 +91,28 @@ def _read(name: str, given: str) -> Side:
     return Side(folder, study)
 
 
-def _unlike(a: Side, b: Side) -> Iterator[Problem]:
+def _unlike(a: Side, b: Side) -> list[Problem]:
     """Why two studies have nothing in common, or are one and the same: a copy names the same first folder."""
     one, other = a.study, b.study
-    if (one.start_time, one.folder) == (other.start_time, other.folder):
-        yield Problem("B", "must be another study than A; this is A, or a copy", str(b.folder), "another study")
-        return
-    for option, of_a, of_b in (("--load", _load(one), _load(other)), ("--resource", one.resource, other.resource)):
-        if of_a != of_b:
-            rule = f"must have the same {option} on both sides"
-            yield Problem("A, B", rule, f"{of_a}, {of_b}", f"studies with the same {option}")
-    if not {*one.resources} & {*other.resources}:
-        got = " and ".join(",".join(map(str, study.resources)) for study in (one, other))
-        yield Problem("A, B", "must have a level of resources in common", got, "the same --resources for both")
+    levels = " and ".join(",".join(map(str, study.resources)) for study in (one, other))
+    rules = [
+        Rule(
+            of_a == of_b, "A, B", f"must have the same {option} on both sides", f"{of_a}, {of_b}",
+            f"studies with the same {option}",
+        )
+        for option, of_a, of_b in (("--load", _load(one), _load(other)), ("--resource", one.resource, other.resource))
+    ]  # fmt: skip
+    return broken(
+        Rule(
+            (one.start_time, one.folder) != (other.start_time, other.folder), "B",
+            "must be another study than A; this is A, or a copy", str(b.folder), "another study",
+        ),
+        *rules,
+        Rule(
+            {*one.resources} & {*other.resources}, "A, B", "must have a level of resources in common", levels,
+            "the same --resources for both",
+        ),
+    )  # fmt: skip
 
 
 def _load(of: ScaleResult) -> str:

@@ -133,21 +133,18 @@ def _matrix(config: Anatomy, probe: LatencyProbe) -> Matrix:
 
 def probe_of(engine: str) -> LatencyProbe:
     """The latency probe of an engine. Raises InputError if it has none."""
-    probes = {name: entry(name).latency_probe() for name in streaming_engines()}
-    able = [name for name, probe in probes.items() if probe is not None]
-    rule = f"must be {' or '.join(able)}, because other engines have no latency probe"
-    probe = probes.get(engine)
-    require(probe, "engine", rule, engine, f"--engine {able[0]}")
-    assert probe is not None
-    return probe
-
-
-def request_of(trial: Experiment) -> ProbeRequest:
-    return ProbeRequest(trial.options, trial.transport, trial.load.frontier)
+    probes = {name: probe for name in streaming_engines() if (probe := entry(name).latency_probe()) is not None}
+    rule = f"must be {' or '.join(probes)}, because other engines have no latency probe"
+    require(engine in probes, "engine", rule, engine, f"--engine {next(iter(probes))}")
+    return probes[engine]
 
 
 def _with_chunk(trial: Experiment, chunk_s: float) -> Experiment:
     return trial.model_copy(update={"load": trial.load.model_copy(update={"chunk": chunk_s})})
+
+
+def request_of(trial: Experiment) -> ProbeRequest:
+    return ProbeRequest(trial.options, trial.transport, trial.load.frontier)
 
 
 def _refuse(experiment: Experiment, config: Anatomy, probe: LatencyProbe) -> None:
@@ -234,10 +231,12 @@ def _trial(
             "verdict": "interrupted" if judged is None else result.verdict.value, "sentence": result.verdict.sentence,
             "clock_moved_us": moved_us,
         })  # fmt: skip
-        if judged is None or judged.verified is None or result.verdict.value == "invalid":
-            reason = "it is invalid" if result.verdict.value == "invalid" else "its answers were not compared"
-            return BreakdownTrial.from_parts(conditions, Decomposition(reason=reason))
-        decomposition = decompose(judged, Path(str(result.folder)), evidence)
+        if result.verdict.value == "invalid":
+            decomposition = Decomposition(reason="it is invalid")
+        elif judged is None or judged.verified is None:
+            decomposition = Decomposition(reason="its answers were not compared")
+        else:
+            decomposition = decompose(judged, Path(str(result.folder)), evidence)
     if abs(moved_us) > CLOCK_MOVED_US_MAX and not decomposition.reason:
         doubt = "the machine's clock, which engine and broker use, was adjusted during the trial: run it again"
         decomposition = decomposition.model_copy(update={"doubts": (*decomposition.doubts, doubt)})

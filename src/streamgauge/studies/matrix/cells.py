@@ -26,8 +26,7 @@ from streamgauge.preflight.settings_checks import check
 from streamgauge.results.breakdown import LatencyBreakdown
 from streamgauge.results.matrix import CellFigures, MatrixResult
 from streamgauge.results.run import Result
-from streamgauge.results.search import TrialSummary
-from streamgauge.studies.capacity.sustain import sustain, typical_s
+from streamgauge.studies.capacity.sustain import SearchObserver, sustain, typical_s
 from streamgauge.studies.latency_breakdown.anatomy import anatomy, check_trials, exit_code
 from streamgauge.studies.operator_profile.characterize import characterize, check_all, check_input
 from streamgauge.studies.run.run import run_judged
@@ -74,13 +73,17 @@ def require_same_files(cells: Sequence[CheckedCell], before: Mapping[str, str], 
     refuse(list(problems.values()))
 
 
+COMMANDS = ("run", "sustain", "anatomy", "characterize")
+
+
 def _checked(experiment: Experiment) -> tuple[ResolvedExperiment, float | None]:
-    why = "has a grid of its own" if experiment.command == "scale" else "measures nothing"
+    """The (first) trial and the estimated seconds; InputError if it cannot start."""
+    command = experiment.command
+    why = "has a grid of its own" if command == "scale" else "measures nothing"
     require_all(
         Rule(
-            experiment.command in _CHECKS, "command",
-            f"must be {', '.join(_CHECKS)} with a matrix, because {experiment.command} {why}", experiment.command,
-            'command = "run"',
+            command in COMMANDS, "command",
+            f"must be {', '.join(COMMANDS)} with a matrix, because {command} {why}", command, 'command = "run"',
         ),
         Rule(
             experiment.search.resume is None, "search.resume",
@@ -88,36 +91,13 @@ def _checked(experiment: Experiment) -> tuple[ResolvedExperiment, float | None]:
             "streamgauge experiment --resume FOLDER",
         ),
     )  # fmt: skip
-    return _CHECKS[experiment.command](experiment)
-
-
-def _check_run(experiment: Experiment) -> tuple[ResolvedExperiment, float]:
-    resolved = check(experiment)
-    return resolved, trial_s(resolved, fresh=True) + start_s(resolved)
-
-
-def _check_search(experiment: Experiment) -> tuple[ResolvedExperiment, float]:
-    resolved = check(experiment)
-    return resolved, typical_s(resolved)
-
-
-def _check_anatomy(experiment: Experiment) -> tuple[ResolvedExperiment, float]:
-    trials = check_trials(experiment)
+    if command == "characterize":
+        check_all(experiment)
+        return check_input(experiment), None
+    trials = check_trials(experiment) if command == "anatomy" else [check(experiment)]
+    if command == "sustain":
+        return trials[0], typical_s(trials[0])
     return trials[0], sum(trial_s(trial, fresh=True) + start_s(trial) for trial in trials)
-
-
-def _check_characterization(experiment: Experiment) -> tuple[ResolvedExperiment, None]:
-    check_all(experiment)
-    return check_input(experiment), None
-
-
-_CHECKS: Mapping[str, Callable[[Experiment], tuple[ResolvedExperiment, float | None]]] = {
-    "run": _check_run,
-    "sustain": _check_search,
-    "anatomy": _check_anatomy,
-    "characterize": _check_characterization,
-}
-"""By command: raises InputError, or gives the (first) trial and the estimated seconds."""
 
 
 @dataclass(frozen=True)
@@ -198,20 +178,14 @@ def figures_of(result: Result) -> CellFigures:
     )
 
 
-class _SearchProgress:
-    """Observes a search within a matrix: only its progress is shown."""
+class _SearchProgress(SearchObserver):
+    """Observes a search within a matrix: only its progress is shown. The cell's report has the trials."""
 
     def __init__(self, show: Show) -> None:
         self._show = show
 
-    def header(self, text: str) -> None:
-        """Ignored: the matrix has a header of its own."""
-
     def trial_progress(self, snapshot: TrialSnapshot) -> None:
         self._show(snapshot)
-
-    def trial(self, trial: TrialSummary) -> None:
-        """Ignored: the cell's report has the trials."""
 
 
 def _performed(experiment: Experiment, observers: Observers) -> CellFigures:

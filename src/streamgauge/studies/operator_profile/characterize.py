@@ -75,12 +75,10 @@ def characterize(experiment: Experiment, say: Say = lambda _: None, on_study: On
 
 def profiler_of(experiment: Experiment) -> OperatorProfiler:
     """How the engine times operators. Raises InputError if it cannot."""
-    profiler = entry(experiment.engine).operator_profiler()
-    able = [name for name in streaming_engines() if entry(name).operator_profiler() is not None]
+    able = {name: timer for name in streaming_engines() if (timer := entry(name).operator_profiler()) is not None}
     rule = f"must be {' or '.join(able)}, because other engines time no operators"
-    require(profiler, "engine", rule, experiment.engine, f"--engine {able[0]}")
-    assert profiler is not None
-    return profiler
+    require(experiment.engine in able, "engine", rule, experiment.engine, f"--engine {next(iter(able))}")
+    return able[experiment.engine]
 
 
 def check_input(experiment: Experiment) -> ResolvedExperiment:

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
-from streamgauge.config.experiment import SETTINGS, Experiment
+from streamgauge.config.experiment import Experiment
 from streamgauge.core.clock import US
-from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.units import FAR_FUTURE_US
 from streamgauge.metrics.rates_and_backlog import backlog_events, due_events, lags
 from streamgauge.metrics.trial_log import TrialLog
@@ -37,7 +36,7 @@ from streamgauge.trial.events import (
 from streamgauge.trial.progress import every_second
 
 if TYPE_CHECKING:
-    from prometheus_client import CollectorRegistry, Metric
+    from prometheus_client import Metric
 
 
 PLACES = ("stream", "partition")
@@ -96,12 +95,12 @@ def _usage(trial_log: TrialLog) -> tuple[Values, Values]:
     if not trial_log.usages:
         return {}, {}
     last_us = trial_log.usages[-1].time_us
-    cpu: dict[str, float] = dict.fromkeys(ROLES, 0.0)
-    memory: dict[str, int] = dict.fromkeys(ROLES, 0)
-    for usage in takewhile(lambda usage: usage.time_us == last_us, reversed(trial_log.usages)):
-        cpu[usage.role] = cpu.get(usage.role, 0.0) + usage.cpu_percent / 100
-        memory[usage.role] = memory.get(usage.role, 0) + usage.memory_bytes
-    return {(role,): cores for role, cores in cpu.items()}, {(role,): float(bytes_) for role, bytes_ in memory.items()}
+    latest = list(takewhile(lambda usage: usage.time_us == last_us, reversed(trial_log.usages)))
+    by_role = {
+        role: [usage for usage in latest if usage.role == role] for role in (*ROLES, *(one.role for one in latest))
+    }
+    cpu = {(role,): sum(usage.cpu_percent for usage in used) / 100 for role, used in by_role.items()}
+    return cpu, {(role,): float(sum(usage.memory_bytes for usage in used)) for role, used in by_role.items()}
 
 
 LOOPBACK = "127.0.0.1"
@@ -156,15 +155,16 @@ def exported(experiment: Experiment, observe: Observer) -> Iterator[Observer]:
 
     At the end it waits for one more scrape, so that Prometheus has the verdict. Not after a failure or Ctrl-C, nor if
     nothing has ever scraped.
-
-    Raises:
-        InputError: the port is in use.
     """
     if experiment.prometheus is None:
         yield observe
         return
-    exporter = Exporter(experiment)
-    with _serving(exporter, experiment.prometheus):
+    from prometheus_client import CollectorRegistry, start_http_server
+
+    exporter, registry = Exporter(experiment), CollectorRegistry()
+    registry.register(exporter)
+    server, thread = start_http_server(experiment.prometheus, LOOPBACK, registry)
+    try:
         yield to_each(observe, exporter.observe)
         if exporter.awaits_scrape:
             with (
@@ -172,6 +172,10 @@ def exported(experiment: Experiment, observe: Observer) -> Iterator[Observer]:
                 every_second(lambda elapsed_s: observe(StepProgress("verification", elapsed_s, WAITING))),
             ):
                 exporter.await_scrape()
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
 
 
 class Exporter:
@@ -257,24 +261,3 @@ def _single(value: float) -> Values:
 
 def _one_of(names: tuple[str, ...], current: str) -> Values:
     return {(name,): float(name == current) for name in names}
-
-
-@contextmanager
-def _serving(exporter: Exporter, port: int) -> Iterator[None]:
-    from prometheus_client import CollectorRegistry, start_http_server
-
-    registry: CollectorRegistry = CollectorRegistry()
-    registry.register(exporter)
-    try:
-        server, thread = start_http_server(port, LOOPBACK, registry)
-    except OSError as error:
-        rule = f"must be free on {LOOPBACK} ({error.strerror})"
-        raise InputError(
-            Problem("prometheus", rule, port, SETTINGS["prometheus"].flag + " with another port")
-        ) from None
-    try:
-        yield
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
