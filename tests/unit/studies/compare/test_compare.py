@@ -106,11 +106,3 @@ def test_a_side_whose_figures_must_not_be_used_has_its_own_code(
         code, out, err = call(*sides)
         assert (code, out, f"and not {verdict} (the driver starved)" in err) == (4, "", True)
     assert call(bad, tmp_path / "nowhere")[0] == 2
-
-
-@pytest.mark.parametrize("words", [(), ("one",), ("one", "two", "three"), ("one", "two", "--no-such-option")])
-def test_words_that_are_no_command_are_refused(call: Call, words: tuple[str, ...]) -> None:
-    """Typer's own refusals have the same exit code."""
-    code, out, err = call(*words)
-    assert (code, out) == (2, "")
-    assert err.strip()

@@ -47,13 +47,6 @@ def test_equal_sides_differ_in_nothing(three: Three, seed: int) -> None:
         assert one.high >= -0.01
 
 
-def test_better_has_a_direction(make_run: Make) -> None:
-    """Lower latency is better; a lower rate is worse."""
-    comparison = compare(str(make_run("a", 1, slower=1.3)), str(make_run("b", 2, rate=5e4)))
-    p50 = figure(comparison, "event_time_p50")
-    assert (p50.label, p50.says, figure(comparison, "ingested").says) == ("event time p50", "better", "worse")
-
-
 def test_rates_that_were_kept_up_with_make_no_side_better(make_run: Make) -> None:
     """They say what was requested; the difference and its interval stand, and other figures are compared as ever."""
     requested = {"a": 1e5, "b": 5e4}

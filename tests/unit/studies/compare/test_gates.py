@@ -16,7 +16,6 @@ from streamgauge.results.latency import Latencies
 from streamgauge.results.run import Rates, SinkResult, Verification
 from streamgauge.studies.compare.compare import compare
 from streamgauge.studies.compare.gates import ANSWERS, GateRule, judge, parse_rule
-from streamgauge.studies.compare.metrics import comparables, resolve
 from tests.unit.studies.compare.helpers_compare import Make, Three, asked, ends, figure, refused
 
 
@@ -106,14 +105,6 @@ def test_a_rate_that_neither_side_kept_up_with_is_its_own(three: Three, a_per_s:
         took_in(three("b", 20, experiment=asked(load={"rate": "200k"})), 2e5, 6e4),
     )
     assert compare(a, b, ["rate -5%"]).gates[0].state == state
-
-
-def test_a_gate_on_wrong_answers(three: Three) -> None:
-    """None more than before."""
-    wrong = Verification(judged=True, independent=True, reference="DuckDB", expected=9, matched=8, wrong=1)
-    a = three("a", 10)
-    assert compare(a, three("b", 20), ["wrong_answers +0"]).exit_code == ExitCode.HOLDS
-    assert compare(a, three("c", 30, verification=wrong), ["wrong_answers +0"]).exit_code == ExitCode.FAILS
 
 
 WRONG = Verification(judged=True, independent=True, reference="DuckDB", expected=9, matched=8, missing=1)
@@ -217,10 +208,3 @@ def test_rules_are_read_as_people_write_them(text: str, name: str, limit: float)
     """Spaces, the short names, a true minus sign."""
     rule = parse_rule(text, "run")
     assert (rule.figure, rule.limit) == (name, pytest.approx(limit))
-
-
-def test_every_short_name_is_of_a_figure() -> None:
-    """What `choices` promises is there."""
-    for name in ("rate", "p50", "p90", "p95", "p99", "p99.9", "mean", "cpu", "memory", "closing_delay_p99"):
-        assert resolve(name, "run") in comparables()
-    assert resolve("rate", "search") == "sustained"

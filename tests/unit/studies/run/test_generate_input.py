@@ -156,17 +156,6 @@ def test_a_trial_that_ended_early_was_offered_no_more(make: Any) -> None:
     assert Result.model_fields["input"].default is None
 
 
-def test_what_is_written_is_reported_as_it_is_written(tmp_path: Path) -> None:
-    """Events so far of all events, to the last one."""
-    progress: list[tuple[int, int]] = []
-    written = generate(
-        build({**VALUES, "command": "generate"}), tmp_path / "input", lambda *so_far: progress.append(so_far)
-    )
-    total = sum(written["events"].values())
-    assert [planned for _, planned in progress] == [total] * len(progress)
-    assert progress[-1][0] == total > progress[0][0] > 0
-
-
 SAMPLED = """
 from streamgauge.jobs import job, stream
 

@@ -16,11 +16,9 @@ from rich.console import Console
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config import experiment, experiment_file
-from streamgauge.core.errors import InputError, MachineError
-from streamgauge.core.exit_codes import ExitCode
+from streamgauge.core.errors import InputError
 from streamgauge.core.trial import TrialSnapshot
 from streamgauge.preflight import generator_ceiling
-from streamgauge.preflight.machine_requirements import require_machine
 from streamgauge.report.documents.run import write_page
 from streamgauge.report.terminal.console import show_result
 from streamgauge.results.codes import Cause
@@ -28,7 +26,7 @@ from streamgauge.results.verdict import Verdict
 from streamgauge.studies.run import run as run_module
 from streamgauge.system import machine
 from streamgauge.trial import conductor, progress
-from tests.unit.helpers_requests import GOOD, checked
+from tests.unit.helpers_requests import GOOD
 
 pytestmark = pytest.mark.usefixtures("quiet")
 
@@ -45,22 +43,6 @@ def all_of_them(spark, inputs):
 def without_git(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would be a process."""
     monkeypatch.setattr(machine, "commit", str)
-
-
-@pytest.fixture
-def no_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
-
-
-@pytest.mark.usefixtures("no_java")
-def test_missing_java_is_the_machines_lack() -> None:
-    """Only for engines that need it. Nothing is made before Java is found, and the message says how to get it."""
-    with pytest.raises(MachineError, match="Java 17 or later") as failure:
-        run_module.run_single(experiment.build(GOOD))
-    assert (failure.value.exit_code, "install" in str(failure.value)) == (ExitCode.ENVIRONMENT, True)
-    require_machine(checked(GOOD | {"engine": "known"}))
-    assert machine.environment()["java"] == "not installed"
 
 
 def test_a_run_of_an_own_job_can_be_repeated_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
