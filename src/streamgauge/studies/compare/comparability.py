@@ -24,7 +24,7 @@ def interference_warnings(a: RunGroup, b: RunGroup) -> Iterator[str]:
         "that on wrong answers"
         for side in (a, b)
         for run in side.runs
-        if (warning := _background_load(run))
+        if (warning := run.result.warning(WarningCode.BACKGROUND_LOAD))
     )
     if times := _machine_times(a, b):
         yield (
@@ -34,17 +34,12 @@ def interference_warnings(a: RunGroup, b: RunGroup) -> Iterator[str]:
         )
 
 
-def _background_load(run: RunData) -> str:
-    """The warning of background load, or ""."""
-    return run.result.warning(WarningCode.BACKGROUND_LOAD)
-
-
 def doubts(a: RunGroup, b: RunGroup) -> list[str]:
     """Reasons why a difference may come from the machine, however narrow its interval."""
     reasons = [
         f"background processes were busy on {side.name}'s machine ({', '.join(names)})"
         for side in (a, b)
-        if (names := [run.folder.name for run in side.runs if _background_load(run)])
+        if (names := [run.folder.name for run in side.runs if run.result.warning(WarningCode.BACKGROUND_LOAD)])
     ]
     return reasons + (["the machine's speed differed by its reference work"] if _machine_times(a, b) else [])
 
@@ -62,7 +57,6 @@ SUSTAINED = 0.99
 """A run that ingested this share of the offered rate kept up."""
 
 _OTHER_WORKLOADS = "the workloads differ, so neither side is better or worse"
-_OTHER_RESULTS = "results are of different kinds, so their latencies count from different events"
 _NO_RESULTS = "a run gave no result and owed none, so its resources say nothing about the work"
 _RATE_IS_THE_REQUESTED_ONE = "every run took in all that was offered, so the rates only say what was asked"
 _LOAD_INDEPENDENT = "wrong_answers"
@@ -171,8 +165,10 @@ def _result_kind_blockers(a: RunGroup, b: RunGroup, figures: Iterable[str]) -> d
     They count from different events.
     """
     kinds = {frozenset((sink.name, sink.kind) for sink in run.result.sinks if sink.kind) for run in (*a.runs, *b.runs)}
-    one_kind = len(kinds - {frozenset()}) < 2
-    return {} if one_kind else {name: _OTHER_RESULTS for name in figures if name.startswith(LATENCY_KINDS)}
+    if len(kinds - {frozenset()}) < 2:
+        return {}
+    why = "results are of different kinds, so their latencies count from different events"
+    return {name: why for name in figures if name.startswith(LATENCY_KINDS)}
 
 
 def _without_results(a: RunGroup, b: RunGroup) -> bool:

@@ -6,12 +6,15 @@ another start of the same engine.
 """
 
 import math
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 
-from streamgauge.core.errors import Rule, attempt, broken, refuse
+from streamgauge.core.errors import InputError, Problem, Rule, attempt, broken, first_broken, near, refuse
+from streamgauge.core.formatting import format_signed
 from streamgauge.results import labels
-from streamgauge.results.comparison import Comparison, Difference
+from streamgauge.results.comparison import Comparison, Difference, Gate, GateState
 from streamgauge.stats.bootstrap import Interval
 from streamgauge.stats.ratio import Estimate, like, over_runs, ratio
 from streamgauge.studies.compare.comparability import (
@@ -22,12 +25,37 @@ from streamgauge.studies.compare.comparability import (
     not_comparable,
     question_warnings,
 )
-from streamgauge.studies.compare.gates import GateRule, gateable, judge, judge_answers, parse_rule
-from streamgauge.studies.compare.groups import Kind, RunData, RunGroup, copy_problems, differing, facts_of, read_group
-from streamgauge.studies.compare.metrics import Comparable, comparables
+from streamgauge.studies.compare.groups import (
+    UNJUDGED,
+    Kind,
+    RunData,
+    RunGroup,
+    answers_fault,
+    copy_problems,
+    differing,
+    facts_of,
+    read_group,
+)
+from streamgauge.studies.compare.metrics import Comparable, choices, comparables, names, resolve
 
 CONFIDENCES = (0.5, 0.999)
 _OPEN = "the runs vary too much to bound it"
+RUNS_MIN = 3
+"""JVMs differ from start to start, and two runs give only a single estimate of that."""
+
+_RULE = re.compile(r"\s*([A-Za-z_][\w.]*?)\s*([+−-])\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*$")
+_SETTING = "--fail-if"
+ANSWERS = "answers"
+"""The implicit rule that comes with every other one."""
+
+
+@dataclass(frozen=True)
+class GateRule:
+    """B breaks it if its `figure` is beyond A's by more than `limit`, a signed share or a number of rows."""
+
+    text: str
+    figure: str
+    limit: float
 
 
 def compare(a: str, b: str, fail_if: Sequence[str] = (), confidence: float = 0.95) -> Comparison:
@@ -78,7 +106,12 @@ def _read_request(
         rule = "must be other runs than A's; this one is in A too"
         way_out = "leave out" if len(groups[1].runs) > 1 else "a run of its own instead of"
         problems += copy_problems("B", rule, way_out, groups[0].runs, groups[1].runs)
-        problems += gateable(*groups) if fail_if else []
+        problems += broken(Rule(
+            not fail_if or min(len(side.runs) for side in groups) >= RUNS_MIN, _SETTING,
+            f"needs at least {RUNS_MIN} runs a side, because JVMs differ from start to start",
+            ", ".join(f"{side.name} has {len(side.runs)}" for side in groups),
+            "repeat the runs, or compare without --fail-if",
+        ))  # fmt: skip
     refuse(problems)
     return groups[0], groups[1], rules
 
@@ -207,3 +240,89 @@ def _warnings(a: RunGroup, b: RunGroup) -> list[str]:
         *interference_warnings(a, b),
         *(text for applies, text in whole if applies),
     ]  # fmt: skip
+
+
+def parse_rule(text: str, kind: Kind) -> GateRule:
+    """`p99 +10%`: p99 at most 10 % above A's; `kind` decides the meaning of `rate`. `InputError` otherwise."""
+    match = _RULE.match(text)
+    if match is None:
+        raise _refusal("must be FIGURE +NUMBER% or FIGURE -NUMBER%, B's allowed distance from A", text, '"p99 +10%"')
+    name, sign, number, percent = match.groups()
+    figure = comparables().get(resolve(name, kind))
+    if figure is None:
+        meant = near(name, names())
+        suggestion = _example(meant, comparables()[resolve(meant, kind)]) if meant else '"rate -5%" or "p99 +10%"'
+        raise _refusal(f"FIGURE must be one of {choices()}", text, suggestion)
+    limit = float(number) / (100 if percent else 1) * (1 if sign == "+" else -1)
+    _check(text, name, figure, limit, bool(percent))
+    return GateRule(text.strip(), figure.name, limit)
+
+
+def _check(text: str, name: str, figure: Comparable, limit: float, percent: bool) -> None:
+    """Refuses a rule that would fail if B is better, or that could never fail: the first one that it breaks."""
+    worse, counted = _worse(figure), f"is counted in {figure.unit}, without %"
+    refuse(first_broken(
+        Rule(
+            (math.copysign(1.0, limit) > 0) == (worse == "+"), _SETTING,
+            f"{name} is better when it is {figure.better}, so only {worse} can fail", text,
+            f'{_SETTING} "{name} {worse}5%"',
+        ),
+        Rule(
+            percent == figure.share, _SETTING, f"{name} {'must be a share, with %' if figure.share else counted}", text,
+            f"{_SETTING} {_example(name, figure)}",
+        ),
+        Rule(
+            limit > -1, _SETTING, f"{name} cannot fall by more than all of it, so this would never fail", text,
+            f'{_SETTING} "{name} -5%"',
+        ),
+    ))  # fmt: skip
+
+
+def _worse(figure: Comparable) -> str:
+    """The sign of a worse difference."""
+    return "+" if figure.better == "lower" else "-"
+
+
+def _example(name: str, figure: Comparable) -> str:
+    return f'"{name} {_worse(figure)}{"5%" if figure.share else "0"}"'
+
+
+def _refusal(rule: str, text: str, way_out: str) -> InputError:
+    return InputError(Problem(_SETTING, rule, text, f"{_SETTING} {way_out}"))
+
+
+def judge(rule: GateRule, of: Difference, undecided: str = "") -> Gate:
+    """The outcome of a rule by the difference's interval: within the limit, beyond it, or across it.
+
+    Unknown for any interval if there is a reason why the figure is `undecided` between these sides.
+    """
+    gate = partial(Gate, rule=rule.text, figure=rule.figure, limit=rule.limit)
+    if undecided or of.method == "none":
+        return gate(state="unknown", sentence=f"{of.label}: unknown, {undecided or of.reason}")
+    # Sign as harm: positive is worse, in either direction of the figure.
+    way = 1.0 if of.better == "lower" else -1.0
+    ends = [
+        way * end for end in (of.low if of.low is not None else -math.inf, of.high if of.high is not None else math.inf)
+    ]
+    least, most, limit = min(ends), max(ends), way * rule.limit
+    said = f"{of.label} {labels.difference(of)}, limit {format_signed(rule.limit, of.share, of.unit)}"
+    if least > limit:
+        return gate(state="failed", sentence=f"{said}: beyond the limit")
+    if most <= limit:
+        return gate(state="passed", sentence=f"{said}: within the limit")
+    why = of.reason if of.reason and None in (of.low, of.high) else "add runs to make it narrower"
+    return gate(state="unknown", sentence=f"{said}: the interval crosses the limit, so it is not known; {why}")
+
+
+def judge_answers(b: RunGroup) -> list[Gate]:
+    """The implicit rule: wrong answers in a run of B fail it, unjudged answers are unknown.
+
+    None if all are right. A job with wrong answers does other work, whatever its rate and latency.
+    """
+    faults = [(run.folder.name, fault) for run in b.runs if (fault := answers_fault(run.result))]
+    if not faults:
+        return []
+    state: GateState = "unknown" if all(fault == UNJUDGED for _, fault in faults) else "failed"
+    listed = "; ".join(f"{name}: {fault}" for name, fault in faults)
+    sentence = f"{b.name} has {listed}: its figures do not count until that is fixed"
+    return [Gate(rule=ANSWERS, figure="wrong_answers", limit=0.0, state=state, sentence=sentence)]

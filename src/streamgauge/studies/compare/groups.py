@@ -22,7 +22,7 @@ from streamgauge.metrics.histogram import read_log, slots_of
 from streamgauge.results import labels
 from streamgauge.results.comparison import ComparedRun, ComparedSide, NotTheSame
 from streamgauge.results.run import Result
-from streamgauge.results.search import last_that_held
+from streamgauge.results.search import SearchResult, last_that_held
 from streamgauge.results.text.sentences import counts_in_words
 from streamgauge.stats.ratio import Resampled
 
@@ -174,13 +174,12 @@ def _read_run(name: str, path: Path) -> RunData:
     if result.search.sustained_per_s is None or not result.search.confirmed:
         rule = f"must be a search that confirmed a rate; {result.search.sentence or 'this one did not'}"
         raise InputError(Problem(name, rule, where, "streamgauge sustain without --quick, or one of its trials/NN"))
-    return RunData(folder, _confirming(folder, result), result)
+    return RunData(folder, _confirming(folder, result.search), result)
 
 
-def _confirming(folder: RunFolder, result: Result) -> RunFolder:
+def _confirming(folder: RunFolder, search: SearchResult) -> RunFolder:
     """The folder of the trial that confirmed the rate; the search's own (without seconds) if it is gone."""
-    assert result.search is not None
-    confirming = last_that_held(result.search.trials, result.search.sustained_per_s)
+    confirming = last_that_held(search.trials, search.sustained_per_s)
     trials = {trial.name: trial for trial in folder.trials()}
     return trials.get(Path(confirming.folder).name, folder) if confirming is not None else folder
 
@@ -218,7 +217,10 @@ def differing(of_a: list[dict[str, Any]], of_b: list[dict[str, Any]]) -> tuple[N
     """What differs between the facts of both sides, each a mapping from dotted names."""
     names = dict.fromkeys(name for facts in (*of_a, *of_b) for name in facts)
     found = [NotTheSame(setting=name, a=_values(of_a, name), b=_values(of_b, name)) for name in names]
-    differing = {one.setting: one for one in found if _differs(one)}
+    # Seeds may differ within a side if both sides have the same ones.
+    differing = {
+        one.setting: one for one in found if set(one.a) != set(one.b) or (len(one.a) > 1 and one.setting != "load.seed")
+    }
     return tuple(one for name, one in differing.items() if not _is_redundant(name, differing))
 
 
@@ -246,11 +248,6 @@ def facts_of(run: RunData) -> dict[str, Any]:
 
 def _values(facts: list[dict[str, Any]], name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(format_fact(name.rpartition(".")[2], one.get(name)) for one in facts))
-
-
-def _differs(one: NotTheSame) -> bool:
-    """Whether the sides differ. Seeds may differ within a side if both sides have the same ones."""
-    return set(one.a) != set(one.b) or (len(one.a) > 1 and one.setting != "load.seed")
 
 
 def _is_redundant(name: str, names: Iterable[str]) -> bool:

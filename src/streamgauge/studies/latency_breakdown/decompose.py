@@ -6,12 +6,10 @@ ends and the next begins. So each mode checks its evidence against the driver's 
 The timestamps are those of the stored results: the driver's, the broker's, and those that the engine's probe has.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -42,15 +40,12 @@ from streamgauge.engines.latency_probe import (
 )
 from streamgauge.harness.broker_log import AppendTimes
 from streamgauge.metrics.delivery_times import handed_over
+from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.results.breakdown import Decomposition, LatencyFigures, StageFigures, TrialLatency
 from streamgauge.stats.samples import carries
 from streamgauge.trial.events import TrialEvent, VerdictReached
+from streamgauge.trial.trial_result import TrialResult
 from streamgauge.verification.received_results import results_file
-
-if TYPE_CHECKING:
-    from streamgauge.metrics.trial_log import TrialLog
-    from streamgauge.trial.trial_result import TrialResult
-
 
 CDF_POINTS = 101
 _NAMES = (EVENT_ID, EVENT_ORDINAL)
@@ -84,11 +79,10 @@ def read_results(folder: Path, from_us: int, to_us: int) -> SavedResults | None:
         return None
     columns = pq.read_schema(path).names
     rows = pq.read_table(path, columns=[EVENT_TIME, EMISSION_TIME, *(name for name in _NAMES if name in columns)])
-    event_us = np.asarray(pc.cast(rows[EVENT_TIME], pa.int64()))
-    rows = rows.filter((event_us >= from_us) & (event_us < to_us))
     event_us, emission_us = (np.asarray(pc.cast(rows[name], pa.int64())) for name in (EVENT_TIME, EMISSION_TIME))
-    names = rows.drop_columns([EVENT_TIME, EMISSION_TIME])
-    return SavedResults(event_us, emission_us, partitions_of(np.asarray(names[EVENT_ID])), names)
+    chosen = (event_us >= from_us) & (event_us < to_us)
+    names = rows.drop_columns([EVENT_TIME, EMISSION_TIME]).filter(chosen)
+    return SavedResults(event_us[chosen], emission_us[chosen], partitions_of(np.asarray(names[EVENT_ID])), names)
 
 
 def first_reads(trial_log: TrialLog) -> dict[int, int]:

@@ -66,11 +66,12 @@ def check_cells(cells: Sequence[Cell]) -> tuple[CheckedCell, ...]:
 def require_same_files(cells: Sequence[CheckedCell], before: Mapping[str, str], folder: str) -> None:
     """Raises InputError if files of a user job or data changed since the matrix in `folder` began."""
     way_out = f"restore the file, or start a new matrix without --resume {folder}"
-    problems: dict[str, Problem] = {}
-    for workload in (one.resolved.workload for one in cells):
-        previous = {name: digest for name, digest in before.items() if name in workload.files}
-        problems |= {str(problem): problem for problem in changed_files(workload, previous, way_out)}
-    refuse(list(problems.values()))
+    changed = (
+        problem
+        for one in (cell.resolved.workload for cell in cells)
+        for problem in changed_files(one, {name: before[name] for name in before if name in one.files}, way_out)
+    )
+    refuse(list({str(problem): problem for problem in changed}.values()))
 
 
 COMMANDS = ("run", "sustain", "anatomy", "characterize")
@@ -231,10 +232,14 @@ def write_tables(folder: Path, name: str, table: pa.Table) -> None:
 def cells_table(result: MatrixResult, cells: Mapping[int, Cell]) -> pa.Table:
     """The cells that were run, by number. `cells`: every cell of the matrix by its number."""
     rows = result.cells
-    columns = {"number": [row.number for row in rows]}
-    columns |= {name: [value_of(cells[row.number].experiment, name) for row in rows] for name in result.varied}
-    columns["repetition"] = [row.repetition for row in rows]
-    return rows_table(columns, rows)
+    return rows_table(
+        {
+            "number": [row.number for row in rows],
+            **{name: [value_of(cells[row.number].experiment, name) for row in rows] for name in result.varied},
+            "repetition": [row.repetition for row in rows],
+        },
+        rows,
+    )
 
 
 def rows_table(first: Mapping[str, list[Any]], rows: Sequence[CellFigures]) -> pa.Table:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import takewhile
-from threading import Condition
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
@@ -24,6 +23,7 @@ from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.results.latency import LATENCY_KINDS, PERCENTILES, Latencies
 from streamgauge.results.verdict import VerdictValue
+from streamgauge.system.child_processes import wait_until
 from streamgauge.trial.events import (
     Observer,
     PhaseBegan,
@@ -58,11 +58,11 @@ def load_figures(record: TrialRecord, now_us: int) -> dict[str, Values]:
     cpu_cores, memory_bytes = _usage(trial_log)
     of_place = lags(trial_log, np.array([now_us], np.int64), record.spans.end_us)
     return {
-        "due_events": _single(int(due_events(record, now_us))),
-        "offered_events": _single(trial_log.running.offered_events),
-        "ingested_events": _single(int(trial_log.running.delivered_by(FAR_FUTURE_US))),
-        "committed_events": _single(trial_log.committed_events()),
-        "backlog_events": _single(int(backlog_events(record, now_us))),
+        "due_events": {(): int(due_events(record, now_us))},
+        "offered_events": {(): trial_log.running.offered_events},
+        "ingested_events": {(): int(trial_log.running.delivered_by(FAR_FUTURE_US))},
+        "committed_events": {(): trial_log.committed_events()},
+        "backlog_events": {(): int(backlog_events(record, now_us))},
         "lag_events": {(stream, str(partition)): float(lag[0]) for (stream, partition), lag in of_place.items()},
         "batch_latency_seconds": _batch_latencies(trial_log),
         "cpu_cores": cpu_cores,
@@ -85,8 +85,11 @@ def _batch_latencies(trial_log: TrialLog) -> Values:
     for sink in trial_log.sinks:
         commits = (one for one in reversed(trial_log.commits) if one.sink == sink and one.latency_us_p50 is not None)
         if (commit := next(commits, None)) is not None:
-            values = {quantile: getattr(commit, name) for quantile, name in BATCH_QUANTILES.items()}
-            latest |= {(sink, quantile): value / US for quantile, value in values.items() if value is not None}
+            latest |= {
+                (sink, quantile): value / US
+                for quantile, name in BATCH_QUANTILES.items()
+                if (value := getattr(commit, name)) is not None
+            }
     return latest
 
 
@@ -185,10 +188,9 @@ class Exporter:
         self._run = {name: str(getattr(experiment, name)) for name in RUN_LABELS}
         self._now_s = now_s
         self._phase, self._verdict, self._trials = PHASES[0], NO_VERDICT, 0
-        self._load: Mapping[str, Values] = {info.name: {} if info.labels else _single(0) for info in METRICS}
+        self._load: Mapping[str, Values] = {info.name: {} if info.labels else {(): 0} for info in METRICS}
         self._load_due_us = 0
         self._latency: Values = {}
-        self._scraped = Condition()
         self._scrapes_s: list[float] = []
         """Times of the last two scrapes."""
         self._reported_verdict = NO_VERDICT
@@ -196,9 +198,7 @@ class Exporter:
 
     def observe(self, event: TrialEvent) -> None:
         match event:
-            case StepProgress():
-                self._phase = event.phase
-            case PhaseBegan():
+            case StepProgress() | PhaseBegan():
                 if event.phase == "warm-up":
                     self._trials, self._verdict, self._load_due_us = self._trials + 1, NO_VERDICT, 0
                 self._phase = event.phase
@@ -222,9 +222,7 @@ class Exporter:
         """Waits for the next scrape, which should come after one interval."""
         before, last = self._scrapes_s
         wait_s = min(NEXT_SCRAPE * (last - before), NEXT_SCRAPE_S_MAX) - (self._now_s() - last)
-        with self._scraped:
-            scraped = self._scraped.wait_for(lambda: not self.awaits_scrape, max(0.0, wait_s))
-        if scraped:
+        if wait_until(lambda: not self.awaits_scrape, wait_s):
             time.sleep(SENDING_S)
 
     def collect(self) -> Iterator[Metric]:
@@ -233,16 +231,14 @@ class Exporter:
         values = {
             **self._load,
             "run": {tuple(self._run.values()): 1},
-            "trials": _single(self._trials),
+            "trials": {(): self._trials},
             "phase": _one_of(PHASES, self._phase),
             "verdict": _one_of(VERDICTS, verdict),
             "latency_seconds": self._latency,
         }
         yield from (_family(info, values[info.name]) for info in METRICS)
-        with self._scraped:
-            self._scrapes_s = [*self._scrapes_s[-1:], self._now_s()]
-            self._reported_verdict = verdict
-            self._scraped.notify_all()
+        self._scrapes_s = [*self._scrapes_s[-1:], self._now_s()]
+        self._reported_verdict = verdict
 
 
 def _family(info: MetricInfo, values: Values) -> Metric:
@@ -253,10 +249,6 @@ def _family(info: MetricInfo, values: Values) -> Metric:
     for labelled, value in values.items():
         family.add_metric(labelled, value)
     return family
-
-
-def _single(value: float) -> Values:
-    return {(): value}
 
 
 def _one_of(names: tuple[str, ...], current: str) -> Values:

@@ -100,7 +100,7 @@ def test_a_refusal_that_hides_others_says_so(matrix: dict[str, Any], setting: st
     """What a check of the cells would find comes after what makes no cells."""
     with pytest.raises(InputError) as refused:
         check_cells(expand(build({"command": "run", **ON_KNOWN, "load": LOAD, "matrix": matrix})))
-    assert ([one.setting for one in refused.value.problems], refused.value.incomplete) == ([setting], incomplete)
+    assert ({one.setting for one in refused.value.problems}, refused.value.incomplete) == ({setting}, incomplete)
 
 
 RUN = build({"workload": "identity", "engine": "known"})

@@ -18,7 +18,7 @@ from streamgauge.report.terminal import console
 from streamgauge.results.profile import ParallelismPlans
 from streamgauge.studies.operator_profile import profile
 from streamgauge.studies.operator_profile.operator_io import OperatorIO
-from streamgauge.studies.operator_profile.published import INSTANCES
+from streamgauge.studies.operator_profile.profile import INSTANCES
 from streamgauge.workloads.registry import get, names
 from tests.helpers_study_results import operator_profile, profiled_operator, tuple_time
 from tests.unit.studies.operator_profile.helpers_profile import by_name, column

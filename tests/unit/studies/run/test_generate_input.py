@@ -1,6 +1,7 @@
 """`generate`: what was requested, what a run of the same settings is offered, and a run's very input made again."""
 
 import sys
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -165,15 +166,18 @@ def all_of_them(spark, inputs):
 """
 
 
-@pytest.mark.parametrize("edited", ["mine.py", "purchases.csv"])
-def test_an_own_job_that_has_changed_is_not_taken_for_the_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, edited: str
-) -> None:
-    """Its file and its samples decide the input: another one would be no check of the run's answers."""
+@pytest.fixture
+def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The file of a job that samples another one."""
     monkeypatch.setattr(sys, "path", list(sys.path))
     (tmp_path / "mine.py").write_text(SAMPLED)
-    (tmp_path / "purchases.csv").write_text("price\n" + "1\n2\n" * 50)
-    job = str(tmp_path / "mine.py")
+    (tmp_path / "purchases.csv").write_text("price\n" + "01\n2\n" * 50)
+    return str(tmp_path / "mine.py")
+
+
+@pytest.mark.parametrize("edited", ["mine.py", "purchases.csv"])
+def test_an_own_job_that_has_changed_is_not_taken_for_the_runs(tmp_path: Path, job: str, edited: str) -> None:
+    """Its file and its samples decide the input: another one would be no check of the run's answers."""
     folder, *_ = extended(tmp_path, workload=job)
     files = check(build({**VALUES, "workload": job})).workload.files
     folder.write_result(folder.read_result().model_copy(update={"job_files": dict(files)}))
@@ -184,40 +188,34 @@ def test_an_own_job_that_has_changed_is_not_taken_for_the_runs(
     assert set(files) == {"mine.py", "purchases.csv"}
 
 
-def test_a_run_whose_files_were_read_otherwise_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+READ_OTHERWISE = r"must be read as in that run.*\n.*streamgauge 0\.0\.9"
+
+
+@pytest.mark.parametrize(
+    ("kind", "outcome"), [("string", nullcontext()), ("bigint", pytest.raises(InputError, match=READ_OTHERWISE))]
+)
+def test_a_run_whose_files_were_read_otherwise_is_refused(tmp_path: Path, job: str, kind: str, outcome: Any) -> None:
     """By the version that wrote it; the message names that version."""
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    (tmp_path / "mine.py").write_text(SAMPLED)
-    (tmp_path / "purchases.csv").write_text("price\n" + "01\n2\n" * 50)
-    job = str(tmp_path / "mine.py")
     folder, *_ = extended(tmp_path, workload=job)
     workload = check(build({**VALUES, "workload": job})).workload
-    changes = {"job_files": dict(workload.files), "environment": {"streamgauge": "0.0.9"}}
-    for kind, reads_so in (("string", True), ("bigint", False)):
-        notes = [note.partition(";")[0].replace("price string", f"price {kind}") for note in workload.notes]
-        folder.write_result(folder.read_result().model_copy(update={**changes, "notes": tuple(notes)}))
-        if reads_so:
-            generate(experiment_of_run(folder, workload=job), tmp_path / "same")
-        else:
-            with pytest.raises(
-                InputError, match=r"purchases\.csv: must be read as in that run.*\n.*streamgauge 0\.0\.9"
-            ):
-                generate(experiment_of_run(folder, workload=job), tmp_path / "again")
+    notes = tuple(note.partition(";")[0].replace("price string", f"price {kind}") for note in workload.notes)
+    changes = {"job_files": dict(workload.files), "environment": {"streamgauge": "0.0.9"}, "notes": notes}
+    folder.write_result(folder.read_result().model_copy(update=changes))
+    with outcome:
+        generate(experiment_of_run(folder, workload=job), tmp_path / "again")
 
 
-@pytest.mark.parametrize("then", [{"rows": 3}, {"left_out": 1}, {"columns": ({"unreadable": 1},)}])
+@pytest.mark.parametrize("then", [{}, {"rows": 3}, {"left_out": 1}, {"columns": ({"unreadable": 1},)}])
 def test_a_run_whose_data_were_read_otherwise_is_refused(tmp_path: Path, then: dict[str, Any]) -> None:
     """Another number of rows, of lines left out or of values of a column."""
     (tmp_path / "bought.csv").write_text("user_id,gem_pack_id,price\n1,2,30\n")
     folder, plan, end_us = extended(tmp_path, parameters={"data": str(tmp_path / "bought.csv")})
     (one,) = replayed_data(plan, end_us)
     columns = tuple(column.model_copy(update=then.get("columns", ({},))[0]) for column in one.columns)
-    for data, again in ((one, "same"), (one.model_copy(update={**then, "columns": columns}), "again")):
-        folder.write_result(folder.read_result().model_copy(update={"data": (data,)}))
-        if again == "same":
-            generate(experiment_of_run(folder), tmp_path / again)
-        else:
-            assert refused(experiment_of_run(folder), tmp_path / again) == {str(tmp_path / "bought.csv")}
+    data = one.model_copy(update={**then, "columns": columns})
+    folder.write_result(folder.read_result().model_copy(update={"data": (data,)}))
+    with pytest.raises(InputError, match=r"bought\.csv: must be read as in that run") if then else nullcontext():
+        generate(experiment_of_run(folder), tmp_path / "again")
 
 
 def test_a_run_on_data_is_made_again_from_any_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,17 +40,17 @@ def all_of_them(spark, inputs):
 
 
 @pytest.fixture(autouse=True)
-def without_git(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It would be a process."""
+def machine_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a process of git, Java and a generator."""
     monkeypatch.setattr(machine, "commit", str)
+    monkeypatch.setattr(run_module, "require_machine", lambda resolved: None)
+    monkeypatch.setattr(generator_ceiling, "measure_capacity", lambda *_: 1e9)
 
 
 def test_a_run_of_an_own_job_can_be_repeated_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its folder has the whole path of the job, and what was in its files, from the beginning on."""
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(run_module, "require_machine", lambda resolved: None)
-    monkeypatch.setattr(generator_ceiling, "measure_capacity", lambda *_: 1e9)
     monkeypatch.setattr(conductor, "testbed_settings", lambda _: 1 / 0)
     (tmp_path / "my_own.py").write_text(OWN)
     with pytest.raises(ZeroDivisionError):
@@ -94,7 +94,6 @@ def test_a_start_counts_its_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_rate_that_generators_cannot_make_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before there is a run folder: it could only be invalid."""
-    monkeypatch.setattr(run_module, "require_machine", lambda resolved: None)
     monkeypatch.setattr(generator_ceiling, "measure_capacity", lambda *_: 40_000.0)
     values = {**GOOD, "out": str(tmp_path / "runs"), "load": {"rate": "100k", "generators": 1}}
     with pytest.raises(InputError, match=r"load\.rate: must be at most .*40 k/s.*100 k/s.*\n.*--rate 20k/s"):
@@ -104,7 +103,6 @@ def test_a_rate_that_generators_cannot_make_is_refused(tmp_path: Path, monkeypat
 
 def test_a_run_stopped_at_its_start_names_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its result says that it was stopped, no longer that it may still go on; and its page is there."""
-    monkeypatch.setattr(generator_ceiling, "measure_capacity", lambda *_: 1e9)
     monkeypatch.setattr(conductor, "TestBed", Mock(side_effect=KeyboardInterrupt))
     result = run_module.run_single(
         experiment.build(GOOD | {"engine": "known", "out": str(tmp_path / "runs")}), on_result=write_page
@@ -130,7 +128,6 @@ def test_a_run_stopped_after_its_span_keeps_what_it_has(
         folder.write_result(folder.read_result().model_copy(update={"verdict": judged}))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(generator_ceiling, "measure_capacity", lambda *_: 1e9)
     monkeypatch.setattr(run_module, "_conducted", conducted)
     result = run_module.run_single(experiment.build(GOOD | {"engine": "known", "out": str(tmp_path / "runs")}))
     assert result.verdict == judged
