@@ -26,7 +26,7 @@ from streamgauge.preflight.settings_checks import check
 from streamgauge.results.breakdown import LatencyBreakdown
 from streamgauge.results.matrix import CellFigures, MatrixResult
 from streamgauge.results.run import Result
-from streamgauge.studies.capacity.sustain import SearchObserver, sustain, typical_s
+from streamgauge.studies.capacity.sustain import sustain, typical_s
 from streamgauge.studies.latency_breakdown.anatomy import anatomy, check_trials, exit_code
 from streamgauge.studies.operator_profile.characterize import characterize, check_all, check_input
 from streamgauge.studies.run.run import run_judged
@@ -179,8 +179,10 @@ def figures_of(result: Result) -> CellFigures:
     )
 
 
-class _SearchProgress(SearchObserver):
-    """Observes a search within a matrix: only its progress is shown. The cell's report has the trials."""
+class _SearchProgress:
+    """Observes a search within a matrix: only its progress is shown. The cell's report has the rest."""
+
+    header = trial = staticmethod(ignore)
 
     def __init__(self, show: Show) -> None:
         self._show = show

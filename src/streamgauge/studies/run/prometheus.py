@@ -102,7 +102,7 @@ def _usage(trial_log: TrialLog) -> tuple[Values, Values]:
     by_role = {
         role: [usage for usage in latest if usage.role == role] for role in (*ROLES, *(one.role for one in latest))
     }
-    cpu = {(role,): sum(usage.cpu_percent for usage in used) / 100 for role, used in by_role.items()}
+    cpu: Values = {(role,): sum(usage.cpu_percent for usage in used) / 100 for role, used in by_role.items()}
     return cpu, {(role,): float(sum(usage.memory_bytes for usage in used)) for role, used in by_role.items()}
 
 
@@ -228,7 +228,7 @@ class Exporter:
     def collect(self) -> Iterator[Metric]:
         """The metrics, for one scrape. It runs in the endpoint's thread."""
         verdict = self._verdict
-        values = {
+        values: dict[str, Values] = {
             **self._load,
             "run": {tuple(self._run.values()): 1},
             "trials": {(): self._trials},
