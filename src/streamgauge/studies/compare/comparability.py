@@ -80,7 +80,7 @@ def not_comparable(a: RunGroup, b: RunGroup, figures: Iterable[str]) -> dict[str
 
 
 def gate_blockers(a: RunGroup, b: RunGroup, figures: Iterable[str]) -> dict[str, str]:
-    """Figures that can decide no rule, however narrow their intervals, with the reasons.
+    """The reasons why figures can decide no rule, however narrow their intervals; empty for those that can.
 
     - With the same question, a rate that every run kept up with: B ingested what A did.
     - With different loads, rates that a run kept up with and all latencies: less work makes latency shorter.
@@ -93,13 +93,7 @@ def gate_blockers(a: RunGroup, b: RunGroup, figures: Iterable[str]) -> dict[str,
     blockers = _load_blockers(a, b, figures)
     differing = [name for name in different_settings(a, b) if name not in _RATE_SETTINGS]
     why = [*([labels.different_settings(differing)] if differing else []), *doubts(a, b)]
-    if not why:
-        return blockers
-    return {
-        name: "; ".join([*why, *([blockers[name]] if name in blockers else [])])
-        for name in figures
-        if name != _LOAD_INDEPENDENT
-    }
+    return {name: "; ".join(filter(None, (*why, blockers.get(name)))) for name in figures if name != _LOAD_INDEPENDENT}
 
 
 def different_settings(a: RunGroup, b: RunGroup) -> tuple[str, ...]:
@@ -139,7 +133,7 @@ def _shares(facts: list[dict[str, str]], name: str) -> dict[str | None, float]:
 def _load_blockers(a: RunGroup, b: RunGroup, figures: Iterable[str]) -> dict[str, str]:
     if not (load := _load_difference(a, b)):
         return _result_kind_blockers(a, b, figures)
-    blockers = dict.fromkeys((name for name in figures if name != _LOAD_INDEPENDENT), load)
+    blockers = dict.fromkeys(figures, load)
     if all_sustained(a, b):
         blockers["ingested"] = f"{load}, and {_RATE_IS_THE_REQUESTED_ONE}"
     elif not any(map(_kept_up, (*a.runs, *b.runs))):

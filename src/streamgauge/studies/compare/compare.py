@@ -94,7 +94,7 @@ def _read_request(
         f"must be from {CONFIDENCES[0]:.0%} to {CONFIDENCES[1]:.1%}", confidence, "--confidence 95%",
     ))  # fmt: skip
     read = [attempt(partial(read_group, name, given), problems) for name, given in (("A", a), ("B", b))]
-    groups: list[RunGroup] = [group for group in read if group is not None]
+    groups: list[RunGroup] = list(filter(None, read))
     kinds = {run.kind for side in groups for run in side.runs}
     problems += broken(Rule(
         len(kinds) < 2, "A, B", "must be runs on both sides, or searches on both sides", f"{a}, {b}",
@@ -133,11 +133,10 @@ def _difference(one: Comparable, a: RunGroup, b: RunGroup, confidence: float) ->
     interval, method = _interval(one, a, b, base, confidence)
     if interval is None:
         return base.model_copy(update={"difference": base.b / base.a - 1, "reason": method})
-    low = 0.0 if any(map(one.bound, a.runs)) else interval.low
-    high = math.inf if any(map(one.bound, b.runs)) else interval.high
+    open_a, open_b = (any(map(one.bound, side.runs)) for side in (a, b))
+    low, high = 0.0 if open_a else interval.low, math.inf if open_b else interval.high
     reason = _OPEN if (interval.low, interval.high) == (0.0, math.inf) else ""
-    reason = one.bound_because if any(map(one.bound, (*a.runs, *b.runs))) else reason
-    known = base.model_copy(update={"reason": reason})
+    known = base.model_copy(update={"reason": one.bound_because if open_a or open_b else reason})
     return _with_interval(known, interval.estimate - 1, low - 1, high - 1, method)
 
 
@@ -261,20 +260,14 @@ def parse_rule(text: str, kind: Kind) -> GateRule:
 def _check(text: str, name: str, figure: Comparable, limit: float, percent: bool) -> None:
     """Refuses a rule that would fail if B is better, or that could never fail: the first one that it breaks."""
     worse, counted = _worse(figure), f"is counted in {figure.unit}, without %"
+    rules = (
+        ((math.copysign(1.0, limit) > 0) == (worse == "+"),
+         f"is better when it is {figure.better}, so only {worse} can fail", f'"{name} {worse}5%"'),
+        (percent == figure.share, "must be a share, with %" if figure.share else counted, _example(name, figure)),
+        (limit > -1, "cannot fall by more than all of it, so this would never fail", f'"{name} -5%"'),
+    )  # fmt: skip
     refuse(first_broken(
-        Rule(
-            (math.copysign(1.0, limit) > 0) == (worse == "+"), _SETTING,
-            f"{name} is better when it is {figure.better}, so only {worse} can fail", text,
-            f'{_SETTING} "{name} {worse}5%"',
-        ),
-        Rule(
-            percent == figure.share, _SETTING, f"{name} {'must be a share, with %' if figure.share else counted}", text,
-            f"{_SETTING} {_example(name, figure)}",
-        ),
-        Rule(
-            limit > -1, _SETTING, f"{name} cannot fall by more than all of it, so this would never fail", text,
-            f'{_SETTING} "{name} -5%"',
-        ),
+        *(Rule(holds, _SETTING, f"{name} {rule}", text, f"{_SETTING} {example}") for holds, rule, example in rules)
     ))  # fmt: skip
 
 

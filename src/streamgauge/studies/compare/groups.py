@@ -150,14 +150,14 @@ def _merged_problems(problems: Iterable[Problem]) -> list[Problem]:
 def _folders(name: str, given: str, problems: list[Problem]) -> Iterator[Path]:
     """The run folders behind the words; unusable words go to `problems`."""
     for part in [given] if Path(given).exists() else given.split(","):
-        path = Path(part.strip())
-        inside = sorted(found.parent for found in path.glob("*/result.json")) if part.strip() else []
-        if part.strip() and (path.is_file() or any((path / file).exists() for file in _FILES)):
+        path, named = Path(part.strip()), part.strip() != ""
+        inside = sorted(found.parent for found in path.glob("*/result.json")) if named else []
+        if named and (path.is_file() or any((path / file).exists() for file in _FILES)):
             yield path
         elif inside:
             yield from inside
         else:
-            rule = "must hold a result.json, or runs" if path.is_dir() and part.strip() else "must be there"
+            rule = "must hold a result.json, or runs" if path.is_dir() and named else "must be there"
             problems.append(Problem(name, rule, part, _WAY_OUT))
 
 
@@ -229,10 +229,8 @@ def facts_of(run: RunData) -> dict[str, Any]:
     result = run.result
     experiment, environment = flatten(result.experiment), flatten(result.environment)
     left_out = {*_IRRELEVANT, "parameters", "options", "cpus"}  # the last three are there if they are empty
-    if run.kind == "search":
-        left_out |= {"load.rate", "search.start_rate", "search.resume"}
-    else:
-        left_out |= {name for name in experiment if name.startswith("search.")}
+    of_search = {name for name in experiment if name.startswith("search.")}
+    left_out |= {"load.rate", "search.start_rate", "search.resume"} if run.kind == "search" else of_search
     settings = {name: value for name, value in result.settings.items() if name not in location_settings()}
     return {
         "workload": result.workload,

@@ -173,7 +173,7 @@ def _refuse(experiment: Experiment, config: Anatomy, probe: LatencyProbe) -> Non
 
 def _interval(options: Mapping[str, str], probe: LatencyProbe) -> str:
     """The batch interval among options or settings, as written there; empty without one."""
-    return "" if probe.interval is None else options.get(probe.interval, "")
+    return options.get(probe.interval or "", "")
 
 
 def _trial_name(trial: Experiment, probe: LatencyProbe) -> str:

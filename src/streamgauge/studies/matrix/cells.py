@@ -149,7 +149,7 @@ def figures_of(result: Result) -> CellFigures:
     rate, driver = result.rate, result.driver
     processes = {process.role: process for process in reversed(result.processes)}
     sut, broker = processes.get("sut"), processes.get("broker")
-    compared = result.verification if result.verification is not None and result.verification.judged else None
+    answers = result.verification
 
     def latencies(kind: str, *statistics: str) -> dict[str, Any]:
         return {f"{kind}_{name}_us": getattr(result.latency.by_kind(kind), name, None) for name in statistics}
@@ -165,7 +165,7 @@ def figures_of(result: Result) -> CellFigures:
         ingested_per_s=rate.ingested_per_s if rate else None,
         achieved_per_s=rate.achieved_per_s if rate else None,
         backlog_max=result.backlog.max if result.backlog else None,
-        faults=compared.fault_count if compared else None,
+        faults=answers.fault_count if answers and answers.judged else None,
         sut_cpu_percent=sut.cpu_percent_mean if sut else None,
         sut_memory_bytes=sut.memory_bytes_max if sut else None,
         broker_cpu_percent=broker.cpu_percent_mean if broker else None,

@@ -19,7 +19,7 @@ import numpy as np
 from streamgauge.artifacts.atomic_write import OUT, write_text
 from streamgauge.artifacts.run_folder import CHARACTERIZATION, new_folder, place_problems, write_study
 from streamgauge.config import reproduce
-from streamgauge.config.experiment import Characterize, Experiment, build
+from streamgauge.config.experiment import Characterize, Experiment
 from streamgauge.config.experiment_file import to_toml
 from streamgauge.core.clock import US, repeated
 from streamgauge.core.errors import Rule, attempt, broken, refuse
@@ -105,8 +105,7 @@ def check_input(experiment: Experiment) -> ResolvedExperiment:
     refuse_program(experiment)
     config, load = experiment.characterize or Characterize(), experiment.load.model_copy(update={"generators": 1})
     problems = list(reproduce.unsupported_settings(experiment))
-    engine_is_refused = any(problem.setting == "engine" for problem in problems)
-    unused = () if engine_is_refused else profiler_of(experiment).unused_options
+    profiler = entry(experiment.engine).operator_profiler()  # None for an engine that is refused
     events, rule = config.total_slices * config.slice_events, "has no effect on an operator that is timed alone"
     problems += broken(
         Rule(
@@ -116,16 +115,15 @@ def check_input(experiment: Experiment) -> ResolvedExperiment:
         ),
         *(
             Rule(name not in experiment.options, f"option {name}", rule, experiment.options.get(name), "leave it out")
-            for name in unused
+            for name in (profiler.unused_options if profiler else ())
         ),
     )  # fmt: skip
     # The input is made as `generate` makes it, which starts no engine and so takes no tuning profile.
-    update = {"command": "generate", "characterize": None, "load": load, "tuning": TUNED}
-    resolved = attempt(lambda: check(experiment.model_copy(update=update), new_folder=False), problems)
+    given = experiment.model_copy(update={"command": "generate", "characterize": None, "load": load, "tuning": TUNED})
+    resolved: ResolvedExperiment = attempt(lambda: check(given, new_folder=False), problems)
     if (out := experiment.out or "runs").isprintable():  # else it is refused already
         problems += place_problems(Path(out), is_made=False)
     refuse(problems)
-    assert isinstance(resolved, ResolvedExperiment)
     return replace(resolved, experiment=resolved.experiment.model_copy(update={"tuning": experiment.tuning}))
 
 
@@ -305,18 +303,8 @@ def check_all(experiment: Experiment) -> None:
 
 def trial_of(experiment: Experiment, instances: int) -> Experiment:
     """The run of the profiled experiment with so many instances, which replace an option of the user."""
-    load = experiment.load
-    return build(
-        {
-            "command": "run",
-            "workload": experiment.workload,
-            "engine": experiment.engine,
-            "parameters": experiment.parameters,
-            "options": {**experiment.options, profiler_of(experiment).parallelism_setting: str(instances)},
-            "tuning": experiment.tuning,
-            "load": {"rate": load.rate, "seed": load.seed, "duration": load.duration, "warmup": load.warmup},
-        }
-    )
+    options = {**experiment.options, profiler_of(experiment).parallelism_setting: str(instances)}
+    return experiment.model_copy(update={"command": "run", "characterize": None, "options": options, "out": None})
 
 
 def apply_advice(
