@@ -105,7 +105,7 @@ MAY_IMPORT: dict[str, str] = {
     ),
     "studies": "artifacts core system",
     "studies.run": (
-        "artifacts config core dataflow engines loadgen metrics preflight results trial user_workloads workloads"
+        "artifacts config core dataflow engines loadgen metrics preflight results system trial user_workloads workloads"
     ),
     "studies.capacity": (
         "artifacts config core dataflow engines metrics preflight results results.text studies studies.run system "

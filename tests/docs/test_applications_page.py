@@ -11,7 +11,7 @@ from streamgauge.config.experiment import Characterize
 from streamgauge.engines.operator_profiler import Slice
 from streamgauge.engines.spark.operator_profiler import SparkOperatorProfiler
 from streamgauge.results.profile import OperatorProfile
-from streamgauge.studies.operator_profile.memory import distribution
+from streamgauge.studies.operator_profile.characterize import distribution
 from streamgauge.studies.operator_profile.operator_io import OperatorIO
 from streamgauge.studies.operator_profile.profile import Timings, profile_figures
 from streamgauge.workloads.registry import get

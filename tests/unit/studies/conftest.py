@@ -31,10 +31,10 @@ Make = Callable[..., Path]
 
 @pytest.fixture
 def make_run(tmp_path: Path) -> Make:
-    """Makes a run folder: `make_run("a/1", seed=1, slower=1.1, rate=..., **changes of the result)`."""
+    """Makes a run folder: `make_run("a/1", seed=1, slower=1.1, rate=..., offered=..., **changes of the result)`."""
     count = iter(range(1000))
 
-    def one(name: str, seed: int, slower: float = 1.0, rate: float = 1e5, **changes: Any) -> Path:
+    def one(name: str, seed: int, slower: float = 1.0, rate: float = 1e5, offered: float = 1e5, **changes: Any) -> Path:
         rng = np.random.default_rng(seed)
         # Starts differ by 1 %, seconds by 10 %, results by 30 %.
         level_us = 2e5 * slower * (1 + 0.01 * rng.normal())
@@ -46,7 +46,9 @@ def make_run(tmp_path: Path) -> Make:
         path.mkdir(parents=True)
         folder = RunFolder(path)
         started = NOW + timedelta(minutes=next(count))
-        folder.write_result(_result(path, started, rows, rate * (1 + 0.002 * rng.normal()), changes))
+        ingested = rate * (1 + 0.002 * rng.normal())
+        rates = Rates(offered_per_s=offered, achieved_per_s=ingested, ingested_per_s=ingested, planned_per_s=offered)
+        folder.write_result(_result(path, started, rows, {"rate": rates, **changes}))
         folder.write_hlog(
             log_lines({second: Histogram(counts_of(values)) for second, values in rows.items()}, "event_time")
         )
@@ -56,7 +58,7 @@ def make_run(tmp_path: Path) -> Make:
     return one
 
 
-def _result(path: Path, started: datetime, rows: dict[int, Any], rate: float, changes: dict[str, Any]) -> Result:
+def _result(path: Path, started: datetime, rows: dict[int, Any], changes: dict[str, Any]) -> Result:
     whole = Histogram(counts_of(np.concatenate(list(rows.values()))))
     percentiles = {
         name: float(whole.percentile(q) or 0) for name, q in (("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99))
@@ -67,7 +69,6 @@ def _result(path: Path, started: datetime, rows: dict[int, Any], rate: float, ch
         "isolation": "shared", "folder": str(path), "verdict": Verdict(value="sustained"),
         "experiment": build({"workload": "identity", "load": {"rate": "100k"}}).model_dump(mode="json"),
         "settings": {"spark.sql.shuffle.partitions": "2"}, "environment": {"cpu_model": "made up", "cpus": 2},
-        "rate": Rates(offered_per_s=1e5, achieved_per_s=rate, ingested_per_s=rate, planned_per_s=1e5),
         "latency": Latencies(event_time_us=latency),
         "processes": (
             ProcessUse(name="sut", role="sut", cpu_percent_mean=100, cpu_percent_max=120, memory_bytes_max=2**30),

@@ -10,25 +10,22 @@ from math import isclose
 from statistics import fmean, median
 
 from streamgauge.core.formatting import flatten, format_percent, format_value
-from streamgauge.metrics.interference import background_load, machine_speed_differs
+from streamgauge.metrics.interference import machine_speed_differs
 from streamgauge.results import labels
 from streamgauge.results.codes import WarningCode
 from streamgauge.results.latency import LATENCY_KINDS
-from streamgauge.results.run import Result
-from streamgauge.results.text.sentences import sentence
-from streamgauge.results.verdict import Remark
 from streamgauge.studies.compare.groups import RunData, RunGroup
 
 
 def interference_warnings(a: RunGroup, b: RunGroup) -> Iterator[str]:
     """Each run beside background load, by the verdict's rule; then whether the machine's speed differed."""
-    for side in (a, b):
-        for run in side.runs:
-            if said := background_load_of(run.result):
-                yield (
-                    f"{side.name}: {run.folder.name}: {said}. A difference may be their doing, so no gate is decided "
-                    "except that on wrong answers"
-                )
+    yield from (
+        f"{side.name}: {run.folder.name}: {warning}. A difference may be their doing, so no gate is decided except "
+        "that on wrong answers"
+        for side in (a, b)
+        for run in side.runs
+        if (warning := run.result.warning(WarningCode.BACKGROUND_LOAD))
+    )
     if times := _machine_times(a, b):
         yield (
             f"the machine's speed differed: the reference work took {abs(times - 1):.0%} "
@@ -37,23 +34,12 @@ def interference_warnings(a: RunGroup, b: RunGroup) -> Iterator[str]:
         )
 
 
-def background_load_of(result: Result) -> str:
-    """The warning of background load, or "". Results older than the warning codes have only the mean of its CPU."""
-    if result.warning_codes or result.others_cpu_percent is None:
-        return result.warning(WarningCode.BACKGROUND_LOAD)
-    processors = result.environment.get("cpus")
-    if not isinstance(processors, int) or processors < 1:
-        return ""
-    load = background_load(result.others_cpu_percent / (100 * processors), 0.0)
-    return sentence(Remark(WarningCode.BACKGROUND_LOAD, {"load": load})) if load is not None else ""
-
-
 def doubts(a: RunGroup, b: RunGroup) -> list[str]:
     """Reasons why a difference may come from the machine, however narrow its interval."""
     reasons = [
         f"background processes were busy on {side.name}'s machine ({', '.join(names)})"
         for side in (a, b)
-        if (names := [run.folder.name for run in side.runs if background_load_of(run.result)])
+        if (names := [run.folder.name for run in side.runs if run.result.warning(WarningCode.BACKGROUND_LOAD)])
     ]
     return reasons + (["the machine's speed differed by its reference work"] if _machine_times(a, b) else [])
 
@@ -71,11 +57,10 @@ SUSTAINED = 0.99
 """A run that ingested this share of the offered rate kept up."""
 
 _OTHER_WORKLOADS = "the workloads differ, so neither side is better or worse"
-_OTHER_RESULTS = "results are of different kinds, so their latencies count from different events"
 _NO_RESULTS = "a run gave no result and owed none, so its resources say nothing about the work"
 _RATE_IS_THE_REQUESTED_ONE = "every run took in all that was offered, so the rates only say what was asked"
-_LOAD_INDEPENDENT = ("wrong_answers",)
-"""Figures that do not depend on the load: one wrong row is too many at any rate."""
+_LOAD_INDEPENDENT = "wrong_answers"
+"""The figure that does not depend on the load: one wrong row is too many at any rate."""
 _RATE_SETTINGS = ("load.rate", "load.profile")
 _LOAD_SETTINGS = ("load.duration", "load.warmup", "load.chunk", "load.generators", "partitions", "load.frontier")
 """Load settings, beside rate and profile, that change the figures. The queue's bound and memory do not: they only
@@ -95,7 +80,7 @@ def not_comparable(a: RunGroup, b: RunGroup, figures: Iterable[str]) -> dict[str
 
 
 def gate_blockers(a: RunGroup, b: RunGroup, figures: Iterable[str]) -> dict[str, str]:
-    """Figures that can decide no rule, however narrow their intervals, with the reasons.
+    """The reasons why figures can decide no rule, however narrow their intervals; empty for those that can.
 
     - With the same question, a rate that every run kept up with: B ingested what A did.
     - With different loads, rates that a run kept up with and all latencies: less work makes latency shorter.
@@ -104,17 +89,11 @@ def gate_blockers(a: RunGroup, b: RunGroup, figures: Iterable[str]) -> dict[str,
     if _workloads_differ(a, b):
         return dict.fromkeys(figures, _OTHER_WORKLOADS)
     if _without_results(a, b):
-        return {name: _NO_RESULTS for name in figures if name not in _LOAD_INDEPENDENT}
+        return dict.fromkeys((name for name in figures if name != _LOAD_INDEPENDENT), _NO_RESULTS)
     blockers = _load_blockers(a, b, figures)
     differing = [name for name in different_settings(a, b) if name not in _RATE_SETTINGS]
     why = [*([labels.different_settings(differing)] if differing else []), *doubts(a, b)]
-    if not why:
-        return blockers
-    return {
-        name: "; ".join([*why, *([blockers[name]] if name in blockers else [])])
-        for name in figures
-        if name not in _LOAD_INDEPENDENT
-    }
+    return {name: "; ".join(filter(None, (*why, blockers.get(name)))) for name in figures if name != _LOAD_INDEPENDENT}
 
 
 def different_settings(a: RunGroup, b: RunGroup) -> tuple[str, ...]:
@@ -154,7 +133,7 @@ def _shares(facts: list[dict[str, str]], name: str) -> dict[str | None, float]:
 def _load_blockers(a: RunGroup, b: RunGroup, figures: Iterable[str]) -> dict[str, str]:
     if not (load := _load_difference(a, b)):
         return _result_kind_blockers(a, b, figures)
-    blockers = dict.fromkeys((name for name in figures if name not in _LOAD_INDEPENDENT), load)
+    blockers = dict.fromkeys(figures, load)
     if all_sustained(a, b):
         blockers["ingested"] = f"{load}, and {_RATE_IS_THE_REQUESTED_ONE}"
     elif not any(map(_kept_up, (*a.runs, *b.runs))):
@@ -180,19 +159,18 @@ def _result_kind_blockers(a: RunGroup, b: RunGroup, figures: Iterable[str]) -> d
     They count from different events.
     """
     kinds = {frozenset((sink.name, sink.kind) for sink in run.result.sinks if sink.kind) for run in (*a.runs, *b.runs)}
-    one_kind = len(kinds - {frozenset()}) < 2
-    return {} if one_kind else {name: _OTHER_RESULTS for name in figures if name.startswith(LATENCY_KINDS)}
+    if len(kinds - {frozenset()}) < 2:
+        return {}
+    why = "results are of different kinds, so their latencies count from different events"
+    return {name: why for name in figures if name.startswith(LATENCY_KINDS)}
 
 
 def _without_results(a: RunGroup, b: RunGroup) -> bool:
-    """Whether a run had no answers to verify."""
-    return any(map(_gave_and_owed_nothing, (*a.runs, *b.runs)))
-
-
-def _gave_and_owed_nothing(run: RunData) -> bool:
-    found = run.result.verification
-    owed_nothing = found is not None and found.judged and not found.expected
-    return owed_nothing and bool(run.result.sinks) and not any(sink.rows for sink in run.result.sinks)
+    """Whether a run gave no result and owed none."""
+    idle = (
+        run.result for run in (*a.runs, *b.runs) if run.result.sinks and not any(one.rows for one in run.result.sinks)
+    )
+    return any(one.verification and one.verification.judged and not one.verification.expected for one in idle)
 
 
 def all_sustained(a: RunGroup, b: RunGroup) -> bool:

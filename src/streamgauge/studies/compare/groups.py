@@ -22,7 +22,7 @@ from streamgauge.metrics.histogram import read_log, slots_of
 from streamgauge.results import labels
 from streamgauge.results.comparison import ComparedRun, ComparedSide, NotTheSame
 from streamgauge.results.run import Result
-from streamgauge.results.search import last_that_held
+from streamgauge.results.search import SearchResult, last_that_held
 from streamgauge.results.text.sentences import counts_in_words
 from streamgauge.stats.ratio import Resampled
 
@@ -150,14 +150,14 @@ def _merged_problems(problems: Iterable[Problem]) -> list[Problem]:
 def _folders(name: str, given: str, problems: list[Problem]) -> Iterator[Path]:
     """The run folders behind the words; unusable words go to `problems`."""
     for part in [given] if Path(given).exists() else given.split(","):
-        path = Path(part.strip())
-        inside = sorted(found.parent for found in path.glob("*/result.json")) if part.strip() else []
-        if part.strip() and (path.is_file() or any((path / file).exists() for file in _FILES)):
+        path, named = Path(part.strip()), part.strip() != ""
+        inside = sorted(found.parent for found in path.glob("*/result.json")) if named else []
+        if named and (path.is_file() or any((path / file).exists() for file in _FILES)):
             yield path
         elif inside:
             yield from inside
         else:
-            rule = "must hold a result.json, or runs" if path.is_dir() and part.strip() else "must be there"
+            rule = "must hold a result.json, or runs" if path.is_dir() and named else "must be there"
             problems.append(Problem(name, rule, part, _WAY_OUT))
 
 
@@ -174,13 +174,12 @@ def _read_run(name: str, path: Path) -> RunData:
     if result.search.sustained_per_s is None or not result.search.confirmed:
         rule = f"must be a search that confirmed a rate; {result.search.sentence or 'this one did not'}"
         raise InputError(Problem(name, rule, where, "streamgauge sustain without --quick, or one of its trials/NN"))
-    return RunData(folder, _confirming(folder, result), result)
+    return RunData(folder, _confirming(folder, result.search), result)
 
 
-def _confirming(folder: RunFolder, result: Result) -> RunFolder:
+def _confirming(folder: RunFolder, search: SearchResult) -> RunFolder:
     """The folder of the trial that confirmed the rate; the search's own (without seconds) if it is gone."""
-    assert result.search is not None
-    confirming = last_that_held(result.search.trials, result.search.sustained_per_s)
+    confirming = last_that_held(search.trials, search.sustained_per_s)
     trials = {trial.name: trial for trial in folder.trials()}
     return trials.get(Path(confirming.folder).name, folder) if confirming is not None else folder
 
@@ -214,28 +213,24 @@ _IRRELEVANT = (
 _ALIASES = {"options.": "settings.", "master": "settings.master"}
 
 
-def setting_differences(a: RunGroup, b: RunGroup) -> tuple[NotTheSame, ...]:
-    """Every setting and machine fact that differs between runs."""
-    return differing([_facts(run) for run in a.runs], [_facts(run) for run in b.runs])
-
-
 def differing(of_a: list[dict[str, Any]], of_b: list[dict[str, Any]]) -> tuple[NotTheSame, ...]:
     """What differs between the facts of both sides, each a mapping from dotted names."""
     names = dict.fromkeys(name for facts in (*of_a, *of_b) for name in facts)
     found = [NotTheSame(setting=name, a=_values(of_a, name), b=_values(of_b, name)) for name in names]
-    differing = {one.setting: one for one in found if _differs(one)}
+    # Seeds may differ within a side if both sides have the same ones.
+    differing = {
+        one.setting: one for one in found if set(one.a) != set(one.b) or (len(one.a) > 1 and one.setting != "load.seed")
+    }
     return tuple(one for name, one in differing.items() if not _is_redundant(name, differing))
 
 
-def _facts(run: RunData) -> dict[str, Any]:
+def facts_of(run: RunData) -> dict[str, Any]:
     """Dotted name to value of everything that should be the same in a comparison."""
     result = run.result
     experiment, environment = flatten(result.experiment), flatten(result.environment)
     left_out = {*_IRRELEVANT, "parameters", "options", "cpus"}  # the last three are there if they are empty
-    if run.kind == "search":
-        left_out |= {"load.rate", "search.start_rate", "search.resume"}
-    else:
-        left_out |= {name for name in experiment if name.startswith("search.")}
+    of_search = {name for name in experiment if name.startswith("search.")}
+    left_out |= {"load.rate", "search.start_rate", "search.resume"} if run.kind == "search" else of_search
     settings = {name: value for name, value in result.settings.items() if name not in location_settings()}
     return {
         "workload": result.workload,
@@ -251,11 +246,6 @@ def _facts(run: RunData) -> dict[str, Any]:
 
 def _values(facts: list[dict[str, Any]], name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(format_fact(name.rpartition(".")[2], one.get(name)) for one in facts))
-
-
-def _differs(one: NotTheSame) -> bool:
-    """Whether the sides differ. Seeds may differ within a side if both sides have the same ones."""
-    return set(one.a) != set(one.b) or (len(one.a) > 1 and one.setting != "load.seed")
 
 
 def _is_redundant(name: str, names: Iterable[str]) -> bool:

@@ -46,17 +46,18 @@ def comparables() -> dict[str, Comparable]:
         ),
         Comparable(
             "ingested", "ingested", "events/s", "higher", partial(_figure, "rate.ingested_per_s"),
-            _column_mean("handed_out", sawtooth=True),
+            partial(_column_mean, "handed_out"),
         ),
     ]  # fmt: skip
     latencies = [_latency(kind, name) for kind in KINDS for name in ("mean", *PERCENTILES)]
     resources = [
         Comparable(
             "cpu", "CPU of the system", "%", "lower", partial(_of_system, "cpu_percent_mean"),
-            _column_mean("sut_cpu_percent"), _not_recorded,
+            partial(_column_mean, "sut_cpu_percent"), _not_recorded,
         ),
         Comparable(
-            "memory", "memory, mean", "bytes", "lower", _memory, _column_mean("sut_memory_bytes"), _not_recorded
+            "memory", "memory, mean", "bytes", "lower", _memory, partial(_column_mean, "sut_memory_bytes"),
+            _not_recorded,
         ),
         Comparable(
             "memory_max", "memory, most", "bytes", "lower", partial(_of_system, "memory_bytes_max"),
@@ -128,12 +129,9 @@ def _is_bound(kind: str, statistic: str, run: RunData) -> bool:
     return statistic == "mean" or latency.lower_bounds >= (1 - PERCENTILES[statistic]) * latency.count
 
 
-def _column_mean(name: str, sawtooth: bool = False) -> Callable[[RunData, float], Estimate]:
-    def within(run: RunData, value: float) -> Estimate:
-        seconds = mean_over(run.column(name), sawtooth)
-        return Estimate(value, seconds.error, seconds.freedom)
-
-    return within
+def _column_mean(name: str, run: RunData, value: float) -> Estimate:
+    seconds = mean_over(run.column(name), sawtooth=name == "handed_out")
+    return Estimate(value, seconds.error, seconds.freedom)
 
 
 def _never_refused(run: RunData) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from streamgauge.artifacts.run_folder import SCALE, read_study
 from streamgauge.config.experiment_file import read
-from streamgauge.core.errors import InputError, Problem, Rule, attempt, broken, require
+from streamgauge.core.errors import InputError, Problem, Rule, attempt, broken, refuse, require
 from streamgauge.core.exit_codes import ExitCode
 from streamgauge.core.formatting import flatten, resume_command
 from streamgauge.results.comparison import (
@@ -59,10 +59,9 @@ def compare_studies(a: str, b: str, fail_if: Sequence[str] = ()) -> ScaleCompari
         "leave it out, and read `says` in --json",
     ))  # fmt: skip
     left, right = (attempt(partial(_read, name, given), problems) for name, given in (("A", a), ("B", b)))
-    if left is not None and right is not None:
+    if left and right:
         problems += _unlike(left, right)
-    if problems or left is None or right is None:
-        raise InputError(problems)
+    refuse(problems)
     not_the_same = differing([_facts(left)], [_facts(right)])
     asked = [one.setting for one in not_the_same if one.setting.startswith(QUESTION)]
     study = left.study
@@ -91,19 +90,28 @@ def _read(name: str, given: str) -> Side:
     return Side(folder, study)
 
 
-def _unlike(a: Side, b: Side) -> Iterator[Problem]:
+def _unlike(a: Side, b: Side) -> list[Problem]:
     """Why two studies have nothing in common, or are one and the same: a copy names the same first folder."""
     one, other = a.study, b.study
-    if (one.start_time, one.folder) == (other.start_time, other.folder):
-        yield Problem("B", "must be another study than A; this is A, or a copy", str(b.folder), "another study")
-        return
-    for option, of_a, of_b in (("--load", _load(one), _load(other)), ("--resource", one.resource, other.resource)):
-        if of_a != of_b:
-            rule = f"must have the same {option} on both sides"
-            yield Problem("A, B", rule, f"{of_a}, {of_b}", f"studies with the same {option}")
-    if not {*one.resources} & {*other.resources}:
-        got = " and ".join(",".join(map(str, study.resources)) for study in (one, other))
-        yield Problem("A, B", "must have a level of resources in common", got, "the same --resources for both")
+    levels = " and ".join(",".join(map(str, study.resources)) for study in (one, other))
+    rules = [
+        Rule(
+            of_a == of_b, "A, B", f"must have the same {option} on both sides", f"{of_a}, {of_b}",
+            f"studies with the same {option}",
+        )
+        for option, of_a, of_b in (("--load", _load(one), _load(other)), ("--resource", one.resource, other.resource))
+    ]  # fmt: skip
+    return broken(
+        Rule(
+            (one.start_time, one.folder) != (other.start_time, other.folder), "B",
+            "must be another study than A; this is A, or a copy", str(b.folder), "another study",
+        ),
+        *rules,
+        Rule(
+            {*one.resources} & {*other.resources}, "A, B", "must have a level of resources in common", levels,
+            "the same --resources for both",
+        ),
+    )  # fmt: skip
 
 
 def _load(of: ScaleResult) -> str:
@@ -139,7 +147,7 @@ def _capacities(a: ScaleResult, b: ScaleResult) -> Iterator[CapacityDifference]:
 def _capacity(a: Capacity, b: Capacity, ascends: bool) -> CapacityDifference:
     left, right = (LoadInterval(held=one.load, failed=one.refused if one.decided else None) for one in (a, b))
     (a_low, a_high), (b_low, b_high) = _ends(left, ascends), _ends(right, ascends)
-    low = b_low / a_high - 1 if math.isfinite(a_high) else -1.0
+    low = b_low / a_high - 1
     high = b_high / a_low - 1 if a_low > 0 else math.inf
     says: Says = "no_difference"
     if b_low >= a_high or b_high <= a_low:

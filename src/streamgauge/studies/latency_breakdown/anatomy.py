@@ -18,7 +18,7 @@ from streamgauge.config.experiment import Anatomy, Experiment, Matrix
 from streamgauge.config.limits import EXTENSION_SHARE_MAX, EXTENSIONS_MAX
 from streamgauge.config.matrix import expand
 from streamgauge.core.clock import US, Clock
-from streamgauge.core.errors import DriverError, EngineError, Rule, broken, refuse, require
+from streamgauge.core.errors import DriverError, EngineError, Rule, broken, first_broken, refuse, require
 from streamgauge.core.exit_codes import VERDICT_CODES, ExitCode, worst
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Explode, Flow, Lookup, Select, Source, Where
@@ -123,31 +123,28 @@ def check_trials(experiment: Experiment) -> list[ResolvedExperiment]:
 
 def _matrix(config: Anatomy, probe: LatencyProbe) -> Matrix:
     """The trials of an anatomy, as the matrix of their settings."""
-    axes: dict[str, list[Any]] = {"load.rate": list(config.rates)}
-    if config.record_sizes:
-        axes = {f"parameters.{RECORD_SIZE}": list(config.record_sizes), **axes}
-    if config.batch_windows and probe.interval is not None:
-        axes = {f"options.{probe.interval}": [probe.option_value(window) for window in config.batch_windows], **axes}
-    return Matrix.model_validate(axes)
+    axes: dict[str, list[Any]] = {
+        f"options.{probe.interval}": [probe.option_value(window) for window in config.batch_windows],
+        f"parameters.{RECORD_SIZE}": list(config.record_sizes),
+        "load.rate": list(config.rates),
+    }
+    return Matrix.model_validate({name: values for name, values in axes.items() if values})
 
 
 def probe_of(engine: str) -> LatencyProbe:
     """The latency probe of an engine. Raises InputError if it has none."""
-    probes = {name: entry(name).latency_probe() for name in streaming_engines()}
-    able = [name for name, probe in probes.items() if probe is not None]
-    rule = f"must be {' or '.join(able)}, because other engines have no latency probe"
-    probe = probes.get(engine)
-    require(probe, "engine", rule, engine, f"--engine {able[0]}")
-    assert probe is not None
-    return probe
-
-
-def request_of(trial: Experiment) -> ProbeRequest:
-    return ProbeRequest(trial.options, trial.transport, trial.load.frontier)
+    probes = {name: probe for name in streaming_engines() if (probe := entry(name).latency_probe()) is not None}
+    rule = f"must be {' or '.join(probes)}, because other engines have no latency probe"
+    require(engine in probes, "engine", rule, engine, f"--engine {next(iter(probes))}")
+    return probes[engine]
 
 
 def _with_chunk(trial: Experiment, chunk_s: float) -> Experiment:
     return trial.model_copy(update={"load": trial.load.model_copy(update={"chunk": chunk_s})})
+
+
+def request_of(trial: Experiment) -> ProbeRequest:
+    return ProbeRequest(trial.options, trial.transport, trial.load.frontier)
 
 
 def _refuse(experiment: Experiment, config: Anatomy, probe: LatencyProbe) -> None:
@@ -176,7 +173,7 @@ def _refuse(experiment: Experiment, config: Anatomy, probe: LatencyProbe) -> Non
 
 def _interval(options: Mapping[str, str], probe: LatencyProbe) -> str:
     """The batch interval among options or settings, as written there; empty without one."""
-    return "" if probe.interval is None else options.get(probe.interval, "")
+    return options.get(probe.interval or "", "")
 
 
 def _trial_name(trial: Experiment, probe: LatencyProbe) -> str:
@@ -188,14 +185,24 @@ def _trial_name(trial: Experiment, probe: LatencyProbe) -> str:
 def _resolved(trial: Experiment, probe: LatencyProbe) -> ResolvedExperiment:
     """A trial, ready to start; InputError with its problems, or with why it cannot be decomposed."""
     events = trial.load.rate * trial.load.duration * LONGEST
-    rule = f"must give at most {RECORDS_MAX:,} events a trial, even if its span is extended to its longest"
-    few = Rule(events <= RECORDS_MAX, "--rates", rule, f"{events:,.0f}", "a lower rate, or a shorter --duration")
+    few = Rule(
+        events <= RECORDS_MAX, "--rates",
+        f"must give at most {RECORDS_MAX:,} events a trial, even if its span is extended to its longest",
+        f"{events:,.0f}", "a lower rate, or a shorter --duration",
+    )  # fmt: skip
     refuse([*probe.problems(request_of(trial)), *broken(few)])
     resolved, way_out = check(trial), "stamped_text, identity, filter or throughput"
-    rule = "must be a built-in workload, because the operators of a user job are not visible"
-    require(resolved.workload.operators_known, "workload", rule, trial.workload, way_out)
-    rule = "must turn each row of one stream into rows of one sink: a window's result belongs to no single row"
-    require(_row_by_row(resolved.flow), "workload", rule, trial.workload, way_out)
+    refuse(first_broken(
+        Rule(
+            resolved.workload.operators_known, "workload",
+            "must be a built-in workload, because the operators of a user job are not visible", trial.workload, way_out,
+        ),
+        Rule(
+            _row_by_row(resolved.flow), "workload",
+            "must turn each row of one stream into rows of one sink: a window's result belongs to no single row",
+            trial.workload, way_out,
+        ),
+    ))  # fmt: skip
     return resolved
 
 
@@ -234,10 +241,12 @@ def _trial(
             "verdict": "interrupted" if judged is None else result.verdict.value, "sentence": result.verdict.sentence,
             "clock_moved_us": moved_us,
         })  # fmt: skip
-        if judged is None or judged.verified is None or result.verdict.value == "invalid":
-            reason = "it is invalid" if result.verdict.value == "invalid" else "its answers were not compared"
-            return BreakdownTrial.from_parts(conditions, Decomposition(reason=reason))
-        decomposition = decompose(judged, Path(str(result.folder)), evidence)
+        if result.verdict.value == "invalid":
+            decomposition = Decomposition(reason="it is invalid")
+        elif judged is None or judged.verified is None:
+            decomposition = Decomposition(reason="its answers were not compared")
+        else:
+            decomposition = decompose(judged, Path(str(result.folder)), evidence)
     if abs(moved_us) > CLOCK_MOVED_US_MAX and not decomposition.reason:
         doubt = "the machine's clock, which engine and broker use, was adjusted during the trial: run it again"
         decomposition = decomposition.model_copy(update={"doubts": (*decomposition.doubts, doubt)})

@@ -6,12 +6,10 @@ ends and the next begins. So each mode checks its evidence against the driver's 
 The timestamps are those of the stored results: the driver's, the broker's, and those that the engine's probe has.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -42,15 +40,12 @@ from streamgauge.engines.latency_probe import (
 )
 from streamgauge.harness.broker_log import AppendTimes
 from streamgauge.metrics.delivery_times import handed_over
+from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.results.breakdown import Decomposition, LatencyFigures, StageFigures, TrialLatency
 from streamgauge.stats.samples import carries
 from streamgauge.trial.events import TrialEvent, VerdictReached
+from streamgauge.trial.trial_result import TrialResult
 from streamgauge.verification.received_results import results_file
-
-if TYPE_CHECKING:
-    from streamgauge.metrics.trial_log import TrialLog
-    from streamgauge.trial.trial_result import TrialResult
-
 
 CDF_POINTS = 101
 _NAMES = (EVENT_ID, EVENT_ORDINAL)
@@ -84,31 +79,10 @@ def read_results(folder: Path, from_us: int, to_us: int) -> SavedResults | None:
         return None
     columns = pq.read_schema(path).names
     rows = pq.read_table(path, columns=[EVENT_TIME, EMISSION_TIME, *(name for name in _NAMES if name in columns)])
-    event_us = np.asarray(pc.cast(rows[EVENT_TIME], pa.int64()))
-    rows = rows.filter((event_us >= from_us) & (event_us < to_us))
     event_us, emission_us = (np.asarray(pc.cast(rows[name], pa.int64())) for name in (EVENT_TIME, EMISSION_TIME))
-    names = rows.drop_columns([EVENT_TIME, EMISSION_TIME])
-    return SavedResults(event_us, emission_us, partitions_of(np.asarray(names[EVENT_ID])), names)
-
-
-def offered(trial_log: TrialLog, results: SavedResults) -> Times:
-    """When the chunk of each result's event was offered by its own generator; -1 if it was not."""
-    published_us = np.full(len(results.event_us), -1, np.int64)
-    for partition in np.unique(results.partitions):
-        of_partition = results.partitions == partition
-        chunks = [(one.to_us, one.published_us) for one in trial_log.chunks[partition]]
-        published_us[of_partition] = _at(results.event_us[of_partition], chunks)[0]
-    return published_us
-
-
-def delivered(trial_log: TrialLog, results: SavedResults) -> tuple[Times, Times]:
-    """The batch that first read the event of each result, and when; -1 if none did."""
-    deliveries = np.full((2, len(results.event_us)), -1, np.int64)
-    for partition in np.unique(results.partitions):
-        of_partition = np.flatnonzero(results.partitions == partition)
-        reads = [(part.to_us, part.batch, part.when_us) for part in trial_log.deliveries[partition] if part.first]
-        deliveries[:, of_partition] = _at(results.event_us[of_partition], reads, 2)
-    return deliveries[0], deliveries[1]
+    chosen = (event_us >= from_us) & (event_us < to_us)
+    names = rows.drop_columns([EVENT_TIME, EMISSION_TIME]).filter(chosen)
+    return SavedResults(event_us[chosen], emission_us[chosen], partitions_of(np.asarray(names[EVENT_ID])), names)
 
 
 def first_reads(trial_log: TrialLog) -> dict[int, int]:
@@ -123,16 +97,6 @@ def first_reads(trial_log: TrialLog) -> dict[int, int]:
 def commits(trial_log: TrialLog) -> dict[int, int]:
     """Batch to its commit."""
     return {commit.batch: commit.committed_us for commit in trial_log.commits}
-
-
-def _at(event_us: Times, log: Sequence[tuple[int, ...]], values: int = 1) -> Times:
-    """For each event, the values of the first log entry (end, values...) that ends after it; -1 without one."""
-    ends = np.array(sorted(log), np.int64).reshape(-1, values + 1)
-    places = np.searchsorted(ends[:, 0], event_us, side="right")
-    available = places < len(ends)
-    entries = np.full((values, len(event_us)), -1, np.int64)
-    entries[:, available] = ends[places[available], 1:].T
-    return entries
 
 
 class TrialEvidence:
@@ -179,17 +143,34 @@ class TrialEvidence:
 
 def result_times(trial_log: TrialLog, results: SavedResults) -> ResultTimes:
     """The driver's timestamps of results."""
-    batches, delivered_us = delivered(trial_log, results)
+    chunks = [[(one.to_us, one.published_us) for one in log] for log in trial_log.chunks]
+    reads = [[(part.to_us, part.batch, part.when_us) for part in log if part.first] for log in trial_log.deliveries]
+    (offered_us,), (batches, delivered_us) = _looked_up(chunks, results, 1), _looked_up(reads, results, 2)
     return ResultTimes(
         event_us=results.event_us,
         emission_us=results.emission_us,
         partitions=results.partitions,
         sequences=sequences_of(np.asarray(results.names[EVENT_ID])),
-        offered_us=offered(trial_log, results),
+        offered_us=offered_us,
         all_offered_us=handed_over(trial_log)(results.event_us),
         batches=batches,
         delivered_us=delivered_us,
     )
+
+
+def _looked_up(logs: Sequence[Sequence[tuple[int, ...]]], results: SavedResults, values: int) -> Times:
+    """For each result, the values of the first entry (end, values...) of its partition's log that ends after its event.
+
+    -1 without one; the shape is (values, n).
+    """
+    found = np.full((values, len(results.event_us)), -1, np.int64)
+    for partition in np.unique(results.partitions):
+        entries = np.array(sorted(logs[partition]), np.int64).reshape(-1, values + 1)
+        of_partition = np.flatnonzero(results.partitions == partition)
+        places = np.searchsorted(entries[:, 0], results.event_us[of_partition], side="right")
+        available = places < len(entries)
+        found[:, of_partition[available]] = entries[places[available], 1:].T
+    return found
 
 
 def decompose(judged: TrialResult, folder: Path, evidence: TrialEvidence) -> Decomposition:
@@ -203,28 +184,28 @@ def decompose(judged: TrialResult, folder: Path, evidence: TrialEvidence) -> Dec
 
 
 def _report(judged: TrialResult, breakdown: Breakdown) -> Decomposition:
-    whole = latency_figures(breakdown.latencies_us, breakdown.independent)
     contradicted = contradicted_share(breakdown.stage_times)
-    decomposition = Decomposition(
-        latency=TrialLatency(**dict(whole), contradicted_share=contradicted) if whole is not None else None,
-        first_of_batch=latency_figures(breakdown.firsts_us, breakdown.independent),
+    unexplained = _unexplained_share(judged, breakdown)
+    whole, firsts = (_figures(each, breakdown.independent) for each in (breakdown.latencies_us, breakdown.firsts_us))
+    return Decomposition(
+        latency=TrialLatency(**whole, results=len(breakdown.latencies_us), contradicted_share=contradicted),
+        first_of_batch=LatencyFigures(**firsts, results=len(breakdown.firsts_us)) if firsts else None,
         stages=stage_figures(breakdown.stage_times, breakdown.independent),
         sampled=len(breakdown.stage_times.spent_us),
-        remainder_share=_unexplained_share(judged, breakdown),
+        remainder_share=unexplained,
         cdf_us=_spread(breakdown.latencies_us, breakdown.independent),
         batches=breakdown.batches,
         left_out=breakdown.left_out,
+        doubts=(*doubts(unexplained, contradicted), *breakdown.doubts),
         **breakdown.extra_fields,
     )
-    return decomposition.model_copy(update={"doubts": (*doubts(decomposition), *breakdown.doubts)})
 
 
-def doubts(decomposition: Decomposition) -> Iterator[str]:
+def doubts(unexplained_share: float | None, contradicted_share: float) -> Iterator[str]:
     """Why stages may be wrong, if their evidence does not agree, in any mode."""
-    unexplained_share, latency = decomposition.remainder_share, decomposition.latency
-    if unexplained_share is not None and abs(unexplained_share) > DOUBT_SHARE:
+    if abs(unexplained_share or 0.0) > DOUBT_SHARE:
         yield "the sum of the stages differs from the trial's mean latency"
-    if latency is not None and latency.contradicted_share > DOUBT_SHARE:
+    if contradicted_share > DOUBT_SHARE:
         yield "timestamps of results contradict each other"
 
 
@@ -254,8 +235,6 @@ def stage_figures(times: StageTimes, independent: int) -> tuple[StageFigures, ..
     """Each stage: mean, percentiles of its own (where `independent` observations carry them), and its share of the
     mean latency.
     """
-    if not len(times.spent_us):
-        return ()
     whole_us = float(times.latencies_us.mean())
     return tuple(
         StageFigures(
@@ -268,17 +247,13 @@ def stage_figures(times: StageTimes, independent: int) -> tuple[StageFigures, ..
 
 
 def _figures(values_us: Times, independent: int) -> dict[str, Any]:
+    """Empty without a value."""
+    if not len(values_us):
+        return {}
     return {"mean_us": float(values_us.mean())} | {
         f"{name}_us": float(np.quantile(values_us, q)) if carries(q, independent) else None
         for name, q in PERCENTILES.items()
     }
-
-
-def latency_figures(latencies_us: Times, independent: int) -> LatencyFigures | None:
-    """The same figures of whole latencies, and how many there are; None without any."""
-    if not len(latencies_us):
-        return None
-    return LatencyFigures(**_figures(latencies_us, independent), results=len(latencies_us))
 
 
 def contradicted_share(times: StageTimes) -> float:

@@ -26,7 +26,6 @@ from streamgauge.preflight.settings_checks import check
 from streamgauge.results.breakdown import LatencyBreakdown
 from streamgauge.results.matrix import CellFigures, MatrixResult
 from streamgauge.results.run import Result
-from streamgauge.results.search import TrialSummary
 from streamgauge.studies.capacity.sustain import sustain, typical_s
 from streamgauge.studies.latency_breakdown.anatomy import anatomy, check_trials, exit_code
 from streamgauge.studies.operator_profile.characterize import characterize, check_all, check_input
@@ -67,20 +66,25 @@ def check_cells(cells: Sequence[Cell]) -> tuple[CheckedCell, ...]:
 def require_same_files(cells: Sequence[CheckedCell], before: Mapping[str, str], folder: str) -> None:
     """Raises InputError if files of a user job or data changed since the matrix in `folder` began."""
     way_out = f"restore the file, or start a new matrix without --resume {folder}"
-    problems: dict[str, Problem] = {}
-    for workload in (one.resolved.workload for one in cells):
-        previous = {name: digest for name, digest in before.items() if name in workload.files}
-        problems |= {str(problem): problem for problem in changed_files(workload, previous, way_out)}
-    refuse(list(problems.values()))
+    changed = (
+        problem
+        for one in (cell.resolved.workload for cell in cells)
+        for problem in changed_files(one, {name: before[name] for name in before if name in one.files}, way_out)
+    )
+    refuse(list({str(problem): problem for problem in changed}.values()))
+
+
+COMMANDS = ("run", "sustain", "anatomy", "characterize")
 
 
 def _checked(experiment: Experiment) -> tuple[ResolvedExperiment, float | None]:
-    why = "has a grid of its own" if experiment.command == "scale" else "measures nothing"
+    """The (first) trial and the estimated seconds; InputError if it cannot start."""
+    command = experiment.command
+    why = "has a grid of its own" if command == "scale" else "measures nothing"
     require_all(
         Rule(
-            experiment.command in _CHECKS, "command",
-            f"must be {', '.join(_CHECKS)} with a matrix, because {experiment.command} {why}", experiment.command,
-            'command = "run"',
+            command in COMMANDS, "command",
+            f"must be {', '.join(COMMANDS)} with a matrix, because {command} {why}", command, 'command = "run"',
         ),
         Rule(
             experiment.search.resume is None, "search.resume",
@@ -88,36 +92,13 @@ def _checked(experiment: Experiment) -> tuple[ResolvedExperiment, float | None]:
             "streamgauge experiment --resume FOLDER",
         ),
     )  # fmt: skip
-    return _CHECKS[experiment.command](experiment)
-
-
-def _check_run(experiment: Experiment) -> tuple[ResolvedExperiment, float]:
-    resolved = check(experiment)
-    return resolved, trial_s(resolved, fresh=True) + start_s(resolved)
-
-
-def _check_search(experiment: Experiment) -> tuple[ResolvedExperiment, float]:
-    resolved = check(experiment)
-    return resolved, typical_s(resolved)
-
-
-def _check_anatomy(experiment: Experiment) -> tuple[ResolvedExperiment, float]:
-    trials = check_trials(experiment)
+    if command == "characterize":
+        check_all(experiment)
+        return check_input(experiment), None
+    trials = check_trials(experiment) if command == "anatomy" else [check(experiment)]
+    if command == "sustain":
+        return trials[0], typical_s(trials[0])
     return trials[0], sum(trial_s(trial, fresh=True) + start_s(trial) for trial in trials)
-
-
-def _check_characterization(experiment: Experiment) -> tuple[ResolvedExperiment, None]:
-    check_all(experiment)
-    return check_input(experiment), None
-
-
-_CHECKS: Mapping[str, Callable[[Experiment], tuple[ResolvedExperiment, float | None]]] = {
-    "run": _check_run,
-    "sustain": _check_search,
-    "anatomy": _check_anatomy,
-    "characterize": _check_characterization,
-}
-"""By command: raises InputError, or gives the (first) trial and the estimated seconds."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +149,7 @@ def figures_of(result: Result) -> CellFigures:
     rate, driver = result.rate, result.driver
     processes = {process.role: process for process in reversed(result.processes)}
     sut, broker = processes.get("sut"), processes.get("broker")
-    compared = result.verification if result.verification is not None and result.verification.judged else None
+    answers = result.verification
 
     def latencies(kind: str, *statistics: str) -> dict[str, Any]:
         return {f"{kind}_{name}_us": getattr(result.latency.by_kind(kind), name, None) for name in statistics}
@@ -184,7 +165,7 @@ def figures_of(result: Result) -> CellFigures:
         ingested_per_s=rate.ingested_per_s if rate else None,
         achieved_per_s=rate.achieved_per_s if rate else None,
         backlog_max=result.backlog.max if result.backlog else None,
-        faults=compared.fault_count if compared else None,
+        faults=answers.fault_count if answers and answers.judged else None,
         sut_cpu_percent=sut.cpu_percent_mean if sut else None,
         sut_memory_bytes=sut.memory_bytes_max if sut else None,
         broker_cpu_percent=broker.cpu_percent_mean if broker else None,
@@ -199,19 +180,15 @@ def figures_of(result: Result) -> CellFigures:
 
 
 class _SearchProgress:
-    """Observes a search within a matrix: only its progress is shown."""
+    """Observes a search within a matrix: only its progress is shown. The cell's report has the rest."""
+
+    header = trial = staticmethod(ignore)
 
     def __init__(self, show: Show) -> None:
         self._show = show
 
-    def header(self, text: str) -> None:
-        """Ignored: the matrix has a header of its own."""
-
     def trial_progress(self, snapshot: TrialSnapshot) -> None:
         self._show(snapshot)
-
-    def trial(self, trial: TrialSummary) -> None:
-        """Ignored: the cell's report has the trials."""
 
 
 def _performed(experiment: Experiment, observers: Observers) -> CellFigures:
@@ -257,10 +234,14 @@ def write_tables(folder: Path, name: str, table: pa.Table) -> None:
 def cells_table(result: MatrixResult, cells: Mapping[int, Cell]) -> pa.Table:
     """The cells that were run, by number. `cells`: every cell of the matrix by its number."""
     rows = result.cells
-    columns = {"number": [row.number for row in rows]}
-    columns |= {name: [value_of(cells[row.number].experiment, name) for row in rows] for name in result.varied}
-    columns["repetition"] = [row.repetition for row in rows]
-    return rows_table(columns, rows)
+    return rows_table(
+        {
+            "number": [row.number for row in rows],
+            **{name: [value_of(cells[row.number].experiment, name) for row in rows] for name in result.varied},
+            "repetition": [row.repetition for row in rows],
+        },
+        rows,
+    )
 
 
 def rows_table(first: Mapping[str, list[Any]], rows: Sequence[CellFigures]) -> pa.Table:

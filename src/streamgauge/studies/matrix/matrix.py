@@ -11,7 +11,7 @@ A matrix that is killed keeps every cell that ended; `--resume` runs the others.
 """
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
@@ -65,7 +65,7 @@ def plan_matrix(experiment: Experiment, numbers: str | None = None, resume: str 
     cells = expand(_with_files_of_here(experiment))
     chosen = _chosen(cells, experiment, numbers)
     if resume is not None:
-        chosen = tuple(_missing(chosen, reopen(Path(resume), MATRIX, MatrixResult), named=numbers is not None))
+        chosen = _missing(chosen, reopen(Path(resume), MATRIX, MatrixResult), named=numbers is not None)
     return MatrixPlan(
         workload=experiment.workload,
         command=experiment.command,
@@ -102,7 +102,7 @@ def run_matrix(
             folder = Path(resume)
             alone.enter_context(exclusive(folder, "--resume", "a matrix"))
             result = reopen(folder, MATRIX, MatrixResult)
-            chosen = tuple(_missing(chosen, result, named=numbers is not None))
+            chosen = _missing(chosen, result, named=numbers is not None)
             checked = check_cells(chosen)
             require_same_files(checked, result.job_files, resume)
             require_machine(*(one.resolved for one in checked))
@@ -151,13 +151,11 @@ def _chosen(cells: Sequence[Cell], experiment: Experiment, numbers: str | None) 
     return ordered if numbers is None else select(ordered, numbers)
 
 
-def _missing(cells: Iterable[Cell], result: MatrixResult, named: bool) -> Iterator[Cell]:
+def _missing(cells: Iterable[Cell], result: MatrixResult, named: bool) -> tuple[Cell, ...]:
     """Cells that have not ended; of `named` ones also those that decided nothing."""
     verdicts = {row.number: row.verdict for row in result.cells}
-    for cell in cells:
-        verdict = verdicts.get(cell.number, "interrupted")
-        if verdict == "interrupted" or (named and verdict in REPEATABLE):
-            yield cell
+    open_ones = ("interrupted", *REPEATABLE) if named else ("interrupted",)
+    return tuple(cell for cell in cells if verdicts.get(cell.number, "interrupted") in open_ones)
 
 
 def _begin(experiment: Experiment, cells: Sequence[Cell], checked: Sequence[CheckedCell]) -> tuple[Path, MatrixResult]:

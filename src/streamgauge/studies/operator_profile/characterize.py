@@ -9,27 +9,38 @@
 5. Computes the time of a tuple and the instances of eq. 3.4 (`studies.operator_profile.profile`)."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+import numpy as np
+
 from streamgauge.artifacts.atomic_write import OUT, write_text
 from streamgauge.artifacts.run_folder import CHARACTERIZATION, new_folder, place_problems, write_study
 from streamgauge.config import reproduce
-from streamgauge.config.experiment import Characterize, Experiment, build
+from streamgauge.config.experiment import Characterize, Experiment
 from streamgauge.config.experiment_file import to_toml
-from streamgauge.core.clock import US
-from streamgauge.core.errors import Rule, attempt, broken, refuse, require
+from streamgauge.core.clock import US, repeated
+from streamgauge.core.errors import Rule, attempt, broken, refuse
 from streamgauge.core.plugin_options import TUNED
 from streamgauge.dataflow import graph
 from streamgauge.dataflow.nodes import Flow, Node, Source, UserJobNode
 from streamgauge.engines.operator_profiler import IsolatedOperator, OperatorProfiler, Slice
-from streamgauge.engines.registry import entry, streaming_engines
+from streamgauge.engines.registry import entry
 from streamgauge.preflight.machine_requirements import require_machine
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.preflight.settings_checks import check, refuse_program
-from streamgauge.results.profile import AppliedAdvice, OperatorProfile, ProfiledOperator, ProfileInput, ProfileRequest
-from streamgauge.studies.operator_profile.memory import distribution, sampled
+from streamgauge.results.profile import (
+    AppliedAdvice,
+    MemoryBehaviour,
+    MemoryDistribution,
+    MemoryLevel,
+    OperatorProfile,
+    ProfiledOperator,
+    ProfileInput,
+    ProfileRequest,
+)
 from streamgauge.studies.operator_profile.operator_io import (
     SLICE,
     OperatorIO,
@@ -51,6 +62,11 @@ START_US = 1_767_225_600 * US
 EVENTS_MAX = 50_000_000
 SLICES_ADVISED = 100
 """The fewest that carry a p99, and so an advice."""
+INTERVAL_S = 0.5
+VARIABLE_FROM = 1.25
+"""Memory is variable where its p95 is so many times its p50, or its p50 so many times its least, or more."""
+MEDIUM_FROM_BYTES, HIGH_FROM_BYTES = 2**30, 4 * 2**30
+"""By the p95."""
 Say = Callable[[str], None]
 
 
@@ -74,11 +90,8 @@ def characterize(experiment: Experiment, say: Say = lambda _: None, on_study: On
 
 
 def profiler_of(experiment: Experiment) -> OperatorProfiler:
-    """How the engine times operators. Raises InputError if it cannot."""
+    """How the engine times operators. The command takes no other engine than the default one."""
     profiler = entry(experiment.engine).operator_profiler()
-    able = [name for name in streaming_engines() if entry(name).operator_profiler() is not None]
-    rule = f"must be {' or '.join(able)}, because other engines time no operators"
-    require(profiler, "engine", rule, experiment.engine, f"--engine {able[0]}")
     assert profiler is not None
     return profiler
 
@@ -92,8 +105,7 @@ def check_input(experiment: Experiment) -> ResolvedExperiment:
     refuse_program(experiment)
     config, load = experiment.characterize or Characterize(), experiment.load.model_copy(update={"generators": 1})
     problems = list(reproduce.unsupported_settings(experiment))
-    engine_is_refused = any(problem.setting == "engine" for problem in problems)
-    unused = () if engine_is_refused else profiler_of(experiment).unused_options
+    profiler = entry(experiment.engine).operator_profiler()  # None for an engine that is refused
     events, rule = config.total_slices * config.slice_events, "has no effect on an operator that is timed alone"
     problems += broken(
         Rule(
@@ -103,16 +115,15 @@ def check_input(experiment: Experiment) -> ResolvedExperiment:
         ),
         *(
             Rule(name not in experiment.options, f"option {name}", rule, experiment.options.get(name), "leave it out")
-            for name in unused
+            for name in (profiler.unused_options if profiler else ())
         ),
     )  # fmt: skip
     # The input is made as `generate` makes it, which starts no engine and so takes no tuning profile.
-    update = {"command": "generate", "characterize": None, "load": load, "tuning": TUNED}
-    resolved = attempt(lambda: check(experiment.model_copy(update=update), new_folder=False), problems)
+    given = experiment.model_copy(update={"command": "generate", "characterize": None, "load": load, "tuning": TUNED})
+    resolved: ResolvedExperiment = attempt(lambda: check(given, new_folder=False), problems)
     if (out := experiment.out or "runs").isprintable():  # else it is refused already
         problems += place_problems(Path(out), is_made=False)
     refuse(problems)
-    assert isinstance(resolved, ResolvedExperiment)
     return replace(resolved, experiment=resolved.experiment.model_copy(update={"tuning": experiment.tuning}))
 
 
@@ -172,12 +183,12 @@ def _notes(config: Characterize, operators: Sequence[ProfiledOperator]) -> Itera
     """What a reader must know of these figures."""
     if config.slices < SLICES_ADVISED:
         yield f"fewer than {SLICES_ADVISED} slices carry no p99, so nothing is advised"
-    names_by_method: dict[str, list[str]] = {}
-    for row in operators:
-        if row.time_method:
-            names_by_method.setdefault(row.time_method.replace("_", " "), []).append(row.name)
-    if len(names_by_method) > 1:
-        each = "; ".join(f"{way}: {', '.join(names)}" for way, names in names_by_method.items())
+    methods = dict.fromkeys(row.time_method for row in operators if row.time_method)
+    if len(methods) > 1:
+        each = "; ".join(
+            f"{way.replace('_', ' ')}: {', '.join(row.name for row in operators if row.time_method == way)}"
+            for way in methods
+        )
         yield f"timed in different ways, so compare times and instances within one alone ({each})"
     untimed = ", ".join(row.name for row in operators if row.time_per_tuple_us is None)
     yield f"not timed, and so without a share of the instances: {untimed}"
@@ -224,24 +235,59 @@ def _time(
     slices: dict[str, list[Slice]] = {}
     profiler = profiler_of(resolved.experiment)
     say(f"starting {resolved.experiment.engine}")
-    with profiler.timer(operators, resolved.engine_options, private, log) as benchmark:
-
-        def one(number: int) -> None:
+    memory: list[int] = []
+    with profiler.timer(operators, resolved.engine_options, private, log) as benchmark, ExitStack() as sampling:
+        for number in range(config.total_slices):
+            if number == config.warmup_slices:
+                memory = sampling.enter_context(sampled(benchmark.memory_bytes))
             answer = benchmark.slice(number)
             failed.update(answer.failed)
             for name, sample in answer.samples.items() if number >= config.warmup_slices else ():
                 slices.setdefault(name, []).append(sample)
             say(f"timing   slice {number + 1} of {config.total_slices}, {config.warmup_slices} of them to warm up")
-
-        for number in range(config.warmup_slices):
-            one(number)
-        with sampled(benchmark.memory_bytes) as memory:
-            for number in range(config.warmup_slices, config.total_slices):
-                one(number)
         settings = benchmark.settings
     methods = {each.name: profiler.method_of(each.node) for each in operators}
     whole = {name: each for name, each in slices.items() if name not in failed}
     return Timings(whole, methods, failed), memory, settings
+
+
+@contextmanager
+def sampled(read: Callable[[], int | None], interval_s: float = INTERVAL_S) -> Iterator[list[int]]:
+    """Calls `read` every `interval_s` until the context is left, and at least once; ignores readings of None."""
+    samples: list[int] = []
+
+    def sample() -> None:
+        if (found := read()) is not None:
+            samples.append(found)
+
+    with repeated(sample, interval_s, "memory"):
+        yield samples
+
+
+def distribution(samples: Sequence[int], of: str) -> MemoryDistribution | None:
+    """The distribution of samples in bytes, and its behaviour; None without a sample."""
+    if not samples:
+        return None
+    least, middle, high = (int(np.quantile(samples, q, method="inverted_cdf")) for q in (0.0, 0.5, 0.95))
+    return MemoryDistribution(
+        of=of,
+        min=least,
+        p50=middle,
+        p95=high,
+        max=max(samples),
+        samples=len(samples),
+        interval_s=INTERVAL_S,
+        behaviour=behaviour(least, middle, high),
+        level=level(high),
+    )
+
+
+def behaviour(least: int, p50: int, p95: int) -> MemoryBehaviour:
+    return "variable" if p95 >= VARIABLE_FROM * p50 or p50 >= VARIABLE_FROM * least else "fixed"
+
+
+def level(p95: int) -> MemoryLevel:
+    return "low" if p95 < MEDIUM_FROM_BYTES else "medium" if p95 < HIGH_FROM_BYTES else "high"
 
 
 APPLIED = "applied.toml"
@@ -257,18 +303,8 @@ def check_all(experiment: Experiment) -> None:
 
 def trial_of(experiment: Experiment, instances: int) -> Experiment:
     """The run of the profiled experiment with so many instances, which replace an option of the user."""
-    load = experiment.load
-    return build(
-        {
-            "command": "run",
-            "workload": experiment.workload,
-            "engine": experiment.engine,
-            "parameters": experiment.parameters,
-            "options": {**experiment.options, profiler_of(experiment).parallelism_setting: str(instances)},
-            "tuning": experiment.tuning,
-            "load": {"rate": load.rate, "seed": load.seed, "duration": load.duration, "warmup": load.warmup},
-        }
-    )
+    options = {**experiment.options, profiler_of(experiment).parallelism_setting: str(instances)}
+    return experiment.model_copy(update={"command": "run", "characterize": None, "options": options, "out": None})
 
 
 def apply_advice(

@@ -10,12 +10,10 @@ for each input row.
 A user job is one operator, whose rows the caller computes (`UserJobRows`). Its input carries lineage, which the
 function may read. An event reaches the job at its own time."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from streamgauge.core.schema import EVENT_TIME, INGEST_TIME, LINEAGE, Field, Schema, quote, quoted
 from streamgauge.dataflow import graph, schema
@@ -26,13 +24,10 @@ from streamgauge.engines.duckdb_oracle import lowering as lower
 from streamgauge.engines.duckdb_oracle.process_operator import computed
 from streamgauge.engines.registry import entry
 from streamgauge.engines.spi import BatchRequest
+from streamgauge.loadgen.plan import Plan
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.user_workloads.user_workload import user_workload
 from streamgauge.verification.regenerated_input import RegeneratedInput
-
-if TYPE_CHECKING:
-    from streamgauge.loadgen.plan import Plan
-
 
 FIXED_BYTES = {"int": 4.0, "bigint": 8.0, "double": 8.0, "timestamp": 8.0, "boolean": 1 / 8}
 OFFSET_BYTES = 4.0

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,16 +23,6 @@ _OWN = ("out", "load.of")
 """Settings that are not the run's."""
 
 
-@dataclass(frozen=True)
-class _Part:
-    """The events of a workload's plan with begin <= event time < end, microseconds."""
-
-    workload: Workload
-    plan: Plan
-    begin_us: int
-    end_us: int
-
-
 def generate(experiment: Experiment, out: Path, progress: Progress | None = None) -> dict[str, Any]:
     """Write DIR/<stream>/part-<partition>.parquet.
 
@@ -43,29 +32,31 @@ def generate(experiment: Experiment, out: Path, progress: Progress | None = None
     written and planned. `replaced`: so many files of an earlier input had these places. Notes are those of a run on
     this input.
     """
-    part = _planned(experiment) if experiment.load.of is None else _offered(experiment, experiment.load.of)
-    replaced = len(existing_parts(part.plan, out))
-    events = write_input(part.plan, out, part.begin_us, part.end_us, progress)
+    of = experiment.load.of
+    workload, plan, end_us = _planned(experiment) if of is None else _offered(experiment, of)
+    replaced = len(existing_parts(plan, out))
+    events = write_input(plan, out, plan.start_us, end_us, progress)
     return {
-        "out": str(out), "start_us": part.begin_us, "end_us": part.end_us, "events": events, "replaced": replaced,
-        "notes": list(input_notes(part.workload, replayed_data(part.plan, part.end_us))),
+        "out": str(out), "start_us": plan.start_us, "end_us": end_us, "events": events, "replaced": replaced,
+        "notes": list(input_notes(workload, replayed_data(plan, end_us))),
     }  # fmt: skip
 
 
-def _planned(experiment: Experiment) -> _Part:
+def _planned(experiment: Experiment) -> tuple[Workload, Plan, int]:
+    """The workload with its plan, and the event time at which its input ends."""
     resolved, load = check(experiment), experiment.load
     begin = start_us(experiment)
     if begin is None:
         # The profile from its first moment to its last, without what a trial puts before and after it.
         begin, profile = int(time.time()) * US, parse_profile(load.profile, load.rate, load.duration)
         plan = resolved.plan(begin, load.rate, load.duration, profile)
-        return _Part(resolved.workload, plan, begin, plan.end_us)
+        return resolved.workload, plan, plan.end_us
     spans = resolved.spans(begin, True, load.duration)
-    return _Part(resolved.workload, resolved.trial_plan(spans, load.rate, fresh=True), begin, spans.end_us)
+    return resolved.workload, resolved.trial_plan(spans, load.rate, fresh=True), spans.end_us
 
 
-def _offered(experiment: Experiment, of: str) -> _Part:
-    """What a run was offered: its plan, made again from what its result says."""
+def _offered(experiment: Experiment, of: str) -> tuple[Workload, Plan, int]:
+    """The same of what a run was offered: its plan, made again from what its result says."""
     result = RunFolder.open(of).read_result()
     refuse(list(_problems(experiment, result, of)))
     assert result.input is not None
@@ -79,7 +70,7 @@ def _offered(experiment: Experiment, of: str) -> _Part:
         (result.input.end_us - result.input.start_us) / US, resolved.partitions, load.seed, result.input.keyed,
     )  # fmt: skip
     refuse(list(files_read_otherwise(replayed_data(plan, result.input.end_us), result)))
-    return _Part(resolved.workload, plan, result.input.start_us, result.input.end_us)
+    return resolved.workload, plan, result.input.end_us
 
 
 def _settings_of(result: Result, offered: Input) -> Experiment:

@@ -11,20 +11,19 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import takewhile
-from threading import Condition
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
-from streamgauge.config.experiment import SETTINGS, Experiment
+from streamgauge.config.experiment import Experiment
 from streamgauge.core.clock import US
-from streamgauge.core.errors import InputError, Problem
 from streamgauge.core.units import FAR_FUTURE_US
 from streamgauge.metrics.rates_and_backlog import backlog_events, due_events, lags
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.results.latency import LATENCY_KINDS, PERCENTILES, Latencies
 from streamgauge.results.verdict import VerdictValue
+from streamgauge.system.child_processes import wait_until
 from streamgauge.trial.events import (
     Observer,
     PhaseBegan,
@@ -37,7 +36,7 @@ from streamgauge.trial.events import (
 from streamgauge.trial.progress import every_second
 
 if TYPE_CHECKING:
-    from prometheus_client import CollectorRegistry, Metric
+    from prometheus_client import Metric
 
 
 PLACES = ("stream", "partition")
@@ -59,11 +58,11 @@ def load_figures(record: TrialRecord, now_us: int) -> dict[str, Values]:
     cpu_cores, memory_bytes = _usage(trial_log)
     of_place = lags(trial_log, np.array([now_us], np.int64), record.spans.end_us)
     return {
-        "due_events": _single(int(due_events(record, now_us))),
-        "offered_events": _single(trial_log.running.offered_events),
-        "ingested_events": _single(int(trial_log.running.delivered_by(FAR_FUTURE_US))),
-        "committed_events": _single(trial_log.committed_events()),
-        "backlog_events": _single(int(backlog_events(record, now_us))),
+        "due_events": {(): int(due_events(record, now_us))},
+        "offered_events": {(): trial_log.running.offered_events},
+        "ingested_events": {(): int(trial_log.running.delivered_by(FAR_FUTURE_US))},
+        "committed_events": {(): trial_log.committed_events()},
+        "backlog_events": {(): int(backlog_events(record, now_us))},
         "lag_events": {(stream, str(partition)): float(lag[0]) for (stream, partition), lag in of_place.items()},
         "batch_latency_seconds": _batch_latencies(trial_log),
         "cpu_cores": cpu_cores,
@@ -86,8 +85,11 @@ def _batch_latencies(trial_log: TrialLog) -> Values:
     for sink in trial_log.sinks:
         commits = (one for one in reversed(trial_log.commits) if one.sink == sink and one.latency_us_p50 is not None)
         if (commit := next(commits, None)) is not None:
-            values = {quantile: getattr(commit, name) for quantile, name in BATCH_QUANTILES.items()}
-            latest |= {(sink, quantile): value / US for quantile, value in values.items() if value is not None}
+            latest |= {
+                (sink, quantile): value / US
+                for quantile, name in BATCH_QUANTILES.items()
+                if (value := getattr(commit, name)) is not None
+            }
     return latest
 
 
@@ -96,12 +98,12 @@ def _usage(trial_log: TrialLog) -> tuple[Values, Values]:
     if not trial_log.usages:
         return {}, {}
     last_us = trial_log.usages[-1].time_us
-    cpu: dict[str, float] = dict.fromkeys(ROLES, 0.0)
-    memory: dict[str, int] = dict.fromkeys(ROLES, 0)
-    for usage in takewhile(lambda usage: usage.time_us == last_us, reversed(trial_log.usages)):
-        cpu[usage.role] = cpu.get(usage.role, 0.0) + usage.cpu_percent / 100
-        memory[usage.role] = memory.get(usage.role, 0) + usage.memory_bytes
-    return {(role,): cores for role, cores in cpu.items()}, {(role,): float(bytes_) for role, bytes_ in memory.items()}
+    latest = list(takewhile(lambda usage: usage.time_us == last_us, reversed(trial_log.usages)))
+    by_role = {
+        role: [usage for usage in latest if usage.role == role] for role in (*ROLES, *(one.role for one in latest))
+    }
+    cpu: Values = {(role,): sum(usage.cpu_percent for usage in used) / 100 for role, used in by_role.items()}
+    return cpu, {(role,): float(sum(usage.memory_bytes for usage in used)) for role, used in by_role.items()}
 
 
 LOOPBACK = "127.0.0.1"
@@ -156,15 +158,16 @@ def exported(experiment: Experiment, observe: Observer) -> Iterator[Observer]:
 
     At the end it waits for one more scrape, so that Prometheus has the verdict. Not after a failure or Ctrl-C, nor if
     nothing has ever scraped.
-
-    Raises:
-        InputError: the port is in use.
     """
     if experiment.prometheus is None:
         yield observe
         return
-    exporter = Exporter(experiment)
-    with _serving(exporter, experiment.prometheus):
+    from prometheus_client import CollectorRegistry, start_http_server
+
+    exporter, registry = Exporter(experiment), CollectorRegistry()
+    registry.register(exporter)
+    server, thread = start_http_server(experiment.prometheus, LOOPBACK, registry)
+    try:
         yield to_each(observe, exporter.observe)
         if exporter.awaits_scrape:
             with (
@@ -172,6 +175,10 @@ def exported(experiment: Experiment, observe: Observer) -> Iterator[Observer]:
                 every_second(lambda elapsed_s: observe(StepProgress("verification", elapsed_s, WAITING))),
             ):
                 exporter.await_scrape()
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
 
 
 class Exporter:
@@ -181,10 +188,9 @@ class Exporter:
         self._run = {name: str(getattr(experiment, name)) for name in RUN_LABELS}
         self._now_s = now_s
         self._phase, self._verdict, self._trials = PHASES[0], NO_VERDICT, 0
-        self._load: Mapping[str, Values] = {info.name: {} if info.labels else _single(0) for info in METRICS}
+        self._load: Mapping[str, Values] = {info.name: {} if info.labels else {(): 0} for info in METRICS}
         self._load_due_us = 0
         self._latency: Values = {}
-        self._scraped = Condition()
         self._scrapes_s: list[float] = []
         """Times of the last two scrapes."""
         self._reported_verdict = NO_VERDICT
@@ -192,9 +198,7 @@ class Exporter:
 
     def observe(self, event: TrialEvent) -> None:
         match event:
-            case StepProgress():
-                self._phase = event.phase
-            case PhaseBegan():
+            case StepProgress() | PhaseBegan():
                 if event.phase == "warm-up":
                     self._trials, self._verdict, self._load_due_us = self._trials + 1, NO_VERDICT, 0
                 self._phase = event.phase
@@ -218,27 +222,23 @@ class Exporter:
         """Waits for the next scrape, which should come after one interval."""
         before, last = self._scrapes_s
         wait_s = min(NEXT_SCRAPE * (last - before), NEXT_SCRAPE_S_MAX) - (self._now_s() - last)
-        with self._scraped:
-            scraped = self._scraped.wait_for(lambda: not self.awaits_scrape, max(0.0, wait_s))
-        if scraped:
+        if wait_until(lambda: not self.awaits_scrape, wait_s):
             time.sleep(SENDING_S)
 
     def collect(self) -> Iterator[Metric]:
         """The metrics, for one scrape. It runs in the endpoint's thread."""
         verdict = self._verdict
-        values = {
+        values: dict[str, Values] = {
             **self._load,
             "run": {tuple(self._run.values()): 1},
-            "trials": _single(self._trials),
+            "trials": {(): self._trials},
             "phase": _one_of(PHASES, self._phase),
             "verdict": _one_of(VERDICTS, verdict),
             "latency_seconds": self._latency,
         }
         yield from (_family(info, values[info.name]) for info in METRICS)
-        with self._scraped:
-            self._scrapes_s = [*self._scrapes_s[-1:], self._now_s()]
-            self._reported_verdict = verdict
-            self._scraped.notify_all()
+        self._scrapes_s = [*self._scrapes_s[-1:], self._now_s()]
+        self._reported_verdict = verdict
 
 
 def _family(info: MetricInfo, values: Values) -> Metric:
@@ -251,30 +251,5 @@ def _family(info: MetricInfo, values: Values) -> Metric:
     return family
 
 
-def _single(value: float) -> Values:
-    return {(): value}
-
-
 def _one_of(names: tuple[str, ...], current: str) -> Values:
     return {(name,): float(name == current) for name in names}
-
-
-@contextmanager
-def _serving(exporter: Exporter, port: int) -> Iterator[None]:
-    from prometheus_client import CollectorRegistry, start_http_server
-
-    registry: CollectorRegistry = CollectorRegistry()
-    registry.register(exporter)
-    try:
-        server, thread = start_http_server(port, LOOPBACK, registry)
-    except OSError as error:
-        rule = f"must be free on {LOOPBACK} ({error.strerror})"
-        raise InputError(
-            Problem("prometheus", rule, port, SETTINGS["prometheus"].flag + " with another port")
-        ) from None
-    try:
-        yield
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -79,27 +79,27 @@ QUICK = Sizes({"continuous": (2.0, 2), "windows": (9.0, 1), "jitter": (5.0, 1)},
 
 @dataclass(frozen=True)
 class CheckResult:
-    """The result of a check: its value and its limit, also as a sentence."""
+    """The result of a check: its value and its limit, also as a sentence. `item` is the letter of the check."""
 
     title: str
     ok: bool
     value: float | None
     limit: float | None
     sentence: str
-
-
-def _capacity_bench(mode: Mode, sizes: Sizes, true_share: float, view: View) -> Any:
-    """A consumer whose capacity is `true_share` of the stated one."""
-    options = {"capacity": f"{CAPACITY_PER_S * true_share:.0f}", **BATCHES[mode]}
-    windows = ("windowed_aggregation", {"range": "2s", "slide": "1s", "packs": 100})
-    workload, parameters = windows if mode == "windows" else ("filter", {})
-    return start_bench(workload, CAPACITY_PER_S, options, {"warmup": sizes.warmup_s}, parameters, view)
+    item: str = ""
+    seconds: float = 0.0
 
 
 def capacity(mode: Mode, sizes: Sizes, true_share: float = 1.0, view: View = SILENT) -> Iterator[CheckResult]:
-    """a: the capacity is found (if the sizes ask for a search), and verdicts close to it are right. One warm engine."""
+    """a: the capacity is found (if the sizes ask for a search), and verdicts close to it are right. One warm engine.
+
+    `true_share`: the consumer's capacity, as a share of the stated one.
+    """
     seconds, repeats = sizes.trials[mode]
-    with _capacity_bench(mode, sizes, true_share, view) as bench:
+    options = {"capacity": f"{CAPACITY_PER_S * true_share:.0f}", **BATCHES[mode]}
+    windows = ("windowed_aggregation", {"range": "2s", "slide": "1s", "packs": 100})
+    workload, parameters = windows if mode == "windows" else ("filter", {})
+    with start_bench(workload, CAPACITY_PER_S, options, {"warmup": sizes.warmup_s}, parameters, view) as bench:
         bench.trial(CAPACITY_PER_S / 2, 1.0)  # the first trial on a new engine is slower, and is not counted
         if mode == "continuous" or sizes.search_windows:
             yield _search_capacity(mode, bench, seconds, view)
@@ -198,8 +198,8 @@ def stall(sizes: Sizes, planted: bool = True, view: View = SILENT) -> CheckResul
 
 def judge_stall(event: Latency, naive: Latency) -> CheckResult:
     """b, from both latencies: p99 and maximum of `event` show the stall, and those of `naive` do not."""
-    shows = _at_least(event.p99, STALL_SHARE_MIN * STALL_S) and _at_least(event.max, 0.95 * STALL_S)
-    hidden = _at_most(naive.p99, STALL_S / 4) and _at_most(naive.max, STALL_S / 2)
+    shows = (event.p99 or 0.0) >= STALL_SHARE_MIN * STALL_S * US and (event.max or 0.0) >= 0.95 * STALL_S * US
+    hidden = naive.p99 is not None and naive.p99 <= STALL_S / 4 * US and (naive.max or 0.0) <= STALL_S / 2 * US
     sentence = (
         f"a stall of {STALL_S:g} s: event time p99 {_seconds(event.p99)}, max {_seconds(event.max)}; "
         f"counted from the delivery p99 {_seconds(naive.p99)}, max {_seconds(naive.max)}; "
@@ -212,14 +212,6 @@ def judge_stall(event: Latency, naive: Latency) -> CheckResult:
         STALL_SHARE_MIN * STALL_S,
         sentence,
     )
-
-
-def _at_least(us: float | None, seconds: float) -> bool:
-    return us is not None and us >= seconds * US
-
-
-def _at_most(us: float | None, seconds: float) -> bool:
-    return us is not None and us <= seconds * US
 
 
 def _seconds(us: float | None) -> str:

@@ -15,7 +15,7 @@ The checks are in `studies.selftest.checks`. This module selects them, times the
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
@@ -26,14 +26,6 @@ from streamgauge.studies.selftest.testbed import SILENT, View
 
 ROWS: tuple[Rows, ...] = ("events", "windows")
 MODES: tuple[Mode, ...] = ("continuous", "windows", "jitter")
-
-
-@dataclass(frozen=True)
-class Item(CheckResult):
-    """The result of one check. `item` is its letter."""
-
-    item: str
-    seconds: float
 
 
 def _by_letter(sizes: Sizes, view: View) -> dict[str, list[Callable[[], Iterator[CheckResult]]]]:
@@ -62,38 +54,36 @@ def letters(text: str | None) -> tuple[str, ...]:
     return tuple(letter for letter in available if letter in requested)
 
 
-def selftest(quick: bool = False, only: str | None = None, view: View = SILENT) -> list[Item]:
+def selftest(quick: bool = False, only: str | None = None, view: View = SILENT) -> list[CheckResult]:
     """Runs the requested checks in order and shows them in `view`. A check that raises a known error has failed."""
     requested = letters(only)
     by_letter = _by_letter(QUICK if quick else FULL, replace(view, line=lambda text: view.line(f"  {text}")))
-    items: list[Item] = []
+    items: list[CheckResult] = []
     for letter in requested:
         for check in by_letter[letter]:
             for item in _timed_items(letter, check):
-                view.item(line(item))
+                view.item(
+                    f"{'holds' if item.ok else 'FAILS'}  {item.item}  {item.title}: {item.sentence}  "
+                    f"[{item.seconds:.0f} s]"
+                )
                 items.append(item)
     return items
 
 
-def _timed_items(letter: str, check: Callable[[], Iterator[CheckResult]]) -> Iterator[Item]:
+def _timed_items(letter: str, check: Callable[[], Iterator[CheckResult]]) -> Iterator[CheckResult]:
     began = time.monotonic()
     try:
         for result in check():
-            yield Item(**asdict(result), item=letter, seconds=round(time.monotonic() - began, 1))
+            yield replace(result, item=letter, seconds=round(time.monotonic() - began, 1))
             began = time.monotonic()
     except (Interrupted, InputError):
         raise
     except StreamgaugeError as error:
         seconds = round(time.monotonic() - began, 1)
-        yield Item("the check could not run", False, None, None, str(error), letter, seconds)
+        yield CheckResult("the check could not run", False, None, None, str(error), letter, seconds)
 
 
-def line(item: Item) -> str:
-    """An item as one line of text."""
-    return f"{'holds' if item.ok else 'FAILS'}  {item.item}  {item.title}: {item.sentence}  [{item.seconds:.0f} s]"
-
-
-def as_json(items: Sequence[Item], quick: bool) -> dict[str, Any]:
+def as_json(items: Sequence[CheckResult], quick: bool) -> dict[str, Any]:
     """All items as plain data, with the environment, because they hold for this machine at this time only."""
     from streamgauge.system.machine import environment
 

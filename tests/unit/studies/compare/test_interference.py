@@ -38,16 +38,6 @@ def test_busy_neighbours_of_one_run_decide_no_gate(make_run: Make, busy: str) ->
     assert reported.startswith(f"{busy}: {busy}-2: background processes used 95% of the machine")
 
 
-def test_busy_neighbours_of_a_result_without_codes_are_found_by_their_cpu(make_run: Make, three: Three) -> None:
-    """An older result has no warning codes: 45 % of one core, of two, is above a tenth of the machine."""
-    old = {"warning_codes": (), "environment": {"cpus": 2}}
-    a = ",".join(str(make_run(f"a{n}", n, others_cpu_percent=45.0 if n == 1 else 15.0, **old)) for n in range(3))
-    comparison = compare(a, three("b", 20, others_cpu_percent=5.0, environment={"cpus": 2}), RULES)
-    assert [gate.state for gate in comparison.gates] == UNDECIDED
-    (message,) = [warning for warning in comparison.warnings if "background processes" in warning]
-    assert message.startswith("A: a1: background processes used 22% of the CPU")
-
-
 def test_quiet_neighbours_are_no_warning(three: Three) -> None:
     """What others used below the rule of a verdict is in every run."""
     comparison = compare(three("a", 10, others_cpu_percent=5.0), three("b", 20, others_cpu_percent=9.0), RULES)

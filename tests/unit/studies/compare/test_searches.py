@@ -36,8 +36,8 @@ def test_the_latency_of_a_search_is_that_of_the_trial_that_held(make_run: Make) 
         )
     ]  # fmt: skip
     result: Any = folder.read_result()
-    comparison = result.model_copy(update={"search": result.search.model_copy(update={"trials": tuple(trials)})})
-    assert _confirming(folder, comparison).path.name == "04"
+    searched = result.search.model_copy(update={"trials": tuple(trials)})
+    assert _confirming(folder, searched).path.name == "04"
 
 
 LOW = 9e5 / 1.05e6 - 1

@@ -2,19 +2,18 @@
 
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from streamgauge.artifacts.run_folder import RunFolder
-from streamgauge.metrics.histogram import Histogram, counts_of, log_lines, read_log, slots_of
+from streamgauge.metrics.histogram import Histogram, counts_of, log_lines
 from streamgauge.results.latency import Latencies
 from streamgauge.results.run import Result, SinkResult, Verification
 from streamgauge.results.verdict import Verdict
 from streamgauge.studies.compare import groups
 from streamgauge.studies.compare.compare import compare
 from tests.unit.helpers_refusals import problem_of
-from tests.unit.studies.compare.helpers_compare import Make, Three, figure, refused, search
+from tests.unit.studies.compare.helpers_compare import Make, figure, refused, search
 
 START = 1_767_323_045
 
@@ -26,16 +25,6 @@ def test_sides_may_be_named_in_four_ways(make_run: Make) -> None:
     b = str(make_run("b", 3))
     for given_as, many in ((a, 1), (a / "result.json", 1), (a.parent, 2), (f"{a}, {a.parent / 'two'}", 2)):
         assert len(compare(str(given_as), b).a.runs) == many
-
-
-@pytest.mark.parametrize("value", ["invalid", "interrupted"])
-def test_unusable_runs_are_refused_with_the_reason(make_run: Make, three: Three, value: Any) -> None:
-    """Not left out in silence: each is named."""
-    folder = three("a", 10)
-    make_run("a/bad", 4, verdict=Verdict(value=value, sentence="the disk was full."))
-    message = refused(folder, str(make_run("b", 2)))
-    assert f"and not {value} (the disk was full)" in message
-    assert "bad" in message
 
 
 def test_what_is_wrong_with_many_runs_is_reported_once(make_run: Make) -> None:
@@ -103,16 +92,6 @@ def test_of_several_sinks_the_slowest_ones_seconds_are_compared(make_run: Make) 
         other = log_lines({START: Histogram(counts_of([7, 7]))}, "event_time/quick")
         (path / "latency.hlog").write_text(other + log.replace("Tag=event_time,", "Tag=event_time/slow,"))
     assert figure(compare(str(a), str(b)), "event_time_p50") == before
-
-
-def test_a_log_comes_back_as_it_went() -> None:
-    """Tags, seconds and counts."""
-    there = {START + n: Histogram(counts_of([100 * (n + 1), 5_000_000])) for n in range(3)}
-    text = log_lines(there, "event_time") + log_lines(there, "processing_time")
-    assert list(read_log(text)) == [(tag, s, h) for tag in ("event_time", "processing_time") for s, h in there.items()]
-    counts, values = slots_of(there.values())
-    assert counts.sum(axis=1).tolist() == [2, 2, 2]
-    assert [int(values[row.nonzero()[0][0]]) for row in counts] == [histogram.min for histogram in there.values()]
 
 
 RIGHT = Verification(judged=True, independent=True, reference="", expected=9, matched=9)

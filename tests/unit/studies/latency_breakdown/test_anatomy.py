@@ -9,12 +9,7 @@ import pytest
 from streamgauge.config.experiment import build
 from streamgauge.core.errors import DriverError, EngineError, InputError
 from streamgauge.core.exit_codes import ExitCode
-from streamgauge.engines.latency_probe import LatencyProbe
-from streamgauge.engines.registry import entry, streaming_engines
-from streamgauge.engines.spark.latency_probe import MicroBatch, RealTime
-from streamgauge.engines.spark.latency_probe_dstream import DStream
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
-from streamgauge.preflight.settings_checks import check
 from streamgauge.studies.latency_breakdown import anatomy as module
 from streamgauge.studies.latency_breakdown.anatomy import (
     _interval,
@@ -110,15 +105,6 @@ def test_all_trials_have_chunks_of_one_length() -> None:
     assert alone.experiment.load.chunk == 0.05
 
 
-def test_an_engine_brings_its_own_probe() -> None:
-    """Its plugin names it; each engine on Spark has one. It says what its stages are, beginning with the driver's."""
-    probes: dict[str, LatencyProbe] = {"spark": MicroBatch(), "spark-rtm": RealTime(), "spark-dstream": DStream()}
-    for engine in streaming_engines():
-        assert type(entry(engine).latency_probe()) is type(probes.get(engine)), engine
-        assert engine not in probes or next(iter(probe_of(engine).stages)) == "generated"
-    assert set(probes) == {name for name in streaming_engines() if name.startswith("spark")}
-
-
 @pytest.mark.parametrize(
     ("values", "option"),
     [
@@ -175,9 +161,3 @@ def test_what_cannot_be_taken_apart_is_refused(values: dict[str, Any], expected:
     """Before anything is started."""
     with pytest.raises(InputError, match=expected):
         check_trials(build({"command": "anatomy", **values}))
-
-
-def test_a_run_takes_no_trials_of_an_anatomy() -> None:
-    """They would be passed over in silence."""
-    with pytest.raises(InputError, match="is not a setting of run, only of anatomy"):
-        check(build({"workload": "identity", "anatomy": {"rates": "5k"}}))

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.engines.latency_probe import Timestamp, first_of_each, stage_times
-from streamgauge.results.breakdown import Decomposition, TrialLatency
-from streamgauge.studies.latency_breakdown.decompose import contradicted_share, doubts, latency_figures, stage_figures
+from streamgauge.studies.latency_breakdown.decompose import contradicted_share, doubts, stage_figures
 
 
 def of(*times: int) -> np.ndarray:
@@ -72,23 +71,12 @@ def test_the_first_of_each_batch_is_its_earliest_event() -> None:
     assert first_of_each(of(7, 7, 8, 8), of(5, 4, 9, 10)).tolist() == [1, 2]
 
 
-def test_nothing_has_no_figures() -> None:
-    """Nor is it an error."""
-    nothing = stage_times(of(), [], of(), "all")
-    assert (stage_figures(nothing, 0), latency_figures(nothing.latencies_us, 0)) == ((), None)
-
-
 @pytest.mark.parametrize(
     ("remainder_share", "contradicted_share", "expected"),
     [(-0.03, 0.001, "the sum of the stages differs"), (0.001, 0.03, "contradict each other")],
 )
 def test_what_does_not_agree_is_doubted(remainder_share: float, contradicted_share: float, expected: str) -> None:
     """And nothing else is."""
-    assert list(doubts(decomposition(0.001, 0.001))) == []
-    (doubt,) = doubts(decomposition(remainder_share, contradicted_share))
+    assert list(doubts(0.001, 0.001)) == []
+    (doubt,) = doubts(remainder_share, contradicted_share)
     assert expected in doubt
-
-
-def decomposition(remainder_share: float, contradicted_share: float) -> Decomposition:
-    latency = TrialLatency(mean_us=1.0, results=1, contradicted_share=contradicted_share)
-    return Decomposition(latency=latency, remainder_share=remainder_share)

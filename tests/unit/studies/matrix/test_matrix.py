@@ -115,15 +115,6 @@ def test_random_order_is_the_same_after_a_stop(tmp_path: Path, run: Run) -> None
     assert to_toml(read(file)) == file.read_text()
 
 
-def test_a_machine_that_lacks_something_ends_the_matrix(tmp_path: Path, run: Run) -> None:
-    """As a full disk would in every other cell; what ended stays."""
-    with pytest.raises(MachineError):
-        run("sustained", MachineError("the disk is full"))
-    (folder,) = tmp_path.iterdir()
-    result: Any = read_study(folder, MATRIX)
-    assert numbers(result) == [(1, "sustained")]
-
-
 def test_every_cell_needs_its_resources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before the first one runs, and before a folder is made."""
     require_machine = Mock(side_effect=MachineError("no such cluster"))

@@ -20,11 +20,9 @@ from streamgauge.dataflow.builder import source
 from streamgauge.engines.operator_profiler import IsolatedOperator, Samples, Slice
 from streamgauge.engines.spark.operator_profiler import SparkOperatorProfiler
 from streamgauge.engines.spark.parallelism import SETTING
-from streamgauge.report.documents import profile as profile_document
 from streamgauge.results.run import Result
 from streamgauge.results.verdict import Verdict
 from streamgauge.studies.operator_profile import characterize as characterize_module
-from streamgauge.studies.operator_profile import profile
 from streamgauge.studies.operator_profile.profile import Timings
 from streamgauge.system.cpu_pinning import cpus
 from tests.unit.cli.helpers_commands import call_and_read
@@ -207,26 +205,6 @@ def test_the_same_input_is_counted_again(characterize: Call) -> None:
     )
     assert first == second
     assert [row["rows_out"] for row in first] != [row["rows_out"] for row in other]
-
-
-@pytest.mark.usefixtures("without_spark")
-def test_the_table_has_everything_once(characterize: Call, trials: list[Experiment]) -> None:
-    """A line an operator, the thesis beside it, reasons below, the three ways; what applies only where requested."""
-    code, out, err = characterize(*SMALL, "--apply")
-    assert (code, err) == (1, "")  # of the trial, which did not hold its rate
-    lines = out.splitlines()
-    (splitter,) = [line.split() for line in lines if line.startswith("splitter ")]
-    assert (splitter[1], splitter[-1]) == ("10", "5")
-    (advice,) = [line for line in lines if line.startswith("on spark ")]
-    assert "--option spark.sql.shuffle.partitions=" in advice
-    assert "splitter: not applicable: fused with what it reads" in out
-    for way in profile_document.PLAN_NAMES.values():
-        assert any(line.startswith(way) and " x1 " in line for line in lines)
-    assert profile.SOURCE_REASON in out
-    assert "the processes of Spark that time one operator after the other, not of the application as it runs" in out
-    assert "source 1 (sentences); splitter 5 (splitter); counter 6 (counter); sink 3 (counts)" in out
-    assert "not applicable" not in characterize(*SMALL)[1]
-    assert len(trials) == 1
 
 
 @pytest.mark.usefixtures("without_spark")

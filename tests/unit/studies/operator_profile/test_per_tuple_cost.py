@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from streamgauge.engines.operator_profiler import Slice
-from streamgauge.studies.operator_profile.memory import (
+from streamgauge.studies.operator_profile.characterize import (
     HIGH_FROM_BYTES,
     MEDIUM_FROM_BYTES,
     behaviour,

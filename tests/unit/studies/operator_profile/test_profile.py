@@ -18,11 +18,10 @@ from streamgauge.report.terminal import console
 from streamgauge.results.profile import ParallelismPlans
 from streamgauge.studies.operator_profile import profile
 from streamgauge.studies.operator_profile.operator_io import OperatorIO
-from streamgauge.studies.operator_profile.published import INSTANCES
+from streamgauge.studies.operator_profile.profile import INSTANCES
 from streamgauge.workloads.registry import get, names
 from tests.helpers_study_results import operator_profile, profiled_operator, tuple_time
 from tests.unit.studies.operator_profile.helpers_profile import by_name, column
-from tools.tables.published import Reported, best_on_one_node, reported
 
 NUMBERS = source("numbers", Schema.from_types(key="int", value="int"))
 FLOW = (
@@ -223,12 +222,6 @@ def test_the_table_fits_a_narrow_terminal(workload: str) -> None:
     assert ("…" in text, [one for one in whole if one not in text]) == (False, []), text
 
 
-def test_times_are_readable() -> None:
-    """Far below a microsecond in nanoseconds."""
-    times = [profile_document.tuple_time(us) for us in (0.0123, 0.5, 3.0, 2500.0, None)]
-    assert times == ["12.3 ns", "500 ns", "3 us", "2.5 ms", "-"]
-
-
 @pytest.mark.parametrize("name", INSTANCES)
 def test_every_operator_of_the_thesis_is_one_here(name: str) -> None:
     """A renamed operator, or workload, would lose its figure without a word."""
@@ -236,27 +229,6 @@ def test_every_operator_of_the_thesis_is_one_here(name: str) -> None:
     flow = workload.build(workload.parameters(), 10_000.0).flow
     there = {node.name for node in graph.operators(flow) if not isinstance(node, Source)}
     assert {here for each in INSTANCES[name] for here in each.here} <= there
-
-
-PRINTED = {
-    "word_count": [1, 5, 6, 3],
-    "log_processing": [4, 1, 2, 4, 2, 4],
-    "traffic_monitoring": [1, 2, 2, 1],
-    "machine_outlier": [6, 1, 1, 4, 1],
-    "sentiment_analysis": [1] * 9,
-    "spam_filter": [1, 10, 1, 1, 1],
-    "trending_topics": [9, 2, 1, 1, 1, 1],
-    "click_analytics": [2, 2, 2, 5, 1, 1],
-    "fraud_detection": [8, 3, 2],
-    "spike_detection": [7, 3, 2, 1],
-}
-"""Table 3.4 of the thesis, source first, sink last."""
-
-
-def test_rows_are_as_they_were_printed() -> None:
-    """All of them, in the thesis's order."""
-    assert {name: [each.instances for each in row] for name, row in INSTANCES.items()} == PRINTED
-    assert all((row[0].operator, row[-1].operator) == ("source", "sink") for row in INSTANCES.values())
 
 
 @pytest.mark.parametrize(
@@ -271,23 +243,3 @@ def test_rows_are_as_they_were_printed() -> None:
 def test_operators_are_found_by_what_they_are(workload: str, kind: str, name: str, found: list[str]) -> None:
     """Sources and sinks by their kind, two operators of the thesis that are one here both, others not at all."""
     assert [each.operator for each in INSTANCES[workload] if each.is_done_by(kind, name)] == found
-
-
-def test_latencies_are_as_they_were_printed() -> None:
-    """All rows of tables 4.3 to 4.5; Word Count's first is the one that everybody quotes."""
-    rows = {name: reported(name) for name in ("word_count", "log_processing", "traffic_monitoring", "identity")}
-    assert {name: len(found) for name, found in rows.items()} == {
-        "word_count": 24, "log_processing": 3 * 32, "traffic_monitoring": 6, "identity": 0,
-    }  # fmt: skip
-    assert rows["word_count"][0] == Reported("4.3", "Spark", "n1_x1_x5_x6_x3", "", 23625.8, 2897.59)
-    assert Reported("4.4", "Storm", "n8_x8_x2_x1_x4_x2", "geo", 3546.93, 690.336) in rows["log_processing"]
-    assert rows["traffic_monitoring"][-1] == Reported("4.5", "Storm", "n4_x8_x2_x2", "", 109005.0, 9.44531)
-    assert {row.sink for row in rows["log_processing"]} == {"status", "volume", "geo"}
-
-
-def test_the_best_on_one_node_is_chosen() -> None:
-    """By its p95, of several sinks that of the slowest; as people write it."""
-    reports = {name: [str(row) for row in best_on_one_node(name, "Spark")] for name in names()}
-    assert reports["word_count"] == ["23.6 s at 2.9 k/s"]
-    assert reports["log_processing"] == ["status 9.4 s at 31.9/s", "volume 2.57 s at 5.07/s", "geo 6.86 s at 7.59/s"]
-    assert [name for name, lines in reports.items() if lines] == ["log_processing", "traffic_monitoring", "word_count"]

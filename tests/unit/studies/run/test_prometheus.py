@@ -4,7 +4,6 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 from urllib.request import urlopen
@@ -15,13 +14,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from streamgauge.config.experiment import Experiment, build
 from streamgauge.core.clock import US
-from streamgauge.core.errors import InputError
-from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.results.latency import Latencies, Latency
 from streamgauge.results.verdict import Verdict
 from streamgauge.studies.run import prometheus
 from streamgauge.studies.run.prometheus import Exporter, exported, latency_figures, load_figures
-from streamgauge.transports.spi import Delivery
 from streamgauge.trial.events import Observer, PhaseBegan, Progress, StepProgress, VerdictReached
 
 Samples = dict[tuple[str, ...], float]
@@ -119,27 +115,12 @@ def test_it_listens_on_loopback_only(port: int) -> None:
     assert [at.ip for at in listening if at.port == port] == ["127.0.0.1"]
 
 
-def test_without_the_setting_nothing_listens(events: list[Any]) -> None:
-    with exported(experiment_with_port(None), events.append) as observer:
-        assert observer == events.append
-
-
 def test_nothing_is_left_at_its_end(port: int, events: list[Any]) -> None:
     before = threading.active_count()
     for _ in range(2):
         with exported(experiment_with_port(port), events.append):
             pass
     assert threading.active_count() == before
-
-
-def test_a_port_that_was_taken_after_the_check_is_refused(port: int, events: list[Any]) -> None:
-    with socket.socket() as other:
-        other.bind((prometheus.LOOPBACK, port))
-        other.listen()
-        with pytest.raises(InputError) as refusal, exported(experiment_with_port(port), events.append):
-            pass
-    (problem,) = refusal.value.problems
-    assert (problem.setting, problem.got, "in use" in problem.rule) == ("prometheus", port, True)
 
 
 def exporter(*scrapes_s: float, now_s: Callable[[], float] = time.monotonic) -> Exporter:
@@ -214,30 +195,6 @@ def test_events_are_counted_as_in_the_series(make: Any) -> None:
     counts = {name: figures[f"{name}_events"][()] for name in ("due", "offered", "ingested", "committed", "backlog")}
     assert list(counts.values()) == [20 * RATE, 20 * RATE, 20 * RATE, 19 * RATE, 0]
     assert figures["lag_events"] == {("purchases", "0"): RATE / 2, ("purchases", "1"): RATE / 2}
-
-
-def test_events_due_and_not_read_are_the_backlog(make: Any) -> None:
-    """The last read took the events of 10 s, and 2 more seconds are due."""
-    figures = load_figures(make.story(seconds=10).record(), make.start + 12 * US)
-    assert (figures["due_events"], figures["backlog_events"]) == ({(): 12 * RATE}, {(): 2 * RATE})
-
-
-def test_nothing_is_due_after_the_end_of_the_plan(make: Any) -> None:
-    """What is committed later still lowers the lag."""
-    figures = load_figures(make.story(seconds=20, commit_after_us=9 * US).record(), make.start + 55 * US)
-    assert (figures["due_events"], set(figures["lag_events"].values())) == ({(): 20 * RATE}, {0})
-
-
-def test_a_partition_that_was_not_read_lags_by_all_its_events(make: Any) -> None:
-    """Of the other one, 10 s are committed when 12 s are due."""
-    trial_log = TrialLog(make.plan())
-    end_us = make.start + 10 * US
-    delivery = Delivery("purchases", make.start, end_us, 10 * RATE // 2, end_us, 0, False)
-    trial_log.add(make.tick([[], []], [[delivery], []], [make.commit(0, make.start + 11 * US)]))
-    assert load_figures(replace(make.story().record(), trial_log=trial_log), make.start + 12 * US)["lag_events"] == {
-        ("purchases", "0"): 1000,
-        ("purchases", "1"): 6000,
-    }
 
 
 def test_the_last_batch_of_each_sink_has_its_latencies(make: Any) -> None:

@@ -16,11 +16,9 @@ from rich.console import Console
 
 from streamgauge.artifacts.run_folder import RunFolder
 from streamgauge.config import experiment, experiment_file
-from streamgauge.core.errors import InputError, MachineError
-from streamgauge.core.exit_codes import ExitCode
+from streamgauge.core.errors import InputError
 from streamgauge.core.trial import TrialSnapshot
 from streamgauge.preflight import generator_ceiling
-from streamgauge.preflight.machine_requirements import require_machine
 from streamgauge.report.documents.run import write_page
 from streamgauge.report.terminal.console import show_result
 from streamgauge.results.codes import Cause
@@ -28,7 +26,7 @@ from streamgauge.results.verdict import Verdict
 from streamgauge.studies.run import run as run_module
 from streamgauge.system import machine
 from streamgauge.trial import conductor, progress
-from tests.unit.helpers_requests import GOOD, checked
+from tests.unit.helpers_requests import GOOD
 
 pytestmark = pytest.mark.usefixtures("quiet")
 
@@ -42,33 +40,17 @@ def all_of_them(spark, inputs):
 
 
 @pytest.fixture(autouse=True)
-def without_git(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It would be a process."""
+def machine_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a process of git, Java and a generator."""
     monkeypatch.setattr(machine, "commit", str)
-
-
-@pytest.fixture
-def no_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
-
-
-@pytest.mark.usefixtures("no_java")
-def test_missing_java_is_the_machines_lack() -> None:
-    """Only for engines that need it. Nothing is made before Java is found, and the message says how to get it."""
-    with pytest.raises(MachineError, match="Java 17 or later") as failure:
-        run_module.run_single(experiment.build(GOOD))
-    assert (failure.value.exit_code, "install" in str(failure.value)) == (ExitCode.ENVIRONMENT, True)
-    require_machine(checked(GOOD | {"engine": "known"}))
-    assert machine.environment()["java"] == "not installed"
+    monkeypatch.setattr(run_module, "require_machine", lambda resolved: None)
+    monkeypatch.setattr(generator_ceiling, "measure_capacity", lambda *_: 1e9)
 
 
 def test_a_run_of_an_own_job_can_be_repeated_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its folder has the whole path of the job, and what was in its files, from the beginning on."""
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(run_module, "require_machine", lambda resolved: None)
-    monkeypatch.setattr(generator_ceiling, "measure_capacity", lambda *_: 1e9)
     monkeypatch.setattr(conductor, "testbed_settings", lambda _: 1 / 0)
     (tmp_path / "my_own.py").write_text(OWN)
     with pytest.raises(ZeroDivisionError):
@@ -112,7 +94,6 @@ def test_a_start_counts_its_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_rate_that_generators_cannot_make_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before there is a run folder: it could only be invalid."""
-    monkeypatch.setattr(run_module, "require_machine", lambda resolved: None)
     monkeypatch.setattr(generator_ceiling, "measure_capacity", lambda *_: 40_000.0)
     values = {**GOOD, "out": str(tmp_path / "runs"), "load": {"rate": "100k", "generators": 1}}
     with pytest.raises(InputError, match=r"load\.rate: must be at most .*40 k/s.*100 k/s.*\n.*--rate 20k/s"):
@@ -122,7 +103,6 @@ def test_a_rate_that_generators_cannot_make_is_refused(tmp_path: Path, monkeypat
 
 def test_a_run_stopped_at_its_start_names_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its result says that it was stopped, no longer that it may still go on; and its page is there."""
-    monkeypatch.setattr(generator_ceiling, "measure_capacity", lambda *_: 1e9)
     monkeypatch.setattr(conductor, "TestBed", Mock(side_effect=KeyboardInterrupt))
     result = run_module.run_single(
         experiment.build(GOOD | {"engine": "known", "out": str(tmp_path / "runs")}), on_result=write_page
@@ -148,7 +128,6 @@ def test_a_run_stopped_after_its_span_keeps_what_it_has(
         folder.write_result(folder.read_result().model_copy(update={"verdict": judged}))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(generator_ceiling, "measure_capacity", lambda *_: 1e9)
     monkeypatch.setattr(run_module, "_conducted", conducted)
     result = run_module.run_single(experiment.build(GOOD | {"engine": "known", "out": str(tmp_path / "runs")}))
     assert result.verdict == judged
