@@ -73,7 +73,7 @@ def engine_report(testbed: TestBed, record: TrialRecord) -> EngineReport:
         counts = engine.operator_row_counts(EVIDENCE_S)
         return EngineReport(progress, counts, engine.series(EVIDENCE_S) if isinstance(engine, ReportsSeries) else [])
     except KeyboardInterrupt:
-        record.interrupt()
+        record.interrupted = True
         return EngineReport(progress)
 
 
@@ -121,7 +121,7 @@ def conclude(
     except (KeyboardInterrupt, RuntimeError, *JOB_ERRORS, *RESOURCE_ERRORS) as error:
         stopped = isinstance(error, RuntimeError) and _QUERY_STOPPED in str(error)
         if stopped or isinstance(error, (KeyboardInterrupt, duckdb.InterruptException)):
-            record.interrupt()
+            record.interrupted = True
             return result_of_interrupted(resolved, folder, trial, record, base)
         if not isinstance(error, (*JOB_ERRORS, *RESOURCE_ERRORS)):
             raise
@@ -196,7 +196,7 @@ def _with_appends(testbed: TestBed, record: TrialRecord, base: Result) -> Result
     except DriverError as error:
         return base.warned(*cautions([Remark(WarningCode.BROKER_TIMES_UNKNOWN, {"reason": error})]))
     except KeyboardInterrupt:
-        record.interrupt()
+        record.interrupted = True
         return base
     return base.model_copy(update={"driver": base.driver.model_copy(update={"append_latency_us": latency})})
 

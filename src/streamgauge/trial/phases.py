@@ -154,7 +154,7 @@ class PhaseRunner:
         except DriverError as error:
             record.fail_driver(str(error), is_full(error))
         except KeyboardInterrupt:
-            record.interrupt()
+            record.interrupted = True
             # Halt and verdict take seconds; a second Ctrl-C in this time must not escape here.
             with suppress(KeyboardInterrupt):
                 self._show()
@@ -179,7 +179,7 @@ class PhaseRunner:
     def _tail(self) -> None:
         """Announces the plan's end only now, because the load must not stop while an extension is decided."""
         if self._policy.hold_us:
-            self.record.end_plan(self._testbed.clock.now_us() + SETTLE_US)
+            self.record.spans = self.record.spans.ending(self._testbed.clock.now_us() + SETTLE_US)
             self._testbed.extend(self.record.spans.end_us)
         self._observe(PhaseBegan("tail"))
         self._run_until(lambda: self.record.spans.end_us)
@@ -192,7 +192,7 @@ class PhaseRunner:
 
     def _end_if(self, reason: str | None) -> None:
         if reason is not None:
-            self.record.stop_early(reason)
+            self.record.early_stop = reason
             raise EndTrial
 
     def _poll(self) -> None:
@@ -250,7 +250,8 @@ class PhaseRunner:
         status = self._testbed.engine_status()
         if not status.alive:
             self._testbed.require_all_topics()  # a deleted topic is not the engine's failure
-            self.record.fail_engine(status.reason or "the engine ended", status.disk_full, status.rejected)
+            self.record.engine_failed = status.reason or "the engine ended"
+            self.record.engine_disk_full, self.record.engine_rejected = status.disk_full, status.rejected
             raise EndTrial
         self._busy_us |= dict.fromkeys(status.busy, self._testbed.clock.now_us())
 
@@ -262,7 +263,7 @@ class PhaseRunner:
             self._poll()
             all_committed = self.record.trial_log.committed_until() >= self.record.spans.end_us
             if all_committed and self._windows_closed() and self._results_had_time():
-                self.record.mark_drained()
+                self.record.drained = True
 
     def _results_had_time(self) -> bool:
         """Whether results of the span's last events would be here, if hardly later than the latest ones that came.
@@ -304,13 +305,14 @@ class PhaseRunner:
             self._testbed.halt()
             poll(self._testbed, self.record.trial_log)
         except KeyboardInterrupt:
-            self.record.interrupt()
+            self.record.interrupted = True
         except DriverError as error:
             self.record.fail_driver(str(error), is_full(error))
         if limit := self._limits.reached(self.record.driver_failed or self.record.engine_failed):
-            self.record.fail_by_limit(limit)
+            # It says nothing about the engine or the driver.
+            self.record.driver_failed, self.record.limit_reached = limit, True
         # After the last poll, whose results came in time.
-        self.record.close(self._testbed.clock.now_us())
+        self.record.deadline_us = self._testbed.clock.now_us()
 
 
 def silence(partition: int, since_us: int) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -94,8 +95,12 @@ def _gets_faster(trial_log: TrialLog, until: int) -> bool:
 
     A JVM compiles for minutes. A rising rate makes the share grow, so it hides nothing.
     """
-    times, shares = trial_log.work_shares()
-    recent = shares[(times >= until - FASTER_US) & (times < until)]
+    batches = [one for _, one in trial_log.running.firsts() if until - FASTER_US <= one.read_us < until]
+    recent = np.array([
+        (one.committed_us - one.read_us) / (one.end_us - one.from_us)
+        for one in sorted(batches, key=attrgetter("read_us"))
+        if one.committed_us and one.end_us > one.from_us
+    ])  # fmt: skip
     half = recent.size // 2
     if half < FASTER_BATCHES_MIN:
         return False

@@ -11,6 +11,7 @@ from itertools import takewhile
 from streamgauge.core.clock import US, repeated
 from streamgauge.core.formatting import format_rate
 from streamgauge.core.trial import TrialSnapshot
+from streamgauge.core.units import FAR_FUTURE_US
 from streamgauge.metrics.rates_and_backlog import backlog_events
 from streamgauge.metrics.records import Log
 from streamgauge.metrics.trial_record import TrialRecord
@@ -52,7 +53,7 @@ def show_one_of_several(show: Show, which: str, snapshot: TrialSnapshot) -> None
 
 def snapshot(record: TrialRecord, now_us: int, phase: str) -> TrialSnapshot:
     """A snapshot of a trial in `phase`, with the figures of the last five seconds."""
-    trial_log, spans = record.trial_log, record.spans
+    trial_log, spans, running = record.trial_log, record.spans, record.trial_log.running
     since = max(spans.start_us, now_us - 5 * US)
     seconds = max(0.5, (now_us - since) / US)
     commits = takewhile(lambda c: c.committed_us >= since, reversed(trial_log.commits))
@@ -63,7 +64,7 @@ def snapshot(record: TrialRecord, now_us: int, phase: str) -> TrialSnapshot:
         elapsed_s=max(0.0, (now - spans.start_us) / US),
         planned_s=(spans.end_us - spans.start_us) / US,
         offered_per_s=sum(_offered_per_s(log, spans.start_us, since, now) for log in trial_log.chunks),
-        ingested_per_s=trial_log.ingested_since(since) / seconds,
+        ingested_per_s=int(running.delivered_by(FAR_FUTURE_US) - running.delivered_by(since)) / seconds,
         backlog_events=int(backlog_events(record, now_us)),
         event_time_p50_us=max(latencies, default=None),
         note=_note(record, now_us),

@@ -99,7 +99,9 @@ def _of_record(resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: fl
         evidence = replace(evidence, output_lag_at_commits=_lags_at_commits(record))
     if not user_job:
         # A user job may end a read early, for example by `limit`.
-        evidence = replace(evidence, aborted_reads=trial_log.aborted_between(from_us, until_us))
+        # An engine may abort reads when it is stopped after the span.
+        aborted = sum(from_us <= when < until_us for when in trial_log.aborted_us)
+        evidence = replace(evidence, aborted_reads=aborted)
     return evidence
 
 
@@ -225,15 +227,29 @@ def busy_share(resolved: ResolvedExperiment, record: TrialRecord) -> float | Non
 def _work_of(trial_log: TrialLog, record: TrialRecord, resolved: ResolvedExperiment, about: str) -> Work:
     """The batches that end in the span.
 
+    A batch covers the event time since the end of the one before. It is busy from its end in event time to its commit,
+    which the driver sees without the engine's help. So the time before its first read counts, and so does the age of
+    events that the batch left waiting. A batch without reads is busy since the commit before it, and covers nothing.
+
     An engine that stopped commits no batch. So if more event time is uncommitted at the end than just before any
     commit, that time counts as the last batch's. An engine that does not wait for its interval may go on working after
     a commit. So the time until the next batch counts as busy if that batch came late.
     """
-    slide_us = longest_slide_us(resolved.flow) or 0
-    work = trial_log.batch_work(slide_us)
-    late = np.append(work.covered_s[1:] > LATE_INTERVALS * resolved.interval_s, False)[: work.covered_s.size]
-    figures = np.array([work.busy_s + late * work.after_s, work.covered_s, work.slides])
-    ends, (busy_s, covered_s, closed) = within((work.end_us, figures), record.spans)
+    slide_us, running = longest_slide_us(resolved.flow) or 0, trial_log.running
+    committed = sorted((key, batch) for key, batch in running.batches.items() if batch.committed_us)
+    rows, end_us, last_us = [], trial_log.plan.start_us, trial_log.plan.start_us
+    for key, batch in committed:
+        before_us, end_us = end_us, max(end_us, running.reached_by(key)) if batch.read_us else end_us
+        since_us = end_us if batch.read_us else last_us
+        rows.append((end_us, batch.committed_us - since_us, end_us - before_us, batch.committed_us))
+        last_us = batch.committed_us
+    batch_ends, busy, covered, commits = np.array(rows, np.int64).reshape(-1, 4).T
+    results_until = np.array([trial_log.plan.start_us, *(batch.results_until_us for _, batch in committed)])
+    slides = np.diff(np.maximum.accumulate(results_until) // slide_us) if slide_us else np.zeros(commits.size)
+    late = np.append(covered[1:] > LATE_INTERVALS * resolved.interval_s * US, False)[: covered.size]
+    until_next = np.maximum(0, np.append(batch_ends[1:], commits[-1:]) - commits)
+    figures = np.array([(busy + late * until_next) / US, covered / US, slides])
+    ends, (busy_s, covered_s, closed) = within((batch_ends, figures), record.spans)
     open_s = (_seen_until(record) - ends[-1]) / US if ends.size else 0.0
     if open_s > (covered_s + busy_s).max(initial=0.0):
         busy_s[-1] += open_s

@@ -290,13 +290,13 @@ def test_a_job_that_reads_its_input_twice_in_every_batch_retried_nothing(make: A
     trial_log = make.story().trial_log()
     for log in trial_log.deliveries:
         log += [replace(part, again=True) for part in log]
-    assert trial_log.reads_again(*EVER, as_a_rule=False) == 2 * 20
-    assert trial_log.reads_again(*EVER, as_a_rule=True) == 0
+    assert trial_log.retried_tasks(*EVER, as_a_rule=False) == 2 * 20
+    assert trial_log.retried_tasks(*EVER, as_a_rule=True) == 0
     trial_log.deliveries[0].append([part for part in trial_log.deliveries[0] if part.batch == 7][-1])
-    assert trial_log.reads_again(*EVER, as_a_rule=True) == 1
+    assert trial_log.retried_tasks(*EVER, as_a_rule=True) == 1
     once = make.story().trial_log()
     once.deliveries[0].append(replace(once.deliveries[0][3], again=True))
-    assert [once.reads_again(*EVER, as_a_rule=usual) for usual in (False, True)] == [1, 1]
+    assert [once.retried_tasks(*EVER, as_a_rule=usual) for usual in (False, True)] == [1, 1]
 
 
 # --- several sinks, several queries ---

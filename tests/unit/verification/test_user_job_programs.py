@@ -181,7 +181,7 @@ def test_updates_of_a_trial_that_ended_early_are_not_demanded(job_case: Callable
     """How much input they cover is not known then."""
     program = job_case(UPDATES)
     program.receive(counts(program).slice(0, 50))
-    program.record.stop_early("the backlog cannot be worked off")
+    program.record.early_stop = "the backlog cannot be worked off"
     found = program.verify()
     assert found.missing == 0
     assert "not compared because the trial ended early" in found.sentence
