@@ -18,7 +18,7 @@ import numpy as np
 
 from streamgauge.core.arrays import Int64s
 from streamgauge.metrics.delivery_times import NO_READS, ends_and_stamps, reads_by_place, stamps_of
-from streamgauge.metrics.event_latency import Kind, SinkLatencies, summary
+from streamgauge.metrics.event_latency import SinkLatencies, summary
 from streamgauge.metrics.histogram import Histogram
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.metrics.trial_record import TrialRecord
@@ -54,21 +54,14 @@ class InclusionTimes:
         )
 
 
-def inclusion_times_of(record: TrialRecord, kind: Kind, streams: Collection[str], in_batches: bool) -> InclusionTimes:
-    """The figure of a flow's only sink; none if its results are not updates.
-
-    `in_batches`: the engine gives results batch by batch, not one for each event.
-    """
-    if kind != "update":
-        return InclusionTimes()
-    return inclusion_latency(record, streams) if in_batches else InclusionTimes(note=ONE_BY_ONE)
-
-
-def inclusion_latency(record: TrialRecord, streams: Collection[str]) -> InclusionTimes:
-    """The latency of these streams' events that were due in the measured span and offered.
+def inclusion_latency(record: TrialRecord, streams: Collection[str], in_batches: bool = True) -> InclusionTimes:
+    """The latency of these streams' events that were due in the measured span and offered. For a flow's only sink.
 
     An event that no committed batch had taken by the deadline counts as a lower bound, like a missing result.
+    `in_batches`: the engine gives results batch by batch, not one for each event.
     """
+    if not in_batches:
+        return InclusionTimes(note=ONE_BY_ONE)
     reads = _reads(record.trial_log)
     if not any(stamps.any() for of_place in reads.values() for _, stamps in of_place):
         return InclusionTimes(Latency(note=NO_BATCHES))

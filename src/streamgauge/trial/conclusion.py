@@ -190,14 +190,13 @@ def _with_appends(testbed: TestBed, record: TrialRecord, base: Result) -> Result
     if record.ended_early or base.driver is None:
         return base
     try:
-        latency = resources.append_latency(
-            testbed.append_latencies_us(record.spans.measured_from_us, record.measured_until)
-        )
+        appended = testbed.append_latencies_us(record.spans.measured_from_us, record.measured_until)
     except DriverError as error:
         return base.warned(*cautions([Remark(WarningCode.BROKER_TIMES_UNKNOWN, {"reason": error})]))
     except KeyboardInterrupt:
         record.interrupted = True
         return base
+    latency = resources.delay_percentiles(appended)
     return base.model_copy(update={"driver": base.driver.model_copy(update={"append_latency_us": latency})})
 
 

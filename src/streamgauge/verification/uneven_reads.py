@@ -90,7 +90,7 @@ class InputInBatchOrder(RegeneratedInput):
             stream: (*(name for name in names if name != INGEST_TIME), INGEST_TIME)
             for stream, names in source.columns.items()
         }
-        super().__init__(record.trial_log.plan, None, columns, source.watch)
+        super().__init__(record.trial_log.plan, None, columns)
         self._numbers = BatchNumbers(next(logs, record.trial_log))
 
     def _with_ingest(self, stream: int, partition: int, first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -138,7 +138,7 @@ def compare_without_batches(
     placed = with_lineage(resolved.flow, ingest_time=True).sink.input
     assert isinstance(last, RunningAggregate)
     assert isinstance(placed, RunningAggregate)
-    made = PlacedInput(record.trial_log.plan, None, source.columns, source.watch)
+    made = PlacedInput(record.trial_log.plan, None, source.columns)
     relations = made.registered(connection, record.spans.start_us, record.offered_until())
     read = sorted({*placed.keys, *columns_of_all(placed.aggregates)})
     rows = Select(placed.input, tuple((name, backquote(name)) for name in read), "counted")

@@ -30,7 +30,6 @@ from streamgauge.engines.spi import BatchRequest
 from streamgauge.jobs import Description
 from streamgauge.metrics.delivery_times import handed_over, ingest_times
 from streamgauge.metrics.event_latency import Kind, LatencyRule
-from streamgauge.metrics.inclusion_latency import inclusion_times_of
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
@@ -124,11 +123,7 @@ def _verify_sink(
         if missing := _borders_missing(resolved, received):
             notes.append(f"closing delay: {missing}")
         rule = rule_of(resolved, record, received)
-        inclusion_times = inclusion_times_of(record, rule.kind, resolved.columns, resolved.engine.has_batch_ids)
-        sink = compared.verified(
-            resolved.flow.sink.name, received, rule, truth, sentence, results_path, inclusion_times, is_judged,
-            guarantee,
-        )  # fmt: skip
+        sink = compared.verified(resolved, received, rule, truth, sentence, results_path, is_judged, guarantee)
     return sink, notes
 
 

@@ -89,14 +89,6 @@ def test_what_is_no_histogram_is_refused(wrong: Callable[[], object], message: s
         wrong()
 
 
-def test_merging_is_counting_together() -> None:
-    """Two parts merged equal the whole; the added part stays as it is."""
-    whole, part = histogram_of([1, 2, -3]), histogram_of([2, 9_999_999])
-    whole.merge(part)
-    assert whole == histogram_of([1, 2, -3, 2, 9_999_999])
-    assert part == histogram_of([2, 9_999_999])
-
-
 @given(st.lists(st.integers(0, TOP_US), max_size=50))
 def test_the_encoding_reads_back_equal(values: list[int]) -> None:
     """What the package encodes, both we and the package read as the same counts."""

@@ -23,7 +23,6 @@ from streamgauge.metrics.inclusion_latency import (
     ONE_BY_ONE,
     InclusionTimes,
     inclusion_latency,
-    inclusion_times_of,
 )
 from streamgauge.metrics.records import Commit
 from streamgauge.metrics.trial_log import TrialLog
@@ -91,12 +90,6 @@ def test_every_event_waits_for_its_batch_and_its_results() -> None:
     assert (latency.min, latency.p50, latency.p90, latency.max) == (near(0.801), near(2.8), near(4.4), near(4.8))
     assert (latency.count, latency.effective_count, latency.lower_bounds) == (40_000, 10, 0)
     assert latency.p99 is None
-
-
-def test_longer_batches_make_it_longer_where_the_newest_event_is_as_late_as_before() -> None:
-    """The fault that this figure is for: a longer trigger must not help a level."""
-    p50s = [latency_of(inclusion_latency(every(interval), ["purchases"])).p50 for interval in (1, 2, 4)]
-    assert p50s == [near(1.3), near(1.8), near(2.8)]
 
 
 def test_a_batch_that_changed_nothing_has_counted_its_events_when_it_is_committed() -> None:
@@ -196,12 +189,5 @@ def test_a_verified_trial_of_updates_has_it_beside_the_others(case: Callable[...
     assert latencies.histograms["until_counted"].count == 7_500
 
 
-@pytest.mark.parametrize(("kind", "several", "times"), [
-    *((kind, True, InclusionTimes()) for kind in ("row", "window", "join")),
-    ("update", False, InclusionTimes(note=ONE_BY_ONE)),
-])  # fmt: skip
-def test_other_kinds_of_results_have_no_second_figure(
-    case: Callable[..., Case], kind: Any, several: bool, times: InclusionTimes
-) -> None:
-    """Nor have updates where every event gives one."""
-    assert inclusion_times_of(case(UPDATES).record, kind, ["purchases"], several) == times
+def test_updates_of_single_events_have_no_second_figure(case: Callable[..., Case]) -> None:
+    assert inclusion_latency(case(UPDATES).record, ["purchases"], in_batches=False) == InclusionTimes(note=ONE_BY_ONE)

@@ -83,7 +83,8 @@ def test_only_an_engine_that_waits_for_its_interval_has_time_left_over(make: Any
     values = {"workload": "windowed_aggregation", "load": {"rate": 1000}, "options": {"trigger": trigger}}
     record = done_of(make, read_after_us=5_000, commit_after_us=245_000)
     record.trial_log.commits = [
-        replace(commit, frontier_us=(commit.frontier_us - US) // (4 * US) * 4 * US) for commit in record.trial_log.commits
+        replace(commit, frontier_us=(commit.frontier_us - US) // (4 * US) * 4 * US)
+        for commit in record.trial_log.commits
     ]
     (work,) = collect_module.collect_evidence(check(build(values)), record, RATE, None, None).work
     assert work.covered_s == pytest.approx(1.0)
@@ -257,13 +258,6 @@ def test_a_full_queue_decides(resolved: ResolvedExperiment, make: Any, after_us:
     value, by = judged(resolved, record)
     assert value == "not_sustained"
     assert "queue_bound" in by
-
-
-def test_an_interrupted_trial_is_interrupted(resolved: ResolvedExperiment, make: Any) -> None:
-    """Whatever else is known about it."""
-    record = cut_short(done_of(make), 12 * US)
-    record.interrupted = True
-    assert judged(resolved, record)[0] == "interrupted"
 
 
 def test_start_up_backlog_in_the_span_is_undecided(resolved: ResolvedExperiment, make: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamgauge.results.codes import Cause, Detail
+from streamgauge.results.codes import Detail
 from streamgauge.verdict.evidence import Samples
 from streamgauge.verdict.verdict import cannot_recover, judge
 from tests.unit.verdict.helpers_evidence import RIGHT, SECONDS, check_of, evidence, lag, ramp, sink
@@ -60,12 +60,6 @@ def test_the_sink_that_is_wrong_is_named(rows: int, silent: tuple[str, ...]) -> 
     check = check_of(judge(evidence(verification=whole, sinks=sinks)), "answers")
     assert (check.state, check.value) == ("failed", 2)
     assert check.remarks[0].facts.items() >= {"wrong": ("cheap",), "silent": silent, "right": 1, "sinks": 2}.items()
-
-
-def test_a_rejected_program_did_not_die() -> None:
-    """The figure is about what it wrote."""
-    verdict = judge(evidence(sut_alive=False, sut_rejected=True, sut_reason="no message came"))
-    assert (verdict.cause, check_of(verdict, "connected").unit) == (Cause.NO_RESULTS, "rejected programs")
 
 
 MINUTE, HALF = np.arange(40.0), np.arange(30.0)
