@@ -101,6 +101,9 @@ class SinkLatencies(NamedTuple):
     windows_closed: int | None
     window_gap_us: int | None = None
 
+    def with_until_counted(self, latency: Latency) -> SinkLatencies:
+        return self._replace(latencies=self.latencies.model_copy(update={"until_counted_us": latency}))
+
     def with_notes(self, *notes: str) -> SinkLatencies:
         """The same with more notes at the end."""
         return self._replace(latencies=self.latencies.model_copy(update={"notes": (*self.latencies.notes, *notes)}))
@@ -153,7 +156,7 @@ def sink_latencies(
         tally.rows_timeless += batch.num_rows - timed.num_rows
         whole = _rows(timed, rule)
         inside = (whole.event_time >= span[0]) & (whole.event_time < span[1])
-        rows = _chosen(whole, inside)
+        rows = whole if inside.all() else whole.filtered(inside)
         if rule.windowed:
             _weigh(tally.windows.came, whole.bases[CLOSING], inside)
         tally.negatives += int(np.count_nonzero((whole.emission < whole.cause) & ~inside))
@@ -170,6 +173,9 @@ class _Rows:
 
     emission: Int64s
     bases: dict[str, Int64s]
+
+    def filtered(self, inside: Bools) -> _Rows:
+        return _Rows(self.emission[inside], {name: base[inside] for name, base in self.bases.items()})
 
     @property
     def event_time(self) -> Int64s:
@@ -234,12 +240,6 @@ def _count_early(rows: _Rows) -> int:
     if last_ingest is not None:
         early |= (last_ingest == 0) | (rows.emission < last_ingest)
     return int(np.count_nonzero(early))
-
-
-def _chosen(rows: _Rows, inside: Bools) -> _Rows:
-    if inside.all():
-        return rows
-    return _Rows(rows.emission[inside], {name: base[inside] for name, base in rows.bases.items()})
 
 
 @dataclass

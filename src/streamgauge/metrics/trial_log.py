@@ -271,7 +271,9 @@ class TrialLog:
 
     def waiting_at(self, when_us: int) -> float:
         """The age of the oldest event that waits for a batch then, seconds, for one query."""
-        return max(0, when_us - max(self.running.read_until(when_us), self.plan.start_us)) / US
+        begun = [number for number, batch in self.running.firsts() if batch.read_us < when_us]
+        read_us = self.running.reached_by(max(begun)) if begun else 0
+        return max(0, when_us - max(read_us, self.plan.start_us)) / US
 
     def lag_at(self, when_us: int) -> float:
         """Seconds that the output was behind the plan then, for one query. It grows until the next commit."""

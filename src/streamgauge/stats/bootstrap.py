@@ -68,11 +68,14 @@ def slope_interval(
 
     `block` is in samples; None estimates it from the data. Raises ValueError for different shapes or infinite values.
     """
-    times = _finite(times_s, "times_s")
+    times, observed = _finite(times_s, "times_s"), _finite(values, "values")
     if times.size < 3 or np.ptp(times) == 0:
         return _UNKNOWN
-    line = np.stack([np.ones(times.size), times - times.mean()], axis=1)
-    return fitted_interval(line, values, [0.0, 1.0], confidence, block)
+    centred = times - times.mean()
+    weights = centred / (centred @ centred)
+    estimate = float(weights @ observed)
+    residuals = observed - observed.mean() - estimate * centred
+    return _interval(estimate, residuals, weights, confidence, block, 2)
 
 
 def independent_slope_interval(times_s: ArrayLike, values: ArrayLike, confidence: float = 0.95) -> Interval:
@@ -99,9 +102,7 @@ def ratio_interval(numerators: ArrayLike, denominators: ArrayLike, confidence: f
     return _interval(estimate, residuals, weights, confidence, None, 1)
 
 
-def fitted_interval(
-    design: ArrayLike, values: ArrayLike, at: ArrayLike, confidence: float = 0.95, block: int | None = None
-) -> Interval:
+def fitted_interval(design: ArrayLike, values: ArrayLike, at: ArrayLike, confidence: float = 0.95) -> Interval:
     """The value at `at` (k,) of the least-squares fit of `values` (n,) on `design` (n, k), by block bootstrap.
 
     Columns may depend on each other, if they do at `at` too. Raises ValueError for infinite values.
@@ -113,7 +114,7 @@ def fitted_interval(
     inverse = np.linalg.pinv(columns)
     weights = np.asarray(at, dtype=np.float64) @ inverse
     estimate, residuals = float(weights @ observed), observed - columns @ (inverse @ observed)
-    return _interval(estimate, residuals, weights, confidence, block, parameters)
+    return _interval(estimate, residuals, weights, confidence, None, parameters)
 
 
 def block_length(residuals: Floats) -> int:

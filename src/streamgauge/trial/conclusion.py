@@ -114,7 +114,7 @@ def conclude(
     if record.interrupted:
         return result_of_interrupted(resolved, folder, trial, record, base)
     if not trial.verifies(record):
-        evidence = collect_evidence(resolved, record, trial.rate_per_s, None, None)
+        evidence = collect_evidence(resolved, record, trial.rate_per_s)
         return _concluded(folder, record, base, evidence, latency=Latencies(notes=(NOT_READ,)))
     try:
         verified = _verified_in_steps(resolved, testbed, observe, folder, trial, record)
@@ -162,7 +162,7 @@ def _judge_answers(
     """The verdict on a trial with its verification."""
     folder.write_verification(verified.verification)
     slowest = verified.slowest.latencies
-    evidence = collect_evidence(resolved, record, rate_per_s, verified, slowest.latencies)
+    evidence = collect_evidence(resolved, record, rate_per_s, verified)
     folder.write_series(time_series.series_table(record, slowest.seconds))
     folder.write_hlog(time_series.hlog_text(verified.latencies, record.spans))
     return _concluded(
@@ -214,7 +214,7 @@ def _without_answers(
     verification = Verification(
         judged=False, independent=False, reference="", sentence=f"the answers could not be judged: {reason}"
     )
-    evidence = collect_evidence(resolved, record, rate_per_s, None, None)
+    evidence = collect_evidence(resolved, record, rate_per_s)
     evidence = replace(evidence, verification=verification, answers_disk_full=is_full(error))
     folder.write_verification(verification)
     latency = Latencies(notes=(NOT_JUDGED,))

@@ -63,7 +63,7 @@ def result_of_interrupted(
     """
     span_began = record.offered_until() > record.spans.measured_from_us
     latency = Latencies(notes=(NOT_COUNTED if span_began else NOT_BEGUN,))
-    verdict = in_words(judge(collect_evidence(resolved, record, trial.rate_per_s, None, None)))
+    verdict = in_words(judge(collect_evidence(resolved, record, trial.rate_per_s)))
     result = base.model_copy(update={"verdict": verdict, "latency": latency})
     folder.write_result(result)
     if span_began:

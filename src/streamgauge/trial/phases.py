@@ -241,7 +241,13 @@ class PhaseRunner:
             reached_us, offered_us = (last.to_us, last.published_us) if last else (spans.start_us, 0)
             since_us = max(min(reached_us + self._chunk_us, spans.end_us), offered_us, unexcused_us)
             if reached_us < spans.end_us and asked_us - since_us >= patience_us:
-                raise DriverError(silence(partition, since_us - spans.start_us))
+                raise DriverError(
+                    f"the driver offered nothing to partition {partition} since"
+                    f" {(since_us - spans.start_us) / US:.1f} s after the start, although its events were due and it"
+                    " had no reason to wait. Read the generator's log beside the engine's. If that is empty, the"
+                    " generator had too little CPU, or reads events from a file that is slow to read; if neither is"
+                    " so, this is a defect of streamgauge: report it with this folder"
+                )
 
     def _check_engine(self) -> None:
         if time.monotonic() < self._status_due:
@@ -292,13 +298,11 @@ class PhaseRunner:
         arrived_us = [commit.committed_us for commit in trial_log.commits if commit.batch == last]
         now_us = self._testbed.clock.now_us()
         waited_us = now_us - max(*arrived_us, self._busy_us.get(query, 0)) if arrived_us else 0
-        return waited_us >= self._patience_us(trial_log) or any(commit.batch > last for commit in trial_log.commits)
-
-    def _patience_us(self, trial_log: TrialLog) -> float:
-        """How long to wait for the closing batch: at least as long as the query's longest batch so far."""
         commits_us = sorted({commit.committed_us for commit in trial_log.commits})
+        # As long as the query's longest batch so far, at least.
         longest_us = max((later - earlier for earlier, later in pairwise(commits_us)), default=0)
-        return max(CLOSING_US + CLOSING_INTERVALS * self._policy.interval_s * US, longest_us)
+        patience_us = max(CLOSING_US + CLOSING_INTERVALS * self._policy.interval_s * US, longest_us)
+        return waited_us >= patience_us or any(commit.batch > last for commit in trial_log.commits)
 
     def _wind_up(self) -> None:
         try:
@@ -313,16 +317,6 @@ class PhaseRunner:
             self.record.driver_failed, self.record.limit_reached = limit, True
         # After the last poll, whose results came in time.
         self.record.deadline_us = self._testbed.clock.now_us()
-
-
-def silence(partition: int, since_us: int) -> str:
-    """The sentence for a generator that offers nothing since then, microseconds after the trial's start."""
-    return (
-        f"the driver offered nothing to partition {partition} since {since_us / US:.1f} s after the start, although "
-        "its events were due and it had no reason to wait. Read the generator's log beside the engine's. If that is "
-        "empty, the generator had too little CPU, or reads events from a file that is slow to read; if neither is "
-        "so, this is a defect of streamgauge: report it with this folder"
-    )
 
 
 def poll(testbed: TestBed, trial_log: TrialLog) -> Tick:

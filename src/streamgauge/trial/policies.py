@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from operator import attrgetter
-from typing import Any
 
 import numpy as np
 
@@ -105,12 +104,8 @@ def _gets_faster(trial_log: TrialLog, until: int) -> bool:
     if half < FASTER_BATCHES_MIN:
         return False
     earlier, later = recent[:half], recent[half:]
-    noise = float(np.hypot(_error(earlier), _error(later)))
+    noise = math.sqrt(sum(part.var(ddof=1) / part.size for part in (earlier, later)))
     return float(earlier.mean() - later.mean()) > max(FASTER_SHARE * float(earlier.mean()), FASTER_ERRORS * noise)
-
-
-def _error(values: Any) -> float:
-    return float(values.std(ddof=1)) / math.sqrt(values.size)
 
 
 def _falls(trial_log: TrialLog, until: int) -> bool:
@@ -127,9 +122,7 @@ def undecided_checks(
     """At the end of the span: the undecided checks and limits that a span `longest` times as long may decide."""
     # The closed windows are not counted yet: those that were due are the maximum.
     span_us = record.spans.measured_to_us - record.spans.measured_from_us
-    evidence = replace(
-        collect_evidence(resolved, record, rate_per_s, None, None), windows_closed=resolved.windows_due(span_us)
-    )
+    evidence = replace(collect_evidence(resolved, record, rate_per_s), windows_closed=resolved.windows_due(span_us))
     verdict = judge(evidence)
     if any(check.state in ("failed", "invalid") for check in verdict.checks if check.name != "answers"):
         return ()
@@ -184,7 +177,7 @@ def infeasible_trend(resolved: ResolvedExperiment, record: TrialRecord, rate_per
 
     No answers can make such a trial sustained.
     """
-    checks = judge(collect_evidence(resolved, record, rate_per_s, None, None)).checks
+    checks = judge(collect_evidence(resolved, record, rate_per_s)).checks
     trends = [one for one in checks if one.name in TRENDS[:2] and one.state in ("failed", "undecided")]
     return min(trends, key=lambda check: check.state != "failed", default=None)
 

@@ -92,24 +92,18 @@ def _note(record: TrialRecord, now_us: int) -> str:
     """Why a trial takes longer than planned, or to which rate it still rises."""
     if record.interrupted:
         return "stopping; the measurements are kept"
-    notes = []
+    plan, from_us, notes = record.trial_log.plan, record.spans.measured_from_us, []
+    target = plan.profile.rate_at((from_us - plan.start_us) / US)
+    rate = plan.profile.rate_at(max(0.0, (now_us - plan.start_us) / US))
     if record.prolonged_us:
         notes.append(f"warm-up {record.prolonged_us / US:.0f} s longer, because {record.prolonged_for[-1]}")
     if record.interim_analyses > 1:
         undecided = record.extended_for[-1]
         notes.append(f"extended, because {undecided} {'were' if ' and ' in undecided else 'was'} undecided")
-    elif rising := _rising(record, now_us):
-        notes.append(rising)
+    elif now_us < from_us and rate < target:
+        # Without the target rate the generators would seem to fail.
+        notes.append(f"rising to {format_rate(target, 'events/s')}")
     return "; ".join(notes)
-
-
-def _rising(record: TrialRecord, now_us: int) -> str:
-    """The target rate while the warm-up's rate rises. Without it the generators would seem to fail."""
-    plan = record.trial_log.plan
-    full = plan.profile.rate_at((record.spans.measured_from_us - plan.start_us) / US)
-    now = plan.profile.rate_at(max(0.0, (now_us - plan.start_us) / US))
-    in_warmup = now_us < record.spans.measured_from_us
-    return f"rising to {format_rate(full, 'events/s')}" if in_warmup and now < full else ""
 
 
 def report_start_progress(observe: Observer, note: str, stage: Callable[[], str]) -> AbstractContextManager[None]:

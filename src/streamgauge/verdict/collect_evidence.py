@@ -15,7 +15,7 @@ from streamgauge.metrics.histogram import Histogram
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.metrics.trial_record import TrialRecord, within
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment, longest_slide_us
-from streamgauge.results.latency import Latencies
+from streamgauge.transports.spi import UNOBSERVED
 from streamgauge.verdict.driver_check import SCHEDULE_DELAY_US_MAX
 from streamgauge.verdict.evidence import Evidence, Samples, Work
 from streamgauge.verification.sink_comparison import VerificationResult
@@ -31,19 +31,11 @@ Pair = tuple[Any, Any]
 
 
 def collect_evidence(
-    resolved: ResolvedExperiment,
-    record: TrialRecord,
-    rate_per_s: float,
-    verified: VerificationResult | None,
-    latencies: Latencies | None,
+    resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: float, verified: VerificationResult | None = None
 ) -> Evidence:
-    """The evidence of a trial. Without `verified` the answers are not judged."""
+    """The evidence of a trial. Without `verified` the answers are not judged, and no limit on latencies is."""
     evidence = _of_record(resolved, record, rate_per_s)
-    if verified is not None:
-        evidence = _with_answers(evidence, resolved, record, verified)
-    if latencies is not None:
-        evidence = replace(evidence, latencies=latencies, levels=resolved.limits)
-    return evidence
+    return evidence if verified is None else _with_answers(evidence, resolved, record, verified)
 
 
 def _of_record(resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: float) -> Evidence:
@@ -52,8 +44,8 @@ def _of_record(resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: fl
     planned, offered = _offered_in_time(record)
     backlogs = backlogs_of(record)
     bound_s, cut = resolved.bound_s(rate_per_s)
-    user_job = not resolved.workload.operators_known
-    evidence = Evidence(
+    user_job, steady = not resolved.workload.operators_known, resolved.experiment.load.profile == "constant"
+    return Evidence(
         planned_per_s=planned.astype(float),
         offered_per_s=offered.astype(float),
         schedule_delay_us_p99=resources.schedule_delay(record).p99,
@@ -65,11 +57,17 @@ def _of_record(resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: fl
         sut_reason=record.engine_failed,
         sut_disk_full=record.engine_disk_full,
         sut_rejected=record.engine_rejected,
-        sut_unobserved=record.engine_unobserved,
+        sut_unobserved=record.engine_rejected and UNOBSERVED in trial_log.remarks,
         backlog=backlogs,
         output_lag=_output_lags(record),
+        # Where the rate varies, more load makes longer batches, and their length is part of the lag.
+        output_lag_at_commits=tuple(
+            samples_of(within(part.output_lags(), record.spans), about)
+            for part, about in _queries(record)
+            if steady and part.sinks and part.output_lags_at_reads() is not None
+        ),
         work=_work(record, resolved),
-        steady=resolved.experiment.load.profile == "constant",
+        steady=steady,
         interval_s=resolved.interval_s,
         output_delay_s=min((float(np.median(lags)) for _, lags in _at_commits(record) if lags.size), default=0.0),
         backlog_max_s=max(float(each.value.max(initial=0.0)) for each in backlogs),
@@ -82,6 +80,8 @@ def _of_record(resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: fl
         batches=batches_between(trial_log, from_us, record.spans.measured_to_us),
         ingested_share=ingested_share(record, max(resolved.interval_s, resolved.unseen_s)),
         batches_ever=batches_between(trial_log, record.spans.start_us, FAR_FUTURE_US),
+        # A user job may end a read early, for example by `limit`. After the span an engine may be stopped.
+        aborted_reads=0 if user_job else sum(from_us <= when < until_us for when in trial_log.aborted_us),
         retried_tasks=trial_log.retried_tasks(from_us, until_us, as_a_rule=user_job),
         draining_at_start=draining_at_start(record),
         interrupted=record.interrupted,
@@ -94,36 +94,28 @@ def _of_record(resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: fl
         background_share=interference.background_share(record),
         background_burst_share=interference.background_burst_share(record),
     )
-    if evidence.steady:
-        # More load makes longer batches, and their length is part of the lag.
-        evidence = replace(evidence, output_lag_at_commits=_lags_at_commits(record))
-    if not user_job:
-        # A user job may end a read early, for example by `limit`.
-        # An engine may abort reads when it is stopped after the span.
-        aborted = sum(from_us <= when < until_us for when in trial_log.aborted_us)
-        evidence = replace(evidence, aborted_reads=aborted)
-    return evidence
 
 
 def _with_answers(
     evidence: Evidence, resolved: ResolvedExperiment, record: TrialRecord, verified: VerificationResult
 ) -> Evidence:
     """The evidence with what the verification of the answers shows."""
-    evidence = replace(
+    of_sinks = (sink.latencies.seconds for sink in verified.sinks)
+    # Whether every result carries the delivery time of its last event.
+    from_delivery = all(_count(seconds.processing_time) >= _count(seconds.event_time) for seconds in of_sinks)
+    return replace(
         evidence,
         verification=verified.verification,
         windows_closed=verified.windows_closed,
         window_gap_s=verified.window_gap_us / US,
         sinks=verified.results,
         negative_latencies=verified.negatives,
+        latency=_latencies(verified, record, from_delivery) if evidence.steady else (),
+        latency_drift_s=0.0 if from_delivery else _commit_gap_s(record),
+        silent_sinks=() if resolved.engine.has_batch_ids else _silent_sinks(record, verified),
+        latencies=verified.slowest.latencies.latencies,
+        levels=resolved.limits,
     )
-    if evidence.steady:
-        evidence = replace(evidence, latency=_latencies(verified, record))
-    if not _has_delivery_times(verified):
-        evidence = replace(evidence, latency_drift_s=_commit_gap_s(record))
-    if not resolved.engine.has_batch_ids:
-        evidence = replace(evidence, silent_sinks=_silent_sinks(record, verified))
-    return evidence
 
 
 def ingested_share(record: TrialRecord, interval_s: float) -> float:
@@ -143,7 +135,7 @@ def ingested_share(record: TrialRecord, interval_s: float) -> float:
 def backlogs_of(record: TrialRecord) -> tuple[Samples, ...]:
     """The backlog of every query, in seconds of event time: each reads at its own pace."""
     backlogs = [samples_of(_with_open_backlog(part, record), about) for part, about in _queries(record)]
-    return tuple(backlogs) or (Samples.from_values([], []),)
+    return tuple(backlogs) or (Samples(np.zeros(0), np.zeros(0)),)
 
 
 def _queries(record: TrialRecord) -> list[tuple[TrialLog, str]]:
@@ -194,15 +186,6 @@ def _output_lags(record: TrialRecord) -> tuple[Samples, ...]:
     several = len(record.trial_log.sinks) > 1
     lags = [samples_of(_with_open_lag(part, record), about if several else "") for part, about in parts if part.sinks]
     return tuple(lags) + tuple(Samples(np.zeros(0), np.zeros(0), sink if several else "") for sink in silent)
-
-
-def _lags_at_commits(record: TrialRecord) -> tuple[Samples, ...]:
-    """The output lag at commits of every query whose lag is otherwise sampled at deliveries."""
-    return tuple(
-        samples_of(within(part.output_lags(), record.spans), about)
-        for part, about in _queries(record)
-        if part.sinks and part.output_lags_at_reads() is not None
-    )
 
 
 def _work(record: TrialRecord, resolved: ResolvedExperiment) -> tuple[Work, ...]:
@@ -268,23 +251,17 @@ def _at_commits(record: TrialRecord) -> Iterator[Pair]:
     return (within(part.output_lags(), record.spans) for part in record.trial_log.by_query() if part.sinks)
 
 
-def _has_delivery_times(verified: VerificationResult) -> bool:
-    """Whether every result carries the delivery time of its last event."""
-    of_sinks = (sink.latencies.seconds for sink in verified.sinks)
-    return all(_count(seconds.processing_time) >= _count(seconds.event_time) for seconds in of_sinks)
-
-
 def _count(histograms: dict[int, Histogram]) -> int:
     return sum(each.count for each in histograms.values())
 
 
-def _latencies(verified: VerificationResult, record: TrialRecord) -> tuple[Samples, ...]:
+def _latencies(verified: VerificationResult, record: TrialRecord, from_delivery: bool) -> tuple[Samples, ...]:
     """The mean latency of every sink by second of event time, without seconds with few results.
 
-    It counts from the delivery. Counted from the event it drifts: windows of 4 s and batches of 1.4 s shift by 0.2 s
-    per window, so latency grows by 4.5 % of the time until it drops by a batch.
+    It counts from the delivery if that is known. Counted from the event it drifts: windows of 4 s and batches of 1.4 s
+    shift by 0.2 s per window, so latency grows by 4.5 % of the time until it drops by a batch.
     """
-    from_delivery, samples = _has_delivery_times(verified), []
+    samples = []
     for sink in verified.sinks:
         seconds = sink.latencies.seconds
         histograms = seconds.processing_time if from_delivery else seconds.event_time
@@ -298,24 +275,19 @@ def _latencies(verified: VerificationResult, record: TrialRecord) -> tuple[Sampl
 
 
 def _offered_in_time(record: TrialRecord) -> tuple[np.ndarray, np.ndarray]:
-    """(planned, offered in time) by second of the measured span, up to the end of the driver's duty."""
-    low, until = record.spans.measured_from_us, _offering_judged_until(record)
-    if until <= low:
-        return np.zeros(0), np.zeros(0)
-    return record.trial_log.events_in_time(low, until, SCHEDULE_DELAY_US_MAX)
-
-
-def _offering_judged_until(record: TrialRecord) -> int:
-    """The end of the driver's duty to offer events.
+    """(planned, offered in time) by second of the measured span, up to the end of the driver's duty.
 
     The last chunk of a trial that ended early or still runs is not due yet. Generators that stop at a full queue are
     not late either: the SUT is the cause.
     """
-    reached, end = record.offered_until(), record.spans.measured_to_us
-    if record.trial_log.overflowed:
-        return min(end, reached)
-    due = (record.deadline_us or end) - SCHEDULE_DELAY_US_MAX - record.trial_log.running.chunk_us_max
-    return min(end, max(reached, due))
+    trial_log, low, end = record.trial_log, record.spans.measured_from_us, record.spans.measured_to_us
+    until = record.offered_until()
+    if not trial_log.overflowed:
+        due = (record.deadline_us or end) - SCHEDULE_DELAY_US_MAX - trial_log.running.chunk_us_max
+        until = max(until, due)
+    if min(until, end) <= low:
+        return np.zeros(0), np.zeros(0)
+    return trial_log.events_in_time(low, min(until, end), SCHEDULE_DELAY_US_MAX)
 
 
 def _silent_sinks(record: TrialRecord, verified: VerificationResult) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ from streamgauge.core.schema import (
 from streamgauge.core.units import FAR_FUTURE_US, FAR_PAST_US
 from streamgauge.dataflow import graph, schema
 from streamgauge.dataflow.lineage import identity, needed_columns, with_lineage
-from streamgauge.dataflow.nodes import Flow, Node, Process, RunningAggregate, Select, Sink, Source, Where
+from streamgauge.dataflow.nodes import Distinct, Flow, Node, Process, RunningAggregate, Select, Sink, Source, Where
 from streamgauge.dataflow.reach import reach_us
 from streamgauge.diff.sql import DUE
 from streamgauge.engines.duckdb_oracle.lowering import SPAN, at_points, by_spans, lower, retained_name, span_number
@@ -62,7 +62,7 @@ from streamgauge.verification.sink_comparison import (
     of_all,
     outcome,
 )
-from streamgauge.verification.uneven_reads import compare_without_batches, depends_on_batches, expect_by_batch
+from streamgauge.verification.uneven_reads import compare_without_batches, expect_by_batch
 
 SLICE_US = 5 * US
 BY_SQL = Truth("DuckDB, by SQL made from the flow", independent=True)
@@ -81,7 +81,6 @@ def verify(
     several = len(resolved.flow.sinks) > 1
     begun_s, sinks = time.monotonic(), []
     with shared_plans(resolved, record) as shared:
-        sharing_s = time.monotonic() - begun_s
         for sink_experiment in resolved.by_sink():
             name = sink_experiment.flow.sink.name
             results_path = results_folder.path / results_file(name, several) if results_folder else None
@@ -90,7 +89,7 @@ def verify(
     malformed = malformed_records(record.trial_log.plan, resolved.malformed, _measured_until(record))
     verification = of_all(sinks, record) if several else sinks[0].verification
     return VerificationResult(
-        verification.model_copy(update={"malformed": malformed, "seconds": verification.seconds + sharing_s}),
+        verification.model_copy(update={"malformed": malformed, "seconds": time.monotonic() - begun_s}),
         tuple(sinks),
     )
 
@@ -185,8 +184,14 @@ def _compare_whole(
 
 
 def _by_batch(resolved: ResolvedExperiment) -> bool:
-    """Whether results are compared by what each batch had read, because its partitions end at different times."""
-    return resolved.reads_unevenly and depends_on_batches(resolved.flow)
+    """Whether results are compared by what each batch had read, because its partitions end at different times.
+
+    Then updates and the first row of each key depend on it.
+    """
+    return resolved.reads_unevenly and any(
+        isinstance(node, RunningAggregate) or (isinstance(node, Distinct) and node.window is None)
+        for node in graph.operators(resolved.flow)
+    )
 
 
 def _compare_by_batch(

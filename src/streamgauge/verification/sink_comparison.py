@@ -23,7 +23,7 @@ from streamgauge.diff import compare as answers
 from streamgauge.diff.sql import normal
 from streamgauge.loadgen.plan import Plan
 from streamgauge.metrics.event_latency import LatencyRule, Missing, SinkLatencies, sink_latencies
-from streamgauge.metrics.inclusion_latency import inclusion_latency
+from streamgauge.metrics.inclusion_latency import with_inclusion_latency
 from streamgauge.metrics.trial_record import TrialRecord
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment
 from streamgauge.results.latency import Latency
@@ -294,7 +294,8 @@ class Comparison:
         span = (record.spans.measured_from_us, record.spans.measured_to_us)
         latencies = sink_latencies(received.batches(), rule, span, self.missing_results(rule))
         if rule.kind == "update":
-            latencies = inclusion_latency(record, resolved.columns, resolved.engine.has_batch_ids).beside(latencies)
+            in_batches = resolved.engine.has_batch_ids
+            latencies = with_inclusion_latency(latencies, record, resolved.columns, in_batches)
         if results_path is not None and not received.empty:
             write_results(received, results_path)
         too_early = latencies.negatives

@@ -106,17 +106,3 @@ def test_a_chunk_takes_little_more_than_its_numbers(make: Any) -> None:
         tracemalloc.stop()
     assert len(trial_log.chunks[0]) == 6000
     assert taken / 6000 < 60
-
-
-def test_a_text_that_comes_again_takes_no_more_than_a_number() -> None:
-    """The names of processes are made anew with every look at them: each is kept once."""
-    log, numbers = usage_log(), 4 * 8 + 3 * 4
-    tracemalloc.start()
-    try:
-        for place in range(6000):
-            name, role, kind = (bytes(text).decode() for text in (b"sut 7", b"sut", b"jvm"))
-            log.append(Usage(START + place, name, role, 3.5, 2**40, 0.5, kind))
-        taken, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert taken / len(log) < 1.5 * numbers

@@ -22,7 +22,7 @@ from streamgauge.results.run import Verification
 from streamgauge.verification.received_results import ReceivedResults
 from streamgauge.verification.sink_comparison import SinkDiff, allowed_by, of_all
 from streamgauge.verification.user_job_truth import rule_of
-from tests.unit.verification.test_user_job_truth import LATE_US, Case, faults
+from tests.unit.verification.helpers_user_jobs import LATE_US, Case, faults
 
 HEAD = """
 kind = "program"
