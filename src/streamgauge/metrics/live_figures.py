@@ -263,9 +263,10 @@ class _Reached:
         return self._ends_us[at - 1] if at else 0
 
 
-def _columns(logs: Collection[Events]) -> Int64s:
-    """(3, n): times, numbers of events, and batches of several logs, one after the other."""
-    return np.concatenate([np.zeros(0, np.int64), *logs]).reshape(-1, 3).T
+def _columns(logs: Collection[Events]) -> tuple[Int64s, Int64s, Int64s]:
+    """Times, numbers of events, and batches of several logs, one after the other."""
+    when_us, events, batches = np.concatenate([np.zeros(0, np.int64), *logs]).reshape(-1, 3).T
+    return when_us, events, batches
 
 
 def _sum(counts: Iterable[Int64s], moments_us: Moments) -> Int64s:

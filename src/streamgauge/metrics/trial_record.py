@@ -8,6 +8,7 @@ from streamgauge.core.arrays import Int64s
 from streamgauge.core.trial import TrialSpans
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.results.run import Phase
+from streamgauge.transports.spi import UNOBSERVED
 
 
 @dataclass
@@ -59,6 +60,11 @@ class TrialRecord:
         """The driver failed. The first reason stays."""
         self.driver_failed = self.driver_failed or reason
         self.disk_full = self.disk_full or disk_full
+
+    @property
+    def engine_unobserved(self) -> bool:
+        """Whether the engine was rejected because nothing showed how far it had read."""
+        return self.engine_rejected and UNOBSERVED in self.trial_log.remarks
 
     @property
     def ended_early(self) -> bool:

@@ -15,7 +15,6 @@ from streamgauge.metrics.histogram import Histogram
 from streamgauge.metrics.trial_log import TrialLog
 from streamgauge.metrics.trial_record import TrialRecord, within
 from streamgauge.preflight.resolved_experiment import ResolvedExperiment, longest_slide_us
-from streamgauge.transports.spi import UNOBSERVED
 from streamgauge.verdict.driver_check import SCHEDULE_DELAY_US_MAX
 from streamgauge.verdict.evidence import Evidence, Samples, Work
 from streamgauge.verification.sink_comparison import VerificationResult
@@ -57,7 +56,7 @@ def _of_record(resolved: ResolvedExperiment, record: TrialRecord, rate_per_s: fl
         sut_reason=record.engine_failed,
         sut_disk_full=record.engine_disk_full,
         sut_rejected=record.engine_rejected,
-        sut_unobserved=record.engine_rejected and UNOBSERVED in trial_log.remarks,
+        sut_unobserved=record.engine_unobserved,
         backlog=backlogs,
         output_lag=_output_lags(record),
         # Where the rate varies, more load makes longer batches, and their length is part of the lag.

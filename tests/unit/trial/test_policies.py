@@ -236,3 +236,10 @@ def test_one_second_that_was_lost_is_enough(make: Any) -> None:
     record.trial_log.chunks[0] = late
     assert policies.invalid_reason(cut_short(record, 12 * US)) is not None
     assert policies.invalid_reason(cut_short(record, 9 * US)) is None
+
+
+def test_a_judged_trial_waits_by_the_engines_interval() -> None:
+    """Else it waits too short for the last batch."""
+    values = {"workload": "windowed_aggregation", "load": {"duration": "200s"}, "options": {"trigger": "10 seconds"}}
+    resolved = check(build(values))
+    assert policies.JudgedTrial(resolved, RATE, fresh=True, duration_s=200.0).interval_s == 10.0

@@ -90,6 +90,13 @@ def test_a_machine_that_became_slower_is_warned_of(
     assert facts_of(WarningCode.MACHINE_SLOWED, make.story().record()) == expected
 
 
+def test_a_result_has_the_digests_of_its_job(built: Callable[..., Any]) -> None:
+    """Of a user job's files, as it has the experiment."""
+    resolved = check(build({"workload": "filter", "engine": "known"}))
+    resolved = replace(resolved, workload=replace(resolved.workload, files={"job.py": "a" * 64}))
+    assert built(resolved).job_files == {"job.py": "a" * 64}
+
+
 @pytest.mark.parametrize(("requested", "allowed", "expected", "warned"), [
     ({}, {}, ([0, 1, 2, 3], [0, 1, 2, 3], [0, 1, 2, 3]), "share cores 0-3,"),
     ({"cpus": {"driver": "0", "sut": "1-3"}}, {}, ([0], [1, 2, 3], []), ""),
